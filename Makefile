@@ -1,0 +1,49 @@
+# One door for developers and for CI. `make help` lists what there is.
+
+CARGO ?= cargo
+RTWIRE = target/release/rtwire
+DEMO_DURATION ?= 20s
+
+.PHONY: help setup setup-test build demo test lint bench bench-main docs generate clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+setup: ## install what building and running need (Debian packages; says which)
+	@scripts/setup build
+
+setup-test:
+	@scripts/setup build test
+
+build: setup ## build the `rtwire` command in release mode
+	$(CARGO) build --release --locked -p rtwire
+
+demo: build ## five hosts, one switch: promised, run, measured; writes five-nodes.html and five-nodes.json
+	$(RTWIRE) lab examples/five-nodes.toml --duration $(DEMO_DURATION) --report five-nodes.html
+
+test: setup-test ## everything that tests this project
+	scripts/test
+
+lint: setup ## formatting, lints, documentation, direction of dependencies, longest files
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+	@scripts/longest-files
+
+bench: bench-main ## all benchmarks; results in target/bench
+
+bench-main: setup-test ## round trip of RTDiP, UDP and TCP, interleaved in one run
+	$(CARGO) bench --locked -p rtwire-channel --bench round_trip
+
+docs: setup ## the crates' documentation
+	$(CARGO) doc --workspace --no-deps --locked
+
+generate: setup ## write the generated files (schemas) anew
+	$(CARGO) run --release --locked -p rtwire -- schema network > schema/network.schema.json
+	$(CARGO) run --release --locked -p rtwire -- schema plan > schema/plan.schema.json
+	$(CARGO) run --release --locked -p rtwire -- schema report > schema/report.schema.json
+	$(CARGO) run --release --locked -p rtwire -- schema bench > schema/bench.schema.json
+
+clean: ## remove what was built
+	$(CARGO) clean
+	rm -f five-nodes*.html five-nodes*.json

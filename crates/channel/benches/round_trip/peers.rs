@@ -1,0 +1,226 @@
+//! The three ways to go there and back: an RTDiP queue channel, UDP, TCP; each opened for one way to wait.
+
+use rtwire_channel::{
+    Endpoint, ListenerConfig, QueueListener, Talker, TalkerConfig, Transport, TxPath, WakeUp,
+};
+use rtwire_testkit::{NetnsPair, Side};
+use rtwire_wire::{MacAddress, Pcp};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::time::{Duration, Instant};
+
+/// After this long a value counts as lost.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What carries the values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Rtdip,
+    Udp,
+    Tcp,
+}
+
+impl Protocol {
+    pub(crate) const ALL: [Self; 3] = [Self::Rtdip, Self::Udp, Self::Tcp];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Rtdip => "RTDiP queue",
+            Self::Udp => "UDP",
+            Self::Tcp => "TCP",
+        }
+    }
+}
+
+/// How both ends wait, and where they run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Spin,
+    BlockOneCore,
+    BlockTwoCores,
+}
+
+impl Mode {
+    pub(crate) const ALL: [Self; 3] = [Self::Spin, Self::BlockOneCore, Self::BlockTwoCores];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Spin => "spinning",
+            Self::BlockOneCore => "blocking on one core",
+            Self::BlockTwoCores => "blocking across cores",
+        }
+    }
+
+    pub(crate) const fn server_cpu(self) -> usize {
+        match self {
+            Self::BlockOneCore => 0,
+            Self::Spin | Self::BlockTwoCores => 1,
+        }
+    }
+}
+
+/// One end.
+pub(crate) trait Peer: Send {
+    fn send(&mut self, data: &[u8]);
+    /// Receives a value of `data`'s length; false if none came in time.
+    fn receive(&mut self, data: &mut [u8]) -> bool;
+}
+
+struct Rtdip {
+    talker: Talker,
+    listener: QueueListener,
+    _endpoint: Endpoint,
+}
+
+impl Peer for Rtdip {
+    fn send(&mut self, data: &[u8]) {
+        self.talker.send(data).unwrap();
+    }
+
+    fn receive(&mut self, data: &mut [u8]) -> bool {
+        match self.listener.recv(Some(PATIENCE)).unwrap() {
+            Some(received) => {
+                // Copied, as the others copy.
+                data.copy_from_slice(received.data);
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+struct Udp {
+    socket: UdpSocket,
+    spin: bool,
+}
+
+impl Peer for Udp {
+    fn send(&mut self, data: &[u8]) {
+        self.socket.send(data).unwrap();
+    }
+
+    fn receive(&mut self, data: &mut [u8]) -> bool {
+        let mut start = None;
+        for turn in 0_u64.. {
+            match self.socket.recv(data) {
+                Ok(octets) => {
+                    assert_eq!(octets, data.len());
+                    return true;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    if !self.spin || is_late(turn, &mut start) {
+                        return false;
+                    }
+                }
+                Err(error) => panic!("UDP: {error}"),
+            }
+        }
+        false
+    }
+}
+
+struct Tcp {
+    stream: TcpStream,
+    spin: bool,
+}
+
+impl Peer for Tcp {
+    fn send(&mut self, data: &[u8]) {
+        // Never more on the way than one value: it always fits.
+        self.stream.write_all(data).unwrap();
+    }
+
+    fn receive(&mut self, data: &mut [u8]) -> bool {
+        let mut there = 0;
+        let mut start = None;
+        for turn in 0_u64.. {
+            match self.stream.read(&mut data[there..]) {
+                Ok(0) => panic!("TCP: the peer has closed"),
+                Ok(octets) => {
+                    there += octets;
+                    if there == data.len() {
+                        return true;
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    if !self.spin || is_late(turn, &mut start) {
+                        return false;
+                    }
+                }
+                Err(error) => panic!("TCP: {error}"),
+            }
+        }
+        false
+    }
+}
+
+/// Looks at the clock only now and then.
+fn is_late(turn: u64, start: &mut Option<Instant>) -> bool {
+    turn % 1024 == 1023 && start.get_or_insert_with(Instant::now).elapsed() > PATIENCE
+}
+
+/// A client in `a` and a server in `b`.
+pub(crate) fn open(
+    pair: &NetnsPair,
+    protocol: Protocol,
+    mode: Mode,
+) -> (Box<dyn Peer>, Box<dyn Peer>) {
+    let port = 2000;
+    match protocol {
+        Protocol::Rtdip => (
+            rtdip(&pair.a, &pair.b, mode, port, port + 1),
+            rtdip(&pair.b, &pair.a, mode, port + 1, port),
+        ),
+        Protocol::Udp => {
+            let spin = mode == Mode::Spin;
+            let end = |own: &Side| own.run(|| UdpSocket::bind((own.address, port)).unwrap());
+            let (a, b) = (end(&pair.a), end(&pair.b));
+            a.connect((pair.b.address, port)).unwrap();
+            b.connect((pair.a.address, port)).unwrap();
+            let peer = |socket: UdpSocket| {
+                socket.set_nonblocking(spin).unwrap();
+                socket.set_read_timeout(Some(PATIENCE)).unwrap();
+                Box::new(Udp { socket, spin })
+            };
+            (peer(a), peer(b))
+        }
+        Protocol::Tcp => {
+            let spin = mode == Mode::Spin;
+            let address = (pair.b.address, port);
+            let listener = pair.b.run(|| TcpListener::bind(address).unwrap());
+            let a = pair.a.run(|| TcpStream::connect(address).unwrap());
+            let (b, _) = listener.accept().unwrap();
+            let peer = |stream: TcpStream| {
+                stream.set_nodelay(true).unwrap();
+                stream.set_nonblocking(spin).unwrap();
+                stream.set_read_timeout(Some(PATIENCE)).unwrap();
+                Box::new(Tcp { stream, spin })
+            };
+            (peer(a), peer(b))
+        }
+    }
+}
+
+fn rtdip(own: &Side, other: &Side, mode: Mode, send_port: u16, receive_port: u16) -> Box<dyn Peer> {
+    own.run(|| {
+        let mut config = ListenerConfig::new(receive_port);
+        config.wake_up = if mode == Mode::Spin {
+            WakeUp::Spin
+        } else {
+            WakeUp::Block
+        };
+        // The others are not stamped either.
+        config.stamps = false;
+        let endpoint = Endpoint::open(&own.interface).unwrap();
+        let listener = endpoint.queue_listener(&config).unwrap();
+        let transport = Transport::rtdip(MacAddress(other.mac));
+        let mut config = TalkerConfig::new(own.interface.as_str(), transport, send_port);
+        config.path = TxPath::Direct;
+        config.pcp = Pcp::new(6).unwrap();
+        Box::new(Rtdip {
+            talker: Talker::open(&config).unwrap(),
+            listener,
+            _endpoint: endpoint,
+        })
+    })
+}

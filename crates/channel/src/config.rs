@@ -1,0 +1,139 @@
+//! How channels are to be opened.
+
+use rtwire_link::{TxPath, TxStamping, WakeUp};
+use rtwire_wire::rtdip::Semantics;
+use rtwire_wire::{EtherType, MacAddress, Pcp, VlanTag};
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+/// How a talker's values travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// In Ethernet frames of their own.
+    Rtdip {
+        /// The listener's interface, or a group.
+        destination: MacAddress,
+        /// A VLAN tag for the frames.
+        vlan: Option<VlanTag>,
+    },
+    /// In UDP datagrams, where the peer is beyond a router. The type of service is `pcp << 5`.
+    Udp {
+        /// The listener's address; its UDP port is by habit the channel's port.
+        destination: SocketAddrV4,
+    },
+}
+
+impl Transport {
+    /// Frames without a VLAN tag.
+    #[must_use]
+    pub const fn rtdip(destination: MacAddress) -> Self {
+        Self::Rtdip {
+            destination,
+            vlan: None,
+        }
+    }
+
+    /// Datagrams to a host, at the UDP port that equals the channel's port.
+    #[must_use]
+    pub const fn udp(destination: Ipv4Addr, port: u16) -> Self {
+        Self::Udp {
+            destination: SocketAddrV4::new(destination, port),
+        }
+    }
+}
+
+/// How a talker is to be opened.
+#[derive(Clone, Debug)]
+pub struct TalkerConfig {
+    /// The interface's name.
+    pub interface: String,
+    /// How the values travel, and where to.
+    pub transport: Transport,
+    /// The EtherType of RTDiP frames.
+    pub ether_type: EtherType,
+    /// The listener's port.
+    pub destination_port: u16,
+    /// This talker's port: tells a listener's several senders apart.
+    pub source_port: u16,
+    /// Urgency.
+    pub pcp: Pcp,
+    /// `SO_PRIORITY` of the socket, for example the class of a queueing discipline; `None`: the same number as `pcp`.
+    pub socket_priority: Option<u32>,
+    /// Channel key, 0 for none.
+    pub key: u32,
+    /// Queue or newest value; must be the listener's.
+    pub semantics: Semantics,
+    /// The way out of this host. UDP has only [`TxPath::Qdisc`].
+    pub path: TxPath,
+    /// The kernel's transmit stamps, if any; see [`Talker::take_stamps`](crate::Talker::take_stamps).
+    pub stamping: Option<TxStamping>,
+}
+
+impl TalkerConfig {
+    /// Queue semantics at priority 0, without key and stamps, through the queueing discipline; source port 0.
+    #[must_use]
+    pub fn new(interface: impl Into<String>, transport: Transport, destination_port: u16) -> Self {
+        Self {
+            interface: interface.into(),
+            transport,
+            ether_type: EtherType::RTDIP,
+            destination_port,
+            source_port: 0,
+            pcp: Pcp::LOWEST,
+            socket_priority: None,
+            key: 0,
+            semantics: Semantics::Queue,
+            path: TxPath::Qdisc,
+            stamping: None,
+        }
+    }
+}
+
+/// What a listener listens to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ListenerTransport {
+    /// RTDiP frames for the interface's address or a group.
+    #[default]
+    Rtdip,
+    /// UDP datagrams for this address; 0.0.0.0 is any of the host's.
+    Udp(SocketAddrV4),
+}
+
+impl ListenerTransport {
+    /// UDP at any address of the host, at the UDP port that equals the channel's port.
+    #[must_use]
+    pub const fn udp(port: u16) -> Self {
+        Self::Udp(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port))
+    }
+}
+
+/// How a listener is to be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListenerConfig {
+    /// The channel's port.
+    pub port: u16,
+    /// Channel key, 0 for none: what has another is dropped and counted.
+    pub key: u32,
+    /// Frames or datagrams.
+    pub transport: ListenerTransport,
+    /// How to wait.
+    pub wake_up: WakeUp,
+    /// How many frames may wait: as many in the kernel, and as many again in this process, sorted by priority.
+    pub queue_frames: usize,
+    /// Whether the kernel is to stamp what comes. It begins some time after opening (up to 0.3 s on a busy host).
+    pub stamps: bool,
+}
+
+impl ListenerConfig {
+    /// RTDiP frames, no key, blocking, room for 256 frames, with stamps.
+    #[must_use]
+    pub const fn new(port: u16) -> Self {
+        Self {
+            port,
+            key: 0,
+            transport: ListenerTransport::Rtdip,
+            wake_up: WakeUp::Block,
+            queue_frames: 256,
+            stamps: true,
+        }
+    }
+}

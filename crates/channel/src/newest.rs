@@ -1,0 +1,167 @@
+//! The receiving end of a newest-value channel: the newest value, when it came, and how many were skipped.
+
+use crate::error::ChannelError;
+use crate::inbox::{Accepted, Inbox, SourceAddress};
+use crate::sequence::Seen;
+use crate::statistics::ListenerStatistics;
+use rtwire_sys::clock::{self, Clock};
+use rtwire_wire::Pcp;
+use std::time::Duration;
+
+/// The newest value of a channel.
+#[derive(Clone, Copy, Debug)]
+pub struct Newest<'a> {
+    /// The user data.
+    pub data: &'a [u8],
+    /// Its sequence number.
+    pub sequence: u32,
+    /// The talker's port.
+    pub source_port: u16,
+    /// The talker's address.
+    pub source: SourceAddress,
+    /// Its urgency.
+    pub priority: Pcp,
+    /// When the talker sent it, ns of its CLOCK_TAI, if it said so.
+    pub sender_time_ns: Option<u64>,
+    /// When it came, ns of CLOCK_TAI: the kernel's stamp, or when it was fetched if the kernel has not stamped it.
+    pub arrival_ns: u64,
+    /// Whether `arrival_ns` is the kernel's stamp.
+    pub stamped: bool,
+    /// Whether this value is another than the last read gave.
+    pub fresh: bool,
+    /// Values that were sent between the last read's and this one's, and never read.
+    pub skipped: u64,
+    /// Since the last read more values came than the queue holds: newer ones than this were lost. Read more often, or
+    /// open with more room.
+    pub overrun: bool,
+}
+
+/// Reads the newest value of one channel. Opened by [`Endpoint::newest_listener`](crate::Endpoint::newest_listener).
+///
+/// A value never follows a later one of the same talker; numbers are compared modulo 2³². A talker that begins again is
+/// known by its time, which is later though its number is not (see [`SequenceTracker`](crate::sequence::SequenceTracker)).
+#[derive(Debug)]
+pub struct NewestListener {
+    inbox: Inbox,
+    places: usize,
+    data: Box<[u8]>,
+    current: Option<Accepted>,
+    arrival_ns: u64,
+    fresh: bool,
+    skipped: u64,
+    overrun: bool,
+    dropped: u64,
+}
+
+impl NewestListener {
+    pub(crate) fn new(inbox: Inbox, places: usize) -> Self {
+        Self {
+            inbox,
+            places,
+            data: vec![0; 1536].into_boxed_slice(),
+            current: None,
+            arrival_ns: 0,
+            fresh: false,
+            skipped: 0,
+            overrun: false,
+            dropped: 0,
+        }
+    }
+
+    /// Gives the newest value; `None` before the first. Does not wait. Two system calls if opened to block or for UDP, else
+    /// none; no allocation.
+    ///
+    /// # Errors
+    /// The interface is gone or down.
+    pub fn read(&mut self) -> Result<Option<Newest<'_>>, ChannelError> {
+        self.fetch()?;
+        let Some(current) = &self.current else {
+            return Ok(None);
+        };
+        let newest = Newest {
+            data: &self.data[..current.length],
+            sequence: current.header.sequence,
+            source_port: current.header.source_port,
+            source: current.source,
+            priority: current.header.priority,
+            sender_time_ns: current.header.time_ns,
+            arrival_ns: self.arrival_ns,
+            stamped: current.stamp_ns.is_some(),
+            fresh: self.fresh,
+            skipped: self.skipped,
+            overrun: self.overrun,
+        };
+        self.fresh = false;
+        self.skipped = 0;
+        self.overrun = false;
+        Ok(Some(newest))
+    }
+
+    /// Waits until there is a newer value than the last read gave; gives whether there is. Waits as chosen at open.
+    ///
+    /// # Errors
+    /// The interface is gone or down.
+    pub fn wait(&mut self, timeout: Option<Duration>) -> Result<bool, ChannelError> {
+        let start = clock::now_ns(Clock::Monotonic);
+        let mut left = timeout;
+        while !self.fresh {
+            if !self.inbox.wait(left)? {
+                return Ok(false);
+            }
+            self.fetch()?;
+            let passed = clock::now_ns(Clock::Monotonic).saturating_sub(start);
+            left = timeout.map(|timeout| timeout.saturating_sub(Duration::from_nanos(passed)));
+            if left == Some(Duration::ZERO) {
+                break;
+            }
+        }
+        Ok(self.fresh)
+    }
+
+    fn fetch(&mut self) -> Result<(), ChannelError> {
+        let mut taken = 0;
+        while self.inbox.look()? {
+            taken += 1;
+            if let Some(accepted) = self.inbox.examine() {
+                self.accept(accepted);
+            }
+            self.inbox.release();
+            // A flood must not keep a reader here for ever.
+            if taken >= 4 * self.places {
+                break;
+            }
+        }
+        // Only a queue that was full can have lost any: the call is spared otherwise. (How many frames fill a queue of the
+        // blocking kind depends on the driver's memory for each.)
+        if taken >= self.places.div_ceil(4) {
+            let dropped = self.inbox.dropped()?;
+            self.overrun |= dropped > self.dropped;
+            self.dropped = dropped;
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self, accepted: Accepted) {
+        let skipped = match accepted.seen {
+            Seen::New { skipped } => skipped,
+            Seen::Restart => 0,
+            Seen::Late | Seen::Duplicate => return,
+        };
+        self.skipped += u64::from(skipped) + u64::from(self.fresh);
+        self.fresh = true;
+        let from = self.inbox.data(&accepted);
+        self.data[..from.len()].copy_from_slice(from);
+        self.arrival_ns = accepted
+            .stamp_ns
+            .unwrap_or_else(|| clock::now_ns(Clock::Tai));
+        self.current = Some(accepted);
+    }
+
+    /// What was counted so far. Two system calls: not for a real-time loop.
+    ///
+    /// # Errors
+    /// The kernel refuses to tell what it has dropped.
+    pub fn statistics(&mut self) -> Result<ListenerStatistics, ChannelError> {
+        self.inbox.statistics()
+    }
+}

@@ -1,0 +1,233 @@
+//! When a frame may go: a token bucket released on the ticks of a timer, in exact integers. No I/O, no clock of its own.
+//!
+//! A sender that keeps to its shaper sends in any interval of length t at most `b + r·t` bits on the wire. With the depth
+//! `b = r·(T_s + J) + M` a sender that always has something to send, and whose ticks come every `T_s` and at most `J`
+//! late, reaches the full rate `r`: between two looks pass at most `T_s + J`, less than `M` was left over, so no token
+//! is ever lost at the rim. (With `b = r·T_s` it would lose some at every late tick.)
+//!
+//! ```
+//! use rtwire_channel::{Shaper, ShaperConfig};
+//!
+//! let config = ShaperConfig::contract((30_000_000, 1), 1_000_000, 50_000, 1538 * 8);
+//! let mut shaper = Shaper::new(config);
+//! let now = 7_000_000;
+//! while shaper.take(now, 1538 * 8).is_ok() { /* send a frame */ }
+//! let next_tick = shaper.earliest(now, 1538 * 8).unwrap();
+//! assert_eq!(next_tick, 8_000_000);
+//! ```
+
+/// ns in a second.
+const SECOND: u128 = 1_000_000_000;
+
+/// What a shaper keeps to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShaperConfig {
+    /// Rate, bit/s on the wire, as an exact ratio; neither may be 0.
+    pub rate: (u64, u64),
+    /// Depth of the bucket, bits on the wire, as an exact ratio with the denominator `rate.1 · 10⁹`.
+    pub burst_scaled: u128,
+    /// T_s, ns between two ticks; at least 1.
+    pub interval_ns: u64,
+    /// J, how late a tick may be seen and still be this tick, ns.
+    pub tick_error_ns: u64,
+    /// A time that is a tick, ns of the clock that `now_ns` will be of.
+    pub epoch_ns: u64,
+}
+
+impl ShaperConfig {
+    /// The contract `r·(t + T_s + J) + M`: depth `r·(T_s + J) + M`, exactly. `frame_bits` is M, the longest frame on the
+    /// wire.
+    #[must_use]
+    pub const fn contract(
+        rate: (u64, u64),
+        interval_ns: u64,
+        tick_error_ns: u64,
+        frame_bits: u64,
+    ) -> Self {
+        let waited = interval_ns as u128 + tick_error_ns as u128;
+        let refill = (rate.0 as u128).saturating_mul(waited);
+        let frame = (frame_bits as u128 * SECOND).saturating_mul(rate.1 as u128);
+        Self {
+            rate,
+            burst_scaled: refill.saturating_add(frame),
+            interval_ns,
+            tick_error_ns,
+            epoch_ns: 0,
+        }
+    }
+
+    /// A bucket of `burst_bits` (at least the longest frame).
+    #[must_use]
+    pub const fn with_burst(
+        rate: (u64, u64),
+        burst_bits: u64,
+        interval_ns: u64,
+        tick_error_ns: u64,
+    ) -> Self {
+        Self {
+            rate,
+            burst_scaled: (burst_bits as u128 * SECOND).saturating_mul(rate.1 as u128),
+            interval_ns,
+            tick_error_ns,
+            epoch_ns: 0,
+        }
+    }
+}
+
+/// A frame that may not go now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotYet {
+    /// The tick at which it may; `None` if it is longer than the bucket is deep and never may.
+    pub earliest_ns: Option<u64>,
+}
+
+/// The bucket. Times are ns of any one clock that does not go back; one that does only makes it wait longer.
+#[derive(Clone, Debug)]
+pub struct Shaper {
+    /// `None`: lets everything through.
+    config: Option<ShaperConfig>,
+    /// Tokens at `last_ns`, in bits times `rate.1 · 10⁹`: a refill of one ns is then the whole number `rate.0`.
+    tokens: u128,
+    last_ns: u64,
+}
+
+impl Shaper {
+    /// A full bucket.
+    #[must_use]
+    pub const fn new(config: ShaperConfig) -> Self {
+        Self {
+            config: Some(config),
+            tokens: config.burst_scaled,
+            last_ns: 0,
+        }
+    }
+
+    /// Lets everything through at once: for what has no contract, and for showing what then happens.
+    #[must_use]
+    pub const fn unshaped() -> Self {
+        Self {
+            config: None,
+            tokens: 0,
+            last_ns: 0,
+        }
+    }
+
+    fn tokens_at(&self, config: &ShaperConfig, now_ns: u64) -> u128 {
+        let passed = u128::from(now_ns.saturating_sub(self.last_ns));
+        let refill = passed.saturating_mul(u128::from(config.rate.0));
+        self.tokens.saturating_add(refill).min(config.burst_scaled)
+    }
+
+    /// The earliest time at or after `now_ns` at which a frame of `wire_bits` may go: now, if tokens are there and a tick
+    /// has come at most J ago, else a tick; `None` if it is longer than the bucket is deep.
+    #[must_use]
+    pub fn earliest(&self, now_ns: u64, wire_bits: u64) -> Option<u64> {
+        let Some(config) = &self.config else {
+            return Some(now_ns);
+        };
+        let need = scaled(config, wire_bits);
+        if need > config.burst_scaled {
+            return None;
+        }
+        let interval = config.interval_ns.max(1);
+        // The grid goes on before the epoch as well.
+        let phase = config.epoch_ns % interval;
+        let since_tick = (now_ns % interval + interval - phase) % interval;
+        let missing = need.saturating_sub(self.tokens_at(config, now_ns));
+        if missing == 0 && since_tick <= config.tick_error_ns {
+            return Some(now_ns);
+        }
+        let wait = u64::try_from(missing.div_ceil(u128::from(config.rate.0.max(1)))).ok()?;
+        // A clock that went back: what is missing comes only after `last_ns`.
+        let base = if missing == 0 {
+            now_ns
+        } else {
+            now_ns.max(self.last_ns)
+        };
+        let enough = base.checked_add(wait)?;
+        let past = (enough % interval + interval - phase) % interval;
+        if past == 0 {
+            Some(enough)
+        } else {
+            enough.checked_add(interval - past)
+        }
+    }
+
+    /// Takes the tokens for a frame of `wire_bits` that goes at `now_ns`. Judges only the tokens: a sender that was woken
+    /// very late may still send what its contract allows it by then.
+    ///
+    /// # Errors
+    /// [`NotYet`], with the tick to wait for; then nothing was taken.
+    pub fn take(&mut self, now_ns: u64, wire_bits: u64) -> Result<(), NotYet> {
+        let Some(config) = &self.config else {
+            return Ok(());
+        };
+        let tokens = self.tokens_at(config, now_ns);
+        let need = scaled(config, wire_bits);
+        if need > tokens {
+            return Err(NotYet {
+                earliest_ns: self.earliest(now_ns, wire_bits),
+            });
+        }
+        self.tokens = tokens - need;
+        self.last_ns = self.last_ns.max(now_ns);
+        Ok(())
+    }
+}
+
+const fn scaled(config: &ShaperConfig, bits: u64) -> u128 {
+    (bits as u128 * SECOND).saturating_mul(config.rate.1 as u128)
+}
+
+/// Measures afterwards what a stream really kept to: the least depth `b` for which all its frames conform to `b + r·t`.
+#[derive(Clone, Debug)]
+pub struct ContractMeter {
+    rate: (u64, u64),
+    /// Fill of a bucket that leaks at the rate, after the newest frame; scaled as in [`Shaper`].
+    level: u128,
+    worst: u128,
+    last_ns: Option<u64>,
+}
+
+impl ContractMeter {
+    /// A meter for a rate in bit/s on the wire, as an exact ratio.
+    #[must_use]
+    pub const fn new(rate: (u64, u64)) -> Self {
+        Self {
+            rate,
+            level: 0,
+            worst: 0,
+            last_ns: None,
+        }
+    }
+
+    /// Notes a frame of `wire_bits` at `time_ns`. Times must not go back; one that does counts as the newest so far.
+    pub fn observe(&mut self, time_ns: u64, wire_bits: u64) {
+        let last = self.last_ns.unwrap_or(time_ns);
+        let passed = u128::from(time_ns.saturating_sub(last));
+        let leaked = passed.saturating_mul(u128::from(self.rate.0));
+        let added = (u128::from(wire_bits) * SECOND).saturating_mul(u128::from(self.rate.1));
+        self.level = self.level.saturating_sub(leaked).saturating_add(added);
+        self.worst = self.worst.max(self.level);
+        self.last_ns = Some(last.max(time_ns));
+    }
+
+    /// The least depth that all frames so far conform to, in bits, rounded up.
+    #[must_use]
+    pub fn burst_bits(&self) -> u64 {
+        let unit = SECOND * u128::from(self.rate.1.max(1));
+        u64::try_from(self.worst.div_ceil(unit)).unwrap_or(u64::MAX)
+    }
+
+    /// How much later than its contract allows the stream's sender has sent, ns rounded up: the time in which the rate
+    /// makes up for what exceeds `config`'s depth. 0 if all conform.
+    #[must_use]
+    pub fn excess_ns(&self, config: &ShaperConfig) -> u64 {
+        let excess = self.worst.saturating_sub(config.burst_scaled);
+        u64::try_from(excess.div_ceil(u128::from(self.rate.0.max(1)))).unwrap_or(u64::MAX)
+    }
+}
+
+#[cfg(test)]
+#[path = "shaper_tests.rs"]
+mod tests;

@@ -1,0 +1,143 @@
+//! Most urgent first; newest only.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+use common::*;
+use rtwire_channel::{Endpoint, Semantics};
+use rtwire_testkit::{NetnsPair, require};
+use rtwire_wire::Pcp;
+use std::time::Duration;
+
+#[test]
+fn the_most_urgent_comes_first_and_the_oldest_among_equals() {
+    require!(root, program "ip");
+    let pair = NetnsPair::new();
+    for way in WAYS {
+        for wake_up in WAKE_UPS {
+            let mut config = listener_config(way, 1001);
+            config.wake_up = wake_up;
+            let (_endpoint, mut listener) = listener(&pair, &config);
+            let mut talkers: Vec<_> = (0..8)
+                .map(|pcp| {
+                    let mut config = talker_config(&pair.a, &pair.b, way, 1001);
+                    config.pcp = Pcp::new(pcp).unwrap();
+                    // CAP_NET_ADMIN is needed for 7, which root has.
+                    config.source_port = u16::from(pcp);
+                    talker(&pair, &config)
+                })
+                .collect();
+            // 60 of low priority, among them a few others.
+            let plan: Vec<usize> = (0..60)
+                .map(|at| [0, 0, 3, 0, 1][at % 5])
+                .chain([7])
+                .collect();
+            for &pcp in &plan {
+                talkers[pcp].send(&[pcp as u8]).unwrap();
+            }
+            let mut expected: Vec<(u8, u32)> = Vec::new();
+            for pcp in (0..8).rev() {
+                let count = plan.iter().filter(|&&p| p == pcp).count() as u32;
+                expected.extend((0..count).map(|number| (pcp as u8, number)));
+            }
+            for (at, &expected) in expected.iter().enumerate() {
+                let got = listener.recv(NOW).unwrap().unwrap();
+                assert_eq!(
+                    (got.priority.get(), got.sequence),
+                    expected,
+                    "{way:?} {wake_up:?} {at}"
+                );
+                assert_eq!(got.data, [expected.0]);
+                if at == 30 {
+                    // One that comes while others wait is seen at the next call.
+                    talkers[6].send(b"late").unwrap();
+                    let got = listener.recv(NOW).unwrap().unwrap();
+                    assert_eq!((got.priority.get(), got.data), (6, &b"late"[..]));
+                }
+            }
+            assert!(listener.recv(NOW).unwrap().is_none());
+            let seen = listener.statistics().unwrap();
+            assert_eq!((seen.lost, seen.reordered, seen.duplicated), (0, 0, 0));
+        }
+    }
+}
+
+#[test]
+fn only_the_newest_value_counts() {
+    require!(root, program "ip");
+    let pair = NetnsPair::new();
+    for way in WAYS {
+        for wake_up in WAKE_UPS {
+            let mut config = listener_config(way, 1001);
+            config.wake_up = wake_up;
+            let (_endpoint, mut listener) = pair.b.run(|| {
+                let endpoint = Endpoint::open(&pair.b.interface).unwrap();
+                let listener = endpoint.newest_listener(&config).unwrap();
+                (endpoint, listener)
+            });
+            assert!(listener.read().unwrap().is_none());
+            assert!(!listener.wait(Some(Duration::from_millis(5))).unwrap());
+            let mut config = talker_config(&pair.a, &pair.b, way, 1001);
+            config.semantics = Semantics::Newest;
+            let mut talker = talker(&pair, &config);
+            let before = rtwire_sys::clock::now_ns(rtwire_sys::clock::Clock::Tai);
+            for value in 0..10_u8 {
+                talker.send(&[value; 100]).unwrap();
+            }
+            assert!(listener.wait(SOON).unwrap());
+            let newest = listener.read().unwrap().unwrap();
+            assert_eq!(newest.data, [9; 100]);
+            assert_eq!((newest.sequence, newest.skipped), (9, 9));
+            assert!(newest.fresh && !newest.overrun);
+            assert!(newest.arrival_ns >= before);
+            let again = listener.read().unwrap().unwrap();
+            assert_eq!(
+                (again.data, again.skipped, again.fresh),
+                (&[9; 100][..], 0, false)
+            );
+            // A talker that begins again starts its numbers anew, and is believed.
+            let mut second = self::talker(&pair, &config);
+            second.send(b"again").unwrap();
+            assert!(listener.wait(SOON).unwrap());
+            let newest = listener.read().unwrap().unwrap();
+            // UDP has another source address for each socket, so it is another talker there.
+            assert_eq!(
+                (newest.data, newest.sequence),
+                (&b"again"[..], 0),
+                "{way:?}"
+            );
+            let restarted = u64::from(way != Way::Udp);
+            assert_eq!(listener.statistics().unwrap().restarted, restarted);
+        }
+    }
+}
+
+#[test]
+fn a_newest_value_reader_that_slept_too_long_is_told() {
+    require!(root, program "ip");
+    let pair = NetnsPair::new();
+    for way in WAYS {
+        for wake_up in WAKE_UPS {
+            let mut config = listener_config(way, 1001);
+            config.wake_up = wake_up;
+            config.queue_frames = 16;
+            let mut listener = pair.b.run(|| {
+                let endpoint = Endpoint::open(&pair.b.interface).unwrap();
+                endpoint.newest_listener(&config).unwrap()
+            });
+            let mut config = talker_config(&pair.a, &pair.b, way, 1001);
+            config.semantics = Semantics::Newest;
+            let mut talker = talker(&pair, &config);
+            for value in 0..500_u32 {
+                talker.send(&value.to_be_bytes()).unwrap();
+            }
+            let newest = listener.read().unwrap().unwrap();
+            assert!(newest.overrun, "{way:?} {wake_up:?} {}", newest.sequence);
+            assert!(newest.sequence < 499);
+            talker.send(b"next").unwrap();
+            let newest = listener.read().unwrap().unwrap();
+            assert_eq!((newest.sequence, newest.overrun), (500, false));
+            assert!(newest.skipped > 0);
+            assert!(listener.statistics().unwrap().dropped > 0);
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! `rtwire lab`: a network brought up on this machine, measured, and managed.
+
+use std::io::IsTerminal;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use rtwire_lab::{LabError, Options, registry};
+use rtwire_plan::{Network, Plan, units};
+
+use crate::plan_command;
+
+/// The arguments of `rtwire lab`.
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct LabArguments {
+    #[command(subcommand)]
+    action: Option<LabAction>,
+    #[command(flatten)]
+    run: Option<RunArguments>,
+}
+
+#[derive(Args)]
+struct RunArguments {
+    /// The network description
+    file: PathBuf,
+    /// How long to measure, for example `20s`, `500ms`, `5min`
+    #[arg(long, default_value = "20s", value_parser = parse_duration)]
+    duration: Duration,
+    /// How long to measure the unloaded network before
+    #[arg(long, default_value = "3s", value_parser = parse_duration)]
+    calibration: Duration,
+    /// Write the report to this file (HTML), and its data beside it (.json)
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+    /// Print the report's data as JSON instead of tables
+    #[arg(long)]
+    json: bool,
+    /// Set a default of the description, for example `shaping-interval=100us`
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = plan_command::key_and_value)]
+    set: Vec<(String, String)>,
+    /// Run even where the plan refuses: to see what happens then
+    #[arg(long)]
+    no_admission: bool,
+    /// Leave the network up afterwards
+    #[arg(long)]
+    keep: bool,
+}
+
+#[derive(Subcommand)]
+enum LabAction {
+    /// Run a command (default: a shell) on a node of a lab
+    Enter {
+        /// The lab's id, see `rtwire lab list`
+        id: String,
+        /// The node's name in the description
+        node: String,
+        /// What to run
+        #[arg(trailing_var_arg = true)]
+        command: Vec<String>,
+    },
+    /// List the labs of this machine
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take a kept lab down, or with `--all` every one that nobody runs
+    Down {
+        /// The lab's id
+        #[arg(required_unless_present = "all")]
+        id: Option<String>,
+        /// Every kept or crashed lab
+        #[arg(long)]
+        all: bool,
+    },
+}
+
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let seconds = units::parse(text, units::Dimension::Time).map_err(|fault| match fault.help() {
+        Some(help) => format!("{fault}; {help}"),
+        None => fault.to_string(),
+    })?;
+    let ns = seconds.ceil_ns().ok().filter(|&ns| ns > 0);
+    ns.map(Duration::from_nanos)
+        .ok_or_else(|| "a duration is above 0 and below 500 years".to_owned())
+}
+
+/// Runs `rtwire lab`.
+pub(crate) fn run(arguments: LabArguments) -> ExitCode {
+    let done = match (arguments.action, arguments.run) {
+        (Some(LabAction::Enter { id, node, command }), _) => enter(&id, &node, &command),
+        (Some(LabAction::List { json }), _) => list(json),
+        (Some(LabAction::Down { id, all }), _) => down(id.as_deref(), all),
+        (None, Some(run)) => return measure(&run),
+        // clap requires the file where there is no action.
+        (None, None) => Ok(()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(&error),
+    }
+}
+
+fn failed(error: &LabError) -> ExitCode {
+    eprintln!("error: {error}");
+    ExitCode::from(if error.is_host_lacking() { 3 } else { 2 })
+}
+
+fn measure(arguments: &RunArguments) -> ExitCode {
+    let (network, plan) = match read_and_plan(arguments) {
+        Ok(planned) => planned,
+        Err((code, message)) => {
+            eprintln!("{message}");
+            return ExitCode::from(code);
+        }
+    };
+    let outputs = match arguments.report.as_deref().map(Outputs::at).transpose() {
+        Ok(outputs) => outputs,
+        Err(message) => {
+            eprintln!("error: {message}");
+            return ExitCode::from(2);
+        }
+    };
+    let options = Options {
+        network,
+        plan,
+        file: arguments.file.display().to_string(),
+        duration: arguments.duration,
+        calibration: arguments.calibration,
+        keep: arguments.keep,
+        command: std::env::args().collect::<Vec<_>>().join(" "),
+        rtwire_version: env!("CARGO_PKG_VERSION").to_owned(),
+        show_progress: std::io::stderr().is_terminal(),
+    };
+    let outcome = match rtwire_lab::run(options) {
+        Ok(outcome) => outcome,
+        Err(error) => return failed(&error),
+    };
+    let report = &outcome.report;
+    let json = match report.to_json() {
+        Ok(json) => json,
+        Err(error) => {
+            eprintln!("error: the report has no JSON form: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    if arguments.json {
+        println!("{json}");
+    } else {
+        print!("{}", report.print_text());
+    }
+    if let Some(outputs) = outputs {
+        if let Err(message) = outputs.write(&report.to_html(), &json) {
+            eprintln!("error: {message}");
+            return ExitCode::from(2);
+        }
+        if !arguments.json {
+            println!("report: {}  data: {}", outputs.html.display(), outputs.json.display());
+        }
+    }
+    if let Some(record) = &outcome.kept {
+        eprintln!("lab {} is still up; its nodes:", record.id);
+        for node in &record.nodes {
+            eprintln!("  rtwire lab enter {} {}", record.id, node.name);
+        }
+        eprintln!("take it down with: rtwire lab down {}", record.id);
+    }
+    ExitCode::from(report.verdict.exit_code())
+}
+
+/// The network and its plan; else the exit code and what to say.
+fn read_and_plan(arguments: &RunArguments) -> Result<(Network, Plan), (u8, String)> {
+    let file = arguments.file.display().to_string();
+    let text = std::fs::read_to_string(&arguments.file)
+        .map_err(|error| (2, format!("error: cannot read `{file}`: {error}")))?;
+    let network = rtwire_plan::read(&text, &file, &arguments.set)
+        .map_err(|faults| (2, faults.to_string()))?;
+    let options = rtwire_plan::Options {
+        ignore_limits: arguments.no_admission,
+    };
+    let plan = rtwire_plan::plan(&network, &options).map_err(|refusal| {
+        let hint = "help: `--no-admission` runs it all the same, to see what happens";
+        (1, format!("{refusal}\n{hint}"))
+    })?;
+    Ok((network, plan))
+}
+
+/// Where the report goes; found writable before the run, not after it.
+struct Outputs {
+    html: PathBuf,
+    json: PathBuf,
+}
+
+impl Outputs {
+    fn at(html: &Path) -> Result<Self, String> {
+        let directory = match html.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        if !directory.is_dir() {
+            return Err(format!(
+                "--report: there is no directory `{}`",
+                directory.display()
+            ));
+        }
+        if html.is_dir() || html.file_name().is_none() {
+            return Err(format!(
+                "--report: `{}` is a directory; give a file name",
+                html.display()
+            ));
+        }
+        if html.extension().is_some_and(|extension| extension == "json") {
+            return Err(
+                "--report: give the name of the HTML file; its data goes beside it as .json"
+                    .to_owned(),
+            );
+        }
+        Ok(Self {
+            html: html.to_owned(),
+            json: html.with_extension("json"),
+        })
+    }
+
+    fn write(&self, html: &str, json: &str) -> Result<(), String> {
+        for (path, text) in [(&self.html, html), (&self.json, json)] {
+            std::fs::write(path, text)
+                .map_err(|error| format!("cannot write `{}`: {error}", path.display()))?;
+        }
+        Ok(())
+    }
+}
+
+fn enter(id: &str, node: &str, command: &[String]) -> Result<(), LabError> {
+    let (record, _) = registry::find(id)?;
+    let namespace = record
+        .nodes
+        .iter()
+        .find(|candidate| candidate.name == node)
+        .ok_or_else(|| LabError::NoSuchNode {
+            id: id.to_owned(),
+            node: node.to_owned(),
+            others: record.nodes.iter().map(|n| n.name.clone()).collect(),
+        })?;
+    rtwire_sys::netns::enter(&namespace.namespace)?;
+    let shell = [std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".to_owned())];
+    let command = if command.is_empty() { &shell } else { command };
+    // Only returns when the program could not be started.
+    let error = std::process::Command::new(&command[0])
+        .args(&command[1..])
+        .exec();
+    Err(LabError::File {
+        path: PathBuf::from(&command[0]),
+        source: error,
+    })
+}
+
+fn list(json: bool) -> Result<(), LabError> {
+    let labs = registry::list()?;
+    if json {
+        let rows: Vec<_> = labs
+            .iter()
+            .map(|(record, state)| {
+                serde_json::json!({
+                    "id": record.id, "state": state, "network": record.network,
+                    "file": record.file, "pid": record.pid, "nodes": record.nodes,
+                })
+            })
+            .collect();
+        println!("{:#}", serde_json::Value::from(rows));
+        return Ok(());
+    }
+    if labs.is_empty() {
+        println!("no lab is up");
+        return Ok(());
+    }
+    println!("{:<6}{:<10}{:<24}NODES", "ID", "STATE", "NETWORK");
+    for (record, state) in labs {
+        let nodes: Vec<&str> = record.nodes.iter().map(|node| node.name.as_str()).collect();
+        let state = match state {
+            registry::State::Running => "running",
+            registry::State::Kept => "kept",
+            registry::State::Crashed => "crashed",
+        };
+        println!(
+            "{:<6}{:<10}{:<24}{}",
+            record.id,
+            state,
+            record.network,
+            nodes.join(" ")
+        );
+    }
+    Ok(())
+}
+
+fn down(id: Option<&str>, all: bool) -> Result<(), LabError> {
+    if let Some(id) = id {
+        registry::take_down(id)?;
+        println!("lab {id} is down");
+        return Ok(());
+    }
+    for (record, state) in registry::list()? {
+        if all && state != registry::State::Running {
+            registry::take_down(&record.id)?;
+            println!("lab {} is down", record.id);
+        }
+    }
+    Ok(())
+}
+

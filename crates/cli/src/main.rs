@@ -1,0 +1,42 @@
+//! The `rtwire` command: arguments in, the crates' work, tables and exit codes out.
+//!
+//! Exit codes: 0 done, promises kept; 1 a promise broken or a plan refused; 2 wrong usage or a faulty
+//! file; 3 the host lacks something; 4 inconclusive.
+
+mod lab_command;
+mod plan_command;
+mod schema_command;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Deterministic Ethernet from ordinary Linux machines: plan it, run it, prove it.
+#[derive(Parser)]
+#[command(name = "rtwire", version, max_term_width = 100, propagate_version = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Compute what a network guarantees: worst-case delays, buffers; or why it cannot
+    Plan(plan_command::PlanArguments),
+    /// Bring a network up on this machine, run its streams, and hold the measurement against the promise
+    Lab(lab_command::LabArguments),
+    /// Print the JSON Schema of a format
+    Schema(schema_command::SchemaArguments),
+    /// One host of a lab (started by `rtwire lab`, talks JSON over standard input and output)
+    #[command(hide = true)]
+    LabWorker,
+}
+
+fn main() -> ExitCode {
+    match Arguments::parse().command {
+        Command::Plan(arguments) => plan_command::run(&arguments),
+        Command::Lab(arguments) => lab_command::run(arguments),
+        Command::Schema(arguments) => schema_command::run(&arguments),
+        Command::LabWorker => rtwire_lab::worker_main(),
+    }
+}

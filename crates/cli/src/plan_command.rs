@@ -1,0 +1,230 @@
+//! `rtwire plan FILE`: promises, needed memory, or why not.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use rtwire_plan::answer::Answer;
+use rtwire_plan::refusal::show_ns;
+use rtwire_plan::{NodeKind, Options, Plan, Promise, TermKind};
+
+/// The plan was refused.
+const REFUSED: u8 = 1;
+/// Wrong usage or a faulty file.
+const FAULTY: u8 = 2;
+
+/// Arguments of `rtwire plan`.
+#[derive(Args)]
+pub(crate) struct PlanArguments {
+    /// The network description, TOML
+    file: PathBuf,
+    /// Print JSON (its schema: `rtwire schema plan`)
+    #[arg(long)]
+    json: bool,
+    /// Override a value of [defaults], such as shaping-interval=10ms
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
+    set: Vec<(String, String)>,
+    /// Plan what can be planned although limits are exceeded; what was ignored is listed
+    #[arg(long)]
+    no_admission: bool,
+    /// Show where the promise of this stream comes from, hop by hop
+    #[arg(long, value_name = "STREAM", conflicts_with = "json")]
+    explain: Option<String>,
+}
+
+pub(crate) fn key_and_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) => Ok((key.trim().to_owned(), value.trim().to_owned())),
+        None => Err("expected KEY=VALUE, for instance shaping-interval=10ms".to_owned()),
+    }
+}
+
+/// Plan and print.
+pub(crate) fn run(arguments: &PlanArguments) -> ExitCode {
+    let file = arguments.file.display().to_string();
+    let text = match std::fs::read(&arguments.file) {
+        Ok(bytes) => match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(fault) => {
+                let at = fault.utf8_error().valid_up_to();
+                return fail(&format!("{file}: not a text in UTF-8 (byte {at}): this is no network description"));
+            }
+        },
+        Err(fault) => return fail(&format!("{file}: {fault}")),
+    };
+    let network = match rtwire_plan::read(&text, &file, &arguments.set) {
+        Ok(network) => network,
+        Err(faults) => {
+            if arguments.json {
+                print_json(&Answer::from(&faults));
+            }
+            return fail(&faults.to_string());
+        }
+    };
+    if let Some(name) = &arguments.explain {
+        if !network.streams.iter().any(|stream| stream.name == *name) {
+            let names: Vec<&str> = network.streams.iter().map(|stream| stream.name.as_str()).collect();
+            return fail(&format!("--explain {name}: there is no such stream; streams are {}", names.join(", ")));
+        }
+    }
+    let outcome = rtwire_plan::plan(&network, &Options { ignore_limits: arguments.no_admission });
+    if arguments.json {
+        print_json(&Answer::from(&outcome));
+    }
+    match outcome {
+        Ok(plan) => {
+            if !arguments.json {
+                print(&match &arguments.explain {
+                    Some(name) => explanation(&plan, name),
+                    None => tables(&network.name, &plan),
+                });
+            }
+            ExitCode::SUCCESS
+        }
+        Err(refusal) => {
+            if let (Some(name), Some(plan)) = (&arguments.explain, &refusal.plan) {
+                print(&explanation(plan, name));
+            }
+            eprintln!("rtwire plan: {file}: {refusal}");
+            ExitCode::from(REFUSED)
+        }
+    }
+}
+
+fn fail(message: &str) -> ExitCode {
+    eprintln!("rtwire plan: {message}");
+    ExitCode::from(FAULTY)
+}
+
+fn print(text: &str) {
+    // A reader that went away (`| head`) is no fault of ours.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
+fn print_json(answer: &Answer) {
+    match serde_json::to_string_pretty(answer) {
+        Ok(text) => print(&(text + "\n")),
+        Err(fault) => eprintln!("rtwire plan: {fault}"),
+    }
+}
+
+/// Columns as wide as their widest entry; the first `left` are text, the others numbers.
+fn table(text: &mut String, left: usize, rows: &[Vec<String>]) {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    for row in rows {
+        let mut line = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            let pad = " ".repeat(widths[column] - cell.chars().count());
+            let (before, behind) = if column < left { ("", pad.as_str()) } else { (pad.as_str(), "") };
+            let _ = write!(line, "  {before}{cell}{behind}");
+        }
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+}
+
+fn cells(row: &[&str]) -> Vec<String> {
+    row.iter().map(|cell| (*cell).to_owned()).collect()
+}
+
+fn shown(ns: Option<u64>) -> String {
+    ns.map_or_else(|| "none".to_owned(), show_ns)
+}
+
+fn total(promise: &Promise, kinds: &[TermKind]) -> String {
+    if promise.delay_ns.is_none() {
+        return "-".to_owned();
+    }
+    show_ns(promise.terms.iter().filter(|term| kinds.contains(&term.what)).map(|term| term.ns).sum())
+}
+
+fn tables(name: &str, plan: &Plan) -> String {
+    let mut text = format!("{name}: guaranteed worst case, from the talker's queue to the last bit at the listener\n\n");
+    let mut rows = vec![cells(&[
+        "stream", "listener", "promise", "deadline", "queueing", "blocking", "transmission", "latency", "cable",
+    ])];
+    for stream in &plan.streams {
+        for promise in &stream.promises {
+            rows.push(vec![
+                stream.name.clone(),
+                promise.listener.clone(),
+                shown(promise.delay_ns),
+                promise.deadline_ns.map_or_else(|| "-".to_owned(), show_ns),
+                total(promise, &[TermKind::Queueing]),
+                total(promise, &[TermKind::Blocking]),
+                total(promise, &[TermKind::Transmission]),
+                total(promise, &[TermKind::Latency]),
+                total(promise, &[TermKind::Cable]),
+            ]);
+        }
+    }
+    table(&mut text, 2, &rows);
+    text.push('\n');
+    let mut rows = vec![cells(&["port", "needs", "buffer", "frames", "of", "utilization"])];
+    for port in plan.ports.iter().filter(|port| port.utilization_permille > 0 || !port.classes.is_empty()) {
+        let buffer = match (port.node_kind, port.buffer_bytes) {
+            (NodeKind::Switch, Some(bytes)) if port.shared => format!("{bytes} B shared"),
+            (NodeKind::Switch, Some(bytes)) => format!("{bytes} B"),
+            _ => "-".to_owned(),
+        };
+        rows.push(vec![
+            format!("{}>{}", port.node, port.port),
+            port.backlog_bytes.map_or_else(|| "none".to_owned(), |bytes| format!("{bytes} B")),
+            buffer,
+            port.backlog_frames.map_or_else(|| "-".to_owned(), |frames| frames.to_string()),
+            port.buffer_frames.map_or_else(|| "-".to_owned(), |frames| frames.to_string()),
+            format!("{}.{} %", port.utilization_permille / 10, port.utilization_permille % 10),
+        ]);
+    }
+    table(&mut text, 1, &rows);
+    for warning in &plan.warnings {
+        let _ = writeln!(text, "\nwarning: {warning}");
+    }
+    text
+}
+
+fn explanation(plan: &Plan, name: &str) -> String {
+    let mut text = String::new();
+    for stream in plan.streams.iter().filter(|stream| stream.name == name) {
+        let shaper = &stream.shaper;
+        let rate = if shaper.rate_den == "1" {
+            shaper.rate_num.clone()
+        } else {
+            format!("{}/{}", shaper.rate_num, shaper.rate_den)
+        };
+        let _ = writeln!(
+            text,
+            "{name}: contract on the wire: burst {} bit, rate {rate} bit/s (interval {}, tick error {})",
+            shaper.burst_bits,
+            show_ns(shaper.interval_ns),
+            show_ns(shaper.tick_error_ns)
+        );
+        for promise in &stream.promises {
+            let _ = writeln!(text, "\nto {} by {}", promise.listener, promise.route.join(" > "));
+            let mut rows: Vec<Vec<String>> = promise
+                .terms
+                .iter()
+                .map(|term| vec![term.at.clone(), term.what.word().to_owned(), show_ns(term.ns)])
+                .collect();
+            rows.push(vec!["promise".to_owned(), String::new(), shown(promise.delay_ns)]);
+            table(&mut text, 2, &rows);
+            for pair in promise.route.windows(2) {
+                let Some(port) = plan.ports.iter().find(|port| port.node == pair[0] && port.port == pair[1]) else {
+                    continue;
+                };
+                for class in port.classes.iter().filter(|class| class.flows.iter().any(|flow| flow == name)) {
+                    let others: Vec<&str> =
+                        class.flows.iter().map(String::as_str).filter(|flow| *flow != name).collect();
+                    let others = if others.is_empty() { "nobody".to_owned() } else { others.join(", ") };
+                    let _ = writeln!(text, "  at {}>{} it shares its queue with {others}", port.node, port.port);
+                }
+            }
+        }
+    }
+    text
+}

@@ -1,0 +1,34 @@
+//! `rtwire schema`: the JSON Schemas of the formats that rtwire reads and writes.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+
+/// Which format.
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    /// The network description.
+    Network,
+    /// What `rtwire plan --json` prints.
+    Plan,
+}
+
+/// Arguments of `rtwire schema`.
+#[derive(Args)]
+pub(crate) struct SchemaArguments {
+    /// The format
+    #[arg(value_enum, default_value = "network")]
+    format: Format,
+}
+
+/// Print the schema.
+pub(crate) fn run(arguments: &SchemaArguments) -> ExitCode {
+    let schema = match arguments.format {
+        Format::Network => rtwire_plan::json_schema(),
+        Format::Plan => rtwire_plan::schema::plan_schema(),
+    };
+    // A reader that went away (`| head`) is no fault of ours.
+    let _ = writeln!(std::io::stdout(), "{schema:#}");
+    ExitCode::SUCCESS
+}

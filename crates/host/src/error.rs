@@ -1,0 +1,66 @@
+//! The errors of setting up a host.
+
+use std::io;
+
+/// What could not be set or read on this host.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// The kernel refused a netlink request.
+    #[error("cannot {what}: {reason}{}", hint(*errno))]
+    Netlink {
+        /// What was asked, as a verb phrase: "create bridge `br0`".
+        what: String,
+        /// The kernel's error, with its own sentence where it gave one.
+        reason: String,
+        /// The error number.
+        errno: i32,
+    },
+    /// A network namespace could not be made, entered or removed.
+    #[error("cannot {what}: {source}{}", hint(source.raw_os_error().unwrap_or(0)))]
+    Namespace {
+        /// What was asked.
+        what: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A kernel setting below `/proc/sys` could not be written.
+    #[error("cannot write `{value}` to `{path}`: {source}")]
+    Setting {
+        /// The file.
+        path: String,
+        /// What should have been written.
+        value: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The code that ran inside a namespace panicked.
+    #[error("a thread inside network namespace `{0}` panicked")]
+    Panicked(String),
+    /// A name is not one an interface can have.
+    #[error("`{0}` is no name for an interface: 1 to 15 bytes, without `/` or space")]
+    InterfaceName(String),
+}
+
+impl HostError {
+    /// Whether the error is one of missing privileges (EPERM, EACCES).
+    #[must_use]
+    pub fn is_permission(&self) -> bool {
+        let errno = match self {
+            Self::Netlink { errno, .. } => *errno,
+            Self::Namespace { source, .. } | Self::Setting { source, .. } => {
+                source.raw_os_error().unwrap_or(0)
+            }
+            Self::Panicked(_) | Self::InterfaceName(_) => 0,
+        };
+        errno == 1 || errno == 13
+    }
+}
+
+/// What to do about the errors that users meet; the numbers are the same on every Linux architecture in use.
+fn hint(errno: i32) -> &'static str {
+    match errno {
+        1 | 13 => " (needs root, or CAP_NET_ADMIN and CAP_SYS_ADMIN)",
+        95 => " (the kernel lacks this feature)",
+        _ => "",
+    }
+}

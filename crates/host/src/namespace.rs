@@ -1,0 +1,94 @@
+//! A named network namespace.
+
+use std::fs;
+use std::thread;
+
+use rtwire_sys::netns;
+
+use crate::HostError;
+
+/// A network namespace by name, as `ip netns` shows it. Dropping the value leaves it in place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Namespace {
+    name: String,
+}
+
+impl Namespace {
+    /// Makes a new one, with IPv6 off for every interface that will come (a deterministic network has no stray traffic).
+    ///
+    /// # Errors
+    /// The name is taken, or CAP_SYS_ADMIN is missing.
+    pub fn create(name: &str) -> Result<Self, HostError> {
+        netns::create(name).map_err(|source| HostError::Namespace {
+            what: format!("create network namespace `{name}`"),
+            source,
+        })?;
+        let namespace = Self::existing(name);
+        for scope in ["all", "default"] {
+            namespace.set(&format!("net/ipv6/conf/{scope}/disable_ipv6"), "1")?;
+        }
+        Ok(namespace)
+    }
+
+    /// One that exists already.
+    #[must_use]
+    pub fn existing(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+        }
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Runs `work` on a thread inside the namespace and waits for it.
+    ///
+    /// # Errors
+    /// The namespace cannot be entered, or `work` panicked.
+    pub fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, HostError> {
+        thread::scope(|scope| {
+            scope
+                .spawn(|| {
+                    netns::enter(&self.name).map_err(|source| HostError::Namespace {
+                        what: format!("enter network namespace `{}`", self.name),
+                        source,
+                    })?;
+                    Ok(work())
+                })
+                .join()
+                .unwrap_or_else(|_| Err(HostError::Panicked(self.name.clone())))
+        })
+    }
+
+    /// Writes a kernel setting of this namespace; `key` is a path below `/proc/sys`. A setting the kernel
+    /// does not have (IPv6 not built in) is left alone.
+    ///
+    /// # Errors
+    /// The file exists and cannot be written.
+    pub fn set(&self, key: &str, value: &str) -> Result<(), HostError> {
+        let path = format!("/proc/sys/{key}");
+        self.run(|| match fs::write(&path, value) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e),
+            _ => Ok(()),
+        })?
+        .map_err(|source| HostError::Setting {
+            path,
+            value: value.to_owned(),
+            source,
+        })
+    }
+
+    /// Removes the name and, with its last process and socket, the namespace and all links in it.
+    ///
+    /// # Errors
+    /// CAP_SYS_ADMIN is missing.
+    pub fn delete(&self) -> Result<(), HostError> {
+        netns::delete(&self.name).map_err(|source| HostError::Namespace {
+            what: format!("delete network namespace `{}`", self.name),
+            source,
+        })
+    }
+}

@@ -1,0 +1,287 @@
+//! Links, bridges, addresses and static tables.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::net::{IpAddr, Ipv4Addr};
+
+use netlink_bindings::{rt_addr, rt_link, rt_neigh};
+
+use super::{Netlink, raw};
+use crate::HostError;
+
+const AF_INET: u8 = 2;
+const AF_BRIDGE: u8 = 7;
+const IFF_UP: u32 = 1;
+const IFF_NOARP: u32 = 0x80;
+const NUD_PERMANENT: u16 = 0x80;
+const NUD_NOARP: u16 = 0x40;
+/// The entry belongs to the bridge, not to the port's own address list.
+const NTF_MASTER: u8 = 0x04;
+
+/// What an interface must not do on its own: frames leave as they were sent, one by one.
+const OFFLOADS: [&str; 9] = [
+    "tx-generic-segmentation",
+    "tx-tcp-segmentation",
+    "tx-tcp-ecn-segmentation",
+    "tx-tcp-mangleid-segmentation",
+    "tx-tcp6-segmentation",
+    "tx-udp-segmentation",
+    "tx-scatter-gather",
+    "tx-checksum-ip-generic",
+    "rx-gro-list",
+];
+/// The same, where the kernel knows it (Linux 6.17 and later).
+const LATER_OFFLOADS: [&str; 1] = ["tx-tcp-accecn-segmentation"];
+
+/// Generic receive offload merges none of our frames, but only with it (and with all TCP segmentation off at
+/// the other end) does a veth receive through one NAPI context, in order. Else each processor has its own
+/// backlog, and frames that leave a queue on two processors overtake one another.
+const RECEIVE_IN_ORDER: [&str; 1] = ["rx-gro"];
+
+/// One end of a cable.
+#[derive(Clone, Copy, Debug)]
+pub struct VethEnd<'a> {
+    /// The interface's name in its namespace.
+    pub name: &'a str,
+    /// Its index there, chosen by the caller.
+    pub ifindex: u32,
+    /// Its MAC address.
+    pub mac: [u8; 6],
+    /// The namespace it lives in.
+    pub namespace: &'a File,
+}
+
+/// A port to be added to a bridge.
+#[derive(Clone, Copy, Debug)]
+pub struct BridgePort {
+    /// The port's interface index.
+    pub ifindex: u32,
+    /// The bridge's interface index.
+    pub bridge: u32,
+}
+
+/// A static neighbour: no address resolution is needed, none disturbs the network.
+#[derive(Clone, Copy, Debug)]
+pub struct Neighbour {
+    /// The interface it is reached by.
+    pub ifindex: u32,
+    /// Its IPv4 address.
+    pub address: Ipv4Addr,
+    /// Its MAC address.
+    pub mac: [u8; 6],
+}
+
+fn index(ifindex: u32) -> i32 {
+    // The kernel's indices are positive i32; one beyond cannot name an interface and is refused there.
+    i32::try_from(ifindex).unwrap_or(i32::MAX)
+}
+
+fn c_name(name: &str) -> Result<CString, HostError> {
+    let fits = !name.is_empty() && name.len() < 16 && !name.contains(['/', ' ']);
+    CString::new(name)
+        .ok()
+        .filter(|_| fits)
+        .ok_or_else(|| HostError::InterfaceName(name.to_owned()))
+}
+
+impl Netlink {
+    /// Makes a veth pair with both ends in their namespaces.
+    ///
+    /// # Errors
+    /// The kernel refuses: a name or index is taken, or CAP_NET_ADMIN is missing.
+    pub fn create_veth(&mut self, near: VethEnd<'_>, far: VethEnd<'_>) -> Result<(), HostError> {
+        for end in [near, far] {
+            c_name(end.name)?;
+        }
+        self.acknowledge(&raw::veth_pair(near, far), || {
+            format!("create veth pair `{}` – `{}`", near.name, far.name)
+        })
+    }
+
+    /// Makes a bridge that neither learns nor ages, and takes multicast from static entries only.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn create_bridge(&mut self, name: &str, ifindex: u32) -> Result<(), HostError> {
+        let c_name = c_name(name)?;
+        let header = rt_link::Ifinfomsg {
+            ifi_index: index(ifindex),
+            ..Default::default()
+        };
+        let mut request = rt_link::Request::new()
+            .set_create()
+            .set_excl()
+            .op_newlink_do(&header);
+        request
+            .encode()
+            .push_ifname(&c_name)
+            .nested_linkinfo()
+            .nested_data_bridge()
+            .push_ageing_time(0)
+            .push_stp_state(0)
+            .push_mcast_snooping(1);
+        self.acknowledge(&request, || format!("create bridge `{name}`"))
+    }
+
+    /// Adds a port to a bridge: no learning, no flooding; only static entries decide.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn add_bridge_port(&mut self, port: BridgePort) -> Result<(), HostError> {
+        let header = rt_link::Ifinfomsg {
+            ifi_index: index(port.ifindex),
+            ..Default::default()
+        };
+        let what = || format!("add interface {} to the bridge", port.ifindex);
+        let mut request = rt_link::Request::new().op_setlink_do(&header);
+        request.encode().push_master(port.bridge);
+        self.acknowledge(&request, what)?;
+        let mut request = rt_link::Request::new().op_newlink_do(&header);
+        request
+            .encode()
+            .nested_linkinfo()
+            .nested_slave_data_bridge()
+            .push_learning(0)
+            .push_unicast_flood(0)
+            .push_mcast_flood(0)
+            .push_bcast_flood(0);
+        self.acknowledge(&request, what)
+    }
+
+    /// Brings an interface up.
+    ///
+    /// # Errors
+    /// No such interface, or CAP_NET_ADMIN is missing.
+    pub fn set_up(&mut self, name: &str) -> Result<(), HostError> {
+        self.set_flags(name, IFF_UP)
+    }
+
+    /// Brings an interface up without address resolution: neighbours are static.
+    ///
+    /// # Errors
+    /// No such interface, or CAP_NET_ADMIN is missing.
+    pub fn set_up_without_arp(&mut self, name: &str) -> Result<(), HostError> {
+        self.set_flags(name, IFF_UP | IFF_NOARP)
+    }
+
+    fn set_flags(&mut self, name: &str, flags: u32) -> Result<(), HostError> {
+        let c_name = c_name(name)?;
+        let header = rt_link::Ifinfomsg {
+            ifi_flags: flags,
+            ifi_change: flags,
+            ..Default::default()
+        };
+        let mut request = rt_link::Request::new().op_setlink_do(&header);
+        request.encode().push_ifname(&c_name);
+        self.acknowledge(&request, || format!("bring interface `{name}` up"))
+    }
+
+    /// Removes an interface (with a veth end, its other end too).
+    ///
+    /// # Errors
+    /// No such interface, or CAP_NET_ADMIN is missing.
+    pub fn delete_link(&mut self, name: &str) -> Result<(), HostError> {
+        let c_name = c_name(name)?;
+        let mut request = rt_link::Request::new().op_dellink_do(&rt_link::Ifinfomsg::new());
+        request.encode().push_ifname(&c_name);
+        self.acknowledge(&request, || format!("delete interface `{name}`"))
+    }
+
+    /// Switches off what would merge, split or finish frames behind our back, and on what keeps them in order.
+    ///
+    /// # Errors
+    /// No such interface, or the kernel has no ethtool netlink (5.6 and later have).
+    pub fn offloads_off(&mut self, name: &str) -> Result<(), HostError> {
+        let c_name = c_name(name)?;
+        let later = raw::features(&c_name, &LATER_OFFLOADS, &[]);
+        // Refused where unknown, and then not needed either.
+        let _ = self.acknowledge(&later, String::new);
+        let request = raw::features(&c_name, &OFFLOADS, &RECEIVE_IN_ORDER);
+        self.acknowledge(&request, || {
+            format!("switch the offloads of interface `{name}` off")
+        })
+    }
+
+    /// Gives an interface an IPv4 address.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn add_address(
+        &mut self,
+        ifindex: u32,
+        address: Ipv4Addr,
+        prefix: u8,
+    ) -> Result<(), HostError> {
+        let header = rt_addr::Ifaddrmsg {
+            ifa_family: AF_INET,
+            ifa_prefixlen: prefix,
+            ifa_index: ifindex,
+            ..Default::default()
+        };
+        let mut request = rt_addr::Request::new()
+            .set_create()
+            .set_excl()
+            .op_newaddr_do(&header);
+        request.encode().push_local(IpAddr::V4(address));
+        self.acknowledge(&request, || format!("add address {address}/{prefix}"))
+    }
+
+    /// Adds a static neighbour.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn add_neighbour(&mut self, neighbour: Neighbour) -> Result<(), HostError> {
+        let header = rt_neigh::Ndmsg {
+            ndm_family: AF_INET,
+            ndm_ifindex: index(neighbour.ifindex),
+            ndm_state: NUD_PERMANENT,
+            ..Default::default()
+        };
+        let mut request = rt_neigh::Request::new()
+            .set_create()
+            .set_replace()
+            .op_newneigh_do(&header);
+        request
+            .encode()
+            .push_dst(IpAddr::V4(neighbour.address))
+            .push_lladdr(&neighbour.mac);
+        self.acknowledge(&request, || format!("add neighbour {}", neighbour.address))
+    }
+
+    /// Adds a static forwarding entry: frames to `mac` leave the bridge by this port.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn add_forwarding(&mut self, port: u32, mac: [u8; 6]) -> Result<(), HostError> {
+        let header = rt_neigh::Ndmsg {
+            ndm_family: AF_BRIDGE,
+            ndm_ifindex: index(port),
+            ndm_state: NUD_NOARP,
+            ndm_flags: NTF_MASTER,
+            ..Default::default()
+        };
+        let mut request = rt_neigh::Request::new()
+            .set_create()
+            .set_replace()
+            .op_newneigh_do(&header);
+        request.encode().push_lladdr(&mac);
+        self.acknowledge(&request, || {
+            format!("add a forwarding entry at port {port}")
+        })
+    }
+
+    /// Adds a static multicast forwarding entry. The bridge must be up.
+    ///
+    /// # Errors
+    /// The kernel refuses (layer-2 groups need Linux 5.11).
+    pub fn add_multicast(
+        &mut self,
+        bridge: u32,
+        port: u32,
+        group: [u8; 6],
+    ) -> Result<(), HostError> {
+        self.acknowledge(&raw::multicast_entry(bridge, port, group), || {
+            format!("add a multicast entry at port {port}")
+        })
+    }
+}

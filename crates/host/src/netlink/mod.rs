@@ -1,0 +1,60 @@
+//! Netlink requests of the calling thread's network namespace.
+//!
+//! The typed bindings come from `netlink-bindings`, generated from the kernel's descriptions; the two
+//! requests those lack (the far end of a veth pair, multicast forwarding entries) are encoded in `raw`.
+
+mod links;
+mod queues;
+mod raw;
+
+pub use links::{BridgePort, Neighbour, VethEnd};
+pub use queues::PortQueue;
+
+use netlink_bindings::traits::NetlinkRequest;
+use netlink_socket2::NetlinkSocket;
+
+use crate::HostError;
+
+/// A netlink socket. Its requests act on the namespace that the thread is in at the first request.
+#[derive(Default)]
+pub struct Netlink {
+    socket: NetlinkSocket,
+}
+
+impl Netlink {
+    /// A socket that opens itself at the first request.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sends a request that is answered by an acknowledgement (replies that come with it are dropped).
+    fn acknowledge<R: NetlinkRequest>(
+        &mut self,
+        request: &R,
+        what: impl FnOnce() -> String,
+    ) -> Result<(), HostError> {
+        let failed = |what: String, reason: String, errno: i32| HostError::Netlink {
+            what,
+            reason,
+            errno,
+        };
+        let mut replies = match self.socket.request(request) {
+            Ok(replies) => replies,
+            Err(error) => {
+                return Err(failed(
+                    what(),
+                    error.to_string(),
+                    error.raw_os_error().unwrap_or(0),
+                ));
+            }
+        };
+        while let Some(reply) = replies.recv() {
+            if let Err(error) = reply {
+                let errno = error.as_io_error().raw_os_error().unwrap_or(0);
+                return Err(failed(what(), error.to_string(), errno));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,151 @@
+//! Queues: a link's rate, strict priority between classes, FIFO within one.
+//!
+//! HTB keeps the rate. Its inner class has the link's rate; each priority class below it has next to no
+//! rate of its own and borrows all of it, and HTB lends to the most urgent class first: strict priority
+//! with the one discipline that every kernel has.
+
+use netlink_bindings::tc;
+
+use super::Netlink;
+use crate::HostError;
+
+const ROOT: u32 = u32::MAX;
+const QDISC_HANDLE: u32 = 0x1_0000;
+const LINK_CLASS: u32 = QDISC_HANDLE | 1;
+const FIRST_CLASS: u32 = QDISC_HANDLE | 0x10;
+const FIRST_LEAF_HANDLE: u32 = 0x10_0000;
+/// Next to nothing, in bytes a second: a class sends by borrowing.
+const OWN_RATE: u32 = 125;
+/// The most frames a leaf holds; the byte limits are kept before the queue, so this one is never met.
+const LEAF_FRAMES: u32 = 20_000;
+/// Nanoseconds in one tick of the packet scheduler's user interface (PSCHED_SHIFT 6).
+const TICK_NS: u64 = 64;
+const LINKLAYER_ETHERNET: u8 = 1;
+
+/// How a port sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortQueue {
+    /// The interface's index.
+    pub ifindex: u32,
+    /// The link's rate in bits a second; up to 34 Gbit/s.
+    pub rate_bps: u64,
+    /// Priority classes, 1 to 8; class `queues - 1` is the most urgent.
+    pub queues: u8,
+    /// What a frame costs beyond header and payload, in bytes (preamble, FCS, gap), 0 to 255.
+    pub overhead_bytes: u8,
+    /// How late a release may be and still be made good, in ns: the depth of HTB's own bucket.
+    pub credit_ns: u64,
+    /// How fast a release may be made good, in bits a second, above `rate_bps`: the rate at which frames
+    /// follow one another while there is credit.
+    pub peak_bps: u64,
+    /// What may leave at once, in ns at the peak rate.
+    pub peak_credit_ns: u64,
+}
+
+/// `struct tc_ratespec` as the kernel lays it out; the generated structure has its middle fields wrong.
+fn rate_spec(bytes_per_second: u64, overhead: u8, smallest: u8) -> tc::TcRatespec {
+    let rate = u32::try_from(bytes_per_second).unwrap_or(u32::MAX);
+    let mut bytes = [0_u8; 12];
+    bytes[1] = LINKLAYER_ETHERNET;
+    bytes[2..4].copy_from_slice(&u16::from(overhead).to_ne_bytes());
+    bytes[6..8].copy_from_slice(&u16::from(smallest).to_ne_bytes());
+    bytes[8..12].copy_from_slice(&rate.to_ne_bytes());
+    tc::TcRatespec::new_from_array(bytes)
+}
+
+fn ticks(duration_ns: u64) -> u32 {
+    u32::try_from(duration_ns.div_ceil(TICK_NS)).unwrap_or(u32::MAX)
+}
+
+impl Netlink {
+    /// Replaces an interface's root queue by one that sends at a rate, by strict priority.
+    ///
+    /// # Errors
+    /// The kernel refuses: no HTB, or CAP_NET_ADMIN is missing.
+    pub fn set_port_queue(&mut self, queue: &PortQueue) -> Result<(), HostError> {
+        let what = |step: &str| format!("{step} of interface {}", queue.ifindex);
+        let message = |handle: u32, parent: u32| tc::Tcmsg {
+            ifindex: i32::try_from(queue.ifindex).unwrap_or(i32::MAX),
+            handle,
+            parent,
+            ..Default::default()
+        };
+        let mut request = tc::Request::new()
+            .set_create()
+            .set_replace()
+            .op_newqdisc_do(&message(QDISC_HANDLE, ROOT));
+        request
+            .encode()
+            .nested_options_htb()
+            .push_init(tc::TcHtbGlob {
+                version: 3,
+                rate2quantum: 10,
+                defcls: 0x10,
+                ..Default::default()
+            });
+        self.acknowledge(&request, || what("set the HTB queue"))?;
+
+        let smallest = 60_u8.saturating_add(queue.overhead_bytes);
+        let link = || rate_spec(queue.rate_bps / 8, queue.overhead_bytes, smallest);
+        let mut request = tc::Request::new()
+            .set_create()
+            .set_excl()
+            .op_newtclass_do(&message(LINK_CLASS, QDISC_HANDLE));
+        request
+            .encode()
+            .push_kind(c"htb")
+            .nested_options_htb()
+            .push_parms(tc::TcHtbOpt {
+                rate: link(),
+                ceil: link(),
+                buffer: ticks(queue.credit_ns),
+                cbuffer: ticks(queue.credit_ns),
+                quantum: 1_600,
+                ..Default::default()
+            });
+        self.acknowledge(&request, || what("set the link rate"))?;
+
+        for class in 0..queue.queues {
+            self.add_class(queue, class, &message)?;
+        }
+        Ok(())
+    }
+
+    fn add_class(
+        &mut self,
+        queue: &PortQueue,
+        class: u8,
+        message: &dyn Fn(u32, u32) -> tc::Tcmsg,
+    ) -> Result<(), HostError> {
+        let what = || format!("add class {class} to interface {}", queue.ifindex);
+        let minor = FIRST_CLASS + u32::from(class);
+        let smallest = 60_u8.saturating_add(queue.overhead_bytes);
+        let mut request = tc::Request::new()
+            .set_create()
+            .set_excl()
+            .op_newtclass_do(&message(minor, LINK_CLASS));
+        request
+            .encode()
+            .push_kind(c"htb")
+            .nested_options_htb()
+            .push_parms(tc::TcHtbOpt {
+                rate: rate_spec(OWN_RATE.into(), 0, 0),
+                // Without this limit all credit would leave at once after a pause.
+                ceil: rate_spec(queue.peak_bps / 8, queue.overhead_bytes, smallest),
+                buffer: 1,
+                cbuffer: ticks(queue.peak_credit_ns),
+                quantum: 1_600,
+                prio: u32::from(queue.queues - 1 - class),
+                ..Default::default()
+            });
+        self.acknowledge(&request, what)?;
+        let mut request = tc::Request::new()
+            .set_create()
+            .set_excl()
+            .op_newqdisc_do(&message(FIRST_LEAF_HANDLE + (u32::from(class) << 16), minor));
+        request
+            .encode()
+            .nested_options_pfifo(&tc::TcFifoQopt { limit: LEAF_FRAMES });
+        self.acknowledge(&request, what)
+    }
+}

@@ -1,0 +1,166 @@
+//! The requests that the generated bindings lack, byte by byte as the kernel's headers lay them out.
+
+use std::ffi::CStr;
+use std::os::fd::AsRawFd;
+
+use netlink_bindings::ethtool;
+use netlink_bindings::traits::{NetlinkRequest, Protocol};
+use netlink_bindings::utils::{finalize_nested_header, push_header, push_nested_header};
+
+use super::VethEnd;
+
+const NETLINK_ROUTE: u16 = 0;
+const RTM_NEWLINK: u16 = 16;
+const RTM_NEWMDB: u16 = 84;
+const NLM_F_CREATE: u16 = 0x400;
+const NLM_F_EXCL: u16 = 0x200;
+const AF_BRIDGE: u8 = 7;
+
+/// A finished message body with its type.
+pub(super) struct RawRequest {
+    protocol: Protocol,
+    flags: u16,
+    body: Vec<u8>,
+}
+
+impl NetlinkRequest for RawRequest {
+    fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    fn flags(&self) -> u16 {
+        self.flags
+    }
+
+    fn payload(&self) -> &[u8] {
+        &self.body
+    }
+
+    type ReplyType<'buf> = ();
+
+    fn decode_reply(_: &[u8]) -> Self::ReplyType<'_> {}
+}
+
+fn route(request_type: u16) -> Protocol {
+    Protocol::Raw {
+        protonum: NETLINK_ROUTE,
+        request_type,
+    }
+}
+
+fn attribute(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
+    // Interface names and addresses: far below the 64 KiB that the length field holds.
+    push_header(body, kind, u16::try_from(value.len()).unwrap_or(u16::MAX));
+    body.extend_from_slice(value);
+}
+
+fn name_attribute(body: &mut Vec<u8>, kind: u16, name: &str) {
+    let mut bytes = name.as_bytes().to_vec();
+    bytes.push(0);
+    attribute(body, kind, &bytes);
+}
+
+fn link_header(ifindex: u32) -> [u8; 16] {
+    // struct ifinfomsg: family, pad, type, index, flags, change
+    let mut header = [0; 16];
+    header[4..8].copy_from_slice(&ifindex.to_ne_bytes());
+    header
+}
+
+fn link_attributes(body: &mut Vec<u8>, end: VethEnd<'_>) {
+    const IFLA_ADDRESS: u16 = 1;
+    const IFLA_IFNAME: u16 = 3;
+    const IFLA_NET_NS_FD: u16 = 28;
+    const IFLA_NUM_TX_QUEUES: u16 = 31;
+    const IFLA_NUM_RX_QUEUES: u16 = 32;
+    name_attribute(body, IFLA_IFNAME, end.name);
+    attribute(body, IFLA_ADDRESS, &end.mac);
+    // One queue each: frames that leave by two queues are received by two contexts, and overtake one another.
+    for queues in [IFLA_NUM_TX_QUEUES, IFLA_NUM_RX_QUEUES] {
+        attribute(body, queues, &1_u32.to_ne_bytes());
+    }
+    attribute(body, IFLA_NET_NS_FD, &end.namespace.as_raw_fd().to_ne_bytes());
+}
+
+/// A veth pair whose ends are born in their namespaces with their final indices.
+pub(super) fn veth_pair(near: VethEnd<'_>, far: VethEnd<'_>) -> RawRequest {
+    const IFLA_LINKINFO: u16 = 18;
+    const IFLA_INFO_KIND: u16 = 1;
+    const IFLA_INFO_DATA: u16 = 2;
+    const VETH_INFO_PEER: u16 = 1;
+    let mut body = link_header(near.ifindex).to_vec();
+    link_attributes(&mut body, near);
+    let info = push_nested_header(&mut body, IFLA_LINKINFO);
+    name_attribute(&mut body, IFLA_INFO_KIND, "veth");
+    let data = push_nested_header(&mut body, IFLA_INFO_DATA);
+    let peer = push_nested_header(&mut body, VETH_INFO_PEER);
+    body.extend_from_slice(&link_header(far.ifindex));
+    link_attributes(&mut body, far);
+    for nested in [peer, data, info] {
+        finalize_nested_header(&mut body, nested);
+    }
+    RawRequest {
+        protocol: route(RTM_NEWLINK),
+        flags: NLM_F_CREATE | NLM_F_EXCL,
+        body,
+    }
+}
+
+/// A permanent forwarding entry of a bridge: frames to this multicast address leave by this port.
+pub(super) fn multicast_entry(bridge: u32, port: u32, group: [u8; 6]) -> RawRequest {
+    const MDBA_SET_ENTRY: u16 = 1;
+    const MDB_PERMANENT: u8 = 1;
+    // struct br_port_msg: family, (pad to 4), ifindex
+    let mut body = vec![AF_BRIDGE, 0, 0, 0];
+    body.extend_from_slice(&bridge.to_ne_bytes());
+    // struct br_mdb_entry: ifindex, state, flags, vid, addr { union of 16, proto be16 }, padded to 4
+    let mut entry = [0_u8; 28];
+    entry[0..4].copy_from_slice(&port.to_ne_bytes());
+    entry[4] = MDB_PERMANENT;
+    entry[8..14].copy_from_slice(&group);
+    attribute(&mut body, MDBA_SET_ENTRY, &entry);
+    RawRequest {
+        protocol: route(RTM_NEWMDB),
+        flags: NLM_F_CREATE,
+        body,
+    }
+}
+
+/// Switches features of an interface off and on. The typed request exists, but the bindings (0.3.5) number the
+/// command wrongly and the kernel would take it for a change of ring sizes; ours has the right number.
+pub(super) fn features(interface: &CStr, off: &[&str], on: &[&str]) -> RawRequest {
+    const ETHTOOL_MSG_FEATURES_SET: u8 = 12;
+    let mut typed = ethtool::Request::new().op_features_set_do();
+    {
+        let mut bits = typed
+            .encode()
+            .nested_header()
+            .push_dev_name(interface)
+            .end_nested()
+            .nested_wanted()
+            .nested_bits();
+        for feature in off {
+            bits = bits
+                .nested_bit()
+                .push_name_bytes(feature.as_bytes())
+                .end_nested();
+        }
+        for feature in on {
+            bits = bits
+                .nested_bit()
+                .push_name_bytes(feature.as_bytes())
+                .push_value(())
+                .end_nested();
+        }
+        bits.end_nested().end_nested();
+    }
+    let mut body = typed.payload().to_vec();
+    if let Some(command) = body.first_mut() {
+        *command = ETHTOOL_MSG_FEATURES_SET;
+    }
+    RawRequest {
+        protocol: typed.protocol(),
+        flags: 0,
+        body,
+    }
+}

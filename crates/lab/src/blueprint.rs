@@ -1,0 +1,177 @@
+//! From a checked network to what is built: nodes, cables, forwarding.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use rtwire_plan::{Network, Stream, Transport};
+
+use crate::LabError;
+use crate::fabric::{Blueprint, Cable, Node, NodeKind};
+
+/// Most nodes of a lab on one machine; each costs the kernel some megabytes and a bring-up some milliseconds.
+const NODES_MAX: usize = 1_000;
+
+/// Where a stream's frames are addressed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Destination {
+    /// One host, by node; it is reached by the shortest way.
+    Host(usize),
+    /// A group address of the stream's own: several listeners, or a way of its own.
+    Group([u8; 6]),
+}
+
+/// The blueprint of a network, and the destination of each of its streams (best effort behind the streams).
+pub(crate) struct Layout {
+    pub(crate) blueprint: Blueprint,
+    pub(crate) destinations: Vec<Destination>,
+}
+
+/// The index of a node: hosts first, in the order of the description, then switches.
+pub(crate) fn node_index(network: &Network, name: &str) -> Option<usize> {
+    let hosts = network.hosts.iter().map(|host| &host.name);
+    let switches = network.switches.iter().map(|switch| &switch.name);
+    hosts.chain(switches).position(|candidate| candidate == name)
+}
+
+impl Layout {
+    /// Lays a network out.
+    ///
+    /// # Errors
+    /// It is too large for one machine, or a stream needs what the lab does not emulate.
+    pub(crate) fn of(network: &Network) -> Result<Self, LabError> {
+        let count = network.hosts.len() + network.switches.len();
+        if count > NODES_MAX {
+            return Err(LabError::TooLarge {
+                nodes: count,
+                most: NODES_MAX,
+            });
+        }
+        let mut blueprint = Blueprint {
+            nodes: nodes(network),
+            cables: cables(network),
+            overhead_bytes: network.defaults.frame_overhead_bytes,
+            ..Blueprint::default()
+        };
+        for host in 0..network.hosts.len() {
+            let exits = exits_towards(&blueprint, host);
+            blueprint.towards.insert(host, exits);
+        }
+        let mut destinations = Vec::new();
+        for (index, stream) in network.streams.iter().enumerate() {
+            destinations.push(destination(network, &blueprint, index, stream)?);
+        }
+        for (index, stream) in network.streams.iter().enumerate() {
+            if let Destination::Group(group) = destinations[index] {
+                let exits = stream.routes.iter().flat_map(|route| {
+                    route.windows(2).skip(1).filter_map(|hop| {
+                        Some((node_index(network, &hop[0])?, node_index(network, &hop[1])?))
+                    })
+                });
+                let mut exits: Vec<_> = exits.collect();
+                exits.sort_unstable();
+                exits.dedup();
+                blueprint.groups.insert(group, exits);
+            }
+        }
+        Ok(Self {
+            blueprint,
+            destinations,
+        })
+    }
+}
+
+fn nodes(network: &Network) -> Vec<Node> {
+    let hosts = network.hosts.iter().map(|host| Node {
+        name: host.name.clone(),
+        kind: NodeKind::Host,
+        queues: host.queues,
+    });
+    let switches = network.switches.iter().map(|switch| {
+        let bytes = Some(switch.buffer.bytes);
+        Node {
+            name: switch.name.clone(),
+            kind: NodeKind::Switch {
+                port_buffer_bytes: bytes.filter(|_| !switch.buffer.shared),
+                pool_bytes: bytes.filter(|_| switch.buffer.shared),
+            },
+            queues: switch.queues,
+        }
+    });
+    hosts.chain(switches).collect()
+}
+
+fn cables(network: &Network) -> Vec<Cable> {
+    let ends = |link: &rtwire_plan::Link| {
+        Some([
+            node_index(network, &link.ends[0])?,
+            node_index(network, &link.ends[1])?,
+        ])
+    };
+    network
+        .links
+        .iter()
+        .filter_map(|link| {
+            Some(Cable {
+                ends: ends(link)?,
+                rate_bps: link.rate_bps,
+            })
+        })
+        .collect()
+}
+
+/// For each switch that can reach `host`: the neighbour on the shortest way (the first of equally short ones).
+fn exits_towards(blueprint: &Blueprint, host: usize) -> Vec<(usize, usize)> {
+    let mut towards: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut waiting = VecDeque::from([host]);
+    while let Some(node) = waiting.pop_front() {
+        // Frames pass through switches only.
+        if node != host && blueprint.nodes[node].kind == NodeKind::Host {
+            continue;
+        }
+        for cable in &blueprint.cables {
+            let other = match cable.ends {
+                [a, b] if a == node => b,
+                [a, b] if b == node => a,
+                _ => continue,
+            };
+            if other != host && !towards.contains_key(&other) {
+                towards.insert(other, node);
+                waiting.push_back(other);
+            }
+        }
+    }
+    towards
+        .into_iter()
+        .filter(|(node, _)| blueprint.nodes[*node].kind != NodeKind::Host)
+        .collect()
+}
+
+fn destination(
+    network: &Network,
+    blueprint: &Blueprint,
+    index: usize,
+    stream: &Stream,
+) -> Result<Destination, LabError> {
+    let single = match (stream.listeners.as_slice(), stream.routes.as_slice()) {
+        ([listener], [route]) => node_index(network, listener).filter(|&host| {
+            let exits = &blueprint.towards[&host];
+            route.windows(2).skip(1).all(|hop| {
+                let hop = (node_index(network, &hop[0]), node_index(network, &hop[1]));
+                matches!(hop, (Some(from), Some(to)) if exits.contains(&(from, to)))
+            })
+        }),
+        _ => None,
+    };
+    if let Some(host) = single {
+        return Ok(Destination::Host(host));
+    }
+    if stream.transport == Transport::Udp {
+        return Err(LabError::NotEmulated {
+            stream: stream.name.clone(),
+            what: "a UDP stream with several listeners or a route of its own",
+            instead: "use transport = \"rtdip\", or one stream for each listener",
+        });
+    }
+    let [high, low] = u16::try_from(index).unwrap_or(u16::MAX).to_be_bytes();
+    // Group bit and local bit set; the rest tells our frames from others' in a capture.
+    Ok(Destination::Group([0x03, 0x72, 0x74, 0x02, high, low]))
+}

@@ -1,0 +1,310 @@
+//! What happened, laid beside what was planned.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use rtwire_measure::verdict::{
+    Evidence, PortEvidence, PortId, Rule, Sample, StreamEvidence, TalkerEvidence, excess_bits,
+};
+use rtwire_plan::{ContractKind, Network, Plan, PortPlan, Ratio, Stream};
+
+use crate::LabError;
+use crate::assignment::{HostResult, ListenerResult, TalkerResult};
+use crate::fabric::{Fabric, PortIndex};
+use crate::monitor::PortWatch;
+use crate::ports::Field;
+use crate::samples::{self, Arrival, SentStamp};
+use crate::tasks::frames_planned;
+
+/// What came in from a run.
+pub(crate) struct Collected<'a> {
+    pub(crate) network: &'a Network,
+    /// The plan that the run is judged by, the lab's own latencies in it.
+    pub(crate) plan: &'a Plan,
+    pub(crate) fabric: &'a Fabric,
+    pub(crate) results: &'a BTreeMap<String, HostResult>,
+    pub(crate) watches: Vec<PortWatch>,
+    pub(crate) directory: &'a Path,
+    /// How long the talkers really sent, in ns: shorter than asked for after Ctrl-C.
+    pub(crate) duration_ns: u64,
+    pub(crate) rule: Rule,
+}
+
+impl Collected<'_> {
+    /// The evidence for the verdict; stalls are added by the caller, who has the noise record.
+    pub(crate) fn evidence(&self) -> Result<Evidence, LabError> {
+        let mut streams = Vec::new();
+        let mut talkers = Vec::new();
+        for (index, stream) in self.network.streams.iter().enumerate() {
+            let sent = samples::read_sent(&samples::sent_path(self.directory, index))?;
+            if let Some(result) = self.talker(index, &stream.talker) {
+                talkers.push(self.talker_evidence(index, stream, result, &sent));
+            }
+            for (way, listener) in stream.listeners.iter().enumerate() {
+                streams.push(self.stream_evidence(index, stream, way, listener, &sent)?);
+            }
+        }
+        Ok(Evidence {
+            streams,
+            ports: self.port_evidence(),
+            talkers,
+            stalls: rtwire_measure::noise::StallRecord::default(),
+            rule: self.rule,
+        })
+    }
+
+    pub(crate) fn talker(&self, stream: usize, host: &str) -> Option<&TalkerResult> {
+        let talkers = &self.results.get(host)?.talkers;
+        talkers.iter().find(|talker| talker.stream == stream)
+    }
+
+    pub(crate) fn listener(&self, stream: usize, host: &str) -> Option<&ListenerResult> {
+        let listeners = &self.results.get(host)?.listeners;
+        listeners.iter().find(|listener| listener.stream == stream)
+    }
+
+    fn stream_evidence(
+        &self,
+        index: usize,
+        stream: &Stream,
+        way: usize,
+        listener: &str,
+        sent: &[SentStamp],
+    ) -> Result<StreamEvidence, LabError> {
+        let path = samples::arrivals_path(self.directory, index, listener);
+        let arrivals = samples::read_arrivals(&path)?;
+        let samples = join(sent, &arrivals, self.transmission_ns(stream, &stream.routes[way]));
+        let result = self.listener(index, listener).cloned().unwrap_or_default();
+        let route = ports_of(&stream.routes[way]);
+        let plans: Vec<&PortPlan> = route.iter().filter_map(|id| self.port_plan(id)).collect();
+        let promise = self
+            .plan
+            .streams
+            .iter()
+            .find(|planned| planned.name == stream.name)
+            .and_then(|planned| planned.promises.iter().find(|p| p.listener == listener))
+            .and_then(|promise| promise.delay_ns);
+        let frames_sent = self.talker(index, &stream.talker).map_or(0, |t| t.frames_sent);
+        Ok(StreamEvidence {
+            name: stream.name.clone(),
+            listener: listener.to_owned(),
+            promise_ns: promise,
+            deadline_ns: stream.deadline_ns,
+            published_max_ns: None,
+            frames_planned: frames_planned(stream, self.duration_ns)
+                .saturating_sub(result.frames_skipped),
+            // A value that a newer one overtook before it was read is not lost: that is what the channel is for.
+            frames_sent: frames_sent.saturating_sub(result.frames_skipped),
+            frames_received: samples.len() as u64,
+            samples,
+            frames_duplicated: result.frames_duplicated,
+            frames_reordered: result.frames_reordered,
+            listener_drops: result.socket_drops,
+            link_rate_bps: plans.iter().map(|plan| plan.link_rate_bps).min().unwrap_or(0),
+            utilization_ppm: plans.iter().map(|plan| ppm(plan.utilization)).max().unwrap_or(0),
+            hold_ns: route.iter().map(|id| self.hold_ns(id)).max().unwrap_or(0),
+            route,
+        })
+    }
+
+    /// How long a frame of the stream is under transmission on its way, all links together. An emulated link hands a
+    /// frame over when its transmission begins; a store-and-forward network has it when the last bit is there.
+    fn transmission_ns(&self, stream: &Stream, route: &[String]) -> u64 {
+        let links = route.windows(2).filter_map(|hop| self.network.link(&hop[0], &hop[1]));
+        links
+            .map(|link| {
+                let ns = u128::from(stream.wire_bytes) * 8_000_000_000
+                    / u128::from(link.rate_bps.max(1));
+                u64::try_from(ns).unwrap_or(u64::MAX)
+            })
+            .sum()
+    }
+
+    fn talker_evidence(
+        &self,
+        _index: usize,
+        stream: &Stream,
+        result: &TalkerResult,
+        sent: &[SentStamp],
+    ) -> TalkerEvidence {
+        let mut ports: Vec<PortId> = stream.routes.iter().flat_map(|r| ports_of(r)).collect();
+        ports.sort();
+        ports.dedup();
+        let contract = &stream.contract;
+        let mut stamps: Vec<u64> = sent.iter().map(|stamp| stamp.stamp_ns).collect();
+        stamps.sort_unstable();
+        let bits = stream.wire_bytes * 8;
+        let (num, den) = (part(contract.rate.num()), part(contract.rate.den()));
+        let excess = excess_bits(
+            stamps.into_iter().map(|at| (at, bits)),
+            num,
+            den,
+            contract.burst_bits,
+        );
+        TalkerEvidence {
+            stream: stream.name.clone(),
+            ports,
+            rate_bps: num.div_ceil(den.max(1)),
+            tick_error_declared_ns: contract.tick_error_ns,
+            tick_overshoot_max_ns: result.overshoots_ns.iter().copied().max().unwrap_or(0).into(),
+            shaper_caps_burst: stream.shaped,
+            // A talker whose shaper is off promised nothing; that it sends more than a contract explains nothing.
+            contract_excess_bits: Some(if stream.shaped { excess } else { 0 }),
+        }
+    }
+
+    fn port_plan(&self, id: &PortId) -> Option<&PortPlan> {
+        let mut ports = self.plan.ports.iter();
+        ports.find(|plan| plan.node == id.node && plan.port == id.port)
+    }
+
+    /// The longest time that one contract through this port may send at the link's rate: b / (C - r).
+    fn hold_ns(&self, id: &PortId) -> u64 {
+        let Some(rate) = self.port_plan(id).map(|plan| plan.link_rate_bps) else {
+            return 0;
+        };
+        let through = self
+            .network
+            .streams
+            .iter()
+            .filter(|stream| stream.routes.iter().any(|route| ports_of(route).contains(id)));
+        through
+            .map(|stream| {
+                let own = part(stream.contract.rate.ceil());
+                let spare = u128::from(rate.saturating_sub(own).max(1));
+                let ns = u128::from(stream.contract.burst_bits) * 1_000_000_000 / spare;
+                u64::try_from(ns).unwrap_or(u64::MAX)
+            })
+            .max()
+            .unwrap_or(0)
+    }
+
+    fn port_evidence(&self) -> Vec<PortEvidence> {
+        let mut evidence = Vec::new();
+        for plan in &self.plan.ports {
+            if plan.classes.is_empty() {
+                continue;
+            }
+            let Some(port) = self.port_index(plan) else {
+                continue;
+            };
+            let records = &self.fabric.records;
+            let id = PortId::new(&plan.node, &plan.port);
+            let watch = self.watches.get(port).cloned().unwrap_or_default();
+            evidence.push(PortEvidence {
+                hold_ns: self.hold_ns(&id),
+                id,
+                link_rate_bps: plan.link_rate_bps,
+                promised_backlog_bytes: plan.backlog_bytes,
+                buffer_bytes: plan.buffer_bytes,
+                max_backlog_bytes: Some(records.get(port, Field::MaxBytes)),
+                frames_dropped: records.get(port, Field::DroppedFrames),
+                drop_windows: watch.drops,
+                backlog: watch.backlog,
+                utilization_ppm: ppm(plan.utilization),
+                utilization_percent: percent(
+                    records.get(port, Field::WireBytes),
+                    plan.link_rate_bps,
+                    self.duration_ns,
+                ),
+            });
+        }
+        evidence
+    }
+
+    fn port_index(&self, plan: &PortPlan) -> Option<PortIndex> {
+        let node = crate::blueprint::node_index(self.network, &plan.node)?;
+        let neighbour = crate::blueprint::node_index(self.network, &plan.port)?;
+        self.fabric.blueprint.port(node, neighbour)
+    }
+}
+
+/// What a stream is, in a few words for the report.
+pub(crate) fn describe(stream: &Stream) -> String {
+    let ms = |ns: u64| rtwire_measure::units::duration(ns);
+    if !stream.shaped {
+        return "shaper off".to_owned();
+    }
+    match stream.contract.kind {
+        ContractKind::Interval { interval_ns } => {
+            format!("{} B every {}", stream.frame_bytes, ms(interval_ns))
+        }
+        ContractKind::Rate => {
+            // Stated of frame bytes, contracted on the wire.
+            let wire = part(stream.contract.rate.ceil());
+            let stated = u128::from(wire) * u128::from(stream.frame_bytes)
+                / u128::from(stream.wire_bytes.max(1));
+            format!(
+                "{}, T_s {}",
+                rtwire_measure::units::rate(u64::try_from(stated).unwrap_or(u64::MAX)),
+                ms(stream.contract.shaping_interval_ns)
+            )
+        }
+        ContractKind::Declared => format!("burst {} bit", stream.contract.burst_bits),
+    }
+}
+
+/// One sample for each frame that arrived, at its first arrival; `transmission_ns` later than it was handed over.
+fn join(sent: &[SentStamp], arrivals: &[Arrival], transmission_ns: u64) -> Vec<Sample> {
+    let most = sent.iter().map(|stamp| stamp.sequence).chain(arrivals.iter().map(|a| a.sequence));
+    let count = most.max().map_or(0, |most| most as usize + 1);
+    let mut stamps: Vec<u64> = vec![0; count];
+    for stamp in sent {
+        stamps[stamp.sequence as usize] = stamp.stamp_ns;
+    }
+    let mut seen = vec![false; count];
+    arrivals
+        .iter()
+        .filter(|arrival| !std::mem::replace(&mut seen[arrival.sequence as usize], true))
+        .map(|arrival| Sample {
+            seq: arrival.sequence,
+            tx_ns: Some(stamps[arrival.sequence as usize]).filter(|&stamp| stamp != 0),
+            rx_ns: arrival.stamp_ns.map(|stamp| stamp + transmission_ns),
+            app_tx_ns: arrival.app_sent_ns,
+            app_rx_ns: arrival.app_received_ns + transmission_ns,
+        })
+        .collect()
+}
+
+fn ports_of(route: &[String]) -> Vec<PortId> {
+    route.windows(2).map(|hop| PortId::new(&hop[0], &hop[1])).collect()
+}
+
+fn part(value: i128) -> u64 {
+    u64::try_from(value).unwrap_or(u64::MAX)
+}
+
+fn ppm(ratio: Ratio) -> u32 {
+    let num = u128::try_from(ratio.num()).unwrap_or(u128::MAX);
+    let den = u128::try_from(ratio.den()).unwrap_or(1).max(1);
+    u32::try_from(num.saturating_mul(1_000_000).div_ceil(den)).unwrap_or(u32::MAX)
+}
+
+#[allow(clippy::cast_precision_loss)] // shown to one decimal
+fn percent(wire_bytes: u64, rate_bps: u64, duration_ns: u64) -> f64 {
+    let room = rate_bps as f64 * duration_ns as f64 / 1e9;
+    if room > 0.0 { wire_bytes as f64 * 800.0 / room } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrival(sequence: u32, at: u64) -> Arrival {
+        Arrival {
+            sequence,
+            stamp_ns: Some(at),
+            app_sent_ns: 1,
+            app_received_ns: at + 1,
+        }
+    }
+
+    #[test]
+    fn stamps_and_arrivals_meet_by_number_and_the_first_arrival_counts() {
+        let sent = [SentStamp { sequence: 1, stamp_ns: 10 }, SentStamp { sequence: 0, stamp_ns: 5 }];
+        let arrivals = [arrival(1, 30), arrival(0, 40), arrival(1, 50), arrival(2, 60)];
+        let samples = join(&sent, &arrivals, 100);
+        let delays: Vec<_> = samples.iter().map(|s| (s.seq, s.network_delay_ns())).collect();
+        assert_eq!(delays, [(1, Some(120)), (0, Some(135)), (2, None)]);
+    }
+}

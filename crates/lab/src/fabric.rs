@@ -1,0 +1,406 @@
+//! The emulated network: a namespace for each node, a veth pair for each link, a bridge for each switch.
+//!
+//! Each direction of a link is a *port*: HTB keeps the link's rate and the priority between classes, and
+//! the program in `bpf/switch.bpf.c` keeps the buffer, to the byte. Forwarding and neighbours are static;
+//! nothing learns, floods, resolves or announces, so that only planned frames are on the wire.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use rtwire_host::Namespace;
+use rtwire_host::netlink::{BridgePort, Neighbour, Netlink, PortQueue, VethEnd};
+use rtwire_sys::bpf::{BpfObject, Direction};
+use rtwire_sys::netns;
+
+use crate::LabError;
+use crate::ports::{FOLLOWED_FRAMES, Field, POOL_WORDS, PORT_WORDS, PortRecords};
+
+/// The compiled `bpf/switch.bpf.c`.
+pub(crate) const SWITCH_OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/switch.bpf.o"));
+
+/// Interface index of the first end of the first cable; the kernel program has the same number.
+pub(crate) const FIRST_IFINDEX: u32 = 1000;
+const BRIDGE: &str = "bridge";
+const BRIDGE_IFINDEX: u32 = 500;
+/// A host's only interface.
+pub(crate) const HOST_INTERFACE: &str = "eth0";
+
+/// What a node of the fabric is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NodeKind {
+    Host,
+    Switch {
+        /// Buffer of each port in bytes; `None` where the pool is the limit.
+        port_buffer_bytes: Option<u64>,
+        /// Size of the pool over all ports.
+        pool_bytes: Option<u64>,
+    },
+}
+
+/// One host or switch.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) name: String,
+    pub(crate) kind: NodeKind,
+    /// Priority classes of each of its ports.
+    pub(crate) queues: u8,
+}
+
+/// One link; its two ends are indices of nodes.
+#[derive(Clone, Debug)]
+pub(crate) struct Cable {
+    pub(crate) ends: [usize; 2],
+    pub(crate) rate_bps: u64,
+}
+
+/// What to build.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Blueprint {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) cables: Vec<Cable>,
+    /// What a frame costs on the wire beyond its bytes.
+    pub(crate) overhead_bytes: u64,
+    /// For each group address: the switch ports (node, neighbour) its frames leave by.
+    pub(crate) groups: BTreeMap<[u8; 6], Vec<(usize, usize)>>,
+    /// For each host (by node): the switch ports (node, neighbour) that lead to it.
+    pub(crate) towards: BTreeMap<usize, Vec<(usize, usize)>>,
+}
+
+/// A port: one direction of a cable. Its index is that of its record and, with [`FIRST_IFINDEX`], of its interface.
+pub(crate) type PortIndex = usize;
+
+/// The network as it stands on this machine. Dropping it does not take it down: see [`Fabric::take_down`].
+pub(crate) struct Fabric {
+    pub(crate) blueprint: Blueprint,
+    namespaces: Vec<Namespace>,
+    pub(crate) records: PortRecords,
+}
+
+/// How late the rate limiter may release and still make it good, in ns. Timers of a shared machine are late by
+/// some 10 µs and at times by some 100 µs; without this credit each lateness would be lost service, and at 95 %
+/// load the losses add up to milliseconds. The price: after a pause a port may be this far ahead of a real link.
+pub(crate) const RELEASE_CREDIT_NS: u64 = 400_000;
+/// How fast it is made good, in percent of the link's rate: slowly, so that the credit of a pause does not
+/// leave as one burst that no link could send.
+pub(crate) const PEAK_PERCENT: u64 = 120;
+/// What may leave at once at that rate, in ns; about half a full frame at 100 Mbit/s.
+pub(crate) const PEAK_CREDIT_NS: u64 = 60_000;
+
+/// The MAC address of a host, locally administered.
+pub(crate) fn host_mac(node: usize) -> [u8; 6] {
+    let [high, low] = short(node);
+    [0x02, 0x72, 0x74, 0x00, high, low]
+}
+
+/// The IPv4 address of a host.
+pub(crate) fn host_address(node: usize) -> Ipv4Addr {
+    let [high, low] = short(node + 1);
+    Ipv4Addr::new(10, 77, high, low)
+}
+
+fn port_mac(port: PortIndex) -> [u8; 6] {
+    let [high, low] = short(port);
+    [0x02, 0x72, 0x74, 0x01, high, low]
+}
+
+fn short(value: usize) -> [u8; 2] {
+    // A lab of more than 65 535 nodes does not fit one machine; `Blueprint::check` refuses it.
+    u16::try_from(value).unwrap_or(u16::MAX).to_be_bytes()
+}
+
+impl Blueprint {
+    /// The port by which `node` sends to `neighbour`.
+    pub(crate) fn port(&self, node: usize, neighbour: usize) -> Option<PortIndex> {
+        self.cables.iter().enumerate().find_map(|(cable, ends)| {
+            match ends.ends {
+                [a, b] if a == node && b == neighbour => Some(2 * cable),
+                [a, b] if b == node && a == neighbour => Some(2 * cable + 1),
+                _ => None,
+            }
+        })
+    }
+
+    /// The node that sends by a port, and the one it sends to.
+    pub(crate) fn port_ends(&self, port: PortIndex) -> Option<(usize, usize)> {
+        let ends = self.cables.get(port / 2)?.ends;
+        Some((ends[port % 2], ends[1 - port % 2]))
+    }
+
+    fn interface_name(&self, port: PortIndex) -> String {
+        let Some((node, neighbour)) = self.port_ends(port) else {
+            return format!("port{port}");
+        };
+        if self.nodes[node].kind == NodeKind::Host {
+            return HOST_INTERFACE.to_owned();
+        }
+        let name = format!("to-{}", self.nodes[neighbour].name);
+        let usable = name.len() < 16 && !name.contains(['/', ' ', ':']) && name.is_ascii();
+        if usable { name } else { format!("port{port}") }
+    }
+}
+
+impl Fabric {
+    /// Brings the network up. What was made before an error stays for the caller's clean-up by name.
+    ///
+    /// # Errors
+    /// Missing privileges, kernel features, or a blueprint that no kernel could build.
+    pub(crate) fn bring_up(prefix: &str, blueprint: Blueprint) -> Result<Self, LabError> {
+        let mut namespaces = Vec::new();
+        for (index, node) in blueprint.nodes.iter().enumerate() {
+            let name = namespace_name(prefix, index, &node.name);
+            namespaces.push(Namespace::create(&name)?);
+        }
+        let program = load(&blueprint)?;
+        let records = PortRecords::new(
+            program.map_array("ports", PORT_WORDS)?,
+            program.map_array("pools", POOL_WORDS)?,
+        );
+        let fabric = Self {
+            blueprint,
+            namespaces,
+            records,
+        };
+        fabric.set_limits();
+        fabric.make_bridges()?;
+        fabric.lay_cables()?;
+        for port in 0..2 * fabric.blueprint.cables.len() {
+            fabric.set_up_port(port, &program)?;
+        }
+        fabric.fill_tables()?;
+        Ok(fabric)
+    }
+
+    /// The namespace of a node.
+    pub(crate) fn namespace(&self, node: usize) -> &Namespace {
+        &self.namespaces[node]
+    }
+
+    /// Sets what the program needs to know of each port.
+    fn set_limits(&self) {
+        for (index, node) in self.blueprint.nodes.iter().enumerate() {
+            if let NodeKind::Switch {
+                pool_bytes: Some(bytes),
+                ..
+            } = node.kind
+            {
+                self.records.set_pool(index, bytes);
+            }
+        }
+        for (cable_index, cable) in self.blueprint.cables.iter().enumerate() {
+            for side in 0..2 {
+                let port = 2 * cable_index + side;
+                let index = cable.ends[side];
+                let node = &self.blueprint.nodes[index];
+                let (limit, pool) = match node.kind {
+                    NodeKind::Host => (0, 0),
+                    NodeKind::Switch {
+                        port_buffer_bytes,
+                        pool_bytes,
+                    } => (
+                        port_buffer_bytes.unwrap_or(0),
+                        pool_bytes.map_or(0, |_| index as u64 + 1),
+                    ),
+                };
+                let byte_time = (8_000_000_000_u128 << 16) / u128::from(cable.rate_bps.max(1));
+                self.records.set(
+                    port,
+                    Field::ForwardsOnly,
+                    (node.kind != NodeKind::Host).into(),
+                );
+                self.records.set(port, Field::LimitBytes, limit);
+                self.records.set(port, Field::Pool, pool);
+                self.records.set(port, Field::Queues, node.queues.into());
+                self.records
+                    .set(port, Field::OverheadBytes, self.blueprint.overhead_bytes);
+                self.records.set(
+                    port,
+                    Field::ByteTime,
+                    u64::try_from(byte_time).unwrap_or(u64::MAX),
+                );
+            }
+        }
+    }
+
+    fn make_bridges(&self) -> Result<(), LabError> {
+        for (node, namespace) in self.blueprint.nodes.iter().zip(&self.namespaces) {
+            if node.kind == NodeKind::Host {
+                continue;
+            }
+            namespace.run(|| {
+                let mut netlink = Netlink::new();
+                netlink.create_bridge(BRIDGE, BRIDGE_IFINDEX)?;
+                netlink.offloads_off(BRIDGE)?;
+                netlink.set_up_without_arp(BRIDGE)
+            })??;
+        }
+        Ok(())
+    }
+
+    fn lay_cables(&self) -> Result<(), LabError> {
+        for (cable_index, cable) in self.blueprint.cables.iter().enumerate() {
+            let ports = [2 * cable_index, 2 * cable_index + 1];
+            let names = ports.map(|port| self.blueprint.interface_name(port));
+            let files = [
+                open(self.namespace(cable.ends[0]))?,
+                open(self.namespace(cable.ends[1]))?,
+            ];
+            let end = |side: usize| VethEnd {
+                name: &names[side],
+                ifindex: FIRST_IFINDEX + index32(ports[side]),
+                mac: match self.blueprint.nodes[cable.ends[side]].kind {
+                    NodeKind::Host => host_mac(cable.ends[side]),
+                    NodeKind::Switch { .. } => port_mac(ports[side]),
+                },
+                namespace: &files[side],
+            };
+            // Made from inside the first end's namespace, so that no name ever appears on the host itself.
+            self.namespace(cable.ends[0])
+                .run(|| Netlink::new().create_veth(end(0), end(1)))??;
+        }
+        Ok(())
+    }
+
+    fn set_up_port(&self, port: PortIndex, program: &BpfObject) -> Result<(), LabError> {
+        let Some((node, _)) = self.blueprint.port_ends(port) else {
+            return Ok(());
+        };
+        let name = self.blueprint.interface_name(port);
+        let ifindex = FIRST_IFINDEX + index32(port);
+        let is_host = self.blueprint.nodes[node].kind == NodeKind::Host;
+        let queue = PortQueue {
+            ifindex,
+            rate_bps: self.blueprint.cables[port / 2].rate_bps,
+            queues: self.blueprint.nodes[node].queues,
+            overhead_bytes: u8::try_from(self.blueprint.overhead_bytes).unwrap_or(u8::MAX),
+            credit_ns: RELEASE_CREDIT_NS,
+            peak_bps: self.blueprint.cables[port / 2].rate_bps * PEAK_PERCENT / 100,
+            peak_credit_ns: PEAK_CREDIT_NS,
+        };
+        self.namespace(node).run(|| -> Result<(), LabError> {
+            let mut netlink = Netlink::new();
+            netlink.offloads_off(&name)?;
+            if !is_host {
+                netlink.set_up_without_arp(&name)?;
+                netlink.add_bridge_port(BridgePort {
+                    ifindex,
+                    bridge: BRIDGE_IFINDEX,
+                })?;
+            }
+            netlink.set_port_queue(&queue)?;
+            netlink.set_up_without_arp(&name)?;
+            program.attach_tc("port_enter", ifindex, Direction::Egress)?;
+            program.attach_tc("port_leave", ifindex, Direction::Ingress)?;
+            if is_host {
+                netlink.set_up("lo")?;
+                netlink.add_address(ifindex, host_address(node), 16)?;
+            }
+            Ok(())
+        })?
+    }
+
+    fn fill_tables(&self) -> Result<(), LabError> {
+        let hosts: Vec<usize> = (0..self.blueprint.nodes.len())
+            .filter(|&node| self.blueprint.nodes[node].kind == NodeKind::Host)
+            .collect();
+        for &host in &hosts {
+            let Some(port) = (0..2 * self.blueprint.cables.len())
+                .find(|&port| self.blueprint.port_ends(port).is_some_and(|ends| ends.0 == host))
+            else {
+                continue;
+            };
+            self.namespace(host).run(|| {
+                let mut netlink = Netlink::new();
+                hosts
+                    .iter()
+                    .filter(|&&other| other != host)
+                    .try_for_each(|&other| {
+                        netlink.add_neighbour(Neighbour {
+                            ifindex: FIRST_IFINDEX + index32(port),
+                            address: host_address(other),
+                            mac: host_mac(other),
+                        })
+                    })
+            })??;
+        }
+        for (&host, exits) in &self.blueprint.towards {
+            for &(switch, neighbour) in exits {
+                self.with_exit(switch, neighbour, |netlink, ifindex| {
+                    netlink.add_forwarding(ifindex, host_mac(host))
+                })?;
+            }
+        }
+        for (&group, exits) in &self.blueprint.groups {
+            for &(switch, neighbour) in exits {
+                self.with_exit(switch, neighbour, |netlink, ifindex| {
+                    netlink.add_multicast(BRIDGE_IFINDEX, ifindex, group)
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn with_exit(
+        &self,
+        switch: usize,
+        neighbour: usize,
+        work: impl FnOnce(&mut Netlink, u32) -> Result<(), rtwire_host::HostError> + Send,
+    ) -> Result<(), LabError> {
+        let Some(port) = self.blueprint.port(switch, neighbour) else {
+            return Ok(());
+        };
+        self.namespace(switch)
+            .run(|| work(&mut Netlink::new(), FIRST_IFINDEX + index32(port)))??;
+        Ok(())
+    }
+
+    /// Takes the network down; every namespace is tried, the first error is returned.
+    ///
+    /// # Errors
+    /// A namespace could not be removed.
+    pub(crate) fn take_down(&self) -> Result<(), LabError> {
+        let mut first = Ok(());
+        for namespace in &self.namespaces {
+            let result = namespace.delete();
+            if first.is_ok() {
+                first = result.map_err(LabError::from);
+            }
+        }
+        first
+    }
+}
+
+/// The name of a node's namespace: unique in the lab even where two node names differ only in odd characters.
+pub(crate) fn namespace_name(prefix: &str, index: usize, node: &str) -> String {
+    let plain: String = node
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' })
+        .collect();
+    if plain == node {
+        format!("{prefix}-{node}")
+    } else {
+        format!("{prefix}-{index}-{plain}")
+    }
+}
+
+fn index32(port: PortIndex) -> u32 {
+    // Bounded by the number of cables that `load` accepted.
+    u32::try_from(port).unwrap_or(u32::MAX - FIRST_IFINDEX)
+}
+
+fn open(namespace: &Namespace) -> Result<std::fs::File, LabError> {
+    netns::open(namespace.name()).map_err(LabError::Io)
+}
+
+fn load(blueprint: &Blueprint) -> Result<BpfObject, LabError> {
+    let ports = index32(2 * blueprint.cables.len()).max(1);
+    let pools = index32(blueprint.nodes.len()).max(1);
+    Ok(BpfObject::load(
+        "switch",
+        SWITCH_OBJECT,
+        &[
+            ("ports", ports),
+            ("pools", pools),
+            ("starts", ports.saturating_mul(FOLLOWED_FRAMES)),
+        ],
+    )?)
+}

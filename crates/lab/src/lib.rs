@@ -1,0 +1,57 @@
+//! What if I have one machine? A description brought up in namespaces, run, measured and judged.
+//!
+//! ```text
+//!  Network ─► Layout ─► Fabric: a namespace a node, a veth pair a link, a bridge a switch,
+//!                          │    HTB for the rate, bpf/switch.bpf.c for the buffer
+//!                          ├─► calibrate: the lab's own latency, on the unloaded network ─► plan anew
+//!                          ├─► Processes: one a host, talkers and listeners in real time
+//!                          └─► Monitor: backlog, drops          NoiseRecorder: the machine's stalls
+//!                                       └──────► Evidence ─► verdict ─► Report ◄──────┘
+//! ```
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let text = std::fs::read_to_string("examples/five-nodes.toml")?;
+//! let network = rtwire_plan::read(&text, "five-nodes.toml", &[]).map_err(|e| e.to_string())?;
+//! let plan = rtwire_plan::plan(&network, &rtwire_plan::Options::default()).map_err(|e| e.to_string())?;
+//! let outcome = rtwire_lab::run(rtwire_lab::Options {
+//!     network,
+//!     plan,
+//!     file: "five-nodes.toml".to_owned(),
+//!     duration: Duration::from_secs(10),
+//!     calibration: Duration::from_secs(3),
+//!     keep: false,
+//!     command: "an example".to_owned(),
+//!     rtwire_version: "0.1.0".to_owned(),
+//!     show_progress: false,
+//! })?;
+//! println!("{}", outcome.report.print_text());
+//! # Ok(()) }
+//! ```
+//!
+//! Limits: the hosts' processes are this program again (`rtwire lab-worker`), so only the `rtwire` command
+//! can run a lab; an emulated link begins a transmission where a wire would end it, and cables have no
+//! length; a UDP stream has one listener.
+
+mod assignment;
+mod awake;
+mod blueprint;
+mod calibrate;
+mod error;
+mod evidence;
+mod fabric;
+mod monitor;
+mod ports;
+mod privilege;
+mod processes;
+pub mod registry;
+mod run;
+mod samples;
+mod tasks;
+mod worker;
+
+pub use error::LabError;
+pub use run::{Options, Outcome, run};
+pub use worker::worker_main;

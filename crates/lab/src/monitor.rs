@@ -1,0 +1,106 @@
+//! What the ports do during a run: backlog and drops, millisecond by millisecond.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+
+use rtwire_measure::verdict::{BacklogSample, DropWindow};
+use rtwire_sys::clock::{self, Clock};
+
+use crate::fabric::{Fabric, PortIndex};
+use crate::ports::{Field, PortRecords};
+
+/// Most windows kept for a port; a long run has longer windows.
+const WINDOWS_MOST: u64 = 20_000;
+const WINDOW_LEAST_NS: u64 = 1_000_000;
+/// Priority of the monitor: above ordinary work, below the hosts.
+const PRIORITY: u8 = 50;
+
+/// What was seen of one port.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PortWatch {
+    pub(crate) backlog: Vec<BacklogSample>,
+    pub(crate) drops: Vec<DropWindow>,
+    /// Highest lateness of the port in each window, in ns, where it was above all before it.
+    pub(crate) lateness: Vec<(u64, u64)>,
+}
+
+/// Watches ports until it is stopped.
+pub(crate) struct Monitor {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Vec<PortWatch>>,
+}
+
+impl Monitor {
+    /// Starts to watch all ports of a fabric for a run of `duration_ns`.
+    pub(crate) fn start(fabric: &Fabric, duration_ns: u64) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let records = fabric.records.clone();
+        let ports = 2 * fabric.blueprint.cables.len();
+        let window_ns = (duration_ns / WINDOWS_MOST).max(WINDOW_LEAST_NS);
+        let thread = thread::spawn({
+            let stop = stop.clone();
+            move || watch(&records, ports, window_ns, &stop)
+        });
+        Self { stop, thread }
+    }
+
+    /// What was seen, by port.
+    pub(crate) fn finish(self) -> Vec<PortWatch> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+fn watch(
+    records: &PortRecords,
+    ports: usize,
+    window_ns: u64,
+    stop: &AtomicBool,
+) -> Vec<PortWatch> {
+    // Without the priority its windows are longer, no more: it is no condition of the run.
+    let _ = rtwire_sys::sched::set_fifo(PRIORITY);
+    let mut watches = vec![PortWatch::default(); ports];
+    let mut dropped: Vec<u64> = (0..ports)
+        .map(|port| records.get(port, Field::DroppedFrames))
+        .collect();
+    let mut from_ns = clock::now_ns(Clock::Tai);
+    let mut next_ns = from_ns + window_ns;
+    while !stop.load(Ordering::Relaxed) {
+        let _ = clock::sleep_until(Clock::Tai, next_ns);
+        let to_ns = clock::now_ns(Clock::Tai);
+        for (port, watch) in watches.iter_mut().enumerate() {
+            look(records, port, watch, &mut dropped[port], (from_ns, to_ns));
+        }
+        from_ns = to_ns;
+        next_ns = to_ns.max(next_ns) + window_ns;
+    }
+    watches
+}
+
+fn look(
+    records: &PortRecords,
+    port: PortIndex,
+    watch: &mut PortWatch,
+    dropped: &mut u64,
+    (from_ns, to_ns): (u64, u64),
+) {
+    watch.backlog.push(BacklogSample {
+        from_ns,
+        to_ns,
+        max_bytes: records.take_window(port),
+    });
+    let now_dropped = records.get(port, Field::DroppedFrames);
+    if now_dropped > *dropped {
+        watch.drops.push(DropWindow {
+            from_ns,
+            to_ns,
+            frames: now_dropped - *dropped,
+        });
+        *dropped = now_dropped;
+    }
+    let lateness = records.get(port, Field::LatenessMaxNs);
+    if watch.lateness.last().is_none_or(|&(_, before)| lateness > before) {
+        watch.lateness.push((to_ns, lateness));
+    }
+}

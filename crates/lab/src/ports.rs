@@ -1,0 +1,146 @@
+//! The records that the emulated ports share with the kernel program (`bpf/switch_port.h`), in the same order.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rtwire_sys::bpf::MappedArray;
+
+/// Buckets of the lateness histogram.
+pub(crate) const LATENESS_BUCKETS: usize = 64;
+/// Width of one of them, in ns.
+pub(crate) const LATENESS_STEP_NS: u64 = 8_000;
+/// Words of a `struct rtw_port`.
+pub(crate) const PORT_WORDS: usize = Field::Lateness as usize + LATENESS_BUCKETS;
+/// Words of a `struct rtw_pool`.
+pub(crate) const POOL_WORDS: usize = 3;
+/// Frames in a port whose lateness is followed (ring entries a port).
+pub(crate) const FOLLOWED_FRAMES: u32 = 2048;
+
+/// The fields of `struct rtw_port`, by word.
+#[derive(Clone, Copy, Debug)]
+#[repr(usize)]
+pub(crate) enum Field {
+    LimitBytes,
+    Pool,
+    Queues,
+    OverheadBytes,
+    ByteTime,
+    ForwardsOnly,
+    QueuedBytes,
+    MaxBytes,
+    WindowBytes,
+    AcceptedFrames,
+    AcceptedBytes,
+    WireBytes,
+    DroppedFrames,
+    LeftFrames,
+    BusyUntilNs,
+    LatenessMaxNs,
+    LatenessFrames,
+    Lateness,
+}
+
+/// The names of the fields, as the header has them; the last one is the first word of an array.
+pub(crate) const FIELD_NAMES: [&str; 18] = [
+    "limit_bytes",
+    "pool",
+    "queues",
+    "overhead_bytes",
+    "byte_time",
+    "forwards_only",
+    "queued_bytes",
+    "max_bytes",
+    "window_bytes",
+    "accepted_frames",
+    "accepted_bytes",
+    "wire_bytes",
+    "dropped_frames",
+    "left_frames",
+    "busy_until_ns",
+    "lateness_max_ns",
+    "lateness_frames",
+    "lateness",
+];
+
+/// Typed access to the mapped records.
+#[derive(Clone)]
+pub(crate) struct PortRecords {
+    ports: Arc<MappedArray>,
+    pools: Arc<MappedArray>,
+}
+
+impl PortRecords {
+    pub(crate) fn new(ports: MappedArray, pools: MappedArray) -> Self {
+        Self {
+            ports: Arc::new(ports),
+            pools: Arc::new(pools),
+        }
+    }
+
+    /// A field of a port; 0 for a port that is not there.
+    pub(crate) fn get(&self, port: usize, field: Field) -> u64 {
+        self.ports
+            .word(port, field as usize)
+            .map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set(&self, port: usize, field: Field, value: u64) {
+        if let Some(word) = self.ports.word(port, field as usize) {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes the highest backlog since the last call, and starts a new window at the present one.
+    pub(crate) fn take_window(&self, port: usize) -> u64 {
+        let now = self.get(port, Field::QueuedBytes);
+        self.ports
+            .word(port, Field::WindowBytes as usize)
+            .map_or(0, |word| word.swap(now, Ordering::Relaxed))
+            .max(now)
+    }
+
+    /// The lateness histogram: frames in each step of [`LATENESS_STEP_NS`].
+    pub(crate) fn lateness(&self, port: usize) -> Vec<u64> {
+        (0..LATENESS_BUCKETS)
+            .map(|bucket| {
+                self.ports
+                    .word(port, Field::Lateness as usize + bucket)
+                    .map_or(0, |word| word.load(Ordering::Relaxed))
+            })
+            .collect()
+    }
+
+    /// Forgets what was counted (not the settings, nor what still waits).
+    pub(crate) fn reset(&self, port: usize) {
+        for field in [
+            Field::MaxBytes,
+            Field::WindowBytes,
+            Field::AcceptedBytes,
+            Field::WireBytes,
+            Field::DroppedFrames,
+            Field::LatenessMaxNs,
+            Field::LatenessFrames,
+        ] {
+            self.set(port, field, 0);
+        }
+        for bucket in 0..LATENESS_BUCKETS {
+            if let Some(word) = self.ports.word(port, Field::Lateness as usize + bucket) {
+                word.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Sets the size of a shared pool.
+    pub(crate) fn set_pool(&self, pool: usize, limit_bytes: u64) {
+        if let Some(word) = self.pools.word(pool, 0) {
+            word.store(limit_bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Highest use of a shared pool, in bytes.
+    pub(crate) fn pool_max(&self, pool: usize) -> u64 {
+        self.pools
+            .word(pool, 2)
+            .map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+}

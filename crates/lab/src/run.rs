@@ -1,0 +1,378 @@
+//! One run from beginning to end: bring up, calibrate, measure, judge, take down.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rtwire_measure::noise::{NoiseOptions, NoiseRecord, NoiseRecorder};
+use rtwire_measure::report::{
+    DrawnLink, DrawnNode, HostReport, Machine, NodeKind, PortReport, Report, StreamReport,
+};
+use rtwire_measure::summary::Summary;
+use rtwire_measure::verdict::{Evidence, Judgement, Rule, judge};
+use rtwire_plan::{Network, Plan};
+use rtwire_sys::clock::{self, Clock};
+
+use crate::LabError;
+use crate::assignment::{Assignment, HostResult, Order};
+use crate::awake::Awake;
+use crate::blueprint::Layout;
+use crate::calibrate::{Calibrated, calibrate};
+use crate::evidence::{Collected, describe};
+use crate::fabric::{Fabric, namespace_name};
+use crate::monitor::{Monitor, PortWatch};
+use crate::processes::Processes;
+use crate::registry::{self, Claim, NodeRecord, Record};
+use crate::tasks;
+
+/// From the order to run until the first frame: time stamping in the kernel begins some time after it is asked for.
+const SETTLE_NS: u64 = 500_000_000;
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The network, checked.
+    pub network: Network,
+    /// Its plan.
+    pub plan: Plan,
+    /// The description's file name, for the record.
+    pub file: String,
+    /// How long to measure.
+    pub duration: Duration,
+    /// How long to calibrate before.
+    pub calibration: Duration,
+    /// Whether the network stays up afterwards.
+    pub keep: bool,
+    /// The command, for the report.
+    pub command: String,
+    /// The version of rtwire, for the report.
+    pub rtwire_version: String,
+    /// Whether to show on standard error what is being done.
+    pub show_progress: bool,
+}
+
+/// What a run ends with.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Everything that was promised, measured and judged.
+    pub report: Report,
+    /// The lab, where it was kept.
+    pub kept: Option<Record>,
+}
+
+/// Runs a network on this machine.
+///
+/// Needs root. Ctrl-C (SIGINT, SIGTERM) ends the measurement early, and the report covers what there is.
+///
+/// # Errors
+/// Missing privileges or kernel features, a network that the lab does not emulate, a host's process that
+/// fails. Whatever was brought up is taken down again.
+pub fn run(options: Options) -> Result<Outcome, LabError> {
+    crate::privilege::check()?;
+    let stop = rtwire_sys::signal::install_stop_flag()
+        .map_err(|e| std::io::Error::other(e.to_string()))?;
+    let stopped = || stop.load(std::sync::atomic::Ordering::Relaxed);
+    for id in registry::remove_crashed()? {
+        options.progress(&format!("removed what lab {id} left behind"));
+    }
+    let layout = Layout::of(&options.network)?;
+    let mut claim = Claim::new(&options.network.name, &options.file)?;
+    let prefix = claim.prefix();
+    for (index, node) in layout.blueprint.nodes.iter().enumerate() {
+        claim.record.nodes.push(NodeRecord {
+            name: node.name.clone(),
+            namespace: namespace_name(&prefix, index, &node.name),
+        });
+    }
+    // The names are written down before the first one exists.
+    claim.save()?;
+    let result = measure(&options, &layout, &claim, &stopped);
+    match result {
+        Ok(report) if options.keep => {
+            claim.record.kept = true;
+            claim.save()?;
+            Ok(Outcome {
+                report,
+                kept: Some(claim.record.clone()),
+            })
+        }
+        result => {
+            // By name: also what a bring-up that failed half-way has made.
+            let mut cleaned = Ok(());
+            for node in &claim.record.nodes {
+                let deleted = rtwire_sys::netns::delete(&node.namespace);
+                cleaned = cleaned.and(deleted);
+            }
+            let report = result?;
+            cleaned?;
+            claim.release()?;
+            Ok(Outcome { report, kept: None })
+        }
+    }
+}
+
+impl Options {
+    fn progress(&self, message: &str) {
+        if self.show_progress {
+            eprintln!("{message} …");
+        }
+    }
+}
+
+fn measure(
+    options: &Options,
+    layout: &Layout,
+    claim: &Claim,
+    stopped: &dyn Fn() -> bool,
+) -> Result<Report, LabError> {
+    let nodes = layout.blueprint.nodes.len();
+    options.progress(&format!("lab {}: bringing {nodes} nodes up", claim.record.id));
+    let fabric = Fabric::bring_up(&claim.prefix(), layout.blueprint.clone())?;
+    let directory = claim.directory();
+    let mut network = options.network.clone();
+
+    let _awake = Awake::hold();
+    options.progress("measuring the unloaded network");
+    let bursts = tasks::calibration(&network, &fabric, directory, ns(options.calibration));
+    let calibrated = if bursts.is_empty() {
+        Calibrated::default()
+    } else {
+        calibrate(&fabric, &bursts, options.calibration, stopped)?
+    };
+    for (_, port) in &calibrated.ports {
+        network.set_port_latency(&port.node, &port.port, port.latency_ns);
+    }
+    // Whether the description's own plan fits was decided before; what the lab adds is shown, not refused.
+    let ignore = rtwire_plan::Options {
+        ignore_limits: true,
+    };
+    let plan = rtwire_plan::plan(&network, &ignore).map_err(|e| LabError::Plan(e.to_string()))?;
+
+    let assignments =
+        tasks::assignments(&network, layout, &fabric, directory, ns(options.duration))?;
+    options.progress(&format!("running for {} s", options.duration.as_secs_f64()));
+    let live = live(&fabric, &assignments, options.duration, stopped)?;
+    let collected = Collected {
+        network: &network,
+        plan: &plan,
+        fabric: &fabric,
+        results: &live.results,
+        watches: live.watches,
+        directory,
+        duration_ns: live.end_ns - live.start_ns,
+        rule: Rule::default(),
+    };
+    let mut evidence = collected.evidence()?;
+    let mut noise = live.noise;
+    for result in live.results.values() {
+        noise.add(result.talkers.iter().flat_map(|t| t.stalls.iter().cloned()));
+        noise.add(result.listeners.iter().flat_map(|l| l.stalls.iter().cloned()));
+    }
+    evidence.stalls = noise.stall_record();
+    let judgement = judge(&evidence);
+    let times = (live.start_ns, collected.duration_ns);
+    Ok(assemble(
+        options, &collected, &evidence, &judgement, &calibrated, noise, times,
+    ))
+}
+
+/// What is there when the talkers and listeners are done.
+struct Live {
+    start_ns: u64,
+    end_ns: u64,
+    results: BTreeMap<String, HostResult>,
+    watches: Vec<PortWatch>,
+    noise: NoiseRecord,
+}
+
+fn live(
+    fabric: &Fabric,
+    assignments: &[Assignment],
+    duration: Duration,
+    stopped: &dyn Fn() -> bool,
+) -> Result<Live, LabError> {
+    let mut processes = Processes::start(assignments)?;
+    (0..2 * fabric.blueprint.cables.len()).for_each(|port| fabric.records.reset(port));
+    let recorder = NoiseRecorder::start(NoiseOptions::default())?;
+    let monitor = Monitor::start(fabric, ns(duration));
+    let start_ns = clock::now_ns(Clock::Tai) + SETTLE_NS;
+    let planned_end_ns = start_ns + ns(duration);
+    processes.order(Order::Run {
+        start_ns,
+        end_ns: planned_end_ns,
+    });
+    while clock::now_ns(Clock::Tai) < planned_end_ns && !stopped() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let end_ns = planned_end_ns.min(clock::now_ns(Clock::Tai));
+    if stopped() {
+        processes.order(Order::Stop);
+    }
+    let mut results = BTreeMap::new();
+    let mut failure = None;
+    for (host, result) in processes.finish() {
+        match result {
+            Ok(result) => {
+                results.insert(host, result);
+            }
+            Err(error) => failure = failure.or(Some(error)),
+        }
+    }
+    let noise = recorder.stop()?;
+    let watches = monitor.finish();
+    if let Some(error) = failure {
+        return Err(error);
+    }
+    if end_ns <= start_ns {
+        return Err(LabError::Stopped);
+    }
+    Ok(Live {
+        start_ns,
+        end_ns,
+        results,
+        watches,
+        noise,
+    })
+}
+
+fn assemble(
+    options: &Options,
+    collected: &Collected<'_>,
+    evidence: &Evidence,
+    judgement: &Judgement,
+    calibrated: &Calibrated,
+    noise: NoiseRecord,
+    (start_ns, duration_ns): (u64, u64),
+) -> Report {
+    let network = collected.network;
+    let streams = evidence.streams.iter().zip(&judgement.streams);
+    let streams = streams.map(|(of_stream, judged)| {
+        let stream = network.streams.iter().find(|s| s.name == of_stream.name);
+        let talker = stream.map_or("", |stream| stream.talker.as_str());
+        let description = stream.map(describe).unwrap_or_default();
+        StreamReport::new(of_stream, judged, talker, &description, start_ns, duration_ns)
+    });
+    let ports = evidence.ports.iter().zip(&judgement.ports);
+    let ports = ports.map(|(of_port, judged)| PortReport::new(of_port, judged, start_ns, duration_ns));
+    let ports: Vec<PortReport> = ports.collect();
+    Report {
+        format: 1,
+        title: network.name.clone(),
+        verdict: judgement.verdict,
+        reasons: judgement.reasons.clone(),
+        streams: streams.collect(),
+        hosts: hosts(collected, duration_ns),
+        calibration: calibrated.ports.iter().map(|(_, port)| port.clone()).collect(),
+        noise: Some(noise),
+        machine: Machine::this(&options.rtwire_version),
+        command: options.command.clone(),
+        started_at: rtwire_measure::units::rfc3339_utc(unix_seconds(start_ns)),
+        started_tai_ns: start_ns,
+        #[allow(clippy::cast_precision_loss)] // shown to a millisecond
+        duration_s: duration_ns as f64 / 1e9,
+        plan_hash: collected.plan.input_hash.clone(),
+        rule: collected.rule,
+        notes: notes(options, collected, calibrated),
+        network: drawn(network, &ports),
+        ports,
+    }
+}
+
+fn hosts(collected: &Collected<'_>, duration_ns: u64) -> Vec<HostReport> {
+    let of_host = |host: &rtwire_plan::Host| {
+        let result = collected.results.get(&host.name);
+        let talkers = result.map_or(&[][..], |result| &result.talkers);
+        let cpu_ns: u64 = talkers.iter().map(|talker| talker.cpu_ns).sum();
+        let overshoots: Vec<u64> = talkers
+            .iter()
+            .flat_map(|talker| talker.overshoots_ns.iter().map(|&ns| u64::from(ns)))
+            .collect();
+        let declared = collected.network.streams.iter().filter(|s| s.talker == host.name);
+        HostReport {
+            name: host.name.clone(),
+            shaper_cpu_ns: (!talkers.is_empty()).then_some(cpu_ns),
+            #[allow(clippy::cast_precision_loss)] // shown to two digits
+            shaper_cpu_percent: (!talkers.is_empty())
+                .then(|| cpu_ns as f64 * 100.0 / duration_ns.max(1) as f64),
+            tick_error_declared_ns: declared.map(|s| s.contract.tick_error_ns).max(),
+            wakeups: overshoots.len() as u64,
+            tick_overshoot_ns: Summary::of(overshoots),
+            ticks_skipped: talkers.iter().map(|talker| talker.ticks_skipped).sum(),
+        }
+    };
+    collected.network.hosts.iter().map(of_host).collect()
+}
+
+fn notes(options: &Options, collected: &Collected<'_>, calibrated: &Calibrated) -> Vec<String> {
+    let mut notes = options.plan.warnings.clone();
+    notes.push(
+        "The promises contain the lab's own latency, measured on the unloaded network before the run; \
+         the description's own plan promises less."
+            .to_owned(),
+    );
+    notes.push(format!(
+        "An emulated link hands a frame over when its transmission begins: the time it takes is added to every delay, for \
+         each link on the way. After a pause such a link may be up to {} ahead of a wire. Cables have no length.",
+        rtwire_measure::units::duration(crate::fabric::RELEASE_CREDIT_NS)
+    ));
+    let (left_out, of) = calibrated.slices_left_out;
+    if left_out > 0 {
+        notes.push(format!(
+            "{left_out} of {of} slices of the calibration were left out because the machine stalled in them."
+        ));
+    }
+    for warning in &collected.plan.warnings {
+        if !notes.contains(warning) {
+            notes.push(format!("With the lab's own latency: {warning}"));
+        }
+    }
+    for (host, result) in collected.results {
+        let faults = result.talkers.iter().filter_map(|t| t.fault.as_ref());
+        let faults = faults.chain(result.listeners.iter().filter_map(|l| l.fault.as_ref()));
+        notes.extend(faults.map(|fault| format!("Host {host}: {fault}")));
+        for (reason, count) in &result.strays {
+            notes.push(format!("Host {host} saw {count} frames that belonged to no channel: {reason}."));
+        }
+        for talker in &result.talkers {
+            if talker.sends_refused > 0 {
+                notes.push(format!(
+                    "Host {host}: {} frames found no room in the interface's own queue.",
+                    talker.sends_refused
+                ));
+            }
+        }
+    }
+    notes
+}
+
+fn drawn(network: &Network, ports: &[PortReport]) -> rtwire_measure::report::Network {
+    let hosts = network.hosts.iter().map(|host| (host.name.clone(), NodeKind::Host));
+    let switches = network.switches.iter().map(|s| (s.name.clone(), NodeKind::Switch));
+    let nodes = hosts.chain(switches).map(|(name, kind)| DrawnNode { name, kind });
+    let links = network.links.iter().flat_map(|link| {
+        let [a, b] = &link.ends;
+        [(a, b), (b, a)].map(|(from, to)| DrawnLink {
+            from: from.clone(),
+            to: to.clone(),
+            rate_bps: link.rate_bps,
+            utilization_percent: ports
+                .iter()
+                .find(|port| port.switch == *from && port.port == *to)
+                .map(|port| port.utilization_percent),
+        })
+    });
+    rtwire_measure::report::Network {
+        name: network.name.clone(),
+        nodes: nodes.collect(),
+        links: links.collect(),
+    }
+}
+
+fn ns(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX / 4)
+}
+
+/// UTC of a moment of CLOCK_TAI, by the offset that holds now.
+fn unix_seconds(tai_ns: u64) -> u64 {
+    let offset = clock::tai_offset_ns().unwrap_or(0);
+    tai_ns.saturating_add_signed(-offset) / 1_000_000_000
+}

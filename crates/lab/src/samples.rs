@@ -1,0 +1,133 @@
+//! The samples of a run, as files between a host's process and the lab: fixed records, native byte order,
+//! one machine, one run.
+
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// A frame at its talker: sequence number and the kernel's stamp (CLOCK_TAI ns) of taking it into the transmit queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SentStamp {
+    pub(crate) sequence: u32,
+    pub(crate) stamp_ns: u64,
+}
+
+/// A frame at a listener. A stamp of 0 in the file is one that the kernel did not give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Arrival {
+    pub(crate) sequence: u32,
+    pub(crate) stamp_ns: Option<u64>,
+    pub(crate) app_sent_ns: u64,
+    pub(crate) app_received_ns: u64,
+}
+
+/// The file of a talker's stamps.
+pub(crate) fn sent_path(directory: &Path, stream: usize) -> PathBuf {
+    directory.join(format!("sent-{stream}"))
+}
+
+/// The file of a listener's arrivals.
+pub(crate) fn arrivals_path(directory: &Path, stream: usize, host: &str) -> PathBuf {
+    let hex: String = host.bytes().map(|byte| format!("{byte:02x}")).collect();
+    directory.join(format!("arrivals-{stream}-{hex}"))
+}
+
+pub(crate) fn write_sent(path: &Path, stamps: &[SentStamp]) -> io::Result<()> {
+    let mut file = BufWriter::new(File::create(path)?);
+    for stamp in stamps {
+        file.write_all(&stamp.sequence.to_ne_bytes())?;
+        file.write_all(&stamp.stamp_ns.to_ne_bytes())?;
+    }
+    file.flush()
+}
+
+pub(crate) fn read_sent(path: &Path) -> io::Result<Vec<SentStamp>> {
+    records::<12>(path).map(|records| {
+        records
+            .iter()
+            .map(|record| SentStamp {
+                sequence: u32::from_ne_bytes(part(record, 0)),
+                stamp_ns: u64::from_ne_bytes(part(record, 4)),
+            })
+            .collect()
+    })
+}
+
+pub(crate) fn write_arrivals(path: &Path, arrivals: &[Arrival]) -> io::Result<()> {
+    let mut file = BufWriter::new(File::create(path)?);
+    for arrival in arrivals {
+        file.write_all(&arrival.sequence.to_ne_bytes())?;
+        file.write_all(&arrival.stamp_ns.unwrap_or(0).to_ne_bytes())?;
+        file.write_all(&arrival.app_sent_ns.to_ne_bytes())?;
+        file.write_all(&arrival.app_received_ns.to_ne_bytes())?;
+    }
+    file.flush()
+}
+
+pub(crate) fn read_arrivals(path: &Path) -> io::Result<Vec<Arrival>> {
+    records::<28>(path).map(|records| {
+        records
+            .iter()
+            .map(|record| Arrival {
+                sequence: u32::from_ne_bytes(part(record, 0)),
+                stamp_ns: Some(u64::from_ne_bytes(part(record, 4))).filter(|&stamp| stamp != 0),
+                app_sent_ns: u64::from_ne_bytes(part(record, 12)),
+                app_received_ns: u64::from_ne_bytes(part(record, 20)),
+            })
+            .collect()
+    })
+}
+
+/// All whole records of a file; a file that is not there has none (its writer ended early).
+fn records<const LENGTH: usize>(path: &Path) -> io::Result<Vec<[u8; LENGTH]>> {
+    let file = match File::open(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other?,
+    };
+    let mut reader = BufReader::new(file);
+    let mut records = Vec::new();
+    let mut record = [0; LENGTH];
+    loop {
+        match reader.read_exact(&mut record) {
+            Ok(()) => records.push(record),
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(records),
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+fn part<const LENGTH: usize>(record: &[u8], from: usize) -> [u8; LENGTH] {
+    let mut bytes = [0; LENGTH];
+    bytes.copy_from_slice(&record[from..from + LENGTH]);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let sent = [SentStamp { sequence: u32::MAX, stamp_ns: u64::MAX }, SentStamp { sequence: 0, stamp_ns: 1 }];
+        let path = sent_path(directory.path(), 3);
+        write_sent(&path, &sent).unwrap();
+        assert_eq!(read_sent(&path).unwrap(), sent);
+        let arrivals = [
+            Arrival { sequence: 7, stamp_ns: None, app_sent_ns: 5, app_received_ns: u64::MAX },
+            Arrival { sequence: 8, stamp_ns: Some(9), app_sent_ns: 6, app_received_ns: 10 },
+        ];
+        let path = arrivals_path(directory.path(), 3, "a/b");
+        write_arrivals(&path, &arrivals).unwrap();
+        assert_eq!(read_arrivals(&path).unwrap(), arrivals);
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_or_cut_short_gives_what_there_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = sent_path(directory.path(), 0);
+        assert_eq!(read_sent(&path).unwrap(), []);
+        std::fs::write(&path, [1; 17]).unwrap();
+        assert_eq!(read_sent(&path).unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,333 @@
+//! From a planned network to what each host has to do.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use rtwire_plan::{ContractKind, Network, Ratio, Semantics, Stream, Transport};
+
+use crate::LabError;
+use crate::assignment::{Address, Assignment, ListenerTask, Pattern, TalkerTask};
+use crate::blueprint::{Destination, Layout, node_index};
+use crate::fabric::{Fabric, HOST_INTERFACE, host_address, host_mac};
+
+/// Most samples of a run: some 40 bytes each, on both sides, and again while they are laid together.
+const SAMPLES_MOST: u64 = 60_000_000;
+/// How long frames may be on their way after the talkers' end.
+const DRAIN_NS: u64 = 300_000_000;
+/// Ports of best-effort traffic and of calibration, behind those of streams.
+const BEST_EFFORT_PORT: u16 = 50_000;
+const CALIBRATION_PORT: u16 = 60_000;
+/// Frames of one calibration burst: enough that the rate limiter has to wait for its timer several times.
+const BURST_FRAMES: u32 = 8;
+const BURST_INTERVAL_LEAST_NS: u64 = 10_000_000;
+const NS: u128 = 1_000_000_000;
+
+/// How many frames of `wire_bytes` a rate of bits a second on the wire makes in a time, rounded down.
+fn frames_in(rate: Ratio, wire_bytes: u64, duration_ns: u64) -> u64 {
+    let num = u128::try_from(rate.num()).unwrap_or(0);
+    let den = u128::try_from(rate.den()).unwrap_or(1).max(1);
+    let bits = num.saturating_mul(duration_ns.into()) / den / NS;
+    u64::try_from(bits / (u128::from(wire_bytes.max(1)) * 8)).unwrap_or(u64::MAX)
+}
+
+/// How many frames a stream's talker is to send.
+pub(crate) fn frames_planned(stream: &Stream, duration_ns: u64) -> u64 {
+    match stream.contract.kind {
+        _ if !stream.shaped => 0,
+        ContractKind::Interval { interval_ns } => duration_ns.div_ceil(interval_ns.max(1)),
+        ContractKind::Rate | ContractKind::Declared => {
+            frames_in(stream.contract.rate, stream.wire_bytes, duration_ns)
+        }
+    }
+}
+
+fn room(frames: u64) -> u64 {
+    // The shaper may begin with a burst; a late start of a listener changes nothing.
+    frames + frames / 50 + 4_096
+}
+
+fn small(ratio: Ratio) -> (u64, u64) {
+    let part = |value: i128| u64::try_from(value).unwrap_or(u64::MAX);
+    (part(ratio.num()), part(ratio.den()))
+}
+
+/// The assignments of all hosts that talk or listen.
+pub(crate) fn assignments(
+    network: &Network,
+    layout: &Layout,
+    fabric: &Fabric,
+    directory: &Path,
+    duration_ns: u64,
+) -> Result<Vec<Assignment>, LabError> {
+    let mut hosts = Hosts::new(network, fabric, directory);
+    let mut samples = 0_u64;
+    for (index, stream) in network.streams.iter().enumerate() {
+        let link_bps = link_rate(network, &stream.talker);
+        let frames = if stream.shaped {
+            frames_planned(stream, duration_ns)
+                + stream.contract.burst_bits / (stream.wire_bytes * 8).max(1)
+        } else {
+            frames_in(Ratio::whole(link_bps.into()), stream.wire_bytes, duration_ns)
+        };
+        let most = room(frames);
+        samples = samples.saturating_add(most.saturating_mul(1 + stream.listeners.len() as u64));
+        let frames_most = usize::try_from(most).unwrap_or(usize::MAX);
+        let udp = stream.transport == Transport::Udp;
+        hosts.talker(
+            &stream.talker,
+            TalkerTask {
+                stream: index,
+                name: stream.name.clone(),
+                address: address(layout, network, index, stream),
+                port: stream.port,
+                pcp: stream.pcp,
+                newest: stream.semantics == Semantics::Newest,
+                payload_bytes: usize::try_from(stream.payload_bytes).unwrap_or(usize::MAX),
+                wire_bits: stream.wire_bytes * 8,
+                pattern: match stream.contract.kind {
+                    _ if !stream.shaped => Pattern::Greedy,
+                    ContractKind::Interval { interval_ns } => Pattern::Cyclic { interval_ns },
+                    ContractKind::Rate | ContractKind::Declared => Pattern::Saturating,
+                },
+                rate: small(stream.contract.rate),
+                burst_bits: stream.contract.burst_bits,
+                shaping_interval_ns: stream.contract.shaping_interval_ns,
+                tick_error_ns: stream.contract.tick_error_ns,
+                frames_most,
+            },
+        );
+        for listener in &stream.listeners {
+            hosts.listener(
+                listener,
+                ListenerTask {
+                    stream: index,
+                    name: stream.name.clone(),
+                    udp,
+                    port: stream.port,
+                    newest: stream.semantics == Semantics::Newest,
+                    frames_most,
+                    reads_most: None,
+                },
+            );
+        }
+    }
+    best_effort(network, &mut hosts);
+    if samples > SAMPLES_MOST {
+        return Err(LabError::TooLong {
+            seconds: duration_ns / 1_000_000_000,
+            samples,
+            most: SAMPLES_MOST,
+        });
+    }
+    Ok(hosts.done())
+}
+
+fn best_effort(network: &Network, hosts: &mut Hosts<'_>) {
+    let mut index = network.streams.len();
+    let mut port = BEST_EFFORT_PORT;
+    for allowance in &network.best_effort {
+        for to in &allowance.to {
+            let Some(node) = node_index(network, to) else {
+                continue;
+            };
+            let headers = Transport::Rtdip.header_bytes(false);
+            let share = u64::try_from(allowance.to.len()).unwrap_or(1).max(1);
+            let (num, den) = small(allowance.rate);
+            hosts.talker(
+                &allowance.host,
+                TalkerTask {
+                    stream: index,
+                    name: allowance.name.clone(),
+                    address: Address::Rtdip {
+                        mac: host_mac(node),
+                        vlan: None,
+                    },
+                    port,
+                    pcp: 0,
+                    newest: false,
+                    payload_bytes: usize::try_from(allowance.frame_bytes.saturating_sub(headers))
+                        .unwrap_or(0),
+                    wire_bits: allowance.wire_bytes * 8,
+                    pattern: Pattern::Saturating,
+                    // The allowance is for all receivers together.
+                    rate: (num, den.saturating_mul(share)),
+                    burst_bits: (u64::try_from(allowance.burst.ceil()).unwrap_or(u64::MAX) / share)
+                        .max(allowance.wire_bytes * 8),
+                    shaping_interval_ns: network.defaults.shaping_interval_ns,
+                    tick_error_ns: network.defaults.tick_error_ns,
+                    frames_most: 0,
+                },
+            );
+            hosts.listener(
+                to,
+                ListenerTask {
+                    stream: index,
+                    name: allowance.name.clone(),
+                    udp: false,
+                    port,
+                    newest: false,
+                    frames_most: 0,
+                    reads_most: None,
+                },
+            );
+            index += 1;
+            port = port.saturating_add(1);
+        }
+    }
+}
+
+fn address(layout: &Layout, network: &Network, index: usize, stream: &Stream) -> Address {
+    match (stream.transport, layout.destinations[index]) {
+        (Transport::Udp, Destination::Host(node)) => Address::Udp {
+            ip: host_address(node),
+        },
+        (_, Destination::Host(node)) => Address::Rtdip {
+            mac: host_mac(node),
+            vlan: stream.vlan,
+        },
+        (_, Destination::Group(mac)) => {
+            debug_assert!(network.streams.len() > index);
+            Address::Rtdip {
+                mac,
+                vlan: stream.vlan,
+            }
+        }
+    }
+}
+
+fn link_rate(network: &Network, node: &str) -> u64 {
+    network
+        .links
+        .iter()
+        .find(|link| link.ends.iter().any(|end| end == node))
+        .map_or(0, |link| link.rate_bps)
+}
+
+/// The assignments for the unloaded network: bursts on each way in use, one way after the other.
+pub(crate) fn calibration(
+    network: &Network,
+    fabric: &Fabric,
+    directory: &Path,
+    duration_ns: u64,
+) -> Vec<Assignment> {
+    let mut hosts = Hosts::new(network, fabric, directory);
+    let mut ways: BTreeMap<(&str, &str), (&Stream, &[String])> = BTreeMap::new();
+    for stream in &network.streams {
+        for (listener, route) in stream.listeners.iter().zip(&stream.routes) {
+            ways.entry((&stream.talker, listener)).or_insert((stream, route));
+        }
+    }
+    let wire_bytes = 1514 + network.defaults.frame_overhead_bytes;
+    let burst_ns = |route: &[String]| {
+        let slowest = route
+            .windows(2)
+            .filter_map(|hop| network.link(&hop[0], &hop[1]))
+            .map(|link| link.rate_bps)
+            .min()
+            .unwrap_or(1);
+        let ns = u128::from(wire_bytes) * 8 * u128::from(BURST_FRAMES) * NS / u128::from(slowest.max(1));
+        u64::try_from(ns).unwrap_or(u64::MAX)
+    };
+    let busy: u64 = ways.values().map(|(_, route)| burst_ns(route)).sum();
+    // Twice the time the bursts take, so that each finds the network idle.
+    let interval_ns = busy.saturating_mul(2).max(BURST_INTERVAL_LEAST_NS);
+    let mut offset_ns = 0;
+    let headers = Transport::Rtdip.header_bytes(false);
+    for (index, ((talker, listener), (stream, route))) in ways.iter().enumerate() {
+        let Some(node) = node_index(network, listener) else {
+            continue;
+        };
+        let port = CALIBRATION_PORT.saturating_add(u16::try_from(index).unwrap_or(u16::MAX));
+        let most = room(duration_ns / interval_ns * u64::from(BURST_FRAMES));
+        hosts.talker(
+            talker,
+            TalkerTask {
+                stream: index,
+                name: format!("calibration of {talker} to {listener}"),
+                address: Address::Rtdip {
+                    mac: host_mac(node),
+                    vlan: None,
+                },
+                port,
+                pcp: stream.pcp,
+                newest: false,
+                payload_bytes: usize::try_from(1514 - headers).unwrap_or(0),
+                wire_bits: wire_bytes * 8,
+                pattern: Pattern::Bursts {
+                    frames: BURST_FRAMES,
+                    interval_ns,
+                    offset_ns,
+                },
+                rate: (0, 1),
+                burst_bits: 0,
+                shaping_interval_ns: 0,
+                tick_error_ns: u64::MAX,
+                frames_most: usize::try_from(most).unwrap_or(usize::MAX),
+            },
+        );
+        hosts.listener(
+            listener,
+            ListenerTask {
+                stream: index,
+                name: String::new(),
+                udp: false,
+                port,
+                newest: false,
+                frames_most: usize::try_from(most).unwrap_or(usize::MAX),
+                reads_most: None,
+            },
+        );
+        offset_ns += burst_ns(route).saturating_mul(2).max(
+            BURST_INTERVAL_LEAST_NS / u64::try_from(ways.len()).unwrap_or(1).max(1),
+        );
+    }
+    hosts.done()
+}
+
+/// Assignments by host, as they grow.
+struct Hosts<'a> {
+    network: &'a Network,
+    fabric: &'a Fabric,
+    directory: String,
+    all: BTreeMap<usize, Assignment>,
+}
+
+impl<'a> Hosts<'a> {
+    fn new(network: &'a Network, fabric: &'a Fabric, directory: &Path) -> Self {
+        Self {
+            network,
+            fabric,
+            directory: directory.display().to_string(),
+            all: BTreeMap::new(),
+        }
+    }
+
+    fn of(&mut self, host: &str) -> Option<&mut Assignment> {
+        let node = node_index(self.network, host)?;
+        Some(self.all.entry(node).or_insert_with(|| Assignment {
+            host: host.to_owned(),
+            namespace: self.fabric.namespace(node).name().to_owned(),
+            interface: HOST_INTERFACE.to_owned(),
+            talkers: Vec::new(),
+            listeners: Vec::new(),
+            directory: self.directory.clone(),
+            drain_ns: DRAIN_NS,
+        }))
+    }
+
+    fn talker(&mut self, host: &str, task: TalkerTask) {
+        if let Some(assignment) = self.of(host) {
+            assignment.talkers.push(task);
+        }
+    }
+
+    fn listener(&mut self, host: &str, task: ListenerTask) {
+        if let Some(assignment) = self.of(host) {
+            assignment.listeners.push(task);
+        }
+    }
+
+    fn done(self) -> Vec<Assignment> {
+        self.all.into_values().collect()
+    }
+}

@@ -1,0 +1,159 @@
+//! A listener: takes every frame of one stream and writes down when.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rtwire_channel::{
+    Endpoint, ListenerConfig, ListenerStatistics, ListenerTransport, NewestListener, QueueListener,
+};
+use rtwire_measure::noise::{Stall, StallSource};
+
+use super::{Schedule, WORKER_PRIORITY, become_real_time, now_ns};
+use crate::assignment::{ListenerResult, ListenerTask};
+use crate::samples::{self, Arrival};
+
+/// Frames that may wait in the kernel for a listener that is held up: at the highest rates some 100 ms.
+const QUEUE_FRAMES: usize = 1_024;
+/// From this gap between the kernel's stamp and the reading on, a listener was held up.
+const LATE_READ_NS: u64 = 1_000_000;
+const STALLS_MOST: usize = 4_096;
+/// How often a listener looks whether the run is over.
+const LOOK: Duration = Duration::from_millis(20);
+
+enum Inbox {
+    Queue(QueueListener),
+    Newest(NewestListener),
+}
+
+/// A listener that is open and waits for the run.
+pub(super) struct Listener {
+    task: ListenerTask,
+    inbox: Inbox,
+    arrivals: Vec<Arrival>,
+    stalls: Vec<Stall>,
+    /// Values of a newest-value channel that newer ones overtook before they were read.
+    skipped: u64,
+}
+
+impl Listener {
+    pub(super) fn open(endpoint: &Endpoint, task: &ListenerTask) -> Result<Self, String> {
+        let config = ListenerConfig {
+            transport: if task.udp {
+                ListenerTransport::udp(task.port)
+            } else {
+                ListenerTransport::Rtdip
+            },
+            queue_frames: QUEUE_FRAMES,
+            ..ListenerConfig::new(task.port)
+        };
+        let inbox = if task.newest {
+            Inbox::Newest(endpoint.newest_listener(&config).map_err(|e| e.to_string())?)
+        } else {
+            Inbox::Queue(endpoint.queue_listener(&config).map_err(|e| e.to_string())?)
+        };
+        Ok(Self {
+            task: task.clone(),
+            inbox,
+            arrivals: Vec::with_capacity(task.frames_most),
+            stalls: Vec::with_capacity(STALLS_MOST),
+            skipped: 0,
+        })
+    }
+
+    pub(super) fn run(
+        mut self,
+        schedule: &Schedule,
+        drain_ns: u64,
+        directory: &Path,
+        host: &str,
+    ) -> Result<ListenerResult, String> {
+        become_real_time(WORKER_PRIORITY)?;
+        let fault = match schedule.wait() {
+            Some((_, end_ns)) => self.read(schedule, end_ns + drain_ns, drain_ns).err(),
+            None => None,
+        };
+        let path = samples::arrivals_path(directory, self.task.stream, host);
+        samples::write_arrivals(&path, &self.arrivals)
+            .map_err(|e| format!("cannot write the samples: {e}"))?;
+        let statistics = self.statistics();
+        Ok(ListenerResult {
+            stream: self.task.stream,
+            frames_skipped: self.skipped,
+            frames_duplicated: statistics.duplicated,
+            frames_reordered: statistics.reordered,
+            socket_drops: statistics.dropped,
+            stalls: self.stalls,
+            fault,
+        })
+    }
+
+    fn read(&mut self, schedule: &Schedule, until_ns: u64, drain_ns: u64) -> Result<(), String> {
+        let mut until_ns = until_ns;
+        let mut stopping = false;
+        loop {
+            let now = now_ns();
+            if schedule.is_stopped() && !stopping {
+                stopping = true;
+                until_ns = until_ns.min(now + drain_ns);
+            }
+            if now >= until_ns {
+                return Ok(());
+            }
+            if self.task.reads_most.is_some_and(|most| self.arrivals.len() >= most) {
+                std::thread::sleep(LOOK);
+                continue;
+            }
+            self.take()?;
+        }
+    }
+
+    /// Takes one frame, or returns after a moment without one.
+    fn take(&mut self) -> Result<(), String> {
+        let arrival = match &mut self.inbox {
+            Inbox::Queue(listener) => listener
+                .recv(Some(LOOK))
+                .map_err(|e| e.to_string())?
+                .map(|frame| (frame.sequence, frame.rx_stamp_ns, frame.sender_time_ns)),
+            Inbox::Newest(listener) => {
+                listener.wait(Some(LOOK)).map_err(|e| e.to_string())?;
+                let newest = listener.read().map_err(|e| e.to_string())?;
+                newest.filter(|value| value.fresh).map(|value| {
+                    self.skipped += value.skipped;
+                    let stamp_ns = Some(value.arrival_ns).filter(|_| value.stamped);
+                    (value.sequence, stamp_ns, value.sender_time_ns)
+                })
+            }
+        };
+        let Some((sequence, stamp_ns, sender_time_ns)) = arrival else {
+            return Ok(());
+        };
+        let now = now_ns();
+        if self.arrivals.len() < self.arrivals.capacity() {
+            self.arrivals.push(Arrival {
+                sequence,
+                stamp_ns,
+                app_sent_ns: sender_time_ns.unwrap_or(0),
+                app_received_ns: now,
+            });
+        }
+        if let Some(stamp) = stamp_ns.filter(|stamp| now.saturating_sub(*stamp) > LATE_READ_NS) {
+            if self.stalls.len() < self.stalls.capacity() {
+                self.stalls.push(Stall {
+                    source: StallSource::Listener(self.task.name.clone()),
+                    alive_ns: stamp,
+                    due_ns: stamp,
+                    woke_ns: now,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn statistics(&mut self) -> ListenerStatistics {
+        let statistics = match &mut self.inbox {
+            Inbox::Queue(listener) => listener.statistics(),
+            Inbox::Newest(listener) => listener.statistics(),
+        };
+        statistics.unwrap_or_default()
+    }
+}

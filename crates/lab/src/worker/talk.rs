@@ -1,0 +1,334 @@
+//! A talker: sends one stream by its pattern, under its contract, and collects its stamps.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rtwire_channel::{
+    ChannelError, LinkError, Semantics, Shaper, ShaperConfig, Talker, TalkerConfig, Transport,
+    TxPath, TxStamping, TxStamps,
+};
+use rtwire_measure::noise::{Stall, StallSource};
+use rtwire_sys::clock::{self, Clock};
+use rtwire_wire::{MacAddress, Pcp, VlanTag};
+
+use super::{STAMP_PRIORITY, Schedule, WORKER_PRIORITY, become_real_time, now_ns};
+use crate::assignment::{Address, Pattern, TalkerResult, TalkerTask};
+use crate::samples::{self, SentStamp};
+
+/// Most late ticks kept with their moments; further ones are in the percentiles only.
+const STALLS_MOST: usize = 4_096;
+/// Most ticks whose lateness is kept.
+const OVERSHOOTS_MOST: usize = 4_000_000;
+/// The tick of a sender that has no shaping interval: fine enough to be continuous.
+const FINEST_TICK_NS: u64 = 1_000;
+/// What no plan lets pass: a burst that does not hold one frame.
+const NEVER: &str = "a frame of this stream is larger than its contract's burst";
+/// How long to wait for stamps that have not come after the last frame.
+const STAMPS_WAIT: Duration = Duration::from_millis(300);
+
+/// A talker that is open and waits for the run.
+pub(super) struct Talking {
+    task: TalkerTask,
+    talker: Talker,
+    stamps: TxStamps,
+    payload: Vec<u8>,
+    sent: SentStamps,
+    log: Log,
+}
+
+/// The first stamp of each frame, by its number; 0 for none. A frame is stamped wherever it enters a queue: first
+/// at its host, then again in each switch of the lab, since the kernel carries the request along with the frame.
+struct SentStamps(Vec<u64>);
+
+impl SentStamps {
+    fn note(&mut self, frame: u64, stamp_ns: u64) {
+        let place = usize::try_from(frame).ok().and_then(|frame| self.0.get_mut(frame));
+        if let Some(first) = place {
+            if *first == 0 || stamp_ns < *first {
+                *first = stamp_ns;
+            }
+        }
+    }
+
+    fn records(&self) -> Vec<SentStamp> {
+        let stamped = (0_u32..).zip(&self.0).filter(|(_, stamp_ns)| **stamp_ns != 0);
+        stamped
+            .map(|(sequence, &stamp_ns)| SentStamp { sequence, stamp_ns })
+            .collect()
+    }
+}
+
+/// What the sending thread writes down; all room is made before the run.
+struct Log {
+    result: TalkerResult,
+    source: StallSource,
+    tick_error_ns: u64,
+    last_awake_ns: u64,
+}
+
+impl Log {
+    /// Notes that a tick due at `due_ns` was taken at `woke_ns`. Does not allocate.
+    fn tick(&mut self, due_ns: u64, woke_ns: u64) {
+        let late_ns = woke_ns.saturating_sub(due_ns);
+        let overshoots = &mut self.result.overshoots_ns;
+        if overshoots.len() < overshoots.capacity() {
+            overshoots.push(u32::try_from(late_ns).unwrap_or(u32::MAX));
+        }
+        let stalls = &mut self.result.stalls;
+        if late_ns > self.tick_error_ns && stalls.len() < stalls.capacity() {
+            // Cloning a source allocates; a tick this late has lost its time already.
+            stalls.push(Stall {
+                source: self.source.clone(),
+                alive_ns: self.last_awake_ns.min(due_ns),
+                due_ns,
+                woke_ns,
+            });
+        }
+        self.last_awake_ns = woke_ns;
+    }
+}
+
+impl Talking {
+    pub(super) fn open(interface: &str, task: &TalkerTask) -> Result<Self, String> {
+        let pcp = Pcp::new(task.pcp).ok_or("the priority is above 7")?;
+        let transport = match task.address {
+            Address::Rtdip { mac, vlan } => Transport::Rtdip {
+                destination: MacAddress(mac),
+                vlan: match vlan {
+                    Some(id) => Some(VlanTag::new(pcp, id).ok_or("the VLAN id is above 4094")?),
+                    None => None,
+                },
+            },
+            Address::Udp { ip } => Transport::udp(ip, task.port),
+        };
+        let config = TalkerConfig {
+            pcp,
+            semantics: if task.newest { Semantics::Newest } else { Semantics::Queue },
+            source_port: task.port,
+            path: TxPath::Qdisc,
+            stamping: Some(TxStamping {
+                queue: true,
+                driver: false,
+            }),
+            ..TalkerConfig::new(interface, transport, task.port)
+        };
+        let mut talker = Talker::open(&config).map_err(|e| e.to_string())?;
+        let stamps = talker
+            .take_stamps()
+            .map_err(|e| e.to_string())?
+            .ok_or("the kernel gives no transmit stamps")?;
+        Ok(Self {
+            payload: vec![0; task.payload_bytes.min(talker.maximum_data())],
+            sent: SentStamps(vec![0; task.frames_most]),
+            log: Log {
+                result: TalkerResult {
+                    stream: task.stream,
+                    overshoots_ns: Vec::with_capacity(task.frames_most.min(OVERSHOOTS_MOST)),
+                    stalls: Vec::with_capacity(STALLS_MOST),
+                    ..TalkerResult::default()
+                },
+                source: StallSource::Talker(task.name.clone()),
+                tick_error_ns: task.tick_error_ns,
+                last_awake_ns: 0,
+            },
+            task: task.clone(),
+            talker,
+            stamps,
+        })
+    }
+
+    pub(super) fn run(self, schedule: &Schedule, directory: &Path) -> Result<TalkerResult, String> {
+        let Self {
+            task,
+            talker,
+            mut stamps,
+            payload,
+            mut sent,
+            log,
+        } = self;
+        let over = AtomicBool::new(false);
+        let (result, sent) = thread::scope(|scope| {
+            let over = &over;
+            let collector = scope.spawn(move || {
+                become_real_time(STAMP_PRIORITY)?;
+                collect(&mut stamps, &mut sent, over).map(|()| sent)
+            });
+            let mut sending = Sending {
+                task: &task,
+                talker,
+                payload,
+                log,
+            };
+            let outcome = become_real_time(WORKER_PRIORITY)
+                .and_then(|()| schedule.wait().map_or(Ok(()), |times| sending.go(schedule, times)));
+            over.store(true, Ordering::Release);
+            let sent = collector
+                .join()
+                .unwrap_or_else(|_| Err("the stamp collector panicked".to_owned()))?;
+            let mut result = sending.log.result;
+            result.frames_sent = sending.talker.statistics().sent;
+            result.sends_refused = sending.talker.statistics().queue_full;
+            result.fault = outcome.err();
+            Ok::<_, String>((result, sent))
+        })?;
+        samples::write_sent(&samples::sent_path(directory, task.stream), &sent.records())
+            .map_err(|e| format!("cannot write the samples: {e}"))?;
+        Ok(result)
+    }
+}
+
+fn collect(
+    stamps: &mut TxStamps,
+    sent: &mut SentStamps,
+    over: &AtomicBool,
+) -> Result<(), String> {
+    let mut last_news = std::time::Instant::now();
+    loop {
+        let was_over = over.load(Ordering::Acquire);
+        let count = stamps
+            .collect(Duration::from_millis(20), |stamp| sent.note(stamp.frame, stamp.tai_ns))
+            .map_err(|e| e.to_string())?;
+        if count > 0 {
+            last_news = std::time::Instant::now();
+        } else if was_over && last_news.elapsed() > STAMPS_WAIT {
+            return Ok(());
+        }
+    }
+}
+
+/// The sending thread at work.
+struct Sending<'a> {
+    task: &'a TalkerTask,
+    talker: Talker,
+    payload: Vec<u8>,
+    log: Log,
+}
+
+impl Sending<'_> {
+    fn go(&mut self, schedule: &Schedule, (start_ns, end_ns): (u64, u64)) -> Result<(), String> {
+        let done = match self.task.pattern {
+            Pattern::Cyclic { interval_ns } => self.cyclic(schedule, start_ns, end_ns, interval_ns),
+            Pattern::Saturating => self.saturating(schedule, start_ns, end_ns),
+            Pattern::Greedy => self.greedy(schedule, start_ns, end_ns),
+            Pattern::Bursts {
+                frames,
+                interval_ns,
+                offset_ns,
+            } => self.bursts(schedule, start_ns + offset_ns, end_ns, frames, interval_ns),
+        };
+        self.log.result.cpu_ns = clock::thread_cpu_ns();
+        done
+    }
+
+    fn shaper(&self, epoch_ns: u64, interval_ns: u64) -> Shaper {
+        Shaper::new(ShaperConfig {
+            epoch_ns,
+            ..ShaperConfig::with_burst(
+                self.task.rate,
+                self.task.burst_bits,
+                interval_ns,
+                self.task.tick_error_ns,
+            )
+        })
+    }
+
+    fn send(&mut self) -> Result<(), String> {
+        match self.talker.send(&self.payload) {
+            Ok(_) => Ok(()),
+            // Counted by the talker; the frame is lost and will be missed by its number.
+            Err(ChannelError::Link(LinkError::QueueFull)) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// One frame at each instant of the grid; an instant that has passed is skipped, and counted.
+    fn cyclic(
+        &mut self,
+        schedule: &Schedule,
+        start_ns: u64,
+        end_ns: u64,
+        interval_ns: u64,
+    ) -> Result<(), String> {
+        let mut shaper = self.shaper(start_ns, FINEST_TICK_NS);
+        let mut due = start_ns;
+        while due < end_ns && !schedule.is_stopped() {
+            sleep_until(due)?;
+            let mut now = now_ns();
+            self.log.tick(due, now);
+            // Later than the contract allows would be denser than it allows: hold the frame back.
+            while let Err(not_yet) = shaper.take(now, self.task.wire_bits) {
+                sleep_until(not_yet.earliest_ns.ok_or(NEVER)?)?;
+                now = now_ns();
+            }
+            self.send()?;
+            let passed = now.saturating_sub(due) / interval_ns;
+            self.log.result.ticks_skipped += passed;
+            due += (passed + 1) * interval_ns;
+        }
+        Ok(())
+    }
+
+    /// Always has something to send; the shaper says when.
+    fn saturating(
+        &mut self,
+        schedule: &Schedule,
+        start_ns: u64,
+        end_ns: u64,
+    ) -> Result<(), String> {
+        let mut shaper = self.shaper(start_ns, self.task.shaping_interval_ns);
+        sleep_until(start_ns)?;
+        let mut now = now_ns();
+        while now < end_ns && !schedule.is_stopped() {
+            let due = shaper.earliest(now, self.task.wire_bits).ok_or(NEVER)?;
+            if due > now {
+                sleep_until(due)?;
+                now = now_ns();
+                self.log.tick(due, now);
+            }
+            while shaper.take(now, self.task.wire_bits).is_ok() {
+                self.send()?;
+            }
+            now = now_ns();
+        }
+        Ok(())
+    }
+
+    /// What a sender without a shaper does to a network.
+    fn greedy(&mut self, schedule: &Schedule, start_ns: u64, end_ns: u64) -> Result<(), String> {
+        sleep_until(start_ns)?;
+        while now_ns() < end_ns && !schedule.is_stopped() {
+            self.send()?;
+        }
+        Ok(())
+    }
+
+    fn bursts(
+        &mut self,
+        schedule: &Schedule,
+        start_ns: u64,
+        end_ns: u64,
+        frames: u32,
+        interval_ns: u64,
+    ) -> Result<(), String> {
+        let mut due = start_ns;
+        while due < end_ns && !schedule.is_stopped() {
+            sleep_until(due)?;
+            let now = now_ns();
+            self.log.tick(due, now);
+            for _ in 0..frames {
+                self.send()?;
+            }
+            due += interval_ns * (now.saturating_sub(due) / interval_ns + 1);
+        }
+        Ok(())
+    }
+}
+
+fn sleep_until(instant_ns: u64) -> Result<(), String> {
+    while now_ns() < instant_ns {
+        clock::sleep_until(Clock::Tai, instant_ns).map_err(|errno| errno.text())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,90 @@
+//! What goes wrong with frames on an interface.
+
+use rtwire_sys::{Errno, ErrorKind};
+
+/// Why a frame did not move, or a path could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// Setting something up failed.
+    #[error(transparent)]
+    System(#[from] rtwire_sys::Error),
+    /// The interface does not exist any more. Open again when it is back.
+    #[error(
+        "interface `{interface}` is gone: it was removed or renamed away; open again when it is back"
+    )]
+    InterfaceGone {
+        /// Its name when it was opened.
+        interface: String,
+    },
+    /// The interface is down. An interface that is being removed is seen as down first.
+    #[error("interface `{interface}` is down; bring it up with `ip link set {interface} up`")]
+    InterfaceDown {
+        /// Its name when it was opened.
+        interface: String,
+    },
+    /// The transmit queue was full: this frame was dropped, and had a number.
+    #[error(
+        "the transmit queue of the interface is full: the frame was dropped; send less, or shape"
+    )]
+    QueueFull,
+    /// The frame is longer than the interface takes.
+    #[error(
+        "a frame of {octets} octets is longer than interface `{interface}` takes; send less at once"
+    )]
+    TooLong {
+        /// Its length.
+        octets: usize,
+        /// The interface.
+        interface: String,
+    },
+    /// The transmit path cannot do that.
+    #[error("{what}")]
+    Unsupported {
+        /// What was asked for, and what to take in its place.
+        what: &'static str,
+    },
+    /// Any other error of a call on the hot path.
+    #[error("{call} on interface `{interface}`: {errno}")]
+    Call {
+        /// The call.
+        call: &'static str,
+        /// The interface.
+        interface: String,
+        /// The kernel's number.
+        errno: Errno,
+    },
+}
+
+impl LinkError {
+    /// An error of a hot call; `exists` tells whether the interface is still there.
+    pub(crate) fn of(
+        call: &'static str,
+        interface: &str,
+        errno: Errno,
+        octets: usize,
+        exists: impl FnOnce() -> bool,
+    ) -> Self {
+        let interface = interface.to_owned();
+        match errno.kind() {
+            ErrorKind::QueueFull => Self::QueueFull,
+            ErrorKind::TooLong => Self::TooLong { octets, interface },
+            _ if !exists() => Self::InterfaceGone { interface },
+            ErrorKind::InterfaceMissing => Self::InterfaceGone { interface },
+            ErrorKind::InterfaceDown => Self::InterfaceDown { interface },
+            _ => Self::Call {
+                call,
+                interface,
+                errno,
+            },
+        }
+    }
+
+    /// The capability that is missing, where that is the reason.
+    #[must_use]
+    pub fn capability(&self) -> Option<&'static str> {
+        match self {
+            Self::System(error) => error.capability(),
+            _ => None,
+        }
+    }
+}

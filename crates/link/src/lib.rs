@@ -1,0 +1,47 @@
+//! How do frames move? One interface: transmit paths, receive paths, time stamps, the cycle.
+//!
+//! ```text
+//!  Sender::frames    ──► qdisc | direct ──► interface ──► kernel stamps ──► TxStamps (any thread)
+//!  Sender::datagrams ──► qdisc
+//!  Receiver::frames    ◄── ring shared with the kernel | recvmmsg ◄── filter ◄── interface
+//!  Receiver::datagrams ◄── recvmmsg
+//!  Cycle               the beat that a cyclic sender or reader keeps
+//! ```
+//!
+//! ```no_run
+//! use rtwire_link::{Sender, SenderConfig, TxPath};
+//!
+//! # fn main() -> Result<(), rtwire_link::LinkError> {
+//! let config = SenderConfig { path: TxPath::Direct, ..SenderConfig::new("eth0") };
+//! let mut sender = Sender::frames(&config)?;
+//! sender.send(&[0; 60])?;
+//! # Ok(()) }
+//! ```
+//!
+//! # How a receiver waits, and why so
+//!
+//! | wake-up | frames | datagrams | why |
+//! |---|---|---|---|
+//! | `Spin` | ring | `recvmmsg`, not waiting | the ring costs no system call: the shortest way there is without XDP |
+//! | `SpinThenBlock` | ring, then `ppoll` | not waiting, then waiting | as spinning while the answer comes within the budget |
+//! | `Block` | `recvmmsg` | `recvmmsg` | one call waits and takes all that has come; a ring needs no less |
+//!
+//! A wake-up on another core costs far more than any of these calls. A block ring (TPACKET_V3) is not used: it hands
+//! frames over when a timer of milliseconds says so.
+//!
+//! # Limits
+//! The kernel takes a VLAN tag off before a packet socket sees the frame: a received frame never shows one. Frames are
+//! at most 1518 octets. Time stamps are the kernel's; hardware stamps are not asked for.
+
+mod cycle;
+mod error;
+mod receive;
+mod send;
+mod stamps;
+
+pub use cycle::{Cycle, CycleConfig, Tick};
+pub use error::LinkError;
+pub use receive::{Frame, Receiver, ReceiverConfig, WakeUp};
+pub use rtwire_sys::stamps::{TxStampKind, TxStamping};
+pub use send::{Sender, SenderConfig, TxPath};
+pub use stamps::{TxStamp, TxStamps};

@@ -1,0 +1,151 @@
+//! The table of a benchmark: what was measured, what was to be reached, against what it was compared.
+//!
+//! A benchmark informs and exits 0 whatever was reached; a test judges.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::noise::NoiseRecord;
+use crate::report::Machine;
+use crate::units::{significant, trimmed};
+
+/// What one benchmark found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(title = "rtwire benchmark")]
+pub struct BenchTable {
+    /// The machine it ran on.
+    pub machine: Machine,
+    /// The source's commit, with `-dirty` where files were changed; `unknown` outside of a repository.
+    pub commit: String,
+    /// The exact command.
+    pub command: String,
+    /// The host's noise meanwhile; null if not recorded.
+    pub noise: Option<NoiseRecord>,
+    /// What was measured.
+    pub rows: Vec<Row>,
+}
+
+/// One figure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Row {
+    /// What it is, for example `round trip, RTDiP queue, spin, 64 B, p50`.
+    pub figure: String,
+    /// Its value.
+    pub value: f64,
+    /// The value's unit, for example `µs`.
+    pub unit: String,
+    /// What was to be reached, in words, for example `below UDP and TCP`; null where nothing was set.
+    pub reach: Option<String>,
+    /// Whether it was reached; null where it could not be judged, then `why` says the reason.
+    pub held: Option<bool>,
+    /// Why it was not reached or could not be judged.
+    pub why: Option<String>,
+    /// From how many samples.
+    pub samples: u64,
+    /// What it was compared with, measured in the same run.
+    pub against: Vec<Compared>,
+}
+
+/// Something measured in the same run to compare with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Compared {
+    /// What it is, for example `UDP, spin`.
+    pub name: String,
+    /// Its value, in the row's unit.
+    pub value: f64,
+}
+
+/// Why a benchmark's table could not be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BenchError {
+    /// A file or folder could not be written.
+    #[error("cannot write {}: {source}; check that the folder is yours and has room", .path.display())]
+    Write {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A value is not a number.
+    #[error(
+        "the table of {area} cannot be written as JSON: {source}; a value may be infinite or not a number"
+    )]
+    Json {
+        /// The benchmark.
+        area: String,
+        /// Why.
+        source: serde_json::Error,
+    },
+}
+
+/// The JSON Schema of a benchmark's table, as it is committed in `schema/bench.schema.json`.
+#[must_use]
+pub fn json_schema() -> serde_json::Value {
+    schemars::schema_for!(BenchTable).to_value()
+}
+
+impl BenchTable {
+    /// Writes `bench/AREA.json` below `target` (usually `target`) and returns its path.
+    ///
+    /// # Errors
+    /// [`BenchError`] if a folder or the file cannot be written, or a value is not a number.
+    pub fn write(&self, target: &Path, area: &str) -> Result<PathBuf, BenchError> {
+        let json = serde_json::to_string_pretty(self).map_err(|source| BenchError::Json {
+            area: area.to_owned(),
+            source,
+        })?;
+        let folder = target.join("bench");
+        let path = folder.join(format!("{area}.json"));
+        let fault = |path: &Path| {
+            let path = path.to_path_buf();
+            move |source| BenchError::Write { path, source }
+        };
+        fs::create_dir_all(&folder).map_err(fault(&folder))?;
+        fs::write(&path, json + "\n").map_err(fault(&path))?;
+        Ok(path)
+    }
+
+    /// The table for a terminal.
+    #[must_use]
+    pub fn print_text(&self) -> String {
+        let figure_width = self
+            .rows
+            .iter()
+            .map(|r| r.figure.chars().count())
+            .max()
+            .unwrap_or(0)
+            .clamp(6, 48);
+        let mut out = format!(
+            "{:<figure_width$} {:>10} {:<6} {:>5}  against\n",
+            "figure", "value", "unit", "held"
+        );
+        for row in &self.rows {
+            let held = match row.held {
+                Some(true) => "yes",
+                Some(false) => "no",
+                None => "-",
+            };
+            let against: Vec<String> = row
+                .against
+                .iter()
+                .map(|c| format!("{} {}", c.name, significant(c.value)))
+                .collect();
+            out += &format!(
+                "{:<figure_width$} {:>10} {:<6} {held:>5}  {}\n",
+                row.figure,
+                trimmed(row.value),
+                row.unit,
+                against.join(", ")
+            );
+            if let Some(why) = &row.why {
+                out += &format!("{:<figure_width$} {why}\n", "");
+            }
+        }
+        out
+    }
+}

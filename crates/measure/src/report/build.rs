@@ -1,0 +1,120 @@
+//! From evidence and judgement to the report's parts.
+
+use super::model::{BacklogBucket, PortReport, Report, StreamReport};
+use crate::summary::{Summary, ccdf, over_time};
+use crate::verdict::{
+    BacklogSample, PortEvidence, PortJudgement, Sample, StreamEvidence, StreamJudgement,
+};
+
+impl Report {
+    /// The report as JSON, indented.
+    ///
+    /// # Errors
+    /// Only if a floating-point field is not a number.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string_pretty(self)
+    }
+}
+
+impl StreamReport {
+    /// The report's part on one stream. `talker` and `description` are for reading; the run began at `started_tai_ns`
+    /// and took `duration_ns`.
+    #[must_use]
+    pub fn new(
+        evidence: &StreamEvidence,
+        judgement: &StreamJudgement,
+        talker: &str,
+        description: &str,
+        started_tai_ns: u64,
+        duration_ns: u64,
+    ) -> Self {
+        let mut network: Vec<u64> = evidence
+            .samples
+            .iter()
+            .filter_map(Sample::network_delay_ns)
+            .collect();
+        let mut app: Vec<u64> = evidence.samples.iter().map(Sample::app_delay_ns).collect();
+        network.sort_unstable();
+        app.sort_unstable();
+        let timed: Vec<(u64, u64)> = evidence
+            .samples
+            .iter()
+            .filter_map(|s| {
+                Some((
+                    s.tx_ns?.saturating_sub(started_tai_ns),
+                    s.network_delay_ns()?,
+                ))
+            })
+            .collect();
+        Self {
+            name: evidence.name.clone(),
+            talker: talker.to_owned(),
+            listener: evidence.listener.clone(),
+            description: description.to_owned(),
+            promised_delay_ns: evidence.promise_ns,
+            deadline_ns: evidence.deadline_ns,
+            published_max_ns: evidence.published_max_ns,
+            network_delay_ns: Summary::of_sorted(&network),
+            app_delay_ns: Summary::of_sorted(&app),
+            frames_planned: evidence.frames_planned,
+            frames_sent: evidence.frames_sent,
+            frames_received: evidence.frames_received,
+            frames_lost: judgement.frames_lost,
+            frames_duplicated: evidence.frames_duplicated,
+            frames_reordered: evidence.frames_reordered,
+            listener_drops: evidence.listener_drops,
+            samples_excluded: judgement.samples_excluded(),
+            samples_broken: judgement.unexplained,
+            stamps_missing: judgement.stamps_missing,
+            samples_exposed: judgement.exposed,
+            verdict: judgement.verdict,
+            reasons: judgement.reasons.clone(),
+            network_ccdf: ccdf(&network),
+            app_ccdf: ccdf(&app),
+            over_time: over_time(&timed, duration_ns),
+        }
+    }
+}
+
+impl PortReport {
+    /// The report's part on one port. `utilization_percent` is what was really sent, of the link's rate.
+    #[must_use]
+    pub fn new(
+        evidence: &PortEvidence,
+        judgement: &PortJudgement,
+        started_tai_ns: u64,
+        duration_ns: u64,
+    ) -> Self {
+        Self {
+            switch: evidence.id.node.clone(),
+            port: evidence.id.port.clone(),
+            promised_backlog_bytes: evidence.promised_backlog_bytes,
+            max_backlog_bytes: evidence.max_backlog_bytes,
+            buffer_bytes: evidence.buffer_bytes,
+            frames_dropped: evidence.frames_dropped,
+            utilization_percent: evidence.utilization_percent,
+            link_rate_bps: evidence.link_rate_bps,
+            verdict: judgement.verdict,
+            reasons: judgement.reasons.clone(),
+            backlog_over_time: backlog_over_time(&evidence.backlog, started_tai_ns, duration_ns),
+        }
+    }
+}
+
+fn backlog_over_time(
+    samples: &[BacklogSample],
+    started_tai_ns: u64,
+    duration_ns: u64,
+) -> Vec<BacklogBucket> {
+    let timed: Vec<(u64, u64)> = samples
+        .iter()
+        .map(|s| (s.from_ns.saturating_sub(started_tai_ns), s.max_bytes))
+        .collect();
+    over_time(&timed, duration_ns)
+        .iter()
+        .map(|b| BacklogBucket {
+            at_ns: b.at_ns,
+            max_bytes: b.max,
+        })
+        .collect()
+}

@@ -1,0 +1,443 @@
+//! The plots of streams and ports. All that run over time share one time axis, so that they can be read downwards.
+
+use super::model::{PortReport, StreamReport};
+use super::svg::{Anchor, Path, Svg};
+use crate::summary::CcdfPoint;
+use crate::units::{duration, grouped, short_duration, trimmed};
+
+/// Size of every plot's view box, and where the plotted area lies in it.
+pub(super) const WIDTH: f64 = 520.0;
+pub(super) const HEIGHT: f64 = 254.0;
+pub(super) const LEFT: f64 = 92.0;
+pub(super) const RIGHT: f64 = 506.0;
+pub(super) const TOP: f64 = 26.0;
+pub(super) const BOTTOM: f64 = 206.0;
+
+/// What places values on an axis.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scale {
+    low: f64,
+    high: f64,
+    from: f64,
+    to: f64,
+    log: bool,
+}
+
+impl Scale {
+    pub(super) fn linear(low: f64, high: f64, from: f64, to: f64) -> Self {
+        Self {
+            low,
+            high: if high > low { high } else { low + 1.0 },
+            from,
+            to,
+            log: false,
+        }
+    }
+
+    /// `low` and `high` above 0.
+    pub(super) fn log(low: f64, high: f64, from: f64, to: f64) -> Self {
+        let low = low.max(f64::MIN_POSITIVE);
+        Self {
+            low: low.ln(),
+            high: high.max(low * 1.01).ln(),
+            from,
+            to,
+            log: true,
+        }
+    }
+
+    pub(super) fn at(&self, value: f64) -> f64 {
+        let value = if self.log {
+            value.max(f64::MIN_POSITIVE).ln()
+        } else {
+            value
+        };
+        let part = ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0);
+        self.from + part * (self.to - self.from)
+    }
+
+    fn covers(&self, value: f64) -> bool {
+        let value = if self.log { value.ln() } else { value };
+        value >= self.low - 1e-9 && value <= self.high + 1e-9
+    }
+
+    /// Round values for ticks, about `wanted` of them.
+    pub(super) fn ticks(&self, wanted: usize) -> Vec<f64> {
+        if self.log {
+            self.log_ticks(wanted)
+        } else {
+            linear_ticks(self.low, self.high, wanted)
+        }
+    }
+
+    fn log_ticks(&self, wanted: usize) -> Vec<f64> {
+        let decades = (self.high - self.low) / std::f64::consts::LN_10;
+        let mantissas: &[f64] = match decades * 3.0 {
+            marks if marks <= wanted as f64 * 0.45 => &[1.0, 2.0, 3.0, 5.0, 7.0],
+            marks if marks <= wanted as f64 => &[1.0, 2.0, 5.0],
+            marks if marks <= wanted as f64 * 1.6 => &[1.0, 3.0],
+            _ => &[1.0],
+        };
+        let first = (self.low / std::f64::consts::LN_10).floor() as i32;
+        let last = (self.high / std::f64::consts::LN_10).ceil() as i32;
+        let all = (first..=last).flat_map(|e| mantissas.iter().map(move |m| m * 10f64.powi(e)));
+        all.filter(|v| self.covers(*v)).collect()
+    }
+}
+
+fn linear_ticks(low: f64, high: f64, wanted: usize) -> Vec<f64> {
+    let rough = (high - low) / wanted.max(1) as f64;
+    let magnitude = 10f64.powf(rough.log10().floor());
+    let step = [1.0, 2.0, 5.0, 10.0]
+        .iter()
+        .map(|m| m * magnitude)
+        .find(|s| *s >= rough * 0.999)
+        .unwrap_or(rough);
+    let first = (low / step).ceil() as i64;
+    let last = (high / step + 1e-9).floor() as i64;
+    (first..=last).map(|k| k as f64 * step).collect()
+}
+
+/// The frame of a plot over time: grid, time axis, and the y axis that the caller gives.
+pub(super) struct TimeFrame {
+    pub(super) svg: Svg,
+    pub(super) x: Scale,
+}
+
+impl TimeFrame {
+    pub(super) fn new(title: &str, duration_ns: u64, top: f64, bottom: f64, height: f64) -> Self {
+        let mut svg = Svg::new(WIDTH, height, "plot", title);
+        let x = Scale::linear(0.0, duration_ns as f64, LEFT, RIGHT);
+        for t in linear_ticks(0.0, duration_ns as f64 / 1e9, 6) {
+            let at = x.at(t * 1e9);
+            svg.line("grid", (at, top), (at, bottom));
+            svg.text("tick", (at, bottom + 18.0), Anchor::Middle, &trimmed(t));
+        }
+        svg.text(
+            "axis",
+            (RIGHT, bottom + 40.0),
+            Anchor::End,
+            "seconds since the run began",
+        );
+        svg.line("edge", (LEFT, bottom), (RIGHT, bottom));
+        Self { svg, x }
+    }
+}
+
+/// The delay's distribution: which share of the frames took at least so long. Both axes logarithmic.
+pub(super) fn distribution(stream: &StreamReport) -> String {
+    let title = format!(
+        "Delay distribution of {} at {}",
+        stream.name, stream.listener
+    );
+    let mut svg = Svg::new(WIDTH, HEIGHT, "plot", &title);
+    let lines = [
+        stream.promised_delay_ns,
+        stream.published_max_ns,
+        stream.deadline_ns,
+    ];
+    let curves = [&stream.network_ccdf, &stream.app_ccdf];
+    let values = || {
+        curves
+            .iter()
+            .flat_map(|c| c.iter().map(|p| p.at_ns))
+            .chain(lines.into_iter().flatten())
+    };
+    let (Some(low), Some(high)) = (values().filter(|v| *v > 0).min(), values().max()) else {
+        svg.text(
+            "none",
+            ((LEFT + RIGHT) / 2.0, (TOP + BOTTOM) / 2.0),
+            Anchor::Middle,
+            "nothing was measured",
+        );
+        return svg.finish();
+    };
+    let least = curves
+        .iter()
+        .flat_map(|c| c.last())
+        .map(|p| p.share)
+        .fold(0.1, f64::min);
+    let x = Scale::log(low as f64 / 1.15, high as f64 * 1.25, LEFT, RIGHT);
+    let y = Scale::log(least, 1.0, BOTTOM, TOP);
+    if let Some(promise) = stream.promised_delay_ns {
+        let at = x.at(promise as f64);
+        svg.rect("beyond", at, TOP, RIGHT - at, BOTTOM - TOP);
+    }
+    for t in x.ticks(7) {
+        let at = x.at(t);
+        svg.line("grid", (at, TOP), (at, BOTTOM));
+        svg.text(
+            "tick",
+            (at, BOTTOM + 18.0),
+            Anchor::Middle,
+            &short_duration(t.round() as u64),
+        );
+    }
+    let mut share = 1.0;
+    while share >= least * 0.999 {
+        svg.line("grid", (LEFT, y.at(share)), (RIGHT, y.at(share)));
+        svg.text(
+            "tick",
+            (LEFT - 8.0, y.at(share) + 4.0),
+            Anchor::End,
+            &one_in(share),
+        );
+        share /= 10.0;
+    }
+    svg.line("edge", (LEFT, BOTTOM), (RIGHT, BOTTOM));
+    svg.text(
+        "axis",
+        (RIGHT, BOTTOM + 40.0),
+        Anchor::End,
+        "frames that took at least this long",
+    );
+    svg.path("curve app", &steps(&stream.app_ccdf, &x, &y));
+    svg.path("curve network", &steps(&stream.network_ccdf, &x, &y));
+    if let Some(slowest) = stream.network_ccdf.last() {
+        svg.circle(
+            "dot network",
+            (x.at(slowest.at_ns as f64), y.at(slowest.share)),
+            3.5,
+        );
+    }
+    // The published value is named in the caption: its line often stands close to the promise.
+    if let Some(published) = stream.published_max_ns {
+        svg.line(
+            "published",
+            (x.at(published as f64), TOP),
+            (x.at(published as f64), BOTTOM),
+        );
+    }
+    if let Some(label) = bound_label(stream) {
+        let at = x.at(stream.promised_delay_ns.or(stream.deadline_ns).unwrap_or(0) as f64);
+        svg.line("promise", (at, TOP - 6.0), (at, BOTTOM));
+        let (anchor, label_x) = match at {
+            at if at > RIGHT - 90.0 => (Anchor::End, RIGHT),
+            at if at < LEFT + 90.0 => (Anchor::Start, LEFT),
+            at => (Anchor::Middle, at),
+        };
+        svg.text("label promise-label", (label_x, TOP - 10.0), anchor, &label);
+    }
+    svg.finish()
+}
+
+/// What the stream is held against, in words.
+fn bound_label(stream: &StreamReport) -> Option<String> {
+    match (stream.promised_delay_ns, stream.deadline_ns) {
+        (Some(promise), _) => Some(format!("promised {}", duration(promise))),
+        (None, Some(deadline)) => Some(format!("deadline {}", duration(deadline))),
+        (None, None) => None,
+    }
+}
+
+fn one_in(share: f64) -> String {
+    if share > 0.99 {
+        "all".to_owned()
+    } else {
+        format!("1 in {}", grouped((1.0 / share).round() as u64))
+    }
+}
+
+/// The distribution as the staircase it is.
+fn steps(points: &[CcdfPoint], x: &Scale, y: &Scale) -> Path {
+    let mut path = Path::default();
+    let mut before = None;
+    for p in points {
+        let (px, py) = (x.at(p.at_ns as f64), y.at(p.share));
+        if let Some(previous_x) = before {
+            path.go(previous_x, py);
+        }
+        path.go(px, py);
+        before = Some(px);
+    }
+    path
+}
+
+/// The network delay over time: band from smallest to largest, median as a line, promise across.
+pub(super) fn delay_over_time(
+    stream: &StreamReport,
+    duration_ns: u64,
+    stalls: &[(u64, u64)],
+) -> String {
+    let title = format!("Delay over time of {} at {}", stream.name, stream.listener);
+    let mut frame = TimeFrame::new(&title, duration_ns, TOP, BOTTOM, HEIGHT);
+    let bound = stream.promised_delay_ns.or(stream.deadline_ns);
+    let highest = stream
+        .over_time
+        .iter()
+        .map(|b| b.max)
+        .chain(bound)
+        .max()
+        .unwrap_or(1);
+    let y = Scale::linear(0.0, highest as f64 * 1.08, BOTTOM, TOP);
+    stall_marks(&mut frame, stalls);
+    for t in y.ticks(5) {
+        frame.svg.line("grid", (LEFT, y.at(t)), (RIGHT, y.at(t)));
+        frame.svg.text(
+            "tick",
+            (LEFT - 8.0, y.at(t) + 4.0),
+            Anchor::End,
+            &short_duration(t.round() as u64),
+        );
+    }
+    if let Some(promise) = stream.promised_delay_ns {
+        frame.svg.rect(
+            "beyond",
+            LEFT,
+            TOP,
+            RIGHT - LEFT,
+            y.at(promise as f64) - TOP,
+        );
+    }
+    let (mut band, mut median) = (Path::default(), Path::default());
+    for b in &stream.over_time {
+        band.go(frame.x.at(b.at_ns as f64), y.at(b.max as f64));
+        median.go(frame.x.at(b.at_ns as f64), y.at(b.p50 as f64));
+    }
+    for b in stream.over_time.iter().rev() {
+        band.go(frame.x.at(b.at_ns as f64), y.at(b.min as f64));
+    }
+    band.close();
+    frame.svg.path("band", &band);
+    frame.svg.path("curve median", &median);
+    if let Some((bound, label)) = bound.zip(bound_label(stream)) {
+        horizontal_mark(&mut frame.svg, "promise", y.at(bound as f64), &label);
+    }
+    frame.svg.finish()
+}
+
+/// The highest backlog of a port over time, with what was promised and what there is.
+pub(super) fn backlog_over_time(
+    port: &PortReport,
+    duration_ns: u64,
+    stalls: &[(u64, u64)],
+) -> String {
+    let title = format!("Backlog over time at {} towards {}", port.switch, port.port);
+    let mut frame = TimeFrame::new(&title, duration_ns, TOP, BOTTOM, HEIGHT);
+    let measured = port
+        .backlog_over_time
+        .iter()
+        .map(|b| b.max_bytes)
+        .chain(port.max_backlog_bytes);
+    let needed = measured
+        .chain(port.promised_backlog_bytes)
+        .max()
+        .unwrap_or(1)
+        .max(1);
+    // A buffer far above everything else would press the curve to the ground: then its line stands at the top.
+    let far_buffer = port
+        .buffer_bytes
+        .is_some_and(|buffer| buffer > needed.saturating_mul(5) / 2);
+    let highest = if far_buffer {
+        needed * 3 / 2
+    } else {
+        needed.max(port.buffer_bytes.unwrap_or(0))
+    };
+    let y = Scale::linear(0.0, highest as f64 * 1.1, BOTTOM, TOP);
+    stall_marks(&mut frame, stalls);
+    for t in y.ticks(5) {
+        frame.svg.line("grid", (LEFT, y.at(t)), (RIGHT, y.at(t)));
+        let label = if highest < 10_000 {
+            format!("{} B", grouped(t as u64))
+        } else {
+            format!("{} kB", trimmed(t / 1e3))
+        };
+        frame
+            .svg
+            .text("tick", (LEFT - 8.0, y.at(t) + 4.0), Anchor::End, &label);
+    }
+    let (mut area, mut edge) = (Path::default(), Path::default());
+    for b in &port.backlog_over_time {
+        let (bx, by) = (frame.x.at(b.at_ns as f64), y.at(b.max_bytes as f64));
+        if edge.is_empty() {
+            area.go(bx, BOTTOM);
+        }
+        area.go(bx, by);
+        edge.go(bx, by);
+    }
+    if let Some(last) = port.backlog_over_time.last() {
+        area.go(frame.x.at(last.at_ns as f64), BOTTOM);
+        area.close();
+    }
+    frame.svg.path("band", &area);
+    frame.svg.path("curve median", &edge);
+    if let Some(buffer) = port.buffer_bytes {
+        let beyond = if far_buffer {
+            ", above this scale ↑"
+        } else {
+            ""
+        };
+        horizontal_mark(
+            &mut frame.svg,
+            "buffer",
+            y.at(buffer as f64),
+            &format!("buffer {} B{beyond}", grouped(buffer)),
+        );
+    }
+    if let Some(promise) = port.promised_backlog_bytes {
+        horizontal_mark(
+            &mut frame.svg,
+            "promise",
+            y.at(promise as f64),
+            &format!("promised {} B", grouped(promise)),
+        );
+    }
+    frame.svg.finish()
+}
+
+/// A labelled line across. The buffer's label stands at the left, so that two close lines do not write over each other.
+fn horizontal_mark(svg: &mut Svg, class: &str, at: f64, label: &str) {
+    svg.line(class, (LEFT, at), (RIGHT, at));
+    let (x, anchor) = if class == "promise" {
+        (RIGHT - 4.0, Anchor::End)
+    } else {
+        (LEFT + 4.0, Anchor::Start)
+    };
+    svg.text(
+        &format!("label {class}-label"),
+        (x, at - 5.0),
+        anchor,
+        label,
+    );
+}
+
+/// Stalls of the machine behind the plot: a band as long as the stall, at least a hair.
+fn stall_marks(frame: &mut TimeFrame, stalls: &[(u64, u64)]) {
+    for &(from_ns, to_ns) in stalls {
+        let (a, b) = (frame.x.at(from_ns as f64), frame.x.at(to_ns as f64));
+        frame
+            .svg
+            .rect("stalled", a, TOP, (b - a).max(0.7), BOTTOM - TOP);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round_and_few() {
+        assert_eq!(linear_ticks(0.0, 10.0, 5), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
+        assert_eq!(linear_ticks(0.0, 1.0, 2), [0.0, 0.5, 1.0]);
+        let wide = Scale::log(1e3, 1e8, 0.0, 1.0).ticks(7);
+        assert_eq!(wide.len(), 6, "{wide:?}");
+        let decade = Scale::log(1e5, 2e6, 0.0, 1.0).ticks(7);
+        assert_eq!(decade.len(), 5, "1-2-5: {decade:?}");
+        let narrow = Scale::log(2e5, 9e5, 0.0, 1.0).ticks(7);
+        assert_eq!(narrow.len(), 4, "finer: {narrow:?}");
+    }
+
+    #[test]
+    fn scales_stay_within_the_plot() {
+        for scale in [
+            Scale::linear(0.0, 0.0, 10.0, 20.0),
+            Scale::log(5.0, 5.0, 10.0, 20.0),
+            Scale::log(1.0, 10.0, 10.0, 20.0),
+        ] {
+            for v in [0.0, 1.0, 5.0, 1e30, f64::NAN] {
+                let at = scale.at(v);
+                assert!(at.is_nan() || (10.0..=20.0).contains(&at));
+            }
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! The network drawn: switches in a row, each switch's hosts above and below it, every direction of a link coloured
+//! and labelled by its utilization.
+
+use super::model::{DrawnLink, Network, NodeKind};
+use super::svg::{Anchor, Path, Svg};
+use crate::units::trimmed;
+
+const COLUMN: f64 = 140.0;
+const MARGIN: f64 = 70.0;
+const HOST_AT: [f64; 2] = [48.0, 312.0];
+const SWITCH_AT: f64 = 180.0;
+const HEIGHT: f64 = 360.0;
+
+/// Where each node is, in the order of [`Network::nodes`].
+struct Layout {
+    width: f64,
+    at: Vec<(f64, f64)>,
+}
+
+/// The network as a picture.
+pub(super) fn draw(network: &Network) -> String {
+    let layout = arrange(network);
+    let title = format!(
+        "The network {} with the utilization of its links",
+        network.name
+    );
+    // Never blown up; shrunk to a phone's width as far as it stays readable, else it scrolls.
+    let style = format!(
+        "max-width:{:.0}px;min-width:{:.0}px",
+        layout.width,
+        layout.width * 0.62
+    );
+    let mut svg = Svg::styled(layout.width, HEIGHT, "network", &style, &title);
+    let position = |name: &str| network.nodes.iter().position(|n| n.name == name);
+    let mut labels = Vec::new();
+    for link in &network.links {
+        let (Some(from), Some(to)) = (position(&link.from), position(&link.to)) else {
+            continue;
+        };
+        let ends = [from, to].map(|i| network.nodes[i].kind);
+        let both_switches = ends == [NodeKind::Switch; 2];
+        let far = both_switches
+            && (layout.at[from].0 - layout.at[to].0).abs() > layout.gap(network, from, to);
+        labels.extend(direction(
+            &mut svg,
+            link,
+            ends,
+            layout.at[from],
+            layout.at[to],
+            far,
+        ));
+    }
+    for (node, at) in network.nodes.iter().zip(&layout.at) {
+        let half = (24.0 + node.name.chars().count() as f64 * 4.4).min(COLUMN / 2.0 - 8.0);
+        let class = match node.kind {
+            NodeKind::Host => "node host",
+            NodeKind::Switch => "node switch",
+        };
+        let radius = if node.kind == NodeKind::Host {
+            17.0
+        } else {
+            4.0
+        };
+        svg.rounded(class, at.0 - half, at.1 - 17.0, half * 2.0, 34.0, radius);
+        let shown: String = match node.name.chars().count() {
+            0..=14 => node.name.clone(),
+            _ => node.name.chars().take(13).chain(['…']).collect(),
+        };
+        let class = if node.kind == NodeKind::Switch {
+            "node-name switch-name"
+        } else {
+            "node-name"
+        };
+        svg.text(class, (at.0, at.1 + 5.0), Anchor::Middle, &shown);
+    }
+    // Labels last: nothing covers them.
+    for (at, anchor, text) in labels {
+        svg.text("link-label", at, anchor, &text);
+    }
+    svg.finish()
+}
+
+/// A label, where it stands and how it is anchored there.
+type Label = ((f64, f64), Anchor, String);
+
+/// One direction: a line beside the middle of the link, and its label: near the host where there is one, since all
+/// links meet at the switch, else near the sender.
+fn direction(
+    svg: &mut Svg,
+    link: &DrawnLink,
+    ends: [NodeKind; 2],
+    a: (f64, f64),
+    b: (f64, f64),
+    far: bool,
+) -> Option<Label> {
+    let (dx, dy) = (b.0 - a.0, b.1 - a.1);
+    let length = dx.hypot(dy).max(1.0);
+    // Traffic keeps to the right, as on a road.
+    let aside = (-dy / length * 3.5, dx / length * 3.5);
+    let (from, to) = (
+        (a.0 + aside.0, a.1 + aside.1),
+        (b.0 + aside.0, b.1 + aside.1),
+    );
+    let bow = if far { 64.0 + dx.abs() * 0.04 } else { 0.0 };
+    let control = ((from.0 + to.0) / 2.0, (from.1 + to.1) / 2.0 - bow);
+    let mut path = Path::default();
+    path.go(from.0, from.1);
+    path.bend(control, to);
+    svg.path(
+        &format!("link load-{}", load_class(link.utilization_percent)),
+        &path,
+    );
+    let percent = link.utilization_percent.filter(|p| *p >= 0.05)?;
+    let part = match (far, ends) {
+        (true, _) => 0.3,
+        (_, [NodeKind::Switch, NodeKind::Host]) => 0.5,
+        (_, [NodeKind::Host, NodeKind::Switch]) => 0.26,
+        _ => 0.36,
+    };
+    let along = |from: f64, control: f64, to: f64| {
+        (1.0 - part) * (1.0 - part) * from + 2.0 * part * (1.0 - part) * control + part * part * to
+    };
+    // Beside its own line, outwards: the other direction's label is on the other side.
+    let level = dy.abs() < 1.0;
+    let (out, anchor) = match (level, aside.0 > 0.0) {
+        (true, _) => ((0.0, aside.1.signum() * 14.0 + 5.0), Anchor::Middle),
+        (false, true) => ((9.0, 5.0), Anchor::Start),
+        (false, false) => ((-9.0, 5.0), Anchor::End),
+    };
+    let at = (
+        along(from.0, control.0, to.0) + out.0,
+        along(from.1, control.1, to.1) + out.1,
+    );
+    let arrow = match (level, dx > 0.0, dy > 0.0) {
+        (true, true, _) => "→",
+        (true, false, _) => "←",
+        (false, _, true) => "↓",
+        (false, _, false) => "↑",
+    };
+    Some((
+        at,
+        anchor,
+        format!("{arrow} {} %", trimmed((percent * 10.0).round() / 10.0)),
+    ))
+}
+
+/// Six steps of load; the page's style colours them.
+fn load_class(percent: Option<f64>) -> &'static str {
+    match percent {
+        None => "unknown",
+        Some(p) if p < 0.05 => "0",
+        Some(p) if p < 25.0 => "1",
+        Some(p) if p < 50.0 => "2",
+        Some(p) if p < 75.0 => "3",
+        Some(p) if p < 90.0 => "4",
+        Some(_) => "5",
+    }
+}
+
+impl Layout {
+    /// The distance of two neighbouring switches in the row; between others a straight line would run through some.
+    fn gap(&self, network: &Network, a: usize, b: usize) -> f64 {
+        let (low, high) = (
+            self.at[a].0.min(self.at[b].0),
+            self.at[a].0.max(self.at[b].0),
+        );
+        let between = network.nodes.iter().zip(&self.at).any(|(node, at)| {
+            node.kind == NodeKind::Switch && at.0 > low + 1.0 && at.0 < high - 1.0
+        });
+        if between { 0.0 } else { f64::INFINITY }
+    }
+}
+
+fn arrange(network: &Network) -> Layout {
+    let nodes = &network.nodes;
+    let position = |name: &str| nodes.iter().position(|n| n.name == name);
+    let mut neighbours: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
+    for link in &network.links {
+        if let (Some(a), Some(b)) = (position(&link.from), position(&link.to)) {
+            for (from, to) in [(a, b), (b, a)] {
+                if !neighbours[from].contains(&to) {
+                    neighbours[from].push(to);
+                }
+            }
+        }
+    }
+    let is_switch = |i: usize| nodes[i].kind == NodeKind::Switch;
+    let mut at = vec![(0.0, 0.0); nodes.len()];
+    let mut placed = vec![false; nodes.len()];
+    let mut x = MARGIN;
+    for switch in row_of_switches(nodes.len(), &neighbours, is_switch) {
+        let hosts: Vec<usize> = neighbours[switch]
+            .iter()
+            .copied()
+            .filter(|n| !is_switch(*n) && !placed[*n])
+            .collect();
+        let columns = hosts.len().div_ceil(2).max(1);
+        let width = columns as f64 * COLUMN;
+        at[switch] = (x + width / 2.0, SWITCH_AT);
+        placed[switch] = true;
+        let above = hosts.len().div_ceil(2);
+        for (k, &host) in hosts.iter().enumerate() {
+            let (row, index, count) = if k < above {
+                (0, k, above)
+            } else {
+                (1, k - above, hosts.len() - above)
+            };
+            let step = width / count as f64;
+            at[host] = (x + step * (index as f64 + 0.5), HOST_AT[row]);
+            placed[host] = true;
+        }
+        x += width + 40.0;
+    }
+    // Hosts that hang on no switch (two hosts on one cable) follow in the row.
+    for i in 0..nodes.len() {
+        if !placed[i] {
+            at[i] = (x + COLUMN / 2.0, SWITCH_AT);
+            x += COLUMN + 60.0;
+        }
+    }
+    let used = x - 40.0 + MARGIN;
+    let width = used.max(520.0);
+    for p in &mut at {
+        p.0 += (width - used) / 2.0;
+    }
+    Layout { width, at }
+}
+
+/// Switches in the order of a walk that begins at an end of the network, so that a line of switches stays a line.
+fn row_of_switches(
+    count: usize,
+    neighbours: &[Vec<usize>],
+    is_switch: impl Fn(usize) -> bool,
+) -> Vec<usize> {
+    let degree = |i: usize| neighbours[i].iter().filter(|n| is_switch(**n)).count();
+    let mut starts: Vec<usize> = (0..count).filter(|i| is_switch(*i)).collect();
+    starts.sort_by_key(|i| (degree(*i), *i));
+    let mut row = Vec::new();
+    for start in starts {
+        let mut open = vec![start];
+        while let Some(switch) = open.pop() {
+            if row.contains(&switch) {
+                continue;
+            }
+            row.push(switch);
+            let mut next: Vec<usize> = neighbours[switch]
+                .iter()
+                .copied()
+                .filter(|n| is_switch(*n))
+                .collect();
+            next.sort_by_key(|n| std::cmp::Reverse(*n));
+            open.extend(next);
+        }
+    }
+    row
+}

@@ -1,0 +1,340 @@
+//! The report as one HTML file: text, tables and SVG, no script, nothing loaded from anywhere.
+
+use std::fmt::Write;
+
+use super::html_tables as tables;
+use super::model::{Report, StreamReport};
+use super::svg::escape;
+use super::{chart, drawing, noise_plot};
+use crate::units::{duration, grouped, share, trimmed};
+use crate::verdict::{StallLine, Verdict};
+
+const STYLE: &str = include_str!("style.css");
+
+impl Report {
+    /// The report as one HTML file that needs nothing else: no network, no script, no font. It follows the reader's
+    /// light or dark preference, prints in light on A4 and reads on a phone. All texts are escaped.
+    #[must_use]
+    pub fn to_html(&self) -> String {
+        let mut out = String::with_capacity(256 * 1024);
+        let stalls = self.network_stalls();
+        let title = format!("{}: {}", self.title, self.verdict);
+        let _ = write!(
+            out,
+            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+             <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
+             <meta name=\"generator\" content=\"rtwire {}\"><title>{}</title><style>{STYLE}</style></head><body><main>",
+            escape(&self.machine.rtwire_version),
+            escape(&title)
+        );
+        self.head(&mut out);
+        self.streams_section(&mut out, &stalls);
+        self.ports_section(&mut out, &stalls);
+        self.network_section(&mut out);
+        self.hosts_section(&mut out);
+        self.noise_section(&mut out);
+        self.origin_section(&mut out);
+        out.push_str("</main></body></html>\n");
+        out
+    }
+
+    fn duration_ns(&self) -> u64 {
+        (self.duration_s.max(0.0) * 1e9) as u64
+    }
+
+    /// What stood still, merged, as (start, end) since the run began; gaps that no plot could show are closed.
+    fn network_stalls(&self) -> Vec<(u64, u64)> {
+        let Some(noise) = &self.noise else {
+            return Vec::new();
+        };
+        let since = |t: u64| {
+            t.saturating_sub(self.started_tai_ns)
+                .min(self.duration_ns())
+        };
+        let record = noise.stall_record();
+        let line = StallLine::new(record.certain().map(|(from, to)| (since(from), since(to))));
+        let invisible_ns = self.duration_ns() / 1_000;
+        let mut merged: Vec<(u64, u64)> = Vec::new();
+        for (from, to) in line.intervals() {
+            match merged.last_mut() {
+                Some(last) if from - last.1 < invisible_ns => last.1 = to,
+                _ => merged.push((from, to)),
+            }
+        }
+        merged
+    }
+
+    fn head(&self, out: &mut String) {
+        let verdict = self.verdict;
+        let sentence = match verdict {
+            Verdict::Kept => "✓ Kept: what was promised was measured.",
+            Verdict::Broken => "✕ Broken: a promise was not kept.",
+            Verdict::Inconclusive => "? Inconclusive: this run proves neither.",
+        };
+        let _ = write!(
+            out,
+            "<div class=\"brand\">rtwire report · {} · {}</div><h1>{}</h1><div class=\"head {verdict}\" id=\"verdict\" data-verdict=\"{verdict}\"><p class=\"word\">{sentence}</p><ul>",
+            escape(&self.started_at),
+            escape(&duration(self.duration_ns())),
+            escape(&self.title),
+        );
+        const SHOWN: usize = 8;
+        for reason in self.reasons.iter().take(SHOWN) {
+            let _ = write!(out, "<li>{}</li>", tables::prose(reason));
+        }
+        if self.reasons.len() > SHOWN {
+            let _ = write!(
+                out,
+                "<li>and {} more, told at each stream and port below.</li>",
+                self.reasons.len() - SHOWN
+            );
+        }
+        out.push_str("</ul></div><div class=\"tiles\">");
+        for (value, name) in self.key_figures() {
+            let _ = write!(
+                out,
+                "<div><b>{}</b><span>{}</span></div>",
+                escape(&value),
+                escape(&name)
+            );
+        }
+        out.push_str("</div>");
+    }
+
+    /// The few numbers that somebody remembers.
+    fn key_figures(&self) -> Vec<(String, String)> {
+        let sum = |f: fn(&StreamReport) -> u64| grouped(self.streams.iter().map(f).sum());
+        let mut figures = vec![(sum(|s| s.frames_received), "frames measured".to_owned())];
+        figures.push((sum(|s| s.frames_lost), "frames lost".to_owned()));
+        figures.push((
+            sum(|s| s.samples_broken),
+            "frames late without excuse".to_owned(),
+        ));
+        figures.push((
+            sum(|s| s.samples_excluded),
+            "late frames excluded".to_owned(),
+        ));
+        let closest = self
+            .streams
+            .iter()
+            .filter_map(|s| Some((tables::used(s)?, s)))
+            .max_by(|a, b| a.0.total_cmp(&b.0));
+        if let Some((share, stream)) = closest {
+            figures.push((
+                format!("{} %", trimmed((share * 10.0).round() / 10.0)),
+                format!("of its promise used by {}, the most", stream.name),
+            ));
+        }
+        if let Some(port) = self
+            .ports
+            .iter()
+            .max_by(|a, b| a.utilization_percent.total_cmp(&b.utilization_percent))
+        {
+            let percent = trimmed((port.utilization_percent * 10.0).round() / 10.0);
+            figures.push((
+                format!("{percent} %"),
+                format!("of the busiest link, {} to {}", port.switch, port.port),
+            ));
+        }
+        figures
+    }
+
+    fn streams_section(&self, out: &mut String, stalls: &[(u64, u64)]) {
+        out.push_str(
+            "<h2>Streams: promised and measured</h2><p class=\"lead\">Network delay runs from the kernel’s transmit stamp to its receive \
+             stamp; this is what is promised and judged. The delay between the applications contains their own scheduling and is shown beside it.</p>",
+        );
+        tables::streams(out, &self.streams);
+        tables::frames(out, &self.streams);
+        for stream in &self.streams {
+            let _ = write!(
+                out,
+                "<section class=\"pair\" data-stream=\"{}\"><header><h3>{}</h3><span>{}</span>{}<p>{}</p></header>",
+                escape(&stream.name),
+                escape(&stream.name),
+                escape(&format!("{} to {}", stream.talker, stream.listener)),
+                tables::badge(stream.verdict),
+                stream
+                    .reasons
+                    .iter()
+                    .map(|r| tables::prose(r))
+                    .collect::<Vec<_>>()
+                    .join("<br>"),
+            );
+            let _ = write!(
+                out,
+                "<figure>{}<figcaption>{}{}{}</figcaption></figure>",
+                chart::distribution(stream),
+                tables::key("background:var(--net)", "network delay"),
+                tables::key("background:repeating-linear-gradient(90deg,var(--app) 0 5px,transparent 5px 8px)", "between applications"),
+                stream.published_max_ns.map_or_else(String::new, |published| {
+                    let text = format!("published {}", duration(published));
+                    tables::key("background:repeating-linear-gradient(90deg,var(--soft) 0 2px,transparent 2px 5px)", &text)
+                }),
+            );
+            let _ = write!(
+                out,
+                "<figure>{}<figcaption>{}{}{}</figcaption></figure></section>",
+                chart::delay_over_time(stream, self.duration_ns(), stalls),
+                tables::key("background:var(--net)", "median"),
+                tables::box_key("background:var(--net-band)", "fastest to slowest"),
+                if stalls.is_empty() {
+                    String::new()
+                } else {
+                    tables::box_key("background:var(--stall);opacity:.35", "machine stalled")
+                },
+            );
+        }
+    }
+
+    fn ports_section(&self, out: &mut String, stalls: &[(u64, u64)]) {
+        if self.ports.is_empty() {
+            return;
+        }
+        out.push_str("<h2>Ports: backlog and buffers</h2><p class=\"lead\">How much waited at each port at worst, beside what the plan bounds and the buffer there is.</p>");
+        tables::ports(out, &self.ports);
+        let drawn: Vec<_> = self
+            .ports
+            .iter()
+            .filter(|p| !p.backlog_over_time.is_empty())
+            .collect();
+        for two in drawn.chunks(2) {
+            out.push_str("<div class=\"pair\">");
+            for port in two {
+                let _ = write!(
+                    out,
+                    "<figure><h3>{} to {}</h3>{}</figure>",
+                    escape(&port.switch),
+                    escape(&port.port),
+                    chart::backlog_over_time(port, self.duration_ns(), stalls)
+                );
+            }
+            out.push_str("</div>");
+        }
+    }
+
+    fn network_section(&self, out: &mut String) {
+        if self.network.nodes.is_empty() {
+            return;
+        }
+        let _ = write!(
+            out,
+            "<h2>The network</h2><p class=\"lead\">Each direction of each link, with the share of its rate that was sent.</p><div class=\"network-scroll\">{}</div><p>",
+            drawing::draw(&self.network)
+        );
+        for (class, text) in [
+            ("l0", "nothing"),
+            ("l1", "below 25 %"),
+            ("l2", "25 to 50 %"),
+            ("l3", "50 to 75 %"),
+            ("l4", "75 to 90 %"),
+            ("l5", "90 % and more"),
+        ] {
+            out.push_str(&tables::key(
+                &format!("background:var(--{class});height:5px"),
+                text,
+            ));
+        }
+        out.push_str("</p>");
+    }
+
+    fn hosts_section(&self, out: &mut String) {
+        if !self.hosts.is_empty() {
+            out.push_str("<h2>Hosts: what sending cost</h2><p class=\"lead\">Processor time of the shapers, and how late the host’s timer released their ticks. A tick later than declared can break a contract.</p>");
+            tables::hosts(out, &self.hosts);
+        }
+        if !self.calibration.is_empty() {
+            out.push_str("<h2>Latency of the emulated ports</h2><p class=\"lead\">Measured on the unloaded network before the run and part of the plan that the run is judged by. Never fitted to its result.</p>");
+            tables::calibration(out, &self.calibration);
+        }
+    }
+
+    fn noise_section(&self, out: &mut String) {
+        out.push_str("<h2>The machine’s own noise</h2>");
+        let Some(noise) = &self.noise else {
+            out.push_str("<p class=\"lead\">Nobody recorded it, so no late frame is excused.</p>");
+            return;
+        };
+        let _ = write!(
+            out,
+            "<p class=\"lead\">On each core a real-time thread above all workers woke every {}. What came more than {} late is a stall: proof that nothing else ran there.</p>",
+            escape(&duration(noise.period_ns)),
+            escape(&duration(noise.stall_threshold_ns)),
+        );
+        tables::noise(out, noise);
+        out.push_str("<div class=\"pair\">");
+        for core in &noise.cores {
+            let _ = write!(
+                out,
+                "<figure><h3>Core {}</h3>{}</figure>",
+                core.core,
+                noise_plot::overshoot_histogram(core, noise.stall_threshold_ns)
+            );
+        }
+        // On the right, below the delays over time, whose axis it shares.
+        let _ = write!(
+            out,
+            "</div><div class=\"pair\"><div class=\"beside\"><h3>Stalls over time</h3><p>{}</p>{}{}{}</div><figure>{}</figure></div>",
+            tables::prose(&self.stalled_in_words()),
+            tables::box_key(
+                "background:var(--stall)",
+                "stall; the taller the longer, up to 100 ms"
+            ),
+            tables::box_key(
+                "background:var(--stall);opacity:.4",
+                "late talker or listener: shown, excuses nothing"
+            ),
+            tables::key(
+                "background:var(--app)",
+                "time stolen by the hypervisor: shown, excuses nothing"
+            ),
+            noise_plot::stall_strip(noise, self.started_tai_ns, self.duration_ns()),
+        );
+    }
+
+    fn stalled_in_words(&self) -> String {
+        let Some(noise) = &self.noise else {
+            return String::new();
+        };
+        let line = StallLine::new(noise.stall_record().certain());
+        let (total, count) = (line.total_ns(), line.intervals().count() as u64);
+        if count == 0 {
+            return "The machine never stood still.".to_owned();
+        }
+        let longest = line
+            .intervals()
+            .map(|(from, to)| to - from)
+            .max()
+            .unwrap_or(0);
+        format!(
+            "The machine stood still {} times, {} in all ({} of the run), {} at most.",
+            grouped(count),
+            duration(total),
+            share(total, self.duration_ns()),
+            duration(longest)
+        )
+    }
+
+    fn origin_section(&self, out: &mut String) {
+        let _ = write!(
+            out,
+            "<h2>Command and machine</h2><pre>{}</pre>",
+            escape(&self.command)
+        );
+        tables::origin(out, self);
+        if !self.notes.is_empty() {
+            out.push_str("<h2>Notes</h2><ul>");
+            for note in &self.notes {
+                let _ = write!(out, "<li>{}</li>", escape(note));
+            }
+            out.push_str("</ul>");
+        }
+        let _ = write!(
+            out,
+            "<footer>rtwire {} · started {} · plan {}</footer>",
+            escape(&self.machine.rtwire_version),
+            escape(&self.started_at),
+            escape(&self.plan_hash)
+        );
+    }
+}

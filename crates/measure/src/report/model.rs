@@ -1,0 +1,245 @@
+//! The report's data. Units are in the names; moments in plots are nanoseconds since the run began.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::noise::NoiseRecord;
+use crate::summary::{CcdfPoint, Summary, TimeBucket};
+use crate::verdict::{Rule, Verdict};
+
+/// Everything about one run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(title = "rtwire report")]
+pub struct Report {
+    /// Version of this format: 1.
+    pub format: u32,
+    /// What the report is about, usually the network's name.
+    pub title: String,
+    /// The verdict on the whole run.
+    pub verdict: Verdict,
+    /// Why, in plain sentences.
+    pub reasons: Vec<String>,
+    /// Each stream at each of its listeners.
+    pub streams: Vec<StreamReport>,
+    /// Each port in use.
+    pub ports: Vec<PortReport>,
+    /// Each host.
+    pub hosts: Vec<HostReport>,
+    /// The latencies of the emulated ports, measured on the unloaded network before the run.
+    pub calibration: Vec<Calibration>,
+    /// The host's own noise during the run; absent if nobody recorded it, and then nothing is excused.
+    pub noise: Option<NoiseRecord>,
+    /// The machine it ran on.
+    pub machine: Machine,
+    /// The exact command.
+    pub command: String,
+    /// When the run began, RFC 3339, UTC.
+    pub started_at: String,
+    /// The same moment as CLOCK_TAI ns: the zero of all plots and the base of `noise`.
+    pub started_tai_ns: u64,
+    /// How long the run took, seconds.
+    pub duration_s: f64,
+    /// Hash of the description that the plan was made from.
+    pub plan_hash: String,
+    /// The thresholds by which it was judged.
+    pub rule: Rule,
+    /// What a reader should know besides, for example the plan's warnings.
+    pub notes: Vec<String>,
+    /// The network, to be drawn.
+    pub network: Network,
+}
+
+/// One stream at one listener.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StreamReport {
+    /// The stream's name.
+    pub name: String,
+    /// The talker's host.
+    pub talker: String,
+    /// The listener's host.
+    pub listener: String,
+    /// What it carries, in a few words: rate or interval, shaping interval. May be empty.
+    pub description: String,
+    /// Guaranteed worst-case network delay, ns; null if the plan could give none.
+    pub promised_delay_ns: Option<u64>,
+    /// What the user asked for, ns.
+    pub deadline_ns: Option<u64>,
+    /// Highest delay published for this experiment by others, ns.
+    pub published_max_ns: Option<u64>,
+    /// Measured from kernel transmit stamp to kernel receive stamp, ns; null if nothing was measured.
+    pub network_delay_ns: Option<Summary>,
+    /// Measured from application to application, ns; null if nothing was measured.
+    pub app_delay_ns: Option<Summary>,
+    /// Frames the talker was to send.
+    pub frames_planned: u64,
+    /// Frames it sent.
+    pub frames_sent: u64,
+    /// Different frames that arrived.
+    pub frames_received: u64,
+    /// Frames sent that never arrived.
+    pub frames_lost: u64,
+    /// Frames that arrived again.
+    pub frames_duplicated: u64,
+    /// Frames that arrived after one sent later.
+    pub frames_reordered: u64,
+    /// Frames that the listener's own socket threw away.
+    pub listener_drops: u64,
+    /// Late samples not held against the promise; they are part of all statistics.
+    pub samples_excluded: u64,
+    /// Late samples that nothing explains.
+    pub samples_broken: u64,
+    /// Samples without a usable pair of kernel stamps.
+    pub stamps_missing: u64,
+    /// Samples for which stalls of the machine held an excuse ready, needed or not.
+    pub samples_exposed: u64,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Why, in plain sentences.
+    pub reasons: Vec<String>,
+    /// Distribution of the network delay: share of the samples that took at least so long.
+    pub network_ccdf: Vec<CcdfPoint>,
+    /// Distribution of the delay from application to application.
+    pub app_ccdf: Vec<CcdfPoint>,
+    /// The network delay over time.
+    pub over_time: Vec<TimeBucket>,
+}
+
+/// One port.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PortReport {
+    /// The switch (or host) that sends.
+    pub switch: String,
+    /// The neighbour it sends to.
+    pub port: String,
+    /// The backlog the plan bounds, bytes; null if it could not.
+    pub promised_backlog_bytes: Option<u64>,
+    /// The highest backlog seen, bytes; null if nobody looked.
+    pub max_backlog_bytes: Option<u64>,
+    /// The buffer, bytes; null if unknown or shared.
+    pub buffer_bytes: Option<u64>,
+    /// Frames dropped for want of room.
+    pub frames_dropped: u64,
+    /// What was sent, percent of the link's rate.
+    pub utilization_percent: f64,
+    /// The link's rate, bit/s.
+    pub link_rate_bps: u64,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Why, in plain sentences.
+    pub reasons: Vec<String>,
+    /// The backlog over time.
+    pub backlog_over_time: Vec<BacklogBucket>,
+}
+
+/// Highest backlog of one stretch of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BacklogBucket {
+    /// Start of the stretch, ns since the run began.
+    pub at_ns: u64,
+    /// Highest backlog in it, bytes.
+    pub max_bytes: u64,
+}
+
+/// One host: what sending cost it and how late its timer was.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HostReport {
+    /// The host's name.
+    pub name: String,
+    /// Processor time of its shapers, ns; null if it sends nothing.
+    pub shaper_cpu_ns: Option<u64>,
+    /// The same in percent of the run on one core.
+    pub shaper_cpu_percent: Option<f64>,
+    /// How late its ticks may be, as declared, ns.
+    pub tick_error_declared_ns: Option<u64>,
+    /// How late they were, ns.
+    pub tick_overshoot_ns: Option<Summary>,
+    /// How often its shapers woke.
+    pub wakeups: u64,
+    /// Ticks that were so late that later ones were skipped.
+    pub ticks_skipped: u64,
+}
+
+/// The latency of one emulated port, measured before the run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Calibration {
+    /// The switch or host.
+    pub node: String,
+    /// The neighbour it sends to.
+    pub port: String,
+    /// The latency that the plan counts with, ns: the lab's own t_mux.
+    pub latency_ns: u64,
+    /// From how many frames it was found.
+    pub samples: u64,
+    /// Median of these, ns.
+    pub p50_ns: u64,
+    /// Largest of these, ns.
+    pub max_ns: u64,
+}
+
+/// The machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Machine {
+    /// Kernel name, release and version.
+    pub kernel: String,
+    /// Architecture, for example `x86_64`.
+    pub architecture: String,
+    /// The processor's name.
+    pub model: String,
+    /// Cores that this process may use.
+    pub cpus: u32,
+    /// Memory, bytes.
+    pub memory_bytes: u64,
+    /// How the kernel preempts: `none`, `voluntary`, `full`, `lazy` or `rt`, `unknown` if it does not say.
+    pub preemption: String,
+    /// The clock source in use.
+    pub clocksource: String,
+    /// Whether a hypervisor is underneath, as the processor tells it.
+    pub virtualized: bool,
+    /// Kernel timer frequency or scheduling facts worth knowing, for example `sched_rt_runtime_us=950000`.
+    pub settings: Vec<String>,
+    /// Version of rtwire.
+    pub rtwire_version: String,
+}
+
+/// A network to be drawn.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Network {
+    /// Its name.
+    pub name: String,
+    /// Hosts and switches.
+    pub nodes: Vec<DrawnNode>,
+    /// Links, one for each direction that carries something.
+    pub links: Vec<DrawnLink>,
+}
+
+/// What a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum NodeKind {
+    /// A host.
+    Host,
+    /// A switch.
+    Switch,
+}
+
+/// A host or switch to be drawn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DrawnNode {
+    /// Its name.
+    pub name: String,
+    /// Host or switch.
+    pub kind: NodeKind,
+}
+
+/// One direction of a link to be drawn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DrawnLink {
+    /// Name of the node that sends.
+    pub from: String,
+    /// Name of the node that receives.
+    pub to: String,
+    /// Rate, bit/s.
+    pub rate_bps: u64,
+    /// What was sent, percent of the rate; null if not measured.
+    pub utilization_percent: Option<f64>,
+}

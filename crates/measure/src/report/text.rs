@@ -1,0 +1,321 @@
+//! Tables for a terminal.
+
+use super::html_tables::used;
+use super::model::{HostReport, PortReport, Report, StreamReport};
+use crate::noise::NoiseRecord;
+use crate::summary::Summary;
+use crate::units::{duration, grouped, rate, trimmed};
+
+/// The terminal's width, columns.
+const WIDTH: usize = 100;
+
+impl Report {
+    /// The report as tables that fit a terminal of 100 columns; no colours, no control characters.
+    #[must_use]
+    pub fn print_text(&self) -> String {
+        let mut out = wrapped(
+            "",
+            &format!("{}: {}", self.title, self.verdict.as_str().to_uppercase()),
+        );
+        for reason in &self.reasons {
+            out += &wrapped("  ", reason);
+        }
+        let streams = &self.streams;
+        out += &delays(streams);
+        out += &frames(streams);
+        if !self.ports.is_empty() {
+            out += &ports(&self.ports);
+        }
+        if !self.hosts.is_empty() {
+            out += &hosts(&self.hosts);
+        }
+        if let Some(noise) = &self.noise {
+            out += &noise_table(noise);
+        }
+        for note in &self.notes {
+            out += &wrapped("  ", &format!("note: {note}"));
+        }
+        out
+    }
+}
+
+fn delays(streams: &[StreamReport]) -> String {
+    let published = streams.iter().any(|s| s.published_max_ns.is_some());
+    let mut table = Table::new(&[
+        "network delay",
+        "promised",
+        "min",
+        "p50",
+        "p99",
+        "p99.9",
+        "slowest",
+        "used",
+    ]);
+    if published {
+        table.head.push("published".to_owned());
+    }
+    table.head.push("verdict".to_owned());
+    table.words_last = true;
+    for s in streams {
+        let mut row = vec![
+            format!("{} at {}", s.name, s.listener),
+            time(s.promised_delay_ns),
+        ];
+        row.extend(five(s.network_delay_ns));
+        row.push(used(s).map_or_else(|| "-".to_owned(), |p| format!("{p:.0} %")));
+        if published {
+            row.push(time(s.published_max_ns));
+        }
+        row.push(s.verdict.to_string());
+        table.rows.push(row);
+    }
+    table.print()
+}
+
+fn frames(streams: &[StreamReport]) -> String {
+    let mut table = Table::new(&[
+        "application delay",
+        "min",
+        "p50",
+        "p99",
+        "p99.9",
+        "slowest",
+        "sent",
+        "lost",
+        "twice",
+        "order",
+        "excl.",
+    ]);
+    for s in streams {
+        let mut row = vec![format!("{} at {}", s.name, s.listener)];
+        row.extend(five(s.app_delay_ns));
+        let counts = [
+            s.frames_sent,
+            s.frames_lost,
+            s.frames_duplicated,
+            s.frames_reordered,
+            s.samples_excluded,
+        ];
+        row.extend(counts.map(|n| n.to_string()));
+        table.rows.push(row);
+    }
+    table.print()
+}
+
+fn ports(ports: &[PortReport]) -> String {
+    let mut table = Table::new(&[
+        "port", "link", "used", "promised", "highest", "buffer", "dropped", "verdict",
+    ]);
+    table.words_last = true;
+    let bytes = |b: Option<u64>| b.map_or_else(|| "-".to_owned(), |b| format!("{} B", grouped(b)));
+    for p in ports {
+        table.rows.push(vec![
+            format!("{} to {}", p.switch, p.port),
+            rate(p.link_rate_bps),
+            format!("{:.1} %", p.utilization_percent),
+            bytes(p.promised_backlog_bytes),
+            bytes(p.max_backlog_bytes),
+            bytes(p.buffer_bytes),
+            p.frames_dropped.to_string(),
+            p.verdict.to_string(),
+        ]);
+    }
+    table.print()
+}
+
+fn hosts(hosts: &[HostReport]) -> String {
+    let mut table = Table::new(&[
+        "host",
+        "shaper time",
+        "of a core",
+        "wake-ups",
+        "skipped",
+        "tick error",
+        "p50",
+        "p99",
+        "p99.9",
+        "latest",
+    ]);
+    for h in hosts {
+        let tick = h.tick_overshoot_ns;
+        table.rows.push(vec![
+            h.name.clone(),
+            time(h.shaper_cpu_ns),
+            h.shaper_cpu_percent
+                .map_or_else(|| "-".to_owned(), |p| format!("{p:.2} %")),
+            h.wakeups.to_string(),
+            h.ticks_skipped.to_string(),
+            time(h.tick_error_declared_ns),
+            time(tick.map(|t| t.p50)),
+            time(tick.map(|t| t.p99)),
+            time(tick.map(|t| t.p999)),
+            time(tick.map(|t| t.max)),
+        ]);
+    }
+    table.print()
+}
+
+fn noise_table(noise: &NoiseRecord) -> String {
+    let mut table = Table::new(&[
+        "machine noise",
+        "in force",
+        "wake-ups",
+        "p50",
+        "p99",
+        "p99.9",
+        "latest",
+        "stalls",
+        "stalled",
+        "stolen",
+    ]);
+    for core in &noise.cores {
+        let late = core.overshoot_ns;
+        table.rows.push(vec![
+            format!("core {}", core.core),
+            format!(
+                "{} {}",
+                core.policy.trim_start_matches("SCHED_"),
+                core.priority
+            ),
+            late.map_or(0, |l| l.samples).to_string(),
+            time(late.map(|l| l.p50)),
+            time(late.map(|l| l.p99)),
+            time(late.map(|l| l.p999)),
+            time(late.map(|l| l.max)),
+            core.stalls.to_string(),
+            time(Some(core.stalled_ns)),
+            time(Some(core.steal_ns)),
+        ]);
+    }
+    let mut out = table.print();
+    for core in &noise.cores {
+        if let Some(fallback) = &core.fallback {
+            out += &wrapped("  ", &format!("core {}: {fallback}", core.core));
+        }
+        if core.dropped_stalls > 0 {
+            out += &wrapped(
+                "  ",
+                &format!(
+                    "core {}: {} stalls found no room in the record and excuse nothing",
+                    core.core, core.dropped_stalls
+                ),
+            );
+        }
+    }
+    let threshold = trimmed(noise.stall_threshold_ns as f64 / 1e3);
+    out + &wrapped(
+        "  ",
+        &format!("a stall is a wake-up more than {threshold} µs late"),
+    )
+}
+
+fn time(ns: Option<u64>) -> String {
+    ns.map_or_else(|| "-".to_owned(), duration)
+}
+
+fn five(summary: Option<Summary>) -> [String; 5] {
+    let s = |f: fn(Summary) -> u64| time(summary.map(f));
+    [
+        s(|s| s.min),
+        s(|s| s.p50),
+        s(|s| s.p99),
+        s(|s| s.p999),
+        s(|s| s.max),
+    ]
+}
+
+/// Rows whose columns are as wide as they must be; the first gives way where the terminal is too narrow.
+struct Table {
+    head: Vec<String>,
+    rows: Vec<Vec<String>>,
+    words_last: bool,
+}
+
+impl Table {
+    fn new(head: &[&str]) -> Self {
+        Self {
+            head: head.iter().map(|h| (*h).to_owned()).collect(),
+            rows: Vec::new(),
+            words_last: false,
+        }
+    }
+
+    fn print(&self) -> String {
+        let lines = || std::iter::once(&self.head).chain(&self.rows);
+        let mut widths = vec![0; self.head.len()];
+        for line in lines() {
+            for (width, text) in widths.iter_mut().zip(line) {
+                *width = text.chars().count().max(*width);
+            }
+        }
+        // Two columns between columns, one where that is too much.
+        let others: usize = widths.iter().skip(1).sum();
+        let gap = if widths[0] + others + 2 * (widths.len() - 1) <= WIDTH {
+            2
+        } else {
+            1
+        };
+        widths[0] = widths[0].min(
+            WIDTH
+                .saturating_sub(others + gap * (widths.len() - 1))
+                .max(6),
+        );
+        let mut out = "\n".to_owned();
+        for line in lines() {
+            let mut text = format!(
+                "{:<width$}",
+                shortened(&line[0], widths[0]),
+                width = widths[0]
+            );
+            for (i, field) in line.iter().enumerate().skip(1) {
+                let width = widths[i];
+                let words = self.words_last && i == line.len() - 1;
+                text += &" ".repeat(gap);
+                text += &if words {
+                    field.clone()
+                } else {
+                    format!("{field:>width$}")
+                };
+            }
+            out += text.trim_end();
+            out.push('\n');
+        }
+        out
+    }
+}
+
+/// At most `width` columns, the cut marked. Control characters, which a terminal would obey, are replaced.
+fn shortened(text: &str, width: usize) -> String {
+    let text = plain(text);
+    if text.chars().count() <= width {
+        return text;
+    }
+    text.chars()
+        .take(width.saturating_sub(1))
+        .chain(['…'])
+        .collect()
+}
+
+fn plain(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect()
+}
+
+/// Text broken at spaces to lines of the terminal's width, each behind `indent`.
+fn wrapped(indent: &str, text: &str) -> String {
+    let mut out = String::new();
+    let mut line = indent.to_owned();
+    for word in plain(text).split(' ') {
+        let blank = line.len() == indent.len();
+        if !blank && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            out += &line;
+            out.push('\n');
+            line = indent.to_owned();
+        } else if !blank {
+            line.push(' ');
+        }
+        line += word;
+    }
+    out + &line + "\n"
+}

@@ -1,0 +1,202 @@
+//! Exact percentiles, distributions and thinned time series.
+//!
+//! Percentiles are of the nearest-rank kind: the p-th percentile of n samples is the ⌈p·n⌉-th smallest one, so it is
+//! always a value that was really measured and nothing is interpolated.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Most buckets of a thinned time series.
+pub const MAX_TIME_BUCKETS: usize = 600;
+
+/// Minimum, percentiles and maximum of a set of durations; all in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Summary {
+    /// Smallest value, ns.
+    pub min: u64,
+    /// Median (nearest rank), ns.
+    pub p50: u64,
+    /// 99th percentile (nearest rank), ns.
+    pub p99: u64,
+    /// 99.9th percentile (nearest rank), ns.
+    pub p999: u64,
+    /// Largest value, ns.
+    pub max: u64,
+    /// How many values there were.
+    pub samples: u64,
+}
+
+impl Summary {
+    /// Summary of `values` (ns, any order). `None` if there are none.
+    #[must_use]
+    pub fn of(mut values: Vec<u64>) -> Option<Self> {
+        values.sort_unstable();
+        Self::of_sorted(&values)
+    }
+
+    /// Summary of values that are sorted already, smallest first. `None` if there are none.
+    #[must_use]
+    pub fn of_sorted(sorted: &[u64]) -> Option<Self> {
+        let (&min, &max) = (sorted.first()?, sorted.last()?);
+        Some(Self {
+            min,
+            p50: nearest_rank(sorted, 500)?,
+            p99: nearest_rank(sorted, 990)?,
+            p999: nearest_rank(sorted, 999)?,
+            max,
+            samples: sorted.len() as u64,
+        })
+    }
+}
+
+/// The ⌈n·permille/1000⌉-th smallest of `sorted` (1 000 gives the largest, 0 the smallest). `None` if empty.
+#[must_use]
+pub fn nearest_rank(sorted: &[u64], permille: u32) -> Option<u64> {
+    let rank = (sorted.len() as u128 * u128::from(permille.min(1_000))).div_ceil(1_000) as usize;
+    sorted.get(rank.saturating_sub(1)).copied()
+}
+
+/// A point of a complementary cumulative distribution: `share` of all samples took `at_ns` or longer.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CcdfPoint {
+    /// Duration, ns.
+    pub at_ns: u64,
+    /// Share of the samples that are at least this long, 1 down to 1/n.
+    pub share: f64,
+}
+
+/// The complementary cumulative distribution of `sorted` (smallest first), thinned to about 40 points for each decade
+/// of shares: the tail is exact (each of the last samples is a point), the body is thinned.
+#[must_use]
+pub fn ccdf(sorted: &[u64]) -> Vec<CcdfPoint> {
+    const STEP: f64 = 1.06; // 40 steps make a factor of ten
+    let n = sorted.len();
+    let mut points = Vec::new();
+    let mut at_least = n; // how many samples are at least as long as the point
+    while at_least > 0 {
+        points.push(CcdfPoint {
+            at_ns: sorted[n - at_least],
+            share: at_least as f64 / n as f64,
+        });
+        let next = (at_least as f64 / STEP).floor() as usize;
+        at_least = next.min(at_least - 1);
+    }
+    points
+}
+
+/// Smallest, median and largest of the samples of one stretch of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TimeBucket {
+    /// Start of the stretch, ns since the run began.
+    pub at_ns: u64,
+    /// Smallest value in it, ns.
+    pub min: u64,
+    /// Median value in it, ns.
+    pub p50: u64,
+    /// Largest value in it, ns.
+    pub max: u64,
+}
+
+/// Thins `(moment_ns, value_ns)` pairs, in any order, to at most [`MAX_TIME_BUCKETS`] buckets of equal width over
+/// `[0, length_ns)`, moments counted from the start of the run. Buckets without samples are left out; moments beyond
+/// the end are counted to the last bucket. No extreme is lost.
+#[must_use]
+pub fn over_time(values: &[(u64, u64)], length_ns: u64) -> Vec<TimeBucket> {
+    let width_ns = length_ns.div_ceil(MAX_TIME_BUCKETS as u64).max(1);
+    let last = length_ns.saturating_sub(1) / width_ns;
+    let mut keyed: Vec<(u64, u64)> = values
+        .iter()
+        .map(|&(t, v)| ((t / width_ns).min(last), v))
+        .collect();
+    keyed.sort_unstable();
+    keyed
+        .chunk_by(|a, b| a.0 == b.0)
+        .map(|bucket| TimeBucket {
+            at_ns: bucket[0].0 * width_ns,
+            min: bucket[0].1,
+            p50: bucket[(bucket.len() - 1) / 2].1,
+            max: bucket[bucket.len() - 1].1,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn nearest_rank_as_defined() {
+        let hundred: Vec<u64> = (1..=100).collect();
+        assert_eq!(nearest_rank(&hundred, 500), Some(50));
+        assert_eq!(nearest_rank(&hundred, 990), Some(99));
+        assert_eq!(nearest_rank(&hundred, 999), Some(100));
+        assert_eq!(nearest_rank(&hundred, 0), Some(1));
+        assert_eq!(nearest_rank(&[7], 990), Some(7));
+        assert_eq!(nearest_rank(&[], 500), None);
+        assert_eq!(Summary::of(vec![]), None);
+    }
+
+    #[test]
+    fn ccdf_keeps_both_ends_and_the_whole_tail() {
+        let sorted: Vec<u64> = (1..=20_000).collect();
+        let points = ccdf(&sorted);
+        assert_eq!(
+            points[0],
+            CcdfPoint {
+                at_ns: 1,
+                share: 1.0
+            }
+        );
+        assert_eq!(
+            points[points.len() - 1],
+            CcdfPoint {
+                at_ns: 20_000,
+                share: 1.0 / 20_000.0
+            }
+        );
+        for k in 1..=16 {
+            let in_tail = points[points.len() - k];
+            assert_eq!(
+                in_tail.at_ns,
+                20_001 - k as u64,
+                "each of the slowest samples is a point"
+            );
+        }
+        assert!(points.len() < 250, "{}", points.len());
+    }
+
+    proptest! {
+        #[test]
+        fn summary_agrees_with_counting(values in prop::collection::vec(0u64..1_000, 1..400)) {
+            let s = Summary::of(values.clone()).unwrap();
+            for (value, permille) in [(s.p50, 500u64), (s.p99, 990), (s.p999, 999)] {
+                let n = values.len() as u64;
+                let at_most = values.iter().filter(|v| **v <= value).count() as u64;
+                let below = values.iter().filter(|v| **v < value).count() as u64;
+                prop_assert!(at_most * 1_000 >= permille * n);
+                prop_assert!(below * 1_000 < permille * n);
+            }
+            prop_assert_eq!(s.min, *values.iter().min().unwrap());
+            prop_assert_eq!(s.max, *values.iter().max().unwrap());
+        }
+
+        #[test]
+        fn ccdf_is_the_distribution(mut values in prop::collection::vec(0u64..500, 1..600)) {
+            values.sort_unstable();
+            for p in ccdf(&values) {
+                let at_least = values.iter().filter(|v| **v >= p.at_ns).count() as f64 / values.len() as f64;
+                prop_assert!(p.share <= at_least + 1e-12, "never claims more samples than there are");
+            }
+        }
+
+        #[test]
+        fn time_buckets_lose_no_extreme(values in prop::collection::vec((0u64..10_000_000, 0u64..1_000), 1..2_000)) {
+            let buckets = over_time(&values, 9_000_000);
+            prop_assert!(buckets.len() <= MAX_TIME_BUCKETS);
+            prop_assert_eq!(buckets.iter().map(|b| b.max).max(), values.iter().map(|v| v.1).max());
+            prop_assert_eq!(buckets.iter().map(|b| b.min).min(), values.iter().map(|v| v.1).min());
+            prop_assert!(buckets.windows(2).all(|w| w[0].at_ns < w[1].at_ns));
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! How much later than promised a frame may be because the machine stood still.
+//!
+//! Let C be the rate of the busiest port on a frame's way and u the share of it that all contracts together may ask.
+//! While the machine stalls, the port loses at most C times the stall's length of service. Let the port's busy period
+//! that holds the frame have begun at s. What arrived since then is bounded by the contracts, so a frame sent at `tx`
+//! and received at `rx` is later than the bound by at most
+//!
+//! ```text
+//!   stalled(s, rx)  -  (1 - u) * max(0, tx - s - hold)
+//! ```
+//!
+//! where `stalled(s, rx)` is the stalled time between s and rx and `hold` the longest time for which one contract may
+//! send at the link's own rate (only after that must the backlog shrink). Nobody knows s, hence the allowance is the
+//! largest such value over all s up to `tx`. It is never more than the stalled time since the run began.
+
+const PPM: i128 = 1_000_000;
+
+/// Stalls merged to disjoint intervals: however many cores stood still at a moment, it counts once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StallLine {
+    starts: Vec<u64>,
+    ends: Vec<u64>,
+    /// Stalled time before each start, ns.
+    before: Vec<u64>,
+}
+
+impl StallLine {
+    /// Merges intervals `[from, to)`, ns, in any order, overlapping or not. Empty ones are left out.
+    #[must_use]
+    pub fn new(intervals: impl IntoIterator<Item = (u64, u64)>) -> Self {
+        let mut sorted: Vec<(u64, u64)> = intervals
+            .into_iter()
+            .filter(|(from, to)| from < to)
+            .collect();
+        sorted.sort_unstable();
+        let mut line = Self::default();
+        let mut stalled = 0;
+        for (from, to) in sorted {
+            match line.ends.last_mut() {
+                Some(end) if from <= *end => {
+                    stalled += to.saturating_sub(*end);
+                    *end = to.max(*end);
+                }
+                _ => {
+                    line.starts.push(from);
+                    line.ends.push(to);
+                    line.before.push(stalled);
+                    stalled += to - from;
+                }
+            }
+        }
+        line
+    }
+
+    /// Stalled time before `t`, ns.
+    #[must_use]
+    pub fn stalled_before(&self, t: u64) -> u64 {
+        match self
+            .starts
+            .partition_point(|start| *start < t)
+            .checked_sub(1)
+        {
+            Some(i) => self.before[i] + (t.min(self.ends[i]) - self.starts[i]),
+            None => 0,
+        }
+    }
+
+    /// Stalled time between two moments, ns; 0 if they run backwards.
+    #[must_use]
+    pub fn stalled_between(&self, from: u64, to: u64) -> u64 {
+        self.stalled_before(to)
+            .saturating_sub(self.stalled_before(from))
+    }
+
+    /// Stalled time in all, ns.
+    #[must_use]
+    pub fn total_ns(&self) -> u64 {
+        self.stalled_before(u64::MAX)
+    }
+
+    /// The merged intervals, by time.
+    pub fn intervals(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.starts.iter().copied().zip(self.ends.iter().copied())
+    }
+}
+
+/// The allowance along one route: a [`StallLine`] with the rate at which that route works off what a stall piled up.
+#[derive(Clone, Debug)]
+pub struct Allowance<'a> {
+    line: &'a StallLine,
+    idle_ppm: i128,
+    hold_ns: u64,
+    /// For each stall, the largest over it and all before of `idle * start - stalled before start`, in millionths of ns.
+    best_before: Vec<i128>,
+}
+
+impl<'a> Allowance<'a> {
+    /// For a route whose busiest port is promised to `utilization_ppm` millionths, with bursts at link rate no longer
+    /// than `hold_ns`. Where nothing is left to work off a backlog (1 000 000 and more) only a stall while the frame
+    /// is on its way counts: otherwise the first stall would excuse everything after it.
+    #[must_use]
+    pub fn new(line: &'a StallLine, utilization_ppm: u32, hold_ns: u64) -> Self {
+        let idle_ppm = (PPM - i128::from(utilization_ppm)).max(0);
+        let mut best = i128::MIN;
+        let keys = line.starts.iter().zip(&line.before);
+        let best_before = keys
+            .map(|(start, before)| {
+                best = best.max(idle_ppm * i128::from(*start) - PPM * i128::from(*before));
+                best
+            })
+            .collect();
+        Self {
+            line,
+            idle_ppm,
+            hold_ns: if idle_ppm == 0 { 0 } else { hold_ns },
+            best_before,
+        }
+    }
+
+    /// By how much, ns, stalls alone may have delayed a frame sent at `tx` and received at `rx` beyond its bound.
+    /// Rounded down.
+    #[must_use]
+    pub fn ns(&self, tx: u64, rx: u64) -> u64 {
+        let rx = rx.max(tx);
+        let held_from = tx.saturating_sub(self.hold_ns);
+        let within_hold = PPM * i128::from(self.line.stalled_between(held_from, rx));
+        // Between stalls the value falls with the distance of s and within one it rises, so that beyond the hold only
+        // the stalls' starts need a look; of these the best is known for each prefix.
+        let earlier = self.line.starts.partition_point(|start| *start < held_from);
+        let beyond_hold = match earlier.checked_sub(1) {
+            Some(i) if self.idle_ppm > 0 => {
+                PPM * i128::from(self.line.stalled_before(rx)) + self.best_before[i]
+                    - self.idle_ppm * i128::from(held_from)
+            }
+            _ => 0,
+        };
+        let best = within_hold.max(beyond_hold).max(0) / PPM;
+        u64::try_from(best).unwrap_or(u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn overlapping_stalls_count_once() {
+        let line = StallLine::new([(10, 20), (15, 30), (30, 40), (50, 50), (60, 70)]);
+        assert_eq!(line.intervals().collect::<Vec<_>>(), [(10, 40), (60, 70)]);
+        assert_eq!(line.total_ns(), 40);
+        assert_eq!(line.stalled_before(10), 0);
+        assert_eq!(line.stalled_before(25), 15);
+        assert_eq!(line.stalled_before(50), 30);
+        assert_eq!(line.stalled_between(35, 65), 10);
+    }
+
+    #[test]
+    fn a_stall_in_flight_counts_whole_and_an_older_one_as_far_as_it_is_not_worked_off() {
+        let line = StallLine::new([(100 * MS, 105 * MS)]);
+        let at_90 = Allowance::new(&line, 900_000, 0);
+        assert_eq!(at_90.ns(99 * MS, 106 * MS), 5 * MS, "in flight");
+        assert_eq!(
+            at_90.ns(99 * MS, 102 * MS),
+            2 * MS,
+            "only what had passed when the frame arrived"
+        );
+        // Sent when the stall was over: the 5 ms grew at u = 0.9 while it lasted, then shrink at 0.1.
+        assert_eq!(at_90.ns(105 * MS, 106 * MS), 4_500_000);
+        assert_eq!(at_90.ns(125 * MS, 126 * MS), 2_500_000);
+        assert_eq!(at_90.ns(150 * MS, 151 * MS), 0);
+        assert_eq!(at_90.ns(90 * MS, 99 * MS), 0, "before");
+        let held = Allowance::new(&line, 900_000, 20 * MS);
+        assert_eq!(held.ns(120 * MS, 121 * MS), 5 * MS);
+        assert_eq!(held.ns(130 * MS, 131 * MS), 4 * MS);
+    }
+
+    #[test]
+    fn a_full_link_gives_no_blank_cheque() {
+        let line = StallLine::new([(100, 200)]);
+        let full = Allowance::new(&line, 1_000_000, 1_000_000);
+        assert_eq!(full.ns(150, 300), 50);
+        assert_eq!(full.ns(200, 300), 0);
+    }
+
+    /// The definition, tried for every s.
+    fn by_definition(intervals: &[(u64, u64)], idle_ppm: u64, hold: u64, tx: u64, rx: u64) -> u64 {
+        let stalled = |from: u64, to: u64| {
+            (from..to)
+                .filter(|t| intervals.iter().any(|(a, b)| (a..b).contains(&t)))
+                .count() as i128
+        };
+        let value = |s: u64| {
+            PPM * stalled(s, rx)
+                - i128::from(idle_ppm) * i128::from(tx.saturating_sub(s).saturating_sub(hold))
+        };
+        (0..=tx).map(value).max().unwrap_or(0).max(0) as u64 / PPM as u64
+    }
+
+    proptest! {
+        #[test]
+        fn fast_equals_definition(
+            spans in prop::collection::vec((0u64..120, 0u64..15), 0..6),
+            idle_ppm in 1u64..1_000_000, hold in 0u64..40, tx in 0u64..140, flight in 0u64..30,
+        ) {
+            let intervals: Vec<_> = spans.iter().map(|(a, l)| (*a, a + l)).collect();
+            let line = StallLine::new(intervals.clone());
+            let allowance = Allowance::new(&line, 1_000_000 - idle_ppm as u32, hold);
+            prop_assert_eq!(allowance.ns(tx, tx + flight), by_definition(&intervals, idle_ppm, hold, tx, tx + flight));
+        }
+
+        #[test]
+        fn more_stalls_never_allow_less(
+            spans in prop::collection::vec((0u64..1_000, 0u64..50), 0..12), more in (0u64..1_000, 0u64..50),
+            u in 0u32..1_100_000, hold in 0u64..100, tx in 0u64..1_100, flight in 0u64..100,
+        ) {
+            let mut intervals: Vec<_> = spans.iter().map(|(a, l)| (*a, a + l)).collect();
+            let before = Allowance::new(&StallLine::new(intervals.clone()), u, hold).ns(tx, tx + flight);
+            intervals.push((more.0, more.0 + more.1));
+            let line = StallLine::new(intervals);
+            let after = Allowance::new(&line, u, hold);
+            prop_assert!(after.ns(tx, tx + flight) >= before);
+            // And a frame that takes longer by one may be excused by at most one more.
+            prop_assert!(after.ns(tx, tx + flight + 1) <= after.ns(tx, tx + flight) + 1);
+            prop_assert!(after.ns(tx, tx + flight) <= line.total_ns());
+        }
+    }
+}

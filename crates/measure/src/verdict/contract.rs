@@ -1,0 +1,69 @@
+//! Whether a talker kept its own side: its frames against its token bucket.
+
+/// By how many bits the frames exceed the contract `burst + rate * t`, at worst over all intervals.
+///
+/// `frames` are (transmit stamp in ns, size on the wire in bits), by time. A frame counts whole at its stamp, so 0
+/// means that the stamps obey the bucket exactly. The rate is `rate_num / rate_den` bit/s. Rounded up.
+///
+/// Note that a kernel stamp is taken where the frame leaves its queue; frames that waited there may look denser than
+/// the talker sent them, by the link's rate at most.
+///
+/// ```
+/// use rtwire_measure::verdict::excess_bits;
+/// // 1 Mbit/s and 2 000 bits: two frames of 1 000 at once are right, a third one is 1 000 too much.
+/// let frames = [(0, 1_000), (0, 1_000), (0, 1_000)];
+/// assert_eq!(excess_bits(frames[..2].iter().copied(), 1_000_000, 1, 2_000), 0);
+/// assert_eq!(excess_bits(frames.iter().copied(), 1_000_000, 1, 2_000), 1_000);
+/// ```
+#[must_use]
+pub fn excess_bits(
+    frames: impl IntoIterator<Item = (u64, u64)>,
+    rate_num: u64,
+    rate_den: u64,
+    burst_bits: u64,
+) -> u64 {
+    const NS: u128 = 1_000_000_000;
+    let den = u128::from(rate_den.max(1)) * NS;
+    // Level of a bucket that leaks at the rate, in bits times `den`: the most that arrived in any interval ending now
+    // beyond what the rate accounts for.
+    let (mut level, mut highest, mut last) = (0u128, 0u128, None);
+    for (at_ns, bits) in frames {
+        let passed = u128::from(at_ns.saturating_sub(last.unwrap_or(at_ns)));
+        last = Some(last.unwrap_or(at_ns).max(at_ns));
+        level = level.saturating_sub(passed * u128::from(rate_num)) + u128::from(bits) * den;
+        highest = highest.max(level);
+    }
+    u64::try_from(
+        highest
+            .saturating_sub(u128::from(burst_bits) * den)
+            .div_ceil(den),
+    )
+    .unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn equals_the_worst_interval(
+            gaps in prop::collection::vec((0u64..2_000, 1u64..3_000), 1..30), rate in 1u64..2_000, burst in 0u64..5_000,
+        ) {
+            let mut t = 0;
+            let frames: Vec<_> = gaps.iter().map(|(g, bits)| { t += g; (t, *bits) }).collect();
+            let rate_bps = rate * 1_000_000; // rate / 1000 bits per ns
+            let mut worst = 0i128;
+            for i in 0..frames.len() {
+                for j in i..frames.len() {
+                    let sum: u64 = frames[i..=j].iter().map(|f| f.1).sum();
+                    let over = i128::from(sum) * 1_000 - i128::from(rate) * i128::from(frames[j].0 - frames[i].0);
+                    worst = worst.max(over - i128::from(burst) * 1_000);
+                }
+            }
+            let expected = (worst + 999) / 1_000;
+            prop_assert_eq!(i128::from(excess_bits(frames, rate_bps, 1, burst)), expected);
+        }
+    }
+}

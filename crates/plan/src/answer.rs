@@ -1,0 +1,75 @@
+//! What `rtwire plan --json` prints: one form for a plan, a refusal and a faulty file.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::description::{Fault, Faults};
+use crate::plan::Plan;
+use crate::refusal::{Reason, Refusal};
+use crate::suggest::Suggestion;
+
+/// How planning ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerStatus {
+    /// Promises are given.
+    Ok,
+    /// Bounds exist, but one exceeds a limit.
+    Reject,
+    /// Something has no bound.
+    Unbounded,
+    /// The description is faulty.
+    Invalid,
+}
+
+/// The outcome of planning.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Answer {
+    /// How it ended.
+    pub status: AnswerStatus,
+    /// The plan; of a refusal what could be computed.
+    #[serde(flatten)]
+    pub plan: Option<Plan>,
+    /// What is in the way.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<Reason>,
+    /// Changes that were planned again and fit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub suggestions: Vec<Suggestion>,
+    /// Faults of the description.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<Fault>,
+}
+
+impl From<&Faults> for Answer {
+    fn from(faults: &Faults) -> Answer {
+        Answer {
+            status: AnswerStatus::Invalid,
+            plan: None,
+            reasons: Vec::new(),
+            suggestions: Vec::new(),
+            faults: faults.faults.clone(),
+        }
+    }
+}
+
+impl From<&Result<Plan, Refusal>> for Answer {
+    fn from(outcome: &Result<Plan, Refusal>) -> Answer {
+        match outcome {
+            Ok(plan) => Answer {
+                status: AnswerStatus::Ok,
+                plan: Some(plan.clone()),
+                reasons: Vec::new(),
+                suggestions: Vec::new(),
+                faults: Vec::new(),
+            },
+            Err(refusal) => Answer {
+                status: if refusal.is_unbounded() { AnswerStatus::Unbounded } else { AnswerStatus::Reject },
+                plan: refusal.plan.as_deref().cloned(),
+                reasons: refusal.reasons.clone(),
+                suggestions: refusal.suggestions.clone(),
+                faults: Vec::new(),
+            },
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The largest excess of arrivals over service.
+//!
+//! What arrives over one input link in a window of length `s` is below each of a
+//! few straight lines, so below their minimum. The sum over the links, less what
+//! a server of rate `C` takes in `s`, is concave; its largest value is at a
+//! corner, which is found by walking the corners in order.
+
+use super::rational::{Overflow, Ratio};
+
+/// Bursts are kept as multiples of a millionth of a bit at the coarsest.
+pub(crate) const BITS_GRID: i128 = 1_000_000;
+/// Rates are kept as multiples of a millionth of a bit/s at the coarsest.
+pub(crate) const RATE_GRID: i128 = 1_000_000;
+/// Delays are kept as multiples of a picosecond at the coarsest.
+pub(crate) const TIME_GRID: i128 = 1_000_000_000_000;
+/// Instants of corners, finer than delays.
+const CORNER_GRID: i128 = 1_000_000_000_000_000;
+
+/// `burst + rate s` bits in a window of `s` seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Bits at once.
+    pub burst: Ratio,
+    /// Bits per second.
+    pub rate: Ratio,
+}
+
+impl Line {
+    /// A line whose numbers are rounded up where their denominators are large.
+    ///
+    /// # Errors
+    /// [`Overflow`].
+    pub fn new(burst: Ratio, rate: Ratio) -> Result<Line, Overflow> {
+        Ok(Line { burst: burst.tidied_up(BITS_GRID)?, rate: rate.tidied_up(RATE_GRID)? })
+    }
+
+    /// The line through the same points, seen `shift` seconds later.
+    ///
+    /// # Errors
+    /// [`Overflow`].
+    pub fn shifted(self, shift: Ratio) -> Result<Line, Overflow> {
+        Line::new(self.burst.plus(self.rate.times(shift)?)?, self.rate)
+    }
+
+    /// Both together.
+    ///
+    /// # Errors
+    /// [`Overflow`].
+    pub fn plus(self, other: Line) -> Result<Line, Overflow> {
+        Line::new(self.burst.plus(other.burst)?, self.rate.plus(other.rate)?)
+    }
+}
+
+/// One corner of a minimum of lines: from `from` on, the minimum changes by these.
+struct Corner {
+    from: Ratio,
+    burst_change: Ratio,
+    rate_change: Ratio,
+}
+
+/// The first line of the minimum, and where later ones take over.
+fn corners(lines: &[Line], list: &mut Vec<Corner>) -> Result<Option<Line>, Overflow> {
+    let Some(first) = lines.iter().min_by_key(|line| (line.burst, line.rate)) else { return Ok(None) };
+    let mut current = *first;
+    loop {
+        let mut next: Option<(Ratio, Line)> = None;
+        for line in lines.iter().filter(|line| line.rate < current.rate) {
+            // Not below at the current corner, so the crossing lies at or behind it.
+            let at = line.burst.minus(current.burst)?.over(current.rate.minus(line.rate)?)?;
+            let better = match &next {
+                None => true,
+                Some((least, best)) => at < *least || (at == *least && line.rate < best.rate),
+            };
+            if better {
+                next = Some((at, *line));
+            }
+        }
+        let Some((from, line)) = next else { return Ok(Some(*first)) };
+        list.push(Corner {
+            from,
+            burst_change: line.burst.minus(current.burst)?,
+            rate_change: line.rate.minus(current.rate)?,
+        });
+        current = line;
+    }
+}
+
+/// `sup over 0 <= s <= horizon of sum over groups of min(lines)(s) - service s`, in bits, never rounded down.
+///
+/// `None` where it grows without end, which includes equality of the rates: any
+/// drift of a clock would make it grow. With a horizon it is never `None`.
+///
+/// # Errors
+/// [`Overflow`].
+pub fn excess(groups: &[Vec<Line>], service: Ratio, horizon: Option<Ratio>) -> Result<Option<Ratio>, Overflow> {
+    let mut list = Vec::new();
+    let mut burst = Ratio::ZERO;
+    let mut slope = Ratio::ZERO.minus(service)?;
+    for lines in groups {
+        if let Some(first) = corners(lines, &mut list)? {
+            burst = burst.plus(first.burst)?.tidied_up(BITS_GRID)?;
+            slope = slope.plus(first.rate)?.tidied_up(RATE_GRID)?;
+        }
+    }
+    list.sort_by_key(|corner| corner.from);
+    let mut at = Ratio::ZERO;
+    for corner in &list {
+        if slope.num() < 0 || horizon.is_some_and(|end| corner.from > end) {
+            break;
+        }
+        at = corner.from;
+        burst = burst.plus(corner.burst_change)?.tidied_up(BITS_GRID)?;
+        slope = slope.plus(corner.rate_change)?.tidied_up(RATE_GRID)?;
+    }
+    let at = match (slope.num() < 0, horizon) {
+        // Behind the corner the sum falls, so an instant rounded down gives a larger value.
+        (true, _) => at.tidied_down(CORNER_GRID)?,
+        (false, Some(end)) => end.tidied_up(CORNER_GRID)?,
+        (false, None) => return Ok(None),
+    };
+    burst.plus(slope.times(at)?)?.tidied_up(BITS_GRID * 1_000).map(Some)
+}
+
+/// One frame in each period, each at most `jitter` late: `frame (floor((s + jitter) / period) + 1)` bits in a
+/// closed window of `s` seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stair {
+    /// Bits.
+    pub frame: Ratio,
+    /// Seconds, above zero.
+    pub period: Ratio,
+    /// Seconds.
+    pub jitter: Ratio,
+}
+
+impl Stair {
+    fn steps(&self, s: Ratio) -> Result<i128, Overflow> {
+        Ok(s.plus(self.jitter)?.over(self.period)?.floor())
+    }
+
+    /// Bits until the next step behind `s`.
+    fn at(&self, s: Ratio) -> Result<Ratio, Overflow> {
+        self.frame.times(Ratio::whole(self.steps(s)? + 1))
+    }
+
+    /// The next step behind `s`.
+    fn next(&self, s: Ratio) -> Result<Ratio, Overflow> {
+        self.period.times(Ratio::whole(self.steps(s)? + 1))?.minus(self.jitter)
+    }
+}
+
+/// What one input brings: less than each line, and less than `rest` and the stairs together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrivals {
+    /// Each an upper bound; the first is the sum of all contracts as straight lines.
+    pub lines: Vec<Line>,
+    /// The flows that have no stair.
+    pub rest: Line,
+    /// The flows that have one.
+    pub stairs: Vec<Stair>,
+}
+
+/// More steps than this are not walked: the straight lines hold as well.
+const MOST_STEPS: usize = 2_000;
+
+/// As [`excess`], with stairs: the sum is walked from step to step, and within a step all is straight.
+///
+/// # Errors
+/// [`Overflow`].
+pub fn excess_with_stairs(groups: &[Arrivals], service: Ratio) -> Result<Option<Ratio>, Overflow> {
+    let lines: Vec<Vec<Line>> = groups.iter().map(|group| group.lines.clone()).collect();
+    let straight = excess(&lines, service, None)?;
+    let (Some(straight), true) = (straight, groups.iter().any(|group| !group.stairs.is_empty())) else {
+        return Ok(straight);
+    };
+    // The sum of all contracts falls when less the service: where it is below the best found, nothing better follows.
+    let mut total = Line { burst: Ratio::ZERO, rate: Ratio::ZERO };
+    for group in groups {
+        if let Some(first) = group.lines.first() {
+            total = total.plus(*first)?;
+        }
+    }
+    let mut best: Option<Ratio> = None;
+    let mut from = Ratio::ZERO;
+    for _ in 0..MOST_STEPS {
+        if let Some(best) = best {
+            let limit = total.burst.plus(total.rate.minus(service)?.times(from)?)?;
+            if total.rate < service && limit <= best {
+                return Ok(Some(best.min(straight)));
+            }
+        }
+        let mut until: Option<Ratio> = None;
+        let mut here = Vec::new();
+        for group in groups {
+            let mut level = group.rest.burst.plus(group.rest.rate.times(from)?)?;
+            for stair in &group.stairs {
+                level = level.plus(stair.at(from)?)?;
+                let next = stair.next(from)?;
+                until = Some(until.map_or(next, |least| least.min(next)));
+            }
+            let mut lines = vec![Line::new(level, group.rest.rate)?];
+            for line in &group.lines {
+                lines.push(line.shifted(from)?);
+            }
+            here.push(lines);
+        }
+        let Some(until) = until else { return Ok(Some(straight)) };
+        let Some(value) = excess(&here, service, Some(until.minus(from)?))? else { return Ok(Some(straight)) };
+        let value = value.minus(service.times(from)?)?.tidied_up(BITS_GRID * 1_000)?;
+        best = Some(best.map_or(value, |largest| largest.max(value)));
+        from = until;
+    }
+    Ok(Some(straight))
+}

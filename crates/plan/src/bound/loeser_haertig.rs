@@ -1,0 +1,137 @@
+//! The closed form for one output port of a switch.
+//!
+//! Source: J. Löser, H. Härtig, "Low-latency Hard Real-Time Communication over
+//! Switched Ethernet" (ECRTS 2004), as restated in `docs/bounds.md`. Each input
+//! `k` is a link of the port's own rate `C` that carries streams whose sum obeys
+//! `b_k + r_k t`, in frames of at most `M`; the port serves `C (t - t_mux)+` in
+//! order of arrival. With `g_k = (b_k - M) / (C - r_k)`:
+//!
+//! ```text
+//! D       = sum b_k / C - g_max (1 - sum r_k / C) + t_mux
+//! B_paper = sum b_k - g_max (C - sum r_k) + C t_mux
+//! B_exact = sum b_k - max(g_max, t_mux) (C - sum r_k) + C t_mux
+//! ```
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::rational::{Overflow, Ratio, sum};
+
+/// The sum of the streams behind one input link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Input {
+    /// r_k, bit/s.
+    pub rate: Ratio,
+    /// b_k, bits.
+    pub burst: Ratio,
+}
+
+/// Whether the closed form has a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Bounded, and within the buffer where one was given.
+    Ok,
+    /// An input's burst is less than one frame: no such contract exists.
+    Invalid,
+    /// The rates reach the link's rate.
+    Unbounded,
+    /// Bounded, but needs more buffer than there is.
+    Reject,
+}
+
+/// The outcome of the closed form. Fractions are exact; times in seconds, data in bits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ClosedForm {
+    /// Whether there is a value.
+    pub status: Status,
+    /// The reason where `status` is not `ok`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub why: Option<String>,
+    /// The numbers, where bounded.
+    #[serde(flatten)]
+    pub values: Option<Values>,
+}
+
+/// The numbers of [`ClosedForm`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Values {
+    /// When the last input leaves its burst, seconds.
+    pub g_max_s: Ratio,
+    /// Largest delay through the port, seconds.
+    pub delay_s: Ratio,
+    /// The same in nanoseconds, rounded up.
+    pub delay_ns: u64,
+    /// Largest backlog by the paper's formula, bits.
+    pub buffer_bits_paper: Ratio,
+    /// Largest backlog, exact, bits (smaller where g_max < t_mux).
+    pub buffer_bits_exact: Ratio,
+    /// The paper's backlog in bytes, rounded up; 0 without inputs.
+    pub buffer_bytes: u64,
+    /// The same in frames of 1514 bytes, rounded up.
+    pub buffer_frames: u64,
+}
+
+/// Frames the buffer is counted in, bytes: the largest untagged frame without FCS.
+const COUNTING_FRAME_BYTES: u64 = 1514;
+
+/// Evaluate the closed form.
+///
+/// `rate` is C in bit/s, `frame` is M in bits, `latency` is t_mux in seconds,
+/// `buffer_bytes` the port's limit where there is one.
+///
+/// # Errors
+/// [`Overflow`] where the exact fractions leave 128 bits.
+pub fn closed_form(
+    rate: Ratio,
+    frame: Ratio,
+    latency: Ratio,
+    inputs: &[Input],
+    buffer_bytes: Option<u64>,
+) -> Result<ClosedForm, Overflow> {
+    let without_value = |status, why: &str| ClosedForm { status, why: Some(why.to_owned()), values: None };
+    if inputs.iter().any(|input| input.burst < frame) {
+        return Ok(without_value(Status::Invalid, "b<M"));
+    }
+    if inputs.iter().any(|input| input.rate >= rate) {
+        return Ok(without_value(Status::Unbounded, "r_k>=C"));
+    }
+    let rates = sum(inputs.iter().map(|input| input.rate))?;
+    if rates >= rate {
+        return Ok(without_value(Status::Unbounded, "sum r>=C"));
+    }
+    let bursts = sum(inputs.iter().map(|input| input.burst))?;
+    let mut g_max = Ratio::ZERO;
+    for input in inputs {
+        g_max = g_max.max(input.burst.minus(frame)?.over(rate.minus(input.rate)?)?);
+    }
+    let left = rate.minus(rates)?;
+    let stored = rate.times(latency)?;
+    let fluid = bursts.minus(g_max.times(left)?)?;
+    let delay_s = fluid.over(rate)?.plus(latency)?;
+    let buffer_bits_paper = fluid.plus(stored)?;
+    let buffer_bits_exact = if inputs.is_empty() {
+        Ratio::ZERO
+    } else {
+        bursts.minus(g_max.max(latency).times(left)?)?.plus(stored)?
+    };
+    let buffer_bytes_needed = if inputs.is_empty() {
+        0
+    } else {
+        u64::try_from(buffer_bits_paper.over(Ratio::whole(8))?.ceil()).map_err(|_| Overflow)?
+    };
+    let over = buffer_bytes.is_some_and(|limit| buffer_bytes_needed > limit);
+    Ok(ClosedForm {
+        status: if over { Status::Reject } else { Status::Ok },
+        why: over.then(|| "buffer".to_owned()),
+        values: Some(Values {
+            g_max_s: g_max,
+            delay_s,
+            delay_ns: delay_s.ceil_ns()?,
+            buffer_bits_paper,
+            buffer_bits_exact,
+            buffer_bytes: buffer_bytes_needed,
+            buffer_frames: buffer_bytes_needed.div_ceil(COUNTING_FRAME_BYTES),
+        }),
+    })
+}

@@ -1,0 +1,202 @@
+//! The one table of keys: parser, JSON Schema and manual are all read from it.
+
+use crate::units::Dimension;
+
+/// What a key may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Any text.
+    Text,
+    /// A name: letters, digits, `-`, `_`, `.`; at most 64.
+    Name,
+    /// A list of names.
+    Names,
+    /// Two names.
+    Ends,
+    /// A whole number.
+    Integer {
+        /// Least.
+        min: i64,
+        /// Largest.
+        max: i64,
+    },
+    /// A quantity with a unit.
+    Quantity {
+        /// What it measures.
+        dimension: Dimension,
+        /// Whether zero has a meaning.
+        zero: bool,
+    },
+    /// A size, also as `count x size`.
+    Buffer,
+    /// One of few words.
+    Choice(&'static [&'static str]),
+}
+
+/// One key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Key {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) required: bool,
+    pub(crate) default: Option<&'static str>,
+    pub(crate) doc: &'static str,
+}
+
+/// One table of the file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Table {
+    pub(crate) name: &'static str,
+    /// Written `[[name]]`, any number of times.
+    pub(crate) many: bool,
+    pub(crate) required: bool,
+    pub(crate) doc: &'static str,
+    /// Sets of keys of which exactly one is given.
+    pub(crate) one_of: &'static [&'static [&'static str]],
+    pub(crate) keys: &'static [Key],
+}
+
+const TIME: Kind = Kind::Quantity { dimension: Dimension::Time, zero: false };
+const TIME_OR_ZERO: Kind = Kind::Quantity { dimension: Dimension::Time, zero: true };
+const RATE: Kind = Kind::Quantity { dimension: Dimension::Rate, zero: false };
+const RATE_OR_ZERO: Kind = Kind::Quantity { dimension: Dimension::Rate, zero: true };
+const DATA: Kind = Kind::Quantity { dimension: Dimension::Data, zero: false };
+const DATA_OR_ZERO: Kind = Kind::Quantity { dimension: Dimension::Data, zero: true };
+const QUEUES: Kind = Kind::Integer { min: 1, max: 8 };
+
+const fn must(name: &'static str, kind: Kind, doc: &'static str) -> Key {
+    Key { name, kind, required: true, default: None, doc }
+}
+
+const fn may(name: &'static str, kind: Kind, doc: &'static str) -> Key {
+    Key { name, kind, required: false, default: None, doc }
+}
+
+const fn with_default(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Key {
+    Key { name, kind, required: false, default: Some(default), doc }
+}
+
+/// Every table of a description.
+pub(crate) const TABLES: &[Table] = &[
+    Table {
+        name: "network",
+        many: false,
+        required: true,
+        doc: "What this network is.",
+        one_of: &[],
+        keys: &[
+            must("name", Kind::Text, "Its name, shown in reports."),
+            may("description", Kind::Text, "What it is for."),
+        ],
+    },
+    Table {
+        name: "defaults",
+        many: false,
+        required: false,
+        doc: "Values for what states none. Each may be overridden by `--set KEY=VALUE`.",
+        one_of: &[],
+        keys: &[
+            with_default("shaping-interval", TIME, "1 ms", "T_s: how often a sender's shaper hands out frames."),
+            with_default("tick-error", TIME_OR_ZERO, "100 us", "J: how late the sender's timer may release a tick."),
+            with_default(
+                "frame-overhead",
+                DATA_OR_ZERO,
+                "24 B",
+                "What a frame costs on the wire beyond header and payload: preamble 8, FCS 4, gap 12.",
+            ),
+            may("link-rate", RATE, "Rate of links that state none."),
+        ],
+    },
+    Table {
+        name: "switch",
+        many: true,
+        required: false,
+        doc: "A store-and-forward switch.",
+        one_of: &[&["buffer", "shared-buffer"]],
+        keys: &[
+            must("name", Kind::Name, "Its name; hosts and switches share one set of names."),
+            with_default("latency", TIME_OR_ZERO, "0 us", "t_mux: what the switch adds to queueing and transmission, at most."),
+            may("buffer", Kind::Buffer, "Memory of each port. `86 x 1514 B` also means: at most 86 frames, however small."),
+            may("shared-buffer", Kind::Buffer, "One pool of memory for all ports."),
+            with_default("queues", QUEUES, "1", "Queues of each port: 1 is FIFO, n is strict priority with class floor(priority n / 8)."),
+        ],
+    },
+    Table {
+        name: "host",
+        many: true,
+        required: true,
+        doc: "An end point; it has exactly one link.",
+        one_of: &[],
+        keys: &[
+            must("name", Kind::Name, "Its name."),
+            with_default("queues", QUEUES, "8", "Queues of its interface, strict priority."),
+            with_default("latency", TIME_OR_ZERO, "0 us", "How late its sending may be beyond queueing and transmission."),
+        ],
+    },
+    Table {
+        name: "link",
+        many: true,
+        required: true,
+        doc: "A full-duplex cable.",
+        one_of: &[],
+        keys: &[
+            must("ends", Kind::Ends, "The two nodes that it joins."),
+            may("rate", RATE, "Its rate in each direction; `link-rate` of [defaults] where absent."),
+            with_default("cable-delay", TIME_OR_ZERO, "0 ns", "Propagation delay."),
+        ],
+    },
+    Table {
+        name: "stream",
+        many: true,
+        required: false,
+        doc: "Traffic with a contract and a promise.",
+        one_of: &[&["frame", "payload"], &["rate", "interval"]],
+        keys: &[
+            must("name", Kind::Name, "Its name."),
+            must("talker", Kind::Name, "The host that sends."),
+            must("listeners", Kind::Names, "The hosts that receive."),
+            may("frame", DATA, "Header and payload without FCS, 60 B to 1514 B (64 B to 1518 B with a VLAN tag)."),
+            may("payload", DATA, "User data of a frame, in place of `frame`."),
+            may("rate", RATE_OR_ZERO, "Rate of frame bytes: the contract is r (t + T_s + J) + M. Zero only with `burst`: a one-shot grant."),
+            may("interval", TIME, "One frame in each interval, in place of `rate`: the contract is M + r (t + J) at r = M / interval."),
+            may("burst", DATA, "With `rate`: states the burst itself, counted on the wire, in place of r (T_s + J) + M."),
+            may("shaping-interval", TIME, "T_s of this stream."),
+            may("tick-error", TIME_OR_ZERO, "J of this stream."),
+            with_default("shaper", Kind::Choice(&["on", "off"]), "on", "`off`: the sender does not shape, so that nothing can be promised."),
+            with_default("priority", Kind::Integer { min: 0, max: 7 }, "0", "Priority code point, 7 most urgent."),
+            may("deadline", TIME, "Latest delay that is of use; a larger promise is refused."),
+            with_default("semantics", Kind::Choice(&["queue", "newest"]), "queue", "Listeners take every frame in order, or the newest value."),
+            with_default("transport", Kind::Choice(&["rtdip", "udp"]), "rtdip", "RTDiP upon Ethernet, or within UDP."),
+            may("port", Kind::Integer { min: 1, max: 65535 }, "Destination port; 1000 + position in the file where absent."),
+            may("vlan", Kind::Integer { min: 0, max: 4094 }, "VLAN id: frames carry an 802.1Q tag (4 B more)."),
+            may("route", Kind::Names, "The nodes from talker to the one listener; the shortest way where absent."),
+        ],
+    },
+    Table {
+        name: "best-effort",
+        many: true,
+        required: false,
+        doc: "An allowance for traffic without a promise. It has priority 0.",
+        one_of: &[],
+        keys: &[
+            may("name", Kind::Name, "Its name; `best-effort-HOST` where absent."),
+            must("host", Kind::Name, "The host that sends."),
+            must("to", Kind::Names, "The hosts that receive."),
+            must("rate", RATE, "Rate of frame bytes that it may not exceed."),
+            may("burst", DATA, "Burst on the wire; one frame where absent."),
+            with_default("frame", DATA, "1514 B", "Its largest frame, header and payload without FCS."),
+        ],
+    },
+];
+
+impl Table {
+    /// How it is written in a file.
+    pub(crate) fn heading(&self) -> String {
+        if self.many { format!("[[{}]]", self.name) } else { format!("[{}]", self.name) }
+    }
+
+    /// Its key of this name.
+    pub(crate) fn key(&self, name: &str) -> Option<&'static Key> {
+        self.keys.iter().find(|key| key.name == name)
+    }
+}

@@ -1,0 +1,92 @@
+//! Reading a network description.
+//!
+//! Three steps, each of which notes every fault that it finds: the TOML itself,
+//! the keys and kinds of values ([`keys`] is the one table of them), and what
+//! the values mean together.
+
+mod build;
+mod fault;
+pub(crate) mod keys;
+mod streams;
+mod walk;
+
+pub use fault::{Fault, Faults};
+
+use toml::de::DeTable;
+
+use crate::network::Network;
+use fault::Findings;
+
+/// Longer files are refused unread.
+const LARGEST_FILE_BYTES: usize = 16 * 1024 * 1024;
+
+/// Read a description.
+///
+/// `file_name` is used in messages only. `overrides` are pairs of a key of
+/// `[defaults]` and its value, as in `--set shaping-interval=10ms`.
+///
+/// # Errors
+/// [`Faults`]: every fault of the file at once.
+///
+/// ```
+/// let text = r#"
+///     [network]
+///     name = "two hosts"
+///     [[switch]]
+///     name = "s1"
+///     buffer = "86 x 1514 B"
+///     [[host]]
+///     name = "A"
+///     [[host]]
+///     name = "B"
+///     [[link]]
+///     ends = ["A", "s1"]
+///     rate = "100 Mbit/s"
+///     [[link]]
+///     ends = ["s1", "B"]
+///     rate = "100 Mbit/s"
+///     [[stream]]
+///     name = "A-to-B"
+///     talker = "A"
+///     listeners = ["B"]
+///     payload = "64 B"
+///     interval = "1 ms"
+/// "#;
+/// let network = rtwire_plan::read(text, "two.toml", &[]).unwrap();
+/// assert_eq!(network.streams[0].wire_bytes, 14 + 24 + 64 + 24);
+/// ```
+pub fn read(source: &str, file_name: &str, overrides: &[(String, String)]) -> Result<Network, Faults> {
+    let mut findings = Findings::new(source, file_name);
+    if source.len() > LARGEST_FILE_BYTES {
+        findings.at(&(0..0), "the file is larger than 16 MiB: this is no network description", None);
+        return Err(findings.into_faults());
+    }
+    let (document, errors) = DeTable::parse_recoverable(source);
+    for error in &errors {
+        let mut message = error.message().trim().replace('\n', ", ");
+        message.insert_str(0, "not TOML: ");
+        findings.at(&error.span().unwrap_or(0..0), message, None);
+    }
+    let syntax_lines = findings.lines();
+    let syntax_faults = findings.count();
+    let records = walk::walk(document.get_ref(), &mut findings);
+    if syntax_faults > 0 {
+        // What a broken line would have given is missing for no other reason.
+        findings.drop_after(syntax_faults, |fault| {
+            let invented = (fault.line, fault.column, fault.width) == (1, 1, 1);
+            invented || syntax_lines.contains(&fault.line) || fault.message.starts_with("missing")
+        });
+        return Err(findings.into_faults());
+    }
+    let network = build::build(&records, source, overrides, &mut findings);
+    match network {
+        Some(network) if findings.is_clean() => Ok(network),
+        _ => {
+            if findings.is_clean() {
+                // Cannot happen: what is not built has been complained of. Fail safe all the same.
+                findings.at(&(0..0), "the description is incomplete", None);
+            }
+            Err(findings.into_faults())
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Will every deadline hold?
+//!
+//! A description of a network in TOML goes in; a promise for each stream and the
+//! memory that each port needs come out, or a refusal that says what is in the
+//! way and what would fit. Nothing here does I/O, and no floating point decides.
+//!
+//! ```text
+//! text -> read() -> Network -> plan() -> Plan
+//!            \-> Faults            \-> Refusal
+//! ```
+//!
+//! Limits: trees and lines (and, with a route for every stream, loops that
+//! settle), FIFO and strict priority; traffic that the description does not name
+//! is not in the promise.
+
+pub mod answer;
+pub mod bound;
+mod description;
+mod hash;
+mod mapping;
+mod nearest;
+pub mod network;
+pub mod plan;
+pub mod refusal;
+mod route;
+pub mod schema;
+pub mod suggest;
+pub mod units;
+
+pub use bound::rational::{Overflow, Ratio};
+pub use description::{Fault, Faults, read};
+pub use network::{
+    BestEffort, Buffer, Contract, ContractKind, Defaults, Host, Link, Network, PortLatency, Semantics, Stream, Switch,
+    Transport,
+};
+pub use plan::{NodeKind, Options, Plan, PortPlan, Promise, Shaper, StreamPlan, Term, TermKind, plan};
+pub use refusal::{Reason, Refusal};
+pub use schema::json_schema;
+pub use suggest::{ChangeKind, Suggestion};

@@ -1,0 +1,359 @@
+//! The network as data: what a description says once it has been checked.
+//!
+//! Every value is final and consistent when it comes from [`crate::read`]:
+//! names resolve, routes exist, quantities are in range.
+
+use serde::{Deserialize, Serialize};
+
+use crate::bound::rational::{Overflow, Ratio};
+use crate::hash::Fingerprint;
+
+/// A checked network.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Network {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Fingerprint of the description, of `--set`, and of latencies set since.
+    pub input_hash: String,
+    /// The end points, each with one link.
+    pub hosts: Vec<Host>,
+    /// The switches.
+    pub switches: Vec<Switch>,
+    /// The cables.
+    pub links: Vec<Link>,
+    /// The streams with a contract.
+    pub streams: Vec<Stream>,
+    /// Traffic without a promise, but with a limit.
+    pub best_effort: Vec<BestEffort>,
+    /// The values that held where the description stated none.
+    pub defaults: Defaults,
+    /// Latencies of single ports that replace their node's own.
+    pub port_latencies: Vec<PortLatency>,
+}
+
+/// The values of `[defaults]`, after `--set`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Defaults {
+    /// T_s, nanoseconds.
+    pub shaping_interval_ns: u64,
+    /// J, nanoseconds.
+    pub tick_error_ns: u64,
+    /// Bytes that a frame costs on the wire beyond header and payload.
+    pub frame_overhead_bytes: u64,
+    /// Rate of links that state none, bit/s.
+    pub link_rate_bps: Option<u64>,
+}
+
+/// An end point.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// Queues of its interface (strict priority), 1 to 8.
+    pub queues: u8,
+    /// How late its sending may be, nanoseconds.
+    pub latency_ns: u64,
+}
+
+/// A store-and-forward switch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Switch {
+    /// Its name.
+    pub name: String,
+    /// t_mux, nanoseconds.
+    pub latency_ns: u64,
+    /// Where frames wait.
+    pub buffer: Buffer,
+    /// Queues of each port (strict priority), 1 to 8; 1 is FIFO.
+    pub queues: u8,
+}
+
+/// Memory for waiting frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Buffer {
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Where stated as `n x size`: at most so many frames, however small they are.
+    pub frames: Option<u64>,
+    /// One pool for all ports of the switch, or so much for each.
+    pub shared: bool,
+}
+
+/// A full-duplex cable.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Link {
+    /// The two nodes that it joins.
+    pub ends: [String; 2],
+    /// Its rate in each direction, bit/s.
+    pub rate_bps: u64,
+    /// Its propagation delay, nanoseconds.
+    pub cable_delay_ns: u64,
+}
+
+/// How a listener takes values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Semantics {
+    /// Every frame, in order.
+    Queue,
+    /// The newest value only.
+    Newest,
+}
+
+/// What carries a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// RTDiP directly upon Ethernet.
+    Rtdip,
+    /// RTDiP within UDP and IPv4.
+    Udp,
+}
+
+impl Transport {
+    /// Bytes of a frame that are not user data: Ethernet header, VLAN tag, the
+    /// transport's headers, RTDiP header with its time stamp.
+    #[must_use]
+    pub const fn header_bytes(self, tagged: bool) -> u64 {
+        let ethernet = 14 + if tagged { 4 } else { 0 };
+        let rtdip = 16 + 8;
+        ethernet + rtdip + match self { Transport::Rtdip => 0, Transport::Udp => 20 + 8 }
+    }
+}
+
+/// What a sender binds itself to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum ContractKind {
+    /// One frame in each interval: burst M + r J at r = M / interval.
+    Interval {
+        /// The interval, nanoseconds.
+        interval_ns: u64,
+    },
+    /// A rate, shaped in steps: burst r (T_s + J) + M.
+    Rate,
+    /// A rate and a burst stated as such.
+    Declared,
+}
+
+/// The arrival contract `burst + rate t` of a stream, counted on the wire.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contract {
+    /// Exact rate on the wire, bit/s.
+    pub rate: Ratio,
+    /// Exact burst on the wire, bits.
+    pub burst: Ratio,
+    /// The burst rounded up to whole bits.
+    pub burst_bits: u64,
+    /// T_s, nanoseconds.
+    pub shaping_interval_ns: u64,
+    /// J, nanoseconds.
+    pub tick_error_ns: u64,
+    /// How burst and rate come about.
+    pub kind: ContractKind,
+}
+
+impl Contract {
+    /// A contract of `rate` bit/s on the wire in frames of `wire_bytes`; `declared` is used for [`ContractKind::Declared`] only.
+    ///
+    /// # Errors
+    /// [`Overflow`].
+    pub fn new(
+        rate: Ratio,
+        wire_bytes: u64,
+        shaping_interval_ns: u64,
+        tick_error_ns: u64,
+        kind: ContractKind,
+        declared: Ratio,
+    ) -> Result<Contract, Overflow> {
+        let frame = Ratio::whole(i128::from(wire_bytes) * 8);
+        let waits = match kind {
+            ContractKind::Interval { .. } => Ratio::from_ns(tick_error_ns),
+            ContractKind::Rate => Ratio::from_ns(shaping_interval_ns).plus(Ratio::from_ns(tick_error_ns))?,
+            ContractKind::Declared => Ratio::ZERO,
+        };
+        let burst = if kind == ContractKind::Declared { declared } else { rate.times(waits)?.plus(frame)? };
+        let burst_bits = u64::try_from(burst.ceil()).map_err(|_| Overflow)?;
+        Ok(Contract { rate, burst, burst_bits, shaping_interval_ns, tick_error_ns, kind })
+    }
+}
+
+/// A stream with a promise.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stream {
+    /// Its name.
+    pub name: String,
+    /// The host that sends.
+    pub talker: String,
+    /// Index of the talker in [`Network::hosts`].
+    pub talker_index: usize,
+    /// The hosts that receive.
+    pub listeners: Vec<String>,
+    /// Indices of the listeners in [`Network::hosts`].
+    pub listener_indices: Vec<usize>,
+    /// Header and payload without FCS.
+    pub frame_bytes: u64,
+    /// User data that fits.
+    pub payload_bytes: u64,
+    /// What the frame costs on the wire: `frame_bytes` + frame overhead.
+    pub wire_bytes: u64,
+    /// What the talker binds itself to.
+    pub contract: Contract,
+    /// Whether the talker shapes at all.
+    pub shaped: bool,
+    /// Priority code point, 0 to 7, 7 most urgent.
+    pub pcp: u8,
+    /// Latest delay that is of use, nanoseconds.
+    pub deadline_ns: Option<u64>,
+    /// How listeners take values.
+    pub semantics: Semantics,
+    /// What carries it.
+    pub transport: Transport,
+    /// Destination port.
+    pub port: u16,
+    /// VLAN id where its frames carry a tag.
+    pub vlan: Option<u16>,
+    /// For each listener: the nodes from talker to listener.
+    pub routes: Vec<Vec<String>>,
+}
+
+impl Stream {
+    /// The frame on the wire in bits.
+    #[must_use]
+    pub fn wire_bits(&self) -> Ratio {
+        Ratio::whole(i128::from(self.wire_bytes) * 8)
+    }
+
+    /// Make the contract anew with another shaping interval.
+    ///
+    /// # Errors
+    /// [`Overflow`].
+    pub fn set_shaping_interval(&mut self, shaping_interval_ns: u64) -> Result<(), Overflow> {
+        let old = &self.contract;
+        self.contract =
+            Contract::new(old.rate, self.wire_bytes, shaping_interval_ns, old.tick_error_ns, old.kind, old.burst)?;
+        Ok(())
+    }
+
+    /// Make the contract anew with another rate on the wire, bit/s.
+    ///
+    /// # Errors
+    /// [`Overflow`].
+    pub fn set_rate(&mut self, rate: Ratio) -> Result<(), Overflow> {
+        let old = &self.contract;
+        self.contract = Contract::new(
+            rate,
+            self.wire_bytes,
+            old.shaping_interval_ns,
+            old.tick_error_ns,
+            old.kind,
+            old.burst,
+        )?;
+        Ok(())
+    }
+}
+
+/// Traffic that gets no promise but must not exceed an allowance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BestEffort {
+    /// Its name.
+    pub name: String,
+    /// The host that sends.
+    pub host: String,
+    /// The hosts that receive.
+    pub to: Vec<String>,
+    /// Rate as stated, of frame bytes, bit/s.
+    pub rate_bps: Ratio,
+    /// Exact rate on the wire, bit/s.
+    pub rate: Ratio,
+    /// Exact burst on the wire, bits.
+    pub burst: Ratio,
+    /// Largest frame, header and payload without FCS.
+    pub frame_bytes: u64,
+    /// The same on the wire.
+    pub wire_bytes: u64,
+    /// For each receiver: the nodes from host to receiver.
+    pub routes: Vec<Vec<String>>,
+}
+
+/// The latency of one port, measured or declared: a frame may leave so much late, after
+/// which the port catches up faster than its rate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortLatency {
+    /// The node that sends.
+    pub from: String,
+    /// The neighbour that it sends to.
+    pub to: String,
+    /// How late, nanoseconds.
+    pub latency_ns: u64,
+}
+
+impl Network {
+    /// State the worst-case latency of the port of `from` towards its neighbour `to`, in nanoseconds.
+    ///
+    /// It replaces the latency of the node for this port, and counts as "late, then
+    /// catching up": behind such a port traffic is as dense as the latency allows.
+    /// A pair that is no link has no effect.
+    pub fn set_port_latency(&mut self, from: &str, to: &str, latency_ns: u64) {
+        self.port_latencies.retain(|port| port.from != from || port.to != to);
+        self.port_latencies.push(PortLatency { from: from.to_owned(), to: to.to_owned(), latency_ns });
+        self.input_hash = Fingerprint::new()
+            .with(&self.input_hash)
+            .with(from)
+            .with(to)
+            .with(&latency_ns.to_string())
+            .text();
+    }
+
+    /// The latency of the port of `from` towards `to`, nanoseconds, and whether the port
+    /// catches up after it (host ports and ports set by [`Network::set_port_latency`] do).
+    #[must_use]
+    pub fn port_latency(&self, from: &str, to: &str) -> (u64, bool) {
+        if let Some(port) = self.port_latencies.iter().find(|port| port.from == from && port.to == to) {
+            return (port.latency_ns, true);
+        }
+        if let Some(host) = self.hosts.iter().find(|host| host.name == from) {
+            return (host.latency_ns, true);
+        }
+        let switch = self.switches.iter().find(|switch| switch.name == from);
+        (switch.map_or(0, |switch| switch.latency_ns), false)
+    }
+
+    /// The link between two neighbours.
+    #[must_use]
+    pub fn link(&self, a: &str, b: &str) -> Option<&Link> {
+        self.links.iter().find(|link| {
+            (link.ends[0] == a && link.ends[1] == b) || (link.ends[0] == b && link.ends[1] == a)
+        })
+    }
+
+    /// The switch of this name.
+    #[must_use]
+    pub fn switch(&self, name: &str) -> Option<&Switch> {
+        self.switches.iter().find(|switch| switch.name == name)
+    }
+
+    /// The host of this name.
+    #[must_use]
+    pub fn host(&self, name: &str) -> Option<&Host> {
+        self.hosts.iter().find(|host| host.name == name)
+    }
+
+    /// The queues of a node: 1 is FIFO.
+    #[must_use]
+    pub fn queues(&self, name: &str) -> u8 {
+        self.switch(name)
+            .map(|switch| switch.queues)
+            .or_else(|| self.host(name).map(|host| host.queues))
+            .unwrap_or(1)
+    }
+}
+
+/// The queue of a priority at a port with `queues` queues: `floor(pcp queues / 8)`, higher is more urgent.
+#[must_use]
+pub const fn class_of(pcp: u8, queues: u8) -> u8 {
+    // At most 7 * 8 / 8.
+    (pcp as u16 * queues as u16 / 8) as u8
+}

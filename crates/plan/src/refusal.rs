@@ -1,0 +1,302 @@
+//! Why a network is refused.
+
+use core::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::bound::rational::{Overflow, Ratio};
+use crate::mapping::Mapped;
+use crate::network::Network;
+use crate::plan::{NodeKind, Plan};
+use crate::suggest::Suggestion;
+
+/// One limit that does not hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "limit", rename_all = "snake_case")]
+pub enum Reason {
+    /// A sender does not shape.
+    Unshaped {
+        /// The stream.
+        stream: String,
+    },
+    /// The rates at a port reach the link's rate.
+    Rate {
+        /// The node that sends.
+        node: String,
+        /// The neighbour.
+        port: String,
+        /// Sum of the rates on the wire, bit/s, rounded up.
+        rate_bps: u64,
+        /// Rate of the link, bit/s.
+        link_rate_bps: u64,
+        /// Who sends there.
+        flows: Vec<String>,
+    },
+    /// A port has no bound although its rates fit: something before it has none, or a loop does not settle.
+    Unbounded {
+        /// The node that sends.
+        node: String,
+        /// The neighbour.
+        port: String,
+    },
+    /// A promise is later than the deadline.
+    Deadline {
+        /// The stream.
+        stream: String,
+        /// The listener.
+        listener: String,
+        /// The promise, nanoseconds.
+        delay_ns: u64,
+        /// The deadline, nanoseconds.
+        deadline_ns: u64,
+        /// The difference, nanoseconds.
+        excess_ns: u64,
+    },
+    /// A port needs more bytes than it has.
+    Buffer {
+        /// The switch.
+        node: String,
+        /// The neighbour.
+        port: String,
+        /// Needed, bytes.
+        needed_bytes: u64,
+        /// There are, bytes.
+        buffer_bytes: u64,
+        /// The difference, bytes.
+        excess_bytes: u64,
+    },
+    /// A port needs more frames than its buffer is counted in.
+    BufferFrames {
+        /// The switch.
+        node: String,
+        /// The neighbour.
+        port: String,
+        /// Needed, frames.
+        needed_frames: u64,
+        /// There are, frames.
+        buffer_frames: u64,
+        /// The difference, frames.
+        excess_frames: u64,
+    },
+    /// The ports of a switch together need more than its pool.
+    SharedBuffer {
+        /// The switch.
+        node: String,
+        /// Needed by all ports, bytes.
+        needed_bytes: u64,
+        /// There are, bytes.
+        buffer_bytes: u64,
+        /// The difference, bytes.
+        excess_bytes: u64,
+    },
+    /// The ports of a switch together need more frames than its pool is counted in.
+    SharedBufferFrames {
+        /// The switch.
+        node: String,
+        /// Needed by all ports, frames.
+        needed_frames: u64,
+        /// There are, frames.
+        buffer_frames: u64,
+        /// The difference, frames.
+        excess_frames: u64,
+    },
+    /// Exact arithmetic ran out.
+    Overflow {
+        /// What happened.
+        what: String,
+    },
+}
+
+impl Reason {
+    /// Whether nothing bounds it (as opposed to a bound beyond a limit).
+    #[must_use]
+    pub const fn is_unbounded(&self) -> bool {
+        matches!(self, Reason::Unshaped { .. } | Reason::Rate { .. } | Reason::Unbounded { .. } | Reason::Overflow { .. })
+    }
+}
+
+/// Nanoseconds as people read them: exact, in the largest unit that keeps the digits few.
+#[must_use]
+pub fn show_ns(ns: u64) -> String {
+    let (scale, unit) = match ns {
+        1_000_000_000.. => (1_000_000_000, "s"),
+        1_000_000.. => (1_000_000, "ms"),
+        1_000.. => (1_000, "us"),
+        _ => return format!("{ns} ns"),
+    };
+    let width = scale.to_string().len() - 1;
+    let text = format!("{}.{:0width$}", ns / scale, ns % scale);
+    format!("{} {unit}", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Unshaped { stream } => write!(
+                f,
+                "stream \"{stream}\": its shaper is off, so that it may send as fast as its link takes: its contract is unbounded"
+            ),
+            Reason::Rate { node, port, rate_bps, link_rate_bps, flows } => write!(
+                f,
+                "port {node}>{port}: the rates add up to {rate_bps} bit/s on the wire ({}), but must stay below the link's {link_rate_bps} bit/s: exceeded by {} bit/s or equal",
+                flows.join(", "),
+                rate_bps.saturating_sub(*link_rate_bps)
+            ),
+            Reason::Unbounded { node, port } => {
+                write!(f, "port {node}>{port}: no bound, because a port before it has none or a loop of ports does not settle")
+            }
+            Reason::Deadline { stream, listener, delay_ns, deadline_ns, excess_ns } => write!(
+                f,
+                "stream \"{stream}\" to {listener}: worst-case delay {} exceeds the deadline {} by {}",
+                show_ns(*delay_ns),
+                show_ns(*deadline_ns),
+                show_ns(*excess_ns)
+            ),
+            Reason::Buffer { node, port, needed_bytes, buffer_bytes, excess_bytes } => write!(
+                f,
+                "port {node}>{port}: needs {needed_bytes} B of buffer but has {buffer_bytes} B: {excess_bytes} B too few"
+            ),
+            Reason::BufferFrames { node, port, needed_frames, buffer_frames, excess_frames } => write!(
+                f,
+                "port {node}>{port}: up to {needed_frames} frames wait but the buffer holds {buffer_frames}: {excess_frames} too few"
+            ),
+            Reason::SharedBuffer { node, needed_bytes, buffer_bytes, excess_bytes } => write!(
+                f,
+                "switch {node}: its ports together need {needed_bytes} B but share {buffer_bytes} B: {excess_bytes} B too few"
+            ),
+            Reason::SharedBufferFrames { node, needed_frames, buffer_frames, excess_frames } => write!(
+                f,
+                "switch {node}: up to {needed_frames} frames wait in all but the pool holds {buffer_frames}: {excess_frames} too few"
+            ),
+            Reason::Overflow { what } => f.write_str(what),
+        }
+    }
+}
+
+/// A network that cannot be promised.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
+pub struct Refusal {
+    /// What does not hold: at least one.
+    pub reasons: Vec<Reason>,
+    /// Changes that were planned again and fit.
+    pub suggestions: Vec<Suggestion>,
+    /// What could be computed.
+    pub plan: Option<Box<Plan>>,
+}
+
+impl Refusal {
+    pub(crate) fn overflow(network: &Network, overflow: Overflow) -> Refusal {
+        let what = format!("network \"{}\": {overflow}", network.name);
+        Refusal { reasons: vec![Reason::Overflow { what }], suggestions: Vec::new(), plan: None }
+    }
+
+    /// Whether a stream or port has no bound at all.
+    #[must_use]
+    pub fn is_unbounded(&self) -> bool {
+        self.reasons.iter().any(Reason::is_unbounded)
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "refused:")?;
+        for reason in &self.reasons {
+            write!(f, "\n  {reason}")?;
+        }
+        if self.suggestions.is_empty() {
+            return write!(f, "\nno single change was found that fits");
+        }
+        write!(f, "\nany one of these would fit:")?;
+        for suggestion in &self.suggestions {
+            write!(f, "\n  {suggestion}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Everything that speaks against a plan.
+pub(crate) fn reasons(network: &Network, mapped: &Mapped, plan: &Plan) -> Result<Vec<Reason>, Overflow> {
+    let mut reasons = Vec::new();
+    for stream in network.streams.iter().filter(|stream| !stream.shaped) {
+        reasons.push(Reason::Unshaped { stream: stream.name.clone() });
+    }
+    for (index, port) in plan.ports.iter().enumerate() {
+        let (node, to) = (port.node.clone(), port.port.clone());
+        if port.utilization >= Ratio::ONE {
+            let link = Ratio::whole(i128::from(port.link_rate_bps));
+            let rate_bps = u64::try_from(port.utilization.times(link)?.ceil()).map_err(|_| Overflow)?;
+            let flows = (0..mapped.flow_names.len())
+                .filter(|flow| mapped.hop_at(*flow, index).is_some())
+                .map(|flow| mapped.flow_names[flow].clone())
+                .collect();
+            reasons.push(Reason::Rate { node, port: to, rate_bps, link_rate_bps: port.link_rate_bps, flows });
+            continue;
+        }
+        let Some(needed_bytes) = port.backlog_bytes else {
+            reasons.push(Reason::Unbounded { node, port: to });
+            continue;
+        };
+        if port.shared || port.node_kind == NodeKind::Host {
+            continue;
+        }
+        if let Some(buffer_bytes) = port.buffer_bytes.filter(|limit| needed_bytes > *limit) {
+            reasons.push(Reason::Buffer {
+                node,
+                port: to,
+                needed_bytes,
+                buffer_bytes,
+                excess_bytes: needed_bytes - buffer_bytes,
+            });
+        } else if let (Some(needed_frames), Some(buffer_frames)) = (port.backlog_frames, port.buffer_frames) {
+            if needed_frames > buffer_frames {
+                let excess_frames = needed_frames - buffer_frames;
+                reasons.push(Reason::BufferFrames { node, port: to, needed_frames, buffer_frames, excess_frames });
+            }
+        }
+    }
+    pools(network, plan, &mut reasons);
+    for stream in &plan.streams {
+        for promise in &stream.promises {
+            if let (Some(delay_ns), Some(deadline_ns)) = (promise.delay_ns, promise.deadline_ns) {
+                if delay_ns > deadline_ns {
+                    reasons.push(Reason::Deadline {
+                        stream: stream.name.clone(),
+                        listener: promise.listener.clone(),
+                        delay_ns,
+                        deadline_ns,
+                        excess_ns: delay_ns - deadline_ns,
+                    });
+                }
+            }
+        }
+    }
+    Ok(reasons)
+}
+
+/// A pool serves all ports at once.
+fn pools(network: &Network, plan: &Plan, reasons: &mut Vec<Reason>) {
+    for switch in network.switches.iter().filter(|switch| switch.buffer.shared) {
+        let ports = || plan.ports.iter().filter(|port| port.node == switch.name);
+        // An unbounded port has been named already.
+        let bytes = ports().map(|port| port.backlog_bytes).sum::<Option<u64>>();
+        let frames = ports().map(|port| port.backlog_frames).sum::<Option<u64>>();
+        if let Some(needed_bytes) = bytes.filter(|needed| *needed > switch.buffer.bytes) {
+            reasons.push(Reason::SharedBuffer {
+                node: switch.name.clone(),
+                needed_bytes,
+                buffer_bytes: switch.buffer.bytes,
+                excess_bytes: needed_bytes - switch.buffer.bytes,
+            });
+        } else if let (Some(needed_frames), Some(buffer_frames)) = (frames, switch.buffer.frames) {
+            if needed_frames > buffer_frames {
+                reasons.push(Reason::SharedBufferFrames {
+                    node: switch.name.clone(),
+                    needed_frames,
+                    buffer_frames,
+                    excess_frames: needed_frames - buffer_frames,
+                });
+            }
+        }
+    }
+}

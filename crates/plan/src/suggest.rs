@@ -1,0 +1,294 @@
+//! The nearest change that fits: found by search, and planned again before it is named.
+
+use core::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::bound::rational::{Overflow, Ratio};
+use crate::network::{ContractKind, Network};
+use crate::plan::{Options, Plan, evaluate};
+use crate::refusal::{Reason, show_ns};
+
+/// What a suggestion changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeKind {
+    /// `shaper = "on"`.
+    Shaper,
+    /// A smaller shaping interval.
+    ShapingInterval,
+    /// Larger limits: deadlines, buffers.
+    Limits,
+    /// A lower rate.
+    Rate,
+    /// A higher priority.
+    Priority,
+    /// A faster link.
+    LinkRate,
+}
+
+/// A change that was planned again and fits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Suggestion {
+    /// What it changes.
+    pub kind: ChangeKind,
+    /// Of which streams, switches or links.
+    pub of: Vec<String>,
+    /// The change in words.
+    pub change: String,
+}
+
+impl fmt::Display for Suggestion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.change)
+    }
+}
+
+/// So many hops are planned at most, all trials together: a large network gets fewer trials, not a long wait.
+const MOST_HOPS: usize = 100_000;
+
+/// Rates of Ethernet, bit/s.
+const LINK_RATES: [u64; 7] =
+    [10_000_000, 100_000_000, 1_000_000_000, 2_500_000_000, 5_000_000_000, 10_000_000_000, 25_000_000_000];
+
+struct Search<'a> {
+    /// The network with every shaper on.
+    base: Network,
+    unshaped: Vec<String>,
+    reasons: &'a [Reason],
+    trials: usize,
+}
+
+impl Search<'_> {
+    fn plan(&mut self, network: &Network) -> Option<(Plan, Vec<Reason>)> {
+        self.trials = self.trials.checked_sub(1)?;
+        evaluate(network, &Options::default()).ok()
+    }
+
+    fn fits(&mut self, network: &Network) -> bool {
+        self.plan(network).is_some_and(|(_, reasons)| reasons.is_empty())
+    }
+
+    /// The largest of `1..=most` with which the changed network fits.
+    fn largest(&mut self, most: u64, change: impl Fn(&mut Network, u64) -> Result<(), Overflow>) -> Option<u64> {
+        let mut try_one = |value: u64| {
+            let mut trial = self.base.clone();
+            change(&mut trial, value).is_ok() && self.fits(&trial)
+        };
+        if most == 0 || !try_one(1) {
+            return None;
+        }
+        let (mut fits, mut too_large) = (1, most + 1);
+        while too_large - fits > 1 {
+            let middle = fits + (too_large - fits) / 2;
+            if try_one(middle) {
+                fits = middle;
+            } else {
+                too_large = middle;
+            }
+        }
+        Some(fits)
+    }
+
+    fn suggestion(&self, kind: ChangeKind, of: Vec<String>, change: String) -> Suggestion {
+        let change = if self.unshaped.is_empty() || kind == ChangeKind::Shaper {
+            change
+        } else {
+            format!("shaper = \"on\" for {}, and {change}", quoted(&self.unshaped))
+        };
+        Suggestion { kind, of, change }
+    }
+}
+
+fn quoted(names: &[String]) -> String {
+    names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
+}
+
+/// Look for changes, each by itself sufficient.
+pub(crate) fn suggest(network: &Network, reasons: &[Reason]) -> Vec<Suggestion> {
+    let mut base = network.clone();
+    let unshaped: Vec<String> =
+        network.streams.iter().filter(|stream| !stream.shaped).map(|stream| stream.name.clone()).collect();
+    for stream in &mut base.streams {
+        stream.shaped = true;
+    }
+    let hops: usize = network.streams.iter().flat_map(|stream| &stream.routes).map(Vec::len).sum();
+    let trials = (MOST_HOPS / hops.max(1)).clamp(8, 400);
+    let mut search = Search { base, unshaped, reasons, trials };
+    let mut found = Vec::new();
+    let base = search.base.clone();
+    if !search.unshaped.is_empty() && search.fits(&base) {
+        let change = format!("shaper = \"on\" for {}", quoted(&search.unshaped));
+        let of = search.unshaped.clone();
+        return vec![search.suggestion(ChangeKind::Shaper, of, change)];
+    }
+    found.extend(limits(&mut search));
+    found.extend(shaping_interval(&mut search));
+    found.extend(priority(&mut search));
+    found.extend(lower_rate(&mut search));
+    found.extend(link_rate(&mut search));
+    found
+}
+
+/// One shaping interval for all that have a larger one, in whole microseconds.
+fn shaping_interval(search: &mut Search<'_>) -> Option<Suggestion> {
+    let shaped = |network: &Network| {
+        let streams = network.streams.iter().filter(|stream| stream.contract.kind == ContractKind::Rate);
+        streams.map(|stream| stream.contract.shaping_interval_ns).collect::<Vec<_>>()
+    };
+    let largest_ns = shaped(&search.base).into_iter().max()?;
+    let found = search.largest((largest_ns - 1) / 1_000, |network, us| {
+        let limited = network.streams.iter_mut().filter(|stream| stream.contract.kind == ContractKind::Rate);
+        for stream in limited.filter(|stream| stream.contract.shaping_interval_ns > us * 1_000) {
+            stream.set_shaping_interval(us * 1_000)?;
+        }
+        Ok(())
+    })?;
+    let change = format!(
+        "shaping-interval = \"{}\" or less, in place of up to {}",
+        show_ns(found * 1_000),
+        show_ns(largest_ns)
+    );
+    let of = search.base.streams.iter().filter(|stream| stream.contract.kind == ContractKind::Rate);
+    let of = of.filter(|stream| stream.contract.shaping_interval_ns > found * 1_000);
+    let of = of.map(|stream| stream.name.clone()).collect();
+    Some(search.suggestion(ChangeKind::ShapingInterval, of, change))
+}
+
+/// Deadlines and buffers as large as the bounds ask for.
+fn limits(search: &mut Search<'_>) -> Option<Suggestion> {
+    let mut trial = search.base.clone();
+    let (_, reasons) = search.plan(&trial)?;
+    if reasons.iter().any(Reason::is_unbounded) {
+        return None;
+    }
+    let (mut of, mut words) = (Vec::new(), Vec::new());
+    for switch in &mut trial.switches {
+        // Ports share one size: the one that needs most decides.
+        let (mut bytes, mut frames) = (0, 0);
+        for reason in &reasons {
+            match reason {
+                Reason::Buffer { node, needed_bytes, .. } | Reason::SharedBuffer { node, needed_bytes, .. }
+                    if *node == switch.name =>
+                {
+                    bytes = bytes.max(*needed_bytes);
+                }
+                Reason::BufferFrames { node, needed_frames, .. }
+                | Reason::SharedBufferFrames { node, needed_frames, .. }
+                    if *node == switch.name =>
+                {
+                    frames = frames.max(*needed_frames);
+                }
+                _ => {}
+            }
+        }
+        if bytes == 0 && frames == 0 {
+            continue;
+        }
+        let key = if switch.buffer.shared { "shared-buffer" } else { "buffer" };
+        let old = switch.buffer;
+        match old.frames.map(|count| (count, (old.bytes / count.max(1)).max(1))) {
+            Some((count, size)) => {
+                let count = count.max(frames).max(bytes.div_ceil(size));
+                switch.buffer.frames = Some(count);
+                switch.buffer.bytes = count.checked_mul(size)?;
+                words.push(format!("{key} = \"{count} x {size} B\" at switch \"{}\"", switch.name));
+            }
+            None => {
+                switch.buffer.bytes = bytes;
+                words.push(format!("{key} = \"{bytes} B\" at switch \"{}\"", switch.name));
+            }
+        }
+        of.push(switch.name.clone());
+    }
+    for stream in &mut trial.streams {
+        let latest = reasons.iter().filter_map(|reason| match reason {
+            Reason::Deadline { stream: name, delay_ns, .. } if *name == stream.name => Some(*delay_ns),
+            _ => None,
+        });
+        if let Some(latest) = latest.max() {
+            stream.deadline_ns = Some(latest);
+            words.push(format!("deadline = \"{}\" for \"{}\"", show_ns(latest), stream.name));
+            of.push(stream.name.clone());
+        }
+    }
+    // More frames than before may now be counted against a limit that was hidden by the first: plan again.
+    let fits = !words.is_empty() && search.fits(&trial);
+    fits.then(|| search.suggestion(ChangeKind::Limits, of, words.join(" and ")))
+}
+
+/// One late stream more urgent.
+fn priority(search: &mut Search<'_>) -> Option<Suggestion> {
+    let late: Vec<String> = search
+        .reasons
+        .iter()
+        .filter_map(|reason| match reason {
+            Reason::Deadline { stream, .. } => Some(stream.clone()),
+            _ => None,
+        })
+        .collect();
+    for name in late {
+        let index = search.base.streams.iter().position(|stream| stream.name == name)?;
+        for pcp in search.base.streams[index].pcp + 1..=7 {
+            let mut trial = search.base.clone();
+            trial.streams[index].pcp = pcp;
+            if search.fits(&trial) {
+                let change = format!("priority = {pcp} for \"{name}\", in place of {}", search.base.streams[index].pcp);
+                return Some(search.suggestion(ChangeKind::Priority, vec![name], change));
+            }
+        }
+    }
+    None
+}
+
+/// One stream slower, by as little as possible, in whole kbit/s of frame bytes.
+fn lower_rate(search: &mut Search<'_>) -> Option<Suggestion> {
+    let mut by_rate: Vec<usize> = (0..search.base.streams.len()).collect();
+    by_rate.retain(|index| !matches!(search.base.streams[*index].contract.kind, ContractKind::Interval { .. }));
+    by_rate.sort_by_key(|index| core::cmp::Reverse(search.base.streams[*index].contract.rate));
+    let mut best: Option<(u64, u64, usize)> = None;
+    for index in by_rate.into_iter().take(4) {
+        let stream = search.base.streams[index].clone();
+        let (wire, frame) = (i128::from(stream.wire_bytes), i128::from(stream.frame_bytes));
+        let stated = stream.contract.rate.times(Ratio::new(frame, wire).ok()?).ok()?;
+        let kbit = u64::try_from(stated.floor() / 1_000).ok()?;
+        let found = search.largest(kbit, |network, kbit| {
+            let rate = Ratio::whole(i128::from(kbit) * 1_000).times(Ratio::new(wire, frame)?)?;
+            network.streams[index].set_rate(rate)
+        });
+        if let Some(found) = found {
+            let lost = kbit - found;
+            if best.is_none_or(|(least, _, _)| lost < least) {
+                best = Some((lost, found, index));
+            }
+        }
+    }
+    let (_, kbit, index) = best?;
+    let name = search.base.streams[index].name.clone();
+    let change = format!("rate = \"{kbit} kbit/s\" or less for \"{name}\"");
+    Some(search.suggestion(ChangeKind::Rate, vec![name], change))
+}
+
+/// The next faster Ethernet where a link is overloaded.
+fn link_rate(search: &mut Search<'_>) -> Option<Suggestion> {
+    let reasons = search.reasons;
+    let mut trial = search.base.clone();
+    let (mut of, mut words) = (Vec::new(), Vec::new());
+    for reason in reasons {
+        let Reason::Rate { node, port, rate_bps, .. } = reason else { continue };
+        let joins = |ends: &[String; 2]| ends.contains(node) && ends.contains(port);
+        let link = trial.links.iter_mut().find(|link| joins(&link.ends))?;
+        let rate = LINK_RATES.into_iter().find(|rate| rate > rate_bps && *rate > link.rate_bps)?;
+        link.rate_bps = rate;
+        of.push(format!("{node}-{port}"));
+        let shown = if rate % 1_000_000_000 == 0 {
+            format!("{} Gbit/s", rate / 1_000_000_000)
+        } else {
+            format!("{} Mbit/s", rate / 1_000_000)
+        };
+        words.push(format!("rate = \"{shown}\" for the link between \"{node}\" and \"{port}\""));
+    }
+    let fits = !words.is_empty() && search.fits(&trial);
+    fits.then(|| search.suggestion(ChangeKind::LinkRate, of, words.join(" and ")))
+}

@@ -1,0 +1,182 @@
+//! No simulated delay above its promise, no simulated backlog above its bound.
+
+mod simulator;
+
+use std::fmt::Write as _;
+
+use rtwire_plan::{Network, Options, Plan, plan, read};
+use simulator::{Behaviour, Dice, simulate};
+
+/// A random tree of switches with hosts, streams and best effort.
+fn random_description(dice: &mut Dice) -> String {
+    let switches = 1 + dice.below(6);
+    let hosts = 2 + dice.below(7);
+    let rates = ["10 Mbit/s", "100 Mbit/s", "1 Gbit/s"];
+    let uniform = dice.below(2) == 0;
+    let strict = dice.below(2) == 0;
+    let mut text = String::from("[network]\nname = \"random\"\n[defaults]\n");
+    let overhead = ["24 B", "0 B"][usize::try_from(dice.below(2)).unwrap()];
+    writeln!(text, "frame-overhead = \"{overhead}\"").unwrap();
+    for switch in 0..switches {
+        let queues = if strict { 1 + dice.below(8) } else { 1 };
+        let latency = [0, 5, 50][usize::try_from(dice.below(3)).unwrap()];
+        writeln!(
+            text,
+            "[[switch]]\nname = \"s{switch}\"\nlatency = \"{latency} us\"\nqueues = {queues}\nbuffer = \"100 MB\""
+        )
+        .unwrap();
+    }
+    let link = |text: &mut String, dice: &mut Dice, a: &str, b: &str| {
+        let rate = if uniform { 1 } else { usize::try_from(dice.below(3)).unwrap() };
+        let cable = dice.below(2_000);
+        writeln!(
+            text,
+            "[[link]]\nends = [\"{a}\", \"{b}\"]\nrate = \"{}\"\ncable-delay = \"{cable} ns\"",
+            rates[rate]
+        )
+        .unwrap();
+    };
+    for switch in 1..switches {
+        let other = if dice.below(2) == 0 { switch - 1 } else { dice.below(switch) };
+        link(&mut text, dice, &format!("s{switch}"), &format!("s{other}"));
+    }
+    for host in 0..hosts {
+        let queues = 1 + dice.below(8);
+        let latency = if dice.below(4) == 0 { dice.below(200) } else { 0 };
+        writeln!(text, "[[host]]\nname = \"h{host}\"\nqueues = {queues}\nlatency = \"{latency} us\"").unwrap();
+        let at = dice.below(switches);
+        link(&mut text, dice, &format!("h{host}"), &format!("s{at}"));
+    }
+    let streams = 1 + dice.below(12);
+    for stream in 0..streams {
+        let talker = dice.below(hosts);
+        let mut listeners = Vec::new();
+        for _ in 0..=dice.below(2) {
+            let listener = dice.below(hosts);
+            if listener != talker && !listeners.contains(&listener) {
+                listeners.push(listener);
+            }
+        }
+        if listeners.is_empty() {
+            listeners.push((talker + 1) % hosts);
+        }
+        let listeners: Vec<String> = listeners.iter().map(|host| format!("\"h{host}\"")).collect();
+        let frame = [60, 128, 512, 1514][usize::try_from(dice.below(4)).unwrap()];
+        let priority = dice.below(8);
+        writeln!(
+            text,
+            "[[stream]]\nname = \"f{stream}\"\ntalker = \"h{talker}\"\nlisteners = [{}]\nframe = \"{frame} B\"\n\
+             priority = {priority}",
+            listeners.join(", ")
+        )
+        .unwrap();
+        if dice.below(2) == 0 {
+            let interval = 200 + dice.below(4_000);
+            let error = [0, 30, 150][usize::try_from(dice.below(3)).unwrap()];
+            writeln!(text, "interval = \"{interval} us\"\ntick-error = \"{error} us\"").unwrap();
+        } else {
+            let rate = 50 + dice.below(6_000);
+            let interval = 100 + dice.below(3_000);
+            writeln!(
+                text,
+                "rate = \"{rate} kbit/s\"\nshaping-interval = \"{interval} us\"\ntick-error = \"{} us\"",
+                dice.below(200)
+            )
+            .unwrap();
+        }
+    }
+    if dice.below(2) == 0 {
+        let host = dice.below(hosts);
+        let to = (host + 1 + dice.below(hosts - 1)) % hosts;
+        writeln!(
+            text,
+            "[[best-effort]]\nhost = \"h{host}\"\nto = [\"h{to}\"]\nrate = \"{} kbit/s\"\nburst = \"{} B\"",
+            100 + dice.below(900),
+            1538 + dice.below(10_000)
+        )
+        .unwrap();
+    }
+    text
+}
+
+/// The largest share of a promise that was used, in percent; a message where one was exceeded.
+fn compare(network: &Network, plan: &Plan, behaviour: Behaviour, dice: &mut Dice) -> Result<u128, String> {
+    let outcome = simulate(network, behaviour, 25_000_000_000, dice);
+    let mut used = 0;
+    for (index, stream) in plan.streams.iter().enumerate() {
+        for promise in &stream.promises {
+            let Some(delay_ns) = promise.delay_ns else { continue };
+            let seen = outcome.delays_ps.get(&(index, promise.listener.clone())).copied().unwrap_or(0);
+            let promised = u128::from(delay_ns) * 1_000;
+            if seen > promised {
+                return Err(format!(
+                    "{behaviour:?}: {} to {}: {seen} ps seen, {promised} ps promised",
+                    stream.name, promise.listener
+                ));
+            }
+            used = used.max(seen * 100 / promised.max(1));
+        }
+    }
+    for port in &plan.ports {
+        let seen = outcome.backlog_bits.get(&(port.node.clone(), port.port.clone())).copied().unwrap_or(0);
+        if let Some(bytes) = port.backlog_bytes {
+            if seen > u128::from(bytes) * 8 {
+                return Err(format!(
+                    "{behaviour:?}: port {}>{}: {seen} bit seen, {bytes} B promised",
+                    port.node, port.port
+                ));
+            }
+        }
+    }
+    Ok(used)
+}
+
+#[test]
+fn no_promise_is_exceeded_in_random_networks() {
+    let (mut planned, mut tight) = (0, 0);
+    for seed in 0..400 {
+        let mut dice = Dice::new(seed + 1);
+        let text = random_description(&mut dice);
+        let network = read(&text, "random.toml", &[]).unwrap_or_else(|faults| panic!("seed {seed}: {faults}\n{text}"));
+        let options = Options { ignore_limits: true };
+        let plan = plan(&network, &options).unwrap_or_else(|refusal| panic!("seed {seed}: {refusal}"));
+        if plan.streams.iter().any(|stream| stream.promises.iter().any(|promise| promise.delay_ns.is_none())) {
+            continue;
+        }
+        planned += 1;
+        let mut most = 0;
+        for behaviour in [Behaviour::Greedy, Behaviour::GreedyPrompt, Behaviour::Random, Behaviour::Random] {
+            match compare(&network, &plan, behaviour, &mut dice) {
+                Ok(used) => most = most.max(used),
+                Err(message) => panic!("seed {seed}: {message}\n{text}"),
+            }
+        }
+        tight += usize::from(most >= 80);
+    }
+    println!("{planned} networks planned, {tight} of them used 80 % of a promise or more");
+    assert!(planned >= 250, "only {planned} networks had bounds everywhere");
+    assert!(tight >= planned / 4, "only {tight} of {planned} networks came near a promise: the simulation is too tame");
+}
+
+/// The experiment, greedy: near the bound, and the published exact values stay below it.
+#[test]
+fn the_single_switch_is_tight() {
+    let fixtures: serde_json::Value =
+        serde_json::from_str(include_str!("../../../tests/captures/bounds.json")).unwrap();
+    let exact = &fixtures["loeser_haertig"]["packet_exact_us"];
+    let source = include_str!("../../../examples/five-nodes.toml");
+    for (interval, key) in [("10 ms", "ts10ms"), ("1 ms", "ts1ms"), ("100 us", "ts100us")] {
+        let set = [("shaping-interval".to_owned(), interval.to_owned()), ("tick-error".to_owned(), "0 us".to_owned())];
+        let network = read(&source.replace("latency = \"10 us\"", "latency = \"0 us\""), "five.toml", &set).unwrap();
+        let plan = plan(&network, &Options::default()).unwrap();
+        let port = plan.ports.iter().find(|port| port.node == "s1" && port.port == "B").unwrap();
+        let bound_us = port.classes[0].delay_ns.unwrap() as f64 / 1e3;
+        let reached = exact[key][1].as_f64().unwrap();
+        assert!(bound_us >= reached, "{interval}: a schedule reaches {reached} us, the bound is {bound_us} us");
+        assert!(reached >= 0.8 * bound_us, "{interval}: the bound {bound_us} us is far above {reached} us");
+        let mut dice = Dice::new(7);
+        let used = compare(&network, &plan, Behaviour::Greedy, &mut dice).unwrap();
+        println!("{interval}: {used} % of a promise used");
+        assert!(used >= 80, "{interval}: only {used} %");
+    }
+}

@@ -1,0 +1,329 @@
+//! A packet-level simulator: events in integer picoseconds, store and forward, FIFO or strict priority.
+//!
+//! It shares no formula with the crate: it only moves frames.
+
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+
+use rtwire_plan::{ContractKind, Network};
+
+const PS: u128 = 1_000_000_000_000;
+
+/// A generator of numbers (xorshift), so that a failure can be repeated from its seed.
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Dice {
+        Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % limit.max(1)
+    }
+}
+
+/// How sources and switches behave within what the description allows them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Behaviour {
+    /// All at once, as early as the contracts let them; ports as late as they may be.
+    Greedy,
+    /// The same, but no port is late.
+    GreedyPrompt,
+    /// Random phases and pauses; latencies at random.
+    Random,
+}
+
+/// What came out.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    /// Largest delay in ps by (flow, receiver).
+    pub(crate) delays_ps: BTreeMap<(usize, String), u128>,
+    /// Largest backlog in bits by directed port; bits of whole frames that have not been sent.
+    pub(crate) backlog_bits: BTreeMap<(String, String), u128>,
+    /// Frames delivered.
+    pub(crate) delivered: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    flow: usize,
+    bits: u128,
+    born: u128,
+}
+
+struct Source {
+    /// Bits, per second as a fraction.
+    burst: (u128, u128),
+    rate: (u128, u128),
+    frame_bits: u128,
+    pcp: u8,
+    /// Next nodes by node.
+    next: BTreeMap<String, Vec<String>>,
+    start: String,
+    receivers: Vec<String>,
+    interval_ps: Option<u128>,
+    jitter_ps: u128,
+}
+
+#[derive(Default)]
+struct Port {
+    queues: Vec<VecDeque<Frame>>,
+    busy_until: u128,
+    /// Idle until then although frames wait: the port's own lateness.
+    held_until: u128,
+    backlog: u128,
+    sending: Option<(Frame, u128)>,
+    rate: u128,
+    latency_ps: u128,
+    catches_up: bool,
+    cable_ps: u128,
+    last_release: u128,
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// The end of a transmission at a port.
+    Sent(usize),
+    /// A frame appears at a node.
+    Arrives { node: String, flow: usize, born: u128 },
+    /// A port that was late may start.
+    Wakes(usize),
+    /// A frame appears in a port's queue (behind a switch's latency).
+    Enters { port: usize, flow: usize, born: u128 },
+}
+
+fn class(pcp: u8, queues: usize) -> usize {
+    usize::from(pcp) * queues / 8
+}
+
+/// The instants in ps at which a source hands its frames to its host, none against its contract.
+fn instants(source: &Source, behaviour: Behaviour, horizon_ps: u128, dice: &mut Dice) -> Vec<u128> {
+    let mut list = Vec::new();
+    if let Some(interval) = source.interval_ps {
+        // Frame n may be up to the tick error late: the first as late as it may be, the others on time, is densest.
+        let phase = match behaviour {
+            Behaviour::Random => u128::from(dice.below(u64::try_from(interval).unwrap())),
+            _ => 0,
+        };
+        let first_late = if behaviour == Behaviour::Random {
+            u128::from(dice.below(u64::try_from(source.jitter_ps + 1).unwrap()))
+        } else {
+            source.jitter_ps
+        };
+        let mut n = 0;
+        loop {
+            // Time is counted from the latest possible first release, so that greedy sources meet at zero.
+            let nominal = phase + n * interval + source.jitter_ps;
+            let late = match behaviour {
+                _ if n == 0 => first_late,
+                Behaviour::Random => u128::from(dice.below(u64::try_from(source.jitter_ps + 1).unwrap())),
+                _ => 0,
+            };
+            let at = (nominal + late).saturating_sub(2 * source.jitter_ps);
+            let at = list.last().map_or(at, |last: &u128| at.max(*last));
+            if at > horizon_ps {
+                return list;
+            }
+            list.push(at);
+            n += 1;
+        }
+    }
+    // A token bucket: tokens in units of 1 / (rate.1 * burst.1 * PS) bit, starting full.
+    let unit = source.rate.1 * source.burst.1;
+    let full = source.burst.0 * source.rate.1 * PS;
+    let fill = source.rate.0 * source.burst.1;
+    let cost = source.frame_bits * unit * PS;
+    let (mut tokens, mut now) = (full, 0_u128);
+    if behaviour == Behaviour::Random {
+        now = u128::from(dice.below(2_000_000_000));
+    }
+    while now <= horizon_ps {
+        if tokens >= cost {
+            tokens -= cost;
+            list.push(now);
+            if behaviour == Behaviour::Random && dice.below(4) == 0 {
+                let pause = u128::from(dice.below(3_000_000_000));
+                now += pause;
+                tokens = full.min(tokens + fill * pause);
+            }
+        } else if fill == 0 {
+            break;
+        } else {
+            let wait = (cost - tokens).div_ceil(fill);
+            now += wait;
+            tokens = full.min(tokens + fill * wait);
+        }
+    }
+    list
+}
+
+fn fraction(ratio: rtwire_plan::Ratio) -> (u128, u128) {
+    (u128::try_from(ratio.num()).unwrap(), u128::try_from(ratio.den()).unwrap())
+}
+
+fn tree(routes: &[Vec<String>]) -> BTreeMap<String, Vec<String>> {
+    let mut next: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for route in routes {
+        for pair in route.windows(2) {
+            let list = next.entry(pair[0].clone()).or_default();
+            if !list.contains(&pair[1]) {
+                list.push(pair[1].clone());
+            }
+        }
+    }
+    next
+}
+
+fn sources(network: &Network) -> Vec<Source> {
+    let mut list = Vec::new();
+    for stream in &network.streams {
+        list.push(Source {
+            burst: fraction(stream.contract.burst),
+            rate: fraction(stream.contract.rate),
+            frame_bits: u128::from(stream.wire_bytes) * 8,
+            pcp: stream.pcp,
+            next: tree(&stream.routes),
+            start: stream.talker.clone(),
+            receivers: stream.listeners.clone(),
+            interval_ps: match stream.contract.kind {
+                ContractKind::Interval { interval_ns } => Some(u128::from(interval_ns) * 1_000),
+                _ => None,
+            },
+            jitter_ps: u128::from(stream.contract.tick_error_ns) * 1_000,
+        });
+    }
+    for allowance in &network.best_effort {
+        list.push(Source {
+            burst: fraction(allowance.burst),
+            rate: fraction(allowance.rate),
+            frame_bits: u128::from(allowance.wire_bytes) * 8,
+            pcp: 0,
+            next: tree(&allowance.routes),
+            start: allowance.host.clone(),
+            receivers: allowance.to.clone(),
+            interval_ps: None,
+            jitter_ps: 0,
+        });
+    }
+    list
+}
+
+/// Play a network for a while.
+pub(crate) fn simulate(network: &Network, behaviour: Behaviour, horizon_ps: u128, dice: &mut Dice) -> Outcome {
+    let sources = sources(network);
+    let mut names: BTreeMap<(String, String), usize> = BTreeMap::new();
+    let mut ports: Vec<Port> = Vec::new();
+    for link in &network.links {
+        let [a, b] = &link.ends;
+        for (from, to) in [(a, b), (b, a)] {
+            let (latency_ns, catches_up) = network.port_latency(from, to);
+            names.insert((from.clone(), to.clone()), ports.len());
+            ports.push(Port {
+                queues: vec![VecDeque::new(); usize::from(network.queues(from))],
+                rate: u128::from(link.rate_bps),
+                latency_ps: u128::from(latency_ns) * 1_000,
+                catches_up,
+                cable_ps: u128::from(link.cable_delay_ns) * 1_000,
+                ..Port::default()
+            });
+        }
+    }
+    let ends: Vec<(String, String)> = {
+        let mut ends = vec![(String::new(), String::new()); ports.len()];
+        for (name, index) in &names {
+            ends[*index] = name.clone();
+        }
+        ends
+    };
+    let mut outcome = Outcome::default();
+    // The order of events at one instant is part of the behaviour: frames arrive before a port chooses.
+    let mut events: BinaryHeap<std::cmp::Reverse<(u128, u8, u64, Event)>> = BinaryHeap::new();
+    let mut serial = 0_u64;
+    for (flow, source) in sources.iter().enumerate() {
+        for at in instants(source, behaviour, horizon_ps, dice) {
+            serial += 1;
+            let tie = if behaviour == Behaviour::Random { dice.below(1 << 20) << 32 | serial } else { serial };
+            let event = Event::Arrives { node: source.start.clone(), flow, born: at };
+            events.push(std::cmp::Reverse((at, 0, tie, event)));
+        }
+    }
+    let lateness = |port: &Port, dice: &mut Dice| match behaviour {
+        Behaviour::Greedy => port.latency_ps,
+        Behaviour::GreedyPrompt => 0,
+        Behaviour::Random => u128::from(dice.below(u64::try_from(port.latency_ps + 1).unwrap())),
+    };
+    while let Some(std::cmp::Reverse((now, _, _, event))) = events.pop() {
+        let mut push = |at: u128, rank: u8, event: Event| {
+            serial += 1;
+            events.push(std::cmp::Reverse((at, rank, serial, event)));
+        };
+        let index = match event {
+            Event::Arrives { node, flow, born } => {
+                if sources[flow].receivers.contains(&node) {
+                    outcome.delivered += 1;
+                    let most = outcome.delays_ps.entry((flow, node.clone())).or_default();
+                    *most = (*most).max(now - born);
+                }
+                for next in sources[flow].next.get(&node).into_iter().flatten() {
+                    let port = names[&(node.clone(), next.clone())];
+                    push(now, 1, Event::Enters { port, flow, born });
+                }
+                continue;
+            }
+            Event::Enters { port: index, flow, born } => {
+                let port = &mut ports[index];
+                let frame = Frame { flow, bits: sources[flow].frame_bits, born };
+                let queue = class(sources[flow].pcp, port.queues.len());
+                let was_idle = port.backlog == 0;
+                port.backlog += frame.bits;
+                let sent = match port.sending {
+                    // Of the frame under way, what is on the wire already no longer waits (rounded down).
+                    Some((frame, start)) => (now.saturating_sub(start) * port.rate / PS).min(frame.bits),
+                    None => 0,
+                };
+                let most = outcome.backlog_bits.entry(ends[index].clone()).or_default();
+                *most = (*most).max(port.backlog - sent);
+                port.queues[queue].push_back(frame);
+                if was_idle && !port.catches_up {
+                    // A switch may take its latency before it serves what found it idle.
+                    port.held_until = now + lateness(port, dice);
+                    push(port.held_until, 2, Event::Wakes(index));
+                    continue;
+                }
+                push(now, 2, Event::Wakes(index));
+                continue;
+            }
+            Event::Sent(index) => {
+                let port = &mut ports[index];
+                if let Some((frame, _)) = port.sending.take() {
+                    port.backlog -= frame.bits;
+                    // Such a port hands frames over late, in order, and then in quick succession.
+                    let release = if port.catches_up {
+                        (now + lateness(port, dice)).max(port.last_release)
+                    } else {
+                        now
+                    };
+                    port.last_release = release;
+                    let event =
+                        Event::Arrives { node: ends[index].1.clone(), flow: frame.flow, born: frame.born };
+                    push(release + port.cable_ps, 0, event);
+                }
+                index
+            }
+            Event::Wakes(index) => index,
+        };
+        let port = &mut ports[index];
+        if port.sending.is_none() && port.backlog > 0 && now >= port.held_until {
+            if let Some(frame) = port.queues.iter_mut().rev().find_map(VecDeque::pop_front) {
+                // Never slower than the link: rounded down.
+                let end = now + frame.bits * PS / port.rate;
+                port.busy_until = end;
+                port.sending = Some((frame, now));
+                push(end, 2, Event::Sent(index));
+            }
+        }
+    }
+    outcome
+}

@@ -1,0 +1,323 @@
+//! BPF objects: loaded from bytes, attached to traffic control, their arrays mapped into memory.
+//!
+//! A thin layer over libbpf, so that another loader could take its place. Needs CAP_BPF and CAP_NET_ADMIN
+//! (or root). Loading and attaching are for set-up; reading a [`MappedArray`] costs no system call and
+//! may be done in a real-time loop.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
+
+use libbpf_rs::{MapCore, ObjectBuilder, OpenObject, PrintLevel, ProgramInput, TcHookBuilder};
+
+/// Which way a frame goes through an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Received by the interface.
+    Ingress,
+    /// Sent by the interface, before its queueing discipline.
+    Egress,
+}
+
+/// What went wrong with a BPF object; the text names the object, the part and what the kernel said.
+#[derive(Debug, thiserror::Error)]
+pub enum BpfError {
+    /// The object was not accepted.
+    #[error(
+        "cannot load BPF object `{object}`: {source} (needs CAP_BPF and CAP_NET_ADMIN, and a kernel with BPF and BTF){messages}"
+    )]
+    Load {
+        /// The object's name.
+        object: String,
+        /// What libbpf said.
+        source: libbpf_rs::Error,
+        /// Its warnings on the way, the verifier's among them; each on a line of its own.
+        messages: String,
+    },
+    /// The object has no such program or map.
+    #[error("BPF object `{object}` has no {kind} `{name}`")]
+    Missing {
+        /// The object's name.
+        object: String,
+        /// "program" or "map".
+        kind: &'static str,
+        /// What was asked for.
+        name: String,
+    },
+    /// A program was not attached.
+    #[error(
+        "cannot attach BPF program `{program}` to interface {ifindex}: {source} (needs CAP_NET_ADMIN and sch_clsact)"
+    )]
+    Attach {
+        /// The program.
+        program: String,
+        /// The interface's index.
+        ifindex: u32,
+        /// What libbpf said.
+        source: libbpf_rs::Error,
+    },
+    /// A map could not be mapped into memory.
+    #[error("cannot map BPF array `{map}`: {source}")]
+    Map {
+        /// The map.
+        map: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A test run of a program failed.
+    #[error("cannot test-run BPF program `{program}`: {source}")]
+    TestRun {
+        /// The program.
+        program: String,
+        /// What libbpf said.
+        source: libbpf_rs::Error,
+    },
+}
+
+/// What libbpf warned of since the last look. It would print to standard error, where a lab's user reads tables.
+static MESSAGES: Mutex<String> = Mutex::new(String::new());
+const MESSAGES_MAX_BYTES: usize = 16 * 1024;
+
+fn collect_messages() {
+    libbpf_rs::set_print(Some((PrintLevel::Warn, |_, message| {
+        if let Ok(mut messages) = MESSAGES.lock() {
+            if messages.len() + message.len() < MESSAGES_MAX_BYTES {
+                messages.push('\n');
+                messages.push_str(message.trim_end());
+            }
+        }
+    })));
+}
+
+fn taken_messages() -> String {
+    MESSAGES
+        .lock()
+        .map(|mut messages| std::mem::take(&mut *messages))
+        .unwrap_or_default()
+}
+
+/// A BPF object in the kernel. Its programs stay attached when it is dropped: they end with the interface.
+pub struct BpfObject {
+    name: String,
+    object: libbpf_rs::Object,
+}
+
+impl BpfObject {
+    /// Loads an object file's bytes; `entries` gives maps another number of entries than the file says.
+    ///
+    /// # Errors
+    /// The kernel refuses the object (verifier, privileges), or a named map is missing.
+    pub fn load(name: &str, bytes: &[u8], entries: &[(&str, u32)]) -> Result<Self, BpfError> {
+        collect_messages();
+        let load_error = |source| BpfError::Load {
+            object: name.to_owned(),
+            source,
+            messages: taken_messages(),
+        };
+        let mut open: OpenObject = ObjectBuilder::default()
+            .name(name)
+            .and_then(|builder| builder.open_memory(bytes))
+            .map_err(load_error)?;
+        for &(map_name, count) in entries {
+            let mut map = open
+                .maps_mut()
+                .find(|map| map.name() == map_name)
+                .ok_or_else(|| BpfError::Missing {
+                    object: name.to_owned(),
+                    kind: "map",
+                    name: map_name.to_owned(),
+                })?;
+            map.set_max_entries(count).map_err(load_error)?;
+        }
+        let object = open.load().map_err(load_error)?;
+        Ok(Self {
+            name: name.to_owned(),
+            object,
+        })
+    }
+
+    /// Attaches a program of section `tc` to an interface of the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// No such program, or the kernel refuses.
+    pub fn attach_tc(
+        &self,
+        program: &str,
+        ifindex: u32,
+        direction: Direction,
+    ) -> Result<(), BpfError> {
+        let found = self.program(program)?;
+        let attach = || -> libbpf_rs::Result<()> {
+            let mut hook = TcHookBuilder::new(found.as_fd())
+                .ifindex(i32::try_from(ifindex).unwrap_or(i32::MAX))
+                .replace(true)
+                .handle(1)
+                .priority(1)
+                .hook(match direction {
+                    Direction::Ingress => libbpf_rs::TC_INGRESS,
+                    Direction::Egress => libbpf_rs::TC_EGRESS,
+                });
+            hook.create()?;
+            hook.attach()?;
+            Ok(())
+        };
+        attach().map_err(|source| BpfError::Attach {
+            program: program.to_owned(),
+            ifindex,
+            source,
+        })
+    }
+
+    /// Maps an array (made with `BPF_F_MMAPABLE`) of values that consist of `words` 64-bit words.
+    ///
+    /// # Errors
+    /// No such map, or it cannot be mapped.
+    pub fn map_array(&self, map: &str, words: usize) -> Result<MappedArray, BpfError> {
+        let found = self
+            .object
+            .maps()
+            .find(|candidate| candidate.name() == map)
+            .ok_or_else(|| BpfError::Missing {
+                object: self.name.clone(),
+                kind: "map",
+                name: map.to_owned(),
+            })?;
+        let map_error = |source| BpfError::Map {
+            map: map.to_owned(),
+            source,
+        };
+        if found.value_size() as usize != words * size_of::<u64>() {
+            return Err(map_error(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!(
+                    "its values have {} bytes, not {}",
+                    found.value_size(),
+                    words * 8
+                ),
+            )));
+        }
+        let fd = found
+            .as_fd()
+            .try_clone_to_owned()
+            .map_err(map_error)?;
+        MappedArray::new(fd, words, found.max_entries() as usize).map_err(map_error)
+    }
+
+    /// Runs a program once on a frame (`BPF_PROG_TEST_RUN`); returns its verdict.
+    ///
+    /// `context` is the `struct __sk_buff` to start from (192 bytes in this kernel's interface), or empty.
+    ///
+    /// # Errors
+    /// No such program, or the kernel refuses the run.
+    pub fn test_run(
+        &self,
+        program: &str,
+        frame: &[u8],
+        context: &mut [u8],
+    ) -> Result<u32, BpfError> {
+        let found = self.program(program)?;
+        let mut input = ProgramInput {
+            data_in: Some(frame),
+            ..ProgramInput::default()
+        };
+        if !context.is_empty() {
+            input.context_in = Some(context);
+        }
+        found
+            .test_run(input)
+            .map(|output| output.return_value)
+            .map_err(|source| BpfError::TestRun {
+                program: program.to_owned(),
+                source,
+            })
+    }
+
+    fn program(&self, name: &str) -> Result<libbpf_rs::ProgramMut<'_>, BpfError> {
+        self.object
+            .progs_mut()
+            .find(|program| program.name() == name)
+            .ok_or_else(|| BpfError::Missing {
+                object: self.name.clone(),
+                kind: "program",
+                name: name.to_owned(),
+            })
+    }
+}
+
+/// An array of 64-bit words that a BPF program writes and this process sees, without system calls.
+pub struct MappedArray {
+    words: NonNull<AtomicU64>,
+    words_per_value: usize,
+    values: usize,
+    length: usize,
+    _fd: OwnedFd,
+}
+
+// SAFETY: the memory is shared with the kernel and only ever touched through atomics.
+unsafe impl Send for MappedArray {}
+// SAFETY: as above; &AtomicU64 may be used from any thread.
+unsafe impl Sync for MappedArray {}
+
+impl MappedArray {
+    fn new(fd: OwnedFd, words_per_value: usize, values: usize) -> io::Result<Self> {
+        // SAFETY: sysconf has no preconditions.
+        let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) })
+            .map_err(io::Error::other)?;
+        let length = (words_per_value * values * size_of::<u64>()).next_multiple_of(page);
+        // SAFETY: a fresh shared mapping of a descriptor we own; the kernel checks the length against the map.
+        let address = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                length,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                fd.as_raw_fd(),
+                0,
+            )
+        };
+        if address == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let words = NonNull::new(address.cast::<AtomicU64>())
+            .ok_or_else(|| io::Error::other("mmap returned a null address"))?;
+        Ok(Self {
+            words,
+            words_per_value,
+            values,
+            length,
+            _fd: fd,
+        })
+    }
+
+    /// The number of values in the array.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.values
+    }
+
+    /// Whether the array holds no value.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.values == 0
+    }
+
+    /// One word of one value; `None` outside the array.
+    #[must_use]
+    pub fn word(&self, value: usize, word: usize) -> Option<&AtomicU64> {
+        if value >= self.values || word >= self.words_per_value {
+            return None;
+        }
+        // SAFETY: within the mapping by the check above; page-aligned start, so every word is aligned;
+        // the mapping lives as long as `self`, and the returned borrow does not outlive it.
+        Some(unsafe { self.words.add(value * self.words_per_value + word).as_ref() })
+    }
+}
+
+impl Drop for MappedArray {
+    fn drop(&mut self) {
+        // SAFETY: the very range that `new` mapped; no reference into it outlives `self`.
+        unsafe { libc::munmap(self.words.as_ptr().cast(), self.length) };
+    }
+}

@@ -1,0 +1,150 @@
+//! Classic socket filters: small programs that the kernel runs on each frame before a socket takes it.
+//!
+//! A filter is built from instructions that are checked here, so a wrong jump is an error of ours with a reason and not
+//! the kernel's `EINVAL`. A load beyond the end of a frame ends the program and refuses the frame.
+
+use crate::error::{Errno, Error, Result};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// What a program compares its one register with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Test {
+    /// Equal to the number.
+    Equal(u32),
+    /// Greater than or equal to the number.
+    AtLeast(u32),
+    /// Any of these bits set.
+    AnyBit(u32),
+}
+
+/// One instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Instruction {
+    /// Load the frame's length.
+    LoadLength,
+    /// Load the octet at the offset from the start of the frame.
+    LoadByte(u32),
+    /// Load two octets, big endian.
+    LoadHalf(u32),
+    /// Load four octets, big endian.
+    LoadWord(u32),
+    /// Keep only these bits of what was loaded.
+    And(u32),
+    /// Skip `yes` instructions if the test holds, else `no`.
+    Jump {
+        /// What is tested.
+        test: Test,
+        /// Instructions to skip if it holds.
+        yes: u8,
+        /// Instructions to skip if not.
+        no: u8,
+    },
+    /// Take the frame.
+    Accept,
+    /// Leave it.
+    Reject,
+}
+
+/// A checked program.
+#[derive(Clone)]
+pub struct Filter {
+    code: Vec<libc::sock_filter>,
+}
+
+impl std::fmt::Debug for Filter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Filter({} instructions)", self.code.len())
+    }
+}
+
+impl Filter {
+    /// Checks a program: not empty, not over 4096 instructions, no jump past its end, an end that accepts or rejects.
+    ///
+    /// # Errors
+    /// `EINVAL`, with the faulty instruction in the text.
+    pub fn new(program: &[Instruction]) -> Result<Self> {
+        let fault = |what: String| {
+            Err(Error::new(
+                "checking a socket filter",
+                what,
+                Errno(libc::EINVAL),
+                None,
+            ))
+        };
+        if program.is_empty() || program.len() > 4096 {
+            return fault(format!("{} instructions", program.len()));
+        }
+        for (at, instruction) in program.iter().enumerate() {
+            if let Instruction::Jump { yes, no, .. } = instruction {
+                if at + 1 + usize::from(*yes.max(no)) >= program.len() {
+                    return fault(format!("instruction {at}, which jumps past the end"));
+                }
+            }
+        }
+        if !matches!(
+            program.last(),
+            Some(Instruction::Accept | Instruction::Reject)
+        ) {
+            return fault("a program that neither accepts nor rejects at its end".to_owned());
+        }
+        Ok(Self {
+            code: program.iter().map(encode).collect(),
+        })
+    }
+
+    /// Puts the filter before the socket, in place of any other.
+    pub(crate) fn attach(&self, socket: &OwnedFd, object: &str) -> Result<()> {
+        let program = libc::sock_fprog {
+            // At most 4096, checked by `new`.
+            len: self.code.len() as libc::c_ushort,
+            filter: self.code.as_ptr().cast_mut(),
+        };
+        // SAFETY: the program points to `len` live instructions, which the kernel copies during the call.
+        let result = unsafe {
+            libc::setsockopt(
+                socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_ATTACH_FILTER,
+                (&raw const program).cast(),
+                size_of::<libc::sock_fprog>() as libc::socklen_t,
+            )
+        };
+        if result != 0 {
+            return Err(Error::last("setsockopt(SO_ATTACH_FILTER)", object, None));
+        }
+        Ok(())
+    }
+}
+
+fn encode(instruction: &Instruction) -> libc::sock_filter {
+    // linux/bpf_common.h: classes LD 0, ALU 4, JMP 5, RET 6; sizes W 0, H 0x08, B 0x10; modes ABS 0x20, LEN 0x80;
+    // ALU AND 0x50; JMP JEQ 0x10, JGE 0x30, JSET 0x40; source K 0.
+    let plain = |code, k| libc::sock_filter {
+        code,
+        jt: 0,
+        jf: 0,
+        k,
+    };
+    match *instruction {
+        Instruction::LoadLength => plain(0x80, 0),
+        Instruction::LoadByte(at) => plain(0x30, at),
+        Instruction::LoadHalf(at) => plain(0x28, at),
+        Instruction::LoadWord(at) => plain(0x20, at),
+        Instruction::And(mask) => plain(0x54, mask),
+        Instruction::Jump { test, yes, no } => {
+            let (code, k) = match test {
+                Test::Equal(k) => (0x15, k),
+                Test::AtLeast(k) => (0x35, k),
+                Test::AnyBit(k) => (0x45, k),
+            };
+            libc::sock_filter {
+                code,
+                jt: yes,
+                jf: no,
+                k,
+            }
+        }
+        Instruction::Accept => plain(0x06, u32::MAX),
+        Instruction::Reject => plain(0x06, 0),
+    }
+}

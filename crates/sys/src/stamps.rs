@@ -1,0 +1,146 @@
+//! Transmit time stamps: asked for on a socket, read from its error queue.
+
+use crate::error::{Errno, Error, Result};
+use crate::messages::{Batch, Wait, software_stamp};
+use crate::socket::{self, Ready};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Where in the kernel a transmit stamp was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TxStampKind {
+    /// On entering the queueing discipline. Frames that go past it have none.
+    Queue,
+    /// On leaving: the driver hands the frame to its interface.
+    Driver,
+}
+
+/// One transmit stamp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RawTxStamp {
+    /// The kernel's running number of the frame on this socket (32 bits, wraps).
+    pub id: u32,
+    /// Where it was taken.
+    pub kind: TxStampKind,
+    /// When, ns of CLOCK_REALTIME.
+    pub realtime_ns: u64,
+}
+
+const OPTIONS: u32 = libc::SOF_TIMESTAMPING_SOFTWARE
+    | libc::SOF_TIMESTAMPING_OPT_ID
+    | libc::SOF_TIMESTAMPING_OPT_TSONLY;
+
+/// Which stamps a socket is to take of the frames it sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct TxStamping {
+    /// On entering the queueing discipline.
+    pub queue: bool,
+    /// On leaving through the driver.
+    pub driver: bool,
+}
+
+/// Turns transmit stamps on and starts their numbers at 0.
+pub(crate) fn enable_tx(socket: &OwnedFd, object: &str, which: TxStamping) -> Result<()> {
+    let mut flags = OPTIONS;
+    if which.queue {
+        flags |= libc::SOF_TIMESTAMPING_TX_SCHED;
+    }
+    if which.driver {
+        flags |= libc::SOF_TIMESTAMPING_TX_SOFTWARE;
+    }
+    let fail = |errno| Error::new("setsockopt(SO_TIMESTAMPING)", object, errno, None);
+    // The numbers start again only where OPT_ID was off before.
+    socket::set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, 0_u32).map_err(fail)?;
+    socket::set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags).map_err(fail)
+}
+
+/// Turns receive stamps on. The kernel does so in its own time: the first packets may come without.
+pub(crate) fn enable_rx(socket: &OwnedFd, object: &str) -> Result<()> {
+    let flags = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
+    socket::set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags)
+        .map_err(|errno| Error::new("setsockopt(SO_TIMESTAMPING)", object, errno, None))
+}
+
+/// Reads the transmit stamps of one socket, from any thread.
+#[derive(Debug)]
+pub struct TxStampReader {
+    socket: Arc<OwnedFd>,
+    batch: Batch,
+}
+
+impl TxStampReader {
+    pub(crate) fn new(socket: Arc<OwnedFd>) -> Self {
+        Self {
+            socket,
+            batch: Batch::new(64, 64),
+        }
+    }
+
+    /// Waits until there are stamps to read (or another error of the socket), at most for `timeout`.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn wait(&self, timeout: Duration) -> std::result::Result<bool, Errno> {
+        Ok(socket::wait(&self.socket, false, Some(timeout))? != Ready::Nothing)
+    }
+
+    /// Reads what is there, up to 64 stamps with one system call, and shows each; gives how many messages it took from
+    /// the queue. Messages that are no stamps (ICMP errors of a UDP socket) are taken and not shown.
+    ///
+    /// # Errors
+    /// What the kernel says; an empty queue is no error.
+    pub fn read(&mut self, mut show: impl FnMut(RawTxStamp)) -> std::result::Result<usize, Errno> {
+        let count = match self.batch.receive(&self.socket, Wait::ErrorQueue, 64) {
+            Ok(count) => count,
+            Err(errno) if errno.would_block() || errno.interrupted() => return Ok(0),
+            Err(errno) => return Err(errno),
+        };
+        for index in 0..count {
+            if let Some(stamp) = self.decode(index) {
+                show(stamp);
+            }
+        }
+        Ok(count)
+    }
+
+    fn decode(&self, index: usize) -> Option<RawTxStamp> {
+        let mut time = None;
+        let mut report = None;
+        self.batch
+            .each_control(index, |level, kind, payload| match (level, kind) {
+                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => time = software_stamp(payload),
+                (libc::SOL_PACKET, libc::PACKET_TX_TIMESTAMP)
+                | (libc::SOL_IP, libc::IP_RECVERR) => {
+                    report = extended_error(payload);
+                }
+                _ => {}
+            });
+        let (kind, id) = report?;
+        Some(RawTxStamp {
+            id,
+            kind,
+            realtime_ns: time?,
+        })
+    }
+}
+
+/// Kind and number out of a `sock_extended_err`, if it reports a time stamp.
+fn extended_error(payload: &[u8]) -> Option<(TxStampKind, u32)> {
+    // struct sock_extended_err: errno 4, origin 1, type 1, code 1, pad 1, info 4, data 4.
+    let word = |at: usize| {
+        Some(u32::from_ne_bytes(
+            payload.get(at..at + 4)?.try_into().ok()?,
+        ))
+    };
+    if word(0)? != libc::ENOMSG as u32 || *payload.get(4)? != libc::SO_EE_ORIGIN_TIMESTAMPING {
+        return None;
+    }
+    // SCM_TSTAMP_SND is 0, SCM_TSTAMP_SCHED 1.
+    let kind = match word(8)? {
+        0 => TxStampKind::Driver,
+        1 => TxStampKind::Queue,
+        _ => return None,
+    };
+    Some((kind, word(12)?))
+}

@@ -1,0 +1,207 @@
+//! UDP sockets over IPv4 on one interface.
+
+use crate::error::{Errno, Error, Result};
+use crate::interface::{self, Interface};
+use crate::messages::{Batch, Wait};
+use crate::socket::{self, Ready};
+use crate::stamps::{self, TxStampReader, TxStamping};
+use std::net::SocketAddrV4;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A UDP socket bound to one interface.
+#[derive(Debug)]
+pub struct UdpSocket {
+    socket: Arc<OwnedFd>,
+    interface: u32,
+    name: String,
+}
+
+impl UdpSocket {
+    /// A socket that sends to `peer` through `interface`.
+    ///
+    /// # Errors
+    /// The interface is gone, has no IPv4 address, or there is no way to the peer.
+    pub fn sender(interface: &Interface, peer: SocketAddrV4) -> Result<Self> {
+        let name = format!("{peer} through interface `{}`", interface.name);
+        let this = Self::open(interface, name)?;
+        let fail = |errno| Error::new("setsockopt(IP_RECVERR)", &this.name, errno, None);
+        // Without it the kernel hides that a queue was full.
+        socket::set(&this.socket, libc::SOL_IP, libc::IP_RECVERR, 1_i32).map_err(fail)?;
+        this.with_address("connect", peer, libc::connect)?;
+        Ok(this)
+    }
+
+    /// A socket that receives what comes for `local` (address 0.0.0.0: any of the interface's).
+    ///
+    /// # Errors
+    /// The port is in use, or the address is none of this host's.
+    pub fn receiver(interface: &Interface, local: SocketAddrV4) -> Result<Self> {
+        let name = format!("UDP {local} on interface `{}`", interface.name);
+        let this = Self::open(interface, name)?;
+        this.with_address("bind", local, libc::bind)?;
+        Ok(this)
+    }
+
+    fn open(interface: &Interface, name: String) -> Result<Self> {
+        let kind = (libc::AF_INET, libc::SOCK_DGRAM, libc::IPPROTO_UDP);
+        let socket = socket::open("socket(AF_INET)", &name, kind, None)?;
+        // SAFETY: the name is valid for the whole call and its length is given rightly.
+        let result = unsafe {
+            libc::setsockopt(
+                socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_BINDTODEVICE,
+                interface.name.as_ptr().cast(),
+                interface.name.len() as libc::socklen_t,
+            )
+        };
+        if result != 0 {
+            let call = "setsockopt(SO_BINDTODEVICE)";
+            return Err(Error::last(call, name, Some("CAP_NET_RAW")));
+        }
+        Ok(Self {
+            socket: Arc::new(socket),
+            interface: interface.index,
+            name,
+        })
+    }
+
+    fn with_address(
+        &self,
+        call: &'static str,
+        address: SocketAddrV4,
+        function: unsafe extern "C" fn(
+            libc::c_int,
+            *const libc::sockaddr,
+            libc::socklen_t,
+        ) -> libc::c_int,
+    ) -> Result<()> {
+        // SAFETY: sockaddr_in is plain data, for which all zeroes is a valid value.
+        let mut name: libc::sockaddr_in = unsafe { std::mem::zeroed() };
+        name.sin_family = libc::AF_INET as libc::sa_family_t;
+        name.sin_port = address.port().to_be();
+        name.sin_addr.s_addr = u32::from(*address.ip()).to_be();
+        // SAFETY: `function` is bind or connect; the address is valid for the whole call, its size given rightly.
+        let result = unsafe {
+            function(
+                self.socket.as_raw_fd(),
+                (&raw const name).cast(),
+                size_of::<libc::sockaddr_in>() as libc::socklen_t,
+            )
+        };
+        if result != 0 {
+            return Err(Error::last(call, &self.name, Some("CAP_NET_BIND_SERVICE")));
+        }
+        Ok(())
+    }
+
+    /// Sets priority and IP type of service of what is sent.
+    ///
+    /// # Errors
+    /// CAP_NET_ADMIN is missing for a priority above 6.
+    pub fn set_priority(&self, priority: u32, type_of_service: u8) -> Result<()> {
+        // The type of service first: setting it sets a priority as well.
+        socket::set(
+            &self.socket,
+            libc::SOL_IP,
+            libc::IP_TOS,
+            i32::from(type_of_service),
+        )
+        .map_err(|errno| Error::new("setsockopt(IP_TOS)", &self.name, errno, None))?;
+        socket::set_priority(&self.socket, &self.name, priority)
+    }
+
+    /// Asks for room for `octets` of datagrams (and stamps) that wait; gives what is in force.
+    ///
+    /// # Errors
+    /// The kernel refuses; a smaller room is no error.
+    pub fn set_receive_room(&self, octets: usize) -> Result<usize> {
+        socket::set_receive_room(&self.socket, &self.name, octets)
+    }
+
+    /// Asks the kernel to stamp the datagrams that come. It begins in its own time: the first may be without.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn enable_rx_stamps(&self) -> Result<()> {
+        stamps::enable_rx(&self.socket, &self.name)
+    }
+
+    /// Asks the kernel to stamp the datagrams that are sent, and numbers them from 0 on.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn enable_tx_stamps(&self, which: TxStamping) -> Result<TxStampReader> {
+        stamps::enable_tx(&self.socket, &self.name, which)?;
+        Ok(TxStampReader::new(Arc::clone(&self.socket)))
+    }
+
+    /// Sends one datagram to the peer. One system call; fit for a real-time loop.
+    ///
+    /// # Errors
+    /// The interface is down or gone, the datagram too long, the queue full, the peer has reported an error before.
+    pub fn send(&self, datagram: &[u8]) -> std::result::Result<(), Errno> {
+        socket::send(&self.socket, datagram)
+    }
+
+    /// Receives up to `limit` datagrams into prepared memory. One system call.
+    ///
+    /// # Errors
+    /// Nothing there ([`Errno::would_block`]), or what the kernel says.
+    pub fn receive(
+        &self,
+        batch: &mut Batch,
+        wait: Wait,
+        limit: usize,
+    ) -> std::result::Result<usize, Errno> {
+        batch.receive(&self.socket, wait, limit)
+    }
+
+    /// How long a receive that waits does so at most; `None` for ever.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn set_receive_timeout(&self, timeout: Option<Duration>) -> std::result::Result<(), Errno> {
+        socket::set_receive_timeout(&self.socket, timeout)
+    }
+
+    /// Waits for a datagram. One system call.
+    ///
+    /// # Errors
+    /// What the kernel says; a signal or the end of the time is no error.
+    pub fn wait(&self, timeout: Option<Duration>) -> std::result::Result<Ready, Errno> {
+        socket::wait(&self.socket, true, timeout)
+    }
+
+    /// Whether the interface is still there. One system call.
+    #[must_use]
+    pub fn interface_exists(&self) -> bool {
+        interface::exists(&self.socket, self.interface)
+    }
+
+    /// Datagrams lost since there was no room, since the socket was opened.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn dropped(&self) -> Result<u64> {
+        // SO_MEMINFO: an array of numbers, of which the ninth (SK_MEMINFO_DROPS) counts drops.
+        let mut numbers = [0_u32; 9];
+        let mut length = size_of_val(&numbers) as libc::socklen_t;
+        // SAFETY: `numbers` is a valid place of the size given.
+        let result = unsafe {
+            libc::getsockopt(
+                self.socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_MEMINFO,
+                numbers.as_mut_ptr().cast(),
+                &raw mut length,
+            )
+        };
+        if result != 0 {
+            return Err(Error::last("getsockopt(SO_MEMINFO)", &self.name, None));
+        }
+        Ok(u64::from(numbers[8]))
+    }
+}

@@ -1,0 +1,102 @@
+//! What does a test need? Named capabilities, and pairs of network namespaces; only ever a dev-dependency.
+//!
+//! ```no_run
+//! use rtwire_testkit::{NetnsPair, require};
+//!
+//! # fn test() {
+//! require!(root, program "ip");
+//! let pair = NetnsPair::new();
+//! let index = pair.a.run(|| std::fs::read_to_string("/proc/net/dev"));
+//! # }
+//! ```
+//!
+//! What is missing *fails* a test, with its name. Only where `RTWIRE_TEST_ALLOW_SKIP` lists that name (separated by commas)
+//! is the test skipped; it says so on standard error, and in the file that `RTWIRE_TEST_SKIP_LOG` names, if it does, so
+//! that the runner can count.
+// What a test cannot do without may end it with a panic: that is this crate's purpose.
+#![allow(clippy::missing_panics_doc, clippy::expect_used)]
+
+mod netns;
+
+pub use netns::{NetnsPair, Side, ip};
+pub use rtwire_sys::counting::{CountingAllocator, allocations};
+use std::io::Write;
+use std::path::Path;
+
+/// Goes on only if everything named is there; else fails the test, or returns from it where skipping is allowed.
+///
+/// Takes `root`, `program "NAME"`, `kernel "/proc or /sys path"`, separated by commas.
+#[macro_export]
+macro_rules! require {
+    ($($kind:ident $($name:literal)?),+ $(,)?) => {
+        $(if !$crate::require_one(stringify!($kind), [$($name,)? ""][0]) {
+            return;
+        })+
+    };
+}
+
+/// What [`require!`] does for one thing: whether to go on.
+#[must_use]
+pub fn require_one(kind: &str, name: &str) -> bool {
+    match kind {
+        "root" => require_root(),
+        "program" => require_program(name),
+        "kernel" => require_kernel(name),
+        other => panic!("unknown requirement `{other}`"),
+    }
+}
+
+/// Whether to go on: the effective user is root.
+#[must_use]
+pub fn require_root() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Uid:"))
+        .and_then(|line| line.split_whitespace().nth(1));
+    have(
+        effective == Some("0"),
+        "root",
+        "run the tests as root: they make network namespaces",
+    )
+}
+
+/// Whether to go on: `name` is found in `PATH`.
+#[must_use]
+pub fn require_program(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let usual = ["/usr/sbin", "/sbin"].map(Into::into);
+    let found = std::env::split_paths(&path)
+        .chain(usual)
+        .any(|folder| folder.join(name).is_file());
+    have(found, name, "install the program")
+}
+
+/// Whether to go on: the kernel shows `path`.
+#[must_use]
+pub fn require_kernel(path: &str) -> bool {
+    have(Path::new(path).exists(), path, "this kernel lacks it")
+}
+
+fn have(there: bool, name: &str, remedy: &str) -> bool {
+    if there {
+        return true;
+    }
+    let allowed = std::env::var("RTWIRE_TEST_ALLOW_SKIP").unwrap_or_default();
+    if !allowed.split(',').any(|entry| entry.trim() == name) {
+        panic!("this test needs `{name}`: {remedy}; or skip it with RTWIRE_TEST_ALLOW_SKIP={name}");
+    }
+    let test = std::thread::current().name().unwrap_or("?").to_owned();
+    let line = format!("SKIPPED {test}: `{name}` is missing");
+    eprintln!("{line}");
+    if let Some(log) = std::env::var_os("RTWIRE_TEST_SKIP_LOG") {
+        let file = std::fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(log);
+        if let Ok(mut file) = file {
+            let _ = writeln!(file, "{line}");
+        }
+    }
+    false
+}

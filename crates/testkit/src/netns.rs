@@ -1,0 +1,167 @@
+//! Two network namespaces with a cable between them.
+
+use rtwire_sys::{interface, netns};
+use std::net::Ipv4Addr;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+
+const PREFIX: &str = "rtwtest-";
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// One end of a [`NetnsPair`].
+#[derive(Clone, Debug)]
+pub struct Side {
+    /// The namespace's name.
+    pub namespace: String,
+    /// The interface's name within it.
+    pub interface: String,
+    /// The interface's address.
+    pub mac: [u8; 6],
+    /// Its IPv4 address.
+    pub address: Ipv4Addr,
+}
+
+impl Side {
+    /// Runs `work` on a thread of its own in this namespace; gives what it gives. A panic in it goes on here.
+    pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        thread::scope(|scope| {
+            let namespace = &self.namespace;
+            let handle = scope.spawn(move || {
+                netns::enter(namespace).expect("the namespace is there and we are root");
+                work()
+            });
+            match handle.join() {
+                Ok(value) => value,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })
+    }
+}
+
+/// Two namespaces, `a` and `b`, joined by a veth pair that is up, without IPv6, with IPv4 addresses and fixed neighbours.
+/// Offloads are as the kernel leaves them. Removed when dropped; what a killed test left is removed by the next.
+#[derive(Debug)]
+pub struct NetnsPair {
+    /// One end.
+    pub a: Side,
+    /// The other.
+    pub b: Side,
+}
+
+impl NetnsPair {
+    /// Makes a pair. Needs root and the program `ip`: call [`require!`](crate::require) before.
+    #[must_use]
+    pub fn new() -> Self {
+        remove_leftovers();
+        let run = std::process::id();
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = |end| format!("{PREFIX}{run}-{number}-{end}");
+        let (a, b) = (name("a"), name("b"));
+        for namespace in [&a, &b] {
+            netns::create(namespace).expect("a namespace can be made by root");
+            // Before the interface comes: no address of its own, no stray frames.
+            write_in(
+                namespace,
+                "/proc/sys/net/ipv6/conf/default/disable_ipv6",
+                "1",
+            );
+        }
+        ip(
+            &a,
+            &format!("link add rtwa type veth peer name rtwb netns {b}"),
+        );
+        let side = |namespace: &str, interface: &str, last: u8| Side {
+            namespace: namespace.to_owned(),
+            interface: interface.to_owned(),
+            mac: [2, 0, 0, 0, 0, last],
+            address: Ipv4Addr::new(10, 77, 0, last),
+        };
+        let pair = Self {
+            a: side(&a, "rtwa", 1),
+            b: side(&b, "rtwb", 2),
+        };
+        for (own, other) in [(&pair.a, &pair.b), (&pair.b, &pair.a)] {
+            let Side {
+                namespace,
+                interface,
+                address,
+                ..
+            } = own;
+            let mac = mac_text(own.mac);
+            ip(namespace, &format!("link set {interface} address {mac}"));
+            ip(namespace, &format!("addr add {address}/24 dev {interface}"));
+            ip(namespace, "link set lo up");
+            ip(namespace, &format!("link set {interface} up"));
+            let (peer, mac) = (other.address, mac_text(other.mac));
+            ip(
+                namespace,
+                &format!("neigh add {peer} lladdr {mac} dev {interface} nud permanent"),
+            );
+        }
+        for side in [&pair.a, &pair.b] {
+            let there = side.run(|| interface::by_name(&side.interface));
+            assert_eq!(there.map(|i| (i.mac, i.up)), Ok((side.mac, true)));
+        }
+        pair
+    }
+}
+
+impl Default for NetnsPair {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for NetnsPair {
+    fn drop(&mut self) {
+        // The interface first, while its namespace is surely there: its peer goes with it at once.
+        let _ = run(&self.a.namespace, "link del rtwa");
+        let _ = netns::delete(&self.a.namespace);
+        let _ = netns::delete(&self.b.namespace);
+    }
+}
+
+/// Runs `ip` with `arguments` (separated by spaces) in a namespace, and fails the test if it fails.
+pub fn ip(namespace: &str, arguments: &str) {
+    if let Err(message) = run(namespace, arguments) {
+        panic!("ip -n {namespace} {arguments}: {message}");
+    }
+}
+
+fn run(namespace: &str, arguments: &str) -> Result<(), String> {
+    let output = Command::new("ip")
+        .args(["-n", namespace])
+        .args(arguments.split_whitespace())
+        .output()
+        .map_err(|error| error.to_string())?;
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
+    }
+}
+
+fn write_in(namespace: &str, path: &str, value: &str) {
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            netns::enter(namespace).expect("the namespace was just made");
+            // A kernel without IPv6 has no such file, and needs none.
+            let _ = std::fs::write(path, value);
+        });
+    });
+}
+
+fn mac_text(mac: [u8; 6]) -> String {
+    mac.map(|byte| format!("{byte:02x}")).join(":")
+}
+
+/// Removes the namespaces of test processes that are no more.
+fn remove_leftovers() {
+    for name in netns::list(PREFIX).unwrap_or_default() {
+        let process = name[PREFIX.len()..].split('-').next().unwrap_or("");
+        if !std::path::Path::new("/proc").join(process).exists() {
+            let _ = netns::delete(&name);
+        }
+    }
+}

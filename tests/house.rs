@@ -1,0 +1,110 @@
+//! The rules of the house that a program can check: which crate may know which.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What each crate may depend on; nothing depends on the command. `testkit` only ever serves tests.
+const MAY_KNOW: [(&str, &[&str]); 11] = [
+    ("wire", &[]),
+    ("plan", &[]),
+    ("sys", &[]),
+    ("link", &["wire", "sys"]),
+    ("channel", &["link", "wire", "sys"]),
+    ("measure", &["wire", "sys"]),
+    ("host", &["plan", "sys"]),
+    ("lab", &["plan", "host", "channel", "link", "measure", "wire", "sys"]),
+    ("cli", &["plan", "host", "channel", "link", "measure", "wire", "sys", "lab"]),
+    ("testkit", &["sys"]),
+    ("fuzz", &["wire", "plan"]),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn manifests() -> Vec<(String, toml::Table)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        let path = entry.unwrap().path();
+        let text = fs::read_to_string(path.join("Cargo.toml")).unwrap();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        found.push((name, text.parse().unwrap()));
+    }
+    found
+}
+
+fn own(table: Option<&toml::Value>) -> BTreeSet<String> {
+    table
+        .and_then(toml::Value::as_table)
+        .into_iter()
+        .flat_map(toml::Table::keys)
+        .filter_map(|name| name.strip_prefix("rtwire-"))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn dependencies_point_one_way() {
+    for (name, manifest) in manifests() {
+        let allowed = MAY_KNOW
+            .iter()
+            .find(|(candidate, _)| *candidate == name)
+            .unwrap_or_else(|| panic!("crate `{name}` has no place in the table of this test"))
+            .1;
+        for dependency in own(manifest.get("dependencies")) {
+            assert!(
+                allowed.contains(&dependency.as_str()),
+                "crate `{name}` depends on `{dependency}`; it may know {allowed:?} only"
+            );
+        }
+    }
+}
+
+#[test]
+fn unsafe_code_lives_in_sys_only() {
+    for (name, manifest) in manifests() {
+        let inherits = manifest
+            .get("lints")
+            .and_then(|lints| lints.get("workspace"))
+            .and_then(toml::Value::as_bool)
+            .unwrap_or(false);
+        assert_eq!(
+            inherits,
+            name != "sys",
+            "crate `{name}`: all but `sys` take the workspace's lints, which forbid unsafe code"
+        );
+    }
+    let workspace: toml::Table = fs::read_to_string(root().join("Cargo.toml")).unwrap().parse().unwrap();
+    assert_eq!(
+        workspace["workspace"]["lints"]["rust"]["unsafe_code"].as_str(),
+        Some("forbid")
+    );
+}
+
+#[test]
+fn the_clone_is_whole_by_itself() {
+    // Nothing may be read from beside the project: what tests need is copied into it.
+    let mut waiting = vec![root()];
+    while let Some(directory) = waiting.pop() {
+        for entry in fs::read_dir(&directory).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap_or_default();
+            if path.is_dir() {
+                if !matches!(name, "target" | ".git") {
+                    waiting.push(path);
+                }
+                continue;
+            }
+            let source = path.extension().is_some_and(|e| e == "rs" || e == "toml" || e == "c" || e == "h");
+            if source && name != "house.rs" {
+                let text = fs::read_to_string(&path).unwrap();
+                assert!(
+                    !text.contains("../shared"),
+                    "{} refers to a folder outside of the project",
+                    path.display()
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! `rtwire plan`: the real binary, its output and its exit codes.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::Value;
+
+fn rtwire(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_rtwire")).args(arguments).output().unwrap()
+}
+
+fn project() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let up = here.ancestors().find(|folder| folder.join("tests/captures/bounds.json").exists());
+    up.map_or_else(|| PathBuf::from(file!()).ancestors().nth(2).unwrap().to_owned(), Path::to_owned)
+}
+
+fn example(name: &str) -> String {
+    project().join("examples").join(name).display().to_string()
+}
+
+/// A file that is removed at the end of the test.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(content: &[u8]) -> Scratch {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("rtwire-plan-{}-{count}.toml", std::process::id()));
+        std::fs::File::create(&path).unwrap().write_all(content).unwrap();
+        Scratch(path)
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|fault| {
+        panic!("{fault}: {}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    })
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A fraction times another, in lowest terms, as text.
+fn times(fraction: &str, num: i128, den: i128) -> String {
+    let (a, b) = fraction.split_once('/').unwrap_or((fraction, "1"));
+    let value = rtwire_plan::Ratio::new(a.parse::<i128>().unwrap() * num, b.parse::<i128>().unwrap() * den).unwrap();
+    value.to_string()
+}
+
+/// The description of one vector: each input is a host with a link of its own.
+fn description(vector: &Value) -> String {
+    let rate = vector["C_bps"].as_i64().unwrap();
+    let frame_bits = vector["M_bits"].as_i64().unwrap();
+    // 12112 bits are a full frame without overhead, 12304 the same with 24 bytes.
+    let overhead = frame_bits / 8 - 1514;
+    assert!(overhead == 0 || overhead == 24, "{vector}");
+    let latency = match &vector["t_mux_s"] {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let buffer = vector["buffer_limit_bytes"].as_i64().unwrap_or(1_000_000_000);
+    let mut text = format!(
+        "[network]\nname = \"vector\"\n[defaults]\nframe-overhead = \"{overhead} B\"\nlink-rate = \"{rate} bit/s\"\n\
+         [[switch]]\nname = \"s1\"\nlatency = \"{latency} s\"\nbuffer = \"{buffer} B\"\n\
+         [[host]]\nname = \"B\"\n[[link]]\nends = [\"B\", \"s1\"]\n"
+    );
+    for (index, input) in vector["ports_r_bps_b_bits"].as_array().unwrap().iter().enumerate() {
+        let (rate, burst) = (input[0].as_str().unwrap(), input[1].as_str().unwrap());
+        // The file counts frame bytes, the vector what is on the wire.
+        let rate = times(rate, 1514, 1514 + i128::from(overhead));
+        let _ = write!(
+            text,
+            "[[host]]\nname = \"H{index}\"\n[[link]]\nends = [\"H{index}\", \"s1\"]\n\
+             [[stream]]\nname = \"stream-{index}\"\ntalker = \"H{index}\"\nlisteners = [\"B\"]\n\
+             frame = \"1514 B\"\nrate = \"{rate} bit/s\"\nburst = \"{burst} bit\"\n"
+        );
+    }
+    text
+}
+
+#[test]
+fn every_vector_of_the_closed_form_is_met_exactly() {
+    let fixtures = std::fs::read(project().join("tests/captures/bounds.json")).unwrap();
+    let fixtures: Value = serde_json::from_slice(&fixtures).unwrap();
+    let vectors = fixtures["loeser_haertig"]["vectors"].as_array().unwrap();
+    assert_eq!(vectors.len(), 40);
+    for vector in vectors {
+        let (id, expect) = (vector["id"].as_str().unwrap(), &vector["expect"]);
+        let file = Scratch::new(description(vector).as_bytes());
+        let output = rtwire(&["plan", file.path(), "--json"]);
+        let answer = json(&output);
+        let status = expect["status"].as_str().unwrap();
+        assert_eq!(answer["status"], status, "{id}: {}", text(&output.stderr));
+        assert_eq!(output.status.code(), Some(i32::from(status != "ok")), "{id}");
+        let port = answer["ports"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|port| port["node"] == "s1" && port["port"] == "B")
+            .unwrap_or_else(|| panic!("{id}: no port"));
+        let form = &port["loeser_haertig"];
+        assert_eq!(form["status"], status, "{id}");
+        assert_eq!(form.get("why"), expect.get("why"), "{id}");
+        for (ours, theirs) in [
+            ("g_max_s", "g_max_s"),
+            ("delay_s", "delay_s"),
+            ("delay_ns", "delay_ns_ceil"),
+            ("buffer_bits_paper", "buffer_bits_paper"),
+            ("buffer_bits_exact", "buffer_bits_exact"),
+            ("buffer_bytes", "buffer_bytes_ceil"),
+            ("buffer_frames", "frames1514_ceil"),
+        ] {
+            assert_eq!(form.get(ours), expect.get(theirs), "{id}: {ours}");
+        }
+        if let Some(delay) = expect.get("delay_ns_ceil").filter(|_| !port["classes"].as_array().unwrap().is_empty()) {
+            assert_eq!(&port["classes"][0]["delay_ns"], delay, "{id}: the class must agree with the closed form");
+            assert_eq!(&port["backlog_bytes"], &expect["buffer_bytes_ceil"], "{id}: the backlog must agree");
+        }
+    }
+}
+
+/// The contract r (t + T_s + J) + M gives the fractions of the experiment by itself.
+#[test]
+fn the_experiment_comes_out_of_rates_and_intervals() {
+    let fixtures = std::fs::read(project().join("tests/captures/bounds.json")).unwrap();
+    let fixtures: Value = serde_json::from_slice(&fixtures).unwrap();
+    let source = std::fs::read_to_string(example("five-nodes.toml")).unwrap();
+    // A's frame with J = 0 is the vectors' b = M.
+    let source = source.replace("\ninterval = \"1 ms\"", "\ntick-error = \"0 us\"\ninterval = \"1 ms\"");
+    let file = Scratch::new(source.as_bytes());
+    for (interval, error, id) in [
+        ("10ms", "0us", "exp_10ms_f_wire_tmux"),
+        ("10ms", "1ms", "exp_10ms_k_jitter10pct"),
+        ("1ms", "0us", "exp_1ms_f_wire_tmux"),
+        ("1ms", "1ms", "exp_1ms_f1_jitter1ms"),
+        ("1ms", "100us", "exp_1ms_k_jitter10pct"),
+        ("100us", "0us", "exp_100us_f_wire_tmux"),
+        ("100us", "10us", "exp_100us_k_jitter10pct"),
+    ] {
+        let vectors = fixtures["loeser_haertig"]["vectors"].as_array().unwrap();
+        let expect = &vectors.iter().find(|vector| vector["id"] == id).unwrap()["expect"];
+        let output = rtwire(&[
+            "plan",
+            file.path(),
+            "--json",
+            "--set",
+            &format!("shaping-interval={interval}"),
+            "--set",
+            &format!("tick-error={error}"),
+        ]);
+        let answer = json(&output);
+        let ports = answer["ports"].as_array().unwrap();
+        let port = ports.iter().find(|port| port["node"] == "s1" && port["port"] == "B").unwrap();
+        assert_eq!(port["loeser_haertig"]["delay_s"], expect["delay_s"], "{id}");
+        assert_eq!(port["loeser_haertig"]["buffer_bits_paper"], expect["buffer_bits_paper"], "{id}");
+    }
+}
+
+#[test]
+fn promises_are_the_sum_of_their_terms() {
+    for name in ["five-nodes.toml", "line.toml"] {
+        let answer = json(&rtwire(&["plan", &example(name), "--json"]));
+        for stream in answer["streams"].as_array().unwrap() {
+            for promise in stream["promises"].as_array().unwrap() {
+                let terms = promise["terms"].as_array().unwrap();
+                let sum: u64 = terms.iter().map(|term| term["ns"].as_u64().unwrap()).sum();
+                assert_eq!(promise["delay_ns"].as_u64(), Some(sum), "{name} {}", stream["name"]);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_table_shows_streams_and_ports() {
+    let output = rtwire(&["plan", &example("five-nodes.toml")]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let shown = text(&output.stdout);
+    for expected in ["A-to-B", "C-to-B", "s1>B", "130204 B", "95.7 %"] {
+        assert!(shown.contains(expected), "{expected} is missing in\n{shown}");
+    }
+    let output = rtwire(&["plan", &example("five-nodes.toml"), "--explain", "C-to-B"]);
+    assert!(text(&output.stdout).contains("23070000000/757 bit/s"), "{}", text(&output.stdout));
+    let output = rtwire(&["plan", &example("five-nodes.toml"), "--explain", "nobody"]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn an_unshaped_sender_is_refused_by_name() {
+    let output = rtwire(&["plan", &example("five-nodes-unshaped.toml")]);
+    assert_eq!(output.status.code(), Some(1));
+    let shown = text(&output.stderr);
+    assert!(shown.contains("stream \"C-to-B\": its shaper is off"), "{shown}");
+    let output = rtwire(&["plan", &example("five-nodes-unshaped.toml"), "--no-admission", "--json"]);
+    assert_eq!(output.status.code(), Some(0));
+    let answer = json(&output);
+    assert!(answer["warnings"].as_array().unwrap().iter().any(|line| line.as_str().unwrap().contains("C-to-B")));
+    let promise = |name: &str| {
+        let streams = answer["streams"].as_array().unwrap();
+        streams.iter().find(|stream| stream["name"] == name).unwrap()["promises"][0]["delay_ns"].clone()
+    };
+    assert_eq!(promise("C-to-B"), Value::Null);
+    assert!(promise("A-to-B").is_u64());
+}
+
+#[test]
+fn a_refusal_says_which_limit_by_how_much_and_what_would_fit() {
+    let arguments = ["plan", &example("five-nodes.toml"), "--set", "shaping-interval=100ms"];
+    let output = rtwire(&arguments);
+    assert_eq!(output.status.code(), Some(1));
+    let shown = text(&output.stderr);
+    for expected in ["port s1>B: needs", "B too few", "exceeds the deadline 12 ms by", "shaping-interval"] {
+        assert!(shown.contains(expected), "{expected} is missing in\n{shown}");
+    }
+    assert!(output.stdout.is_empty());
+    // With --json the refusal is JSON on standard output as well.
+    let output = rtwire(&[&arguments[..], &["--json"]].concat());
+    assert_eq!(output.status.code(), Some(1));
+    let answer = json(&output);
+    assert_eq!(answer["status"], "reject");
+    assert!(answer["suggestions"].as_array().is_some_and(|list| !list.is_empty()));
+}
+
+#[test]
+fn faulty_files_and_usage_end_with_2() {
+    let missing = rtwire(&["plan", "/nonexistent/network.toml"]);
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(text(&missing.stderr).contains("/nonexistent/network.toml"));
+    let binary = Scratch::new(&[0xff, 0xfe, 0x00, 0x41]);
+    assert_eq!(rtwire(&["plan", binary.path()]).status.code(), Some(2));
+    let faulty = Scratch::new(b"[network]\nnam = \"x\"\n[[hosts]]\nname = \"A\"\n");
+    let output = rtwire(&["plan", faulty.path(), "--json"]);
+    assert_eq!(output.status.code(), Some(2));
+    let shown = text(&output.stderr);
+    assert!(shown.contains(":2:1: unknown key `nam`") && shown.contains("did you mean `[[host]]`?"), "{shown}");
+    let answer = json(&output);
+    assert_eq!(answer["status"], "invalid");
+    assert!(answer["faults"].as_array().unwrap().len() >= 2);
+    assert_eq!(rtwire(&["plan", &example("five-nodes.toml"), "--set", "nonsense"]).status.code(), Some(2));
+    let output = rtwire(&["plan", &example("five-nodes.toml"), "--set", "tick-eror=1ms"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("--set tick-eror=1ms: unknown key"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_crash() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_rtwire"))
+        .args(["plan", &example("five-nodes.toml"), "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(!text(&output.stderr).contains("panicked"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn the_schema_command_prints_the_committed_schemas() {
+    for (name, file) in [("network", "network.schema.json"), ("plan", "plan.schema.json")] {
+        let printed: Value = serde_json::from_slice(&rtwire(&["schema", name]).stdout).unwrap();
+        let committed = std::fs::read(project().join("schema").join(file)).unwrap();
+        assert_eq!(printed, serde_json::from_slice::<Value>(&committed).unwrap(), "{name}");
+    }
+}
