@@ -1,5 +1,7 @@
 //! The rules of the house that a program can check: which crate may know which.
 
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,7 @@
 //! `rtwire plan`: the real binary, its output and its exit codes.
 
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,13 +11,27 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use serde_json::Value;
 
 fn rtwire(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_rtwire")).args(arguments).output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_rtwire"))
+        .args(arguments)
+        .output()
+        .unwrap()
 }
 
 fn project() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let up = here.ancestors().find(|folder| folder.join("tests/captures/bounds.json").exists());
-    up.map_or_else(|| PathBuf::from(file!()).ancestors().nth(2).unwrap().to_owned(), Path::to_owned)
+    let up = here
+        .ancestors()
+        .find(|folder| folder.join("tests/captures/bounds.json").exists());
+    up.map_or_else(
+        || {
+            PathBuf::from(file!())
+                .ancestors()
+                .nth(2)
+                .unwrap()
+                .to_owned()
+        },
+        Path::to_owned,
+    )
 }
 
 fn example(name: &str) -> String {
@@ -29,8 +45,12 @@ impl Scratch {
     fn new(content: &[u8]) -> Scratch {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("rtwire-plan-{}-{count}.toml", std::process::id()));
-        std::fs::File::create(&path).unwrap().write_all(content).unwrap();
+        let path =
+            std::env::temp_dir().join(format!("rtwire-plan-{}-{count}.toml", std::process::id()));
+        std::fs::File::create(&path)
+            .unwrap()
+            .write_all(content)
+            .unwrap();
         Scratch(path)
     }
 
@@ -47,7 +67,11 @@ impl Drop for Scratch {
 
 fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|fault| {
-        panic!("{fault}: {}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+        panic!(
+            "{fault}: {}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        )
     })
 }
 
@@ -58,7 +82,11 @@ fn text(bytes: &[u8]) -> String {
 /// A fraction times another, in lowest terms, as text.
 fn times(fraction: &str, num: i128, den: i128) -> String {
     let (a, b) = fraction.split_once('/').unwrap_or((fraction, "1"));
-    let value = rtwire_plan::Ratio::new(a.parse::<i128>().unwrap() * num, b.parse::<i128>().unwrap() * den).unwrap();
+    let value = rtwire_plan::Ratio::new(
+        a.parse::<i128>().unwrap() * num,
+        b.parse::<i128>().unwrap() * den,
+    )
+    .unwrap();
     value.to_string()
 }
 
@@ -73,13 +101,20 @@ fn description(vector: &Value) -> String {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    let buffer = vector["buffer_limit_bytes"].as_i64().unwrap_or(1_000_000_000);
+    let buffer = vector["buffer_limit_bytes"]
+        .as_i64()
+        .unwrap_or(1_000_000_000);
     let mut text = format!(
         "[network]\nname = \"vector\"\n[defaults]\nframe-overhead = \"{overhead} B\"\nlink-rate = \"{rate} bit/s\"\n\
          [[switch]]\nname = \"s1\"\nlatency = \"{latency} s\"\nbuffer = \"{buffer} B\"\n\
          [[host]]\nname = \"B\"\n[[link]]\nends = [\"B\", \"s1\"]\n"
     );
-    for (index, input) in vector["ports_r_bps_b_bits"].as_array().unwrap().iter().enumerate() {
+    for (index, input) in vector["ports_r_bps_b_bits"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .enumerate()
+    {
         let (rate, burst) = (input[0].as_str().unwrap(), input[1].as_str().unwrap());
         // The file counts frame bytes, the vector what is on the wire.
         let rate = times(rate, 1514, 1514 + i128::from(overhead));
@@ -106,7 +141,11 @@ fn every_vector_of_the_closed_form_is_met_exactly() {
         let answer = json(&output);
         let status = expect["status"].as_str().unwrap();
         assert_eq!(answer["status"], status, "{id}: {}", text(&output.stderr));
-        assert_eq!(output.status.code(), Some(i32::from(status != "ok")), "{id}");
+        assert_eq!(
+            output.status.code(),
+            Some(i32::from(status != "ok")),
+            "{id}"
+        );
         let port = answer["ports"]
             .as_array()
             .unwrap()
@@ -127,9 +166,18 @@ fn every_vector_of_the_closed_form_is_met_exactly() {
         ] {
             assert_eq!(form.get(ours), expect.get(theirs), "{id}: {ours}");
         }
-        if let Some(delay) = expect.get("delay_ns_ceil").filter(|_| !port["classes"].as_array().unwrap().is_empty()) {
-            assert_eq!(&port["classes"][0]["delay_ns"], delay, "{id}: the class must agree with the closed form");
-            assert_eq!(&port["backlog_bytes"], &expect["buffer_bytes_ceil"], "{id}: the backlog must agree");
+        if let Some(delay) = expect
+            .get("delay_ns_ceil")
+            .filter(|_| !port["classes"].as_array().unwrap().is_empty())
+        {
+            assert_eq!(
+                &port["classes"][0]["delay_ns"], delay,
+                "{id}: the class must agree with the closed form"
+            );
+            assert_eq!(
+                &port["backlog_bytes"], &expect["buffer_bytes_ceil"],
+                "{id}: the backlog must agree"
+            );
         }
     }
 }
@@ -141,7 +189,10 @@ fn the_experiment_comes_out_of_rates_and_intervals() {
     let fixtures: Value = serde_json::from_slice(&fixtures).unwrap();
     let source = std::fs::read_to_string(example("five-nodes.toml")).unwrap();
     // A's frame with J = 0 is the vectors' b = M.
-    let source = source.replace("\ninterval = \"1 ms\"", "\ntick-error = \"0 us\"\ninterval = \"1 ms\"");
+    let source = source.replace(
+        "\ninterval = \"1 ms\"",
+        "\ntick-error = \"0 us\"\ninterval = \"1 ms\"",
+    );
     let file = Scratch::new(source.as_bytes());
     for (interval, error, id) in [
         ("10ms", "0us", "exp_10ms_f_wire_tmux"),
@@ -165,9 +216,15 @@ fn the_experiment_comes_out_of_rates_and_intervals() {
         ]);
         let answer = json(&output);
         let ports = answer["ports"].as_array().unwrap();
-        let port = ports.iter().find(|port| port["node"] == "s1" && port["port"] == "B").unwrap();
+        let port = ports
+            .iter()
+            .find(|port| port["node"] == "s1" && port["port"] == "B")
+            .unwrap();
         assert_eq!(port["loeser_haertig"]["delay_s"], expect["delay_s"], "{id}");
-        assert_eq!(port["loeser_haertig"]["buffer_bits_paper"], expect["buffer_bits_paper"], "{id}");
+        assert_eq!(
+            port["loeser_haertig"]["buffer_bits_paper"], expect["buffer_bits_paper"],
+            "{id}"
+        );
     }
 }
 
@@ -179,7 +236,12 @@ fn promises_are_the_sum_of_their_terms() {
             for promise in stream["promises"].as_array().unwrap() {
                 let terms = promise["terms"].as_array().unwrap();
                 let sum: u64 = terms.iter().map(|term| term["ns"].as_u64().unwrap()).sum();
-                assert_eq!(promise["delay_ns"].as_u64(), Some(sum), "{name} {}", stream["name"]);
+                assert_eq!(
+                    promise["delay_ns"].as_u64(),
+                    Some(sum),
+                    "{name} {}",
+                    stream["name"]
+                );
             }
         }
     }
@@ -191,10 +253,17 @@ fn the_table_shows_streams_and_ports() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let shown = text(&output.stdout);
     for expected in ["A-to-B", "C-to-B", "s1>B", "130204 B", "95.7 %"] {
-        assert!(shown.contains(expected), "{expected} is missing in\n{shown}");
+        assert!(
+            shown.contains(expected),
+            "{expected} is missing in\n{shown}"
+        );
     }
     let output = rtwire(&["plan", &example("five-nodes.toml"), "--explain", "C-to-B"]);
-    assert!(text(&output.stdout).contains("23070000000/757 bit/s"), "{}", text(&output.stdout));
+    assert!(
+        text(&output.stdout).contains("23070000000/757 bit/s"),
+        "{}",
+        text(&output.stdout)
+    );
     let output = rtwire(&["plan", &example("five-nodes.toml"), "--explain", "nobody"]);
     assert_eq!(output.status.code(), Some(2));
 }
@@ -204,14 +273,32 @@ fn an_unshaped_sender_is_refused_by_name() {
     let output = rtwire(&["plan", &example("five-nodes-unshaped.toml")]);
     assert_eq!(output.status.code(), Some(1));
     let shown = text(&output.stderr);
-    assert!(shown.contains("stream \"C-to-B\": its shaper is off"), "{shown}");
-    let output = rtwire(&["plan", &example("five-nodes-unshaped.toml"), "--no-admission", "--json"]);
+    assert!(
+        shown.contains("stream \"C-to-B\": its shaper is off"),
+        "{shown}"
+    );
+    let output = rtwire(&[
+        "plan",
+        &example("five-nodes-unshaped.toml"),
+        "--no-admission",
+        "--json",
+    ]);
     assert_eq!(output.status.code(), Some(0));
     let answer = json(&output);
-    assert!(answer["warnings"].as_array().unwrap().iter().any(|line| line.as_str().unwrap().contains("C-to-B")));
+    assert!(
+        answer["warnings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|line| line.as_str().unwrap().contains("C-to-B"))
+    );
     let promise = |name: &str| {
         let streams = answer["streams"].as_array().unwrap();
-        streams.iter().find(|stream| stream["name"] == name).unwrap()["promises"][0]["delay_ns"].clone()
+        streams
+            .iter()
+            .find(|stream| stream["name"] == name)
+            .unwrap()["promises"][0]["delay_ns"]
+            .clone()
     };
     assert_eq!(promise("C-to-B"), Value::Null);
     assert!(promise("A-to-B").is_u64());
@@ -219,12 +306,25 @@ fn an_unshaped_sender_is_refused_by_name() {
 
 #[test]
 fn a_refusal_says_which_limit_by_how_much_and_what_would_fit() {
-    let arguments = ["plan", &example("five-nodes.toml"), "--set", "shaping-interval=100ms"];
+    let arguments = [
+        "plan",
+        &example("five-nodes.toml"),
+        "--set",
+        "shaping-interval=100ms",
+    ];
     let output = rtwire(&arguments);
     assert_eq!(output.status.code(), Some(1));
     let shown = text(&output.stderr);
-    for expected in ["port s1>B: needs", "B too few", "exceeds the deadline 12 ms by", "shaping-interval"] {
-        assert!(shown.contains(expected), "{expected} is missing in\n{shown}");
+    for expected in [
+        "port s1>B: needs",
+        "B too few",
+        "exceeds the deadline 12 ms by",
+        "shaping-interval",
+    ] {
+        assert!(
+            shown.contains(expected),
+            "{expected} is missing in\n{shown}"
+        );
     }
     assert!(output.stdout.is_empty());
     // With --json the refusal is JSON on standard output as well.
@@ -232,7 +332,11 @@ fn a_refusal_says_which_limit_by_how_much_and_what_would_fit() {
     assert_eq!(output.status.code(), Some(1));
     let answer = json(&output);
     assert_eq!(answer["status"], "reject");
-    assert!(answer["suggestions"].as_array().is_some_and(|list| !list.is_empty()));
+    assert!(
+        answer["suggestions"]
+            .as_array()
+            .is_some_and(|list| !list.is_empty())
+    );
 }
 
 #[test]
@@ -246,14 +350,31 @@ fn faulty_files_and_usage_end_with_2() {
     let output = rtwire(&["plan", faulty.path(), "--json"]);
     assert_eq!(output.status.code(), Some(2));
     let shown = text(&output.stderr);
-    assert!(shown.contains(":2:1: unknown key `nam`") && shown.contains("did you mean `[[host]]`?"), "{shown}");
+    assert!(
+        shown.contains(":2:1: unknown key `nam`") && shown.contains("did you mean `[[host]]`?"),
+        "{shown}"
+    );
     let answer = json(&output);
     assert_eq!(answer["status"], "invalid");
     assert!(answer["faults"].as_array().unwrap().len() >= 2);
-    assert_eq!(rtwire(&["plan", &example("five-nodes.toml"), "--set", "nonsense"]).status.code(), Some(2));
-    let output = rtwire(&["plan", &example("five-nodes.toml"), "--set", "tick-eror=1ms"]);
+    assert_eq!(
+        rtwire(&["plan", &example("five-nodes.toml"), "--set", "nonsense"])
+            .status
+            .code(),
+        Some(2)
+    );
+    let output = rtwire(&[
+        "plan",
+        &example("five-nodes.toml"),
+        "--set",
+        "tick-eror=1ms",
+    ]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("--set tick-eror=1ms: unknown key"), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("--set tick-eror=1ms: unknown key"),
+        "{}",
+        text(&output.stderr)
+    );
 }
 
 #[test]
@@ -266,14 +387,25 @@ fn a_reader_that_goes_away_is_no_crash() {
         .unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
-    assert!(!text(&output.stderr).contains("panicked"), "{}", text(&output.stderr));
+    assert!(
+        !text(&output.stderr).contains("panicked"),
+        "{}",
+        text(&output.stderr)
+    );
 }
 
 #[test]
 fn the_schema_command_prints_the_committed_schemas() {
-    for (name, file) in [("network", "network.schema.json"), ("plan", "plan.schema.json")] {
+    for (name, file) in [
+        ("network", "network.schema.json"),
+        ("plan", "plan.schema.json"),
+    ] {
         let printed: Value = serde_json::from_slice(&rtwire(&["schema", name]).stdout).unwrap();
         let committed = std::fs::read(project().join("schema").join(file)).unwrap();
-        assert_eq!(printed, serde_json::from_slice::<Value>(&committed).unwrap(), "{name}");
+        assert_eq!(
+            printed,
+            serde_json::from_slice::<Value>(&committed).unwrap(),
+            "{name}"
+        );
     }
 }

@@ -106,6 +106,17 @@ impl ListenerTransport {
     }
 }
 
+/// In which order a queue listener hands out what waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Order {
+    /// The most urgent first, and first in first out within one priority.
+    #[default]
+    MostUrgentFirst,
+    /// As they have come. Enough, and cheaper for one that blocks, where all talkers of the channel send with the same
+    /// priority: there is nothing to look for behind the first.
+    Arrival,
+}
+
 /// How a listener is to be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListenerConfig {
@@ -117,6 +128,8 @@ pub struct ListenerConfig {
     pub transport: ListenerTransport,
     /// How to wait.
     pub wake_up: WakeUp,
+    /// In which order a queue is handed out.
+    pub order: Order,
     /// How many frames may wait: as many in the kernel, and as many again in this process, sorted by priority.
     pub queue_frames: usize,
     /// Whether the kernel is to stamp what comes. It begins some time after opening (up to 0.3 s on a busy host).
@@ -124,7 +137,7 @@ pub struct ListenerConfig {
 }
 
 impl ListenerConfig {
-    /// RTDiP frames, no key, blocking, room for 256 frames, with stamps.
+    /// RTDiP frames, no key, blocking, most urgent first, room for 256 frames, with stamps.
     #[must_use]
     pub const fn new(port: u16) -> Self {
         Self {
@@ -132,6 +145,7 @@ impl ListenerConfig {
             key: 0,
             transport: ListenerTransport::Rtdip,
             wake_up: WakeUp::Block,
+            order: Order::MostUrgentFirst,
             queue_frames: 256,
             stamps: true,
         }

@@ -1,13 +1,13 @@
 //! One process's channels on one interface: who has which port, and what belonged to nobody.
 
-use crate::config::{ListenerConfig, ListenerTransport};
+use crate::config::{ListenerConfig, ListenerTransport, Order};
 use crate::error::ChannelError;
 use crate::inbox::{Inbox, reason};
 use crate::newest::NewestListener;
 use crate::queue::QueueListener;
 use crate::statistics::{EndpointStatistics, Reason, Refusals, SharedRefusals};
 use rtwire_link::{LinkError, Receiver, ReceiverConfig};
-use rtwire_sys::filter::{Filter, Instruction, Test};
+use rtwire_sys::filter::{FOR_OTHERS, Filter, Instruction, Test};
 use rtwire_sys::interface::{self, Interface};
 use rtwire_sys::packet::PacketSocket;
 use rtwire_sys::port_lock::{self, NameLock};
@@ -86,7 +86,7 @@ impl Endpoint {
     /// [`ChannelError::PortInUse`]; CAP_NET_RAW is missing (RTDiP); the interface is gone.
     pub fn queue_listener(&self, config: &ListenerConfig) -> Result<QueueListener, ChannelError> {
         let inbox = self.listen(config, Semantics::Queue)?;
-        Ok(QueueListener::new(inbox, config.queue_frames))
+        Ok(QueueListener::new(inbox, config.order, config.queue_frames))
     }
 
     /// Opens a listener that gets the newest value.
@@ -115,20 +115,19 @@ impl Endpoint {
             wake_up: config.wake_up,
             queue_frames: config.queue_frames,
             stamps: config.stamps,
+            one_by_one: config.order == Order::Arrival && semantics == Semantics::Queue,
         };
         let refusals = Arc::<SharedRefusals>::default();
         let (receiver, lock) = match config.transport {
             ListenerTransport::Rtdip => {
                 let name = shared.lock_name(config.port);
                 let lock = patiently(|| Ok(NameLock::take(&name)?)).map_err(in_use)?;
-                let x = std::env::var("RTWX").ok().and_then(|v| v.parse::<u32>().ok()).unwrap_or(0);
-                if x & 4 == 0 { shared.add_port(config.port)?; }
                 let filter = channel_filter(&shared.interface.mac, config.port)?;
-                let receiver = Receiver::frames(&link, shared.ether_type.0, &filter);
-                if receiver.is_err() {
-                    shared.remove_port(config.port);
-                }
-                (receiver?, Some(lock))
+                // The receiver first, the socket for strays behind it: the kernel asks the newest first, and the last
+                // it asks, here the only listener of most, needs no copy of its own.
+                let receiver = Receiver::frames(&link, shared.ether_type.0, &filter)?;
+                shared.add_port(config.port)?;
+                (receiver, Some(lock))
             }
             ListenerTransport::Udp(local) => {
                 let receiver = patiently(|| Ok(Receiver::datagrams(&link, local)?));
@@ -305,97 +304,83 @@ impl Drop for Registration {
     }
 }
 
-/// Rejects frames for other stations: falls through for ours (`mac`) and for groups.
-fn for_us(mac: &[u8; 6]) -> Vec<Instruction> {
+/// The end of a filter: accepts frames for us (`mac`) and for groups, rejects those for other stations. A tagged frame
+/// for us may seem to be for others, so those are looked at more closely.
+fn accept_if_for_us(program: &mut Vec<Instruction>, mac: &[u8; 6]) {
     let high = u32::from(u16::from_be_bytes([mac[0], mac[1]]));
     let low = u32::from_be_bytes([mac[2], mac[3], mac[4], mac[5]]);
-    vec![
-        Instruction::LoadByte(0),
-        Instruction::Jump {
-            test: Test::AnyBit(1),
-            yes: 5,
-            no: 0,
-        },
-        Instruction::LoadHalf(0),
-        Instruction::Jump {
-            test: Test::Equal(high),
-            yes: 0,
-            no: 2,
-        },
+    let jump = |test, yes, no| Instruction::Jump { test, yes, no };
+    program.extend([
+        Instruction::LoadPacketType,
+        jump(Test::Equal(FOR_OTHERS), 0, 6),
         Instruction::LoadWord(2),
-        Instruction::Jump {
-            test: Test::Equal(low),
-            yes: 1,
-            no: 0,
-        },
+        jump(Test::Equal(low), 0, 2),
+        Instruction::LoadHalf(0),
+        jump(Test::Equal(high), 2, 0),
+        Instruction::LoadByte(0),
+        jump(Test::AnyBit(1), 0, 1),
+        Instruction::Accept,
         Instruction::Reject,
-    ]
+    ]);
 }
 
 const HEADERS: u32 = (ethernet::HEADER_OCTETS + rtdip::HEADER_OCTETS) as u32;
-const VERSION_AT: u32 = ethernet::HEADER_OCTETS as u32;
-const PORT_AT: u32 = VERSION_AT + 2;
+/// The first word of an RTDiP header: version and flags, priority, destination port.
+const FIRST_WORD: u32 = ethernet::HEADER_OCTETS as u32;
+const VERSION_AND_PORT: u32 = 0xf000_ffff;
+
+fn version_and_port(port: u16) -> u32 {
+    u32::from(rtdip::VERSION) << 28 | u32::from(port)
+}
 
 /// Takes the frames for us that are whole, of our version and for `port`.
 fn channel_filter(mac: &[u8; 6], port: u16) -> Result<Filter, ChannelError> {
-    let mut program = for_us(mac);
-    program.extend([
+    let mut program = vec![
         Instruction::LoadLength,
         Instruction::Jump {
             test: Test::AtLeast(HEADERS),
-            yes: 0,
-            no: 5,
-        },
-        Instruction::LoadByte(VERSION_AT),
-        Instruction::And(0xf0),
-        Instruction::Jump {
-            test: Test::Equal(u32::from(rtdip::VERSION) << 4),
-            yes: 0,
-            no: 2,
-        },
-        Instruction::LoadHalf(PORT_AT),
-        Instruction::Jump {
-            test: Test::Equal(u32::from(port)),
             yes: 1,
             no: 0,
         },
         Instruction::Reject,
-        Instruction::Accept,
-    ]);
+        Instruction::LoadWord(FIRST_WORD),
+        Instruction::And(VERSION_AND_PORT),
+        Instruction::Jump {
+            test: Test::Equal(version_and_port(port)),
+            yes: 1,
+            no: 0,
+        },
+        Instruction::Reject,
+    ];
+    accept_if_for_us(&mut program, mac);
     Ok(Filter::new(&program)?)
 }
 
 /// Takes the frames for us that are not whole, or not of our version, or for none of `ports`.
 fn stray_filter(mac: &[u8; 6], ports: &[u16]) -> Result<Filter, ChannelError> {
-    let mut program = for_us(mac);
-    program.extend([
+    let mut program = vec![
         Instruction::LoadLength,
         Instruction::Jump {
             test: Test::AtLeast(HEADERS),
-            yes: 1,
+            yes: 10,
             no: 0,
         },
-        Instruction::Accept,
-        Instruction::LoadByte(VERSION_AT),
-        Instruction::And(0xf0),
-        Instruction::Jump {
-            test: Test::Equal(u32::from(rtdip::VERSION) << 4),
-            yes: 1,
-            no: 0,
-        },
-        Instruction::Accept,
-        Instruction::LoadHalf(PORT_AT),
+    ];
+    accept_if_for_us(&mut program, mac);
+    program.extend([
+        Instruction::LoadWord(FIRST_WORD),
+        Instruction::And(VERSION_AND_PORT),
     ]);
     for &port in ports {
         program.extend([
             Instruction::Jump {
-                test: Test::Equal(u32::from(port)),
+                test: Test::Equal(version_and_port(port)),
                 yes: 0,
                 no: 1,
             },
             Instruction::Reject,
         ]);
     }
-    program.push(Instruction::Accept);
+    accept_if_for_us(&mut program, mac);
     Ok(Filter::new(&program)?)
 }

@@ -5,7 +5,7 @@ use crate::endpoint::Registration;
 use crate::error::ChannelError;
 use crate::sequence::{Seen, SequenceCounts, SequenceTracker};
 use crate::statistics::{ListenerStatistics, Reason};
-use rtwire_link::Receiver;
+use rtwire_link::{Frame, Receiver};
 use rtwire_wire::rtdip::{Header, RtdipError, Semantics};
 use rtwire_wire::{MacAddress, Pcp, ethernet};
 use std::net::SocketAddrV4;
@@ -157,6 +157,8 @@ pub(crate) struct Inbox {
     senders: Senders,
     received: u64,
     unstamped: u64,
+    /// The oldest frame, if it was accepted. One place, so that it is written only once.
+    current: Accepted,
     registration: Registration,
 }
 
@@ -178,6 +180,7 @@ impl Inbox {
             },
             received: 0,
             unstamped: 0,
+            current: Accepted::EMPTY,
             registration,
         }
     }
@@ -198,63 +201,31 @@ impl Inbox {
         self.receiver.release();
     }
 
-    /// The data of the oldest frame, which [`examine`](Self::examine) has accepted.
-    pub(crate) fn data(&self, accepted: &Accepted) -> &[u8] {
+    /// The oldest frame, which [`examine`](Self::examine) has accepted, and its data.
+    pub(crate) fn current(&self) -> (&Accepted, &[u8]) {
         let frame = self.receiver.peek().map_or(&[][..], |frame| frame.data);
-        let end = accepted.start + accepted.length;
-        frame.get(accepted.start..end).unwrap_or(&[])
+        let end = self.current.start + self.current.length;
+        (
+            &self.current,
+            frame.get(self.current.start..end).unwrap_or(&[]),
+        )
     }
 
-    /// Judges the oldest frame: accepted, or counted by its fault. Once for each frame; does not release it.
-    pub(crate) fn examine(&mut self) -> Option<Accepted> {
-        match self.judge() {
-            Ok(mut accepted) => {
-                self.received += 1;
-                if self.config.stamps && accepted.stamp_ns.is_none() {
-                    self.unstamped += 1;
-                }
-                accepted.seen = self.senders.observe(accepted.source, &accepted.header);
-                Some(accepted)
-            }
-            Err(Some(reason)) => {
-                self.registration.refusals().count(reason);
-                None
-            }
-            Err(None) => None,
-        }
-    }
-
-    fn judge(&self) -> Result<Accepted, Option<Reason>> {
-        let frame = self.receiver.peek().ok_or(None)?;
-        let (packet, source) = match frame.source {
-            Some(address) => (frame.data, SourceAddress::Udp(address)),
-            None => {
-                let ethernet =
-                    ethernet::Frame::new(frame.data).map_err(|_| Some(Reason::Truncated))?;
-                (ethernet.payload(), SourceAddress::Mac(ethernet.source()))
-            }
+    /// Judges the oldest frame: accepted, then it is [`current`](Self::current), or counted by its fault. To be asked once
+    /// for each frame; does not release it.
+    pub(crate) fn examine(&mut self) -> bool {
+        let Some(frame) = self.receiver.peek() else {
+            return false;
         };
-        if frame.truncated {
-            return Err(Some(Reason::WrongLength));
+        if let Err(reason) = judge(&frame, &self.config, self.semantics, &mut self.current) {
+            self.registration.refusals().count(reason);
+            return false;
         }
-        let (header, data) = Header::parse(packet).map_err(|error| Some(reason(error)))?;
-        if header.destination_port != self.config.port {
-            return Err(Some(Reason::UnknownPort));
-        }
-        if header.key != self.config.key {
-            return Err(Some(Reason::WrongKey));
-        }
-        if header.semantics != self.semantics {
-            return Err(Some(Reason::WrongSemantics));
-        }
-        Ok(Accepted {
-            header,
-            source,
-            stamp_ns: frame.stamp_tai_ns,
-            start: frame.data.len() - packet.len() + header.octets(),
-            length: data.len(),
-            seen: Seen::New { skipped: 0 },
-        })
+        self.received += 1;
+        let current = &mut self.current;
+        self.unstamped += u64::from(self.config.stamps && current.stamp_ns.is_none());
+        current.seen = self.senders.observe(current.source, &current.header);
+        true
     }
 
     pub(crate) fn dropped(&mut self) -> Result<u64, ChannelError> {
@@ -274,6 +245,42 @@ impl Inbox {
             refused: self.registration.refusals().read(),
         })
     }
+}
+
+/// Writes what there is to know of an acceptable frame to `accepted`.
+#[inline]
+fn judge(
+    frame: &Frame<'_>,
+    config: &ListenerConfig,
+    semantics: Semantics,
+    accepted: &mut Accepted,
+) -> Result<(), Reason> {
+    let (packet, source) = match frame.source {
+        Some(address) => (frame.data, SourceAddress::Udp(address)),
+        None => {
+            let ethernet = ethernet::Frame::new(frame.data).map_err(|_| Reason::Truncated)?;
+            (ethernet.payload(), SourceAddress::Mac(ethernet.source()))
+        }
+    };
+    if frame.truncated {
+        return Err(Reason::WrongLength);
+    }
+    let (header, data) = Header::parse(packet).map_err(reason)?;
+    if header.destination_port != config.port {
+        return Err(Reason::UnknownPort);
+    }
+    if header.key != config.key {
+        return Err(Reason::WrongKey);
+    }
+    if header.semantics != semantics {
+        return Err(Reason::WrongSemantics);
+    }
+    accepted.start = frame.data.len() - packet.len() + header.octets();
+    accepted.length = data.len();
+    accepted.header = header;
+    accepted.source = source;
+    accepted.stamp_ns = frame.stamp_tai_ns;
+    Ok(())
 }
 
 pub(crate) fn reason(error: RtdipError) -> Reason {

@@ -46,7 +46,7 @@ pub mod shaper;
 mod statistics;
 mod talker;
 
-pub use config::{ListenerConfig, ListenerTransport, TalkerConfig, Transport};
+pub use config::{ListenerConfig, ListenerTransport, Order, TalkerConfig, Transport};
 pub use endpoint::Endpoint;
 pub use error::ChannelError;
 pub use inbox::{Received, SourceAddress};

@@ -122,8 +122,8 @@ impl NewestListener {
         let mut taken = 0;
         while self.inbox.look()? {
             taken += 1;
-            if let Some(accepted) = self.inbox.examine() {
-                self.accept(accepted);
+            if self.inbox.examine() {
+                self.accept();
             }
             self.inbox.release();
             // A flood must not keep a reader here for ever.
@@ -141,7 +141,8 @@ impl NewestListener {
         Ok(())
     }
 
-    fn accept(&mut self, accepted: Accepted) {
+    fn accept(&mut self) {
+        let (accepted, from) = self.inbox.current();
         let skipped = match accepted.seen {
             Seen::New { skipped } => skipped,
             Seen::Restart => 0,
@@ -149,12 +150,11 @@ impl NewestListener {
         };
         self.skipped += u64::from(skipped) + u64::from(self.fresh);
         self.fresh = true;
-        let from = self.inbox.data(&accepted);
         self.data[..from.len()].copy_from_slice(from);
         self.arrival_ns = accepted
             .stamp_ns
             .unwrap_or_else(|| clock::now_ns(Clock::Tai));
-        self.current = Some(accepted);
+        self.current = Some(*accepted);
     }
 
     /// What was counted so far. Two system calls: not for a real-time loop.

@@ -53,7 +53,7 @@ impl Pool {
     }
 
     /// Adds a frame; gives false if there was no room.
-    pub(crate) fn push(&mut self, accepted: Accepted, data: &[u8]) -> bool {
+    pub(crate) fn push(&mut self, accepted: &Accepted, data: &[u8]) -> bool {
         if self.free == NONE || data.len() > ROOM {
             return false;
         }
@@ -61,7 +61,7 @@ impl Pool {
         let place = &mut self.places[at as usize];
         self.free = place.next;
         *place = Place {
-            accepted,
+            accepted: *accepted,
             next: NONE,
         };
         let start = at as usize * ROOM;
@@ -92,8 +92,8 @@ impl Pool {
         Some(at)
     }
 
-    pub(crate) fn get(&self, at: u32) -> (Accepted, &[u8]) {
-        let accepted = self.places[at as usize].accepted;
+    pub(crate) fn get(&self, at: u32) -> (&Accepted, &[u8]) {
+        let accepted = &self.places[at as usize].accepted;
         let start = at as usize * ROOM;
         (accepted, &self.data[start..start + accepted.length])
     }
@@ -124,7 +124,7 @@ mod tests {
                     accepted.length = length;
                     let fits = model.len() < places;
                     prop_assert_eq!(pool.has_room(), fits);
-                    prop_assert_eq!(pool.push(accepted, &data), fits);
+                    prop_assert_eq!(pool.push(&accepted, &data), fits);
                     if fits { model.push((priority, step, data)) }
                 } else {
                     let best = model.iter().map(|entry| entry.0).max();

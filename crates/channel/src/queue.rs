@@ -1,7 +1,8 @@
 //! The receiving end of a queue channel: every value, most urgent first, first in first out within one priority.
 
+use crate::config::Order;
 use crate::error::ChannelError;
-use crate::inbox::{Accepted, Inbox, Received};
+use crate::inbox::{Inbox, Received};
 use crate::pool::Pool;
 use crate::statistics::ListenerStatistics;
 use rtwire_sys::clock::{self, Clock};
@@ -11,7 +12,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug)]
 enum Held {
     /// The oldest of the inbox: it was alone, and is read where the kernel put it.
-    Direct(Accepted),
+    Direct,
     /// A place of the pool.
     Place(u32),
 }
@@ -21,14 +22,20 @@ enum Held {
 pub struct QueueListener {
     inbox: Inbox,
     pool: Pool,
+    order: Order,
     held: Option<Held>,
 }
 
 impl QueueListener {
-    pub(crate) fn new(inbox: Inbox, places: usize) -> Self {
+    pub(crate) fn new(inbox: Inbox, order: Order, places: usize) -> Self {
+        let places = match order {
+            Order::MostUrgentFirst => places,
+            Order::Arrival => 1,
+        };
         Self {
             inbox,
             pool: Pool::new(places),
+            order,
             held: None,
         }
     }
@@ -36,8 +43,10 @@ impl QueueListener {
     /// Gives the most urgent value that is there, or waits for one as chosen at open; `None` when the time is up. `timeout`
     /// `None` waits for ever, zero does not wait. A blocking wait is rounded up to the kernel's tick (1 to 10 ms).
     ///
-    /// At most one system call, none where values wait that were fetched before, or while spinning on frames; no
-    /// allocation. The value stays where it is until the next call.
+    /// Frames that are refused (see [`statistics`](Self::statistics)) may make the wait up to twice as long.
+    ///
+    /// At most one system call, none where values wait that were fetched before, or while spinning on frames; one more if a
+    /// listener that blocks is given another timeout than the last time, if that is below 0.1 s; no allocation. The value stays where it is until the next call.
     ///
     /// # Errors
     /// The interface is gone (then for ever), or down (told once; call again to wait for its return).
@@ -46,49 +55,43 @@ impl QueueListener {
         timeout: Option<Duration>,
     ) -> Result<Option<Received<'_>>, ChannelError> {
         match self.held.take() {
-            Some(Held::Direct(_)) => self.inbox.release(),
+            Some(Held::Direct) => self.inbox.release(),
             Some(Held::Place(at)) => self.pool.free(at),
             None => {}
         }
         self.held = self.fetch(timeout)?;
-        Ok(match self.held {
-            None => None,
-            Some(Held::Direct(accepted)) => Some(accepted.with(self.inbox.data(&accepted))),
-            Some(Held::Place(at)) => {
-                let (accepted, data) = self.pool.get(at);
-                Some(accepted.with(data))
-            }
-        })
+        let (accepted, data) = match self.held {
+            None => return Ok(None),
+            Some(Held::Direct) => self.inbox.current(),
+            Some(Held::Place(at)) => self.pool.get(at),
+        };
+        Ok(Some(accepted.with(data)))
     }
 
     fn fetch(&mut self, timeout: Option<Duration>) -> Result<Option<Held>, ChannelError> {
         let mut left = timeout;
         let mut end_ns = None;
         while self.pool.is_empty() {
-            if end_ns.is_none() {
-                end_ns = timeout.map(end_of);
-            }
             if !self.inbox.wait(left)? {
                 return Ok(None);
             }
-            match self.inbox.examine() {
-                Some(accepted) if !self.inbox.available(1) => {
-                    return Ok(Some(Held::Direct(accepted)));
+            if self.inbox.examine() {
+                if self.order == Order::Arrival || !self.inbox.available(1) {
+                    return Ok(Some(Held::Direct));
                 }
-                Some(accepted) => {
-                    self.store(&accepted);
+                self.store();
+                continue;
+            }
+            self.inbox.release();
+            // What is refused must not keep us for ever. The clock is asked only now, so the first of them may have been
+            // waited for and the whole time begins again.
+            if let Some(timeout) = timeout {
+                let now = clock::now_ns(Clock::Monotonic);
+                let end = *end_ns.get_or_insert(now.saturating_add(nanoseconds(timeout)));
+                if now > end {
+                    return Ok(None);
                 }
-                None => {
-                    self.inbox.release();
-                    // What is refused must not keep us beyond the time.
-                    if let Some(end_ns) = end_ns {
-                        let now = clock::now_ns(Clock::Monotonic);
-                        if now > end_ns {
-                            return Ok(None);
-                        }
-                        left = Some(Duration::from_nanos(end_ns - now));
-                    }
-                }
+                left = Some(Duration::from_nanos(end - now));
             }
         }
         // What has come meanwhile may be more urgent than what waits here.
@@ -96,18 +99,19 @@ impl QueueListener {
             self.inbox.look()?;
         }
         while self.pool.has_room() && self.inbox.available(0) {
-            match self.inbox.examine() {
-                Some(accepted) => self.store(&accepted),
-                None => self.inbox.release(),
+            if self.inbox.examine() {
+                self.store();
+            } else {
+                self.inbox.release();
             }
         }
         Ok(self.pool.pop().map(Held::Place))
     }
 
-    /// Moves the oldest frame of the inbox into the pool, which has room.
-    fn store(&mut self, accepted: &Accepted) {
-        let data = self.inbox.data(accepted);
-        let stored = self.pool.push(*accepted, data);
+    /// Moves the oldest frame of the inbox, just accepted, into the pool, which has room.
+    fn store(&mut self) {
+        let (accepted, data) = self.inbox.current();
+        let stored = self.pool.push(accepted, data);
         debug_assert!(stored, "the caller makes sure that there is room");
         self.inbox.release();
     }
@@ -121,7 +125,6 @@ impl QueueListener {
     }
 }
 
-fn end_of(timeout: Duration) -> u64 {
-    let timeout = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
-    clock::now_ns(Clock::Monotonic).saturating_add(timeout)
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

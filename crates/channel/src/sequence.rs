@@ -2,7 +2,8 @@
 
 /// How many numbers behind the newest are remembered.
 pub const WINDOW: u32 = 1024;
-const WORDS: usize = (WINDOW / 64) as usize;
+/// Words of the bit field: a power of two, and enough that those being begun hold nothing that is still in the window.
+const WORDS: u32 = 2 * WINDOW / 64;
 
 /// What one number has turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,8 +30,8 @@ pub enum Seen {
 pub struct SequenceTracker {
     newest: Option<u32>,
     newest_time_ns: Option<u64>,
-    /// Bit i: the number `newest - i` has come.
-    seen: [u64; WORDS],
+    /// Which numbers of the window have come: each number has its bit by its lowest digits.
+    seen: [u64; WORDS as usize],
     /// Numbers that have a place in the window.
     depth: u32,
     suspect: Option<u32>,
@@ -65,7 +66,7 @@ impl SequenceTracker {
         Self {
             newest: None,
             newest_time_ns: None,
-            seen: [0; WORDS],
+            seen: [0; WORDS as usize],
             depth: 0,
             suspect: None,
             counts: SequenceCounts {
@@ -99,7 +100,7 @@ impl SequenceTracker {
         };
         let ahead = sequence.wrapping_sub(newest);
         if ahead != 0 && ahead < 1 << 31 {
-            self.advance(ahead);
+            self.advance(newest, ahead);
             self.newest = Some(sequence);
             self.newest_time_ns = time_ns;
             self.suspect = None;
@@ -112,8 +113,8 @@ impl SequenceTracker {
             self.begin(sequence, time_ns);
             return Seen::Restart;
         }
-        if behind < self.depth && !self.bit(behind) {
-            self.set_bit(behind);
+        if behind < self.depth && !self.has(sequence) {
+            self.set(sequence);
             self.counts.reordered += 1;
             self.counts.lost -= 1;
             return Seen::Late;
@@ -137,40 +138,35 @@ impl SequenceTracker {
     fn begin(&mut self, sequence: u32, time_ns: Option<u64>) {
         self.newest = Some(sequence);
         self.newest_time_ns = time_ns;
-        self.seen = [0; WORDS];
-        self.seen[0] = 1;
+        self.seen = [0; WORDS as usize];
+        self.set(sequence);
         self.depth = 1;
         self.suspect = None;
     }
 
     /// Moves the window on by `ahead` numbers, of which only the last has come.
-    fn advance(&mut self, ahead: u32) {
-        if ahead >= WINDOW {
-            self.seen = [0; WORDS];
-        } else {
-            let words = (ahead / 64) as usize;
-            let bits = ahead % 64;
-            for at in (0..WORDS).rev() {
-                let from = at.checked_sub(words);
-                let low = from.map_or(0, |from| self.seen[from] << bits);
-                let high = match from {
-                    Some(from) if from > 0 && bits > 0 => self.seen[from - 1] >> (64 - bits),
-                    _ => 0,
-                };
-                self.seen[at] = low | high;
-            }
+    fn advance(&mut self, newest: u32, ahead: u32) {
+        let next = newest.wrapping_add(ahead);
+        // Words that are begun: one in 64 times for numbers without gaps.
+        let begun = (newest % 64 + ahead.min(64 * WORDS)) / 64;
+        for word in 0..begun.min(WORDS) {
+            self.seen[word_of(next.wrapping_sub(64 * word))] = 0;
         }
-        self.seen[0] |= 1;
+        self.set(next);
         self.depth = self.depth.saturating_add(ahead).min(WINDOW);
     }
 
-    fn bit(&self, behind: u32) -> bool {
-        self.seen[(behind / 64) as usize] >> (behind % 64) & 1 == 1
+    fn has(&self, sequence: u32) -> bool {
+        self.seen[word_of(sequence)] >> (sequence % 64) & 1 == 1
     }
 
-    fn set_bit(&mut self, behind: u32) {
-        self.seen[(behind / 64) as usize] |= 1 << (behind % 64);
+    fn set(&mut self, sequence: u32) {
+        self.seen[word_of(sequence)] |= 1 << (sequence % 64);
     }
+}
+
+const fn word_of(sequence: u32) -> usize {
+    (sequence / 64 % WORDS) as usize
 }
 
 #[cfg(test)]

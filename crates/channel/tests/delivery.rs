@@ -14,9 +14,9 @@ fn every_value_comes_as_it_was_sent() {
     require!(root, program "ip");
     let pair = NetnsPair::new();
     for way in WAYS {
-        for wake_up in WAKE_UPS {
+        for wait in WAITS {
             let mut config = listener_config(way, 1001);
-            config.wake_up = wake_up;
+            (config.wake_up, config.order) = wait;
             config.key = 0xfeed;
             let (endpoint, mut listener) = listener(&pair, &config);
             let mut config = talker_config(&pair.a, &pair.b, way, 1001);
@@ -28,7 +28,7 @@ fn every_value_comes_as_it_was_sent() {
                 let data: Vec<u8> = (0..octets).map(|at| (at + number) as u8).collect();
                 assert_eq!(talker.send(&data).unwrap(), number as u32);
                 let received = listener.recv(SOON).unwrap().expect("it was sent");
-                assert_eq!(received.data, data, "{way:?} {wake_up:?}");
+                assert_eq!(received.data, data, "{way:?} {wait:?}");
                 assert_eq!(received.sequence, number as u32);
                 assert_eq!(received.source_port, 7);
                 assert_eq!(received.priority.get(), 5);
@@ -60,9 +60,9 @@ fn stamps_are_there_and_in_order() {
     require!(root, program "ip");
     let pair = NetnsPair::new();
     for way in WAYS {
-        for wake_up in WAKE_UPS {
+        for wait in WAITS {
             let mut config = listener_config(way, 1001);
-            config.wake_up = wake_up;
+            (config.wake_up, config.order) = wait;
             let (_endpoint, mut listener) = listener(&pair, &config);
             let mut config = talker_config(&pair.a, &pair.b, way, 1001);
             config.stamping = Some(BOTH_STAMPS);
@@ -89,7 +89,7 @@ fn stamps_are_there_and_in_order() {
             {}
             for (frame, (sent, received, seen)) in rows.into_iter().enumerate() {
                 let (queue, driver) = (queue[frame], driver[frame]);
-                let at = format!("{way:?} {wake_up:?} frame {frame}");
+                let at = format!("{way:?} {wait:?} frame {frame}");
                 if way == Way::RtdipDirect {
                     assert_eq!(queue, 0, "{at}: there is no queue to enter");
                 } else {
@@ -114,6 +114,7 @@ fn captured(pair: &NetnsPair, kind: u16, work: impl FnOnce()) -> Vec<Vec<u8>> {
         wake_up: WakeUp::Block,
         queue_frames: 64,
         stamps: false,
+        one_by_one: false,
     };
     let all = Filter::new(&[Instruction::Accept]).unwrap();
     let mut receiver = pair
@@ -172,14 +173,14 @@ fn datagrams_carry_the_priority_as_type_of_service() {
 fn tagged_frames_come_too() {
     require!(root, program "ip");
     let pair = NetnsPair::new();
-    for wake_up in WAKE_UPS {
+    for wait in WAITS {
         for (vid, path) in [
             (0, Way::RtdipQdisc),
             (100, Way::RtdipQdisc),
             (100, Way::RtdipDirect),
         ] {
             let mut config = listener_config(Way::RtdipQdisc, 1001);
-            config.wake_up = wake_up;
+            (config.wake_up, config.order) = wait;
             let (_endpoint, mut listener) = listener(&pair, &config);
             let mut config = talker_config(&pair.a, &pair.b, path, 1001);
             config.pcp = Pcp::new(6).unwrap();

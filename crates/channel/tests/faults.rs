@@ -97,10 +97,10 @@ fn without_cap_net_raw_the_capability_is_named() {
 fn an_interface_that_vanishes_ends_the_wait() {
     require!(root, program "ip");
     for way in [Way::RtdipQdisc, Way::Udp] {
-        for wake_up in WAKE_UPS {
+        for wait in WAITS {
             let pair = NetnsPair::new();
             let mut config = listener_config(way, 1001);
-            config.wake_up = wake_up;
+            (config.wake_up, config.order) = wait;
             let (_endpoint, mut listener) = listener(&pair, &config);
             let mut talker = talker(&pair, &talker_config(&pair.a, &pair.b, way, 1001));
             talker.send(b"x").unwrap();
@@ -117,7 +117,7 @@ fn an_interface_that_vanishes_ends_the_wait() {
                 ip(&pair.a.namespace, "link del rtwa");
                 waiting.join().unwrap()
             });
-            let at = format!("{way:?} {wake_up:?}: {first}; {second}");
+            let at = format!("{way:?} {wait:?}: {first}; {second}");
             assert!(start.elapsed() < Duration::from_secs(5), "{at}");
             let down = matches!(first, ChannelError::Link(LinkError::InterfaceDown { .. }));
             assert!(first.is_gone() || down, "{at}");
@@ -137,9 +137,9 @@ fn an_interface_that_was_down_comes_back() {
     require!(root, program "ip");
     let pair = NetnsPair::new();
     for way in WAYS {
-        for wake_up in WAKE_UPS {
+        for wait in WAITS {
             let mut config = listener_config(way, 1001);
-            config.wake_up = wake_up;
+            (config.wake_up, config.order) = wait;
             let (_endpoint, mut listener) = listener(&pair, &config);
             let mut talker = talker(&pair, &talker_config(&pair.a, &pair.b, way, 1001));
             ip(&pair.b.namespace, "link set rtwb down");
@@ -147,7 +147,7 @@ fn an_interface_that_was_down_comes_back() {
                 let error = listener.recv(Some(Duration::from_millis(300))).unwrap_err();
                 assert!(
                     matches!(error, ChannelError::Link(LinkError::InterfaceDown { .. })),
-                    "{wake_up:?} {error}"
+                    "{wait:?} {error}"
                 );
             }
             ip(&pair.b.namespace, "link set rtwb up");
@@ -170,7 +170,7 @@ fn an_interface_that_was_down_comes_back() {
             }
             assert!(
                 listener.statistics().unwrap().received > 0,
-                "{way:?} {wake_up:?}"
+                "{way:?} {wait:?}"
             );
         }
     }
@@ -181,10 +181,10 @@ fn a_reader_that_stops_loses_only_its_own() {
     require!(root, program "ip");
     let pair = NetnsPair::new();
     for way in WAYS {
-        for wake_up in WAKE_UPS {
+        for wait in WAITS {
             let open = |port| {
                 let mut config = listener_config(way, port);
-                config.wake_up = wake_up;
+                (config.wake_up, config.order) = wait;
                 config.queue_frames = 64;
                 listener(&pair, &config)
             };
@@ -203,13 +203,13 @@ fn a_reader_that_stops_loses_only_its_own() {
             assert_eq!(
                 (well.received, well.lost, well.dropped),
                 (2000, 0, 0),
-                "{way:?} {wake_up:?}"
+                "{way:?} {wait:?}"
             );
             while stopped.recv(NOW).unwrap().is_some() {}
             to_stopped.send(&data).unwrap();
             assert!(stopped.recv(SOON).unwrap().is_some());
             let ill = stopped.statistics().unwrap();
-            assert!(ill.dropped > 1000, "{way:?} {wake_up:?} {ill:?}");
+            assert!(ill.dropped > 1000, "{way:?} {wait:?} {ill:?}");
             assert_eq!(ill.dropped, ill.lost, "what was dropped is what is missing");
             assert_eq!(ill.received + ill.dropped, 2001);
         }
@@ -274,9 +274,9 @@ fn with(at: usize, value: u8) -> Vec<u8> {
 fn faulty_frames_are_counted_by_their_fault() {
     require!(root, program "ip");
     let pair = NetnsPair::new();
-    for wake_up in WAKE_UPS {
+    for wait in WAITS {
         let mut config = listener_config(Way::RtdipQdisc, 1001);
-        config.wake_up = wake_up;
+        (config.wake_up, config.order) = wait;
         config.key = 5;
         let (endpoint, mut listener) = listener(&pair, &config);
         let mut injector = Injector::new(&pair);
@@ -312,11 +312,7 @@ fn faulty_frames_are_counted_by_their_fault() {
             wrong_key: 1,
             wrong_semantics: 1,
         };
-        assert_eq!(
-            endpoint.statistics().unwrap().refused,
-            expected,
-            "{wake_up:?}"
-        );
+        assert_eq!(endpoint.statistics().unwrap().refused, expected, "{wait:?}");
         assert_eq!(listener.statistics().unwrap().received, 1);
         // A group is for us.
         injector.send_to(MacAddress::BROADCAST, &good_packet());
@@ -333,9 +329,9 @@ fn faulty_frames_are_counted_by_their_fault() {
 fn faulty_datagrams_are_counted_by_their_fault() {
     require!(root, program "ip");
     let pair = NetnsPair::new();
-    for wake_up in WAKE_UPS {
+    for wait in WAITS {
         let mut config = listener_config(Way::Udp, 1001);
-        config.wake_up = wake_up;
+        (config.wake_up, config.order) = wait;
         config.key = 5;
         let (endpoint, mut listener) = listener(&pair, &config);
         let socket = pair
@@ -372,11 +368,7 @@ fn faulty_datagrams_are_counted_by_their_fault() {
             wrong_key: 1,
             wrong_semantics: 1,
         };
-        assert_eq!(
-            endpoint.statistics().unwrap().refused,
-            expected,
-            "{wake_up:?}"
-        );
+        assert_eq!(endpoint.statistics().unwrap().refused, expected, "{wait:?}");
     }
 }
 

@@ -3,7 +3,7 @@
 
 mod common;
 use common::*;
-use rtwire_channel::{Endpoint, Semantics};
+use rtwire_channel::{Endpoint, Order, Semantics, WakeUp};
 use rtwire_testkit::{NetnsPair, require};
 use rtwire_wire::Pcp;
 use std::time::Duration;
@@ -13,9 +13,12 @@ fn the_most_urgent_comes_first_and_the_oldest_among_equals() {
     require!(root, program "ip");
     let pair = NetnsPair::new();
     for way in WAYS {
-        for wake_up in WAKE_UPS {
+        for wait in WAITS {
+            if wait.1 == Order::Arrival {
+                continue;
+            }
             let mut config = listener_config(way, 1001);
-            config.wake_up = wake_up;
+            (config.wake_up, config.order) = wait;
             let (_endpoint, mut listener) = listener(&pair, &config);
             let mut talkers: Vec<_> = (0..8)
                 .map(|pcp| {
@@ -44,7 +47,7 @@ fn the_most_urgent_comes_first_and_the_oldest_among_equals() {
                 assert_eq!(
                     (got.priority.get(), got.sequence),
                     expected,
-                    "{way:?} {wake_up:?} {at}"
+                    "{way:?} {wait:?} {at}"
                 );
                 assert_eq!(got.data, [expected.0]);
                 if at == 30 {
@@ -66,9 +69,9 @@ fn only_the_newest_value_counts() {
     require!(root, program "ip");
     let pair = NetnsPair::new();
     for way in WAYS {
-        for wake_up in WAKE_UPS {
+        for wait in WAITS {
             let mut config = listener_config(way, 1001);
-            config.wake_up = wake_up;
+            (config.wake_up, config.order) = wait;
             let (_endpoint, mut listener) = pair.b.run(|| {
                 let endpoint = Endpoint::open(&pair.b.interface).unwrap();
                 let listener = endpoint.newest_listener(&config).unwrap();
@@ -116,9 +119,9 @@ fn a_newest_value_reader_that_slept_too_long_is_told() {
     require!(root, program "ip");
     let pair = NetnsPair::new();
     for way in WAYS {
-        for wake_up in WAKE_UPS {
+        for wait in WAITS {
             let mut config = listener_config(way, 1001);
-            config.wake_up = wake_up;
+            (config.wake_up, config.order) = wait;
             config.queue_frames = 16;
             let mut listener = pair.b.run(|| {
                 let endpoint = Endpoint::open(&pair.b.interface).unwrap();
@@ -131,13 +134,38 @@ fn a_newest_value_reader_that_slept_too_long_is_told() {
                 talker.send(&value.to_be_bytes()).unwrap();
             }
             let newest = listener.read().unwrap().unwrap();
-            assert!(newest.overrun, "{way:?} {wake_up:?} {}", newest.sequence);
+            assert!(newest.overrun, "{way:?} {wait:?} {}", newest.sequence);
             assert!(newest.sequence < 499);
             talker.send(b"next").unwrap();
             let newest = listener.read().unwrap().unwrap();
             assert_eq!((newest.sequence, newest.overrun), (500, false));
             assert!(newest.skipped > 0);
             assert!(listener.statistics().unwrap().dropped > 0);
+        }
+    }
+}
+
+#[test]
+fn in_order_of_arrival_nothing_overtakes() {
+    require!(root, program "ip");
+    let pair = NetnsPair::new();
+    for way in WAYS {
+        for wake_up in [WakeUp::Block, WakeUp::Spin] {
+            let mut config = listener_config(way, 1001);
+            (config.wake_up, config.order) = (wake_up, Order::Arrival);
+            let (_endpoint, mut listener) = listener(&pair, &config);
+            let mut talkers = [1, 6].map(|pcp| {
+                let mut config = talker_config(&pair.a, &pair.b, way, 1001);
+                config.pcp = Pcp::new(pcp).unwrap();
+                talker(&pair, &config)
+            });
+            for value in 0..40_u8 {
+                talkers[usize::from(value % 3 == 0)].send(&[value]).unwrap();
+            }
+            for value in 0..40_u8 {
+                assert_eq!(listener.recv(NOW).unwrap().unwrap().data, [value]);
+            }
+            assert!(listener.recv(NOW).unwrap().is_none());
         }
     }
 }

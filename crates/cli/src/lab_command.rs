@@ -244,7 +244,7 @@ fn enter(id: &str, node: &str, command: &[String]) -> Result<(), LabError> {
             node: node.to_owned(),
             others: record.nodes.iter().map(|n| n.name.clone()).collect(),
         })?;
-    rtwire_sys::netns::enter(&namespace.namespace)?;
+    rtwire_sys::netns::enter_with_sysfs(&namespace.namespace)?;
     let shell = [std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".to_owned())];
     let command = if command.is_empty() { &shell } else { command };
     // Only returns when the program could not be started.

@@ -49,7 +49,9 @@ pub(crate) fn run(arguments: &PlanArguments) -> ExitCode {
             Ok(text) => text,
             Err(fault) => {
                 let at = fault.utf8_error().valid_up_to();
-                return fail(&format!("{file}: not a text in UTF-8 (byte {at}): this is no network description"));
+                return fail(&format!(
+                    "{file}: not a text in UTF-8 (byte {at}): this is no network description"
+                ));
             }
         },
         Err(fault) => return fail(&format!("{file}: {fault}")),
@@ -65,11 +67,23 @@ pub(crate) fn run(arguments: &PlanArguments) -> ExitCode {
     };
     if let Some(name) = &arguments.explain {
         if !network.streams.iter().any(|stream| stream.name == *name) {
-            let names: Vec<&str> = network.streams.iter().map(|stream| stream.name.as_str()).collect();
-            return fail(&format!("--explain {name}: there is no such stream; streams are {}", names.join(", ")));
+            let names: Vec<&str> = network
+                .streams
+                .iter()
+                .map(|stream| stream.name.as_str())
+                .collect();
+            return fail(&format!(
+                "--explain {name}: there is no such stream; streams are {}",
+                names.join(", ")
+            ));
         }
     }
-    let outcome = rtwire_plan::plan(&network, &Options { ignore_limits: arguments.no_admission });
+    let outcome = rtwire_plan::plan(
+        &network,
+        &Options {
+            ignore_limits: arguments.no_admission,
+        },
+    );
     if arguments.json {
         print_json(&Answer::from(&outcome));
     }
@@ -114,14 +128,22 @@ fn print_json(answer: &Answer) {
 fn table(text: &mut String, left: usize, rows: &[Vec<String>]) {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+        rows.iter()
+            .filter_map(|row| row.get(column))
+            .map(|cell| cell.chars().count())
+            .max()
+            .unwrap_or(0)
     };
     let widths: Vec<usize> = (0..columns).map(width).collect();
     for row in rows {
         let mut line = String::new();
         for (column, cell) in row.iter().enumerate() {
             let pad = " ".repeat(widths[column] - cell.chars().count());
-            let (before, behind) = if column < left { ("", pad.as_str()) } else { (pad.as_str(), "") };
+            let (before, behind) = if column < left {
+                ("", pad.as_str())
+            } else {
+                (pad.as_str(), "")
+            };
             let _ = write!(line, "  {before}{cell}{behind}");
         }
         let _ = writeln!(text, "{}", line.trim_end());
@@ -140,13 +162,30 @@ fn total(promise: &Promise, kinds: &[TermKind]) -> String {
     if promise.delay_ns.is_none() {
         return "-".to_owned();
     }
-    show_ns(promise.terms.iter().filter(|term| kinds.contains(&term.what)).map(|term| term.ns).sum())
+    show_ns(
+        promise
+            .terms
+            .iter()
+            .filter(|term| kinds.contains(&term.what))
+            .map(|term| term.ns)
+            .sum(),
+    )
 }
 
 fn tables(name: &str, plan: &Plan) -> String {
-    let mut text = format!("{name}: guaranteed worst case, from the talker's queue to the last bit at the listener\n\n");
+    let mut text = format!(
+        "{name}: guaranteed worst case, from the talker's queue to the last bit at the listener\n\n"
+    );
     let mut rows = vec![cells(&[
-        "stream", "listener", "promise", "deadline", "queueing", "blocking", "transmission", "latency", "cable",
+        "stream",
+        "listener",
+        "promise",
+        "deadline",
+        "queueing",
+        "blocking",
+        "transmission",
+        "latency",
+        "cable",
     ])];
     for stream in &plan.streams {
         for promise in &stream.promises {
@@ -165,8 +204,19 @@ fn tables(name: &str, plan: &Plan) -> String {
     }
     table(&mut text, 2, &rows);
     text.push('\n');
-    let mut rows = vec![cells(&["port", "needs", "buffer", "frames", "of", "utilization"])];
-    for port in plan.ports.iter().filter(|port| port.utilization_permille > 0 || !port.classes.is_empty()) {
+    let mut rows = vec![cells(&[
+        "port",
+        "needs",
+        "buffer",
+        "frames",
+        "of",
+        "utilization",
+    ])];
+    for port in plan
+        .ports
+        .iter()
+        .filter(|port| port.utilization_permille > 0 || !port.classes.is_empty())
+    {
         let buffer = match (port.node_kind, port.buffer_bytes) {
             (NodeKind::Switch, Some(bytes)) if port.shared => format!("{bytes} B shared"),
             (NodeKind::Switch, Some(bytes)) => format!("{bytes} B"),
@@ -174,11 +224,18 @@ fn tables(name: &str, plan: &Plan) -> String {
         };
         rows.push(vec![
             format!("{}>{}", port.node, port.port),
-            port.backlog_bytes.map_or_else(|| "none".to_owned(), |bytes| format!("{bytes} B")),
+            port.backlog_bytes
+                .map_or_else(|| "none".to_owned(), |bytes| format!("{bytes} B")),
             buffer,
-            port.backlog_frames.map_or_else(|| "-".to_owned(), |frames| frames.to_string()),
-            port.buffer_frames.map_or_else(|| "-".to_owned(), |frames| frames.to_string()),
-            format!("{}.{} %", port.utilization_permille / 10, port.utilization_permille % 10),
+            port.backlog_frames
+                .map_or_else(|| "-".to_owned(), |frames| frames.to_string()),
+            port.buffer_frames
+                .map_or_else(|| "-".to_owned(), |frames| frames.to_string()),
+            format!(
+                "{}.{} %",
+                port.utilization_permille / 10,
+                port.utilization_permille % 10
+            ),
         ]);
     }
     table(&mut text, 1, &rows);
@@ -205,23 +262,58 @@ fn explanation(plan: &Plan, name: &str) -> String {
             show_ns(shaper.tick_error_ns)
         );
         for promise in &stream.promises {
-            let _ = writeln!(text, "\nto {} by {}", promise.listener, promise.route.join(" > "));
+            let _ = writeln!(
+                text,
+                "\nto {} by {}",
+                promise.listener,
+                promise.route.join(" > ")
+            );
             let mut rows: Vec<Vec<String>> = promise
                 .terms
                 .iter()
-                .map(|term| vec![term.at.clone(), term.what.word().to_owned(), show_ns(term.ns)])
+                .map(|term| {
+                    vec![
+                        term.at.clone(),
+                        term.what.word().to_owned(),
+                        show_ns(term.ns),
+                    ]
+                })
                 .collect();
-            rows.push(vec!["promise".to_owned(), String::new(), shown(promise.delay_ns)]);
+            rows.push(vec![
+                "promise".to_owned(),
+                String::new(),
+                shown(promise.delay_ns),
+            ]);
             table(&mut text, 2, &rows);
             for pair in promise.route.windows(2) {
-                let Some(port) = plan.ports.iter().find(|port| port.node == pair[0] && port.port == pair[1]) else {
+                let Some(port) = plan
+                    .ports
+                    .iter()
+                    .find(|port| port.node == pair[0] && port.port == pair[1])
+                else {
                     continue;
                 };
-                for class in port.classes.iter().filter(|class| class.flows.iter().any(|flow| flow == name)) {
-                    let others: Vec<&str> =
-                        class.flows.iter().map(String::as_str).filter(|flow| *flow != name).collect();
-                    let others = if others.is_empty() { "nobody".to_owned() } else { others.join(", ") };
-                    let _ = writeln!(text, "  at {}>{} it shares its queue with {others}", port.node, port.port);
+                for class in port
+                    .classes
+                    .iter()
+                    .filter(|class| class.flows.iter().any(|flow| flow == name))
+                {
+                    let others: Vec<&str> = class
+                        .flows
+                        .iter()
+                        .map(String::as_str)
+                        .filter(|flow| *flow != name)
+                        .collect();
+                    let others = if others.is_empty() {
+                        "nobody".to_owned()
+                    } else {
+                        others.join(", ")
+                    };
+                    let _ = writeln!(
+                        text,
+                        "  at {}>{} it shares its queue with {others}",
+                        port.node, port.port
+                    );
                 }
             }
         }

@@ -6,7 +6,7 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
     /// The kernel refused a netlink request.
-    #[error("cannot {what}: {reason}{}", hint(*errno))]
+    #[error("cannot {what}: {reason}{}", netlink_hint(*errno, reason))]
     Netlink {
         /// What was asked, as a verb phrase: "create bridge `br0`".
         what: String,
@@ -54,6 +54,14 @@ impl HostError {
         };
         errno == 1 || errno == 13
     }
+}
+
+/// As [`hint`]; an unknown kind of queue or link is a feature that the kernel was built without.
+fn netlink_hint(errno: i32, reason: &str) -> &'static str {
+    if reason.contains("kind is unknown") || reason.contains("Unknown device type") {
+        return hint(95);
+    }
+    hint(errno)
 }
 
 /// What to do about the errors that users meet; the numbers are the same on every Linux architecture in use.

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use rtwire_measure::verdict::{
-    Evidence, PortEvidence, PortId, Rule, Sample, StreamEvidence, TalkerEvidence, excess_bits,
+    Evidence, PortEvidence, PortId, Rule, Sample, StreamEvidence, TalkerEvidence,
+    excess_bits, hold_ns,
 };
 use rtwire_plan::{ContractKind, Network, Plan, PortPlan, Ratio, Stream};
 
@@ -158,25 +159,17 @@ impl Collected<'_> {
         ports.find(|plan| plan.node == id.node && plan.port == id.port)
     }
 
-    /// The longest time that one contract through this port may send at the link's rate: b / (C - r).
+    /// The longest time that one contract through this port may send at the link's rate.
     fn hold_ns(&self, id: &PortId) -> u64 {
         let Some(rate) = self.port_plan(id).map(|plan| plan.link_rate_bps) else {
             return 0;
         };
-        let through = self
-            .network
-            .streams
-            .iter()
-            .filter(|stream| stream.routes.iter().any(|route| ports_of(route).contains(id)));
-        through
-            .map(|stream| {
-                let own = part(stream.contract.rate.ceil());
-                let spare = u128::from(rate.saturating_sub(own).max(1));
-                let ns = u128::from(stream.contract.burst_bits) * 1_000_000_000 / spare;
-                u64::try_from(ns).unwrap_or(u64::MAX)
-            })
-            .max()
-            .unwrap_or(0)
+        let passes = |routes: &[Vec<String>]| routes.iter().any(|route| ports_of(route).contains(id));
+        let streams = self.network.streams.iter().filter(|stream| passes(&stream.routes));
+        let streams = streams.map(|s| (s.contract.burst_bits, part(s.contract.rate.ceil())));
+        let others = self.network.best_effort.iter().filter(|other| passes(&other.routes));
+        let others = others.map(|other| (part(other.burst.ceil()), part(other.rate.ceil())));
+        hold_ns(rate, streams.chain(others))
     }
 
     fn port_evidence(&self) -> Vec<PortEvidence> {

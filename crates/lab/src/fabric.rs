@@ -69,7 +69,7 @@ pub(crate) struct Blueprint {
 /// A port: one direction of a cable. Its index is that of its record and, with [`FIRST_IFINDEX`], of its interface.
 pub(crate) type PortIndex = usize;
 
-/// The network as it stands on this machine. Dropping it does not take it down: see [`Fabric::take_down`].
+/// The network as it stands on this machine. Dropping it does not take it down: its namespaces do, by name.
 pub(crate) struct Fabric {
     pub(crate) blueprint: Blueprint,
     namespaces: Vec<Namespace>,
@@ -351,21 +351,6 @@ impl Fabric {
         self.namespace(switch)
             .run(|| work(&mut Netlink::new(), FIRST_IFINDEX + index32(port)))??;
         Ok(())
-    }
-
-    /// Takes the network down; every namespace is tried, the first error is returned.
-    ///
-    /// # Errors
-    /// A namespace could not be removed.
-    pub(crate) fn take_down(&self) -> Result<(), LabError> {
-        let mut first = Ok(());
-        for namespace in &self.namespaces {
-            let result = namespace.delete();
-            if first.is_ok() {
-                first = result.map_err(LabError::from);
-            }
-        }
-        first
     }
 }
 

@@ -49,6 +49,8 @@ mod processes;
 pub mod registry;
 mod run;
 mod samples;
+#[cfg(test)]
+mod switch_tests;
 mod tasks;
 mod worker;
 

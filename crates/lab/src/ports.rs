@@ -19,6 +19,7 @@ pub(crate) const FOLLOWED_FRAMES: u32 = 2048;
 /// The fields of `struct rtw_port`, by word.
 #[derive(Clone, Copy, Debug)]
 #[repr(usize)]
+#[allow(dead_code, reason = "the program's own fields keep their places")]
 pub(crate) enum Field {
     LimitBytes,
     Pool,
@@ -41,6 +42,7 @@ pub(crate) enum Field {
 }
 
 /// The names of the fields, as the header has them; the last one is the first word of an array.
+#[cfg(test)]
 pub(crate) const FIELD_NAMES: [&str; 18] = [
     "limit_bytes",
     "pool",
@@ -138,9 +140,55 @@ impl PortRecords {
     }
 
     /// Highest use of a shared pool, in bytes.
+    #[cfg(test)]
     pub(crate) fn pool_max(&self, pool: usize) -> u64 {
         self.pools
             .word(pool, 2)
             .map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use libbpf_rs::btf::types::{MemberAttr, Struct};
+    use libbpf_rs::btf::{Btf, BtfType};
+
+    use super::*;
+
+    #[test]
+    fn the_layout_is_that_of_the_kernel_program() {
+        let object = Path::new(concat!(env!("OUT_DIR"), "/switch.bpf.o"));
+        let btf = Btf::from_path(object).unwrap();
+        let port: Struct<'_> = btf.type_by_name("rtw_port").unwrap();
+        let members: Vec<(String, u32)> = port
+            .iter()
+            .map(|member| {
+                let MemberAttr::Normal { offset } = member.attr else {
+                    panic!("a bit field among the members");
+                };
+                (member.name.unwrap().to_str().unwrap().to_owned(), offset)
+            })
+            .collect();
+        let names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, FIELD_NAMES);
+        for (word, (name, offset_bits)) in (0_u32..).zip(&members) {
+            assert_eq!(*offset_bits, word * 64, "field {name}");
+        }
+        assert_eq!(FIELD_NAMES.len(), Field::Lateness as usize + 1);
+        let _ = BtfType::type_id(&port);
+    }
+
+    #[test]
+    fn the_numbers_are_those_of_the_header() {
+        let header = include_str!("../../../bpf/switch_port.h");
+        for (name, value) in [
+            ("RTW_LATENESS_BUCKETS", LATENESS_BUCKETS as u64),
+            ("RTW_LATENESS_STEP_NS", LATENESS_STEP_NS),
+            ("RTW_FOLLOWED_FRAMES", FOLLOWED_FRAMES.into()),
+        ] {
+            assert!(header.contains(&format!("#define {name} {value}\n")), "{name}");
+        }
     }
 }

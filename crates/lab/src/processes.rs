@@ -59,13 +59,6 @@ impl Processes {
         Ok(processes)
     }
 
-    /// The process ids, by host.
-    pub(crate) fn ids(&self) -> impl Iterator<Item = (&str, u32)> {
-        self.all
-            .iter()
-            .map(|process| (process.host.as_str(), process.child.id()))
-    }
-
     /// Gives all processes an order. One that is gone already says so when it is waited for.
     pub(crate) fn order(&mut self, order: Order) {
         let Ok(mut line) = serde_json::to_string(&order) else {

@@ -20,6 +20,7 @@ use crate::calibrate::{Calibrated, calibrate};
 use crate::evidence::{Collected, describe};
 use crate::fabric::{Fabric, namespace_name};
 use crate::monitor::{Monitor, PortWatch};
+use crate::ports::Field;
 use crate::processes::Processes;
 use crate::registry::{self, Claim, NodeRecord, Record};
 use crate::tasks;
@@ -323,6 +324,18 @@ fn notes(options: &Options, collected: &Collected<'_>, calibrated: &Calibrated) 
     for warning in &collected.plan.warnings {
         if !notes.contains(warning) {
             notes.push(format!("With the lab's own latency: {warning}"));
+        }
+    }
+    for port in 0..2 * collected.fabric.blueprint.cables.len() {
+        let count = |field| collected.fabric.records.get(port, field);
+        let inside = count(Field::AcceptedFrames).saturating_sub(count(Field::LeftFrames));
+        if let (true, Some((from, to))) = (inside > 0, collected.fabric.blueprint.port_ends(port)) {
+            let name = |node: usize| &collected.fabric.blueprint.nodes[node].name;
+            notes.push(format!(
+                "{inside} frames that {} took to send to {} had not arrived there at the end.",
+                name(from),
+                name(to)
+            ));
         }
     }
     for (host, result) in collected.results {

@@ -37,6 +37,7 @@ mod cycle;
 mod error;
 mod receive;
 mod send;
+mod source;
 mod stamps;
 
 pub use cycle::{Cycle, CycleConfig, Tick};

@@ -1,13 +1,14 @@
 //! Receiving: wait in the way that was chosen, read without copying, give the room back.
 
 use crate::error::LinkError;
+use crate::source::{Socket, Source};
 use rtwire_sys::clock::{self, Clock};
 use rtwire_sys::filter::Filter;
 use rtwire_sys::interface::{self, Interface};
 use rtwire_sys::packet::PacketSocket;
 use rtwire_sys::ring::Ring;
 use rtwire_sys::udp::UdpSocket;
-use rtwire_sys::{Batch, Errno, Ready, Wait};
+use rtwire_sys::{Errno, Wait};
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
@@ -34,12 +35,11 @@ pub struct ReceiverConfig {
     pub queue_frames: usize,
     /// Whether the kernel is to stamp what comes.
     pub stamps: bool,
+    /// Whether a receiver that blocks takes one frame with each call, and not all that have come: cheaper for one, but
+    /// what comes behind it is not seen.
+    pub one_by_one: bool,
 }
 
-/// Octets of a frame or datagram that there is room for.
-const ROOM: usize = 1536;
-/// Messages taken with one call at most, which the kernel limits to this.
-const MOST: usize = 1024;
 /// What the kernel charges a receive queue for one frame of full size, about.
 const CHARGE_OCTETS: usize = 2304;
 /// How often a receiver that nothing comes to looks whether its interface is still there.
@@ -58,43 +58,14 @@ pub struct Frame<'a> {
     pub source: Option<SocketAddrV4>,
 }
 
-#[derive(Debug)]
-enum Source {
-    Ring { socket: PacketSocket, ring: Ring },
-    Packet { socket: PacketSocket, batch: Taken },
-    Udp { socket: UdpSocket, batch: Taken },
-}
-
-/// A batch of messages, of which some have been released.
-#[derive(Debug)]
-struct Taken {
-    batch: Batch,
-    next: usize,
-    /// The receive timeout in force at the socket.
-    timeout: Option<Option<Duration>>,
-}
-
-impl Taken {
-    /// As many as may wait in the kernel are taken with one call: a later one may be more urgent than the first.
-    fn new(queue_frames: usize) -> Self {
-        Self {
-            batch: Batch::new(queue_frames.clamp(1, MOST), ROOM),
-            next: 0,
-            timeout: None,
-        }
-    }
-
-    fn left(&self) -> usize {
-        self.batch.len() - self.next
-    }
-}
-
 /// Receives the frames of one interface that pass a filter, or the datagrams for one address.
 #[derive(Debug)]
 pub struct Receiver {
     source: Source,
     interface: Interface,
     wake_up: WakeUp,
+    /// How a call that blocks takes what has come.
+    wait: Wait,
     tai_offset_ns: i64,
     dropped: u64,
     gone: bool,
@@ -124,12 +95,9 @@ impl Receiver {
         })?;
         let source = match ring {
             Some(ring) => Source::Ring { socket, ring },
-            None => Source::Packet {
-                socket,
-                batch: Taken::new(config.queue_frames),
-            },
+            None => Source::batch(config, Socket::Packet(socket)),
         };
-        Self::new(source, interface, config.wake_up)
+        Self::new(source, interface, config)
     }
 
     /// Opens a receiver of UDP datagrams for `local`.
@@ -143,18 +111,24 @@ impl Receiver {
         if config.stamps {
             socket.enable_rx_stamps()?;
         }
-        let source = Source::Udp {
-            socket,
-            batch: Taken::new(config.queue_frames),
-        };
-        Self::new(source, interface, config.wake_up)
+        let source = Source::batch(config, Socket::Udp(socket));
+        Self::new(source, interface, config)
     }
 
-    fn new(source: Source, interface: Interface, wake_up: WakeUp) -> Result<Self, LinkError> {
+    fn new(
+        source: Source,
+        interface: Interface,
+        config: &ReceiverConfig,
+    ) -> Result<Self, LinkError> {
         Ok(Self {
             source,
             interface,
-            wake_up,
+            wake_up: config.wake_up,
+            wait: if config.one_by_one {
+                Wait::One
+            } else {
+                Wait::ForOne
+            },
             tai_offset_ns: clock::tai_offset_ns()?,
             dropped: 0,
             gone: false,
@@ -168,10 +142,12 @@ impl Receiver {
     }
 
     /// Waits for a frame, as chosen at open; gives whether one is there. `None` waits for ever. At most one system call
-    /// where a frame comes, none where one is there already.
+    /// where a frame comes, none where one is there already; one more if a receiver that blocks is given another timeout
+    /// than the last time, if that is below 0.1 s. A blocking wait is rounded up to the kernel's tick (1 to 10 ms).
     ///
     /// # Errors
     /// The interface is gone (then for ever) or down (told once; wait again to wait for its return).
+    #[inline]
     pub fn wait(&mut self, timeout: Option<Duration>) -> Result<bool, LinkError> {
         if self.available(0) {
             return Ok(true);
@@ -199,12 +175,10 @@ impl Receiver {
     }
 
     /// Whether a frame is there `ahead` places behind the oldest, among those taken from the kernel. No system call.
+    #[inline]
     #[must_use]
     pub fn available(&self, ahead: usize) -> bool {
-        match &self.source {
-            Source::Ring { ring, .. } => ring.is_ready(ahead),
-            Source::Packet { batch, .. } | Source::Udp { batch, .. } => ahead < batch.left(),
-        }
+        self.source.available(ahead)
     }
 
     /// Takes from the kernel what is there now, without waiting; gives whether a frame is there. No system call where
@@ -212,58 +186,26 @@ impl Receiver {
     ///
     /// # Errors
     /// As [`wait`](Self::wait).
+    #[inline]
     pub fn look(&mut self) -> Result<bool, LinkError> {
         if self.available(0) {
             return Ok(true);
         }
-        let result = match &mut self.source {
-            Source::Ring { .. } => return Ok(false),
-            Source::Packet { socket, batch } => {
-                batch.next = 0;
-                socket.receive(&mut batch.batch, Wait::No, MOST)
-            }
-            Source::Udp { socket, batch } => {
-                batch.next = 0;
-                socket.receive(&mut batch.batch, Wait::No, MOST)
-            }
-        };
-        match result {
-            Ok(count) => Ok(count > 0),
-            Err(errno) if errno.would_block() || errno.interrupted() => Ok(false),
-            Err(errno) => Err(self.failed(errno)),
-        }
+        let result = self.source.look();
+        self.taken(result)
     }
 
     /// The oldest frame that is there. No system call.
+    #[inline]
     #[must_use]
     pub fn peek(&self) -> Option<Frame<'_>> {
-        let tai = |realtime_ns: u64| realtime_ns.saturating_add_signed(self.tai_offset_ns);
-        match &self.source {
-            Source::Ring { ring, .. } => ring.peek().map(|frame| Frame {
-                data: frame.data,
-                truncated: frame.truncated,
-                stamp_tai_ns: frame.stamp_realtime_ns.map(tai),
-                source: None,
-            }),
-            Source::Packet { batch, .. } | Source::Udp { batch, .. } => {
-                batch.batch.get(batch.next).map(|message| Frame {
-                    data: message.data,
-                    truncated: message.truncated,
-                    stamp_tai_ns: message.stamp_realtime_ns.map(tai),
-                    source: message.source,
-                })
-            }
-        }
+        self.source.peek(self.tai_offset_ns)
     }
 
     /// Gives the room of the oldest frame back. No system call.
+    #[inline]
     pub fn release(&mut self) {
-        match &mut self.source {
-            Source::Ring { ring, .. } => ring.release(),
-            Source::Packet { batch, .. } | Source::Udp { batch, .. } => {
-                batch.next = (batch.next + 1).min(batch.batch.len());
-            }
-        }
+        self.source.release();
     }
 
     /// Frames lost since there was no room for them, since the receiver was opened. One system call.
@@ -271,23 +213,20 @@ impl Receiver {
     /// # Errors
     /// The kernel refuses to tell.
     pub fn dropped(&mut self) -> Result<u64, LinkError> {
-        match &self.source {
-            // The kernel forgets what it has told.
-            Source::Ring { socket, .. } | Source::Packet { socket, .. } => {
-                self.dropped += socket.statistics()?.dropped;
-            }
-            Source::Udp { socket, .. } => self.dropped = socket.dropped()?,
-        }
+        let (dropped, since) = self.source.dropped()?;
+        self.dropped = if since {
+            self.dropped + dropped
+        } else {
+            dropped
+        };
         Ok(self.dropped)
     }
 
     fn spin(&mut self, timeout: Option<Duration>) -> Result<bool, LinkError> {
-        let start = clock::now_ns(Clock::Monotonic);
-        let end = timeout.map(|timeout| start.saturating_add(nanoseconds(timeout)));
-        let check = nanoseconds(CHECK);
-        let mut next_check = start + check;
+        let mut end = None;
+        let mut next_check = None;
         loop {
-            // A ring costs a read of memory: the clock is looked at only now and then.
+            // A ring costs a read of memory: the clock is looked at only now and then, and not before the first look.
             for _ in 0..32 {
                 if self.look()? {
                     return Ok(true);
@@ -295,72 +234,48 @@ impl Receiver {
                 std::hint::spin_loop();
             }
             let now = clock::now_ns(Clock::Monotonic);
-            if end.is_some_and(|end| now >= end) {
-                return Ok(false);
+            if let Some(timeout) = timeout {
+                let end = *end.get_or_insert_with(|| now.saturating_add(nanoseconds(timeout)));
+                if now >= end {
+                    return Ok(false);
+                }
             }
-            if now >= next_check {
+            let check = now + nanoseconds(CHECK);
+            if now >= *next_check.get_or_insert(check) {
                 self.check()?;
-                next_check = now + check;
+                next_check = Some(check);
             }
         }
     }
 
     fn block(&mut self, timeout: Option<Duration>) -> Result<bool, LinkError> {
-        let start = clock::now_ns(Clock::Monotonic);
-        let end = timeout.map(|timeout| start.saturating_add(nanoseconds(timeout)));
+        // A frame that comes within the first slice costs no look at the clock.
         let mut slice = timeout.map_or(CHECK, |timeout| timeout.min(CHECK));
+        let mut end = None;
         loop {
-            if self.block_once(slice)? {
+            let result = self.source.block(self.wait, slice);
+            if self.taken(result)? {
                 return Ok(true);
             }
             self.check()?;
+            let Some(timeout) = timeout else { continue };
             let now = clock::now_ns(Clock::Monotonic);
-            if let Some(end) = end {
-                if now >= end {
-                    return Ok(false);
-                }
-                slice = Duration::from_nanos(end - now).min(CHECK);
+            let end = *end.get_or_insert_with(|| {
+                let left = timeout.saturating_sub(slice);
+                now.saturating_add(nanoseconds(left))
+            });
+            if now >= end {
+                return Ok(false);
             }
+            slice = Duration::from_nanos(end - now).min(CHECK);
         }
     }
 
-    /// Waits at most `slice` (shorter waits are rounded to what the socket is set to already, so that no call is spent
-    /// on setting it again).
-    fn block_once(&mut self, slice: Duration) -> Result<bool, LinkError> {
-        let result = match &mut self.source {
-            Source::Ring { socket, .. } => match socket.wait(Some(slice)) {
-                Ok(Ready::Error) => match socket.take_error() {
-                    Some(errno) => Err(errno),
-                    None => Ok(0),
-                },
-                Ok(_) => Ok(0),
-                Err(errno) => Err(errno),
-            },
-            Source::Packet { socket, batch } => {
-                batch.next = 0;
-                let set = batch.timeout != Some(Some(slice));
-                let ready = if set {
-                    socket.set_receive_timeout(Some(slice))
-                } else {
-                    Ok(())
-                };
-                batch.timeout = Some(Some(slice));
-                ready.and_then(|()| socket.receive(&mut batch.batch, Wait::ForOne, MOST))
-            }
-            Source::Udp { socket, batch } => {
-                batch.next = 0;
-                let set = batch.timeout != Some(Some(slice));
-                let ready = if set {
-                    socket.set_receive_timeout(Some(slice))
-                } else {
-                    Ok(())
-                };
-                batch.timeout = Some(Some(slice));
-                ready.and_then(|()| socket.receive(&mut batch.batch, Wait::ForOne, MOST))
-            }
-        };
+    /// What a call that took frames, or did not, comes to.
+    #[inline]
+    fn taken(&mut self, result: Result<(), Errno>) -> Result<bool, LinkError> {
         match result {
-            Ok(_) => Ok(self.available(0)),
+            Ok(()) => Ok(self.available(0)),
             Err(errno) if errno.would_block() || errno.interrupted() => Ok(false),
             Err(errno) => Err(self.failed(errno)),
         }
@@ -369,17 +284,11 @@ impl Receiver {
     /// Looks whether the socket has an error or its interface is gone.
     #[cold]
     fn check(&mut self) -> Result<(), LinkError> {
-        let (error, exists) = match &self.source {
-            Source::Ring { socket, .. } | Source::Packet { socket, .. } => {
-                (socket.take_error(), socket.interface_exists())
-            }
-            Source::Udp { socket, .. } => (None, socket.interface_exists()),
-        };
-        if !exists {
+        if !self.source.interface_exists() {
             self.gone = true;
             return Err(self.gone_error());
         }
-        match error {
+        match self.source.take_error() {
             Some(errno) => Err(self.failed(errno)),
             None => Ok(()),
         }
@@ -393,12 +302,7 @@ impl Receiver {
 
     #[cold]
     fn failed(&mut self, errno: Errno) -> LinkError {
-        let exists = match &self.source {
-            Source::Ring { socket, .. } | Source::Packet { socket, .. } => {
-                socket.interface_exists()
-            }
-            Source::Udp { socket, .. } => socket.interface_exists(),
-        };
+        let exists = self.source.interface_exists();
         self.gone |= !exists;
         LinkError::of("receive", &self.interface.name, errno, 0, || exists)
     }

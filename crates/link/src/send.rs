@@ -148,6 +148,7 @@ impl Sender {
     ///
     /// # Errors
     /// [`LinkError::QueueFull`] if it was dropped before it left: it has used up a number. With any other error it has not.
+    #[inline]
     pub fn send(&mut self, bytes: &[u8]) -> Result<u64, LinkError> {
         loop {
             let result = match &self.socket {

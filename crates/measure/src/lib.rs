@@ -16,7 +16,7 @@
 //! | [`summary`] | exact percentiles, distributions and thinned time series of what was measured |
 //! | [`verdict`] | the written rule that turns evidence into a verdict: a pure function |
 //! | [`report`] | the report's data model, as JSON, as tables for a terminal and as one self-contained HTML file |
-//! | [`bench`] | the table of a benchmark and its JSON form |
+//! | [`mod@bench`] | the table of a benchmark and its JSON form |
 //! | [`machine`] | what machine this is: kernel, processors, clock source |
 //! | [`units`] | quantities as people read them |
 //!

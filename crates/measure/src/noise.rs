@@ -2,12 +2,13 @@
 //!
 //! A [`NoiseRecorder`] runs beside a measurement: one pinned `SCHED_FIFO` thread on each core, above the workers,
 //! wakes every quarter of a millisecond and notes how much too late that was. What is later than a threshold is a
-//! [`Stall`]: proof that this core did nothing for anybody in that time. Together with the stalls that workers saw
+//! [`Stall`]: in that time no thread of lower priority ran on this core. Together with the stalls that workers saw
 //! themselves they make the [`StallRecord`] by which [`crate::verdict`] tells a late frame on a stalled machine from a
 //! broken promise.
 //!
 //! All moments are nanoseconds of CLOCK_TAI.
 
+mod per_core;
 mod record;
 mod recorder;
 mod steal;

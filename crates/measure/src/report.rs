@@ -11,6 +11,7 @@ mod html;
 mod html_tables;
 mod model;
 mod noise_plot;
+mod scale;
 mod svg;
 #[cfg(test)]
 mod tests;

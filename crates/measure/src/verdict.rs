@@ -6,14 +6,16 @@ mod contract;
 mod evidence;
 mod judge;
 mod ports;
+mod stream;
 #[cfg(test)]
 mod tests;
 
-pub use allowance::{Allowance, StallLine};
+pub use allowance::{Allowance, StallLine, hold_ns};
 pub use contract::excess_bits;
 pub use evidence::{
     BacklogSample, DropWindow, Evidence, PortEvidence, PortId, Rule, Sample, StreamEvidence,
     TalkerEvidence,
 };
-pub use judge::{Judgement, StreamJudgement, Verdict, judge};
+pub use judge::{Judgement, Verdict, judge};
 pub use ports::PortJudgement;
+pub use stream::StreamJudgement;

@@ -1,4 +1,6 @@
 //! The report in a real browser: headless Chromium must find everything in it, on a desk and on a phone.
+// A test may end with a panic; that is how it fails.
+#![allow(clippy::expect_used)]
 
 mod synthetic;
 

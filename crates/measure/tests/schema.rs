@@ -1,6 +1,8 @@
 //! The committed JSON Schemas are those of the code, and what we write obeys them.
 //!
 //! After a change of the data: `RTWIRE_BLESS=1 cargo test -p rtwire-measure --test schema`.
+// A test may end with a panic; that is how it fails.
+#![allow(clippy::expect_used)]
 
 mod synthetic;
 

@@ -64,7 +64,11 @@ impl From<&Result<Plan, Refusal>> for Answer {
                 faults: Vec::new(),
             },
             Err(refusal) => Answer {
-                status: if refusal.is_unbounded() { AnswerStatus::Unbounded } else { AnswerStatus::Reject },
+                status: if refusal.is_unbounded() {
+                    AnswerStatus::Unbounded
+                } else {
+                    AnswerStatus::Reject
+                },
                 plan: refusal.plan.as_deref().cloned(),
                 reasons: refusal.reasons.clone(),
                 suggestions: refusal.suggestions.clone(),

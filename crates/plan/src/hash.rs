@@ -15,7 +15,11 @@ impl Fingerprint {
 
     /// Take in one text; its length is part of it, so that parts cannot run together.
     pub(crate) fn with(mut self, text: &str) -> Fingerprint {
-        for byte in (text.len() as u64).to_be_bytes().iter().chain(text.as_bytes()) {
+        for byte in (text.len() as u64)
+            .to_be_bytes()
+            .iter()
+            .chain(text.as_bytes())
+        {
             self.0 = (self.0 ^ u128::from(*byte)).wrapping_mul(PRIME);
         }
         self

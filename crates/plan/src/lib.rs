@@ -9,6 +9,18 @@
 //!            \-> Faults            \-> Refusal
 //! ```
 //!
+//! ```
+//! use rtwire_plan::{Options, plan, read};
+//!
+//! let text = include_str!("../../../examples/five-nodes.toml");
+//! let set = [("shaping-interval".to_owned(), "10 ms".to_owned())];
+//! let network = read(text, "five-nodes.toml", &set)?;
+//! let plan = plan(&network, &Options::default())?;
+//! let promise = &plan.streams[0].promises[0];
+//! assert!(promise.delay_ns < promise.deadline_ns);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Limits: trees and lines (and, with a route for every stream, loops that
 //! settle), FIFO and strict priority; traffic that the description does not name
 //! is not in the promise.
@@ -16,6 +28,7 @@
 pub mod answer;
 pub mod bound;
 mod description;
+mod evaluate;
 mod hash;
 mod mapping;
 mod nearest;
@@ -30,10 +43,12 @@ pub mod units;
 pub use bound::rational::{Overflow, Ratio};
 pub use description::{Fault, Faults, read};
 pub use network::{
-    BestEffort, Buffer, Contract, ContractKind, Defaults, Host, Link, Network, PortLatency, Semantics, Stream, Switch,
-    Transport,
+    BestEffort, Buffer, Contract, ContractKind, Defaults, Host, Link, Network, PortLatency,
+    Semantics, Stream, Switch, Transport,
 };
-pub use plan::{NodeKind, Options, Plan, PortPlan, Promise, Shaper, StreamPlan, Term, TermKind, plan};
+pub use plan::{
+    NodeKind, Options, Plan, PortPlan, Promise, Shaper, StreamPlan, Term, TermKind, plan,
+};
 pub use refusal::{Reason, Refusal};
 pub use schema::json_schema;
 pub use suggest::{ChangeKind, Suggestion};

@@ -1,7 +1,7 @@
 //! A network as a graph of servers: each end of each link is one.
 
+use crate::bound::graph::{Flow, Graph, Hop, Server};
 use crate::bound::rational::{Overflow, Ratio};
-use crate::bound::tfa::{Flow, Graph, Hop, Server};
 use crate::network::{ContractKind, Network, class_of};
 use crate::plan::NodeKind;
 
@@ -32,12 +32,17 @@ const SMALLEST_FRAME_BYTES: u64 = 60;
 impl Mapped {
     /// The port of a node towards a neighbour.
     pub(crate) fn port(&self, from: &str, to: &str) -> Option<usize> {
-        self.ports.iter().position(|port| port.node == from && port.to == to)
+        self.ports
+            .iter()
+            .position(|port| port.node == from && port.to == to)
     }
 
     /// The hop of a flow at a port.
     pub(crate) fn hop_at(&self, flow: usize, server: usize) -> Option<&Hop> {
-        self.graph.flows[flow].hops.iter().find(|hop| hop.server == server)
+        self.graph.flows[flow]
+            .hops
+            .iter()
+            .find(|hop| hop.server == server)
     }
 }
 
@@ -48,8 +53,18 @@ pub(crate) fn map(network: &Network) -> Result<Mapped, Overflow> {
         let [a, b] = &link.ends;
         for (node, to) in [(a, b), (b, a)] {
             let (latency_ns, catches_up) = network.port_latency(node, to);
-            let kind = if network.host(node).is_some() { NodeKind::Host } else { NodeKind::Switch };
-            ports.push(Port { node: node.clone(), to: to.clone(), kind, rate_bps: link.rate_bps, latency_ns });
+            let kind = if network.host(node).is_some() {
+                NodeKind::Host
+            } else {
+                NodeKind::Switch
+            };
+            ports.push(Port {
+                node: node.clone(),
+                to: to.clone(),
+                kind,
+                rate_bps: link.rate_bps,
+                latency_ns,
+            });
             servers.push(Server {
                 rate: Ratio::whole(i128::from(link.rate_bps)),
                 latency: Ratio::from_ns(latency_ns),
@@ -61,7 +76,14 @@ pub(crate) fn map(network: &Network) -> Result<Mapped, Overflow> {
             });
         }
     }
-    let mut mapped = Mapped { ports, graph: Graph { servers, flows: Vec::new() }, flow_names: Vec::new() };
+    let mut mapped = Mapped {
+        ports,
+        graph: Graph {
+            servers,
+            flows: Vec::new(),
+        },
+        flow_names: Vec::new(),
+    };
     for stream in &network.streams {
         let hops = hops(network, &mapped, &stream.routes, stream.pcp);
         let frame = stream.wire_bits();
@@ -104,11 +126,17 @@ fn hops(network: &Network, mapped: &Mapped, routes: &[Vec<String>], pcp: u8) -> 
         let mut before = None;
         for pair in route.windows(2) {
             let [from, to] = pair else { continue };
-            let Some(server) = mapped.port(from, to) else { continue };
+            let Some(server) = mapped.port(from, to) else {
+                continue;
+            };
             before = match hops.iter().position(|hop| hop.server == server) {
                 Some(at) => Some(at),
                 None => {
-                    hops.push(Hop { server, class: class_of(pcp, network.queues(from)), before });
+                    hops.push(Hop {
+                        server,
+                        class: class_of(pcp, network.queues(from)),
+                        before,
+                    });
                     Some(hops.len() - 1)
                 }
             };

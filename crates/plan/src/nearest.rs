@@ -58,13 +58,19 @@ fn distance(a: &str, b: &str) -> usize {
 }
 
 /// The candidate nearest to `word`, where one is near enough to be meant.
-pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(
+    word: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
     // Beyond this nobody meant a name of ours, and the distance is quadratic.
     if word.chars().count() > 64 {
         return None;
     }
     let lower = word.to_lowercase().replace('_', "-");
-    let known = KNOWN.iter().find(|(from, _)| *from == lower).map(|(_, to)| *to);
+    let known = KNOWN
+        .iter()
+        .find(|(from, _)| *from == lower)
+        .map(|(_, to)| *to);
     let mut best: Option<(usize, &'a str)> = None;
     for candidate in candidates {
         if Some(candidate) == known {
@@ -72,7 +78,8 @@ pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a s
         }
         let as_written = distance(word, candidate);
         // A difference in case alone is nearer than any other letter.
-        let folded = distance(&lower, &candidate.to_lowercase()) * 2 + usize::from(word != candidate);
+        let folded =
+            distance(&lower, &candidate.to_lowercase()) * 2 + usize::from(word != candidate);
         let score = (as_written * 2).min(folded);
         let enough = candidate.chars().count();
         if score <= enough && best.is_none_or(|(least, _)| score < least) {
@@ -88,7 +95,13 @@ mod tests {
 
     #[test]
     fn finds_what_was_meant() {
-        let keys = ["talker", "listeners", "shaping-interval", "priority", "rate"];
+        let keys = [
+            "talker",
+            "listeners",
+            "shaping-interval",
+            "priority",
+            "rate",
+        ];
         assert_eq!(nearest("listener", keys), Some("listeners"));
         assert_eq!(nearest("prioriti", keys), Some("priority"));
         assert_eq!(nearest("shaping_interval", keys), Some("shaping-interval"));

@@ -119,7 +119,12 @@ impl Transport {
     pub const fn header_bytes(self, tagged: bool) -> u64 {
         let ethernet = 14 + if tagged { 4 } else { 0 };
         let rtdip = 16 + 8;
-        ethernet + rtdip + match self { Transport::Rtdip => 0, Transport::Udp => 20 + 8 }
+        ethernet
+            + rtdip
+            + match self {
+                Transport::Rtdip => 0,
+                Transport::Udp => 20 + 8,
+            }
     }
 }
 
@@ -171,12 +176,25 @@ impl Contract {
         let frame = Ratio::whole(i128::from(wire_bytes) * 8);
         let waits = match kind {
             ContractKind::Interval { .. } => Ratio::from_ns(tick_error_ns),
-            ContractKind::Rate => Ratio::from_ns(shaping_interval_ns).plus(Ratio::from_ns(tick_error_ns))?,
+            ContractKind::Rate => {
+                Ratio::from_ns(shaping_interval_ns).plus(Ratio::from_ns(tick_error_ns))?
+            }
             ContractKind::Declared => Ratio::ZERO,
         };
-        let burst = if kind == ContractKind::Declared { declared } else { rate.times(waits)?.plus(frame)? };
+        let burst = if kind == ContractKind::Declared {
+            declared
+        } else {
+            rate.times(waits)?.plus(frame)?
+        };
         let burst_bits = u64::try_from(burst.ceil()).map_err(|_| Overflow)?;
-        Ok(Contract { rate, burst, burst_bits, shaping_interval_ns, tick_error_ns, kind })
+        Ok(Contract {
+            rate,
+            burst,
+            burst_bits,
+            shaping_interval_ns,
+            tick_error_ns,
+            kind,
+        })
     }
 }
 
@@ -232,8 +250,14 @@ impl Stream {
     /// [`Overflow`].
     pub fn set_shaping_interval(&mut self, shaping_interval_ns: u64) -> Result<(), Overflow> {
         let old = &self.contract;
-        self.contract =
-            Contract::new(old.rate, self.wire_bytes, shaping_interval_ns, old.tick_error_ns, old.kind, old.burst)?;
+        self.contract = Contract::new(
+            old.rate,
+            self.wire_bytes,
+            shaping_interval_ns,
+            old.tick_error_ns,
+            old.kind,
+            old.burst,
+        )?;
         Ok(())
     }
 
@@ -297,8 +321,13 @@ impl Network {
     /// catching up": behind such a port traffic is as dense as the latency allows.
     /// A pair that is no link has no effect.
     pub fn set_port_latency(&mut self, from: &str, to: &str, latency_ns: u64) {
-        self.port_latencies.retain(|port| port.from != from || port.to != to);
-        self.port_latencies.push(PortLatency { from: from.to_owned(), to: to.to_owned(), latency_ns });
+        self.port_latencies
+            .retain(|port| port.from != from || port.to != to);
+        self.port_latencies.push(PortLatency {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            latency_ns,
+        });
         self.input_hash = Fingerprint::new()
             .with(&self.input_hash)
             .with(from)
@@ -311,7 +340,11 @@ impl Network {
     /// catches up after it (host ports and ports set by [`Network::set_port_latency`] do).
     #[must_use]
     pub fn port_latency(&self, from: &str, to: &str) -> (u64, bool) {
-        if let Some(port) = self.port_latencies.iter().find(|port| port.from == from && port.to == to) {
+        if let Some(port) = self
+            .port_latencies
+            .iter()
+            .find(|port| port.from == from && port.to == to)
+        {
             return (port.latency_ns, true);
         }
         if let Some(host) = self.hosts.iter().find(|host| host.name == from) {

@@ -112,7 +112,13 @@ impl Reason {
     /// Whether nothing bounds it (as opposed to a bound beyond a limit).
     #[must_use]
     pub const fn is_unbounded(&self) -> bool {
-        matches!(self, Reason::Unshaped { .. } | Reason::Rate { .. } | Reason::Unbounded { .. } | Reason::Overflow { .. })
+        matches!(
+            self,
+            Reason::Unshaped { .. }
+                | Reason::Rate { .. }
+                | Reason::Unbounded { .. }
+                | Reason::Overflow { .. }
+        )
     }
 }
 
@@ -127,7 +133,10 @@ pub fn show_ns(ns: u64) -> String {
     };
     let width = scale.to_string().len() - 1;
     let text = format!("{}.{:0width$}", ns / scale, ns % scale);
-    format!("{} {unit}", text.trim_end_matches('0').trim_end_matches('.'))
+    format!(
+        "{} {unit}",
+        text.trim_end_matches('0').trim_end_matches('.')
+    )
 }
 
 impl fmt::Display for Reason {
@@ -137,35 +146,77 @@ impl fmt::Display for Reason {
                 f,
                 "stream \"{stream}\": its shaper is off, so that it may send as fast as its link takes: its contract is unbounded"
             ),
-            Reason::Rate { node, port, rate_bps, link_rate_bps, flows } => write!(
-                f,
-                "port {node}>{port}: the rates add up to {rate_bps} bit/s on the wire ({}), but must stay below the link's {link_rate_bps} bit/s: exceeded by {} bit/s or equal",
-                flows.join(", "),
-                rate_bps.saturating_sub(*link_rate_bps)
-            ),
-            Reason::Unbounded { node, port } => {
-                write!(f, "port {node}>{port}: no bound, because a port before it has none or a loop of ports does not settle")
+            Reason::Rate {
+                node,
+                port,
+                rate_bps,
+                link_rate_bps,
+                flows,
+            } => {
+                write!(
+                    f,
+                    "port {node}>{port}: the rates add up to {rate_bps} bit/s on the wire ({}), but must stay below the link's {link_rate_bps} bit/s: ",
+                    flows.join(", ")
+                )?;
+                match rate_bps.saturating_sub(*link_rate_bps) {
+                    0 => f.write_str("they reach it"),
+                    excess => write!(f, "exceeded by {excess} bit/s"),
+                }
             }
-            Reason::Deadline { stream, listener, delay_ns, deadline_ns, excess_ns } => write!(
+            Reason::Unbounded { node, port } => {
+                write!(
+                    f,
+                    "port {node}>{port}: no bound, because a port before it has none or a loop of ports does not settle"
+                )
+            }
+            Reason::Deadline {
+                stream,
+                listener,
+                delay_ns,
+                deadline_ns,
+                excess_ns,
+            } => write!(
                 f,
                 "stream \"{stream}\" to {listener}: worst-case delay {} exceeds the deadline {} by {}",
                 show_ns(*delay_ns),
                 show_ns(*deadline_ns),
                 show_ns(*excess_ns)
             ),
-            Reason::Buffer { node, port, needed_bytes, buffer_bytes, excess_bytes } => write!(
+            Reason::Buffer {
+                node,
+                port,
+                needed_bytes,
+                buffer_bytes,
+                excess_bytes,
+            } => write!(
                 f,
                 "port {node}>{port}: needs {needed_bytes} B of buffer but has {buffer_bytes} B: {excess_bytes} B too few"
             ),
-            Reason::BufferFrames { node, port, needed_frames, buffer_frames, excess_frames } => write!(
+            Reason::BufferFrames {
+                node,
+                port,
+                needed_frames,
+                buffer_frames,
+                excess_frames,
+            } => write!(
                 f,
                 "port {node}>{port}: up to {needed_frames} frames wait but the buffer holds {buffer_frames}: {excess_frames} too few"
             ),
-            Reason::SharedBuffer { node, needed_bytes, buffer_bytes, excess_bytes } => write!(
+            Reason::SharedBuffer {
+                node,
+                needed_bytes,
+                buffer_bytes,
+                excess_bytes,
+            } => write!(
                 f,
                 "switch {node}: its ports together need {needed_bytes} B but share {buffer_bytes} B: {excess_bytes} B too few"
             ),
-            Reason::SharedBufferFrames { node, needed_frames, buffer_frames, excess_frames } => write!(
+            Reason::SharedBufferFrames {
+                node,
+                needed_frames,
+                buffer_frames,
+                excess_frames,
+            } => write!(
                 f,
                 "switch {node}: up to {needed_frames} frames wait in all but the pool holds {buffer_frames}: {excess_frames} too few"
             ),
@@ -188,7 +239,11 @@ pub struct Refusal {
 impl Refusal {
     pub(crate) fn overflow(network: &Network, overflow: Overflow) -> Refusal {
         let what = format!("network \"{}\": {overflow}", network.name);
-        Refusal { reasons: vec![Reason::Overflow { what }], suggestions: Vec::new(), plan: None }
+        Refusal {
+            reasons: vec![Reason::Overflow { what }],
+            suggestions: Vec::new(),
+            plan: None,
+        }
     }
 
     /// Whether a stream or port has no bound at all.
@@ -216,21 +271,34 @@ impl fmt::Display for Refusal {
 }
 
 /// Everything that speaks against a plan.
-pub(crate) fn reasons(network: &Network, mapped: &Mapped, plan: &Plan) -> Result<Vec<Reason>, Overflow> {
+pub(crate) fn reasons(
+    network: &Network,
+    mapped: &Mapped,
+    plan: &Plan,
+) -> Result<Vec<Reason>, Overflow> {
     let mut reasons = Vec::new();
     for stream in network.streams.iter().filter(|stream| !stream.shaped) {
-        reasons.push(Reason::Unshaped { stream: stream.name.clone() });
+        reasons.push(Reason::Unshaped {
+            stream: stream.name.clone(),
+        });
     }
     for (index, port) in plan.ports.iter().enumerate() {
         let (node, to) = (port.node.clone(), port.port.clone());
         if port.utilization >= Ratio::ONE {
             let link = Ratio::whole(i128::from(port.link_rate_bps));
-            let rate_bps = u64::try_from(port.utilization.times(link)?.ceil()).map_err(|_| Overflow)?;
+            let rate_bps =
+                u64::try_from(port.utilization.times(link)?.ceil()).map_err(|_| Overflow)?;
             let flows = (0..mapped.flow_names.len())
                 .filter(|flow| mapped.hop_at(*flow, index).is_some())
                 .map(|flow| mapped.flow_names[flow].clone())
                 .collect();
-            reasons.push(Reason::Rate { node, port: to, rate_bps, link_rate_bps: port.link_rate_bps, flows });
+            reasons.push(Reason::Rate {
+                node,
+                port: to,
+                rate_bps,
+                link_rate_bps: port.link_rate_bps,
+                flows,
+            });
             continue;
         }
         let Some(needed_bytes) = port.backlog_bytes else {
@@ -248,10 +316,18 @@ pub(crate) fn reasons(network: &Network, mapped: &Mapped, plan: &Plan) -> Result
                 buffer_bytes,
                 excess_bytes: needed_bytes - buffer_bytes,
             });
-        } else if let (Some(needed_frames), Some(buffer_frames)) = (port.backlog_frames, port.buffer_frames) {
+        } else if let (Some(needed_frames), Some(buffer_frames)) =
+            (port.backlog_frames, port.buffer_frames)
+        {
             if needed_frames > buffer_frames {
                 let excess_frames = needed_frames - buffer_frames;
-                reasons.push(Reason::BufferFrames { node, port: to, needed_frames, buffer_frames, excess_frames });
+                reasons.push(Reason::BufferFrames {
+                    node,
+                    port: to,
+                    needed_frames,
+                    buffer_frames,
+                    excess_frames,
+                });
             }
         }
     }
@@ -276,7 +352,11 @@ pub(crate) fn reasons(network: &Network, mapped: &Mapped, plan: &Plan) -> Result
 
 /// A pool serves all ports at once.
 fn pools(network: &Network, plan: &Plan, reasons: &mut Vec<Reason>) {
-    for switch in network.switches.iter().filter(|switch| switch.buffer.shared) {
+    for switch in network
+        .switches
+        .iter()
+        .filter(|switch| switch.buffer.shared)
+    {
         let ports = || plan.ports.iter().filter(|port| port.node == switch.name);
         // An unbounded port has been named already.
         let bytes = ports().map(|port| port.backlog_bytes).sum::<Option<u64>>();

@@ -12,7 +12,10 @@ pub(crate) struct Topology {
 
 impl Topology {
     pub(crate) fn new(switches: Vec<String>) -> Topology {
-        Topology { neighbours: BTreeMap::new(), switches }
+        Topology {
+            neighbours: BTreeMap::new(),
+            switches,
+        }
     }
 
     /// Join two nodes; false where they are joined already.
@@ -20,8 +23,14 @@ impl Topology {
         if self.joined(a, b) {
             return false;
         }
-        self.neighbours.entry(a.to_owned()).or_default().push(b.to_owned());
-        self.neighbours.entry(b.to_owned()).or_default().push(a.to_owned());
+        self.neighbours
+            .entry(a.to_owned())
+            .or_default()
+            .push(b.to_owned());
+        self.neighbours
+            .entry(b.to_owned())
+            .or_default()
+            .push(a.to_owned());
         true
     }
 

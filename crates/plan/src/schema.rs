@@ -39,9 +39,17 @@ pub fn plan_schema() -> Value {
 }
 
 fn table_schema(table: &Table) -> Value {
-    let properties: Map<String, Value> =
-        table.keys.iter().map(|key| (key.name.to_owned(), key_schema(key))).collect();
-    let required: Vec<&str> = table.keys.iter().filter(|key| key.required).map(|key| key.name).collect();
+    let properties: Map<String, Value> = table
+        .keys
+        .iter()
+        .map(|key| (key.name.to_owned(), key_schema(key)))
+        .collect();
+    let required: Vec<&str> = table
+        .keys
+        .iter()
+        .filter(|key| key.required)
+        .map(|key| key.name)
+        .collect();
     let mut object = json!({
         "description": table.doc,
         "type": "object",
@@ -57,7 +65,11 @@ fn table_schema(table: &Table) -> Value {
     if !sets.is_empty() {
         object["allOf"] = Value::Array(sets);
     }
-    if table.many { json!({ "description": table.doc, "type": "array", "items": object }) } else { object }
+    if table.many {
+        json!({ "description": table.doc, "type": "array", "items": object })
+    } else {
+        object
+    }
 }
 
 fn pattern(dimension: Dimension) -> String {
@@ -73,7 +85,9 @@ fn key_schema(key: &Key) -> Value {
         Kind::Names => json!({ "type": "array", "items": name, "minItems": 1 }),
         Kind::Ends => json!({ "type": "array", "items": name, "minItems": 2, "maxItems": 2 }),
         Kind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
-        Kind::Quantity { dimension, .. } => json!({ "type": "string", "pattern": pattern(dimension) }),
+        Kind::Quantity { dimension, .. } => {
+            json!({ "type": "string", "pattern": pattern(dimension) })
+        }
         Kind::Buffer => {
             let data: Vec<&str> = unit_names(Dimension::Data).collect();
             let pattern = format!("^ *([0-9]+ *[x×])? *[0-9][0-9_. /]*({}) *$", data.join("|"));
@@ -98,14 +112,23 @@ pub fn key_reference() -> String {
     for table in TABLES {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "### `{}`\n\n{}\n", table.heading(), table.doc);
-        let _ = writeln!(text, "| key | value | default | meaning |\n|---|---|---|---|");
+        let _ = writeln!(
+            text,
+            "| key | value | default | meaning |\n|---|---|---|---|"
+        );
         for key in table.keys {
             let default = match (key.required, key.default) {
                 (true, _) => "required".to_owned(),
                 (false, Some(default)) => format!("`{default}`"),
                 (false, None) => String::new(),
             };
-            let _ = writeln!(text, "| `{}` | {} | {default} | {} |", key.name, value_form(key.kind), key.doc);
+            let _ = writeln!(
+                text,
+                "| `{}` | {} | {default} | {} |",
+                key.name,
+                value_form(key.kind),
+                key.doc
+            );
         }
         for set in table.one_of {
             let names: Vec<String> = set.iter().map(|key| format!("`{key}`")).collect();
@@ -123,10 +146,23 @@ fn value_form(kind: Kind) -> String {
         Kind::Names => "list of names".to_owned(),
         Kind::Ends => "two names".to_owned(),
         Kind::Integer { min, max } => format!("{min} to {max}"),
-        Kind::Quantity { dimension: Dimension::Time, .. } => "duration".to_owned(),
-        Kind::Quantity { dimension: Dimension::Rate, .. } => "rate".to_owned(),
-        Kind::Quantity { dimension: Dimension::Data, .. } => "amount of data".to_owned(),
+        Kind::Quantity {
+            dimension: Dimension::Time,
+            ..
+        } => "duration".to_owned(),
+        Kind::Quantity {
+            dimension: Dimension::Rate,
+            ..
+        } => "rate".to_owned(),
+        Kind::Quantity {
+            dimension: Dimension::Data,
+            ..
+        } => "amount of data".to_owned(),
         Kind::Buffer => "amount of data, or `n x size`".to_owned(),
-        Kind::Choice(words) => words.iter().map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>().join(" or "),
+        Kind::Choice(words) => words
+            .iter()
+            .map(|word| format!("`\"{word}\"`"))
+            .collect::<Vec<_>>()
+            .join(" or "),
     }
 }

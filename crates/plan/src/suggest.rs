@@ -6,8 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bound::rational::{Overflow, Ratio};
+use crate::evaluate::evaluate;
 use crate::network::{ContractKind, Network};
-use crate::plan::{Options, Plan, evaluate};
+use crate::plan::{Options, Plan};
 use crate::refusal::{Reason, show_ns};
 
 /// What a suggestion changes.
@@ -49,8 +50,15 @@ impl fmt::Display for Suggestion {
 const MOST_HOPS: usize = 100_000;
 
 /// Rates of Ethernet, bit/s.
-const LINK_RATES: [u64; 7] =
-    [10_000_000, 100_000_000, 1_000_000_000, 2_500_000_000, 5_000_000_000, 10_000_000_000, 25_000_000_000];
+const LINK_RATES: [u64; 7] = [
+    10_000_000,
+    100_000_000,
+    1_000_000_000,
+    2_500_000_000,
+    5_000_000_000,
+    10_000_000_000,
+    25_000_000_000,
+];
 
 struct Search<'a> {
     /// The network with every shaper on.
@@ -67,11 +75,16 @@ impl Search<'_> {
     }
 
     fn fits(&mut self, network: &Network) -> bool {
-        self.plan(network).is_some_and(|(_, reasons)| reasons.is_empty())
+        self.plan(network)
+            .is_some_and(|(_, reasons)| reasons.is_empty())
     }
 
     /// The largest of `1..=most` with which the changed network fits.
-    fn largest(&mut self, most: u64, change: impl Fn(&mut Network, u64) -> Result<(), Overflow>) -> Option<u64> {
+    fn largest(
+        &mut self,
+        most: u64,
+        change: impl Fn(&mut Network, u64) -> Result<(), Overflow>,
+    ) -> Option<u64> {
         let mut try_one = |value: u64| {
             let mut trial = self.base.clone();
             change(&mut trial, value).is_ok() && self.fits(&trial)
@@ -95,27 +108,48 @@ impl Search<'_> {
         let change = if self.unshaped.is_empty() || kind == ChangeKind::Shaper {
             change
         } else {
-            format!("shaper = \"on\" for {}, and {change}", quoted(&self.unshaped))
+            format!(
+                "shaper = \"on\" for {}, and {change}",
+                quoted(&self.unshaped)
+            )
         };
         Suggestion { kind, of, change }
     }
 }
 
 fn quoted(names: &[String]) -> String {
-    names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
+    names
+        .iter()
+        .map(|name| format!("\"{name}\""))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// Look for changes, each by itself sufficient.
 pub(crate) fn suggest(network: &Network, reasons: &[Reason]) -> Vec<Suggestion> {
     let mut base = network.clone();
-    let unshaped: Vec<String> =
-        network.streams.iter().filter(|stream| !stream.shaped).map(|stream| stream.name.clone()).collect();
+    let unshaped: Vec<String> = network
+        .streams
+        .iter()
+        .filter(|stream| !stream.shaped)
+        .map(|stream| stream.name.clone())
+        .collect();
     for stream in &mut base.streams {
         stream.shaped = true;
     }
-    let hops: usize = network.streams.iter().flat_map(|stream| &stream.routes).map(Vec::len).sum();
+    let hops: usize = network
+        .streams
+        .iter()
+        .flat_map(|stream| &stream.routes)
+        .map(Vec::len)
+        .sum();
     let trials = (MOST_HOPS / hops.max(1)).clamp(8, 400);
-    let mut search = Search { base, unshaped, reasons, trials };
+    let mut search = Search {
+        base,
+        unshaped,
+        reasons,
+        trials,
+    };
     let mut found = Vec::new();
     let base = search.base.clone();
     if !search.unshaped.is_empty() && search.fits(&base) {
@@ -134,12 +168,20 @@ pub(crate) fn suggest(network: &Network, reasons: &[Reason]) -> Vec<Suggestion> 
 /// One shaping interval for all that have a larger one, in whole microseconds.
 fn shaping_interval(search: &mut Search<'_>) -> Option<Suggestion> {
     let shaped = |network: &Network| {
-        let streams = network.streams.iter().filter(|stream| stream.contract.kind == ContractKind::Rate);
-        streams.map(|stream| stream.contract.shaping_interval_ns).collect::<Vec<_>>()
+        let streams = network
+            .streams
+            .iter()
+            .filter(|stream| stream.contract.kind == ContractKind::Rate);
+        streams
+            .map(|stream| stream.contract.shaping_interval_ns)
+            .collect::<Vec<_>>()
     };
     let largest_ns = shaped(&search.base).into_iter().max()?;
     let found = search.largest((largest_ns - 1) / 1_000, |network, us| {
-        let limited = network.streams.iter_mut().filter(|stream| stream.contract.kind == ContractKind::Rate);
+        let limited = network
+            .streams
+            .iter_mut()
+            .filter(|stream| stream.contract.kind == ContractKind::Rate);
         for stream in limited.filter(|stream| stream.contract.shaping_interval_ns > us * 1_000) {
             stream.set_shaping_interval(us * 1_000)?;
         }
@@ -150,7 +192,11 @@ fn shaping_interval(search: &mut Search<'_>) -> Option<Suggestion> {
         show_ns(found * 1_000),
         show_ns(largest_ns)
     );
-    let of = search.base.streams.iter().filter(|stream| stream.contract.kind == ContractKind::Rate);
+    let of = search
+        .base
+        .streams
+        .iter()
+        .filter(|stream| stream.contract.kind == ContractKind::Rate);
     let of = of.filter(|stream| stream.contract.shaping_interval_ns > found * 1_000);
     let of = of.map(|stream| stream.name.clone()).collect();
     Some(search.suggestion(ChangeKind::ShapingInterval, of, change))
@@ -169,15 +215,24 @@ fn limits(search: &mut Search<'_>) -> Option<Suggestion> {
         let (mut bytes, mut frames) = (0, 0);
         for reason in &reasons {
             match reason {
-                Reason::Buffer { node, needed_bytes, .. } | Reason::SharedBuffer { node, needed_bytes, .. }
-                    if *node == switch.name =>
-                {
+                Reason::Buffer {
+                    node, needed_bytes, ..
+                }
+                | Reason::SharedBuffer {
+                    node, needed_bytes, ..
+                } if *node == switch.name => {
                     bytes = bytes.max(*needed_bytes);
                 }
-                Reason::BufferFrames { node, needed_frames, .. }
-                | Reason::SharedBufferFrames { node, needed_frames, .. }
-                    if *node == switch.name =>
-                {
+                Reason::BufferFrames {
+                    node,
+                    needed_frames,
+                    ..
+                }
+                | Reason::SharedBufferFrames {
+                    node,
+                    needed_frames,
+                    ..
+                } if *node == switch.name => {
                     frames = frames.max(*needed_frames);
                 }
                 _ => {}
@@ -186,30 +241,51 @@ fn limits(search: &mut Search<'_>) -> Option<Suggestion> {
         if bytes == 0 && frames == 0 {
             continue;
         }
-        let key = if switch.buffer.shared { "shared-buffer" } else { "buffer" };
+        let key = if switch.buffer.shared {
+            "shared-buffer"
+        } else {
+            "buffer"
+        };
         let old = switch.buffer;
-        match old.frames.map(|count| (count, (old.bytes / count.max(1)).max(1))) {
+        match old
+            .frames
+            .map(|count| (count, (old.bytes / count.max(1)).max(1)))
+        {
             Some((count, size)) => {
                 let count = count.max(frames).max(bytes.div_ceil(size));
                 switch.buffer.frames = Some(count);
                 switch.buffer.bytes = count.checked_mul(size)?;
-                words.push(format!("{key} = \"{count} x {size} B\" at switch \"{}\"", switch.name));
+                words.push(format!(
+                    "{key} = \"{count} x {size} B\" at switch \"{}\"",
+                    switch.name
+                ));
             }
             None => {
                 switch.buffer.bytes = bytes;
-                words.push(format!("{key} = \"{bytes} B\" at switch \"{}\"", switch.name));
+                words.push(format!(
+                    "{key} = \"{bytes} B\" at switch \"{}\"",
+                    switch.name
+                ));
             }
         }
         of.push(switch.name.clone());
     }
     for stream in &mut trial.streams {
         let latest = reasons.iter().filter_map(|reason| match reason {
-            Reason::Deadline { stream: name, delay_ns, .. } if *name == stream.name => Some(*delay_ns),
+            Reason::Deadline {
+                stream: name,
+                delay_ns,
+                ..
+            } if *name == stream.name => Some(*delay_ns),
             _ => None,
         });
         if let Some(latest) = latest.max() {
             stream.deadline_ns = Some(latest);
-            words.push(format!("deadline = \"{}\" for \"{}\"", show_ns(latest), stream.name));
+            words.push(format!(
+                "deadline = \"{}\" for \"{}\"",
+                show_ns(latest),
+                stream.name
+            ));
             of.push(stream.name.clone());
         }
     }
@@ -229,12 +305,19 @@ fn priority(search: &mut Search<'_>) -> Option<Suggestion> {
         })
         .collect();
     for name in late {
-        let index = search.base.streams.iter().position(|stream| stream.name == name)?;
+        let index = search
+            .base
+            .streams
+            .iter()
+            .position(|stream| stream.name == name)?;
         for pcp in search.base.streams[index].pcp + 1..=7 {
             let mut trial = search.base.clone();
             trial.streams[index].pcp = pcp;
             if search.fits(&trial) {
-                let change = format!("priority = {pcp} for \"{name}\", in place of {}", search.base.streams[index].pcp);
+                let change = format!(
+                    "priority = {pcp} for \"{name}\", in place of {}",
+                    search.base.streams[index].pcp
+                );
                 return Some(search.suggestion(ChangeKind::Priority, vec![name], change));
             }
         }
@@ -245,13 +328,25 @@ fn priority(search: &mut Search<'_>) -> Option<Suggestion> {
 /// One stream slower, by as little as possible, in whole kbit/s of frame bytes.
 fn lower_rate(search: &mut Search<'_>) -> Option<Suggestion> {
     let mut by_rate: Vec<usize> = (0..search.base.streams.len()).collect();
-    by_rate.retain(|index| !matches!(search.base.streams[*index].contract.kind, ContractKind::Interval { .. }));
+    by_rate.retain(|index| {
+        !matches!(
+            search.base.streams[*index].contract.kind,
+            ContractKind::Interval { .. }
+        )
+    });
     by_rate.sort_by_key(|index| core::cmp::Reverse(search.base.streams[*index].contract.rate));
     let mut best: Option<(u64, u64, usize)> = None;
     for index in by_rate.into_iter().take(4) {
         let stream = search.base.streams[index].clone();
-        let (wire, frame) = (i128::from(stream.wire_bytes), i128::from(stream.frame_bytes));
-        let stated = stream.contract.rate.times(Ratio::new(frame, wire).ok()?).ok()?;
+        let (wire, frame) = (
+            i128::from(stream.wire_bytes),
+            i128::from(stream.frame_bytes),
+        );
+        let stated = stream
+            .contract
+            .rate
+            .times(Ratio::new(frame, wire).ok()?)
+            .ok()?;
         let kbit = u64::try_from(stated.floor() / 1_000).ok()?;
         let found = search.largest(kbit, |network, kbit| {
             let rate = Ratio::whole(i128::from(kbit) * 1_000).times(Ratio::new(wire, frame)?)?;
@@ -276,10 +371,20 @@ fn link_rate(search: &mut Search<'_>) -> Option<Suggestion> {
     let mut trial = search.base.clone();
     let (mut of, mut words) = (Vec::new(), Vec::new());
     for reason in reasons {
-        let Reason::Rate { node, port, rate_bps, .. } = reason else { continue };
+        let Reason::Rate {
+            node,
+            port,
+            rate_bps,
+            ..
+        } = reason
+        else {
+            continue;
+        };
         let joins = |ends: &[String; 2]| ends.contains(node) && ends.contains(port);
         let link = trial.links.iter_mut().find(|link| joins(&link.ends))?;
-        let rate = LINK_RATES.into_iter().find(|rate| rate > rate_bps && *rate > link.rate_bps)?;
+        let rate = LINK_RATES
+            .into_iter()
+            .find(|rate| rate > rate_bps && *rate > link.rate_bps)?;
         link.rate_bps = rate;
         of.push(format!("{node}-{port}"));
         let shown = if rate % 1_000_000_000 == 0 {
@@ -287,7 +392,9 @@ fn link_rate(search: &mut Search<'_>) -> Option<Suggestion> {
         } else {
             format!("{} Mbit/s", rate / 1_000_000)
         };
-        words.push(format!("rate = \"{shown}\" for the link between \"{node}\" and \"{port}\""));
+        words.push(format!(
+            "rate = \"{shown}\" for the link between \"{node}\" and \"{port}\""
+        ));
     }
     let fits = !words.is_empty() && search.fits(&trial);
     fits.then(|| search.suggestion(ChangeKind::LinkRate, of, words.join(" and ")))

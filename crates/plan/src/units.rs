@@ -65,7 +65,10 @@ const UNITS: &[(&str, Dimension, i128, i128)] = &[
 
 /// The names of all units of a dimension, as the schema's pattern and the manual list them.
 pub fn unit_names(dimension: Dimension) -> impl Iterator<Item = &'static str> {
-    UNITS.iter().filter(move |unit| unit.1 == dimension).map(|unit| unit.0)
+    UNITS
+        .iter()
+        .filter(move |unit| unit.1 == dimension)
+        .map(|unit| unit.0)
 }
 
 /// Why a text is no quantity.
@@ -128,11 +131,17 @@ impl UnitFault {
     #[must_use]
     pub fn help(&self) -> Option<String> {
         match self {
-            UnitFault::UnknownUnit { near: Some(near), .. } | UnitFault::WrongDimension { near: Some(near), .. } => {
-                Some(format!("did you mean `{near}`?"))
+            UnitFault::UnknownUnit {
+                near: Some(near), ..
             }
+            | UnitFault::WrongDimension {
+                near: Some(near), ..
+            } => Some(format!("did you mean `{near}`?")),
             UnitFault::UnknownUnit { wanted, .. } | UnitFault::WrongDimension { wanted, .. } => {
-                Some(format!("units are {}", unit_names(*wanted).collect::<Vec<_>>().join(", ")))
+                Some(format!(
+                    "units are {}",
+                    unit_names(*wanted).collect::<Vec<_>>().join(", ")
+                ))
             }
             UnitFault::NoUnit { text, wanted } => {
                 let unit = match wanted {
@@ -156,7 +165,11 @@ fn number(text: &str) -> Option<Ratio> {
     let plain: String = text.chars().filter(|c| *c != '_').collect();
     let (whole, fraction) = plain.split_once('.').unwrap_or((&plain, ""));
     let digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
-    if whole.is_empty() || !digits(whole) || !digits(fraction) || (plain.contains('.') && fraction.is_empty()) {
+    if whole.is_empty()
+        || !digits(whole)
+        || !digits(fraction)
+        || (plain.contains('.') && fraction.is_empty())
+    {
         return None;
     }
     let scale = 10_i128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
@@ -187,27 +200,51 @@ pub fn parse(text: &str, wanted: Dimension) -> Result<Ratio, UnitFault> {
     }
     let (digits, unit) = (body[..end].trim(), body[end..].trim());
     if digits.is_empty() {
-        return Err(UnitFault::NoNumber { text: trimmed.to_owned(), wanted });
+        return Err(UnitFault::NoNumber {
+            text: trimmed.to_owned(),
+            wanted,
+        });
     }
     if unsigned.is_some() {
-        return Err(UnitFault::Negative { text: trimmed.to_owned() });
+        return Err(UnitFault::Negative {
+            text: trimmed.to_owned(),
+        });
     }
     if unit.is_empty() {
-        return Err(UnitFault::NoUnit { text: trimmed.to_owned(), wanted });
+        return Err(UnitFault::NoUnit {
+            text: trimmed.to_owned(),
+            wanted,
+        });
     }
     let near = || nearest(unit, unit_names(wanted));
     let Some((_, found, num, den)) = UNITS.iter().find(|known| known.0 == unit) else {
-        return Err(UnitFault::UnknownUnit { unit: unit.to_owned(), wanted, near: near() });
+        return Err(UnitFault::UnknownUnit {
+            unit: unit.to_owned(),
+            wanted,
+            near: near(),
+        });
     };
     if *found != wanted {
-        return Err(UnitFault::WrongDimension { unit: unit.to_owned(), found: *found, wanted, near: near() });
+        return Err(UnitFault::WrongDimension {
+            unit: unit.to_owned(),
+            found: *found,
+            wanted,
+            near: near(),
+        });
     }
-    let looks_right = digits.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'/' | b'_' | b' '));
+    let looks_right = digits
+        .bytes()
+        .all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'/' | b'_' | b' '));
     let value = number(digits);
     match value.and_then(|value| value.times(Ratio::new(*num, *den).ok()?).ok()) {
         Some(value) => Ok(value),
-        None if looks_right && digits.len() > 18 => Err(UnitFault::TooLarge { text: trimmed.to_owned() }),
-        None => Err(UnitFault::NoNumber { text: trimmed.to_owned(), wanted }),
+        None if looks_right && digits.len() > 18 => Err(UnitFault::TooLarge {
+            text: trimmed.to_owned(),
+        }),
+        None => Err(UnitFault::NoNumber {
+            text: trimmed.to_owned(),
+            wanted,
+        }),
     }
 }
 
@@ -219,16 +256,27 @@ pub fn parse_buffer(text: &str) -> Result<(Ratio, Option<u64>), UnitFault> {
     let Some((count, size)) = text.split_once(['x', '×']) else {
         return Ok((parse(text, Dimension::Data)?, None));
     };
-    let too_large = || UnitFault::TooLarge { text: text.trim().to_owned() };
+    let too_large = || UnitFault::TooLarge {
+        text: text.trim().to_owned(),
+    };
     if count.trim().starts_with('-') {
-        return Err(UnitFault::Negative { text: text.trim().to_owned() });
+        return Err(UnitFault::Negative {
+            text: text.trim().to_owned(),
+        });
     }
     let count = count
         .trim()
         .parse::<u64>()
-        .map_err(|_| UnitFault::NoNumber { text: text.trim().to_owned(), wanted: Dimension::Data })?;
+        .map_err(|_| UnitFault::NoNumber {
+            text: text.trim().to_owned(),
+            wanted: Dimension::Data,
+        })?;
     let size = parse(size, Dimension::Data)?;
-    Ok((size.times(Ratio::whole(i128::from(count))).map_err(|_| too_large())?, Some(count)))
+    Ok((
+        size.times(Ratio::whole(i128::from(count)))
+            .map_err(|_| too_large())?,
+        Some(count),
+    ))
 }
 
 #[cfg(test)]
@@ -257,7 +305,10 @@ mod tests {
         ] {
             assert_eq!(value(text, dimension), expected, "{text}");
         }
-        assert_eq!(parse_buffer("86 x 1514 B").unwrap(), (Ratio::whole(86 * 1514 * 8), Some(86)));
+        assert_eq!(
+            parse_buffer("86 x 1514 B").unwrap(),
+            (Ratio::whole(86 * 1514 * 8), Some(86))
+        );
         assert_eq!(parse_buffer("512 KiB").unwrap().1, None);
     }
 
@@ -273,10 +324,22 @@ mod tests {
             let fault = parse(text, dimension).unwrap_err();
             assert_eq!(fault.help().as_deref(), Some(help), "{text}: {fault}");
         }
-        assert!(matches!(parse("-1 ms", Dimension::Time), Err(UnitFault::Negative { .. })));
-        assert!(matches!(parse("ms", Dimension::Time), Err(UnitFault::NoNumber { .. })));
-        assert!(matches!(parse("1/0 ms", Dimension::Time), Err(UnitFault::NoNumber { .. })));
+        assert!(matches!(
+            parse("-1 ms", Dimension::Time),
+            Err(UnitFault::Negative { .. })
+        ));
+        assert!(matches!(
+            parse("ms", Dimension::Time),
+            Err(UnitFault::NoNumber { .. })
+        ));
+        assert!(matches!(
+            parse("1/0 ms", Dimension::Time),
+            Err(UnitFault::NoNumber { .. })
+        ));
         let long = format!("{} ms", "9".repeat(60));
-        assert!(matches!(parse(&long, Dimension::Time), Err(UnitFault::TooLarge { .. })));
+        assert!(matches!(
+            parse(&long, Dimension::Time),
+            Err(UnitFault::TooLarge { .. })
+        ));
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! The messages are in `faults.txt`; `RTWIRE_UPDATE=1 cargo test -p rtwire-plan --test faults` writes it anew.
 
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -40,97 +42,377 @@ interval = "1 ms"
 const CASES: &[(&str, &str, &str)] = &[
     ("syntax: no value", "name = \"test\"", "name ="),
     ("syntax: unclosed text", "name = \"test\"", "name = \"test"),
-    ("syntax: key twice", "name = \"test\"", "name = \"test\"\nname = \"again\""),
-    ("two syntax errors at once", "name = \"test\"\n[defaults]", "name = \n[defaults]\ntick-error = = 3"),
-    ("unknown table", "[[host]]\nname = \"A\"", "[[hosts]]\nname = \"A\""),
-    ("unknown key at the top", "[network]", "colour = \"red\"\n[network]"),
-    ("unknown key in network", "name = \"test\"", "name = \"test\"\ntitle = \"x\""),
-    ("unknown key in defaults", "link-rate =", "shaping_interval = \"1 ms\"\nlink-rate ="),
-    ("unknown key in switch", "buffer = \"64 KiB\"\n[[switch]]", "buffer = \"64 KiB\"\nqueus = 2\n[[switch]]"),
-    ("unknown key in host", "name = \"A\"", "name = \"A\"\nlatncy = \"1 us\""),
-    ("unknown key in link", "ends = [\"A\", \"s1\"]", "ends = [\"A\", \"s1\"]\nspeed = \"1 Gbit/s\""),
-    ("unknown key in stream", "payload = \"64 B\"", "payload = \"64 B\"\nprioriti = 5"),
-    ("unknown key in best-effort", "[[stream]]", "[[best-effort]]\nhost = \"A\"\nto = [\"B\"]\nrate = \"1 Mbit/s\"\nperiod = \"1 ms\"\n[[stream]]"),
+    (
+        "syntax: key twice",
+        "name = \"test\"",
+        "name = \"test\"\nname = \"again\"",
+    ),
+    (
+        "two syntax errors at once",
+        "name = \"test\"\n[defaults]",
+        "name = \n[defaults]\ntick-error = = 3",
+    ),
+    (
+        "unknown table",
+        "[[host]]\nname = \"A\"",
+        "[[hosts]]\nname = \"A\"",
+    ),
+    (
+        "unknown key at the top",
+        "[network]",
+        "colour = \"red\"\n[network]",
+    ),
+    (
+        "unknown key in network",
+        "name = \"test\"",
+        "name = \"test\"\ntitle = \"x\"",
+    ),
+    (
+        "unknown key in defaults",
+        "link-rate =",
+        "shaping_interval = \"1 ms\"\nlink-rate =",
+    ),
+    (
+        "unknown key in switch",
+        "buffer = \"64 KiB\"\n[[switch]]",
+        "buffer = \"64 KiB\"\nqueus = 2\n[[switch]]",
+    ),
+    (
+        "unknown key in host",
+        "name = \"A\"",
+        "name = \"A\"\nlatncy = \"1 us\"",
+    ),
+    (
+        "unknown key in link",
+        "ends = [\"A\", \"s1\"]",
+        "ends = [\"A\", \"s1\"]\nspeed = \"1 Gbit/s\"",
+    ),
+    (
+        "unknown key in stream",
+        "payload = \"64 B\"",
+        "payload = \"64 B\"\nprioriti = 5",
+    ),
+    (
+        "unknown key in best-effort",
+        "[[stream]]",
+        "[[best-effort]]\nhost = \"A\"\nto = [\"B\"]\nrate = \"1 Mbit/s\"\nperiod = \"1 ms\"\n[[stream]]",
+    ),
     ("missing table", "[network]\nname = \"test\"\n", ""),
     ("missing name", "name = \"one\"\n", ""),
     ("missing talker", "talker = \"A\"\n", ""),
     ("missing rate of a link", "link-rate = \"100 Mbit/s\"\n", ""),
-    ("missing buffer", "buffer = \"64 KiB\"\n[[switch]]", "[[switch]]"),
-    ("a misspelt key is one fault", "talker = \"A\"", "taker = \"A\""),
+    (
+        "missing buffer",
+        "buffer = \"64 KiB\"\n[[switch]]",
+        "[[switch]]",
+    ),
+    (
+        "a misspelt key is one fault",
+        "talker = \"A\"",
+        "taker = \"A\"",
+    ),
     ("wrong type: number for text", "name = \"test\"", "name = 5"),
-    ("wrong type: number for rate", "link-rate = \"100 Mbit/s\"", "link-rate = 100"),
-    ("wrong type: text for list", "listeners = [\"B\"]", "listeners = \"B\""),
-    ("wrong type: list of numbers", "listeners = [\"B\"]", "listeners = [1]"),
-    ("wrong type: fraction for whole number", "payload = \"64 B\"", "payload = \"64 B\"\npriority = 1.5"),
-    ("wrong type: table for value", "[network]\nname = \"test\"", "[network]\nname.first = \"test\""),
+    (
+        "wrong type: number for rate",
+        "link-rate = \"100 Mbit/s\"",
+        "link-rate = 100",
+    ),
+    (
+        "wrong type: text for list",
+        "listeners = [\"B\"]",
+        "listeners = \"B\"",
+    ),
+    (
+        "wrong type: list of numbers",
+        "listeners = [\"B\"]",
+        "listeners = [1]",
+    ),
+    (
+        "wrong type: fraction for whole number",
+        "payload = \"64 B\"",
+        "payload = \"64 B\"\npriority = 1.5",
+    ),
+    (
+        "wrong type: table for value",
+        "[network]\nname = \"test\"",
+        "[network]\nname.first = \"test\"",
+    ),
     ("one table written as many", "[network]", "[[network]]"),
     ("many tables written as one", "[[stream]]", "[stream]"),
-    ("wrong unit: time for rate", "link-rate = \"100 Mbit/s\"", "link-rate = \"100 ms\""),
-    ("wrong unit: rate for data", "payload = \"64 B\"", "payload = \"64 B/s\""),
-    ("unknown unit", "link-rate = \"100 Mbit/s\"", "link-rate = \"100 Mbps\""),
-    ("unit in wrong case", "interval = \"1 ms\"", "interval = \"1 MS\""),
+    (
+        "wrong unit: time for rate",
+        "link-rate = \"100 Mbit/s\"",
+        "link-rate = \"100 ms\"",
+    ),
+    (
+        "wrong unit: rate for data",
+        "payload = \"64 B\"",
+        "payload = \"64 B/s\"",
+    ),
+    (
+        "unknown unit",
+        "link-rate = \"100 Mbit/s\"",
+        "link-rate = \"100 Mbps\"",
+    ),
+    (
+        "unit in wrong case",
+        "interval = \"1 ms\"",
+        "interval = \"1 MS\"",
+    ),
     ("missing unit", "interval = \"1 ms\"", "interval = \"1\""),
     ("no number", "interval = \"1 ms\"", "interval = \"fast\""),
     ("negative", "interval = \"1 ms\"", "interval = \"-1 ms\""),
     ("absurd", "interval = \"1 ms\"", "interval = \"1000000 s\""),
-    ("beyond 128 bits", "interval = \"1 ms\"", "interval = \"99999999999999999999999999999999999999999999 s\""),
+    (
+        "beyond 128 bits",
+        "interval = \"1 ms\"",
+        "interval = \"99999999999999999999999999999999999999999999 s\"",
+    ),
     ("too fine", "interval = \"1 ms\"", "interval = \"0.5 ns\""),
-    ("zero interval", "interval = \"1 ms\"", "interval = \"0 ms\""),
+    (
+        "zero interval",
+        "interval = \"1 ms\"",
+        "interval = \"0 ms\"",
+    ),
     ("zero rate", "interval = \"1 ms\"", "rate = \"0 bit/s\""),
-    ("zero link rate", "link-rate = \"100 Mbit/s\"", "link-rate = \"0 Mbit/s\""),
-    ("zero shaping interval", "interval = \"1 ms\"", "rate = \"1 Mbit/s\"\nshaping-interval = \"0 us\""),
-    ("zero buffer", "shared-buffer = \"64 KiB\"", "shared-buffer = \"0 x 1514 B\""),
+    (
+        "zero link rate",
+        "link-rate = \"100 Mbit/s\"",
+        "link-rate = \"0 Mbit/s\"",
+    ),
+    (
+        "zero shaping interval",
+        "interval = \"1 ms\"",
+        "rate = \"1 Mbit/s\"\nshaping-interval = \"0 us\"",
+    ),
+    (
+        "zero buffer",
+        "shared-buffer = \"64 KiB\"",
+        "shared-buffer = \"0 x 1514 B\"",
+    ),
     ("half a byte", "payload = \"64 B\"", "payload = \"12 bit\""),
     ("two hosts of one name", "name = \"B\"", "name = \"A\""),
-    ("a switch with a host's name", "name = \"B\"", "name = \"s1\""),
-    ("two streams of one name", "[[stream]]", "[[stream]]\nname = \"one\"\ntalker = \"A\"\nlisteners = [\"B\"]\npayload = \"1 B\"\ninterval = \"1 ms\"\n[[stream]]"),
-    ("two streams on one port", "interval = \"1 ms\"", "interval = \"1 ms\"\nport = 7\n[[stream]]\nname = \"two\"\nport = 7\ntalker = \"A\"\nlisteners = [\"B\"]\npayload = \"1 B\"\ninterval = \"1 ms\""),
+    (
+        "a switch with a host's name",
+        "name = \"B\"",
+        "name = \"s1\"",
+    ),
+    (
+        "two streams of one name",
+        "[[stream]]",
+        "[[stream]]\nname = \"one\"\ntalker = \"A\"\nlisteners = [\"B\"]\npayload = \"1 B\"\ninterval = \"1 ms\"\n[[stream]]",
+    ),
+    (
+        "two streams on one port",
+        "interval = \"1 ms\"",
+        "interval = \"1 ms\"\nport = 7\n[[stream]]\nname = \"two\"\nport = 7\ntalker = \"A\"\nlisteners = [\"B\"]\npayload = \"1 B\"\ninterval = \"1 ms\"",
+    ),
     ("bad name", "name = \"one\"", "name = \"one stream\""),
     ("dangling talker", "talker = \"A\"", "talker = \"a\""),
-    ("dangling listener", "listeners = [\"B\"]", "listeners = [\"Bob\"]"),
+    (
+        "dangling listener",
+        "listeners = [\"B\"]",
+        "listeners = [\"Bob\"]",
+    ),
     ("a switch as talker", "talker = \"A\"", "talker = \"s1\""),
-    ("dangling link end", "ends = [\"s2\", \"B\"]", "ends = [\"s3\", \"B\"]"),
-    ("a link to itself", "ends = [\"s1\", \"s2\"]", "ends = [\"s1\", \"s1\"]"),
-    ("a link of three ends", "ends = [\"s1\", \"s2\"]", "ends = [\"s1\", \"s2\", \"B\"]"),
-    ("a link twice", "[[stream]]", "[[link]]\nends = [\"s2\", \"s1\"]\n[[stream]]"),
-    ("a host with two links", "[[stream]]", "[[link]]\nends = [\"A\", \"s2\"]\n[[stream]]"),
-    ("a host without a link", "[[link]]\nends = [\"s2\", \"B\"]\n", ""),
-    ("an unreachable listener", "[[link]]\nends = [\"s1\", \"s2\"]\n", ""),
-    ("a loop without a route", "[[stream]]", "[[switch]]\nname = \"s3\"\nbuffer = \"1 KiB\"\n[[link]]\nends = [\"s2\", \"s3\"]\n[[link]]\nends = [\"s3\", \"s1\"]\n[[stream]]"),
-    ("a route over no link", "interval = \"1 ms\"", "interval = \"1 ms\"\nroute = [\"A\", \"s2\", \"B\"]"),
-    ("a route from elsewhere", "interval = \"1 ms\"", "interval = \"1 ms\"\nroute = [\"s1\", \"s2\", \"B\"]"),
-    ("a route to elsewhere", "interval = \"1 ms\"", "interval = \"1 ms\"\nroute = [\"A\", \"s1\", \"s2\"]"),
-    ("a route in circles", "interval = \"1 ms\"", "interval = \"1 ms\"\nroute = [\"A\", \"s1\", \"s2\", \"s1\", \"s2\", \"B\"]"),
-    ("a route over unknown nodes", "interval = \"1 ms\"", "interval = \"1 ms\"\nroute = [\"A\", \"s11\", \"B\"]"),
-    ("a route that is empty", "interval = \"1 ms\"", "interval = \"1 ms\"\nroute = []"),
-    ("a route for two listeners", "listeners = [\"B\"]", "listeners = [\"B\", \"C\"]\nroute = [\"A\", \"s1\", \"s2\", \"B\"]\n[[host]]\nname = \"C\"\n[[link]]\nends = [\"C\", \"s1\"]\n[[stream]]\nname = \"two\"\ntalker = \"B\"\nlisteners = [\"A\"]"),
-    ("a payload that fits no frame", "payload = \"64 B\"", "payload = \"2 kB\""),
-    ("a payload that fits no UDP frame", "payload = \"64 B\"", "payload = \"1476 B\"\ntransport = \"udp\""),
-    ("a frame below the least", "payload = \"64 B\"", "frame = \"59 B\""),
-    ("a tagged frame below the least", "payload = \"64 B\"", "frame = \"63 B\"\nvlan = 5"),
-    ("a frame above the largest", "payload = \"64 B\"", "frame = \"1515 B\""),
-    ("a frame without room for data", "payload = \"64 B\"", "frame = \"66 B\"\ntransport = \"udp\""),
-    ("both payload and frame", "payload = \"64 B\"", "payload = \"64 B\"\nframe = \"128 B\""),
+    (
+        "dangling link end",
+        "ends = [\"s2\", \"B\"]",
+        "ends = [\"s3\", \"B\"]",
+    ),
+    (
+        "a link to itself",
+        "ends = [\"s1\", \"s2\"]",
+        "ends = [\"s1\", \"s1\"]",
+    ),
+    (
+        "a link of three ends",
+        "ends = [\"s1\", \"s2\"]",
+        "ends = [\"s1\", \"s2\", \"B\"]",
+    ),
+    (
+        "a link twice",
+        "[[stream]]",
+        "[[link]]\nends = [\"s2\", \"s1\"]\n[[stream]]",
+    ),
+    (
+        "a host with two links",
+        "[[stream]]",
+        "[[link]]\nends = [\"A\", \"s2\"]\n[[stream]]",
+    ),
+    (
+        "a host without a link",
+        "[[link]]\nends = [\"s2\", \"B\"]\n",
+        "",
+    ),
+    (
+        "an unreachable listener",
+        "[[link]]\nends = [\"s1\", \"s2\"]\n",
+        "",
+    ),
+    (
+        "a loop without a route",
+        "[[stream]]",
+        "[[switch]]\nname = \"s3\"\nbuffer = \"1 KiB\"\n[[link]]\nends = [\"s2\", \"s3\"]\n[[link]]\nends = [\"s3\", \"s1\"]\n[[stream]]",
+    ),
+    (
+        "a route over no link",
+        "interval = \"1 ms\"",
+        "interval = \"1 ms\"\nroute = [\"A\", \"s2\", \"B\"]",
+    ),
+    (
+        "a route from elsewhere",
+        "interval = \"1 ms\"",
+        "interval = \"1 ms\"\nroute = [\"s1\", \"s2\", \"B\"]",
+    ),
+    (
+        "a route to elsewhere",
+        "interval = \"1 ms\"",
+        "interval = \"1 ms\"\nroute = [\"A\", \"s1\", \"s2\"]",
+    ),
+    (
+        "a route in circles",
+        "interval = \"1 ms\"",
+        "interval = \"1 ms\"\nroute = [\"A\", \"s1\", \"s2\", \"s1\", \"s2\", \"B\"]",
+    ),
+    (
+        "a route over unknown nodes",
+        "interval = \"1 ms\"",
+        "interval = \"1 ms\"\nroute = [\"A\", \"s11\", \"B\"]",
+    ),
+    (
+        "a route that is empty",
+        "interval = \"1 ms\"",
+        "interval = \"1 ms\"\nroute = []",
+    ),
+    (
+        "a route for two listeners",
+        "listeners = [\"B\"]",
+        "listeners = [\"B\", \"C\"]\nroute = [\"A\", \"s1\", \"s2\", \"B\"]\n[[host]]\nname = \"C\"\n[[link]]\nends = [\"C\", \"s1\"]\n[[stream]]\nname = \"two\"\ntalker = \"B\"\nlisteners = [\"A\"]",
+    ),
+    (
+        "a payload that fits no frame",
+        "payload = \"64 B\"",
+        "payload = \"2 kB\"",
+    ),
+    (
+        "a payload that fits no UDP frame",
+        "payload = \"64 B\"",
+        "payload = \"1476 B\"\ntransport = \"udp\"",
+    ),
+    (
+        "a frame below the least",
+        "payload = \"64 B\"",
+        "frame = \"59 B\"",
+    ),
+    (
+        "a tagged frame below the least",
+        "payload = \"64 B\"",
+        "frame = \"63 B\"\nvlan = 5",
+    ),
+    (
+        "a frame above the largest",
+        "payload = \"64 B\"",
+        "frame = \"1515 B\"",
+    ),
+    (
+        "a frame without room for data",
+        "payload = \"64 B\"",
+        "frame = \"66 B\"\ntransport = \"udp\"",
+    ),
+    (
+        "both payload and frame",
+        "payload = \"64 B\"",
+        "payload = \"64 B\"\nframe = \"128 B\"",
+    ),
     ("neither payload nor frame", "payload = \"64 B\"\n", ""),
-    ("both interval and rate", "interval = \"1 ms\"", "interval = \"1 ms\"\nrate = \"1 Mbit/s\""),
+    (
+        "both interval and rate",
+        "interval = \"1 ms\"",
+        "interval = \"1 ms\"\nrate = \"1 Mbit/s\"",
+    ),
     ("neither interval nor rate", "interval = \"1 ms\"\n", ""),
-    ("priority out of range", "payload = \"64 B\"", "payload = \"64 B\"\npriority = 8"),
-    ("priority below zero", "payload = \"64 B\"", "payload = \"64 B\"\npriority = -1"),
-    ("vlan out of range", "payload = \"64 B\"", "payload = \"64 B\"\nvlan = 4095"),
-    ("port out of range", "payload = \"64 B\"", "payload = \"64 B\"\nport = 0"),
-    ("unknown word", "payload = \"64 B\"", "payload = \"64 B\"\nsemantics = \"newset\""),
-    ("shaper neither on nor off", "payload = \"64 B\"", "payload = \"64 B\"\nshaper = false"),
-    ("the talker as listener", "listeners = [\"B\"]", "listeners = [\"A\", \"B\"]"),
-    ("a listener twice", "listeners = [\"B\"]", "listeners = [\"B\", \"B\"]"),
+    (
+        "priority out of range",
+        "payload = \"64 B\"",
+        "payload = \"64 B\"\npriority = 8",
+    ),
+    (
+        "priority below zero",
+        "payload = \"64 B\"",
+        "payload = \"64 B\"\npriority = -1",
+    ),
+    (
+        "vlan out of range",
+        "payload = \"64 B\"",
+        "payload = \"64 B\"\nvlan = 4095",
+    ),
+    (
+        "port out of range",
+        "payload = \"64 B\"",
+        "payload = \"64 B\"\nport = 0",
+    ),
+    (
+        "unknown word",
+        "payload = \"64 B\"",
+        "payload = \"64 B\"\nsemantics = \"newset\"",
+    ),
+    (
+        "shaper neither on nor off",
+        "payload = \"64 B\"",
+        "payload = \"64 B\"\nshaper = false",
+    ),
+    (
+        "the talker as listener",
+        "listeners = [\"B\"]",
+        "listeners = [\"A\", \"B\"]",
+    ),
+    (
+        "a listener twice",
+        "listeners = [\"B\"]",
+        "listeners = [\"B\", \"B\"]",
+    ),
     ("no listener", "listeners = [\"B\"]", "listeners = []"),
-    ("both buffers", "shared-buffer = \"64 KiB\"", "shared-buffer = \"64 KiB\"\nbuffer = \"64 KiB\""),
-    ("no queue", "shared-buffer = \"64 KiB\"", "shared-buffer = \"64 KiB\"\nqueues = 0"),
-    ("too many queues", "name = \"A\"", "name = \"A\"\nqueues = 9"),
-    ("a burst below one frame", "interval = \"1 ms\"", "rate = \"1 Mbit/s\"\nburst = \"64 B\""),
-    ("a burst with an interval", "interval = \"1 ms\"", "interval = \"1 ms\"\nburst = \"2 kB\""),
-    ("an overhead beyond reason", "link-rate", "frame-overhead = \"2 kB\"\nlink-rate"),
-    ("best effort from nowhere", "[[stream]]", "[[best-effort]]\nhost = \"X\"\nto = [\"B\"]\nrate = \"1 Mbit/s\"\n[[stream]]"),
-    ("best effort with half a frame", "[[stream]]", "[[best-effort]]\nhost = \"A\"\nto = [\"B\"]\nrate = \"1 Mbit/s\"\nburst = \"100 B\"\n[[stream]]"),
+    (
+        "both buffers",
+        "shared-buffer = \"64 KiB\"",
+        "shared-buffer = \"64 KiB\"\nbuffer = \"64 KiB\"",
+    ),
+    (
+        "no queue",
+        "shared-buffer = \"64 KiB\"",
+        "shared-buffer = \"64 KiB\"\nqueues = 0",
+    ),
+    (
+        "too many queues",
+        "name = \"A\"",
+        "name = \"A\"\nqueues = 9",
+    ),
+    (
+        "a burst below one frame",
+        "interval = \"1 ms\"",
+        "rate = \"1 Mbit/s\"\nburst = \"64 B\"",
+    ),
+    (
+        "a burst with an interval",
+        "interval = \"1 ms\"",
+        "interval = \"1 ms\"\nburst = \"2 kB\"",
+    ),
+    (
+        "an overhead beyond reason",
+        "link-rate",
+        "frame-overhead = \"2 kB\"\nlink-rate",
+    ),
+    (
+        "best effort from nowhere",
+        "[[stream]]",
+        "[[best-effort]]\nhost = \"X\"\nto = [\"B\"]\nrate = \"1 Mbit/s\"\n[[stream]]",
+    ),
+    (
+        "best effort with half a frame",
+        "[[stream]]",
+        "[[best-effort]]\nhost = \"A\"\nto = [\"B\"]\nrate = \"1 Mbit/s\"\nburst = \"100 B\"\n[[stream]]",
+    ),
 ];
 
 fn shown(text: &str, overrides: &[(String, String)]) -> String {
@@ -153,7 +435,10 @@ fn the_unspoiled_description_is_good() {
 fn each_fault_has_its_message() {
     let mut all = String::new();
     for (name, from, to) in CASES {
-        assert!(GOOD.contains(from), "{name}: the text to spoil is not there");
+        assert!(
+            GOOD.contains(from),
+            "{name}: the text to spoil is not there"
+        );
         let text = shown(&GOOD.replacen(from, to, 1), &[]);
         assert!(text != "no fault was found", "{name}: no fault was found");
         writeln!(all, "== {name}\n{text}\n").unwrap();
@@ -176,7 +461,10 @@ fn each_fault_has_its_message() {
     for (ours, theirs) in all.split("== ").zip(committed.split("== ")) {
         assert_eq!(ours, theirs);
     }
-    assert!(all == committed, "cases were added or removed: run with RTWIRE_UPDATE=1");
+    assert!(
+        all == committed,
+        "cases were added or removed: run with RTWIRE_UPDATE=1"
+    );
 }
 
 #[test]
@@ -184,8 +472,14 @@ fn all_faults_of_a_file_are_told_at_once() {
     let bad = GOOD
         .replace("link-rate = \"100 Mbit/s\"", "link-rate = \"100 Mbps\"")
         .replace("talker = \"A\"", "talker = \"Z\"")
-        .replace("interval = \"1 ms\"", "interval = \"1 ns/s\"\ncolour = 3\npriority = 9")
-        .replace("buffer = \"64 KiB\"\n[[switch]]", "buffer = \"64 KiB\"\nqueues = 0\n[[switch]]");
+        .replace(
+            "interval = \"1 ms\"",
+            "interval = \"1 ns/s\"\ncolour = 3\npriority = 9",
+        )
+        .replace(
+            "buffer = \"64 KiB\"\n[[switch]]",
+            "buffer = \"64 KiB\"\nqueues = 0\n[[switch]]",
+        );
     let faults = read(&bad, "test.toml", &set("tick-error", "soon")).unwrap_err();
     assert_eq!(faults.faults.len(), 7, "{faults}");
     let places: Vec<usize> = faults.faults.iter().map(|fault| fault.line).collect();
@@ -194,8 +488,17 @@ fn all_faults_of_a_file_are_told_at_once() {
 
 #[test]
 fn line_and_column_point_at_the_fault() {
-    let faults = read(&GOOD.replace("ends = [\"s2\", \"B\"]", "ends = [\"s2\", \"Bé\"]"), "test.toml", &[]).unwrap_err();
+    let faults = read(
+        &GOOD.replace("ends = [\"s2\", \"B\"]", "ends = [\"s2\", \"Bé\"]"),
+        "test.toml",
+        &[],
+    )
+    .unwrap_err();
     let fault = &faults.faults[0];
-    assert_eq!((fault.line, fault.column, fault.width), (20, 15, 4), "{faults}");
+    assert_eq!(
+        (fault.line, fault.column, fault.width),
+        (20, 15, 4),
+        "{faults}"
+    );
     assert_eq!(fault.excerpt, "ends = [\"s2\", \"Bé\"]");
 }

@@ -1,5 +1,7 @@
 //! Whatever the bytes: faults or a network, then a plan or a refusal, never a panic.
 
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 use proptest::prelude::*;
 use rtwire_plan::{Options, plan, read};
 
@@ -11,25 +13,75 @@ const EXAMPLES: [&str; 3] = [
 
 /// Words that reach far into the parser.
 const WORDS: [&str; 40] = [
-    "\"", "[", "]", "[[", "]]", "=", "\n", "#", ",", "{", "}", "0", "-1", "9", "1e9", "99999999999999999999",
-    "340282366920938463463374607431768211455", "x", "/", "/0", "0/", ".", " ns", " s", " Gbit/s", " B", " bit", " x ",
-    "A", "B", "s1", "s2", "é", "\u{0}", "\t", "true", "name", "route", "burst", "interval",
+    "\"",
+    "[",
+    "]",
+    "[[",
+    "]]",
+    "=",
+    "\n",
+    "#",
+    ",",
+    "{",
+    "}",
+    "0",
+    "-1",
+    "9",
+    "1e9",
+    "99999999999999999999",
+    "340282366920938463463374607431768211455",
+    "x",
+    "/",
+    "/0",
+    "0/",
+    ".",
+    " ns",
+    " s",
+    " Gbit/s",
+    " B",
+    " bit",
+    " x ",
+    "A",
+    "B",
+    "s1",
+    "s2",
+    "é",
+    "\u{0}",
+    "\t",
+    "true",
+    "name",
+    "route",
+    "burst",
+    "interval",
 ];
 
 fn feed(text: &str) {
-    let overrides = [("tick-error".to_owned(), text.chars().take(20).collect::<String>())];
+    let overrides = [(
+        "tick-error".to_owned(),
+        text.chars().take(20).collect::<String>(),
+    )];
     let _ = read(text, "any.toml", &overrides).map_err(|faults| faults.to_string());
     match read(text, "any.toml", &[]) {
         Ok(network) => {
             let _ = plan(&network, &Options::default()).map_err(|refusal| refusal.to_string());
-            let _ = plan(&network, &Options { ignore_limits: true });
+            let _ = plan(
+                &network,
+                &Options {
+                    ignore_limits: true,
+                },
+            );
         }
         Err(faults) => assert!(!faults.faults.is_empty() && !faults.to_string().is_empty()),
     }
 }
 
+/// More with RTWIRE_CASES=20000.
+fn cases() -> u32 {
+    std::env::var("RTWIRE_CASES").map_or(300, |count| count.parse().unwrap())
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_text(text in "\\PC{0,200}") {

@@ -1,6 +1,8 @@
 //! The committed schemas and the key reference are what the code says.
 //! `RTWIRE_UPDATE=1 cargo test -p rtwire-plan --test schemas` writes them anew.
 
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 use std::path::{Path, PathBuf};
 
 fn project() -> PathBuf {
@@ -13,7 +15,11 @@ fn compare(path: &str, generated: &str) {
         std::fs::write(&path, generated).unwrap();
     }
     let committed = std::fs::read_to_string(&path).unwrap();
-    assert!(committed == generated, "{} differs from what the code says; run with RTWIRE_UPDATE=1", path.display());
+    assert!(
+        committed == generated,
+        "{} differs from what the code says; run with RTWIRE_UPDATE=1",
+        path.display()
+    );
 }
 
 fn pretty(value: &serde_json::Value) -> String {
@@ -22,12 +28,18 @@ fn pretty(value: &serde_json::Value) -> String {
 
 #[test]
 fn network_schema_is_committed() {
-    compare("schema/network.schema.json", &pretty(&rtwire_plan::json_schema()));
+    compare(
+        "schema/network.schema.json",
+        &pretty(&rtwire_plan::json_schema()),
+    );
 }
 
 #[test]
 fn plan_schema_is_committed() {
-    compare("schema/plan.schema.json", &pretty(&rtwire_plan::schema::plan_schema()));
+    compare(
+        "schema/plan.schema.json",
+        &pretty(&rtwire_plan::schema::plan_schema()),
+    );
 }
 
 #[test]
@@ -37,7 +49,10 @@ fn the_manual_lists_every_key() {
     let (begin, end) = ("<!-- keys: generated -->\n", "<!-- end of keys -->");
     let (head, rest) = page.split_once(begin).unwrap();
     let (_, tail) = rest.split_once(end).unwrap();
-    let fresh = format!("{head}{begin}\n{}{end}{tail}", rtwire_plan::schema::key_reference());
+    let fresh = format!(
+        "{head}{begin}\n{}{end}{tail}",
+        rtwire_plan::schema::key_reference()
+    );
     compare("docs/network-description.md", &fresh);
 }
 
@@ -45,10 +60,16 @@ fn examples() -> Vec<(String, serde_json::Value)> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(project().join("examples")).unwrap() {
         let path = entry.unwrap().path();
-        if path.extension().is_some_and(|extension| extension == "toml") {
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "toml")
+        {
             let text = std::fs::read_to_string(&path).unwrap();
             let value: toml::Table = text.parse().unwrap();
-            found.push((path.display().to_string(), serde_json::to_value(value).unwrap()));
+            found.push((
+                path.display().to_string(),
+                serde_json::to_value(value).unwrap(),
+            ));
         }
     }
     assert!(found.len() >= 3, "the examples are missing");
@@ -59,7 +80,10 @@ fn examples() -> Vec<(String, serde_json::Value)> {
 fn every_example_satisfies_the_schema() {
     let validator = jsonschema::validator_for(&rtwire_plan::json_schema()).unwrap();
     for (name, value) in examples() {
-        let faults: Vec<String> = validator.iter_errors(&value).map(|fault| fault.to_string()).collect();
+        let faults: Vec<String> = validator
+            .iter_errors(&value)
+            .map(|fault| fault.to_string())
+            .collect();
         assert!(faults.is_empty(), "{name}: {faults:?}");
     }
 }
@@ -94,7 +118,10 @@ fn plans_and_refusals_satisfy_their_schema() {
             Err(faults) => rtwire_plan::answer::Answer::from(&faults),
         };
         let value = serde_json::to_value(answer).unwrap();
-        let faults: Vec<String> = validator.iter_errors(&value).map(|fault| fault.to_string()).collect();
+        let faults: Vec<String> = validator
+            .iter_errors(&value)
+            .map(|fault| fault.to_string())
+            .collect();
         assert!(faults.is_empty(), "{interval}: {faults:?}");
     }
 }

@@ -1,5 +1,7 @@
 //! No simulated delay above its promise, no simulated backlog above its bound.
 
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 mod simulator;
 
 use std::fmt::Write as _;
@@ -27,7 +29,11 @@ fn random_description(dice: &mut Dice) -> String {
         .unwrap();
     }
     let link = |text: &mut String, dice: &mut Dice, a: &str, b: &str| {
-        let rate = if uniform { 1 } else { usize::try_from(dice.below(3)).unwrap() };
+        let rate = if uniform {
+            1
+        } else {
+            usize::try_from(dice.below(3)).unwrap()
+        };
         let cable = dice.below(2_000);
         writeln!(
             text,
@@ -37,13 +43,25 @@ fn random_description(dice: &mut Dice) -> String {
         .unwrap();
     };
     for switch in 1..switches {
-        let other = if dice.below(2) == 0 { switch - 1 } else { dice.below(switch) };
+        let other = if dice.below(2) == 0 {
+            switch - 1
+        } else {
+            dice.below(switch)
+        };
         link(&mut text, dice, &format!("s{switch}"), &format!("s{other}"));
     }
     for host in 0..hosts {
         let queues = 1 + dice.below(8);
-        let latency = if dice.below(4) == 0 { dice.below(200) } else { 0 };
-        writeln!(text, "[[host]]\nname = \"h{host}\"\nqueues = {queues}\nlatency = \"{latency} us\"").unwrap();
+        let latency = if dice.below(4) == 0 {
+            dice.below(200)
+        } else {
+            0
+        };
+        writeln!(
+            text,
+            "[[host]]\nname = \"h{host}\"\nqueues = {queues}\nlatency = \"{latency} us\""
+        )
+        .unwrap();
         let at = dice.below(switches);
         link(&mut text, dice, &format!("h{host}"), &format!("s{at}"));
     }
@@ -60,7 +78,10 @@ fn random_description(dice: &mut Dice) -> String {
         if listeners.is_empty() {
             listeners.push((talker + 1) % hosts);
         }
-        let listeners: Vec<String> = listeners.iter().map(|host| format!("\"h{host}\"")).collect();
+        let listeners: Vec<String> = listeners
+            .iter()
+            .map(|host| format!("\"h{host}\""))
+            .collect();
         let frame = [60, 128, 512, 1514][usize::try_from(dice.below(4)).unwrap()];
         let priority = dice.below(8);
         writeln!(
@@ -73,7 +94,11 @@ fn random_description(dice: &mut Dice) -> String {
         if dice.below(2) == 0 {
             let interval = 200 + dice.below(4_000);
             let error = [0, 30, 150][usize::try_from(dice.below(3)).unwrap()];
-            writeln!(text, "interval = \"{interval} us\"\ntick-error = \"{error} us\"").unwrap();
+            writeln!(
+                text,
+                "interval = \"{interval} us\"\ntick-error = \"{error} us\""
+            )
+            .unwrap();
         } else {
             let rate = 50 + dice.below(6_000);
             let interval = 100 + dice.below(3_000);
@@ -100,13 +125,24 @@ fn random_description(dice: &mut Dice) -> String {
 }
 
 /// The largest share of a promise that was used, in percent; a message where one was exceeded.
-fn compare(network: &Network, plan: &Plan, behaviour: Behaviour, dice: &mut Dice) -> Result<u128, String> {
+fn compare(
+    network: &Network,
+    plan: &Plan,
+    behaviour: Behaviour,
+    dice: &mut Dice,
+) -> Result<u128, String> {
     let outcome = simulate(network, behaviour, 25_000_000_000, dice);
     let mut used = 0;
     for (index, stream) in plan.streams.iter().enumerate() {
         for promise in &stream.promises {
-            let Some(delay_ns) = promise.delay_ns else { continue };
-            let seen = outcome.delays_ps.get(&(index, promise.listener.clone())).copied().unwrap_or(0);
+            let Some(delay_ns) = promise.delay_ns else {
+                continue;
+            };
+            let seen = outcome
+                .delays_ps
+                .get(&(index, promise.listener.clone()))
+                .copied()
+                .unwrap_or(0);
             let promised = u128::from(delay_ns) * 1_000;
             if seen > promised {
                 return Err(format!(
@@ -118,7 +154,11 @@ fn compare(network: &Network, plan: &Plan, behaviour: Behaviour, dice: &mut Dice
         }
     }
     for port in &plan.ports {
-        let seen = outcome.backlog_bits.get(&(port.node.clone(), port.port.clone())).copied().unwrap_or(0);
+        let seen = outcome
+            .backlog_bits
+            .get(&(port.node.clone(), port.port.clone()))
+            .copied()
+            .unwrap_or(0);
         if let Some(bytes) = port.backlog_bytes {
             if seen > u128::from(bytes) * 8 {
                 return Err(format!(
@@ -134,18 +174,34 @@ fn compare(network: &Network, plan: &Plan, behaviour: Behaviour, dice: &mut Dice
 #[test]
 fn no_promise_is_exceeded_in_random_networks() {
     let (mut planned, mut tight) = (0, 0);
-    for seed in 0..400 {
+    // More with RTWIRE_SIMULATIONS=5000.
+    let seeds = std::env::var("RTWIRE_SIMULATIONS").map_or(400, |count| count.parse().unwrap());
+    for seed in 0..seeds {
         let mut dice = Dice::new(seed + 1);
         let text = random_description(&mut dice);
-        let network = read(&text, "random.toml", &[]).unwrap_or_else(|faults| panic!("seed {seed}: {faults}\n{text}"));
-        let options = Options { ignore_limits: true };
-        let plan = plan(&network, &options).unwrap_or_else(|refusal| panic!("seed {seed}: {refusal}"));
-        if plan.streams.iter().any(|stream| stream.promises.iter().any(|promise| promise.delay_ns.is_none())) {
+        let network = read(&text, "random.toml", &[])
+            .unwrap_or_else(|faults| panic!("seed {seed}: {faults}\n{text}"));
+        let options = Options {
+            ignore_limits: true,
+        };
+        let plan =
+            plan(&network, &options).unwrap_or_else(|refusal| panic!("seed {seed}: {refusal}"));
+        if plan.streams.iter().any(|stream| {
+            stream
+                .promises
+                .iter()
+                .any(|promise| promise.delay_ns.is_none())
+        }) {
             continue;
         }
         planned += 1;
         let mut most = 0;
-        for behaviour in [Behaviour::Greedy, Behaviour::GreedyPrompt, Behaviour::Random, Behaviour::Random] {
+        for behaviour in [
+            Behaviour::Greedy,
+            Behaviour::GreedyPrompt,
+            Behaviour::Random,
+            Behaviour::Random,
+        ] {
             match compare(&network, &plan, behaviour, &mut dice) {
                 Ok(used) => most = most.max(used),
                 Err(message) => panic!("seed {seed}: {message}\n{text}"),
@@ -154,8 +210,14 @@ fn no_promise_is_exceeded_in_random_networks() {
         tight += usize::from(most >= 80);
     }
     println!("{planned} networks planned, {tight} of them used 80 % of a promise or more");
-    assert!(planned >= 250, "only {planned} networks had bounds everywhere");
-    assert!(tight >= planned / 4, "only {tight} of {planned} networks came near a promise: the simulation is too tame");
+    assert!(
+        planned >= 250,
+        "only {planned} networks had bounds everywhere"
+    );
+    assert!(
+        tight >= planned / 4,
+        "only {tight} of {planned} networks came near a promise: the simulation is too tame"
+    );
 }
 
 /// The experiment, greedy: near the bound, and the published exact values stay below it.
@@ -165,15 +227,37 @@ fn the_single_switch_is_tight() {
         serde_json::from_str(include_str!("../../../tests/captures/bounds.json")).unwrap();
     let exact = &fixtures["loeser_haertig"]["packet_exact_us"];
     let source = include_str!("../../../examples/five-nodes.toml");
-    for (interval, key) in [("10 ms", "ts10ms"), ("1 ms", "ts1ms"), ("100 us", "ts100us")] {
-        let set = [("shaping-interval".to_owned(), interval.to_owned()), ("tick-error".to_owned(), "0 us".to_owned())];
-        let network = read(&source.replace("latency = \"10 us\"", "latency = \"0 us\""), "five.toml", &set).unwrap();
+    for (interval, key) in [
+        ("10 ms", "ts10ms"),
+        ("1 ms", "ts1ms"),
+        ("100 us", "ts100us"),
+    ] {
+        let set = [
+            ("shaping-interval".to_owned(), interval.to_owned()),
+            ("tick-error".to_owned(), "0 us".to_owned()),
+        ];
+        let network = read(
+            &source.replace("latency = \"10 us\"", "latency = \"0 us\""),
+            "five.toml",
+            &set,
+        )
+        .unwrap();
         let plan = plan(&network, &Options::default()).unwrap();
-        let port = plan.ports.iter().find(|port| port.node == "s1" && port.port == "B").unwrap();
+        let port = plan
+            .ports
+            .iter()
+            .find(|port| port.node == "s1" && port.port == "B")
+            .unwrap();
         let bound_us = port.classes[0].delay_ns.unwrap() as f64 / 1e3;
         let reached = exact[key][1].as_f64().unwrap();
-        assert!(bound_us >= reached, "{interval}: a schedule reaches {reached} us, the bound is {bound_us} us");
-        assert!(reached >= 0.8 * bound_us, "{interval}: the bound {bound_us} us is far above {reached} us");
+        assert!(
+            bound_us >= reached,
+            "{interval}: a schedule reaches {reached} us, the bound is {bound_us} us"
+        );
+        assert!(
+            reached >= 0.8 * bound_us,
+            "{interval}: the bound {bound_us} us is far above {reached} us"
+        );
         let mut dice = Dice::new(7);
         let used = compare(&network, &plan, Behaviour::Greedy, &mut dice).unwrap();
         println!("{interval}: {used} % of a promise used");

@@ -207,10 +207,11 @@ impl BpfObject {
 
     /// Runs a program once on a frame (`BPF_PROG_TEST_RUN`); returns its verdict.
     ///
-    /// `context` is the `struct __sk_buff` to start from (192 bytes in this kernel's interface), or empty.
+    /// `context` is the `struct __sk_buff` to start from, and afterwards the one that the program left.
     ///
     /// # Errors
-    /// No such program, or the kernel refuses the run.
+    /// No such program, or the kernel refuses the run (a frame shorter than an Ethernet header, fields of the
+    /// context that may not be set).
     pub fn test_run(
         &self,
         program: &str,
@@ -218,13 +219,13 @@ impl BpfObject {
         context: &mut [u8],
     ) -> Result<u32, BpfError> {
         let found = self.program(program)?;
-        let mut input = ProgramInput {
+        let mut before = context.to_vec();
+        let input = ProgramInput {
             data_in: Some(frame),
+            context_in: Some(&mut before),
+            context_out: Some(context),
             ..ProgramInput::default()
         };
-        if !context.is_empty() {
-            input.context_in = Some(context);
-        }
         found
             .test_run(input)
             .map(|output| output.return_value)

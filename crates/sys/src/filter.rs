@@ -6,6 +6,9 @@
 use crate::error::{Errno, Error, Result};
 use std::os::fd::{AsRawFd, OwnedFd};
 
+/// What [`Instruction::LoadPacketType`] loads for a frame to another station (`PACKET_OTHERHOST`).
+pub const FOR_OTHERS: u32 = libc::PACKET_OTHERHOST as u32;
+
 /// What a program compares its one register with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Test {
@@ -28,6 +31,9 @@ pub enum Instruction {
     LoadHalf(u32),
     /// Load four octets, big endian.
     LoadWord(u32),
+    /// Load whom the kernel takes the frame to be for: [`FOR_OTHERS`], or anything else for this host. The cheapest look
+    /// there is; but a frame with a VLAN tag that nobody here has a device for counts as for others.
+    LoadPacketType,
     /// Keep only these bits of what was loaded.
     And(u32),
     /// Skip `yes` instructions if the test holds, else `no`.
@@ -130,6 +136,8 @@ fn encode(instruction: &Instruction) -> libc::sock_filter {
         Instruction::LoadByte(at) => plain(0x30, at),
         Instruction::LoadHalf(at) => plain(0x28, at),
         Instruction::LoadWord(at) => plain(0x20, at),
+        // SKF_AD_OFF + SKF_AD_PKTTYPE, an offset below zero.
+        Instruction::LoadPacketType => plain(0x30, (-0x1000_i32 + 4) as u32),
         Instruction::And(mask) => plain(0x54, mask),
         Instruction::Jump { test, yes, no } => {
             let (code, k) = match test {

@@ -13,6 +13,8 @@ const CONTROL_OCTETS: usize = 192;
 pub enum Wait {
     /// Wait for the first message (as long as the socket's receive timeout allows), then take what is there.
     ForOne,
+    /// Wait for one message and take only it: the cheapest call there is for one.
+    One,
     /// Take what is there.
     No,
     /// Take what is in the error queue.
@@ -27,6 +29,8 @@ struct Control([u8; CONTROL_OCTETS]);
 pub struct Batch {
     room: usize,
     count: usize,
+    names_wanted: bool,
+    control_wanted: bool,
     data: Box<[u8]>,
     control: Box<[Control]>,
     names: Box<[libc::sockaddr_in]>,
@@ -75,6 +79,8 @@ impl Batch {
         let mut batch = Self {
             room,
             count: 0,
+            names_wanted: true,
+            control_wanted: true,
             data: vec![0; capacity * room].into_boxed_slice(),
             control: vec![Control([0; CONTROL_OCTETS]); capacity].into_boxed_slice(),
             names: vec![name; capacity].into_boxed_slice(),
@@ -97,12 +103,36 @@ impl Batch {
         batch
     }
 
+    /// Leaves out what is not wanted: who sent a message (`names`), its time stamp (`control`). It saves the kernel a copy.
+    #[must_use]
+    pub fn with_only(mut self, names: bool, control: bool) -> Self {
+        self.names_wanted = names;
+        self.control_wanted = control;
+        for header in &mut self.headers {
+            let header = &mut header.msg_hdr;
+            if !names {
+                header.msg_name = std::ptr::null_mut();
+                header.msg_namelen = 0;
+            }
+            if !control {
+                header.msg_control = std::ptr::null_mut();
+                header.msg_controllen = 0;
+            }
+        }
+        self
+    }
+
     /// Gives back to the kernel what the last receive has used.
     fn rearm(&mut self) {
         for header in &mut self.headers[..self.count] {
-            header.msg_hdr.msg_controllen = CONTROL_OCTETS as _;
-            header.msg_hdr.msg_namelen = size_of::<libc::sockaddr_in>() as libc::socklen_t;
-            header.msg_hdr.msg_flags = 0;
+            let header = &mut header.msg_hdr;
+            if self.control_wanted {
+                header.msg_controllen = CONTROL_OCTETS as _;
+            }
+            if self.names_wanted {
+                header.msg_namelen = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+            }
+            header.msg_flags = 0;
         }
         self.count = 0;
     }
@@ -114,6 +144,7 @@ impl Batch {
     }
 
     /// How many messages the last receive has brought.
+    #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.count
@@ -134,27 +165,12 @@ impl Batch {
     ) -> Result<usize, Errno> {
         self.rearm();
         let flags = match wait {
+            Wait::One => return self.receive_one(socket),
             Wait::ForOne => libc::MSG_WAITFORONE,
             Wait::No => libc::MSG_DONTWAIT,
             Wait::ErrorQueue => libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT,
         };
         let limit = limit.clamp(1, self.headers.len());
-        static X: std::sync::OnceLock<u32> = std::sync::OnceLock::new();
-        let x = *X.get_or_init(|| std::env::var("RTWX").ok().and_then(|v| v.parse().ok()).unwrap_or(0));
-        if x & 8 != 0 { self.headers[0].msg_hdr.msg_name = std::ptr::null_mut(); self.headers[1].msg_hdr.msg_name = std::ptr::null_mut(); self.headers[0].msg_hdr.msg_namelen=0; self.headers[1].msg_hdr.msg_namelen=0;}
-        if x & 16 != 0 { self.headers[0].msg_hdr.msg_control = std::ptr::null_mut(); self.headers[1].msg_hdr.msg_control = std::ptr::null_mut(); self.headers[0].msg_hdr.msg_controllen=0; self.headers[1].msg_hdr.msg_controllen=0;}
-        if x & 1 != 0 && wait == Wait::ForOne {
-            let r = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut self.headers[0].msg_hdr, 0) };
-            if r < 0 { self.count = 1; let e = Errno::last(); self.rearm(); return Err(e); }
-            self.headers[0].msg_len = r as u32;
-            self.count = 1; return Ok(1);
-        }
-        if x & 2 != 0 && wait == Wait::ForOne {
-            let r = unsafe { libc::recv(socket.as_raw_fd(), self.data.as_mut_ptr().cast(), self.room, 0) };
-            if r < 0 { self.count = 1; let e = Errno::last(); self.rearm(); return Err(e); }
-            self.headers[0].msg_len = r as u32; self.headers[0].msg_hdr.msg_controllen = 0; self.headers[0].msg_hdr.msg_namelen = 0;
-            self.count = 1; return Ok(1);
-        }
         // SAFETY: the headers point into memory of this value that lives across the call, with its true sizes.
         let result = unsafe {
             libc::recvmmsg(
@@ -176,20 +192,66 @@ impl Batch {
         Ok(self.count)
     }
 
+    /// Receives one message; with its stamp only where control messages are wanted.
+    fn receive_one(&mut self, socket: &OwnedFd) -> Result<usize, Errno> {
+        let header = &mut self.headers[0];
+        let result = if self.control_wanted {
+            // SAFETY: the header points into memory of this value that lives across the call, with its true sizes.
+            unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header.msg_hdr, libc::MSG_TRUNC) }
+        } else {
+            let room = self.room;
+            // SAFETY: the first `room` octets of the data, and the first name, are places of the sizes given.
+            unsafe {
+                libc::recvfrom(
+                    socket.as_raw_fd(),
+                    self.data.as_mut_ptr().cast(),
+                    room,
+                    libc::MSG_TRUNC,
+                    header.msg_hdr.msg_name.cast(),
+                    if header.msg_hdr.msg_name.is_null() {
+                        std::ptr::null_mut()
+                    } else {
+                        &raw mut header.msg_hdr.msg_namelen
+                    },
+                )
+            }
+        };
+        if result < 0 {
+            let errno = Errno::last();
+            self.count = 1;
+            self.rearm();
+            return Err(errno);
+        }
+        // The true length, which may be more than there was room for.
+        let length = usize::try_from(result).unwrap_or(0);
+        self.headers[0].msg_len = length.min(self.room) as libc::c_uint;
+        self.headers[0].msg_hdr.msg_flags = if length > self.room {
+            libc::MSG_TRUNC
+        } else {
+            0
+        };
+        self.count = 1;
+        Ok(1)
+    }
+
     /// The message at `index`, if there is one.
+    #[inline]
     #[must_use]
     pub fn get(&self, index: usize) -> Option<Message<'_>> {
         let header = self.headers[..self.count].get(index)?;
         let start = index * self.room;
         let length = (header.msg_len as usize).min(self.room);
         let mut stamp = None;
-        self.each_control(index, |level, kind, payload| {
-            if level == libc::SOL_SOCKET && kind == libc::SCM_TIMESTAMPING {
-                stamp = software_stamp(payload);
-            }
-        });
+        if self.control_wanted {
+            self.each_control(index, |level, kind, payload| {
+                if level == libc::SOL_SOCKET && kind == libc::SCM_TIMESTAMPING {
+                    stamp = software_stamp(payload);
+                }
+            });
+        }
         let name = &self.names[index];
-        let named = header.msg_hdr.msg_namelen as usize >= size_of::<libc::sockaddr_in>()
+        let named = self.names_wanted
+            && header.msg_hdr.msg_namelen as usize >= size_of::<libc::sockaddr_in>()
             && i32::from(name.sin_family) == libc::AF_INET;
         Some(Message {
             data: &self.data[start..start + length],

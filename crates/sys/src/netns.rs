@@ -3,6 +3,7 @@
 //! A namespace is kept alive by a bind mount under `/run/netns`, so `ip netns exec NAME …` works on
 //! those made here and the other way round. Needs CAP_SYS_ADMIN. None of this belongs in a real-time loop.
 
+use std::ffi::CStr;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -48,6 +49,41 @@ pub fn enter(name_or_path: &str) -> io::Result<()> {
             ),
         )
     })
+}
+
+/// Moves the calling process into a network namespace as `ip netns exec` does: with a view of `/sys` of its own, so
+/// that programs which look there see the namespace's interfaces. For a process with one thread, before it becomes
+/// another program.
+///
+/// # Errors
+/// The namespace does not exist, or CAP_SYS_ADMIN is missing.
+pub fn enter_with_sysfs(name_or_path: &str) -> io::Result<()> {
+    enter(name_or_path)?;
+    // SAFETY: unshare takes flags by value and changes only the calling thread's namespaces.
+    if unsafe { libc::unshare(libc::CLONE_NEWNS) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // What is mounted from here on must not spread to the namespace that we left.
+    mount(c"none", c"/", c"", libc::MS_SLAVE | libc::MS_REC)?;
+    mount(c"rtwire", c"/sys", c"sysfs", 0)
+}
+
+fn mount(source: &CStr, target: &CStr, kind: &CStr, flags: libc::c_ulong) -> io::Result<()> {
+    // SAFETY: all strings are valid and outlive the call; no file system here takes data.
+    let result = unsafe {
+        libc::mount(
+            source.as_ptr(),
+            target.as_ptr(),
+            kind.as_ptr(),
+            flags,
+            std::ptr::null(),
+        )
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// As [`enter`], for a namespace that is already open.

@@ -155,6 +155,7 @@ impl PacketSocket {
     ///
     /// # Errors
     /// The interface is down or gone, the frame too long, the queue full.
+    #[inline]
     pub fn send(&self, frame: &[u8]) -> std::result::Result<(), Errno> {
         socket::send(&self.socket, frame)
     }
@@ -163,6 +164,7 @@ impl PacketSocket {
     ///
     /// # Errors
     /// Nothing there ([`Errno::would_block`]), or the interface is down or gone.
+    #[inline]
     pub fn receive(
         &self,
         batch: &mut Batch,

@@ -34,7 +34,7 @@ pub struct RingFrame<'a> {
 }
 
 impl Ring {
-    /// Gives `socket` a ring of at least `frames` slots of 2 KiB. To be called before the socket is bound.
+    /// Gives `socket` a ring of `frames` slots of 2 KiB, rounded up to a power of two. To be called before the socket is bound.
     ///
     /// # Errors
     /// CAP_NET_RAW is missing, or there is not that much memory.
@@ -49,8 +49,9 @@ impl Ring {
             version,
         )
         .map_err(fail("setsockopt(PACKET_VERSION)"))?;
-        let blocks = frames.clamp(1, 1 << 16).div_ceil(SLOTS_PER_BLOCK);
-        let slots = blocks * SLOTS_PER_BLOCK;
+        // A power of two: finding a slot is then a mask and not a division.
+        let slots = frames.clamp(SLOTS_PER_BLOCK, 1 << 16).next_power_of_two();
+        let blocks = slots / SLOTS_PER_BLOCK;
         let request = libc::tpacket_req {
             tp_block_size: (SLOT_OCTETS * SLOTS_PER_BLOCK) as u32,
             tp_block_nr: blocks as u32,
@@ -96,7 +97,7 @@ impl Ring {
     }
 
     fn header(&self, ahead: usize) -> *mut libc::tpacket2_hdr {
-        let slot = (self.next + ahead) % self.slots;
+        let slot = (self.next + ahead) & (self.slots - 1);
         // SAFETY: `slot` is below `slots`, so the slot lies within the mapping.
         unsafe { self.memory.add(slot * SLOT_OCTETS).cast() }
     }
@@ -108,12 +109,14 @@ impl Ring {
     }
 
     /// Whether a frame waits `ahead` slots behind the oldest (0: the oldest itself). No system call.
+    #[inline]
     #[must_use]
     pub fn is_ready(&self, ahead: usize) -> bool {
         ahead < self.slots && self.status(ahead).load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
     }
 
     /// The oldest frame, if one waits. No system call.
+    #[inline]
     #[must_use]
     pub fn peek(&self) -> Option<RingFrame<'_>> {
         let status = self.status(0).load(Ordering::Acquire);
@@ -139,11 +142,13 @@ impl Ring {
     }
 
     /// Gives the oldest frame's slot back to the kernel; nothing happens if none waits.
+    #[inline]
     pub fn release(&mut self) {
-        if self.is_ready(0) {
-            self.status(0)
-                .store(libc::TP_STATUS_KERNEL, Ordering::Release);
-            self.next = (self.next + 1) % self.slots;
+        // Only we take the bit away that says it is ours, so no order is needed to look at it.
+        let status = self.status(0);
+        if status.load(Ordering::Relaxed) & libc::TP_STATUS_USER != 0 {
+            status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
+            self.next = (self.next + 1) & (self.slots - 1);
         }
     }
 }

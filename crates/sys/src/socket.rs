@@ -189,6 +189,7 @@ pub(crate) fn wait(
 }
 
 /// Sends one datagram or frame on a bound or connected socket.
+#[inline]
 pub(crate) fn send(socket: &OwnedFd, bytes: &[u8]) -> std::result::Result<(), Errno> {
     // SAFETY: the slice is valid for the whole call.
     let sent = unsafe { libc::send(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), 0) };

@@ -142,6 +142,7 @@ impl UdpSocket {
     ///
     /// # Errors
     /// The interface is down or gone, the datagram too long, the queue full, the peer has reported an error before.
+    #[inline]
     pub fn send(&self, datagram: &[u8]) -> std::result::Result<(), Errno> {
         socket::send(&self.socket, datagram)
     }
@@ -150,6 +151,7 @@ impl UdpSocket {
     ///
     /// # Errors
     /// Nothing there ([`Errno::would_block`]), or what the kernel says.
+    #[inline]
     pub fn receive(
         &self,
         batch: &mut Batch,

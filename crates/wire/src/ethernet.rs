@@ -115,6 +115,7 @@ impl<'a> Frame<'a> {
     ///
     /// # Errors
     /// Fewer than 14 octets, or fewer than 18 where a VLAN tag is announced.
+    #[inline]
     pub fn new(bytes: &'a [u8]) -> Result<Self, EthernetError> {
         let short = |needed| EthernetError::Truncated {
             needed,
@@ -131,12 +132,14 @@ impl<'a> Frame<'a> {
     }
 
     /// Where the frame goes.
+    #[inline]
     #[must_use]
     pub fn destination(&self) -> MacAddress {
         MacAddress(self.array(0))
     }
 
     /// Who sent it.
+    #[inline]
     #[must_use]
     pub fn source(&self) -> MacAddress {
         MacAddress(self.array(6))
@@ -160,12 +163,14 @@ impl<'a> Frame<'a> {
     }
 
     /// Everything behind the header, with any padding.
+    #[inline]
     #[must_use]
     pub fn payload(&self) -> &'a [u8] {
         &self.bytes[HEADER_OCTETS + if self.tagged { 4 } else { 0 }..]
     }
 
     /// `N` octets from `at`; `new` has made sure that every header field is there.
+    #[inline]
     fn array<const N: usize>(&self, at: usize) -> [u8; N] {
         let mut out = [0; N];
         out.copy_from_slice(&self.bytes[at..at + N]);

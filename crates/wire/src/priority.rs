@@ -15,12 +15,14 @@ impl Pcp {
     pub const COUNT: usize = 8;
 
     /// A priority of 0 to 7; `None` above.
+    #[inline]
     #[must_use]
     pub const fn new(value: u8) -> Option<Self> {
         if value <= 7 { Some(Self(value)) } else { None }
     }
 
     /// The number, 0 to 7.
+    #[inline]
     #[must_use]
     pub const fn get(self) -> u8 {
         self.0

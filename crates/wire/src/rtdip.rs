@@ -113,6 +113,7 @@ impl<'a> Packet<'a> {
     ///
     /// # Errors
     /// Fewer than 16 octets.
+    #[inline]
     pub const fn new(bytes: &'a [u8]) -> Result<Self, RtdipError> {
         if bytes.len() < HEADER_OCTETS {
             return Err(RtdipError::Truncated {
@@ -124,48 +125,56 @@ impl<'a> Packet<'a> {
     }
 
     /// Version, 0 to 15.
+    #[inline]
     #[must_use]
     pub const fn version(&self) -> u8 {
         self.bytes[0] >> 4
     }
 
     /// Flags, 0 to 15.
+    #[inline]
     #[must_use]
     pub const fn flags(&self) -> u8 {
         self.bytes[0] & 0x0f
     }
 
     /// The priority octet, which may be above 7.
+    #[inline]
     #[must_use]
     pub const fn priority(&self) -> u8 {
         self.bytes[1]
     }
 
     /// Destination port.
+    #[inline]
     #[must_use]
     pub const fn destination_port(&self) -> u16 {
         u16::from_be_bytes([self.bytes[2], self.bytes[3]])
     }
 
     /// Source port.
+    #[inline]
     #[must_use]
     pub const fn source_port(&self) -> u16 {
         u16::from_be_bytes([self.bytes[4], self.bytes[5]])
     }
 
     /// What the length field tells, octets of user data.
+    #[inline]
     #[must_use]
     pub const fn data_octets(&self) -> usize {
         u16::from_be_bytes([self.bytes[6], self.bytes[7]]) as usize
     }
 
     /// Sequence number.
+    #[inline]
     #[must_use]
     pub const fn sequence(&self) -> u32 {
         u32::from_be_bytes([self.bytes[8], self.bytes[9], self.bytes[10], self.bytes[11]])
     }
 
     /// Channel key, 0 for none.
+    #[inline]
     #[must_use]
     pub const fn key(&self) -> u32 {
         u32::from_be_bytes([
@@ -177,6 +186,7 @@ impl<'a> Packet<'a> {
     }
 
     /// The sender's time, ns since the TAI epoch, if the flags announce one and the octets are there.
+    #[inline]
     #[must_use]
     pub fn time_ns(&self) -> Option<u64> {
         if self.flags() & FLAG_TIME == 0 {
@@ -187,6 +197,7 @@ impl<'a> Packet<'a> {
     }
 
     /// The user data, if as much is there as the length field tells; padding is left out.
+    #[inline]
     #[must_use]
     pub fn data(&self) -> Option<&'a [u8]> {
         let time = if self.flags() & FLAG_TIME == 0 {
@@ -221,6 +232,7 @@ pub struct Header {
 
 impl Header {
     /// Octets of this header: 16, or 24 with a time stamp.
+    #[inline]
     #[must_use]
     pub const fn octets(&self) -> usize {
         HEADER_OCTETS
@@ -235,6 +247,7 @@ impl Header {
     ///
     /// # Errors
     /// The first thing that is wrong, in the order truncated, version, flags, truncated time stamp, length, priority.
+    #[inline]
     pub fn parse(bytes: &[u8]) -> Result<(Self, &[u8]), RtdipError> {
         let packet = Packet::new(bytes)?;
         if packet.version() != VERSION {
@@ -288,6 +301,7 @@ impl Header {
     ///
     /// # Errors
     /// [`RtdipError::TooLong`] if they do not fit `out`, or `data` is longer than the length field can tell.
+    #[inline]
     pub fn emit(&self, data: &[u8], out: &mut [u8]) -> Result<usize, RtdipError> {
         let header_octets = self.octets();
         let room = out.len().saturating_sub(header_octets);

@@ -1,5 +1,7 @@
 //! Golden octets, laws and arbitrary input for the frames of `rtwire-wire`.
 
+#![allow(clippy::unwrap_used)]
+
 use proptest::prelude::*;
 use rtwire_wire::ethernet::{self, EthernetError};
 use rtwire_wire::rtdip::{self, RtdipError, Semantics};

@@ -2,8 +2,8 @@
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used)]
 
 use rtwire_channel::{
-    Endpoint, ListenerConfig, ListenerTransport, QueueListener, Talker, TalkerConfig, Transport,
-    TxPath, TxStamping, WakeUp,
+    Endpoint, ListenerConfig, ListenerTransport, Order, QueueListener, Talker, TalkerConfig,
+    Transport, TxPath, TxStamping, WakeUp,
 };
 use rtwire_testkit::{NetnsPair, Side};
 use rtwire_wire::MacAddress;
@@ -19,10 +19,15 @@ pub enum Way {
 
 pub const WAYS: [Way; 3] = [Way::RtdipQdisc, Way::RtdipDirect, Way::Udp];
 
-pub const WAKE_UPS: [WakeUp; 3] = [
-    WakeUp::Block,
-    WakeUp::Spin,
-    WakeUp::SpinThenBlock(Duration::from_micros(50)),
+/// All ways to wait. The last takes frames one by one, as they have come.
+pub const WAITS: [(WakeUp, Order); 4] = [
+    (WakeUp::Block, Order::MostUrgentFirst),
+    (WakeUp::Spin, Order::MostUrgentFirst),
+    (
+        WakeUp::SpinThenBlock(Duration::from_micros(50)),
+        Order::MostUrgentFirst,
+    ),
+    (WakeUp::Block, Order::Arrival),
 ];
 
 pub const SOON: Option<Duration> = Some(Duration::from_secs(2));

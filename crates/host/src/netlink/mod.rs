@@ -6,6 +6,8 @@
 mod links;
 mod queues;
 mod raw;
+#[cfg(test)]
+mod tests;
 
 pub use links::{BridgePort, Neighbour, VethEnd};
 pub use queues::PortQueue;

@@ -70,9 +70,12 @@ impl Netlink {
             parent,
             ..Default::default()
         };
+        // HTB cannot be changed in place; without a queue of our own there is nothing to remove, which is as well.
+        let old = tc::Request::new().op_delqdisc_do(&message(0, ROOT));
+        let _ = self.acknowledge(&old, String::new);
         let mut request = tc::Request::new()
             .set_create()
-            .set_replace()
+            .set_excl()
             .op_newqdisc_do(&message(QDISC_HANDLE, ROOT));
         request
             .encode()

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use super::super::per_core::{doubling_buckets, histogram};
+use super::super::{HistogramBucket, StallSource};
 use super::*;
 
 #[test]
@@ -101,7 +103,7 @@ fn a_full_record_counts_what_found_no_room() {
         cpus: vec![0],
     };
     let mut record = CoreRecord::new(3, scheduling, None, 2);
-    let capacity = record.stalls.capacity() as u64;
+    let capacity = 2;
     for i in 0..capacity + 5 {
         record.note(300_000, 1_000_000 * (i + 1), 500_000, 200_000);
     }

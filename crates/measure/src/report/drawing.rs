@@ -101,7 +101,7 @@ fn direction(
         (a.0 + aside.0, a.1 + aside.1),
         (b.0 + aside.0, b.1 + aside.1),
     );
-    let bow = if far { 64.0 + dx.abs() * 0.04 } else { 0.0 };
+    let bow = if far { 96.0 + dx.abs() * 0.04 } else { 0.0 };
     let control = ((from.0 + to.0) / 2.0, (from.1 + to.1) / 2.0 - bow);
     let mut path = Path::default();
     path.go(from.0, from.1);
@@ -112,7 +112,7 @@ fn direction(
     );
     let percent = link.utilization_percent.filter(|p| *p >= 0.05)?;
     let part = match (far, ends) {
-        (true, _) => 0.3,
+        (true, _) => 0.36,
         (_, [NodeKind::Switch, NodeKind::Host]) => 0.5,
         (_, [NodeKind::Host, NodeKind::Switch]) => 0.26,
         _ => 0.36,
@@ -122,7 +122,9 @@ fn direction(
     };
     // Beside its own line, outwards: the other direction's label is on the other side.
     let level = dy.abs() < 1.0;
+    // A bow carries both above itself, since what is below belongs to the row.
     let (out, anchor) = match (level, aside.0 > 0.0) {
+        _ if far => ((0.0, -9.0), Anchor::Middle),
         (true, _) => ((0.0, aside.1.signum() * 14.0 + 5.0), Anchor::Middle),
         (false, true) => ((9.0, 5.0), Anchor::Start),
         (false, false) => ((-9.0, 5.0), Anchor::End),

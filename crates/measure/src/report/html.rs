@@ -140,6 +140,9 @@ impl Report {
     }
 
     fn streams_section(&self, out: &mut String, stalls: &[(u64, u64)]) {
+        if self.streams.is_empty() {
+            return;
+        }
         out.push_str(
             "<h2>Streams: promised and measured</h2><p class=\"lead\">Network delay runs from the kernel’s transmit stamp to its receive \
              stamp; this is what is promised and judged. The delay between the applications contains their own scheduling and is shown beside it.</p>",
@@ -257,7 +260,7 @@ impl Report {
         };
         let _ = write!(
             out,
-            "<p class=\"lead\">On each core a real-time thread above all workers woke every {}. What came more than {} late is a stall: proof that nothing else ran there.</p>",
+            "<p class=\"lead\">On each core a real-time thread above all workers woke every {}. What came more than {} late is a stall: no thread of ours ran there meanwhile.</p>",
             escape(&duration(noise.period_ns)),
             escape(&duration(noise.stall_threshold_ns)),
         );

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::chart::{BOTTOM, HEIGHT, LEFT, RIGHT, Scale, TOP, TimeFrame, WIDTH};
+use super::chart::{BOTTOM, HEIGHT, LEFT, RIGHT, TOP, TimeFrame, WIDTH};
+use super::scale::Scale;
 use super::svg::{Anchor, Path, Svg};
 use crate::noise::{CoreNoise, NoiseRecord, StallSource};
 use crate::units::{grouped, short_duration};
@@ -191,6 +192,9 @@ fn longest_per_column(
             stall.due_ns.saturating_sub(started_tai_ns),
             stall.length_ns(),
         );
+        if due_ns > duration_ns {
+            continue;
+        }
         let slot = longest
             .entry(due_ns / column_ns)
             .or_insert((due_ns, length_ns));

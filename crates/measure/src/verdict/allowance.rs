@@ -139,6 +139,20 @@ impl<'a> Allowance<'a> {
     }
 }
 
+/// The longest time, ns, for which one of these contracts `(burst in bits, rate in bit/s)` may send at the rate of a
+/// link: burst / (link - rate), rounded up. [`u64::MAX`] if one's rate is the link's or more.
+#[must_use]
+pub fn hold_ns(link_rate_bps: u64, contracts: impl IntoIterator<Item = (u64, u64)>) -> u64 {
+    let longest = |(burst_bits, rate_bps): (u64, u64)| match link_rate_bps.checked_sub(rate_bps) {
+        None | Some(0) => u64::MAX,
+        Some(gained) => {
+            let ns = (u128::from(burst_bits) * 1_000_000_000).div_ceil(u128::from(gained));
+            u64::try_from(ns).unwrap_or(u64::MAX)
+        }
+    };
+    contracts.into_iter().map(longest).max().unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -100,7 +100,7 @@ pub struct StreamEvidence {
     /// What all contracts together may ask of the busiest port on the way, in millionths of its link's rate (rounded up).
     pub utilization_ppm: u32,
     /// The longest time that a contract sharing a port on the way may send at its link's rate, ns: for each of burst b
-    /// and rate r on a link of rate C, b / (C - r). For this long after a stall its backlog need not shrink at all.
+    /// and rate r on a link of rate C, b / (C - r); see [`super::hold_ns`]. For this long after a stall its backlog need not shrink at all.
     /// 0 is allowed and the strictest.
     pub hold_ns: u64,
 }

@@ -342,6 +342,14 @@ fn too_little_evidence_is_inconclusive() {
         Verdict::Inconclusive,
         "2 000 frames arrived but 1 999 were recorded",
     );
+    // Frames in time, counted twice, would thin out the late ones.
+    let mut padded = stream(&good(2_000));
+    padded.samples[9] = padded.samples[8];
+    assert_says(
+        &evidence(padded),
+        Verdict::Inconclusive,
+        "among the samples twice",
+    );
     let contradiction = StreamEvidence {
         frames_sent: 1_999,
         frames_planned: 1_999,
@@ -632,6 +640,17 @@ fn ports() {
         .verdict,
         Verdict::Broken
     );
+}
+
+#[test]
+fn hold_is_the_longest_burst_at_link_rate() {
+    // 300 000 bit at 30 of 100 Mbit/s: as long as 300 000 bit need at the 70 Mbit/s that it gains on its rate.
+    assert_eq!(
+        hold_ns(100_000_000, [(300_000, 30_000_000), (704, 704_000)]),
+        4_285_715
+    );
+    assert_eq!(hold_ns(100_000_000, []), 0);
+    assert_eq!(hold_ns(100_000_000, [(1, 100_000_000)]), u64::MAX);
 }
 
 #[test]

@@ -31,7 +31,10 @@ impl Line {
     /// # Errors
     /// [`Overflow`].
     pub fn new(burst: Ratio, rate: Ratio) -> Result<Line, Overflow> {
-        Ok(Line { burst: burst.tidied_up(BITS_GRID)?, rate: rate.tidied_up(RATE_GRID)? })
+        Ok(Line {
+            burst: burst.tidied_up(BITS_GRID)?,
+            rate: rate.tidied_up(RATE_GRID)?,
+        })
     }
 
     /// The line through the same points, seen `shift` seconds later.
@@ -60,13 +63,18 @@ struct Corner {
 
 /// The first line of the minimum, and where later ones take over.
 fn corners(lines: &[Line], list: &mut Vec<Corner>) -> Result<Option<Line>, Overflow> {
-    let Some(first) = lines.iter().min_by_key(|line| (line.burst, line.rate)) else { return Ok(None) };
+    let Some(first) = lines.iter().min_by_key(|line| (line.burst, line.rate)) else {
+        return Ok(None);
+    };
     let mut current = *first;
     loop {
         let mut next: Option<(Ratio, Line)> = None;
         for line in lines.iter().filter(|line| line.rate < current.rate) {
             // Not below at the current corner, so the crossing lies at or behind it.
-            let at = line.burst.minus(current.burst)?.over(current.rate.minus(line.rate)?)?;
+            let at = line
+                .burst
+                .minus(current.burst)?
+                .over(current.rate.minus(line.rate)?)?;
             let better = match &next {
                 None => true,
                 Some((least, best)) => at < *least || (at == *least && line.rate < best.rate),
@@ -75,7 +83,9 @@ fn corners(lines: &[Line], list: &mut Vec<Corner>) -> Result<Option<Line>, Overf
                 next = Some((at, *line));
             }
         }
-        let Some((from, line)) = next else { return Ok(Some(*first)) };
+        let Some((from, line)) = next else {
+            return Ok(Some(*first));
+        };
         list.push(Corner {
             from,
             burst_change: line.burst.minus(current.burst)?,
@@ -92,7 +102,11 @@ fn corners(lines: &[Line], list: &mut Vec<Corner>) -> Result<Option<Line>, Overf
 ///
 /// # Errors
 /// [`Overflow`].
-pub fn excess(groups: &[Vec<Line>], service: Ratio, horizon: Option<Ratio>) -> Result<Option<Ratio>, Overflow> {
+pub fn excess(
+    groups: &[Vec<Line>],
+    service: Ratio,
+    horizon: Option<Ratio>,
+) -> Result<Option<Ratio>, Overflow> {
     let mut list = Vec::new();
     let mut burst = Ratio::ZERO;
     let mut slope = Ratio::ZERO.minus(service)?;
@@ -118,7 +132,10 @@ pub fn excess(groups: &[Vec<Line>], service: Ratio, horizon: Option<Ratio>) -> R
         (false, Some(end)) => end.tidied_up(CORNER_GRID)?,
         (false, None) => return Ok(None),
     };
-    burst.plus(slope.times(at)?)?.tidied_up(BITS_GRID * 1_000).map(Some)
+    burst
+        .plus(slope.times(at)?)?
+        .tidied_up(BITS_GRID * 1_000)
+        .map(Some)
 }
 
 /// One frame in each period, each at most `jitter` late: `frame (floor((s + jitter) / period) + 1)` bits in a
@@ -145,7 +162,9 @@ impl Stair {
 
     /// The next step behind `s`.
     fn next(&self, s: Ratio) -> Result<Ratio, Overflow> {
-        self.period.times(Ratio::whole(self.steps(s)? + 1))?.minus(self.jitter)
+        self.period
+            .times(Ratio::whole(self.steps(s)? + 1))?
+            .minus(self.jitter)
     }
 }
 
@@ -170,11 +189,17 @@ const MOST_STEPS: usize = 2_000;
 pub fn excess_with_stairs(groups: &[Arrivals], service: Ratio) -> Result<Option<Ratio>, Overflow> {
     let lines: Vec<Vec<Line>> = groups.iter().map(|group| group.lines.clone()).collect();
     let straight = excess(&lines, service, None)?;
-    let (Some(straight), true) = (straight, groups.iter().any(|group| !group.stairs.is_empty())) else {
+    let (Some(straight), true) = (
+        straight,
+        groups.iter().any(|group| !group.stairs.is_empty()),
+    ) else {
         return Ok(straight);
     };
     // The sum of all contracts falls when less the service: where it is below the best found, nothing better follows.
-    let mut total = Line { burst: Ratio::ZERO, rate: Ratio::ZERO };
+    let mut total = Line {
+        burst: Ratio::ZERO,
+        rate: Ratio::ZERO,
+    };
     for group in groups {
         if let Some(first) = group.lines.first() {
             total = total.plus(*first)?;
@@ -204,9 +229,15 @@ pub fn excess_with_stairs(groups: &[Arrivals], service: Ratio) -> Result<Option<
             }
             here.push(lines);
         }
-        let Some(until) = until else { return Ok(Some(straight)) };
-        let Some(value) = excess(&here, service, Some(until.minus(from)?))? else { return Ok(Some(straight)) };
-        let value = value.minus(service.times(from)?)?.tidied_up(BITS_GRID * 1_000)?;
+        let Some(until) = until else {
+            return Ok(Some(straight));
+        };
+        let Some(value) = excess(&here, service, Some(until.minus(from)?))? else {
+            return Ok(Some(straight));
+        };
+        let value = value
+            .minus(service.times(from)?)?
+            .tidied_up(BITS_GRID * 1_000)?;
         best = Some(best.map_or(value, |largest| largest.max(value)));
         from = until;
     }

@@ -89,7 +89,11 @@ pub fn closed_form(
     inputs: &[Input],
     buffer_bytes: Option<u64>,
 ) -> Result<ClosedForm, Overflow> {
-    let without_value = |status, why: &str| ClosedForm { status, why: Some(why.to_owned()), values: None };
+    let without_value = |status, why: &str| ClosedForm {
+        status,
+        why: Some(why.to_owned()),
+        values: None,
+    };
     if inputs.iter().any(|input| input.burst < frame) {
         return Ok(without_value(Status::Invalid, "b<M"));
     }
@@ -113,7 +117,9 @@ pub fn closed_form(
     let buffer_bits_exact = if inputs.is_empty() {
         Ratio::ZERO
     } else {
-        bursts.minus(g_max.max(latency).times(left)?)?.plus(stored)?
+        bursts
+            .minus(g_max.max(latency).times(left)?)?
+            .plus(stored)?
     };
     let buffer_bytes_needed = if inputs.is_empty() {
         0

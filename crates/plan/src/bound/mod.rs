@@ -7,11 +7,14 @@
 //! rational          exact numbers, checked
 //! loeser_haertig    one output port, closed form (the source's own)
 //! curve             the largest excess of arrivals over service
+//! graph             servers and flows
+//! arrivals          what comes over an input link
 //! tfa               a graph of servers, port by port
 //! ```
 
+mod arrivals;
 pub mod curve;
+pub mod graph;
 pub mod loeser_haertig;
 pub mod rational;
 pub mod tfa;
-

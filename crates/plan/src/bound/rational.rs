@@ -12,7 +12,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A number left the range of 128 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a number leaves the range of 128-bit arithmetic: a quantity in the description is beyond reason")]
+#[error(
+    "a number leaves the range of 128-bit arithmetic: a quantity in the description is beyond reason"
+)]
 pub struct Overflow;
 
 /// An exact fraction in lowest terms, denominator above zero.
@@ -63,7 +65,10 @@ impl Ratio {
         }
         let common = gcd(num, den).max(1);
         let sign = if den < 0 { -1 } else { 1 };
-        Ok(Ratio { num: num / common * sign, den: den / common * sign })
+        Ok(Ratio {
+            num: num / common * sign,
+            den: den / common * sign,
+        })
     }
 
     /// `count` nanoseconds as seconds.
@@ -104,13 +109,20 @@ impl Ratio {
     pub fn plus(self, other: Ratio) -> Result<Ratio, Overflow> {
         if self.den == other.den {
             let num = self.num.checked_add(other.num).ok_or(Overflow)?;
-            return if self.den == 1 { Ok(Ratio { num, den: 1 }) } else { Ratio::new(num, self.den) };
+            return if self.den == 1 {
+                Ok(Ratio { num, den: 1 })
+            } else {
+                Ratio::new(num, self.den)
+            };
         }
         let common = gcd(self.den, other.den).max(1);
         let (left, right) = (other.den / common, self.den / common);
         let a = self.num.checked_mul(left).ok_or(Overflow)?;
         let b = other.num.checked_mul(right).ok_or(Overflow)?;
-        Ratio::new(a.checked_add(b).ok_or(Overflow)?, self.den.checked_mul(left).ok_or(Overflow)?)
+        Ratio::new(
+            a.checked_add(b).ok_or(Overflow)?,
+            self.den.checked_mul(left).ok_or(Overflow)?,
+        )
     }
 
     /// Difference.
@@ -118,7 +130,10 @@ impl Ratio {
     /// # Errors
     /// [`Overflow`].
     pub fn minus(self, other: Ratio) -> Result<Ratio, Overflow> {
-        self.plus(Ratio { num: -other.num, den: other.den })
+        self.plus(Ratio {
+            num: -other.num,
+            den: other.den,
+        })
     }
 
     /// Product.
@@ -126,10 +141,17 @@ impl Ratio {
     /// # Errors
     /// [`Overflow`].
     pub fn times(self, other: Ratio) -> Result<Ratio, Overflow> {
-        let (a, b) = (gcd(self.num, other.den).max(1), gcd(other.num, self.den).max(1));
+        let (a, b) = (
+            gcd(self.num, other.den).max(1),
+            gcd(other.num, self.den).max(1),
+        );
         let num = (self.num / a).checked_mul(other.num / b).ok_or(Overflow)?;
         let den = (self.den / b).checked_mul(other.den / a).ok_or(Overflow)?;
-        if num == i128::MIN { Err(Overflow) } else { Ok(Ratio { num, den }) }
+        if num == i128::MIN {
+            Err(Overflow)
+        } else {
+            Ok(Ratio { num, den })
+        }
     }
 
     /// Quotient.
@@ -141,14 +163,21 @@ impl Ratio {
             return Err(Overflow);
         }
         let sign = if other.num < 0 { -1 } else { 1 };
-        self.times(Ratio { num: other.den * sign, den: other.num * sign })
+        self.times(Ratio {
+            num: other.den * sign,
+            den: other.num * sign,
+        })
     }
 
     /// The smallest whole number not below this.
     #[must_use]
     pub const fn ceil(self) -> i128 {
         let floor = self.num.div_euclid(self.den);
-        if self.num.rem_euclid(self.den) == 0 { floor } else { floor + 1 }
+        if self.num.rem_euclid(self.den) == 0 {
+            floor
+        } else {
+            floor + 1
+        }
     }
 
     /// The largest whole number not above this.
@@ -169,14 +198,21 @@ impl Ratio {
         }
         // Split off the whole part first, so that only the fraction is scaled.
         let whole = self.num.div_euclid(self.den);
-        let rest = Ratio { num: self.num.rem_euclid(self.den), den: self.den };
+        let rest = Ratio {
+            num: self.num.rem_euclid(self.den),
+            den: self.den,
+        };
         let scaled = match rest.num.checked_mul(grid) {
             Some(num) => Ratio { num, den: self.den }.ceil(),
             // Too fine to scale exactly: the denominator exceeds the grid by far,
             // so drop digits below the line and round up on the way.
             None => {
                 let shift = rest.den / (i128::MAX / grid / 4) + 1;
-                Ratio { num: (rest.num / shift + 1) * grid, den: rest.den / shift }.ceil()
+                Ratio {
+                    num: (rest.num / shift + 1) * grid,
+                    den: rest.den / shift,
+                }
+                .ceil()
             }
         };
         Ratio::whole(whole).plus(Ratio::new(scaled, grid)?)
@@ -187,8 +223,15 @@ impl Ratio {
     /// # Errors
     /// [`Overflow`].
     pub fn tidied_down(self, grid: i128) -> Result<Ratio, Overflow> {
-        let negative = Ratio { num: -self.num, den: self.den }.tidied_up(grid)?;
-        Ok(Ratio { num: -negative.num, den: negative.den })
+        let negative = Ratio {
+            num: -self.num,
+            den: self.den,
+        }
+        .tidied_up(grid)?;
+        Ok(Ratio {
+            num: -negative.num,
+            den: negative.den,
+        })
     }
 
     /// This many seconds as nanoseconds, rounded up; zero where below zero.
@@ -204,7 +247,10 @@ impl Ratio {
 impl Ord for Ratio {
     /// Exact, and cannot overflow: compares whole parts, then the inverted rests.
     fn cmp(&self, other: &Ratio) -> Ordering {
-        if let (Some(a), Some(b)) = (self.num.checked_mul(other.den), other.num.checked_mul(self.den)) {
+        if let (Some(a), Some(b)) = (
+            self.num.checked_mul(other.den),
+            other.num.checked_mul(self.den),
+        ) {
             return a.cmp(&b);
         }
         let (mut a, mut b, mut turned) = (*self, *other, false);
@@ -216,8 +262,14 @@ impl Ord for Ratio {
                 (Ordering::Equal, 0, _) => Ordering::Less,
                 (Ordering::Equal, _, 0) => Ordering::Greater,
                 (Ordering::Equal, _, _) => {
-                    a = Ratio { num: a.den, den: rest_a };
-                    b = Ratio { num: b.den, den: rest_b };
+                    a = Ratio {
+                        num: a.den,
+                        den: rest_a,
+                    };
+                    b = Ratio {
+                        num: b.den,
+                        den: rest_b,
+                    };
                     turned = !turned;
                     continue;
                 }
@@ -236,7 +288,11 @@ impl PartialOrd for Ratio {
 
 impl fmt::Display for Ratio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.den == 1 { write!(f, "{}", self.num) } else { write!(f, "{}/{}", self.num, self.den) }
+        if self.den == 1 {
+            write!(f, "{}", self.num)
+        } else {
+            write!(f, "{}/{}", self.num, self.den)
+        }
     }
 }
 
@@ -314,7 +370,10 @@ mod tests {
         assert_eq!(r("1/3").minus(r("1/2")), Ok(r("-1/6")));
         assert_eq!(r("2/3").times(r("9/4")), Ok(r("3/2")));
         assert_eq!(r("2/3").over(r("-4/9")), Ok(r("-3/2")));
-        assert_eq!((r("-7/2").ceil(), r("-7/2").floor(), r("7/2").ceil()), (-3, -4, 4));
+        assert_eq!(
+            (r("-7/2").ceil(), r("-7/2").floor(), r("7/2").ceil()),
+            (-3, -4, 4)
+        );
     }
 
     #[test]
@@ -324,7 +383,10 @@ mod tests {
         assert_eq!(large.times(r("3/2")), Err(Overflow));
         assert_eq!(Ratio::whole(i128::MAX).ceil_ns(), Err(Overflow));
         let fine = Ratio::new(1, i128::MAX).unwrap();
-        assert_eq!(fine.plus(Ratio::new(1, i128::MAX - 1).unwrap()), Err(Overflow));
+        assert_eq!(
+            fine.plus(Ratio::new(1, i128::MAX - 1).unwrap()),
+            Err(Overflow)
+        );
     }
 
     #[test]
@@ -340,7 +402,10 @@ mod tests {
     fn tidying_rounds_to_the_named_side_only() {
         for value in ["1/3", "-1/3", "123456789/757", "5"] {
             let (value, grid) = (r(value), 100);
-            let (up, down) = (value.tidied_up(grid).unwrap(), value.tidied_down(grid).unwrap());
+            let (up, down) = (
+                value.tidied_up(grid).unwrap(),
+                value.tidied_down(grid).unwrap(),
+            );
             assert!(down <= value && value <= up);
             assert!(up.minus(down).unwrap() <= Ratio::new(1, grid).unwrap());
         }

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use super::fault::Findings;
 use super::keys::{Kind, TABLES};
-use super::walk::{Record, Records, Span, quantity, short};
+use super::links::{links, loops};
+use super::value::{quantity, short};
+use super::walk::{Record, Records, Span};
 use crate::bound::rational::Ratio;
 use crate::hash::Fingerprint;
 use crate::nearest::nearest;
-use crate::network::{BestEffort, Buffer, Defaults, Host, Link, Network, Switch};
+use crate::network::{BestEffort, Buffer, Defaults, Host, Network, Switch};
 use crate::route::Topology;
 
 /// What streams and best-effort allowances are checked against.
@@ -29,7 +31,11 @@ pub(super) fn ns(value: Ratio) -> u64 {
 /// Bits to bytes; None where no whole number.
 pub(super) fn bytes(value: Ratio) -> Option<u64> {
     let bytes = value.over(Ratio::whole(8)).ok()?;
-    if bytes.den() == 1 { u64::try_from(bytes.num()).ok() } else { None }
+    if bytes.den() == 1 {
+        u64::try_from(bytes.num()).ok()
+    } else {
+        None
+    }
 }
 
 pub(super) fn build(
@@ -45,12 +51,26 @@ pub(super) fn build(
     let switches = switches(list("switch"), &mut places, findings);
     let hosts = hosts(list("host"), &mut places, findings);
     // A default that is faulty has been told once; each link would tell it again.
-    let default_rate_given = list("defaults").iter().any(|record| record.has("link-rate"))
+    let default_rate_given = list("defaults")
+        .iter()
+        .any(|record| record.has("link-rate"))
         || overrides.iter().any(|(key, _)| key == "link-rate");
-    let (links, topology, links_complete) =
-        links(list("link"), &hosts, &switches, &defaults, &places, default_rate_given, findings);
-    let context =
-        Context { hosts: &hosts, switches: &switches, defaults: &defaults, topology: &topology, links_complete };
+    let (links, topology, links_complete) = links(
+        list("link"),
+        &hosts,
+        &switches,
+        &defaults,
+        &places,
+        default_rate_given,
+        findings,
+    );
+    let context = Context {
+        hosts: &hosts,
+        switches: &switches,
+        defaults: &defaults,
+        topology: &topology,
+        links_complete,
+    };
     let streams = super::streams::streams(list("stream"), &context, findings);
     let best_effort = best_effort(list("best-effort"), &context, findings);
     loops(list("link"), records, &topology, findings);
@@ -73,13 +93,21 @@ pub(super) fn build(
     })
 }
 
-fn defaults(record: Option<&Record>, overrides: &[(String, String)], findings: &mut Findings<'_>) -> Defaults {
+fn defaults(
+    record: Option<&Record>,
+    overrides: &[(String, String)],
+    findings: &mut Findings<'_>,
+) -> Defaults {
     let table = TABLES.iter().find(|table| table.name == "defaults");
     let mut values: BTreeMap<&'static str, Ratio> = BTreeMap::new();
     for key in table.map_or(&[][..], |table| table.keys) {
-        let Kind::Quantity { dimension, zero } = key.kind else { continue };
+        let Kind::Quantity { dimension, zero } = key.kind else {
+            continue;
+        };
         let stated = record.and_then(|record| record.quantity(key.name));
-        let built_in = key.default.and_then(|text| quantity(key.name, text, dimension, zero).ok());
+        let built_in = key
+            .default
+            .and_then(|text| quantity(key.name, text, dimension, zero).ok());
         if let Some(value) = stated.or(built_in) {
             values.insert(key.name, value);
         }
@@ -92,13 +120,26 @@ fn defaults(record: Option<&Record>, overrides: &[(String, String)], findings: &
             }
         }
     }
-    let names = || table.map_or(&[][..], |table| table.keys).iter().map(|key| key.name);
-    for (name, value) in overrides.iter().filter(|(name, _)| !names().any(|known| known == name)) {
+    let names = || {
+        table
+            .map_or(&[][..], |table| table.keys)
+            .iter()
+            .map(|key| key.name)
+    };
+    for (name, value) in overrides
+        .iter()
+        .filter(|(name, _)| !names().any(|known| known == name))
+    {
         let help = match nearest(name, names()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("keys are {}", names().collect::<Vec<_>>().join(", ")),
         };
-        findings.in_option(&short(name), &short(value), format!("unknown key `{}`", short(name)), Some(help));
+        findings.in_option(
+            &short(name),
+            &short(value),
+            format!("unknown key `{}`", short(name)),
+            Some(help),
+        );
     }
     let time = |key: &str| values.get(key).map_or(0, |value| ns(*value));
     let overhead = values.get("frame-overhead").copied().unwrap_or(Ratio::ZERO);
@@ -107,7 +148,11 @@ fn defaults(record: Option<&Record>, overrides: &[(String, String)], findings: &
         _ => {
             let place = record.map_or(0..0, |record| record.place("frame-overhead"));
             let message = "`frame-overhead` must be a whole number of bytes, at most 1000 B";
-            findings.at(&place, message, Some("24 B on Ethernet; 0 B to count headers and payload only".to_owned()));
+            findings.at(
+                &place,
+                message,
+                Some("24 B on Ethernet; 0 B to count headers and payload only".to_owned()),
+            );
             24
         }
     };
@@ -123,20 +168,38 @@ fn defaults(record: Option<&Record>, overrides: &[(String, String)], findings: &
     }
 }
 
-fn whole_rate(key: &str, rate: Ratio, place: &Span, findings: &mut Findings<'_>) -> Option<u64> {
+pub(super) fn whole_rate(
+    key: &str,
+    rate: Ratio,
+    place: &Span,
+    findings: &mut Findings<'_>,
+) -> Option<u64> {
     if rate.den() != 1 {
-        findings.at(place, format!("`{key}` is no whole number of bit/s"), Some(format!("the nearest is \"{} bit/s\"", rate.floor())));
+        findings.at(
+            place,
+            format!("`{key}` is no whole number of bit/s"),
+            Some(format!("the nearest is \"{} bit/s\"", rate.floor())),
+        );
         return None;
     }
     u64::try_from(rate.num()).ok()
 }
 
 /// Note a name; a fault where it is taken.
-fn claim(record: &Record, what: &str, places: &mut BTreeMap<String, Span>, findings: &mut Findings<'_>) -> Option<String> {
+fn claim(
+    record: &Record,
+    what: &str,
+    places: &mut BTreeMap<String, Span>,
+    findings: &mut Findings<'_>,
+) -> Option<String> {
     let name = record.text("name")?;
     if places.contains_key(name) {
         let help = Some("each host and switch has a name of its own".to_owned());
-        findings.at(&record.place("name"), format!("{what} \"{name}\": the name is taken"), help);
+        findings.at(
+            &record.place("name"),
+            format!("{what} \"{name}\": the name is taken"),
+            help,
+        );
         return None;
     }
     places.insert(name.to_owned(), record.place("name"));
@@ -145,13 +208,22 @@ fn claim(record: &Record, what: &str, places: &mut BTreeMap<String, Span>, findi
 
 fn queues(record: &Record, default: u8) -> u8 {
     // The range 1 to 8 has been checked.
-    record.integer("queues").and_then(|queues| u8::try_from(queues).ok()).unwrap_or(default)
+    record
+        .integer("queues")
+        .and_then(|queues| u8::try_from(queues).ok())
+        .unwrap_or(default)
 }
 
-fn switches(records: &[Record], places: &mut BTreeMap<String, Span>, findings: &mut Findings<'_>) -> Vec<Switch> {
+fn switches(
+    records: &[Record],
+    places: &mut BTreeMap<String, Span>,
+    findings: &mut Findings<'_>,
+) -> Vec<Switch> {
     let mut switches = Vec::new();
     for record in records {
-        let Some(name) = claim(record, "switch", places, findings) else { continue };
+        let Some(name) = claim(record, "switch", places, findings) else {
+            continue;
+        };
         let (size, shared) = match (record.buffer("buffer"), record.buffer("shared-buffer")) {
             (Some(size), _) => (size, false),
             (None, Some(size)) => (size, true),
@@ -161,123 +233,34 @@ fn switches(records: &[Record], places: &mut BTreeMap<String, Span>, findings: &
         switches.push(Switch {
             name,
             latency_ns: record.quantity("latency").map_or(0, ns),
-            buffer: Buffer { bytes: bytes(size.0).unwrap_or(0), frames: size.1, shared },
+            buffer: Buffer {
+                bytes: bytes(size.0).unwrap_or(0),
+                frames: size.1,
+                shared,
+            },
             queues: queues(record, 1),
         });
     }
     switches
 }
 
-fn hosts(records: &[Record], places: &mut BTreeMap<String, Span>, findings: &mut Findings<'_>) -> Vec<Host> {
+fn hosts(
+    records: &[Record],
+    places: &mut BTreeMap<String, Span>,
+    findings: &mut Findings<'_>,
+) -> Vec<Host> {
     let mut hosts = Vec::new();
     for record in records {
-        let Some(name) = claim(record, "host", places, findings) else { continue };
-        hosts.push(Host { name, queues: queues(record, 8), latency_ns: record.quantity("latency").map_or(0, ns) });
+        let Some(name) = claim(record, "host", places, findings) else {
+            continue;
+        };
+        hosts.push(Host {
+            name,
+            queues: queues(record, 8),
+            latency_ns: record.quantity("latency").map_or(0, ns),
+        });
     }
     hosts
-}
-
-fn links(
-    records: &[Record],
-    hosts: &[Host],
-    switches: &[Switch],
-    defaults: &Defaults,
-    places: &BTreeMap<String, Span>,
-    default_rate_given: bool,
-    findings: &mut Findings<'_>,
-) -> (Vec<Link>, Topology, bool) {
-    let mut topology = Topology::new(switches.iter().map(|switch| switch.name.clone()).collect());
-    let mut links = Vec::new();
-    // Without all ends known, "no link" would be a wrong accusation.
-    let mut complete = true;
-    for record in records {
-        let rate_bps = match record.quantity("rate") {
-            Some(rate) => whole_rate("rate", rate, &record.place("rate"), findings),
-            None if record.has("rate") => None,
-            None => {
-                if defaults.link_rate_bps.is_none() && !default_rate_given {
-                    let help = Some("or give `link-rate` in [defaults]".to_owned());
-                    findings.at(&record.span, "missing key `rate` in [[link]]", help);
-                }
-                defaults.link_rate_bps
-            }
-        };
-        let Some([(a, a_span), (b, b_span)]) = record.names("ends") else {
-            complete = false;
-            continue;
-        };
-        let mut known = true;
-        for (end, span) in [(a, a_span), (b, b_span)] {
-            if !places.contains_key(end) {
-                let help = nearest(end, places.keys().map(String::as_str)).map(|near| format!("did you mean \"{near}\"?"));
-                findings.at(span, format!("link end \"{end}\": there is no such host or switch"), help);
-                known = false;
-            }
-        }
-        if !known {
-            complete = false;
-            continue;
-        }
-        if a == b {
-            findings.at(&record.place("ends"), format!("the link joins \"{a}\" to itself"), None);
-            complete = false;
-            continue;
-        }
-        if topology.joined(a, b) {
-            findings.at(&record.place("ends"), format!("a link between \"{a}\" and \"{b}\" is given already"), None);
-            continue;
-        }
-        for (end, span) in [(a, a_span), (b, b_span)] {
-            if let Some(first) = topology.neighbours(end).first().filter(|_| !topology.is_switch(end)) {
-                let help = Some("a host has exactly one link; more go to a switch".to_owned());
-                findings.at(span, format!("host \"{end}\" has a link already, to \"{first}\""), help);
-            }
-        }
-        topology.join(a, b);
-        let cable_delay_ns = record.quantity("cable-delay").map_or(0, ns);
-        if let Some(rate_bps) = rate_bps {
-            links.push(Link { ends: [a.clone(), b.clone()], rate_bps, cable_delay_ns });
-        }
-    }
-    for host in hosts.iter().filter(|host| complete && topology.neighbours(&host.name).is_empty()) {
-        if let Some(place) = places.get(&host.name) {
-            let help = switches.first().map(|switch| {
-                format!("add [[link]] ends = [\"{}\", \"{}\"]", host.name, switch.name)
-            });
-            findings.at(place, format!("host \"{}\" has no link", host.name), help);
-        }
-    }
-    (links, topology, complete)
-}
-
-/// A loop leaves more than one way, so that each stream must say its own.
-fn loops(links: &[Record], records: &Records, topology: &Topology, findings: &mut Findings<'_>) {
-    let without_route = |table: &str| {
-        records.get(table).is_some_and(|list| list.iter().any(|record| !record.has("route")))
-    };
-    let streams = records.get("stream").is_some_and(|list| !list.is_empty());
-    if streams && !without_route("stream") && !without_route("best-effort") {
-        return;
-    }
-    // Here every node forwards, so that a loop through a host is found as well.
-    let names = links.iter().filter_map(|link| link.names("ends")).flatten().map(|(name, _)| name.clone());
-    let mut so_far = Topology::new(names.collect());
-    for link in links {
-        let Some([(a, _), (b, _)]) = link.names("ends") else { continue };
-        if a == b || !topology.joined(a, b) || !so_far.join(a, b) {
-            continue;
-        }
-        if let Some(way) = so_far.loop_through(a, b) {
-            // A host with two links has been told already.
-            if !way.iter().all(|node| topology.is_switch(node)) {
-                return;
-            }
-            let shown = way.iter().chain(way.first()).map(String::as_str).collect::<Vec<_>>().join(" - ");
-            let help = Some("remove one of its links, or give every stream a `route`".to_owned());
-            findings.at(&link.place("ends"), format!("this link closes a loop: {shown}"), help);
-            return;
-        }
-    }
 }
 
 /// The index of a host by its name; a fault where there is none.
@@ -291,11 +274,19 @@ pub(super) fn find_host(
     let found = context.hosts.iter().position(|host| host.name == name);
     if found.is_none() {
         if context.switches.iter().any(|switch| switch.name == name) {
-            findings.at(span, format!("{what} \"{name}\" is a switch, not a host"), None);
+            findings.at(
+                span,
+                format!("{what} \"{name}\" is a switch, not a host"),
+                None,
+            );
         } else {
             let near = nearest(name, context.hosts.iter().map(|host| host.name.as_str()));
             let help = near.map(|near| format!("did you mean \"{near}\"?"));
-            findings.at(span, format!("{what} \"{name}\": there is no such host"), help);
+            findings.at(
+                span,
+                format!("{what} \"{name}\": there is no such host"),
+                help,
+            );
         }
     }
     found
@@ -310,8 +301,16 @@ pub(super) fn find_route(
     findings: &mut Findings<'_>,
 ) -> Option<Vec<String>> {
     let way = context.topology.shortest(from, to);
-    if way.is_none() && context.links_complete && !context.topology.neighbours(from).is_empty() && !context.topology.neighbours(to).is_empty() {
-        findings.at(span, format!("\"{to}\" cannot be reached from \"{from}\": no links lead there"), None);
+    if way.is_none()
+        && context.links_complete
+        && !context.topology.neighbours(from).is_empty()
+        && !context.topology.neighbours(to).is_empty()
+    {
+        findings.at(
+            span,
+            format!("\"{to}\" cannot be reached from \"{from}\": no links lead there"),
+            None,
+        );
     }
     way
 }
@@ -326,7 +325,11 @@ pub(super) fn receivers(
 ) -> Option<Vec<(String, usize, Span)>> {
     let names = record.names(key)?;
     if names.is_empty() {
-        findings.at(&record.place(key), format!("`{key}` is empty"), Some("name at least one host".to_owned()));
+        findings.at(
+            &record.place(key),
+            format!("`{key}` is empty"),
+            Some("name at least one host".to_owned()),
+        );
         return None;
     }
     let mut found: Vec<(String, usize, Span)> = Vec::new();
@@ -344,7 +347,11 @@ pub(super) fn receivers(
 }
 
 /// Frame bytes within what Ethernet carries; a fault else.
-pub(super) fn frame_size(record: &Record, tagged: bool, findings: &mut Findings<'_>) -> Option<u64> {
+pub(super) fn frame_size(
+    record: &Record,
+    tagged: bool,
+    findings: &mut Findings<'_>,
+) -> Option<u64> {
     let size = record.quantity("frame")?;
     let place = record.place("frame");
     let (least, largest) = frame_limits(tagged);
@@ -352,11 +359,19 @@ pub(super) fn frame_size(record: &Record, tagged: bool, findings: &mut Findings<
         None => findings.at(&place, "`frame` is no whole number of bytes", None),
         Some(size) if size < least => {
             let help = Some(format!("the smallest is \"{least} B\""));
-            findings.at(&place, format!("`frame` of {size} B is below what Ethernet carries"), help);
+            findings.at(
+                &place,
+                format!("`frame` of {size} B is below what Ethernet carries"),
+                help,
+            );
         }
         Some(size) if size > largest => {
             let help = Some(format!("the largest is \"{largest} B\""));
-            findings.at(&place, format!("`frame` of {size} B is above what Ethernet carries"), help);
+            findings.at(
+                &place,
+                format!("`frame` of {size} B is above what Ethernet carries"),
+                help,
+            );
         }
         Some(size) => return Some(size),
     }
@@ -368,21 +383,43 @@ pub(super) const fn frame_limits(tagged: bool) -> (u64, u64) {
     if tagged { (64, 1518) } else { (60, 1514) }
 }
 
-fn best_effort(records: &[Record], context: &Context<'_>, findings: &mut Findings<'_>) -> Vec<BestEffort> {
+fn best_effort(
+    records: &[Record],
+    context: &Context<'_>,
+    findings: &mut Findings<'_>,
+) -> Vec<BestEffort> {
     let mut list: Vec<BestEffort> = Vec::new();
     for record in records {
-        let frame_bytes = if record.has("frame") { frame_size(record, false, findings) } else { Some(1514) };
+        let frame_bytes = if record.has("frame") {
+            frame_size(record, false, findings)
+        } else {
+            Some(1514)
+        };
         let host = record.text("host").unwrap_or_default();
-        let known = record.has("host").then(|| find_host(context, "host", host, &record.place("host"), findings)).flatten();
+        let known = record
+            .has("host")
+            .then(|| find_host(context, "host", host, &record.place("host"), findings))
+            .flatten();
         let to = receivers(context, record, "to", host, findings);
-        let (Some(_), Some(to), Some(frame_bytes), Some(rate_bps)) = (known, to, frame_bytes, record.quantity("rate")) else {
+        let (Some(_), Some(to), Some(frame_bytes), Some(rate_bps)) =
+            (known, to, frame_bytes, record.quantity("rate"))
+        else {
             continue;
         };
-        let name = record.text("name").map_or_else(|| format!("best-effort-{host}"), str::to_owned);
+        let name = record
+            .text("name")
+            .map_or_else(|| format!("best-effort-{host}"), str::to_owned);
         if list.iter().any(|other| other.name == name) {
-            findings.at(&record.place("name"), format!("best-effort \"{name}\": the name is taken"), None);
+            findings.at(
+                &record.place("name"),
+                format!("best-effort \"{name}\": the name is taken"),
+                None,
+            );
         }
-        let routes = to.iter().filter_map(|(name, _, span)| find_route(context, host, name, span, findings)).collect();
+        let routes = to
+            .iter()
+            .filter_map(|(name, _, span)| find_route(context, host, name, span, findings))
+            .collect();
         let wire_bytes = frame_bytes + context.defaults.frame_overhead_bytes;
         let wire_bits = Ratio::whole(i128::from(wire_bytes) * 8);
         let burst = record.quantity("burst").unwrap_or(wire_bits);
@@ -390,7 +427,9 @@ fn best_effort(records: &[Record], context: &Context<'_>, findings: &mut Finding
             burst_too_small(record, burst, wire_bytes, findings);
         }
         let scale = Ratio::new(i128::from(wire_bytes), i128::from(frame_bytes));
-        let Ok(rate) = scale.and_then(|scale| rate_bps.times(scale)) else { continue };
+        let Ok(rate) = scale.and_then(|scale| rate_bps.times(scale)) else {
+            continue;
+        };
         list.push(BestEffort {
             name,
             host: host.to_owned(),
@@ -406,11 +445,20 @@ fn best_effort(records: &[Record], context: &Context<'_>, findings: &mut Finding
     list
 }
 
-pub(super) fn burst_too_small(record: &Record, burst: Ratio, wire_bytes: u64, findings: &mut Findings<'_>) {
+pub(super) fn burst_too_small(
+    record: &Record,
+    burst: Ratio,
+    wire_bytes: u64,
+    findings: &mut Findings<'_>,
+) {
     let message = format!(
         "`burst` of {} bit is less than one frame on the wire, {} bit",
         burst,
         wire_bytes * 8
     );
-    findings.at(&record.place("burst"), message, Some(format!("at least \"{wire_bytes} B\"")));
+    findings.at(
+        &record.place("burst"),
+        message,
+        Some(format!("at least \"{wire_bytes} B\"")),
+    );
 }

@@ -45,11 +45,19 @@ impl fmt::Display for Faults {
                 }
                 continue;
             }
-            writeln!(f, "{}:{}:{}: {}", self.file_name, fault.line, fault.column, fault.message)?;
+            writeln!(
+                f,
+                "{}:{}:{}: {}",
+                self.file_name, fault.line, fault.column, fault.message
+            )?;
             writeln!(f, "{:>5} | {}", fault.line, fault.excerpt)?;
             let marks = "^".repeat(fault.width.max(1));
             let help = fault.help.as_deref().unwrap_or_default();
-            writeln!(f, "      | {}{marks} {help}", " ".repeat(fault.column - 1).as_str())?;
+            writeln!(
+                f,
+                "      | {}{marks} {help}",
+                " ".repeat(fault.column - 1).as_str()
+            )?;
         }
         let count = self.faults.len();
         write!(f, "{count} {}", if count == 1 { "fault" } else { "faults" })
@@ -68,19 +76,44 @@ const EXCERPT_CHARACTERS: usize = 160;
 
 impl<'a> Findings<'a> {
     pub(crate) fn new(text: &'a str, file_name: &'a str) -> Findings<'a> {
-        Findings { text, file_name, faults: Vec::new() }
+        Findings {
+            text,
+            file_name,
+            faults: Vec::new(),
+        }
     }
 
     /// Note a fault at a span of bytes.
-    pub(crate) fn at(&mut self, span: &Range<usize>, message: impl Into<String>, help: Option<String>) {
+    pub(crate) fn at(
+        &mut self,
+        span: &Range<usize>,
+        message: impl Into<String>,
+        help: Option<String>,
+    ) {
         let fault = self.locate(span, message.into(), help);
         self.faults.push((span.start, fault));
     }
 
     /// Note a fault of a `--set KEY=VALUE`.
-    pub(crate) fn in_option(&mut self, key: &str, value: &str, message: impl Into<String>, help: Option<String>) {
+    pub(crate) fn in_option(
+        &mut self,
+        key: &str,
+        value: &str,
+        message: impl Into<String>,
+        help: Option<String>,
+    ) {
         let excerpt = format!("{key}={value}");
-        self.faults.push((0, Fault { line: 0, column: 0, message: message.into(), help, excerpt, width: 0 }));
+        self.faults.push((
+            0,
+            Fault {
+                line: 0,
+                column: 0,
+                message: message.into(),
+                help,
+                excerpt,
+                width: 0,
+            },
+        ));
     }
 
     fn locate(&self, span: &Range<usize>, message: String, help: Option<String>) -> Fault {
@@ -98,14 +131,32 @@ impl<'a> Findings<'a> {
             end -= 1;
         }
         // Tabs and control characters would misplace the marks.
-        let clean: String = whole_line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        let from = if column > EXCERPT_CHARACTERS { column - EXCERPT_CHARACTERS / 2 } else { 1 };
-        let excerpt: String = clean.chars().skip(from - 1).take(EXCERPT_CHARACTERS).collect();
+        let clean: String = whole_line
+            .chars()
+            .map(|c| if c.is_control() { ' ' } else { c })
+            .collect();
+        let from = if column > EXCERPT_CHARACTERS {
+            column - EXCERPT_CHARACTERS / 2
+        } else {
+            1
+        };
+        let excerpt: String = clean
+            .chars()
+            .skip(from - 1)
+            .take(EXCERPT_CHARACTERS)
+            .collect();
         let room = EXCERPT_CHARACTERS.saturating_sub(column - from);
         let width = self.text[start..end].chars().count().clamp(1, room.max(1));
         // Where the line was cut the marks no longer match the column: drop them.
         let excerpt = if from > 1 { String::new() } else { excerpt };
-        Fault { line, column, message, help, excerpt: excerpt.trim_end().to_owned(), width }
+        Fault {
+            line,
+            column,
+            message,
+            help,
+            excerpt: excerpt.trim_end().to_owned(),
+            width,
+        }
     }
 
     pub(crate) fn is_clean(&self) -> bool {
@@ -131,8 +182,12 @@ impl<'a> Findings<'a> {
     }
 
     pub(crate) fn into_faults(mut self) -> Faults {
-        self.faults.sort_by_key(|(start, fault)| (fault.line, *start));
+        self.faults
+            .sort_by_key(|(start, fault)| (fault.line, *start));
         let faults = self.faults.into_iter().map(|(_, fault)| fault).collect();
-        Faults { file_name: self.file_name.to_owned(), faults }
+        Faults {
+            file_name: self.file_name.to_owned(),
+            faults,
+        }
     }
 }

@@ -56,24 +56,65 @@ pub(crate) struct Table {
     pub(crate) keys: &'static [Key],
 }
 
-const TIME: Kind = Kind::Quantity { dimension: Dimension::Time, zero: false };
-const TIME_OR_ZERO: Kind = Kind::Quantity { dimension: Dimension::Time, zero: true };
-const RATE: Kind = Kind::Quantity { dimension: Dimension::Rate, zero: false };
-const RATE_OR_ZERO: Kind = Kind::Quantity { dimension: Dimension::Rate, zero: true };
-const DATA: Kind = Kind::Quantity { dimension: Dimension::Data, zero: false };
-const DATA_OR_ZERO: Kind = Kind::Quantity { dimension: Dimension::Data, zero: true };
+const TIME: Kind = Kind::Quantity {
+    dimension: Dimension::Time,
+    zero: false,
+};
+const TIME_OR_ZERO: Kind = Kind::Quantity {
+    dimension: Dimension::Time,
+    zero: true,
+};
+const RATE: Kind = Kind::Quantity {
+    dimension: Dimension::Rate,
+    zero: false,
+};
+const RATE_OR_ZERO: Kind = Kind::Quantity {
+    dimension: Dimension::Rate,
+    zero: true,
+};
+const DATA: Kind = Kind::Quantity {
+    dimension: Dimension::Data,
+    zero: false,
+};
+const DATA_OR_ZERO: Kind = Kind::Quantity {
+    dimension: Dimension::Data,
+    zero: true,
+};
 const QUEUES: Kind = Kind::Integer { min: 1, max: 8 };
 
 const fn must(name: &'static str, kind: Kind, doc: &'static str) -> Key {
-    Key { name, kind, required: true, default: None, doc }
+    Key {
+        name,
+        kind,
+        required: true,
+        default: None,
+        doc,
+    }
 }
 
 const fn may(name: &'static str, kind: Kind, doc: &'static str) -> Key {
-    Key { name, kind, required: false, default: None, doc }
+    Key {
+        name,
+        kind,
+        required: false,
+        default: None,
+        doc,
+    }
 }
 
-const fn with_default(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Key {
-    Key { name, kind, required: false, default: Some(default), doc }
+const fn with_default(
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    doc: &'static str,
+) -> Key {
+    Key {
+        name,
+        kind,
+        required: false,
+        default: Some(default),
+        doc,
+    }
 }
 
 /// Every table of a description.
@@ -96,8 +137,18 @@ pub(crate) const TABLES: &[Table] = &[
         doc: "Values for what states none. Each may be overridden by `--set KEY=VALUE`.",
         one_of: &[],
         keys: &[
-            with_default("shaping-interval", TIME, "1 ms", "T_s: how often a sender's shaper hands out frames."),
-            with_default("tick-error", TIME_OR_ZERO, "100 us", "J: how late the sender's timer may release a tick."),
+            with_default(
+                "shaping-interval",
+                TIME,
+                "1 ms",
+                "T_s: how often a sender's shaper hands out frames.",
+            ),
+            with_default(
+                "tick-error",
+                TIME_OR_ZERO,
+                "100 us",
+                "J: how late the sender's timer may release a tick.",
+            ),
             with_default(
                 "frame-overhead",
                 DATA_OR_ZERO,
@@ -114,11 +165,33 @@ pub(crate) const TABLES: &[Table] = &[
         doc: "A store-and-forward switch.",
         one_of: &[&["buffer", "shared-buffer"]],
         keys: &[
-            must("name", Kind::Name, "Its name; hosts and switches share one set of names."),
-            with_default("latency", TIME_OR_ZERO, "0 us", "t_mux: what the switch adds to queueing and transmission, at most."),
-            may("buffer", Kind::Buffer, "Memory of each port. `86 x 1514 B` also means: at most 86 frames, however small."),
-            may("shared-buffer", Kind::Buffer, "One pool of memory for all ports."),
-            with_default("queues", QUEUES, "1", "Queues of each port: 1 is FIFO, n is strict priority with class floor(priority n / 8)."),
+            must(
+                "name",
+                Kind::Name,
+                "Its name; hosts and switches share one set of names.",
+            ),
+            with_default(
+                "latency",
+                TIME_OR_ZERO,
+                "0 us",
+                "t_mux: what the switch adds to queueing and transmission, at most.",
+            ),
+            may(
+                "buffer",
+                Kind::Buffer,
+                "Memory of each port. `86 x 1514 B` also means: at most 86 frames, however small.",
+            ),
+            may(
+                "shared-buffer",
+                Kind::Buffer,
+                "One pool of memory for all ports.",
+            ),
+            with_default(
+                "queues",
+                QUEUES,
+                "1",
+                "Queues of each port: 1 is FIFO, n is strict priority with class floor(priority n / 8).",
+            ),
         ],
     },
     Table {
@@ -129,8 +202,18 @@ pub(crate) const TABLES: &[Table] = &[
         one_of: &[],
         keys: &[
             must("name", Kind::Name, "Its name."),
-            with_default("queues", QUEUES, "8", "Queues of its interface, strict priority."),
-            with_default("latency", TIME_OR_ZERO, "0 us", "How late its sending may be beyond queueing and transmission."),
+            with_default(
+                "queues",
+                QUEUES,
+                "8",
+                "Queues of its interface, strict priority.",
+            ),
+            with_default(
+                "latency",
+                TIME_OR_ZERO,
+                "0 us",
+                "How late its sending may be beyond queueing and transmission.",
+            ),
         ],
     },
     Table {
@@ -141,7 +224,11 @@ pub(crate) const TABLES: &[Table] = &[
         one_of: &[],
         keys: &[
             must("ends", Kind::Ends, "The two nodes that it joins."),
-            may("rate", RATE, "Its rate in each direction; `link-rate` of [defaults] where absent."),
+            may(
+                "rate",
+                RATE,
+                "Its rate in each direction; `link-rate` of [defaults] where absent.",
+            ),
             with_default("cable-delay", TIME_OR_ZERO, "0 ns", "Propagation delay."),
         ],
     },
@@ -155,21 +242,77 @@ pub(crate) const TABLES: &[Table] = &[
             must("name", Kind::Name, "Its name."),
             must("talker", Kind::Name, "The host that sends."),
             must("listeners", Kind::Names, "The hosts that receive."),
-            may("frame", DATA, "Header and payload without FCS, 60 B to 1514 B (64 B to 1518 B with a VLAN tag)."),
-            may("payload", DATA, "User data of a frame, in place of `frame`."),
-            may("rate", RATE_OR_ZERO, "Rate of frame bytes: the contract is r (t + T_s + J) + M. Zero only with `burst`: a one-shot grant."),
-            may("interval", TIME, "One frame in each interval, in place of `rate`: the contract is M + r (t + J) at r = M / interval."),
-            may("burst", DATA, "With `rate`: states the burst itself, counted on the wire, in place of r (T_s + J) + M."),
+            may(
+                "frame",
+                DATA,
+                "Header and payload without FCS, 60 B to 1514 B (64 B to 1518 B with a VLAN tag).",
+            ),
+            may(
+                "payload",
+                DATA,
+                "User data of a frame, in place of `frame`.",
+            ),
+            may(
+                "rate",
+                RATE_OR_ZERO,
+                "Rate of frame bytes: the contract is r (t + T_s + J) + M. Zero only with `burst`: a one-shot grant.",
+            ),
+            may(
+                "interval",
+                TIME,
+                "One frame in each interval, in place of `rate`: the contract is M + r (t + J) at r = M / interval.",
+            ),
+            may(
+                "burst",
+                DATA,
+                "With `rate`: states the burst itself, counted on the wire, in place of r (T_s + J) + M.",
+            ),
             may("shaping-interval", TIME, "T_s of this stream."),
             may("tick-error", TIME_OR_ZERO, "J of this stream."),
-            with_default("shaper", Kind::Choice(&["on", "off"]), "on", "`off`: the sender does not shape, so that nothing can be promised."),
-            with_default("priority", Kind::Integer { min: 0, max: 7 }, "0", "Priority code point, 7 most urgent."),
-            may("deadline", TIME, "Latest delay that is of use; a larger promise is refused."),
-            with_default("semantics", Kind::Choice(&["queue", "newest"]), "queue", "Listeners take every frame in order, or the newest value."),
-            with_default("transport", Kind::Choice(&["rtdip", "udp"]), "rtdip", "RTDiP upon Ethernet, or within UDP."),
-            may("port", Kind::Integer { min: 1, max: 65535 }, "Destination port; 1000 + position in the file where absent."),
-            may("vlan", Kind::Integer { min: 0, max: 4094 }, "VLAN id: frames carry an 802.1Q tag (4 B more)."),
-            may("route", Kind::Names, "The nodes from talker to the one listener; the shortest way where absent."),
+            with_default(
+                "shaper",
+                Kind::Choice(&["on", "off"]),
+                "on",
+                "`off`: the sender does not shape, so that nothing can be promised.",
+            ),
+            with_default(
+                "priority",
+                Kind::Integer { min: 0, max: 7 },
+                "0",
+                "Priority code point, 7 most urgent.",
+            ),
+            may(
+                "deadline",
+                TIME,
+                "Latest delay that is of use; a larger promise is refused.",
+            ),
+            with_default(
+                "semantics",
+                Kind::Choice(&["queue", "newest"]),
+                "queue",
+                "Listeners take every frame in order, or the newest value.",
+            ),
+            with_default(
+                "transport",
+                Kind::Choice(&["rtdip", "udp"]),
+                "rtdip",
+                "RTDiP upon Ethernet, or within UDP.",
+            ),
+            may(
+                "port",
+                Kind::Integer { min: 1, max: 65535 },
+                "Destination port; 1000 + position in the file where absent.",
+            ),
+            may(
+                "vlan",
+                Kind::Integer { min: 0, max: 4094 },
+                "VLAN id: frames carry an 802.1Q tag (4 B more).",
+            ),
+            may(
+                "route",
+                Kind::Names,
+                "The nodes from talker to the one listener; the shortest way where absent.",
+            ),
         ],
     },
     Table {
@@ -179,12 +322,21 @@ pub(crate) const TABLES: &[Table] = &[
         doc: "An allowance for traffic without a promise. It has priority 0.",
         one_of: &[],
         keys: &[
-            may("name", Kind::Name, "Its name; `best-effort-HOST` where absent."),
+            may(
+                "name",
+                Kind::Name,
+                "Its name; `best-effort-HOST` where absent.",
+            ),
             must("host", Kind::Name, "The host that sends."),
             must("to", Kind::Names, "The hosts that receive."),
             must("rate", RATE, "Rate of frame bytes that it may not exceed."),
             may("burst", DATA, "Burst on the wire; one frame where absent."),
-            with_default("frame", DATA, "1514 B", "Its largest frame, header and payload without FCS."),
+            with_default(
+                "frame",
+                DATA,
+                "1514 B",
+                "Its largest frame, header and payload without FCS.",
+            ),
         ],
     },
 ];
@@ -192,7 +344,11 @@ pub(crate) const TABLES: &[Table] = &[
 impl Table {
     /// How it is written in a file.
     pub(crate) fn heading(&self) -> String {
-        if self.many { format!("[[{}]]", self.name) } else { format!("[{}]", self.name) }
+        if self.many {
+            format!("[[{}]]", self.name)
+        } else {
+            format!("[{}]", self.name)
+        }
     }
 
     /// Its key of this name.

@@ -7,7 +7,9 @@
 mod build;
 mod fault;
 pub(crate) mod keys;
+mod links;
 mod streams;
+mod value;
 mod walk;
 
 pub use fault::{Fault, Faults};
@@ -55,10 +57,18 @@ const LARGEST_FILE_BYTES: usize = 16 * 1024 * 1024;
 /// let network = rtwire_plan::read(text, "two.toml", &[]).unwrap();
 /// assert_eq!(network.streams[0].wire_bytes, 14 + 24 + 64 + 24);
 /// ```
-pub fn read(source: &str, file_name: &str, overrides: &[(String, String)]) -> Result<Network, Faults> {
+pub fn read(
+    source: &str,
+    file_name: &str,
+    overrides: &[(String, String)],
+) -> Result<Network, Faults> {
     let mut findings = Findings::new(source, file_name);
     if source.len() > LARGEST_FILE_BYTES {
-        findings.at(&(0..0), "the file is larger than 16 MiB: this is no network description", None);
+        findings.at(
+            &(0..0),
+            "the file is larger than 16 MiB: this is no network description",
+            None,
+        );
         return Err(findings.into_faults());
     }
     let (document, errors) = DeTable::parse_recoverable(source);

@@ -2,33 +2,54 @@
 
 use std::collections::BTreeSet;
 
-use super::build::{Context, burst_too_small, bytes, find_host, find_route, frame_limits, frame_size, ns, receivers};
+use super::build::{
+    Context, burst_too_small, bytes, find_host, find_route, frame_limits, frame_size, ns, receivers,
+};
 use super::fault::Findings;
 use super::walk::{Record, Span};
 use crate::bound::rational::Ratio;
 use crate::nearest::nearest;
 use crate::network::{Contract, ContractKind, Semantics, Stream, Transport};
 
-pub(super) fn streams(records: &[Record], context: &Context<'_>, findings: &mut Findings<'_>) -> Vec<Stream> {
+pub(super) fn streams(
+    records: &[Record],
+    context: &Context<'_>,
+    findings: &mut Findings<'_>,
+) -> Vec<Stream> {
     let mut streams: Vec<Stream> = Vec::new();
     let mut names: BTreeSet<&str> = BTreeSet::new();
     for (index, record) in records.iter().enumerate() {
         if let Some(name) = record.text("name") {
             if !names.insert(name) {
-                findings.at(&record.place("name"), format!("stream \"{name}\": the name is taken"), None);
+                findings.at(
+                    &record.place("name"),
+                    format!("stream \"{name}\": the name is taken"),
+                    None,
+                );
             }
         }
-        let Some(stream) = stream(record, index, context, findings) else { continue };
+        let Some(stream) = stream(record, index, context, findings) else {
+            continue;
+        };
         for other in &streams {
-            let shared = stream.listeners.iter().find(|name| other.listeners.contains(name));
-            if let Some(listener) = shared.filter(|_| other.port == stream.port && other.transport == stream.transport) {
+            let shared = stream
+                .listeners
+                .iter()
+                .find(|name| other.listeners.contains(name));
+            if let Some(listener) =
+                shared.filter(|_| other.port == stream.port && other.transport == stream.transport)
+            {
                 let message = format!(
                     "port {} is taken at listener \"{listener}\" by stream \"{}\"",
                     stream.port, other.name
                 );
                 let used: BTreeSet<u16> = streams.iter().map(|stream| stream.port).collect();
                 let free = (1000..=u16::MAX).find(|port| !used.contains(port));
-                findings.at(&record.place("port"), message, free.map(|port| format!("{port} is free")));
+                findings.at(
+                    &record.place("port"),
+                    message,
+                    free.map(|port| format!("{port} is free")),
+                );
                 break;
             }
         }
@@ -37,7 +58,12 @@ pub(super) fn streams(records: &[Record], context: &Context<'_>, findings: &mut 
     streams
 }
 
-fn stream(record: &Record, index: usize, context: &Context<'_>, findings: &mut Findings<'_>) -> Option<Stream> {
+fn stream(
+    record: &Record,
+    index: usize,
+    context: &Context<'_>,
+    findings: &mut Findings<'_>,
+) -> Option<Stream> {
     let talker = record.text("talker").unwrap_or_default();
     let talker_index = record
         .text("talker")
@@ -54,10 +80,21 @@ fn stream(record: &Record, index: usize, context: &Context<'_>, findings: &mut F
     let vlan = record.integer("vlan").and_then(|id| u16::try_from(id).ok());
     let sizes = sizes(record, transport, record.has("vlan"), findings);
     let wire_bytes = sizes.map(|(frame, _)| frame + context.defaults.frame_overhead_bytes);
-    let contract = contract(record, sizes.map(|(frame, _)| frame).zip(wire_bytes), context, findings);
-    let port = record.integer("port").unwrap_or_else(|| 1000 + i64::try_from(index).unwrap_or(i64::MAX));
+    let contract = contract(
+        record,
+        sizes.map(|(frame, _)| frame).zip(wire_bytes),
+        context,
+        findings,
+    );
+    let port = record
+        .integer("port")
+        .unwrap_or_else(|| 1000 + i64::try_from(index).unwrap_or(i64::MAX));
     let Ok(port) = u16::try_from(port) else {
-        findings.at(&record.span, "no port is left for this stream", Some("give `port`".to_owned()));
+        findings.at(
+            &record.span,
+            "no port is left for this stream",
+            Some("give `port`".to_owned()),
+        );
         return None;
     };
     let (frame_bytes, payload_bytes) = sizes?;
@@ -74,7 +111,10 @@ fn stream(record: &Record, index: usize, context: &Context<'_>, findings: &mut F
         contract: contract?,
         shaped: record.text("shaper") != Some("off"),
         // The range 0 to 7 has been checked.
-        pcp: record.integer("priority").and_then(|pcp| u8::try_from(pcp).ok()).unwrap_or(0),
+        pcp: record
+            .integer("priority")
+            .and_then(|pcp| u8::try_from(pcp).ok())
+            .unwrap_or(0),
         deadline_ns: record.quantity("deadline").map(ns),
         semantics: match record.text("semantics") {
             Some("newest") => Semantics::Newest,
@@ -88,14 +128,26 @@ fn stream(record: &Record, index: usize, context: &Context<'_>, findings: &mut F
 }
 
 /// Frame and payload in bytes, from whichever is given.
-fn sizes(record: &Record, transport: Transport, tagged: bool, findings: &mut Findings<'_>) -> Option<(u64, u64)> {
+fn sizes(
+    record: &Record,
+    transport: Transport,
+    tagged: bool,
+    findings: &mut Findings<'_>,
+) -> Option<(u64, u64)> {
     let headers = transport.header_bytes(tagged);
     let (least, largest) = frame_limits(tagged);
     if record.has("frame") {
         let frame = frame_size(record, tagged, findings)?;
         if frame <= headers {
-            let help = Some(format!("at least \"{} B\" with this transport", headers + 1));
-            findings.at(&record.place("frame"), format!("`frame` of {frame} B has no room for data behind {headers} B of headers"), help);
+            let help = Some(format!(
+                "at least \"{} B\" with this transport",
+                headers + 1
+            ));
+            findings.at(
+                &record.place("frame"),
+                format!("`frame` of {frame} B has no room for data behind {headers} B of headers"),
+                help,
+            );
             return None;
         }
         return Some((frame, frame - headers));
@@ -106,8 +158,15 @@ fn sizes(record: &Record, transport: Transport, tagged: bool, findings: &mut Fin
         return None;
     };
     if headers + payload > largest {
-        let help = Some(format!("the largest is \"{} B\" with this transport", largest - headers));
-        findings.at(&place, format!("`payload` of {payload} B fits no frame"), help);
+        let help = Some(format!(
+            "the largest is \"{} B\" with this transport",
+            largest - headers
+        ));
+        findings.at(
+            &place,
+            format!("`payload` of {payload} B fits no frame"),
+            help,
+        );
         return None;
     }
     Some(((headers + payload).max(least), payload))
@@ -122,8 +181,14 @@ fn contract(
     if record.has("interval") {
         for key in ["burst", "shaping-interval"] {
             if record.has(key) {
-                let help = "`interval` sends one frame each; give `rate` in its place to allow more".to_owned();
-                findings.at(&record.place(key), format!("`{key}` goes with `rate`, not with `interval`"), Some(help));
+                let help =
+                    "`interval` sends one frame each; give `rate` in its place to allow more"
+                        .to_owned();
+                findings.at(
+                    &record.place(key),
+                    format!("`{key}` goes with `rate`, not with `interval`"),
+                    Some(help),
+                );
             }
         }
     }
@@ -135,16 +200,27 @@ fn contract(
     }
     let (frame_bytes, wire_bytes) = sizes?;
     let frame = Ratio::whole(i128::from(wire_bytes) * 8);
-    let shaping_ns = record.quantity("shaping-interval").map_or(context.defaults.shaping_interval_ns, ns);
-    let error_ns = record.quantity("tick-error").map_or(context.defaults.tick_error_ns, ns);
+    let shaping_ns = record
+        .quantity("shaping-interval")
+        .map_or(context.defaults.shaping_interval_ns, ns);
+    let error_ns = record
+        .quantity("tick-error")
+        .map_or(context.defaults.tick_error_ns, ns);
     let (rate, kind) = match (record.quantity("interval"), rate) {
         (Some(interval), _) => {
             let interval_ns = ns(interval);
-            (frame.over(Ratio::from_ns(interval_ns)), ContractKind::Interval { interval_ns })
+            (
+                frame.over(Ratio::from_ns(interval_ns)),
+                ContractKind::Interval { interval_ns },
+            )
         }
         (None, Some(rate)) => {
             let scale = Ratio::new(i128::from(wire_bytes), i128::from(frame_bytes));
-            let kind = if record.has("burst") { ContractKind::Declared } else { ContractKind::Rate };
+            let kind = if record.has("burst") {
+                ContractKind::Declared
+            } else {
+                ContractKind::Rate
+            };
             (scale.and_then(|scale| rate.times(scale)), kind)
         }
         (None, None) => return None,
@@ -157,9 +233,14 @@ fn contract(
         burst_too_small(record, declared, wire_bytes, findings);
         return None;
     }
-    let made = rate.and_then(|rate| Contract::new(rate, wire_bytes, shaping_ns, error_ns, kind, declared));
+    let made =
+        rate.and_then(|rate| Contract::new(rate, wire_bytes, shaping_ns, error_ns, kind, declared));
     if let Err(overflow) = &made {
-        findings.at(&record.span, format!("the contract cannot be computed: {overflow}"), None);
+        findings.at(
+            &record.span,
+            format!("the contract cannot be computed: {overflow}"),
+            None,
+        );
     }
     made.ok()
 }
@@ -183,12 +264,15 @@ fn routes(
     };
     let [(listener, _, _)] = listeners else {
         let help = Some("a stream for each listener, or no `route`".to_owned());
-        findings.at(&record.place("route"), "`route` is for a stream with one listener", help);
+        findings.at(
+            &record.place("route"),
+            "`route` is for a stream with one listener",
+            help,
+        );
         return None;
     };
-    explicit(record, stated, talker, listener, context, findings).then(|| {
-        vec![stated.iter().map(|(name, _)| name.clone()).collect()]
-    })
+    explicit(record, stated, talker, listener, context, findings)
+        .then(|| vec![stated.iter().map(|(name, _)| name.clone()).collect()])
 }
 
 /// Whether a stated route exists: every fault of it is noted.
@@ -202,12 +286,19 @@ fn explicit(
 ) -> bool {
     let before = findings.count();
     let [(first, first_span), between @ .., (last, last_span)] = stated else {
-        let help = Some(format!("for instance [\"{talker}\", \"s1\", \"{listener}\"]"));
-        findings.at(&record.place("route"), "`route` needs at least two nodes", help);
+        let help = Some(format!(
+            "for instance [\"{talker}\", \"s1\", \"{listener}\"]"
+        ));
+        findings.at(
+            &record.place("route"),
+            "`route` needs at least two nodes",
+            help,
+        );
         return false;
     };
     let exists = |name: &str| {
-        context.hosts.iter().any(|host| host.name == name) || context.switches.iter().any(|switch| switch.name == name)
+        context.hosts.iter().any(|host| host.name == name)
+            || context.switches.iter().any(|switch| switch.name == name)
     };
     let mut seen = BTreeSet::new();
     for (name, span) in stated {
@@ -215,7 +306,11 @@ fn explicit(
             let all = context.hosts.iter().map(|host| host.name.as_str());
             let all = all.chain(context.switches.iter().map(|switch| switch.name.as_str()));
             let help = nearest(name, all).map(|near| format!("did you mean \"{near}\"?"));
-            findings.at(span, format!("route: \"{name}\": there is no such host or switch"), help);
+            findings.at(
+                span,
+                format!("route: \"{name}\": there is no such host or switch"),
+                help,
+            );
         } else if !seen.insert(name.as_str()) {
             findings.at(span, format!("route: \"{name}\" is passed twice"), None);
         }
@@ -225,21 +320,36 @@ fn explicit(
     }
     if first != talker {
         let message = format!("route begins at \"{first}\", but the talker is \"{talker}\"");
-        findings.at(first_span, message, Some(format!("begin with \"{talker}\"")));
+        findings.at(
+            first_span,
+            message,
+            Some(format!("begin with \"{talker}\"")),
+        );
     }
     if last != listener {
         let message = format!("route ends at \"{last}\", but the listener is \"{listener}\"");
         findings.at(last_span, message, Some(format!("end with \"{listener}\"")));
     }
-    for (name, span) in between.iter().filter(|(name, _)| !context.topology.is_switch(name)) {
-        findings.at(span, format!("route: \"{name}\" is a host, which forwards nothing"), None);
+    for (name, span) in between
+        .iter()
+        .filter(|(name, _)| !context.topology.is_switch(name))
+    {
+        findings.at(
+            span,
+            format!("route: \"{name}\" is a host, which forwards nothing"),
+            None,
+        );
     }
     for pair in stated.windows(2) {
         if let [(a, _), (b, span)] = pair {
             if !context.topology.joined(a, b) {
                 let near = context.topology.neighbours(a).join("\", \"");
                 let help = (!near.is_empty()).then(|| format!("\"{a}\" is joined to \"{near}\""));
-                findings.at(span, format!("route: there is no link between \"{a}\" and \"{b}\""), help);
+                findings.at(
+                    span,
+                    format!("route: there is no link between \"{a}\" and \"{b}\""),
+                    help,
+                );
             }
         }
     }

@@ -3,14 +3,13 @@
 use core::ops::Range;
 use std::collections::BTreeMap;
 
-use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::fault::Findings;
-use super::keys::{Key, Kind, TABLES, Table};
+use super::keys::{TABLES, Table};
+use super::value::{parse_value, short, wrong_type};
 use crate::bound::rational::Ratio;
 use crate::nearest::nearest;
-use crate::units::{self, Dimension};
 
 pub(crate) type Span = Range<usize>;
 
@@ -87,32 +86,33 @@ impl Record {
 /// The records of each table, in the order of the file.
 pub(crate) type Records = BTreeMap<&'static str, Vec<Record>>;
 
-fn type_name(value: &DeValue<'_>) -> &'static str {
-    match value {
-        DeValue::String(_) => "a text",
-        DeValue::Integer(_) => "a whole number",
-        DeValue::Float(_) => "a number with a fraction",
-        DeValue::Boolean(_) => "true or false",
-        DeValue::Datetime(_) => "a date",
-        DeValue::Array(_) => "a list",
-        DeValue::Table(_) => "a table",
-    }
-}
-
 /// Walk the whole document.
 pub(crate) fn walk(document: &DeTable<'_>, findings: &mut Findings<'_>) -> Records {
     let mut records = Records::new();
     for (name, value) in document {
-        let mut known = TABLES.iter().find(|table| table.name == name.get_ref().as_ref());
+        let mut known = TABLES
+            .iter()
+            .find(|table| table.name == name.get_ref().as_ref());
         if known.is_none() {
             let near = nearest(name.get_ref(), TABLES.iter().map(|table| table.name));
             let near = near.and_then(|near| TABLES.iter().find(|table| table.name == near));
             let help = near.map(|table| format!("did you mean `{}`?", table.heading()));
-            let sort = if matches!(value.get_ref(), DeValue::Table(_) | DeValue::Array(_)) { "table" } else { "key" };
-            findings.at(&name.span(), format!("unknown {sort} `{}`", short(name.get_ref())), help);
+            let sort = if matches!(value.get_ref(), DeValue::Table(_) | DeValue::Array(_)) {
+                "table"
+            } else {
+                "key"
+            };
+            findings.at(
+                &name.span(),
+                format!("unknown {sort} `{}`", short(name.get_ref())),
+                help,
+            );
             // Read it as what was meant, so that what it names is not missing as well.
             let meant = |table: &&Table| {
-                let form = matches!((value.get_ref(), table.many), (DeValue::Table(_), false) | (DeValue::Array(_), true));
+                let form = matches!(
+                    (value.get_ref(), table.many),
+                    (DeValue::Table(_), false) | (DeValue::Array(_), true)
+                );
                 form && (table.many || !document.contains_key(table.name))
             };
             known = near.filter(meant);
@@ -120,60 +120,62 @@ pub(crate) fn walk(document: &DeTable<'_>, findings: &mut Findings<'_>) -> Recor
         let Some(table) = known else { continue };
         let list = records.entry(table.name).or_default();
         match (value.get_ref(), table.many) {
-            (DeValue::Table(content), false) => list.push(record(table, value.span(), content, findings)),
+            (DeValue::Table(content), false) => {
+                list.push(record(table, value.span(), content, findings))
+            }
             (DeValue::Array(items), true) => {
                 for item in items {
                     match item.get_ref() {
-                        DeValue::Table(content) => list.push(record(table, item.span(), content, findings)),
+                        DeValue::Table(content) => {
+                            list.push(record(table, item.span(), content, findings))
+                        }
                         other => wrong_type(findings, &item.span(), table.name, "a table", other),
                     }
                 }
             }
             (DeValue::Table(content), true) => {
                 let help = Some(format!("write `{}`", table.heading()));
-                findings.at(&name.span(), format!("`[{}]` may be given many times", table.name), help);
+                findings.at(
+                    &name.span(),
+                    format!("`[{}]` may be given many times", table.name),
+                    help,
+                );
                 list.push(record(table, value.span(), content, findings));
             }
             (DeValue::Array(_), false) => {
                 let help = Some(format!("write `{}`", table.heading()));
-                findings.at(&name.span(), format!("`{}` is given once", table.name), help);
+                findings.at(
+                    &name.span(),
+                    format!("`{}` is given once", table.name),
+                    help,
+                );
             }
             (other, _) => wrong_type(findings, &value.span(), table.name, "a table", other),
         }
     }
     for table in TABLES.iter().filter(|table| table.required) {
         if !records.contains_key(table.name) {
-            findings.at(&(0..0), format!("missing table `{}`", table.heading()), None);
+            findings.at(
+                &(0..0),
+                format!("missing table `{}`", table.heading()),
+                None,
+            );
         }
     }
     records
 }
 
-fn wrong_type(findings: &mut Findings<'_>, span: &Span, what: &str, wanted: &str, found: &DeValue<'_>) {
-    let help = match found {
-        DeValue::Integer(number) if wanted.starts_with("a duration") => {
-            Some(format!("for instance \"{} ms\"", number.as_str()))
-        }
-        DeValue::Integer(number) if wanted.starts_with("a rate") => {
-            Some(format!("for instance \"{} Mbit/s\"", number.as_str()))
-        }
-        DeValue::Integer(number) if wanted.starts_with("an amount") => {
-            Some(format!("for instance \"{} B\"", number.as_str()))
-        }
-        DeValue::String(text) if wanted.starts_with("a list") => Some(format!("write [\"{}\"]", short(text))),
-        _ => None,
+fn record(
+    table: &'static Table,
+    span: Span,
+    content: &DeTable<'_>,
+    findings: &mut Findings<'_>,
+) -> Record {
+    let mut record = Record {
+        span,
+        values: BTreeMap::new(),
+        given: BTreeMap::new(),
     };
-    findings.at(span, format!("`{what}` is {}, but expected is {wanted}", type_name(found)), help);
-}
-
-/// Texts from the file are cut in messages.
-pub(crate) fn short(text: &str) -> String {
-    let clean = || text.chars().map(|c| if c.is_control() { '?' } else { c });
-    if text.chars().count() <= 64 { clean().collect() } else { clean().take(60).chain("...".chars()).collect() }
-}
-
-fn record(table: &'static Table, span: Span, content: &DeTable<'_>, findings: &mut Findings<'_>) -> Record {
-    let mut record = Record { span, values: BTreeMap::new(), given: BTreeMap::new() };
     for (name, value) in content {
         let Some(key) = table.key(name.get_ref()) else {
             let near = nearest(name.get_ref(), table.keys.iter().map(|key| key.name));
@@ -184,7 +186,11 @@ fn record(table: &'static Table, span: Span, content: &DeTable<'_>, findings: &m
                     format!("keys are {}", names.join(", "))
                 }
             };
-            let message = format!("unknown key `{}` in {}", short(name.get_ref()), table.heading());
+            let message = format!(
+                "unknown key `{}` in {}",
+                short(name.get_ref()),
+                table.heading()
+            );
             findings.at(&name.span(), message, Some(help));
             continue;
         };
@@ -193,184 +199,54 @@ fn record(table: &'static Table, span: Span, content: &DeTable<'_>, findings: &m
             record.values.insert(key.name, (parsed, value.span()));
         }
     }
-    for key in table.keys.iter().filter(|key| key.required && !record.has(key.name)) {
+    for key in table
+        .keys
+        .iter()
+        .filter(|key| key.required && !record.has(key.name))
+    {
         // A misspelt key is one fault, not two: the unknown one tells it.
         let misspelt = content.iter().any(|(name, _)| {
             table.key(name.get_ref()).is_none()
                 && nearest(name.get_ref(), table.keys.iter().map(|key| key.name)) == Some(key.name)
         });
         if !misspelt {
-            findings.at(&record.span, format!("missing key `{}` in {}", key.name, table.heading()), None);
+            findings.at(
+                &record.span,
+                format!("missing key `{}` in {}", key.name, table.heading()),
+                None,
+            );
         }
     }
     for set in table.one_of {
         let given: Vec<&str> = set.iter().copied().filter(|key| record.has(key)).collect();
-        let choice = set.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(" or ");
+        let choice = set
+            .iter()
+            .map(|key| format!("`{key}`"))
+            .collect::<Vec<_>>()
+            .join(" or ");
         let misspelt = content.iter().any(|(name, _)| {
             table.key(name.get_ref()).is_none()
-                && nearest(name.get_ref(), table.keys.iter().map(|key| key.name)).is_some_and(|near| set.contains(&near))
+                && nearest(name.get_ref(), table.keys.iter().map(|key| key.name))
+                    .is_some_and(|near| set.contains(&near))
         });
         if given.is_empty() && !misspelt {
-            findings.at(&record.span, format!("missing key {choice} in {}", table.heading()), None);
+            findings.at(
+                &record.span,
+                format!("missing key {choice} in {}", table.heading()),
+                None,
+            );
         } else if let [_, second, ..] = given[..] {
-            let both = given.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(" and ");
-            findings.at(&record.given[second].clone(), format!("both {both} are given"), Some(format!("keep {choice}")));
+            let both = given
+                .iter()
+                .map(|key| format!("`{key}`"))
+                .collect::<Vec<_>>()
+                .join(" and ");
+            findings.at(
+                &record.given[second].clone(),
+                format!("both {both} are given"),
+                Some(format!("keep {choice}")),
+            );
         }
     }
     record
-}
-
-fn parse_value(key: &'static Key, value: &Spanned<DeValue<'_>>, findings: &mut Findings<'_>) -> Option<Value> {
-    let span = value.span();
-    let found = value.get_ref();
-    match (key.kind, found) {
-        (Kind::Text, DeValue::String(text)) => Some(Value::Text(text.to_string())),
-        (Kind::Name, DeValue::String(text)) => name(text, &span, key.name, findings).map(Value::Text),
-        (Kind::Choice(words), DeValue::String(text)) => {
-            if words.contains(&text.as_ref()) {
-                return Some(Value::Text(text.to_string()));
-            }
-            let listed = words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" or ");
-            let help = nearest(text, words.iter().copied()).map(|near| format!("did you mean \"{near}\"?"));
-            findings.at(&span, format!("`{}` is \"{}\", but expected is {listed}", key.name, short(text)), help);
-            None
-        }
-        (Kind::Choice(words), other) => {
-            let listed = words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" or ");
-            wrong_type(findings, &span, key.name, &listed, other);
-            None
-        }
-        (Kind::Names | Kind::Ends, DeValue::Array(items)) => {
-            let mut names = Vec::new();
-            for item in items {
-                match item.get_ref() {
-                    DeValue::String(text) => names.push((name(text, &item.span(), key.name, findings)?, item.span())),
-                    other => {
-                        wrong_type(findings, &item.span(), key.name, "a list of names", other);
-                        return None;
-                    }
-                }
-            }
-            if key.kind == Kind::Ends && names.len() != 2 {
-                let help = Some("for instance [\"A\", \"s1\"]".to_owned());
-                findings.at(&span, format!("`{}` names {} nodes, but a link has two ends", key.name, names.len()), help);
-                return None;
-            }
-            Some(Value::Names(names))
-        }
-        (Kind::Integer { min, max }, DeValue::Integer(number)) => {
-            match i64::from_str_radix(number.as_str(), number.radix()) {
-                Ok(number) if (min..=max).contains(&number) => Some(Value::Integer(number)),
-                _ => {
-                    let below = i64::from_str_radix(number.as_str(), number.radix()).is_ok_and(|value| value < min);
-                    let near = if below { min } else { max };
-                    let help = Some(format!("the nearest is {near}"));
-                    let message = format!("`{}` is {}, but must be {min} to {max}", key.name, short(number.as_str()));
-                    findings.at(&span, message, help);
-                    None
-                }
-            }
-        }
-        (Kind::Quantity { dimension, zero }, DeValue::String(text)) => {
-            match quantity(key.name, text, dimension, zero) {
-                Ok(value) => Some(Value::Quantity(value)),
-                Err((message, help)) => {
-                    findings.at(&span, message, help);
-                    None
-                }
-            }
-        }
-        (Kind::Buffer, DeValue::String(text)) => match units::parse_buffer(text) {
-            Ok((value, frames)) => match in_range(key.name, text, value, Dimension::Data, false) {
-                Ok(()) if value.times(Ratio::new(1, 8).ok()?).is_ok_and(|bytes| bytes.den() == 1) => {
-                    Some(Value::Buffer(value, frames))
-                }
-                Ok(()) => {
-                    findings.at(&span, format!("`{}` is no whole number of bytes", key.name), None);
-                    None
-                }
-                Err((message, help)) => {
-                    findings.at(&span, message, help);
-                    None
-                }
-            },
-            Err(fault) => {
-                findings.at(&span, format!("`{}`: {fault}", key.name), fault.help());
-                None
-            }
-        },
-        (kind, other) => {
-            wrong_type(findings, &span, key.name, wanted(kind), other);
-            None
-        }
-    }
-}
-
-const fn wanted(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Text => "a text",
-        Kind::Name => "a name in quotation marks",
-        Kind::Names => "a list of names",
-        Kind::Ends => "a list of two names",
-        Kind::Integer { .. } => "a whole number",
-        Kind::Quantity { dimension, .. } => dimension.wanted(),
-        Kind::Buffer => "an amount of data such as \"512 KiB\" or \"86 x 1514 B\"",
-        Kind::Choice(_) => "one of few words",
-    }
-}
-
-fn name(text: &str, span: &Span, key: &str, findings: &mut Findings<'_>) -> Option<String> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if !text.is_empty() && text.len() <= 64 && text.chars().all(fits) {
-        return Some(text.to_owned());
-    }
-    let message = format!("`{key}`: \"{}\" is no name", short(text));
-    findings.at(span, message, Some("a name has 1 to 64 letters, digits, `-`, `_` and `.`".to_owned()));
-    None
-}
-
-/// What is wrong, and the nearest right thing.
-pub(crate) type Complaint = (String, Option<String>);
-
-/// Parse a quantity and hold it against the range that is within reason.
-pub(crate) fn quantity(key: &str, text: &str, dimension: Dimension, zero: bool) -> Result<Ratio, Complaint> {
-    let value =
-        units::parse(text, dimension).map_err(|fault| (format!("`{key}`: {}", short_fault(&fault)), fault.help()))?;
-    in_range(key, text, value, dimension, zero)?;
-    let exact = match dimension {
-        Dimension::Time => {
-            let ns = value.times(Ratio::whole(1_000_000_000)).map_err(|_| (format!("`{key}` is too fine"), None))?;
-            if ns.den() != 1 {
-                let help = Some(format!("the nearest are \"{} ns\" and \"{} ns\"", ns.floor(), ns.ceil()));
-                return Err((format!("`{key}` is \"{}\", no whole number of nanoseconds", short(text)), help));
-            }
-            true
-        }
-        Dimension::Rate | Dimension::Data => value.den() <= 1_000_000_000,
-    };
-    if exact { Ok(value) } else { Err((format!("`{key}` is \"{}\", which is too fine", short(text)), None)) }
-}
-
-fn short_fault(fault: &units::UnitFault) -> String {
-    short_message(&fault.to_string())
-}
-
-fn short_message(text: &str) -> String {
-    if text.chars().count() <= 160 { text.to_owned() } else { text.chars().take(157).chain("...".chars()).collect() }
-}
-
-fn in_range(key: &str, text: &str, value: Ratio, dimension: Dimension, zero: bool) -> Result<(), Complaint> {
-    // Wide enough for any Ethernet, narrow enough that exact arithmetic never runs out.
-    let (largest, called) = match dimension {
-        Dimension::Time => (Ratio::whole(1_000), "1000 s"),
-        Dimension::Rate => (Ratio::whole(1_000_000_000_000), "1000 Gbit/s"),
-        Dimension::Data => (Ratio::whole(8 * 1024 * 1024 * 1024), "1024 MiB"),
-    };
-    if value.is_zero() && !zero {
-        return Err((format!("`{key}` is zero"), None));
-    }
-    if value > largest {
-        return Err((format!("`{key}` is \"{}\", beyond reason", short(text)), Some(format!("the largest is \"{called}\""))));
-    }
-    Ok(())
 }

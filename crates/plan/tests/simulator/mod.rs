@@ -87,11 +87,19 @@ enum Event {
     /// The end of a transmission at a port.
     Sent(usize),
     /// A frame appears at a node.
-    Arrives { node: String, flow: usize, born: u128 },
+    Arrives {
+        node: String,
+        flow: usize,
+        born: u128,
+    },
     /// A port that was late may start.
     Wakes(usize),
     /// A frame appears in a port's queue (behind a switch's latency).
-    Enters { port: usize, flow: usize, born: u128 },
+    Enters {
+        port: usize,
+        flow: usize,
+        born: u128,
+    },
 }
 
 fn class(pcp: u8, queues: usize) -> usize {
@@ -118,7 +126,9 @@ fn instants(source: &Source, behaviour: Behaviour, horizon_ps: u128, dice: &mut 
             let nominal = phase + n * interval + source.jitter_ps;
             let late = match behaviour {
                 _ if n == 0 => first_late,
-                Behaviour::Random => u128::from(dice.below(u64::try_from(source.jitter_ps + 1).unwrap())),
+                Behaviour::Random => {
+                    u128::from(dice.below(u64::try_from(source.jitter_ps + 1).unwrap()))
+                }
                 _ => 0,
             };
             let at = (nominal + late).saturating_sub(2 * source.jitter_ps);
@@ -160,7 +170,10 @@ fn instants(source: &Source, behaviour: Behaviour, horizon_ps: u128, dice: &mut 
 }
 
 fn fraction(ratio: rtwire_plan::Ratio) -> (u128, u128) {
-    (u128::try_from(ratio.num()).unwrap(), u128::try_from(ratio.den()).unwrap())
+    (
+        u128::try_from(ratio.num()).unwrap(),
+        u128::try_from(ratio.den()).unwrap(),
+    )
 }
 
 fn tree(routes: &[Vec<String>]) -> BTreeMap<String, Vec<String>> {
@@ -211,7 +224,12 @@ fn sources(network: &Network) -> Vec<Source> {
 }
 
 /// Play a network for a while.
-pub(crate) fn simulate(network: &Network, behaviour: Behaviour, horizon_ps: u128, dice: &mut Dice) -> Outcome {
+pub(crate) fn simulate(
+    network: &Network,
+    behaviour: Behaviour,
+    horizon_ps: u128,
+    dice: &mut Dice,
+) -> Outcome {
     let sources = sources(network);
     let mut names: BTreeMap<(String, String), usize> = BTreeMap::new();
     let mut ports: Vec<Port> = Vec::new();
@@ -244,8 +262,16 @@ pub(crate) fn simulate(network: &Network, behaviour: Behaviour, horizon_ps: u128
     for (flow, source) in sources.iter().enumerate() {
         for at in instants(source, behaviour, horizon_ps, dice) {
             serial += 1;
-            let tie = if behaviour == Behaviour::Random { dice.below(1 << 20) << 32 | serial } else { serial };
-            let event = Event::Arrives { node: source.start.clone(), flow, born: at };
+            let tie = if behaviour == Behaviour::Random {
+                dice.below(1 << 20) << 32 | serial
+            } else {
+                serial
+            };
+            let event = Event::Arrives {
+                node: source.start.clone(),
+                flow,
+                born: at,
+            };
             events.push(std::cmp::Reverse((at, 0, tie, event)));
         }
     }
@@ -272,15 +298,25 @@ pub(crate) fn simulate(network: &Network, behaviour: Behaviour, horizon_ps: u128
                 }
                 continue;
             }
-            Event::Enters { port: index, flow, born } => {
+            Event::Enters {
+                port: index,
+                flow,
+                born,
+            } => {
                 let port = &mut ports[index];
-                let frame = Frame { flow, bits: sources[flow].frame_bits, born };
+                let frame = Frame {
+                    flow,
+                    bits: sources[flow].frame_bits,
+                    born,
+                };
                 let queue = class(sources[flow].pcp, port.queues.len());
                 let was_idle = port.backlog == 0;
                 port.backlog += frame.bits;
                 let sent = match port.sending {
                     // Of the frame under way, what is on the wire already no longer waits (rounded down).
-                    Some((frame, start)) => (now.saturating_sub(start) * port.rate / PS).min(frame.bits),
+                    Some((frame, start)) => {
+                        (now.saturating_sub(start) * port.rate / PS).min(frame.bits)
+                    }
                     None => 0,
                 };
                 let most = outcome.backlog_bits.entry(ends[index].clone()).or_default();
@@ -306,8 +342,11 @@ pub(crate) fn simulate(network: &Network, behaviour: Behaviour, horizon_ps: u128
                         now
                     };
                     port.last_release = release;
-                    let event =
-                        Event::Arrives { node: ends[index].1.clone(), flow: frame.flow, born: frame.born };
+                    let event = Event::Arrives {
+                        node: ends[index].1.clone(),
+                        flow: frame.flow,
+                        born: frame.born,
+                    };
                     push(release + port.cable_ps, 0, event);
                 }
                 index

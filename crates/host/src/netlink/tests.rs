@@ -1,0 +1,163 @@
+//! Requests to the real kernel, in namespaces of their own. Needs root.
+
+use netlink_bindings::tc;
+use rtwire_sys::netns;
+
+use super::{BridgePort, Netlink, PortQueue, VethEnd};
+use crate::{HostError, Namespace};
+
+/// A namespace that ends with the test.
+struct Scratch(Namespace);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let name = format!("rtwtest-{}-host-{name}", std::process::id());
+        Self(Namespace::create(&name).expect("these tests need root"))
+    }
+
+    /// Runs requests inside, on a socket of their own.
+    fn ask<R: Send>(&self, work: impl FnOnce(&mut Netlink) -> R + Send) -> R {
+        self.0.run(|| work(&mut Netlink::new())).unwrap()
+    }
+
+    fn with_pair(self) -> Self {
+        let file = netns::open(self.0.name()).unwrap();
+        let end = |name: &'static str, ifindex: u32| VethEnd {
+            name,
+            ifindex,
+            mac: [2, 0, 0, 0, 0, u8::try_from(ifindex).unwrap()],
+            namespace: &file,
+        };
+        let (near, far) = (end("near", 10), end("far", 11));
+        self.ask(|netlink| netlink.create_veth(near, far)).unwrap();
+        self
+    }
+
+    /// What a file below `/sys/class/net` would say cannot be read here without mounting it; `/proc/net/dev` can.
+    fn interfaces(&self) -> String {
+        self.0.run(|| std::fs::read_to_string("/proc/thread-self/net/dev").unwrap()).unwrap()
+    }
+
+    /// The kinds of all queueing disciplines of an interface, with their handles.
+    fn queues(&self, ifindex: i32) -> Vec<(u32, String)> {
+        self.ask(|netlink| {
+            let request = tc::Request::new().op_getqdisc_dump(&tc::Tcmsg::default());
+            let mut replies = netlink.socket.request(&request).unwrap();
+            let mut found = Vec::new();
+            while let Some(reply) = replies.recv() {
+                let (header, attributes) = reply.unwrap();
+                if header.ifindex == ifindex {
+                    let kind = attributes.get_kind().unwrap().to_str().unwrap().to_owned();
+                    found.push((header.handle, kind));
+                }
+            }
+            found
+        })
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = self.0.delete();
+    }
+}
+
+const QUEUE: PortQueue = PortQueue {
+    ifindex: 10,
+    rate_bps: 100_000_000,
+    queues: 3,
+    overhead_bytes: 24,
+    credit_ns: 400_000,
+    peak_bps: 120_000_000,
+    peak_credit_ns: 60_000,
+};
+
+#[test]
+fn a_namespace_is_made_listed_and_removed_once() {
+    let scratch = Scratch::new("ns");
+    let name = scratch.0.name().to_owned();
+    assert_eq!(netns::list(&name).unwrap(), [name.clone()]);
+    let again = Namespace::create(&name).unwrap_err();
+    assert!(again.to_string().contains(&name), "{again}");
+    assert!(matches!(again, HostError::Namespace { .. }));
+    scratch.0.delete().unwrap();
+    assert_eq!(netns::list(&name).unwrap(), Vec::<String>::new());
+    scratch.0.delete().unwrap();
+    let gone = scratch.0.run(|| ()).unwrap_err();
+    assert!(gone.to_string().contains(&name), "{gone}");
+}
+
+#[test]
+fn a_pair_has_the_names_and_indices_asked_for() {
+    let scratch = Scratch::new("pair").with_pair();
+    let interfaces = scratch.interfaces();
+    assert!(interfaces.contains("near:") && interfaces.contains("far:"), "{interfaces}");
+    scratch.ask(|netlink| netlink.set_up("near")).unwrap();
+    scratch.ask(|netlink| netlink.offloads_off("near")).unwrap();
+    scratch.ask(|netlink| netlink.delete_link("near")).unwrap();
+    assert!(!scratch.interfaces().contains("far:"), "the other end goes with it");
+}
+
+#[test]
+fn a_port_queue_has_a_leaf_for_each_class_and_can_be_replaced() {
+    let scratch = Scratch::new("queue").with_pair();
+    for queues in [3, 1, 8] {
+        scratch.ask(|netlink| netlink.set_port_queue(&PortQueue { queues, ..QUEUE })).unwrap();
+        let mut expected = vec![(0x1_0000, "htb".to_owned())];
+        expected.extend((0..u32::from(queues)).map(|class| ((0x10 + class) << 16, "pfifo".to_owned())));
+        let mut found = scratch.queues(10);
+        found.sort();
+        assert_eq!(found, expected, "{queues} classes");
+    }
+}
+
+#[test]
+fn a_bridge_takes_ports_and_groups() {
+    let scratch = Scratch::new("bridge").with_pair();
+    scratch
+        .ask(|netlink| {
+            netlink.create_bridge("bridge", 5)?;
+            netlink.set_up_without_arp("bridge")?;
+            netlink.set_up_without_arp("near")?;
+            netlink.set_up_without_arp("far")?;
+            netlink.add_bridge_port(BridgePort { ifindex: 10, bridge: 5 })?;
+            netlink.add_forwarding(10, [2, 0, 0, 0, 0, 99])?;
+            netlink.add_multicast(5, 10, [3, 0, 0, 0, 0, 1])
+        })
+        .unwrap();
+}
+
+#[test]
+fn a_feature_that_the_kernel_lacks_is_named() {
+    let scratch = Scratch::new("lacks").with_pair();
+    let error = scratch
+        .ask(|netlink| {
+            let mut request = tc::Request::new().set_create().op_newqdisc_do(&tc::Tcmsg {
+                ifindex: 10,
+                parent: u32::MAX,
+                ..Default::default()
+            });
+            request.encode().push_kind(c"rtwire-none");
+            netlink.acknowledge(&request, || "set the queue rtwire-none".to_owned())
+        })
+        .unwrap_err();
+    let message = error.to_string();
+    assert!(message.contains("rtwire-none") && message.contains("the kernel lacks"), "{message}");
+}
+
+#[test]
+fn what_is_wrong_with_a_request_is_said() {
+    let scratch = Scratch::new("wrong").with_pair();
+    for name in ["", "a/b", "with space", "sixteen-octets-xx"] {
+        let error = scratch.ask(|netlink| netlink.set_up(name)).unwrap_err();
+        assert!(matches!(error, HostError::InterfaceName(_)), "{name}: {error}");
+    }
+    let error = scratch.ask(|netlink| netlink.set_up("nowhere")).unwrap_err();
+    assert!(error.to_string().contains("`nowhere`"), "{error}");
+    let error = scratch.ask(|netlink| netlink.create_bridge("near", 12)).unwrap_err();
+    assert!(error.to_string().contains("`near`"), "{error}");
+    let error = scratch
+        .ask(|netlink| netlink.set_port_queue(&PortQueue { ifindex: 99, ..QUEUE }))
+        .unwrap_err();
+    assert!(error.to_string().contains("interface 99"), "{error}");
+}

@@ -1,0 +1,192 @@
+//! The kernel program of the emulated port, run on frames of every kind.
+
+use rtwire_host::Namespace;
+use rtwire_host::netlink::{Netlink, VethEnd};
+use rtwire_sys::bpf::BpfObject;
+use rtwire_sys::netns;
+
+use crate::fabric::{FIRST_IFINDEX, SWITCH_OBJECT};
+use crate::ports::{Field, POOL_WORDS, PORT_WORDS, PortRecords};
+
+const TC_ACT_UNSPEC: u32 = u32::MAX;
+const TC_ACT_SHOT: u32 = 2;
+/// Offsets in `struct __sk_buff`.
+const PRIORITY: usize = 32;
+const INGRESS_IFINDEX: usize = 36;
+const IFINDEX: usize = 40;
+const CONTEXT_BYTES: usize = 192;
+
+/// The program in a namespace of its own that has the interfaces whose indices it knows.
+struct Bench {
+    namespace: Namespace,
+    program: BpfObject,
+    records: PortRecords,
+}
+
+impl Bench {
+    fn new(name: &str) -> Self {
+        let namespace = Namespace::create(&format!("rtwtest-{}-{name}", std::process::id()))
+            .expect("these tests need root");
+        let file = netns::open(namespace.name()).unwrap();
+        let end = |name: &'static str, ifindex: u32| VethEnd {
+            name,
+            ifindex,
+            mac: [2, 0, 0, 0, 0, u8::try_from(ifindex % 256).unwrap()],
+            namespace: &file,
+        };
+        let [near, far] = [end("near", FIRST_IFINDEX), end("far", FIRST_IFINDEX + 1)];
+        namespace
+            .run(|| Netlink::new().create_veth(near, far))
+            .unwrap()
+            .unwrap();
+        let program =
+            BpfObject::load("switch", SWITCH_OBJECT, &[("ports", 2), ("pools", 1)]).unwrap();
+        let records = PortRecords::new(
+            program.map_array("ports", PORT_WORDS).unwrap(),
+            program.map_array("pools", POOL_WORDS).unwrap(),
+        );
+        records.set(0, Field::Queues, 8);
+        records.set(0, Field::OverheadBytes, 24);
+        Self {
+            namespace,
+            program,
+            records,
+        }
+    }
+
+    /// Runs a program as at interface `FIRST_IFINDEX + port`; gives its verdict and the frame's class then.
+    fn run(&self, program: &str, port: u32, from: u32, frame: &[u8]) -> (u32, u32) {
+        let mut context = vec![0; CONTEXT_BYTES];
+        context[IFINDEX..][..4].copy_from_slice(&(FIRST_IFINDEX + port).to_ne_bytes());
+        context[INGRESS_IFINDEX..][..4].copy_from_slice(&from.to_ne_bytes());
+        let verdict = self
+            .namespace
+            .run(|| self.program.test_run(program, frame, &mut context))
+            .unwrap()
+            .unwrap();
+        let priority = u32::from_ne_bytes(context[PRIORITY..][..4].try_into().unwrap());
+        (verdict, priority)
+    }
+
+    fn enter(&self, frame: &[u8]) -> (u32, u32) {
+        self.run("port_enter", 0, 0, frame)
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _ = self.namespace.delete();
+    }
+}
+
+fn frame(ether_type: u16, body: &[u8], length: usize) -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+    frame.extend_from_slice(&ether_type.to_be_bytes());
+    frame.extend_from_slice(body);
+    frame.resize(length.max(frame.len()), 0);
+    frame
+}
+
+fn class(number: u32) -> u32 {
+    0x1_0010 + number
+}
+
+#[test]
+fn the_class_comes_from_tag_rtdip_or_ipv4() {
+    let bench = Bench::new("class");
+    for pcp in 0..8 {
+        let octet = u8::try_from(pcp).unwrap();
+        let rtdip = frame(0x88b5, &[0x10, octet], 60);
+        assert_eq!(bench.enter(&rtdip), (TC_ACT_UNSPEC, class(pcp)));
+        let tagged = frame(0x8100, &[octet << 5, 0, 0x88, 0xb5, 0x10, 7 - octet], 64);
+        assert_eq!(bench.enter(&tagged), (TC_ACT_UNSPEC, class(pcp)), "the tag comes first");
+        let ipv4 = frame(0x0800, &[0x45, octet << 5], 60);
+        assert_eq!(bench.enter(&ipv4), (TC_ACT_UNSPEC, class(pcp)));
+    }
+    let foreign = frame(0x86dd, &[0xff; 40], 60);
+    assert_eq!(bench.enter(&foreign), (TC_ACT_UNSPEC, class(0)));
+}
+
+#[test]
+fn eight_priorities_share_fewer_classes_in_order() {
+    let bench = Bench::new("fewer");
+    for (queues, expected) in [(1, [0; 8]), (2, [0, 0, 0, 0, 1, 1, 1, 1]), (3, [0, 0, 0, 1, 1, 1, 2, 2])] {
+        bench.records.set(0, Field::Queues, queues);
+        let classes: Vec<u32> = (0..8)
+            .map(|pcp| bench.enter(&frame(0x88b5, &[0x10, pcp], 60)).1 - class(0))
+            .collect();
+        assert_eq!(classes, expected, "{queues} queues");
+    }
+}
+
+#[test]
+fn a_frame_cut_short_is_of_the_lowest_class_and_nothing_worse() {
+    let bench = Bench::new("short");
+    // 15 octets are the shortest frame that the kernel runs a program on.
+    for length in 15..18 {
+        let mut short = frame(0x88b5, &[0x10, 7, 0], 17);
+        short.truncate(length);
+        let expected = if length >= 16 { class(7) } else { class(0) };
+        assert_eq!(bench.enter(&short), (TC_ACT_UNSPEC, expected), "{length} octets");
+    }
+    for ether_type in [0x88b5, 0x8100, 0x0800] {
+        assert_eq!(bench.enter(&frame(ether_type, &[0xff], 15)), (TC_ACT_UNSPEC, class(0)));
+    }
+}
+
+#[test]
+fn the_buffer_is_exact_to_the_byte() {
+    let bench = Bench::new("buffer");
+    bench.records.set(0, Field::LimitBytes, 1_000);
+    let big = frame(0x88b5, &[0x10, 0], 400);
+    assert_eq!(bench.enter(&big).0, TC_ACT_UNSPEC);
+    assert_eq!(bench.enter(&big).0, TC_ACT_UNSPEC);
+    assert_eq!(bench.enter(&big).0, TC_ACT_SHOT);
+    assert_eq!(bench.enter(&frame(0x88b5, &[], 201)).0, TC_ACT_SHOT);
+    assert_eq!(bench.enter(&frame(0x88b5, &[], 200)).0, TC_ACT_UNSPEC);
+    assert_eq!(bench.records.get(0, Field::QueuedBytes), 1_000);
+    assert_eq!(bench.records.get(0, Field::MaxBytes), 1_000);
+    assert_eq!(bench.records.get(0, Field::DroppedFrames), 2);
+    assert_eq!(bench.records.get(0, Field::AcceptedBytes), 1_000);
+    assert_eq!(bench.records.get(0, Field::WireBytes), 1_000 + 3 * 24);
+    // One frame leaves: it arrives at the other end of the cable.
+    assert_eq!(bench.run("port_leave", 1, 0, &big).0, TC_ACT_UNSPEC);
+    assert_eq!(bench.records.get(0, Field::QueuedBytes), 600);
+    assert_eq!(bench.records.take_window(0), 1_000);
+    assert_eq!(bench.records.take_window(0), 600);
+}
+
+#[test]
+fn a_short_frame_costs_a_whole_minimum_on_the_wire() {
+    let bench = Bench::new("minimum");
+    bench.enter(&frame(0x88b5, &[], 20));
+    assert_eq!(bench.records.get(0, Field::WireBytes), 84);
+}
+
+#[test]
+fn a_pool_is_shared_and_given_back_when_the_port_is_full() {
+    let bench = Bench::new("pool");
+    bench.records.set(0, Field::Pool, 1);
+    bench.records.set_pool(0, 500);
+    let big = frame(0x88b5, &[], 300);
+    assert_eq!(bench.enter(&big).0, TC_ACT_UNSPEC);
+    assert_eq!(bench.enter(&big).0, TC_ACT_SHOT);
+    assert_eq!(bench.records.get(0, Field::QueuedBytes), 300, "the port has none of it");
+    bench.records.set(0, Field::LimitBytes, 400);
+    bench.records.set_pool(0, 10_000);
+    assert_eq!(bench.enter(&big).0, TC_ACT_SHOT, "now the port is full");
+    assert_eq!(bench.records.pool_max(0), 600, "the pool had it for a moment");
+    bench.run("port_leave", 1, 0, &big);
+    bench.records.set_pool(0, 300);
+    assert_eq!(bench.enter(&big).0, TC_ACT_UNSPEC, "the pool got everything back");
+}
+
+#[test]
+fn a_switch_says_nothing_of_its_own() {
+    let bench = Bench::new("own");
+    bench.records.set(0, Field::ForwardsOnly, 1);
+    let igmp = frame(0x0800, &[0x46, 0xc0], 60);
+    assert_eq!(bench.run("port_enter", 0, 0, &igmp).0, TC_ACT_SHOT);
+    assert_eq!(bench.run("port_enter", 0, FIRST_IFINDEX + 1, &igmp).0, TC_ACT_UNSPEC);
+    assert_eq!(bench.records.get(0, Field::DroppedFrames), 0, "not a frame of the plan");
+}

@@ -1,0 +1,188 @@
+//! Where a receiver takes its frames from: a ring shared with the kernel, or a socket read in batches.
+
+use crate::receive::{Frame, ReceiverConfig};
+use rtwire_sys::packet::PacketSocket;
+use rtwire_sys::ring::Ring;
+use rtwire_sys::udp::UdpSocket;
+use rtwire_sys::{Batch, Errno, Ready, Wait};
+use std::time::Duration;
+
+/// Octets of a frame or datagram that there is room for.
+const ROOM: usize = 1536;
+/// Messages taken with one call at most, which the kernel limits to this.
+const MOST: usize = 1024;
+
+/// A socket that is read with calls.
+#[derive(Debug)]
+pub(crate) enum Socket {
+    Packet(PacketSocket),
+    Udp(UdpSocket),
+}
+
+impl Socket {
+    #[inline]
+    fn receive(&self, batch: &mut Batch, wait: Wait) -> Result<usize, Errno> {
+        match self {
+            Self::Packet(socket) => socket.receive(batch, wait, MOST),
+            Self::Udp(socket) => socket.receive(batch, wait, MOST),
+        }
+    }
+
+    fn set_receive_timeout(&self, timeout: Duration) -> Result<(), Errno> {
+        match self {
+            Self::Packet(socket) => socket.set_receive_timeout(Some(timeout)),
+            Self::Udp(socket) => socket.set_receive_timeout(Some(timeout)),
+        }
+    }
+}
+
+/// A ring, or a socket with the batch last read from it.
+#[derive(Debug)]
+pub(crate) enum Source {
+    Ring {
+        socket: PacketSocket,
+        ring: Ring,
+    },
+    Batch {
+        socket: Socket,
+        batch: Batch,
+        /// Messages of the batch that were released.
+        next: usize,
+        /// The receive timeout in force at the socket.
+        timeout: Option<Duration>,
+    },
+}
+
+impl Source {
+    /// A source of batches. As many as may wait in the kernel are taken with one call: a later one may be more urgent
+    /// than the first.
+    pub(crate) fn batch(config: &ReceiverConfig, socket: Socket) -> Self {
+        let capacity = config.queue_frames.clamp(1, MOST);
+        let names = matches!(socket, Socket::Udp(_));
+        Self::Batch {
+            socket,
+            batch: Batch::new(capacity, ROOM).with_only(names, config.stamps),
+            next: 0,
+            timeout: None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn available(&self, ahead: usize) -> bool {
+        match self {
+            Self::Ring { ring, .. } => ring.is_ready(ahead),
+            Self::Batch { batch, next, .. } => ahead < batch.len() - next,
+        }
+    }
+
+    /// Takes what is there, without waiting. Only where nothing is left of what was taken before.
+    #[inline]
+    pub(crate) fn look(&mut self) -> Result<(), Errno> {
+        match self {
+            Self::Ring { .. } => Ok(()),
+            Self::Batch {
+                socket,
+                batch,
+                next,
+                ..
+            } => {
+                *next = 0;
+                socket.receive(batch, Wait::No).map(drop)
+            }
+        }
+    }
+
+    /// Waits for at most `time`. Only where nothing is left of what was taken before.
+    pub(crate) fn block(&mut self, how: Wait, time: Duration) -> Result<(), Errno> {
+        match self {
+            Self::Ring { socket, .. } => match socket.wait(Some(time))? {
+                Ready::Error => socket.take_error().map_or(Ok(()), Err),
+                Ready::Readable | Ready::Nothing => Ok(()),
+            },
+            Self::Batch {
+                socket,
+                batch,
+                next,
+                timeout,
+            } => {
+                *next = 0;
+                if *timeout != Some(time) {
+                    socket.set_receive_timeout(time)?;
+                    *timeout = Some(time);
+                }
+                socket.receive(batch, how).map(drop)
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn peek(&self, tai_offset_ns: i64) -> Option<Frame<'_>> {
+        let tai = |realtime_ns: u64| realtime_ns.saturating_add_signed(tai_offset_ns);
+        match self {
+            Self::Ring { ring, .. } => ring.peek().map(|frame| Frame {
+                data: frame.data,
+                truncated: frame.truncated,
+                stamp_tai_ns: frame.stamp_realtime_ns.map(tai),
+                source: None,
+            }),
+            Self::Batch { batch, next, .. } => batch.get(*next).map(|message| Frame {
+                data: message.data,
+                truncated: message.truncated,
+                stamp_tai_ns: message.stamp_realtime_ns.map(tai),
+                source: message.source,
+            }),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn release(&mut self) {
+        match self {
+            Self::Ring { ring, .. } => ring.release(),
+            Self::Batch { batch, next, .. } => *next = (*next + 1).min(batch.len()),
+        }
+    }
+
+    /// Frames dropped: in all, or (then true) since the last time this was asked.
+    pub(crate) fn dropped(&self) -> rtwire_sys::Result<(u64, bool)> {
+        match self {
+            Self::Ring { socket, .. }
+            | Self::Batch {
+                socket: Socket::Packet(socket),
+                ..
+            } => Ok((socket.statistics()?.dropped, true)),
+            Self::Batch {
+                socket: Socket::Udp(socket),
+                ..
+            } => Ok((socket.dropped()?, false)),
+        }
+    }
+
+    /// The error that waits at the socket; a UDP socket has none that would not come with the next receive.
+    pub(crate) fn take_error(&self) -> Option<Errno> {
+        match self {
+            Self::Ring { socket, .. }
+            | Self::Batch {
+                socket: Socket::Packet(socket),
+                ..
+            } => socket.take_error(),
+            Self::Batch {
+                socket: Socket::Udp(_),
+                ..
+            } => None,
+        }
+    }
+
+    pub(crate) fn interface_exists(&self) -> bool {
+        match self {
+            Self::Ring { socket, .. }
+            | Self::Batch {
+                socket: Socket::Packet(socket),
+                ..
+            } => socket.interface_exists(),
+            Self::Batch {
+                socket: Socket::Udp(socket),
+                ..
+            } => socket.interface_exists(),
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! What the thread of one core does and keeps.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use hdrhistogram::Histogram;
+use rtwire_sys::clock::{Clock, now_ns, sleep_until};
+use rtwire_sys::sched::{Policy, Scheduling};
+
+use super::recorder::NoiseOptions;
+use super::{CoreNoise, HistogramBucket, Stall, StallSource};
+use crate::summary::Summary;
+
+/// Longest overshoot that the histogram tells apart; longer ones count as this long there (the maximum stays exact).
+const LONGEST_NS: u64 = 60_000_000_000;
+
+/// A stall before it has a label.
+#[derive(Clone, Copy, Debug)]
+struct Interval {
+    alive_ns: u64,
+    due_ns: u64,
+    woke_ns: u64,
+}
+
+/// What one thread saw. All memory is there, and touched, before the first wake-up.
+#[derive(Debug)]
+pub(super) struct CoreRecord {
+    pub(super) core: u32,
+    scheduling: Scheduling,
+    fallback: Option<String>,
+    histogram: Histogram<u64>,
+    min_ns: u64,
+    max_ns: u64,
+    stalls: Vec<Interval>,
+    stall_count: u64,
+    stalled_ns: u64,
+}
+
+impl CoreRecord {
+    pub(super) fn new(
+        core: u32,
+        scheduling: Scheduling,
+        fallback: Option<String>,
+        max_stalls: usize,
+    ) -> Self {
+        // Written once with something that is not zero, so that the pages are there when they are needed.
+        let mut stalls = vec![
+            Interval {
+                alive_ns: 1,
+                due_ns: 1,
+                woke_ns: 1
+            };
+            max_stalls
+        ];
+        stalls.clear();
+        let mut histogram = histogram();
+        histogram.reset();
+        Self {
+            core,
+            scheduling,
+            fallback,
+            histogram,
+            min_ns: u64::MAX,
+            max_ns: 0,
+            stalls,
+            stall_count: 0,
+            stalled_ns: 0,
+        }
+    }
+
+    /// Wakes and notes until told to stop. No allocation, no lock; one system call for each wake-up.
+    pub(super) fn run(&mut self, options: &NoiseOptions, stop: &AtomicBool) {
+        let mut alive = now_ns(Clock::Monotonic);
+        let mut due = alive + options.period_ns;
+        while !stop.load(Ordering::Acquire) {
+            // A signal or a refusal ends the sleep early: then it is not yet due and nothing is noted.
+            let _ = sleep_until(Clock::Monotonic, due);
+            let woke = now_ns(Clock::Monotonic);
+            if woke < due {
+                continue;
+            }
+            let woke_tai = now_ns(Clock::Tai);
+            self.note(
+                woke - due,
+                woke_tai,
+                woke - alive,
+                options.stall_threshold_ns,
+            );
+            alive = woke;
+            // The next instant of the same grid; those that passed meanwhile are the stall and are not made up for.
+            due += ((woke - due) / options.period_ns + 1) * options.period_ns;
+        }
+    }
+
+    pub(super) fn note(
+        &mut self,
+        overshoot_ns: u64,
+        woke_tai: u64,
+        since_alive_ns: u64,
+        threshold_ns: u64,
+    ) {
+        self.histogram.saturating_record(overshoot_ns.max(1));
+        self.min_ns = self.min_ns.min(overshoot_ns);
+        self.max_ns = self.max_ns.max(overshoot_ns);
+        if overshoot_ns < threshold_ns {
+            return;
+        }
+        self.stall_count += 1;
+        self.stalled_ns += overshoot_ns;
+        if self.stalls.len() < self.stalls.capacity() {
+            self.stalls.push(Interval {
+                alive_ns: woke_tai.saturating_sub(since_alive_ns),
+                due_ns: woke_tai.saturating_sub(overshoot_ns),
+                woke_ns: woke_tai,
+            });
+        }
+    }
+
+    pub(super) fn stalls(&self) -> impl Iterator<Item = Stall> + '_ {
+        self.stalls.iter().map(|i| Stall {
+            source: StallSource::Core(self.core),
+            alive_ns: i.alive_ns,
+            due_ns: i.due_ns,
+            woke_ns: i.woke_ns,
+        })
+    }
+
+    pub(super) fn noise(&self, steal_ns: u64) -> CoreNoise {
+        let samples = self.histogram.len();
+        let at = |quantile| {
+            self.histogram
+                .value_at_quantile(quantile)
+                .clamp(self.min_ns.min(self.max_ns), self.max_ns)
+        };
+        let overshoot_ns = (samples > 0).then(|| Summary {
+            min: self.min_ns,
+            p50: at(0.5),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: self.max_ns,
+            samples,
+        });
+        CoreNoise {
+            core: self.core,
+            policy: match self.scheduling.policy {
+                Policy::Fifo => "SCHED_FIFO".to_owned(),
+                Policy::RoundRobin => "SCHED_RR".to_owned(),
+                Policy::Other => "SCHED_OTHER".to_owned(),
+                Policy::Unknown(number) => format!("policy {number}"),
+            },
+            priority: self.scheduling.priority.into(),
+            fallback: self.fallback.clone(),
+            overshoot_ns,
+            histogram: doubling_buckets(&self.histogram),
+            steal_ns,
+            stalls: self.stall_count,
+            stalled_ns: self.stalled_ns,
+            dropped_stalls: self.stall_count - self.stalls.len() as u64,
+        }
+    }
+}
+
+pub(super) fn histogram() -> Histogram<u64> {
+    #[expect(clippy::expect_used)]
+    let histogram =
+        Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("1 < LONGEST_NS and 3 <= 5 digits");
+    histogram
+}
+
+/// The histogram in doubling steps from 1 µs up, from the first filled bucket to the last.
+pub(super) fn doubling_buckets(histogram: &Histogram<u64>) -> Vec<HistogramBucket> {
+    let mut buckets: Vec<HistogramBucket> = Vec::new();
+    let (mut from_ns, mut to_ns) = (0, 1_000);
+    for step in histogram.iter_recorded() {
+        while step.value_iterated_to() >= to_ns {
+            if !buckets.is_empty() && buckets.last().is_none_or(|b| b.to_ns < to_ns) {
+                buckets.push(HistogramBucket {
+                    from_ns,
+                    to_ns,
+                    count: 0,
+                });
+            }
+            (from_ns, to_ns) = (to_ns, to_ns * 2);
+        }
+        match buckets.last_mut() {
+            Some(bucket) if bucket.to_ns == to_ns => {
+                bucket.count += step.count_since_last_iteration()
+            }
+            _ => buckets.push(HistogramBucket {
+                from_ns,
+                to_ns,
+                count: step.count_since_last_iteration(),
+            }),
+        }
+    }
+    buckets
+}

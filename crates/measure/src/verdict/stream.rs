@@ -1,0 +1,389 @@
+//! The verdict on one stream at one listener.
+
+use std::cmp::Reverse;
+
+use super::allowance::{Allowance, StallLine};
+use super::evidence::{Rule, Sample, StreamEvidence};
+use super::judge::{Verdict, counted};
+use crate::units::{duration, grouped, share};
+
+/// The verdict on one stream at one listener, with everything it rests on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamJudgement {
+    /// The stream's name.
+    pub name: String,
+    /// The listener's host.
+    pub listener: String,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Why, in plain sentences, the decisive ones first; never empty.
+    pub reasons: Vec<String>,
+    /// How many of the reasons led to the verdict by themselves; milder findings follow.
+    pub decisive: usize,
+    /// Samples later than the promise (or, without one, than the deadline).
+    pub late: u64,
+    /// Of these: explained by stalls that are certain.
+    pub excused: u64,
+    /// Of these: explained only if a stall began as early as it can have.
+    pub doubtful: u64,
+    /// Of these: explained only together with what talkers sent beyond their contracts.
+    pub beyond_contract: u64,
+    /// Of these: not explained.
+    pub unexplained: u64,
+    /// Samples without a usable pair of kernel stamps.
+    pub stamps_missing: u64,
+    /// Of these: also the application's own delay exceeds the promise, so that nothing is known about them.
+    pub unjudged: u64,
+    /// Samples for which stalls held an excuse ready, needed or not.
+    pub exposed: u64,
+    /// Frames sent and never received.
+    pub frames_lost: u64,
+}
+
+impl StreamJudgement {
+    /// Late samples that were not held against the promise: excused, doubtful or beyond the contract.
+    #[must_use]
+    pub fn samples_excluded(&self) -> u64 {
+        self.excused + self.doubtful + self.beyond_contract
+    }
+}
+
+/// Time a link of `rate_bps` needs for `bits`, ns, rounded up.
+fn time_for_bits(bits: u64, rate_bps: u64) -> u64 {
+    let ns = (u128::from(bits) * 1_000_000_000).div_ceil(u128::from(rate_bps.max(1)));
+    u64::try_from(ns).unwrap_or(u64::MAX)
+}
+
+/// Judges one stream at one listener. `beyond_bits` is what talkers may have sent beyond their contracts, and
+/// `drops_explained` how many frames the ports on its way dropped for a reason that is recorded.
+pub(super) fn judge_stream(
+    stream: &StreamEvidence,
+    rule: &Rule,
+    certain: &StallLine,
+    possible: &StallLine,
+    beyond_bits: u64,
+    drops_explained: u64,
+) -> StreamJudgement {
+    let mut j = classify(
+        stream,
+        certain,
+        possible,
+        time_for_bits(beyond_bits, stream.link_rate_bps),
+    );
+    let mut found = Findings::default();
+    delays(stream, rule, &j, &mut found);
+    frames(stream, &j, drops_explained, &mut found);
+    sufficiency(stream, rule, &j, &mut found);
+    if found.worst() == Verdict::Kept {
+        found.add(Verdict::Kept, kept_reason(stream));
+        found.0.rotate_right(1);
+    }
+    j.verdict = found.worst();
+    found.0.sort_by_key(|(verdict, _)| Reverse(*verdict));
+    j.decisive = found
+        .0
+        .iter()
+        .filter(|(verdict, _)| *verdict == j.verdict)
+        .count();
+    j.reasons = found.0.into_iter().map(|(_, reason)| reason).collect();
+    j
+}
+
+/// Puts each sample to its class.
+fn classify(
+    stream: &StreamEvidence,
+    certain: &StallLine,
+    possible: &StallLine,
+    beyond_ns: u64,
+) -> StreamJudgement {
+    let mut j = StreamJudgement {
+        name: stream.name.clone(),
+        listener: stream.listener.clone(),
+        verdict: Verdict::Inconclusive,
+        reasons: Vec::new(),
+        decisive: 0,
+        late: 0,
+        excused: 0,
+        doubtful: 0,
+        beyond_contract: 0,
+        unexplained: 0,
+        stamps_missing: 0,
+        unjudged: 0,
+        exposed: 0,
+        frames_lost: stream.frames_sent.saturating_sub(stream.frames_received),
+    };
+    let limit = stream.promise_ns.or(stream.deadline_ns);
+    let certain = Allowance::new(certain, stream.utilization_ppm, stream.hold_ns);
+    let possible = Allowance::new(possible, stream.utilization_ppm, stream.hold_ns);
+    for sample in &stream.samples {
+        let (Some(tx), Some(rx), Some(delay)) =
+            (sample.tx_ns, sample.rx_ns, sample.network_delay_ns())
+        else {
+            j.stamps_missing += 1;
+            // The frame's way through the network is a part of its way between the applications.
+            let app = sample.app_rx_ns.checked_sub(sample.app_tx_ns);
+            if limit.is_some_and(|limit| app.is_none_or(|app| app > limit)) {
+                j.unjudged += 1;
+            }
+            continue;
+        };
+        let allowed = certain.ns(tx, rx);
+        j.exposed += u64::from(allowed > 0);
+        let Some(excess) = limit
+            .and_then(|limit| delay.checked_sub(limit))
+            .filter(|excess| *excess > 0)
+        else {
+            continue;
+        };
+        j.late += 1;
+        let possibly = possible.ns(tx, rx);
+        if excess <= allowed {
+            j.excused += 1;
+        } else if excess <= possibly {
+            j.doubtful += 1;
+        } else if excess <= possibly.saturating_add(beyond_ns) {
+            j.beyond_contract += 1;
+        } else {
+            j.unexplained += 1;
+        }
+    }
+    j
+}
+
+/// What was found, each finding with the verdict that it leads to; the worst decides.
+#[derive(Default)]
+struct Findings(Vec<(Verdict, String)>);
+
+impl Findings {
+    fn add(&mut self, verdict: Verdict, reason: String) {
+        self.0.push((verdict, reason));
+    }
+
+    fn worst(&self) -> Verdict {
+        self.0
+            .iter()
+            .map(|(verdict, _)| *verdict)
+            .max()
+            .unwrap_or(Verdict::Kept)
+    }
+}
+
+fn delays(stream: &StreamEvidence, rule: &Rule, j: &StreamJudgement, found: &mut Findings) {
+    use Verdict::{Broken, Inconclusive, Kept};
+    let n = stream.samples.len() as u64;
+    let limit = match (stream.promise_ns, stream.deadline_ns) {
+        (Some(promise), _) => format!("the promised {}", duration(promise)),
+        (None, Some(deadline)) => format!("the deadline of {}", duration(deadline)),
+        (None, None) => String::new(),
+    };
+    if stream.promise_ns.is_none() {
+        found.add(
+            Inconclusive,
+            "The plan could promise this stream nothing, so there is nothing to keep.".to_owned(),
+        );
+    }
+    if j.unexplained > 0 {
+        let slowest = stream
+            .samples
+            .iter()
+            .filter_map(Sample::network_delay_ns)
+            .max()
+            .unwrap_or(0);
+        found.add(Broken, format!(
+            "{} of {} frames took longer than {limit} and no recorded stall of the machine explains it; the slowest took {}.",
+            grouped(j.unexplained), grouped(n), duration(slowest)
+        ));
+    }
+    if j.beyond_contract > 0 {
+        found.add(Inconclusive, format!(
+            "{} took longer than {limit}, which what a talker sent beyond its contract would explain.",
+            counted(j.beyond_contract, "frame")
+        ));
+    }
+    if j.doubtful > 0 {
+        found.add(Inconclusive, format!(
+            "{} took longer than {limit} near a stall that would explain it only if it began before it was noticed.",
+            counted(j.doubtful, "frame")
+        ));
+    }
+    if j.excused > 0 {
+        let text = format!(
+            "{} ({}) took longer than {limit} while the machine stood still long enough to explain it: excluded",
+            counted(j.excused, "frame"),
+            share(j.excused, n)
+        );
+        if exceeds(j.excused, n, rule.max_excluded_ppm) {
+            found.add(
+                Inconclusive,
+                format!(
+                    "{text}; more than {} % is too much to judge.",
+                    percent(rule.max_excluded_ppm)
+                ),
+            );
+        } else {
+            found.add(Kept, format!("{text}."));
+        }
+        if exceeds(j.exposed, n, rule.max_exposed_ppm) {
+            found.add(Inconclusive, format!(
+                "The machine stalled so much that {} of the frames could have been excused had they been late; beyond {} % an excuse proves nothing.",
+                share(j.exposed, n), percent(rule.max_exposed_ppm)
+            ));
+        }
+    }
+    if j.unjudged > 0 {
+        found.add(Inconclusive, format!(
+            "{} without kernel time stamps also took the applications longer than {limit}, so nobody knows what happened in the network.",
+            counted(j.unjudged, "frame")
+        ));
+    }
+}
+
+fn frames(
+    stream: &StreamEvidence,
+    j: &StreamJudgement,
+    drops_explained: u64,
+    found: &mut Findings,
+) {
+    use Verdict::{Broken, Inconclusive};
+    let explained = stream.listener_drops.saturating_add(drops_explained);
+    if j.frames_lost > explained {
+        let unexplained = j.frames_lost - explained;
+        found.add(
+            Broken,
+            format!(
+                "Lost in the network: {} of {} frames.",
+                grouped(unexplained),
+                grouped(stream.frames_sent)
+            ),
+        );
+    } else if j.frames_lost > 0 {
+        let (what, whose) = if j.frames_lost <= stream.listener_drops {
+            (
+                j.frames_lost,
+                "the listener's own socket, because it did not read in time",
+            )
+        } else {
+            (
+                j.frames_lost,
+                "the listener's own socket or by ports while the machine stood still",
+            )
+        };
+        found.add(
+            Inconclusive,
+            format!(
+                "Thrown away by {whose}: {} of {} frames.",
+                grouped(what),
+                grouped(stream.frames_sent)
+            ),
+        );
+    }
+    if stream.frames_duplicated > 0 {
+        found.add(
+            Broken,
+            format!(
+                "{} arrived twice.",
+                counted(stream.frames_duplicated, "frame")
+            ),
+        );
+    }
+    if stream.frames_reordered > 0 {
+        found.add(
+            Broken,
+            format!(
+                "{} arrived after one that was sent later.",
+                counted(stream.frames_reordered, "frame")
+            ),
+        );
+    }
+    if stream.frames_received > stream.frames_sent {
+        found.add(
+            Inconclusive,
+            format!(
+                "{} frames arrived although only {} were sent: the record contradicts itself.",
+                grouped(stream.frames_received),
+                grouped(stream.frames_sent)
+            ),
+        );
+    }
+}
+
+fn sufficiency(stream: &StreamEvidence, rule: &Rule, j: &StreamJudgement, found: &mut Findings) {
+    use Verdict::Inconclusive;
+    let n = stream.samples.len() as u64;
+    if n != stream.frames_received {
+        found.add(
+            Inconclusive,
+            format!(
+                "{} frames arrived but {} were recorded.",
+                grouped(stream.frames_received),
+                grouped(n)
+            ),
+        );
+    }
+    let mut numbers: Vec<u32> = stream.samples.iter().map(|s| s.seq).collect();
+    numbers.sort_unstable();
+    if numbers.windows(2).any(|pair| pair[0] == pair[1]) {
+        found.add(
+            Inconclusive,
+            "A frame is among the samples twice: the record contradicts itself.".to_owned(),
+        );
+    }
+    if n < rule.min_samples {
+        found.add(
+            Inconclusive,
+            format!(
+                "Only {} measured; a verdict needs {}.",
+                counted(n, "frame"),
+                grouped(rule.min_samples)
+            ),
+        );
+    }
+    if exceeds(j.stamps_missing, n, rule.max_missing_ppm) {
+        found.add(
+            Inconclusive,
+            format!(
+                "{} of the frames have no kernel time stamps, more than {} %.",
+                share(j.stamps_missing, n),
+                percent(rule.max_missing_ppm)
+            ),
+        );
+    }
+    let offered = u128::from(stream.frames_sent) * 1_000_000;
+    if offered < u128::from(stream.frames_planned) * u128::from(rule.min_offered_ppm) {
+        found.add(
+            Inconclusive,
+            format!(
+                "The talker sent {} of {} planned frames: the load was not offered.",
+                grouped(stream.frames_sent),
+                grouped(stream.frames_planned)
+            ),
+        );
+    }
+}
+
+fn kept_reason(stream: &StreamEvidence) -> String {
+    let slowest = stream.samples.iter().filter_map(Sample::network_delay_ns);
+    let in_time = slowest
+        .filter(|d| stream.promise_ns.is_some_and(|p| *d <= p))
+        .max();
+    match (stream.promise_ns, in_time) {
+        (Some(promise), Some(slowest)) => format!(
+            "{} frames arrived, none lost; promised {}, slowest {}.",
+            grouped(stream.frames_received),
+            duration(promise),
+            duration(slowest)
+        ),
+        _ => format!(
+            "{} frames arrived, none lost.",
+            grouped(stream.frames_received)
+        ),
+    }
+}
+
+fn exceeds(part: u64, whole: u64, max_ppm: u32) -> bool {
+    u128::from(part) * 1_000_000 > u128::from(whole) * u128::from(max_ppm)
+}
+
+fn percent(ppm: u32) -> String {
+    crate::units::trimmed(f64::from(ppm) / 10_000.0)
+}

@@ -1,0 +1,304 @@
+//! One value of a description: of the right kind and within reason, or a fault.
+
+use toml::Spanned;
+use toml::de::DeValue;
+
+use super::fault::Findings;
+use super::keys::{Key, Kind};
+use super::walk::{Span, Value};
+use crate::bound::rational::Ratio;
+use crate::nearest::nearest;
+use crate::units::{self, Dimension};
+
+fn type_name(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a text",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a number with a fraction",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}
+
+pub(super) fn wrong_type(
+    findings: &mut Findings<'_>,
+    span: &Span,
+    what: &str,
+    wanted: &str,
+    found: &DeValue<'_>,
+) {
+    let help = match found {
+        DeValue::Integer(number) if wanted.starts_with("a duration") => {
+            Some(format!("for instance \"{} ms\"", number.as_str()))
+        }
+        DeValue::Integer(number) if wanted.starts_with("a rate") => {
+            Some(format!("for instance \"{} Mbit/s\"", number.as_str()))
+        }
+        DeValue::Integer(number) if wanted.starts_with("an amount") => {
+            Some(format!("for instance \"{} B\"", number.as_str()))
+        }
+        DeValue::String(text) if wanted.starts_with("a list") => {
+            Some(format!("write [\"{}\"]", short(text)))
+        }
+        _ => None,
+    };
+    findings.at(
+        span,
+        format!("`{what}` is {}, but expected is {wanted}", type_name(found)),
+        help,
+    );
+}
+
+/// Texts from the file are cut in messages.
+pub(crate) fn short(text: &str) -> String {
+    let clean = || text.chars().map(|c| if c.is_control() { '?' } else { c });
+    if text.chars().count() <= 64 {
+        clean().collect()
+    } else {
+        clean().take(60).chain("...".chars()).collect()
+    }
+}
+
+pub(super) fn parse_value(
+    key: &'static Key,
+    value: &Spanned<DeValue<'_>>,
+    findings: &mut Findings<'_>,
+) -> Option<Value> {
+    let span = value.span();
+    let found = value.get_ref();
+    match (key.kind, found) {
+        (Kind::Text, DeValue::String(text)) => Some(Value::Text(text.to_string())),
+        (Kind::Name, DeValue::String(text)) => {
+            name(text, &span, key.name, findings).map(Value::Text)
+        }
+        (Kind::Choice(words), DeValue::String(text)) => {
+            if words.contains(&text.as_ref()) {
+                return Some(Value::Text(text.to_string()));
+            }
+            let listed = words
+                .iter()
+                .map(|word| format!("\"{word}\""))
+                .collect::<Vec<_>>()
+                .join(" or ");
+            let help = nearest(text, words.iter().copied())
+                .map(|near| format!("did you mean \"{near}\"?"));
+            findings.at(
+                &span,
+                format!(
+                    "`{}` is \"{}\", but expected is {listed}",
+                    key.name,
+                    short(text)
+                ),
+                help,
+            );
+            None
+        }
+        (Kind::Choice(words), other) => {
+            let listed = words
+                .iter()
+                .map(|word| format!("\"{word}\""))
+                .collect::<Vec<_>>()
+                .join(" or ");
+            wrong_type(findings, &span, key.name, &listed, other);
+            None
+        }
+        (Kind::Names | Kind::Ends, DeValue::Array(items)) => {
+            let mut names = Vec::new();
+            for item in items {
+                match item.get_ref() {
+                    DeValue::String(text) => {
+                        names.push((name(text, &item.span(), key.name, findings)?, item.span()))
+                    }
+                    other => {
+                        wrong_type(findings, &item.span(), key.name, "a list of names", other);
+                        return None;
+                    }
+                }
+            }
+            if key.kind == Kind::Ends && names.len() != 2 {
+                let help = Some("for instance [\"A\", \"s1\"]".to_owned());
+                findings.at(
+                    &span,
+                    format!(
+                        "`{}` names {} nodes, but a link has two ends",
+                        key.name,
+                        names.len()
+                    ),
+                    help,
+                );
+                return None;
+            }
+            Some(Value::Names(names))
+        }
+        (Kind::Integer { min, max }, DeValue::Integer(number)) => {
+            match i64::from_str_radix(number.as_str(), number.radix()) {
+                Ok(number) if (min..=max).contains(&number) => Some(Value::Integer(number)),
+                _ => {
+                    let below = i64::from_str_radix(number.as_str(), number.radix())
+                        .is_ok_and(|value| value < min);
+                    let near = if below { min } else { max };
+                    let help = Some(format!("the nearest is {near}"));
+                    let message = format!(
+                        "`{}` is {}, but must be {min} to {max}",
+                        key.name,
+                        short(number.as_str())
+                    );
+                    findings.at(&span, message, help);
+                    None
+                }
+            }
+        }
+        (Kind::Quantity { dimension, zero }, DeValue::String(text)) => {
+            match quantity(key.name, text, dimension, zero) {
+                Ok(value) => Some(Value::Quantity(value)),
+                Err((message, help)) => {
+                    findings.at(&span, message, help);
+                    None
+                }
+            }
+        }
+        (Kind::Buffer, DeValue::String(text)) => match units::parse_buffer(text) {
+            Ok((value, frames)) => match in_range(key.name, text, value, Dimension::Data, false) {
+                Ok(())
+                    if value
+                        .times(Ratio::new(1, 8).ok()?)
+                        .is_ok_and(|bytes| bytes.den() == 1) =>
+                {
+                    Some(Value::Buffer(value, frames))
+                }
+                Ok(()) => {
+                    findings.at(
+                        &span,
+                        format!("`{}` is no whole number of bytes", key.name),
+                        None,
+                    );
+                    None
+                }
+                Err((message, help)) => {
+                    findings.at(&span, message, help);
+                    None
+                }
+            },
+            Err(fault) => {
+                findings.at(&span, format!("`{}`: {fault}", key.name), fault.help());
+                None
+            }
+        },
+        (kind, other) => {
+            wrong_type(findings, &span, key.name, wanted(kind), other);
+            None
+        }
+    }
+}
+
+const fn wanted(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Text => "a text",
+        Kind::Name => "a name in quotation marks",
+        Kind::Names => "a list of names",
+        Kind::Ends => "a list of two names",
+        Kind::Integer { .. } => "a whole number",
+        Kind::Quantity { dimension, .. } => dimension.wanted(),
+        Kind::Buffer => "an amount of data such as \"512 KiB\" or \"86 x 1514 B\"",
+        Kind::Choice(_) => "one of few words",
+    }
+}
+
+fn name(text: &str, span: &Span, key: &str, findings: &mut Findings<'_>) -> Option<String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if !text.is_empty() && text.len() <= 64 && text.chars().all(fits) {
+        return Some(text.to_owned());
+    }
+    let message = format!("`{key}`: \"{}\" is no name", short(text));
+    findings.at(
+        span,
+        message,
+        Some("a name has 1 to 64 letters, digits, `-`, `_` and `.`".to_owned()),
+    );
+    None
+}
+
+/// What is wrong, and the nearest right thing.
+pub(crate) type Complaint = (String, Option<String>);
+
+/// Parse a quantity and hold it against the range that is within reason.
+pub(crate) fn quantity(
+    key: &str,
+    text: &str,
+    dimension: Dimension,
+    zero: bool,
+) -> Result<Ratio, Complaint> {
+    let value = units::parse(text, dimension)
+        .map_err(|fault| (format!("`{key}`: {}", short_fault(&fault)), fault.help()))?;
+    in_range(key, text, value, dimension, zero)?;
+    let exact = match dimension {
+        Dimension::Time => {
+            let ns = value
+                .times(Ratio::whole(1_000_000_000))
+                .map_err(|_| (format!("`{key}` is too fine"), None))?;
+            if ns.den() != 1 {
+                let help = Some(format!(
+                    "the nearest are \"{} ns\" and \"{} ns\"",
+                    ns.floor(),
+                    ns.ceil()
+                ));
+                return Err((
+                    format!(
+                        "`{key}` is \"{}\", no whole number of nanoseconds",
+                        short(text)
+                    ),
+                    help,
+                ));
+            }
+            true
+        }
+        Dimension::Rate | Dimension::Data => value.den() <= 1_000_000_000,
+    };
+    if exact {
+        Ok(value)
+    } else {
+        Err((
+            format!("`{key}` is \"{}\", which is too fine", short(text)),
+            None,
+        ))
+    }
+}
+
+fn short_fault(fault: &units::UnitFault) -> String {
+    short_message(&fault.to_string())
+}
+
+fn short_message(text: &str) -> String {
+    if text.chars().count() <= 160 {
+        text.to_owned()
+    } else {
+        text.chars().take(157).chain("...".chars()).collect()
+    }
+}
+
+fn in_range(
+    key: &str,
+    text: &str,
+    value: Ratio,
+    dimension: Dimension,
+    zero: bool,
+) -> Result<(), Complaint> {
+    // Wide enough for any Ethernet, narrow enough that exact arithmetic never runs out.
+    let (largest, called) = match dimension {
+        Dimension::Time => (Ratio::whole(1_000), "1000 s"),
+        Dimension::Rate => (Ratio::whole(1_000_000_000_000), "1000 Gbit/s"),
+        Dimension::Data => (Ratio::whole(8 * 1024 * 1024 * 1024), "1024 MiB"),
+    };
+    if value.is_zero() && !zero {
+        return Err((format!("`{key}` is zero"), None));
+    }
+    if value > largest {
+        return Err((
+            format!("`{key}` is \"{}\", beyond reason", short(text)),
+            Some(format!("the largest is \"{called}\"")),
+        ));
+    }
+    Ok(())
+}
