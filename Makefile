@@ -4,7 +4,7 @@ CARGO ?= cargo
 RTWIRE = target/release/rtwire
 DEMO_DURATION ?= 20s
 
-.PHONY: help setup setup-test build demo test lint bench bench-main docs generate clean
+.PHONY: help setup setup-test build demo test fuzz lint bench bench-main docs generate clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -23,6 +23,9 @@ demo: build ## five hosts, one switch: promised, run, measured; writes five-node
 
 test: setup-test ## everything that tests this project
 	scripts/test
+
+fuzz: setup-test ## each fuzz target for 30 seconds
+	scripts/fuzz 30
 
 lint: setup ## formatting, lints, documentation, direction of dependencies, longest files
 	$(CARGO) fmt --all --check

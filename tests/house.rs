@@ -15,8 +15,16 @@ const MAY_KNOW: [(&str, &[&str]); 11] = [
     ("channel", &["link", "wire", "sys"]),
     ("measure", &["wire", "sys"]),
     ("host", &["plan", "sys"]),
-    ("lab", &["plan", "host", "channel", "link", "measure", "wire", "sys"]),
-    ("cli", &["plan", "host", "channel", "link", "measure", "wire", "sys", "lab"]),
+    (
+        "lab",
+        &["plan", "host", "channel", "link", "measure", "wire", "sys"],
+    ),
+    (
+        "cli",
+        &[
+            "plan", "host", "channel", "link", "measure", "wire", "sys", "lab",
+        ],
+    ),
     ("testkit", &["sys"]),
     ("fuzz", &["wire", "plan"]),
 ];
@@ -77,7 +85,10 @@ fn unsafe_code_lives_in_sys_only() {
             "crate `{name}`: all but `sys` take the workspace's lints, which forbid unsafe code"
         );
     }
-    let workspace: toml::Table = fs::read_to_string(root().join("Cargo.toml")).unwrap().parse().unwrap();
+    let workspace: toml::Table = fs::read_to_string(root().join("Cargo.toml"))
+        .unwrap()
+        .parse()
+        .unwrap();
     assert_eq!(
         workspace["workspace"]["lints"]["rust"]["unsafe_code"].as_str(),
         Some("forbid")
@@ -98,7 +109,9 @@ fn the_clone_is_whole_by_itself() {
                 }
                 continue;
             }
-            let source = path.extension().is_some_and(|e| e == "rs" || e == "toml" || e == "c" || e == "h");
+            let source = path
+                .extension()
+                .is_some_and(|e| e == "rs" || e == "toml" || e == "c" || e == "h");
             if source && name != "house.rs" {
                 let text = fs::read_to_string(&path).unwrap();
                 assert!(

@@ -12,9 +12,14 @@ fn main() {
     let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
     let mut command = Command::new(&clang);
     command
-        .args(["-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Wall", "-Werror"])
+        .args([
+            "-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Wall", "-Werror",
+        ])
         // The kernel's headers refer to one directory by machine (Debian's multiarch layout).
-        .arg(format!("-I/usr/include/{}-linux-gnu", env("CARGO_CFG_TARGET_ARCH")))
+        .arg(format!(
+            "-I/usr/include/{}-linux-gnu",
+            env("CARGO_CFG_TARGET_ARCH")
+        ))
         .arg("-c")
         .arg(sources.join("switch.bpf.c"))
         .arg("-o")

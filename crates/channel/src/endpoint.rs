@@ -22,7 +22,7 @@ const STRAY_ROOM: usize = 1 << 20;
 /// How many of them are examined at once at most.
 const STRAY_LIMIT: usize = 8192;
 /// How long a port that is in use is tried again.
-const PATIENCE: Duration = Duration::from_millis(100);
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Opens the listeners of one interface. Cheap to clone; clones are the same endpoint.
 ///

@@ -91,6 +91,28 @@ proptest! {
         prop_assert_eq!(counts.restarted, 0);
     }
 
+    /// The same over a long way: numbers go on in steps, each with a few around it, and the set forgets what is far behind.
+    #[test]
+    fn counts_stay_right_on_a_long_way(start: u32, steps in prop::collection::vec((1u32..700, prop::collection::vec(0u32..300, 0..6)), 1..200)) {
+        let mut tracker = SequenceTracker::new();
+        tracker.observe(start, None);
+        let (mut there, mut newest, mut duplicated, mut reordered) = (HashSet::from([0_u64]), 0_u64, 0, 0);
+        for (step, behind) in steps {
+            newest += u64::from(step);
+            there.insert(newest);
+            tracker.observe(start.wrapping_add(newest as u32), None);
+            for behind in behind {
+                let Some(number) = newest.checked_sub(u64::from(behind)) else { continue };
+                if there.insert(number) { reordered += 1 } else { duplicated += 1 }
+                tracker.observe(start.wrapping_add(number as u32), None);
+            }
+        }
+        let counts = tracker.counts();
+        prop_assert_eq!(counts.duplicated, duplicated);
+        prop_assert_eq!(counts.reordered, reordered);
+        prop_assert_eq!(counts.lost, newest + 1 - there.len() as u64);
+    }
+
     /// Whatever comes: what was seen and what is missing add up to what was sent, and nothing panics.
     #[test]
     fn nothing_panics(numbers: Vec<(u32, Option<u64>)>) {

@@ -438,3 +438,54 @@ fn a_peer_that_does_not_listen_is_noticed_over_udp() {
     assert_eq!(statistics.sent, 10);
     assert!(statistics.refused > 0);
 }
+
+#[test]
+fn a_full_transmit_queue_is_told_and_numbers_stay_right() {
+    require!(root, program "ip", program "tc");
+    let pair = NetnsPair::new();
+    let tc = "qdisc add dev rtwa root tbf rate 8mbit burst 3000 limit 8000";
+    let done = Command::new("tc")
+        .args(["-n", &pair.a.namespace])
+        .args(tc.split(' '))
+        .status();
+    assert!(done.unwrap().success());
+    for way in WAYS {
+        let (_endpoint, mut listener) = listener(&pair, &listener_config(way, 1001));
+        let mut config = talker_config(&pair.a, &pair.b, way, 1001);
+        config.stamping = Some(BOTH_STAMPS);
+        let mut talker = talker(&pair, &config);
+        let mut stamps = talker.take_stamps().unwrap().unwrap();
+        let mut full = Vec::new();
+        for number in 0..40 {
+            if number == 30 {
+                // The queue has drained: what comes now is numbered behind what was dropped.
+                std::thread::sleep(Duration::from_millis(30));
+            }
+            match talker.send(&[7; 1000]) {
+                Ok(sequence) => assert_eq!(sequence, number),
+                Err(ChannelError::Link(LinkError::QueueFull)) => full.push(number),
+                Err(other) => panic!("{other}"),
+            }
+        }
+        let mut came = Vec::new();
+        while let Some(received) = listener.recv(Some(Duration::from_millis(50))).unwrap() {
+            came.push(received.sequence);
+        }
+        let mut left = Vec::new();
+        stamps
+            .collect(Duration::from_millis(10), |stamp| {
+                if stamp.kind == rtwire_channel::TxStampKind::Driver {
+                    left.push(stamp.frame as u32);
+                }
+            })
+            .unwrap();
+        let sent: Vec<u32> = (0..40).filter(|number| !full.contains(number)).collect();
+        assert_eq!(came, sent, "{way:?}");
+        assert!(sent.contains(&30), "{way:?}: {sent:?}");
+        assert_eq!(left, sent, "{way:?}: stamps are of the frames that left");
+        assert_eq!(talker.statistics().sent, 40);
+        assert_eq!(talker.statistics().queue_full, full.len() as u64);
+        // Past the queueing discipline there is no queue to be full.
+        assert_eq!(full.is_empty(), way == Way::RtdipDirect, "{way:?}");
+    }
+}

@@ -4,8 +4,10 @@
 mod common;
 use common::*;
 use rtwire_channel::{Endpoint, Order, Semantics, WakeUp};
+use rtwire_link::{Sender, SenderConfig};
 use rtwire_testkit::{NetnsPair, require};
-use rtwire_wire::Pcp;
+use rtwire_wire::rtdip::Header;
+use rtwire_wire::{EtherType, MacAddress, Pcp, ethernet};
 use std::time::Duration;
 
 #[test]
@@ -167,5 +169,69 @@ fn in_order_of_arrival_nothing_overtakes() {
             }
             assert!(listener.recv(NOW).unwrap().is_none());
         }
+    }
+}
+
+#[test]
+fn a_newest_value_never_goes_back() {
+    require!(root, program "ip");
+    let pair = NetnsPair::new();
+    for wait in WAITS {
+        let mut config = listener_config(Way::RtdipQdisc, 1001);
+        (config.wake_up, config.order) = wait;
+        let mut listener = pair.b.run(|| {
+            let endpoint = Endpoint::open(&pair.b.interface).unwrap();
+            endpoint.newest_listener(&config).unwrap()
+        });
+        let link = SenderConfig::new(pair.a.interface.as_str());
+        let mut sender = pair.a.run(|| Sender::frames(&link)).unwrap();
+        let mut send = |sequence: u32, time_ns| {
+            let ethernet = ethernet::Header {
+                destination: MacAddress(pair.b.mac),
+                source: MacAddress(pair.a.mac),
+                vlan: None,
+                ether_type: EtherType::RTDIP,
+            };
+            let header = Header {
+                semantics: Semantics::Newest,
+                priority: Pcp::LOWEST,
+                destination_port: 1001,
+                source_port: 1,
+                sequence,
+                key: 0,
+                time_ns: Some(time_ns),
+            };
+            let mut frame = [0; 60];
+            let start = ethernet.emit(&mut frame).unwrap();
+            header
+                .emit(&sequence.to_be_bytes(), &mut frame[start..])
+                .unwrap();
+            sender.send(&frame).unwrap();
+        };
+        let mut newest = || {
+            let newest = listener.read().unwrap().unwrap();
+            assert_eq!(newest.data, newest.sequence.to_be_bytes());
+            (newest.sequence, newest.fresh, newest.skipped)
+        };
+        // Near the wrap: 2, 0, max - 1, max were sent in another order.
+        send(u32::MAX - 1, 100);
+        send(0, 102);
+        assert_eq!(newest(), (0, true, 2));
+        send(u32::MAX, 101);
+        assert_eq!(newest(), (0, false, 0));
+        send(0, 102);
+        assert_eq!(newest(), (0, false, 0));
+        send(2, 104);
+        send(1, 103);
+        assert_eq!(newest(), (2, true, 1));
+        // Sent later, though its number is lower: a talker that has begun again.
+        send(0, 200);
+        assert_eq!(newest(), (0, true, 0));
+        send(3, 105);
+        assert_eq!(
+            newest(),
+            (3, true, 2),
+            "a late one of the old talker cannot be told from a lost pair"
+        );
     }
 }

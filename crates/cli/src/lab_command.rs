@@ -79,10 +79,11 @@ enum LabAction {
 }
 
 fn parse_duration(text: &str) -> Result<Duration, String> {
-    let seconds = units::parse(text, units::Dimension::Time).map_err(|fault| match fault.help() {
-        Some(help) => format!("{fault}; {help}"),
-        None => fault.to_string(),
-    })?;
+    let seconds =
+        units::parse(text, units::Dimension::Time).map_err(|fault| match fault.help() {
+            Some(help) => format!("{fault}; {help}"),
+            None => fault.to_string(),
+        })?;
     let ns = seconds.ceil_ns().ok().filter(|&ns| ns > 0);
     ns.map(Duration::from_nanos)
         .ok_or_else(|| "a duration is above 0 and below 500 years".to_owned())
@@ -158,7 +159,11 @@ fn measure(arguments: &RunArguments) -> ExitCode {
             return ExitCode::from(2);
         }
         if !arguments.json {
-            println!("report: {}  data: {}", outputs.html.display(), outputs.json.display());
+            println!(
+                "report: {}  data: {}",
+                outputs.html.display(),
+                outputs.json.display()
+            );
         }
     }
     if let Some(record) = &outcome.kept {
@@ -212,7 +217,10 @@ impl Outputs {
                 html.display()
             ));
         }
-        if html.extension().is_some_and(|extension| extension == "json") {
+        if html
+            .extension()
+            .is_some_and(|extension| extension == "json")
+        {
             return Err(
                 "--report: give the name of the HTML file; its data goes beside it as .json"
                     .to_owned(),
@@ -309,4 +317,3 @@ fn down(id: Option<&str>, all: bool) -> Result<(), LabError> {
     }
     Ok(())
 }
-

@@ -13,7 +13,12 @@ use clap::{Parser, Subcommand};
 
 /// Deterministic Ethernet from ordinary Linux machines: plan it, run it, prove it.
 #[derive(Parser)]
-#[command(name = "rtwire", version, max_term_width = 100, propagate_version = true)]
+#[command(
+    name = "rtwire",
+    version,
+    max_term_width = 100,
+    propagate_version = true
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

@@ -29,7 +29,9 @@ pub(crate) struct Layout {
 pub(crate) fn node_index(network: &Network, name: &str) -> Option<usize> {
     let hosts = network.hosts.iter().map(|host| &host.name);
     let switches = network.switches.iter().map(|switch| &switch.name);
-    hosts.chain(switches).position(|candidate| candidate == name)
+    hosts
+        .chain(switches)
+        .position(|candidate| candidate == name)
 }
 
 impl Layout {

@@ -111,7 +111,11 @@ fn evaluate(
     let stalls: Vec<(u64, u64)> = record.possible().collect();
     let quiet: Vec<&Slice> = slices
         .iter()
-        .filter(|slice| !stalls.iter().any(|&(from, to)| from < slice.to_ns && to > slice.from_ns))
+        .filter(|slice| {
+            !stalls
+                .iter()
+                .any(|&(from, to)| from < slice.to_ns && to > slice.from_ns)
+        })
         .collect();
     let mut ports = Vec::new();
     for port in 0..2 * fabric.blueprint.cables.len() {
@@ -123,7 +127,9 @@ fn evaluate(
         let Some((node, neighbour)) = fabric.blueprint.port_ends(port) else {
             continue;
         };
-        let used = slices.iter().any(|slice| slice.ports.iter().any(|p| p.port == port));
+        let used = slices
+            .iter()
+            .any(|slice| slice.ports.iter().any(|p| p.port == port));
         if !used {
             continue;
         }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use rtwire_measure::verdict::{
-    Evidence, PortEvidence, PortId, Rule, Sample, StreamEvidence, TalkerEvidence,
-    excess_bits, hold_ns,
+    Evidence, PortEvidence, PortId, Rule, Sample, StreamEvidence, TalkerEvidence, excess_bits,
+    hold_ns,
 };
 use rtwire_plan::{ContractKind, Network, Plan, PortPlan, Ratio, Stream};
 
@@ -74,7 +74,11 @@ impl Collected<'_> {
     ) -> Result<StreamEvidence, LabError> {
         let path = samples::arrivals_path(self.directory, index, listener);
         let arrivals = samples::read_arrivals(&path)?;
-        let samples = join(sent, &arrivals, self.transmission_ns(stream, &stream.routes[way]));
+        let samples = join(
+            sent,
+            &arrivals,
+            self.transmission_ns(stream, &stream.routes[way]),
+        );
         let result = self.listener(index, listener).cloned().unwrap_or_default();
         let route = ports_of(&stream.routes[way]);
         let plans: Vec<&PortPlan> = route.iter().filter_map(|id| self.port_plan(id)).collect();
@@ -85,13 +89,15 @@ impl Collected<'_> {
             .find(|planned| planned.name == stream.name)
             .and_then(|planned| planned.promises.iter().find(|p| p.listener == listener))
             .and_then(|promise| promise.delay_ns);
-        let frames_sent = self.talker(index, &stream.talker).map_or(0, |t| t.frames_sent);
+        let frames_sent = self
+            .talker(index, &stream.talker)
+            .map_or(0, |t| t.frames_sent);
         Ok(StreamEvidence {
             name: stream.name.clone(),
             listener: listener.to_owned(),
             promise_ns: promise,
             deadline_ns: stream.deadline_ns,
-            published_max_ns: None,
+            published_max_ns: stream.published_delay_ns,
             frames_planned: frames_planned(stream, self.duration_ns)
                 .saturating_sub(result.frames_skipped),
             // A value that a newer one overtook before it was read is not lost: that is what the channel is for.
@@ -101,8 +107,16 @@ impl Collected<'_> {
             frames_duplicated: result.frames_duplicated,
             frames_reordered: result.frames_reordered,
             listener_drops: result.socket_drops,
-            link_rate_bps: plans.iter().map(|plan| plan.link_rate_bps).min().unwrap_or(0),
-            utilization_ppm: plans.iter().map(|plan| ppm(plan.utilization)).max().unwrap_or(0),
+            link_rate_bps: plans
+                .iter()
+                .map(|plan| plan.link_rate_bps)
+                .min()
+                .unwrap_or(0),
+            utilization_ppm: plans
+                .iter()
+                .map(|plan| ppm(plan.utilization))
+                .max()
+                .unwrap_or(0),
             hold_ns: route.iter().map(|id| self.hold_ns(id)).max().unwrap_or(0),
             route,
         })
@@ -111,7 +125,9 @@ impl Collected<'_> {
     /// How long a frame of the stream is under transmission on its way, all links together. An emulated link hands a
     /// frame over when its transmission begins; a store-and-forward network has it when the last bit is there.
     fn transmission_ns(&self, stream: &Stream, route: &[String]) -> u64 {
-        let links = route.windows(2).filter_map(|hop| self.network.link(&hop[0], &hop[1]));
+        let links = route
+            .windows(2)
+            .filter_map(|hop| self.network.link(&hop[0], &hop[1]));
         links
             .map(|link| {
                 let ns = u128::from(stream.wire_bytes) * 8_000_000_000
@@ -147,7 +163,13 @@ impl Collected<'_> {
             ports,
             rate_bps: num.div_ceil(den.max(1)),
             tick_error_declared_ns: contract.tick_error_ns,
-            tick_overshoot_max_ns: result.overshoots_ns.iter().copied().max().unwrap_or(0).into(),
+            tick_overshoot_max_ns: result
+                .overshoots_ns
+                .iter()
+                .copied()
+                .max()
+                .unwrap_or(0)
+                .into(),
             shaper_caps_burst: stream.shaped,
             // A talker whose shaper is off promised nothing; that it sends more than a contract explains nothing.
             contract_excess_bits: Some(if stream.shaped { excess } else { 0 }),
@@ -164,10 +186,19 @@ impl Collected<'_> {
         let Some(rate) = self.port_plan(id).map(|plan| plan.link_rate_bps) else {
             return 0;
         };
-        let passes = |routes: &[Vec<String>]| routes.iter().any(|route| ports_of(route).contains(id));
-        let streams = self.network.streams.iter().filter(|stream| passes(&stream.routes));
+        let passes =
+            |routes: &[Vec<String>]| routes.iter().any(|route| ports_of(route).contains(id));
+        let streams = self
+            .network
+            .streams
+            .iter()
+            .filter(|stream| passes(&stream.routes));
         let streams = streams.map(|s| (s.contract.burst_bits, part(s.contract.rate.ceil())));
-        let others = self.network.best_effort.iter().filter(|other| passes(&other.routes));
+        let others = self
+            .network
+            .best_effort
+            .iter()
+            .filter(|other| passes(&other.routes));
         let others = others.map(|other| (part(other.burst.ceil()), part(other.rate.ceil())));
         hold_ns(rate, streams.chain(others))
     }
@@ -239,7 +270,10 @@ pub(crate) fn describe(stream: &Stream) -> String {
 
 /// One sample for each frame that arrived, at its first arrival; `transmission_ns` later than it was handed over.
 fn join(sent: &[SentStamp], arrivals: &[Arrival], transmission_ns: u64) -> Vec<Sample> {
-    let most = sent.iter().map(|stamp| stamp.sequence).chain(arrivals.iter().map(|a| a.sequence));
+    let most = sent
+        .iter()
+        .map(|stamp| stamp.sequence)
+        .chain(arrivals.iter().map(|a| a.sequence));
     let count = most.max().map_or(0, |most| most as usize + 1);
     let mut stamps: Vec<u64> = vec![0; count];
     for stamp in sent {
@@ -260,7 +294,10 @@ fn join(sent: &[SentStamp], arrivals: &[Arrival], transmission_ns: u64) -> Vec<S
 }
 
 fn ports_of(route: &[String]) -> Vec<PortId> {
-    route.windows(2).map(|hop| PortId::new(&hop[0], &hop[1])).collect()
+    route
+        .windows(2)
+        .map(|hop| PortId::new(&hop[0], &hop[1]))
+        .collect()
 }
 
 fn part(value: i128) -> u64 {
@@ -276,7 +313,11 @@ fn ppm(ratio: Ratio) -> u32 {
 #[allow(clippy::cast_precision_loss)] // shown to one decimal
 fn percent(wire_bytes: u64, rate_bps: u64, duration_ns: u64) -> f64 {
     let room = rate_bps as f64 * duration_ns as f64 / 1e9;
-    if room > 0.0 { wire_bytes as f64 * 800.0 / room } else { 0.0 }
+    if room > 0.0 {
+        wire_bytes as f64 * 800.0 / room
+    } else {
+        0.0
+    }
 }
 
 #[cfg(test)]
@@ -294,10 +335,27 @@ mod tests {
 
     #[test]
     fn stamps_and_arrivals_meet_by_number_and_the_first_arrival_counts() {
-        let sent = [SentStamp { sequence: 1, stamp_ns: 10 }, SentStamp { sequence: 0, stamp_ns: 5 }];
-        let arrivals = [arrival(1, 30), arrival(0, 40), arrival(1, 50), arrival(2, 60)];
+        let sent = [
+            SentStamp {
+                sequence: 1,
+                stamp_ns: 10,
+            },
+            SentStamp {
+                sequence: 0,
+                stamp_ns: 5,
+            },
+        ];
+        let arrivals = [
+            arrival(1, 30),
+            arrival(0, 40),
+            arrival(1, 50),
+            arrival(2, 60),
+        ];
         let samples = join(&sent, &arrivals, 100);
-        let delays: Vec<_> = samples.iter().map(|s| (s.seq, s.network_delay_ns())).collect();
+        let delays: Vec<_> = samples
+            .iter()
+            .map(|s| (s.seq, s.network_delay_ns()))
+            .collect();
         assert_eq!(delays, [(1, Some(120)), (0, Some(135)), (2, None)]);
     }
 }

@@ -111,13 +111,14 @@ fn short(value: usize) -> [u8; 2] {
 impl Blueprint {
     /// The port by which `node` sends to `neighbour`.
     pub(crate) fn port(&self, node: usize, neighbour: usize) -> Option<PortIndex> {
-        self.cables.iter().enumerate().find_map(|(cable, ends)| {
-            match ends.ends {
+        self.cables
+            .iter()
+            .enumerate()
+            .find_map(|(cable, ends)| match ends.ends {
                 [a, b] if a == node && b == neighbour => Some(2 * cable),
                 [a, b] if b == node && a == neighbour => Some(2 * cable + 1),
                 _ => None,
-            }
-        })
+            })
     }
 
     /// The node that sends by a port, and the one it sends to.
@@ -303,9 +304,11 @@ impl Fabric {
             .filter(|&node| self.blueprint.nodes[node].kind == NodeKind::Host)
             .collect();
         for &host in &hosts {
-            let Some(port) = (0..2 * self.blueprint.cables.len())
-                .find(|&port| self.blueprint.port_ends(port).is_some_and(|ends| ends.0 == host))
-            else {
+            let Some(port) = (0..2 * self.blueprint.cables.len()).find(|&port| {
+                self.blueprint
+                    .port_ends(port)
+                    .is_some_and(|ends| ends.0 == host)
+            }) else {
                 continue;
             };
             self.namespace(host).run(|| {
@@ -358,7 +361,13 @@ impl Fabric {
 pub(crate) fn namespace_name(prefix: &str, index: usize, node: &str) -> String {
     let plain: String = node
         .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' })
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || c == '-' || c == '_' {
+                c
+            } else {
+                '-'
+            }
+        })
         .collect();
     if plain == node {
         format!("{prefix}-{node}")

@@ -52,12 +52,7 @@ impl Monitor {
     }
 }
 
-fn watch(
-    records: &PortRecords,
-    ports: usize,
-    window_ns: u64,
-    stop: &AtomicBool,
-) -> Vec<PortWatch> {
+fn watch(records: &PortRecords, ports: usize, window_ns: u64, stop: &AtomicBool) -> Vec<PortWatch> {
     // Without the priority its windows are longer, no more: it is no condition of the run.
     let _ = rtwire_sys::sched::set_fifo(PRIORITY);
     let mut watches = vec![PortWatch::default(); ports];
@@ -100,7 +95,11 @@ fn look(
         *dropped = now_dropped;
     }
     let lateness = records.get(port, Field::LatenessMaxNs);
-    if watch.lateness.last().is_none_or(|&(_, before)| lateness > before) {
+    if watch
+        .lateness
+        .last()
+        .is_none_or(|&(_, before)| lateness > before)
+    {
         watch.lateness.push((to_ns, lateness));
     }
 }

@@ -188,7 +188,10 @@ mod tests {
             ("RTW_LATENESS_STEP_NS", LATENESS_STEP_NS),
             ("RTW_FOLLOWED_FRAMES", FOLLOWED_FRAMES.into()),
         ] {
-            assert!(header.contains(&format!("#define {name} {value}\n")), "{name}");
+            assert!(
+                header.contains(&format!("#define {name} {value}\n")),
+                "{name}"
+            );
         }
     }
 }

@@ -242,8 +242,7 @@ fn is_new(id: &str) -> bool {
         .and_then(|metadata| metadata.modified())
         .ok()
         .and_then(|modified| modified.elapsed().ok());
-    !Path::new(DIRECTORY).join(id).join(RECORD).exists()
-        && age.is_none_or(|age| age.as_secs() < 5)
+    !Path::new(DIRECTORY).join(id).join(RECORD).exists() && age.is_none_or(|age| age.as_secs() < 5)
 }
 
 fn remove(id: &str) -> Result<(), LabError> {

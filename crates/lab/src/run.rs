@@ -126,7 +126,10 @@ fn measure(
     stopped: &dyn Fn() -> bool,
 ) -> Result<Report, LabError> {
     let nodes = layout.blueprint.nodes.len();
-    options.progress(&format!("lab {}: bringing {nodes} nodes up", claim.record.id));
+    options.progress(&format!(
+        "lab {}: bringing {nodes} nodes up",
+        claim.record.id
+    ));
     let fabric = Fabric::bring_up(&claim.prefix(), layout.blueprint.clone())?;
     let directory = claim.directory();
     let mut network = options.network.clone();
@@ -166,13 +169,24 @@ fn measure(
     let mut noise = live.noise;
     for result in live.results.values() {
         noise.add(result.talkers.iter().flat_map(|t| t.stalls.iter().cloned()));
-        noise.add(result.listeners.iter().flat_map(|l| l.stalls.iter().cloned()));
+        noise.add(
+            result
+                .listeners
+                .iter()
+                .flat_map(|l| l.stalls.iter().cloned()),
+        );
     }
     evidence.stalls = noise.stall_record();
     let judgement = judge(&evidence);
     let times = (live.start_ns, collected.duration_ns);
     Ok(assemble(
-        options, &collected, &evidence, &judgement, &calibrated, noise, times,
+        options,
+        &collected,
+        &evidence,
+        &judgement,
+        &calibrated,
+        noise,
+        times,
     ))
 }
 
@@ -250,10 +264,18 @@ fn assemble(
         let stream = network.streams.iter().find(|s| s.name == of_stream.name);
         let talker = stream.map_or("", |stream| stream.talker.as_str());
         let description = stream.map(describe).unwrap_or_default();
-        StreamReport::new(of_stream, judged, talker, &description, start_ns, duration_ns)
+        StreamReport::new(
+            of_stream,
+            judged,
+            talker,
+            &description,
+            start_ns,
+            duration_ns,
+        )
     });
     let ports = evidence.ports.iter().zip(&judgement.ports);
-    let ports = ports.map(|(of_port, judged)| PortReport::new(of_port, judged, start_ns, duration_ns));
+    let ports =
+        ports.map(|(of_port, judged)| PortReport::new(of_port, judged, start_ns, duration_ns));
     let ports: Vec<PortReport> = ports.collect();
     Report {
         format: 1,
@@ -287,7 +309,11 @@ fn hosts(collected: &Collected<'_>, duration_ns: u64) -> Vec<HostReport> {
             .iter()
             .flat_map(|talker| talker.overshoots_ns.iter().map(|&ns| u64::from(ns)))
             .collect();
-        let declared = collected.network.streams.iter().filter(|s| s.talker == host.name);
+        let declared = collected
+            .network
+            .streams
+            .iter()
+            .filter(|s| s.talker == host.name);
         HostReport {
             name: host.name.clone(),
             shaper_cpu_ns: (!talkers.is_empty()).then_some(cpu_ns),
@@ -343,7 +369,9 @@ fn notes(options: &Options, collected: &Collected<'_>, calibrated: &Calibrated) 
         let faults = faults.chain(result.listeners.iter().filter_map(|l| l.fault.as_ref()));
         notes.extend(faults.map(|fault| format!("Host {host}: {fault}")));
         for (reason, count) in &result.strays {
-            notes.push(format!("Host {host} saw {count} frames that belonged to no channel: {reason}."));
+            notes.push(format!(
+                "Host {host} saw {count} frames that belonged to no channel: {reason}."
+            ));
         }
         for talker in &result.talkers {
             if talker.sends_refused > 0 {
@@ -358,9 +386,17 @@ fn notes(options: &Options, collected: &Collected<'_>, calibrated: &Calibrated) 
 }
 
 fn drawn(network: &Network, ports: &[PortReport]) -> rtwire_measure::report::Network {
-    let hosts = network.hosts.iter().map(|host| (host.name.clone(), NodeKind::Host));
-    let switches = network.switches.iter().map(|s| (s.name.clone(), NodeKind::Switch));
-    let nodes = hosts.chain(switches).map(|(name, kind)| DrawnNode { name, kind });
+    let hosts = network
+        .hosts
+        .iter()
+        .map(|host| (host.name.clone(), NodeKind::Host));
+    let switches = network
+        .switches
+        .iter()
+        .map(|s| (s.name.clone(), NodeKind::Switch));
+    let nodes = hosts
+        .chain(switches)
+        .map(|(name, kind)| DrawnNode { name, kind });
     let links = network.links.iter().flat_map(|link| {
         let [a, b] = &link.ends;
         [(a, b), (b, a)].map(|(from, to)| DrawnLink {

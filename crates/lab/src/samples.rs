@@ -109,13 +109,32 @@ mod tests {
     #[test]
     fn what_is_written_is_read_back() {
         let directory = tempfile::tempdir().unwrap();
-        let sent = [SentStamp { sequence: u32::MAX, stamp_ns: u64::MAX }, SentStamp { sequence: 0, stamp_ns: 1 }];
+        let sent = [
+            SentStamp {
+                sequence: u32::MAX,
+                stamp_ns: u64::MAX,
+            },
+            SentStamp {
+                sequence: 0,
+                stamp_ns: 1,
+            },
+        ];
         let path = sent_path(directory.path(), 3);
         write_sent(&path, &sent).unwrap();
         assert_eq!(read_sent(&path).unwrap(), sent);
         let arrivals = [
-            Arrival { sequence: 7, stamp_ns: None, app_sent_ns: 5, app_received_ns: u64::MAX },
-            Arrival { sequence: 8, stamp_ns: Some(9), app_sent_ns: 6, app_received_ns: 10 },
+            Arrival {
+                sequence: 7,
+                stamp_ns: None,
+                app_sent_ns: 5,
+                app_received_ns: u64::MAX,
+            },
+            Arrival {
+                sequence: 8,
+                stamp_ns: Some(9),
+                app_sent_ns: 6,
+                app_received_ns: 10,
+            },
         ];
         let path = arrivals_path(directory.path(), 3, "a/b");
         write_arrivals(&path, &arrivals).unwrap();

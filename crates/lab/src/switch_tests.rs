@@ -99,7 +99,11 @@ fn the_class_comes_from_tag_rtdip_or_ipv4() {
         let rtdip = frame(0x88b5, &[0x10, octet], 60);
         assert_eq!(bench.enter(&rtdip), (TC_ACT_UNSPEC, class(pcp)));
         let tagged = frame(0x8100, &[octet << 5, 0, 0x88, 0xb5, 0x10, 7 - octet], 64);
-        assert_eq!(bench.enter(&tagged), (TC_ACT_UNSPEC, class(pcp)), "the tag comes first");
+        assert_eq!(
+            bench.enter(&tagged),
+            (TC_ACT_UNSPEC, class(pcp)),
+            "the tag comes first"
+        );
         let ipv4 = frame(0x0800, &[0x45, octet << 5], 60);
         assert_eq!(bench.enter(&ipv4), (TC_ACT_UNSPEC, class(pcp)));
     }
@@ -110,7 +114,11 @@ fn the_class_comes_from_tag_rtdip_or_ipv4() {
 #[test]
 fn eight_priorities_share_fewer_classes_in_order() {
     let bench = Bench::new("fewer");
-    for (queues, expected) in [(1, [0; 8]), (2, [0, 0, 0, 0, 1, 1, 1, 1]), (3, [0, 0, 0, 1, 1, 1, 2, 2])] {
+    for (queues, expected) in [
+        (1, [0; 8]),
+        (2, [0, 0, 0, 0, 1, 1, 1, 1]),
+        (3, [0, 0, 0, 1, 1, 1, 2, 2]),
+    ] {
         bench.records.set(0, Field::Queues, queues);
         let classes: Vec<u32> = (0..8)
             .map(|pcp| bench.enter(&frame(0x88b5, &[0x10, pcp], 60)).1 - class(0))
@@ -127,10 +135,17 @@ fn a_frame_cut_short_is_of_the_lowest_class_and_nothing_worse() {
         let mut short = frame(0x88b5, &[0x10, 7, 0], 17);
         short.truncate(length);
         let expected = if length >= 16 { class(7) } else { class(0) };
-        assert_eq!(bench.enter(&short), (TC_ACT_UNSPEC, expected), "{length} octets");
+        assert_eq!(
+            bench.enter(&short),
+            (TC_ACT_UNSPEC, expected),
+            "{length} octets"
+        );
     }
     for ether_type in [0x88b5, 0x8100, 0x0800] {
-        assert_eq!(bench.enter(&frame(ether_type, &[0xff], 15)), (TC_ACT_UNSPEC, class(0)));
+        assert_eq!(
+            bench.enter(&frame(ether_type, &[0xff], 15)),
+            (TC_ACT_UNSPEC, class(0))
+        );
     }
 }
 
@@ -171,14 +186,26 @@ fn a_pool_is_shared_and_given_back_when_the_port_is_full() {
     let big = frame(0x88b5, &[], 300);
     assert_eq!(bench.enter(&big).0, TC_ACT_UNSPEC);
     assert_eq!(bench.enter(&big).0, TC_ACT_SHOT);
-    assert_eq!(bench.records.get(0, Field::QueuedBytes), 300, "the port has none of it");
+    assert_eq!(
+        bench.records.get(0, Field::QueuedBytes),
+        300,
+        "the port has none of it"
+    );
     bench.records.set(0, Field::LimitBytes, 400);
     bench.records.set_pool(0, 10_000);
     assert_eq!(bench.enter(&big).0, TC_ACT_SHOT, "now the port is full");
-    assert_eq!(bench.records.pool_max(0), 600, "the pool had it for a moment");
+    assert_eq!(
+        bench.records.pool_max(0),
+        600,
+        "the pool had it for a moment"
+    );
     bench.run("port_leave", 1, 0, &big);
     bench.records.set_pool(0, 300);
-    assert_eq!(bench.enter(&big).0, TC_ACT_UNSPEC, "the pool got everything back");
+    assert_eq!(
+        bench.enter(&big).0,
+        TC_ACT_UNSPEC,
+        "the pool got everything back"
+    );
 }
 
 #[test]
@@ -187,6 +214,13 @@ fn a_switch_says_nothing_of_its_own() {
     bench.records.set(0, Field::ForwardsOnly, 1);
     let igmp = frame(0x0800, &[0x46, 0xc0], 60);
     assert_eq!(bench.run("port_enter", 0, 0, &igmp).0, TC_ACT_SHOT);
-    assert_eq!(bench.run("port_enter", 0, FIRST_IFINDEX + 1, &igmp).0, TC_ACT_UNSPEC);
-    assert_eq!(bench.records.get(0, Field::DroppedFrames), 0, "not a frame of the plan");
+    assert_eq!(
+        bench.run("port_enter", 0, FIRST_IFINDEX + 1, &igmp).0,
+        TC_ACT_UNSPEC
+    );
+    assert_eq!(
+        bench.records.get(0, Field::DroppedFrames),
+        0,
+        "not a frame of the plan"
+    );
 }

@@ -67,7 +67,11 @@ pub(crate) fn assignments(
             frames_planned(stream, duration_ns)
                 + stream.contract.burst_bits / (stream.wire_bytes * 8).max(1)
         } else {
-            frames_in(Ratio::whole(link_bps.into()), stream.wire_bytes, duration_ns)
+            frames_in(
+                Ratio::whole(link_bps.into()),
+                stream.wire_bytes,
+                duration_ns,
+            )
         };
         let most = room(frames);
         samples = samples.saturating_add(most.saturating_mul(1 + stream.listeners.len() as u64));
@@ -214,7 +218,8 @@ pub(crate) fn calibration(
     let mut ways: BTreeMap<(&str, &str), (&Stream, &[String])> = BTreeMap::new();
     for stream in &network.streams {
         for (listener, route) in stream.listeners.iter().zip(&stream.routes) {
-            ways.entry((&stream.talker, listener)).or_insert((stream, route));
+            ways.entry((&stream.talker, listener))
+                .or_insert((stream, route));
         }
     }
     let wire_bytes = 1514 + network.defaults.frame_overhead_bytes;
@@ -225,7 +230,8 @@ pub(crate) fn calibration(
             .map(|link| link.rate_bps)
             .min()
             .unwrap_or(1);
-        let ns = u128::from(wire_bytes) * 8 * u128::from(BURST_FRAMES) * NS / u128::from(slowest.max(1));
+        let ns =
+            u128::from(wire_bytes) * 8 * u128::from(BURST_FRAMES) * NS / u128::from(slowest.max(1));
         u64::try_from(ns).unwrap_or(u64::MAX)
     };
     let busy: u64 = ways.values().map(|(_, route)| burst_ns(route)).sum();
@@ -277,9 +283,9 @@ pub(crate) fn calibration(
                 reads_most: None,
             },
         );
-        offset_ns += burst_ns(route).saturating_mul(2).max(
-            BURST_INTERVAL_LEAST_NS / u64::try_from(ways.len()).unwrap_or(1).max(1),
-        );
+        offset_ns += burst_ns(route)
+            .saturating_mul(2)
+            .max(BURST_INTERVAL_LEAST_NS / u64::try_from(ways.len()).unwrap_or(1).max(1));
     }
     hosts.done()
 }

@@ -101,9 +101,10 @@ fn work() -> Result<HostResult, String> {
 
     let mut listeners = Vec::new();
     for task in &assignment.listeners {
-        listeners.push(listen::Listener::open(&endpoint, task).map_err(|e| {
-            format!("stream `{}`: {e}", task.name)
-        })?);
+        listeners.push(
+            listen::Listener::open(&endpoint, task)
+                .map_err(|e| format!("stream `{}`: {e}", task.name))?,
+        );
     }
     let mut talkers = Vec::new();
     for task in &assignment.talkers {

@@ -94,11 +94,7 @@ impl Cycle {
         if now < wake {
             // A signal may end the sleep early: the check of the clock below repeats it.
             while clock::now_ns(self.config.clock) < wake {
-                clock::sleep_until(self.config.clock, wake).map_err(|errno| LinkError::Call {
-                    call: "clock_nanosleep",
-                    interface: "(none)".to_owned(),
-                    errno,
-                })?;
+                clock::sleep_until(self.config.clock, wake).map_err(LinkError::Clock)?;
             }
             let over = clock::now_ns(self.config.clock).saturating_sub(wake);
             self.worst_wake_ns = self.worst_wake_ns.max(over);

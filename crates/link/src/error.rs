@@ -43,6 +43,9 @@ pub enum LinkError {
         /// What was asked for, and what to take in its place.
         what: &'static str,
     },
+    /// The kernel refuses to sleep until an instant.
+    #[error("clock_nanosleep: {0}")]
+    Clock(Errno),
     /// Any other error of a call on the hot path.
     #[error("{call} on interface `{interface}`: {errno}")]
     Call {

@@ -24,7 +24,7 @@
 //! |---|---|---|---|
 //! | `Spin` | ring | `recvmmsg`, not waiting | the ring costs no system call: the shortest way there is without XDP |
 //! | `SpinThenBlock` | ring, then `ppoll` | not waiting, then waiting | as spinning while the answer comes within the budget |
-//! | `Block` | `recvmmsg` | `recvmmsg` | one call waits and takes all that has come; a ring needs no less |
+//! | `Block` | `recvmmsg`; `recv` if one by one | the same | one call waits and takes; a ring and `ppoll` took 0.7 µs more for a round trip |
 //!
 //! A wake-up on another core costs far more than any of these calls. A block ring (TPACKET_V3) is not used: it hands
 //! frames over when a timer of milliseconds says so.

@@ -225,6 +225,8 @@ pub struct Stream {
     pub pcp: u8,
     /// Latest delay that is of use, nanoseconds.
     pub deadline_ns: Option<u64>,
+    /// Highest delay that others measured in this experiment, nanoseconds. Nothing is computed from it.
+    pub published_delay_ns: Option<u64>,
     /// How listeners take values.
     pub semantics: Semantics,
     /// What carries it.

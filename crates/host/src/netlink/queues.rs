@@ -145,7 +145,10 @@ impl Netlink {
         let mut request = tc::Request::new()
             .set_create()
             .set_excl()
-            .op_newqdisc_do(&message(FIRST_LEAF_HANDLE + (u32::from(class) << 16), minor));
+            .op_newqdisc_do(&message(
+                FIRST_LEAF_HANDLE + (u32::from(class) << 16),
+                minor,
+            ));
         request
             .encode()
             .nested_options_pfifo(&tc::TcFifoQopt { limit: LEAF_FRAMES });

@@ -79,7 +79,11 @@ fn link_attributes(body: &mut Vec<u8>, end: VethEnd<'_>) {
     for queues in [IFLA_NUM_TX_QUEUES, IFLA_NUM_RX_QUEUES] {
         attribute(body, queues, &1_u32.to_ne_bytes());
     }
-    attribute(body, IFLA_NET_NS_FD, &end.namespace.as_raw_fd().to_ne_bytes());
+    attribute(
+        body,
+        IFLA_NET_NS_FD,
+        &end.namespace.as_raw_fd().to_ne_bytes(),
+    );
 }
 
 /// A veth pair whose ends are born in their namespaces with their final indices.

@@ -35,7 +35,9 @@ impl Scratch {
 
     /// What a file below `/sys/class/net` would say cannot be read here without mounting it; `/proc/net/dev` can.
     fn interfaces(&self) -> String {
-        self.0.run(|| std::fs::read_to_string("/proc/thread-self/net/dev").unwrap()).unwrap()
+        self.0
+            .run(|| std::fs::read_to_string("/proc/thread-self/net/dev").unwrap())
+            .unwrap()
     }
 
     /// The kinds of all queueing disciplines of an interface, with their handles.
@@ -91,20 +93,29 @@ fn a_namespace_is_made_listed_and_removed_once() {
 fn a_pair_has_the_names_and_indices_asked_for() {
     let scratch = Scratch::new("pair").with_pair();
     let interfaces = scratch.interfaces();
-    assert!(interfaces.contains("near:") && interfaces.contains("far:"), "{interfaces}");
+    assert!(
+        interfaces.contains("near:") && interfaces.contains("far:"),
+        "{interfaces}"
+    );
     scratch.ask(|netlink| netlink.set_up("near")).unwrap();
     scratch.ask(|netlink| netlink.offloads_off("near")).unwrap();
     scratch.ask(|netlink| netlink.delete_link("near")).unwrap();
-    assert!(!scratch.interfaces().contains("far:"), "the other end goes with it");
+    assert!(
+        !scratch.interfaces().contains("far:"),
+        "the other end goes with it"
+    );
 }
 
 #[test]
 fn a_port_queue_has_a_leaf_for_each_class_and_can_be_replaced() {
     let scratch = Scratch::new("queue").with_pair();
     for queues in [3, 1, 8] {
-        scratch.ask(|netlink| netlink.set_port_queue(&PortQueue { queues, ..QUEUE })).unwrap();
+        scratch
+            .ask(|netlink| netlink.set_port_queue(&PortQueue { queues, ..QUEUE }))
+            .unwrap();
         let mut expected = vec![(0x1_0000, "htb".to_owned())];
-        expected.extend((0..u32::from(queues)).map(|class| ((0x10 + class) << 16, "pfifo".to_owned())));
+        expected
+            .extend((0..u32::from(queues)).map(|class| ((0x10 + class) << 16, "pfifo".to_owned())));
         let mut found = scratch.queues(10);
         found.sort();
         assert_eq!(found, expected, "{queues} classes");
@@ -120,7 +131,10 @@ fn a_bridge_takes_ports_and_groups() {
             netlink.set_up_without_arp("bridge")?;
             netlink.set_up_without_arp("near")?;
             netlink.set_up_without_arp("far")?;
-            netlink.add_bridge_port(BridgePort { ifindex: 10, bridge: 5 })?;
+            netlink.add_bridge_port(BridgePort {
+                ifindex: 10,
+                bridge: 5,
+            })?;
             netlink.add_forwarding(10, [2, 0, 0, 0, 0, 99])?;
             netlink.add_multicast(5, 10, [3, 0, 0, 0, 0, 1])
         })
@@ -142,7 +156,10 @@ fn a_feature_that_the_kernel_lacks_is_named() {
         })
         .unwrap_err();
     let message = error.to_string();
-    assert!(message.contains("rtwire-none") && message.contains("the kernel lacks"), "{message}");
+    assert!(
+        message.contains("rtwire-none") && message.contains("the kernel lacks"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -150,14 +167,26 @@ fn what_is_wrong_with_a_request_is_said() {
     let scratch = Scratch::new("wrong").with_pair();
     for name in ["", "a/b", "with space", "sixteen-octets-xx"] {
         let error = scratch.ask(|netlink| netlink.set_up(name)).unwrap_err();
-        assert!(matches!(error, HostError::InterfaceName(_)), "{name}: {error}");
+        assert!(
+            matches!(error, HostError::InterfaceName(_)),
+            "{name}: {error}"
+        );
     }
-    let error = scratch.ask(|netlink| netlink.set_up("nowhere")).unwrap_err();
+    let error = scratch
+        .ask(|netlink| netlink.set_up("nowhere"))
+        .unwrap_err();
     assert!(error.to_string().contains("`nowhere`"), "{error}");
-    let error = scratch.ask(|netlink| netlink.create_bridge("near", 12)).unwrap_err();
+    let error = scratch
+        .ask(|netlink| netlink.create_bridge("near", 12))
+        .unwrap_err();
     assert!(error.to_string().contains("`near`"), "{error}");
     let error = scratch
-        .ask(|netlink| netlink.set_port_queue(&PortQueue { ifindex: 99, ..QUEUE }))
+        .ask(|netlink| {
+            netlink.set_port_queue(&PortQueue {
+                ifindex: 99,
+                ..QUEUE
+            })
+        })
         .unwrap_err();
     assert!(error.to_string().contains("interface 99"), "{error}");
 }

@@ -47,9 +47,17 @@ impl Listener {
             ..ListenerConfig::new(task.port)
         };
         let inbox = if task.newest {
-            Inbox::Newest(endpoint.newest_listener(&config).map_err(|e| e.to_string())?)
+            Inbox::Newest(
+                endpoint
+                    .newest_listener(&config)
+                    .map_err(|e| e.to_string())?,
+            )
         } else {
-            Inbox::Queue(endpoint.queue_listener(&config).map_err(|e| e.to_string())?)
+            Inbox::Queue(
+                endpoint
+                    .queue_listener(&config)
+                    .map_err(|e| e.to_string())?,
+            )
         };
         Ok(Self {
             task: task.clone(),
@@ -99,7 +107,11 @@ impl Listener {
             if now >= until_ns {
                 return Ok(());
             }
-            if self.task.reads_most.is_some_and(|most| self.arrivals.len() >= most) {
+            if self
+                .task
+                .reads_most
+                .is_some_and(|most| self.arrivals.len() >= most)
+            {
                 std::thread::sleep(LOOK);
                 continue;
             }

@@ -44,7 +44,9 @@ struct SentStamps(Vec<u64>);
 
 impl SentStamps {
     fn note(&mut self, frame: u64, stamp_ns: u64) {
-        let place = usize::try_from(frame).ok().and_then(|frame| self.0.get_mut(frame));
+        let place = usize::try_from(frame)
+            .ok()
+            .and_then(|frame| self.0.get_mut(frame));
         if let Some(first) = place {
             if *first == 0 || stamp_ns < *first {
                 *first = stamp_ns;
@@ -53,7 +55,9 @@ impl SentStamps {
     }
 
     fn records(&self) -> Vec<SentStamp> {
-        let stamped = (0_u32..).zip(&self.0).filter(|(_, stamp_ns)| **stamp_ns != 0);
+        let stamped = (0_u32..)
+            .zip(&self.0)
+            .filter(|(_, stamp_ns)| **stamp_ns != 0);
         stamped
             .map(|(sequence, &stamp_ns)| SentStamp { sequence, stamp_ns })
             .collect()
@@ -105,7 +109,11 @@ impl Talking {
         };
         let config = TalkerConfig {
             pcp,
-            semantics: if task.newest { Semantics::Newest } else { Semantics::Queue },
+            semantics: if task.newest {
+                Semantics::Newest
+            } else {
+                Semantics::Queue
+            },
             source_port: task.port,
             path: TxPath::Qdisc,
             stamping: Some(TxStamping {
@@ -161,8 +169,11 @@ impl Talking {
                 payload,
                 log,
             };
-            let outcome = become_real_time(WORKER_PRIORITY)
-                .and_then(|()| schedule.wait().map_or(Ok(()), |times| sending.go(schedule, times)));
+            let outcome = become_real_time(WORKER_PRIORITY).and_then(|()| {
+                schedule
+                    .wait()
+                    .map_or(Ok(()), |times| sending.go(schedule, times))
+            });
             over.store(true, Ordering::Release);
             let sent = collector
                 .join()
@@ -179,16 +190,14 @@ impl Talking {
     }
 }
 
-fn collect(
-    stamps: &mut TxStamps,
-    sent: &mut SentStamps,
-    over: &AtomicBool,
-) -> Result<(), String> {
+fn collect(stamps: &mut TxStamps, sent: &mut SentStamps, over: &AtomicBool) -> Result<(), String> {
     let mut last_news = std::time::Instant::now();
     loop {
         let was_over = over.load(Ordering::Acquire);
         let count = stamps
-            .collect(Duration::from_millis(20), |stamp| sent.note(stamp.frame, stamp.tai_ns))
+            .collect(Duration::from_millis(20), |stamp| {
+                sent.note(stamp.frame, stamp.tai_ns)
+            })
             .map_err(|e| e.to_string())?;
         if count > 0 {
             last_news = std::time::Instant::now();

@@ -286,6 +286,11 @@ pub(crate) const TABLES: &[Table] = &[
                 TIME,
                 "Latest delay that is of use; a larger promise is refused.",
             ),
+            may(
+                "published-delay",
+                TIME,
+                "Highest delay that others measured in this experiment, shown beside ours; left out where `--set` changes the experiment.",
+            ),
             with_default(
                 "semantics",
                 Kind::Choice(&["queue", "newest"]),

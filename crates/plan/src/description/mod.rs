@@ -88,7 +88,13 @@ pub fn read(
         });
         return Err(findings.into_faults());
     }
-    let network = build::build(&records, source, overrides, &mut findings);
+    let mut network = build::build(&records, source, overrides, &mut findings);
+    if let (Some(network), false) = (&mut network, overrides.is_empty()) {
+        // What others published, they published of the experiment as the file has it.
+        for stream in &mut network.streams {
+            stream.published_delay_ns = None;
+        }
+    }
     match network {
         Some(network) if findings.is_clean() => Ok(network),
         _ => {

@@ -116,6 +116,7 @@ fn stream(
             .and_then(|pcp| u8::try_from(pcp).ok())
             .unwrap_or(0),
         deadline_ns: record.quantity("deadline").map(ns),
+        published_delay_ns: record.quantity("published-delay").map(ns),
         semantics: match record.text("semantics") {
             Some("newest") => Semantics::Newest,
             _ => Semantics::Queue,
