@@ -19,7 +19,33 @@
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) =
 	(void *)BPF_FUNC_map_lookup_elem;
 static __u64 (*const bpf_ktime_get_ns)(void) = (void *)BPF_FUNC_ktime_get_ns;
+static __u64 (*const bpf_ktime_get_tai_ns)(void) =
+	(void *)BPF_FUNC_ktime_get_tai_ns;
+static long (*const bpf_xdp_adjust_tail)(struct xdp_md *ctx, int delta) =
+	(void *)BPF_FUNC_xdp_adjust_tail;
+static long (*const bpf_xdp_load_bytes)(struct xdp_md *ctx, __u32 offset,
+					void *to, __u32 length) =
+	(void *)BPF_FUNC_xdp_load_bytes;
+static long (*const bpf_xdp_store_bytes)(struct xdp_md *ctx, __u32 offset,
+					 const void *from, __u32 length) =
+	(void *)BPF_FUNC_xdp_store_bytes;
 
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define bpf_htons(x) ((__u16)__builtin_bswap16(x))
+#define bpf_htonl(x) ((__u32)__builtin_bswap32(x))
+#define bpf_cpu_to_be64(x) ((__u64)__builtin_bswap64(x))
+#else
+#define bpf_htons(x) ((__u16)(x))
+#define bpf_htonl(x) ((__u32)(x))
+#define bpf_cpu_to_be64(x) ((__u64)(x))
+#endif
+#define bpf_ntohs(x) bpf_htons(x)
+#define bpf_ntohl(x) bpf_htonl(x)
+#define bpf_be64_to_cpu(x) bpf_cpu_to_be64(x)
+
+/* A value that another processor, or user space, may change meanwhile. */
+#define READ_ONCE(x) (*(const volatile typeof(x) *)&(x))
+/* Keeps the compiler from forgetting a bound that the verifier has to see. */
+#define barrier_var(x) asm volatile("" : "+r"(x))
 
 #endif

@@ -196,9 +196,9 @@ fn experiment(file: &str, published_ns: u64) {
         .iter()
         .find(|port| port["switch"] == "s1" && port["port"] == "B")
         .unwrap();
-    assert_eq!(to_b["frames_dropped"], 0);
     assert_eq!(to_b["buffer_bytes"], 86 * 1514);
     if verdict == "kept" {
+        assert_eq!(to_b["frames_dropped"], 0);
         assert!(
             to_b["utilization_percent"].as_f64().unwrap() >= 92.0,
             "{to_b}"
@@ -469,6 +469,7 @@ fn without_privileges_the_missing_ones_are_named() {
 
 #[test]
 fn bad_input_is_told_before_anything_is_done() {
+    let _alone = alone();
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("net.toml");
     let good = std::fs::read_to_string(example("five-nodes.toml")).unwrap();

@@ -23,7 +23,7 @@ pub(crate) struct PlanArguments {
     /// Print JSON (its schema: `rtwire schema plan`)
     #[arg(long)]
     json: bool,
-    /// Override a value of [defaults], such as shaping-interval=10ms
+    /// Override a value of the table `defaults`, such as shaping-interval=10ms
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
     set: Vec<(String, String)>,
     /// Plan what can be planned although limits are exceeded; what was ignored is listed

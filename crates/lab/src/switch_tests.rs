@@ -141,7 +141,8 @@ fn a_frame_cut_short_is_of_the_lowest_class_and_nothing_worse() {
             "{length} octets"
         );
     }
-    for ether_type in [0x88b5, 0x8100, 0x0800] {
+    // The kernel refuses to run a program on an IPv4 packet without its header.
+    for ether_type in [0x88b5, 0x8100] {
         assert_eq!(
             bench.enter(&frame(ether_type, &[0xff], 15)),
             (TC_ACT_UNSPEC, class(0))

@@ -78,7 +78,7 @@ const QUEUE: PortQueue = PortQueue {
 fn a_namespace_is_made_listed_and_removed_once() {
     let scratch = Scratch::new("ns");
     let name = scratch.0.name().to_owned();
-    assert_eq!(netns::list(&name).unwrap(), [name.clone()]);
+    assert_eq!(netns::list(&name).unwrap(), [name.as_str()]);
     let again = Namespace::create(&name).unwrap_err();
     assert!(again.to_string().contains(&name), "{again}");
     assert!(matches!(again, HostError::Namespace { .. }));

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/*
+ * The receive program of one interface (XDP).
+ *
+ * It looks for RTDiP frames, with at most one VLAN tag, that are for this
+ * station, and does with them what their port's channel says: newest value,
+ * respond, or pass; all of them policed first. Everything else goes to Linux as
+ * it came, and so do RTDiP frames that are faulty or for a port without a
+ * channel here: packet sockets serve other ports, and count what is faulty.
+ */
+#include <linux/if_ether.h>
+
+#include "receive.h"
+#include "receive_frame.h"
+#include "receive_newest.h"
+#include "receive_police.h"
+#include "receive_respond.h"
+#include "rtwire_bpf.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct rtw_control);
+} control SEC(".maps");
+
+/* 1 + index of the port's channel; 0: none. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, RTW_PORTS);
+	__type(key, __u32);
+	__type(value, __u64);
+} ports SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, RTW_CHANNELS);
+	__type(key, __u32);
+	__type(value, struct rtw_channel);
+} channels SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, RTW_CHANNELS);
+	__type(key, __u32);
+	__type(value, struct rtw_slot);
+} slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, RTW_CHANNELS);
+	__type(key, __u32);
+	__type(value, struct rtw_reply);
+} replies SEC(".maps");
+
+static __always_inline int for_this_station(const __u8 *to, const __u8 *own)
+{
+	const __u16 *a = (const __u16 *)to, *b = (const __u16 *)own;
+
+	return to[0] & 1 || (a[0] == b[0] && a[1] == b[1] && a[2] == b[2]);
+}
+
+/* Fills `frame`; 0 if the frame is none of ours, or faulty (then counted). */
+static __always_inline int parse(struct xdp_md *ctx,
+				 struct rtw_control *control,
+				 struct rtw_frame *frame)
+{
+	void *data = (void *)(long)ctx->data;
+	void *end = (void *)(long)ctx->data_end;
+	struct ethhdr *eth = data;
+	struct rtw_header *header = data + ETH_HLEN;
+	const __u8 *from;
+	__u32 room;
+	__u16 type;
+
+	if (data + ETH_HLEN > end)
+		return 0;
+	frame->at = ETH_HLEN;
+	type = eth->h_proto;
+	if (type == bpf_htons(ETH_P_8021Q)) {
+		if (data + ETH_HLEN + RTW_TAG_BYTES > end)
+			return 0;
+		type = *(__u16 *)(data + ETH_HLEN + RTW_TAG_BYTES - 2);
+		frame->at = ETH_HLEN + RTW_TAG_BYTES;
+		header = data + ETH_HLEN + RTW_TAG_BYTES;
+	}
+	if (bpf_ntohs(type) != (__u16)control->ether_type ||
+	    !for_this_station(eth->h_dest, control->mac))
+		return 0;
+
+	if ((void *)(header + 1) > end)
+		goto truncated;
+	if (header->version_flags >> 4 != RTW_VERSION) {
+		__sync_fetch_and_add(&control->wrong_version, 1);
+		return 0;
+	}
+	frame->flags = header->version_flags & 0xf;
+	if (frame->flags & ~(RTW_FLAG_NEWEST | RTW_FLAG_TIME))
+		goto malformed;
+	frame->bytes = (long)end - (long)data;
+	frame->data_at = frame->at + RTW_HEADER_BYTES;
+	frame->sender_ns = 0;
+	if (frame->flags & RTW_FLAG_TIME) {
+		const struct rtw_time *time = (void *)(header + 1);
+
+		if ((void *)(time + 1) > end)
+			goto truncated;
+		frame->sender_ns = bpf_be64_to_cpu(time->ns);
+		frame->data_at += RTW_TIME_BYTES;
+	}
+	room = frame->bytes - frame->data_at;
+	frame->length = bpf_ntohs(header->length);
+	if (frame->length > room) {
+		__sync_fetch_and_add(&control->wrong_length, 1);
+		return 0;
+	}
+	frame->priority = header->priority;
+	if (frame->priority > 7)
+		goto malformed;
+	frame->port = bpf_ntohs(header->destination_port);
+	frame->sequence = bpf_ntohl(header->sequence);
+	frame->key = bpf_ntohl(header->key);
+	from = eth->h_source;
+	frame->source = (__u64)from[0] << 56 | (__u64)from[1] << 48 |
+			(__u64)from[2] << 40 | (__u64)from[3] << 32 |
+			(__u64)from[4] << 24 | (__u64)from[5] << 16 |
+			bpf_ntohs(header->source_port);
+	return 1;
+truncated:
+	__sync_fetch_and_add(&control->truncated, 1);
+	return 0;
+malformed:
+	__sync_fetch_and_add(&control->malformed, 1);
+	return 0;
+}
+
+SEC("xdp")
+int receive(struct xdp_md *ctx)
+{
+	struct rtw_channel *channel;
+	struct rtw_control *common;
+	struct rtw_frame frame;
+	struct rtw_reply *reply;
+	struct rtw_slot *slot;
+	__u32 index = 0;
+	__u64 *entry;
+
+	common = bpf_map_lookup_elem(&control, &index);
+	if (!common || !parse(ctx, common, &frame))
+		return XDP_PASS;
+	index = frame.port;
+	entry = bpf_map_lookup_elem(&ports, &index);
+	if (!entry || !*entry) {
+		__sync_fetch_and_add(&common->unknown_port, 1);
+		return XDP_PASS;
+	}
+	index = *entry - 1;
+	channel = bpf_map_lookup_elem(&channels, &index);
+	if (!channel || channel->action == RTW_FREE)
+		return XDP_PASS;
+
+	/* The key first: what is not the channel's does not empty its bucket. */
+	if (channel->action != RTW_PASS && frame.key != (__u32)channel->key) {
+		__sync_fetch_and_add(&channel->wrong_key, 1);
+		return XDP_DROP;
+	}
+	if (channel->action == RTW_NEWEST && !(frame.flags & RTW_FLAG_NEWEST)) {
+		__sync_fetch_and_add(&channel->wrong_semantics, 1);
+		return XDP_DROP;
+	}
+	if (!rtw_conforms(channel, frame.bytes)) {
+		__sync_fetch_and_add(&channel->policed, 1);
+		return XDP_DROP;
+	}
+	if (channel->action == RTW_NEWEST) {
+		slot = bpf_map_lookup_elem(&slots, &index);
+		return slot ? rtw_newest(ctx, &frame, channel, slot) : XDP_PASS;
+	}
+	if (channel->action == RTW_RESPOND) {
+		reply = bpf_map_lookup_elem(&replies, &index);
+		return reply ? rtw_respond(ctx, &frame, common, channel, reply) :
+			       XDP_PASS;
+	}
+	__sync_fetch_and_add(&channel->accepted, 1);
+	return XDP_PASS;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

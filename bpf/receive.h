@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * What the receive program shares with `crates/link/src/program`: every
+ * structure consists of 64-bit words, and of octets whose number is a
+ * multiple of 16, so that no compiler has anything to pad. A test compares
+ * the layouts with the object's BTF.
+ */
+#ifndef RTWIRE_RECEIVE_H
+#define RTWIRE_RECEIVE_H
+
+#include <linux/types.h>
+
+/* Channels on one interface. */
+#define RTW_CHANNELS 64
+/* Port numbers there are. */
+#define RTW_PORTS 65536
+/* Buffers of a newest value, and of a reply: a power of two. */
+#define RTW_BUFFERS 4
+/* Room for the user data of one frame of 1500 octets behind its header. */
+#define RTW_DATA_BYTES 1488
+/* The most user data in a reply: 1500 octets less header and time. */
+#define RTW_REPLY_BYTES 1476
+/* Responders answer ports from here on, and never have such a port. */
+#define RTW_FIRST_ASKING_PORT 49152
+
+/* What becomes of a channel's frames. */
+#define RTW_FREE 0	/* no channel */
+#define RTW_PASS 1	/* to Linux, when counted and policed */
+#define RTW_NEWEST 2	/* into the channel's slot */
+#define RTW_RESPOND 3	/* answered at once */
+
+struct rtw_control {
+	/* settings */
+	__u64 ether_type;	/* of RTDiP, as a number */
+	__u8 mac[16];		/* the interface's address, 6 octets */
+	/* counters, of frames with RTDiP's EtherType for this station */
+	__u64 truncated;
+	__u64 wrong_version;
+	__u64 malformed;
+	__u64 wrong_length;
+	__u64 unknown_port;
+};
+
+struct rtw_channel {
+	/* settings, written by user space */
+	__u64 action;
+	__u64 key;
+	__u64 police_byte_time;	/* ns an octet takes, times 2^16; 0: no police */
+	__u64 police_burst;	/* ns the burst takes, times 2^8 */
+	__u64 police_overhead;	/* octets of a frame beyond its own */
+	/* state and counters, written by the program */
+	__u64 police_until;	/* when the bucket is full, ns times 2^8 */
+	__u64 accepted;		/* passed on or answered (not: newest values) */
+	__u64 wrong_key;
+	__u64 wrong_semantics;
+	__u64 policed;
+	__u64 oversize;
+	__u64 stale;		/* newest value: not newer than what is there */
+	__u64 busy;		/* newest value: two at the same moment */
+	__u64 no_question;	/* respond: not from an asking port */
+	__u64 unanswered;	/* respond: no room, or content in change */
+	__u64 missing;		/* newest value: numbers that did not come */
+};
+
+struct rtw_value {
+	__u64 arrival_ns;	/* CLOCK_TAI */
+	__u64 sender_ns;	/* the sender's time, 0: it told none */
+	__u64 offered;		/* values sent up to this one, as far as known */
+	__u64 sequence;
+	__u64 source;		/* address << 16 | port */
+	__u64 length;
+	__u64 priority;
+	__u64 reserved;
+	__u8 data[RTW_DATA_BYTES];
+};
+
+/*
+ * version = 2 n: value n is the newest, in value[n % RTW_BUFFERS]; n = 0: there
+ * is none yet. 2 n + 1: value n + 1 is being written. So a reader that looks at
+ * the version, copies value n and then finds less than 2 n + 7 has it whole.
+ */
+struct rtw_slot {
+	__u64 version;
+	__u64 suspect;		/* 2^32 + the number that would tell a restart */
+	__u64 reserved[6];
+	struct rtw_value value[RTW_BUFFERS];
+};
+
+struct rtw_content {
+	__u64 length;
+	__u64 reserved;
+	__u8 data[RTW_DATA_BYTES]; /* zeros behind the content */
+};
+
+/*
+ * Content n is in content[n % RTW_BUFFERS]; user space writes content n + 1 and
+ * then the version. So the program, having copied content n, has it whole if
+ * it then finds a version less than n + 3.
+ */
+struct rtw_reply {
+	__u64 version;
+	__u64 echo;		/* 1: answer with the question's own data */
+	struct rtw_content content[RTW_BUFFERS];
+};
+
+#endif

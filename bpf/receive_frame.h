@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * What a frame is: RTDiP's header as it lies on the wire (docs/rtdip.md), and
+ * what the program has found out about one frame.
+ */
+#ifndef RTWIRE_RECEIVE_FRAME_H
+#define RTWIRE_RECEIVE_FRAME_H
+
+#include "rtwire_bpf.h"
+
+#define RTW_VERSION 1
+#define RTW_FLAG_NEWEST 0x1
+#define RTW_FLAG_TIME 0x2
+#define RTW_HEADER_BYTES 16
+#define RTW_TIME_BYTES 8
+#define RTW_TAG_BYTES 4
+
+struct rtw_header {
+	__u8 version_flags;
+	__u8 priority;
+	__u16 destination_port;
+	__u16 source_port;
+	__u16 length;
+	__u32 sequence;
+	__u32 key;
+} __attribute__((packed));
+
+struct rtw_time {
+	__u64 ns;
+} __attribute__((packed));
+
+struct rtw_frame {
+	__u32 at;		/* where RTDiP's header begins */
+	__u32 data_at;		/* where the user data begin */
+	__u32 length;		/* octets of user data */
+	__u32 bytes;		/* octets of the frame */
+	__u32 sequence;
+	__u32 key;
+	__u16 port;
+	__u8 priority;
+	__u8 flags;
+	__u64 source;		/* address << 16 | port */
+	__u64 sender_ns;
+};
+
+#endif

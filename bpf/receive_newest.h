@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Newest value: user data, number and arrival time into the channel's slot, in
+ * one copy. Readers map the slot and need no system call.
+ */
+#ifndef RTWIRE_RECEIVE_NEWEST_H
+#define RTWIRE_RECEIVE_NEWEST_H
+
+#include "receive.h"
+#include "receive_frame.h"
+
+/* Numbers further behind than this are none that came late. */
+#define RTW_WINDOW 1024
+#define RTW_SUSPECT (1ULL << 32)
+
+/*
+ * How many values the sender has sent since `last`, this one included; 0: this
+ * one is not newer. The rules are those of docs/rtdip.md.
+ */
+static __always_inline __u32 rtw_ahead(struct rtw_slot *slot,
+				       const struct rtw_value *last,
+				       const struct rtw_frame *frame)
+{
+	__u32 ahead = frame->sequence - (__u32)last->sequence;
+	__u64 suspect = slot->suspect;
+
+	if (last->source != frame->source)
+		return 1;
+	if (ahead && ahead < 1U << 31) {
+		slot->suspect = 0;
+		return ahead;
+	}
+	/* Not newer by its number: only a sender that began again is heard. */
+	if (frame->sender_ns && last->sender_ns)
+		return frame->sender_ns > last->sender_ns;
+	if (-ahead < RTW_WINDOW)
+		return 0;
+	slot->suspect = RTW_SUSPECT | (__u32)(frame->sequence + 1);
+	return suspect == (RTW_SUSPECT | frame->sequence);
+}
+
+static __always_inline int rtw_newest(struct xdp_md *ctx,
+				      const struct rtw_frame *frame,
+				      struct rtw_channel *channel,
+				      struct rtw_slot *slot)
+{
+	__u64 version = READ_ONCE(slot->version);
+	__u32 length = frame->length, ahead = 1;
+	struct rtw_value *value, *last;
+
+	if (length > RTW_DATA_BYTES) {
+		__sync_fetch_and_add(&channel->oversize, 1);
+		return XDP_DROP;
+	}
+	/* Another processor at this slot has a value just as new. */
+	if (version & 1 ||
+	    __sync_val_compare_and_swap(&slot->version, version,
+					version + 1) != version) {
+		__sync_fetch_and_add(&channel->busy, 1);
+		return XDP_DROP;
+	}
+	last = &slot->value[(version >> 1) % RTW_BUFFERS];
+	if (version)
+		ahead = rtw_ahead(slot, last, frame);
+	if (!ahead) {
+		channel->stale++;
+		/* No buffer was touched, so the old version tells the truth. */
+		__sync_fetch_and_sub(&slot->version, 1);
+		return XDP_DROP;
+	}
+
+	value = &slot->value[((version >> 1) + 1) % RTW_BUFFERS];
+	value->arrival_ns = bpf_ktime_get_tai_ns();
+	value->sender_ns = frame->sender_ns;
+	value->offered = last->offered + ahead;
+	value->sequence = frame->sequence;
+	value->source = frame->source;
+	value->length = length;
+	value->priority = frame->priority;
+	if (length &&
+	    bpf_xdp_load_bytes(ctx, frame->data_at, value->data, length)) {
+		/* Cannot be; value n stays, as number n + RTW_BUFFERS. */
+		__sync_fetch_and_add(&slot->version, 2 * RTW_BUFFERS - 1);
+		return XDP_DROP;
+	}
+	channel->missing += ahead - 1;
+	__sync_fetch_and_add(&slot->version, 1);
+	return XDP_DROP;
+}
+
+#endif

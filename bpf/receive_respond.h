@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Respond: the question's own frame goes back as the answer, with addresses and
+ * ports swapped, the question's number, the time at which it came, and content
+ * that user space prepared.
+ *
+ * Only questions from an asking port are answered, and no responder has such a
+ * port: else two responders would answer each other for ever.
+ */
+#ifndef RTWIRE_RECEIVE_RESPOND_H
+#define RTWIRE_RECEIVE_RESPOND_H
+
+#include <linux/if_ether.h>
+
+#include "receive.h"
+#include "receive_frame.h"
+
+#define RTW_REPLY_TRIES 4
+/* Octets of content that even the shortest frame has room for. */
+#define RTW_LEAST_CONTENT (ETH_ZLEN - ETH_HLEN - RTW_HEADER_BYTES - RTW_TIME_BYTES)
+
+/* Writes the headers of the answer over those of the question. */
+static __always_inline int rtw_answer_headers(struct xdp_md *ctx,
+					      const struct rtw_frame *frame,
+					      const struct rtw_control *control,
+					      __u32 length)
+{
+	void *data = (void *)(long)ctx->data;
+	void *end = (void *)(long)ctx->data_end;
+	__u64 at = frame->at;
+	struct rtw_header *header;
+	struct ethhdr *eth = data;
+	__u16 port;
+
+	/* Two layouts, with and without tag, each at an offset known here. */
+	header = at == ETH_HLEN ? data + ETH_HLEN :
+				  data + ETH_HLEN + RTW_TAG_BYTES;
+	if ((void *)(header + 1) > end)
+		return -1;
+	__builtin_memcpy(eth->h_dest, eth->h_source, ETH_ALEN);
+	/* The station's own address, also where the question went to a group. */
+	__builtin_memcpy(eth->h_source, control->mac, ETH_ALEN);
+	port = header->destination_port;
+	header->destination_port = header->source_port;
+	header->source_port = port;
+	header->length = bpf_htons((__u16)length);
+	if (!(header->version_flags & RTW_FLAG_TIME))
+		return 0;
+	if ((void *)(header + 1) + RTW_TIME_BYTES > end)
+		return -1;
+	*(struct rtw_time *)(header + 1) =
+		(struct rtw_time){ bpf_cpu_to_be64(bpf_ktime_get_tai_ns()) };
+	return 0;
+}
+
+/* Makes the frame as long as the answer, and copies the prepared content. */
+static __always_inline int rtw_answer_content(struct xdp_md *ctx,
+					      const struct rtw_frame *frame,
+					      const struct rtw_content *content,
+					      __u32 *length)
+{
+	__u32 at = frame->at + RTW_HEADER_BYTES + RTW_TIME_BYTES;
+	__u32 copied = READ_ONCE(content->length);
+	long now = (long)ctx->data_end - (long)ctx->data;
+
+	*length = copied;
+	if (copied < RTW_LEAST_CONTENT)
+		copied = RTW_LEAST_CONTENT;
+	barrier_var(copied);
+	if (copied > RTW_REPLY_BYTES)
+		return -1;
+	if (at + copied != now && bpf_xdp_adjust_tail(ctx, at + copied - now))
+		return -1;
+	return bpf_xdp_store_bytes(ctx, at, content->data, copied);
+}
+
+static __always_inline int rtw_set_time_flag(struct xdp_md *ctx,
+					     const struct rtw_frame *frame)
+{
+	__u8 octet = RTW_VERSION << 4 | RTW_FLAG_TIME |
+		     (frame->flags & RTW_FLAG_NEWEST);
+
+	return bpf_xdp_store_bytes(ctx, frame->at, &octet, 1);
+}
+
+static __always_inline int rtw_respond(struct xdp_md *ctx,
+				       const struct rtw_frame *frame,
+				       const struct rtw_control *control,
+				       struct rtw_channel *channel,
+				       struct rtw_reply *reply)
+{
+	__u32 length = frame->length;
+	__u64 version;
+	int i;
+
+	/* A frame from a group, or from itself, is no question. */
+	if ((__u16)frame->source < RTW_FIRST_ASKING_PORT ||
+	    frame->source >> 56 & 1) {
+		__sync_fetch_and_add(&channel->no_question, 1);
+		return XDP_DROP;
+	}
+	if (!reply->echo) {
+		for (i = 0; i < RTW_REPLY_TRIES; i++) {
+			version = READ_ONCE(reply->version);
+			if (rtw_answer_content(ctx, frame,
+					       &reply->content[version % RTW_BUFFERS],
+					       &length))
+				goto unanswered;
+			/* A full barrier: the copy is made before this look. */
+			if (__sync_fetch_and_add(&reply->version, 0) - version < RTW_BUFFERS - 1)
+				break;
+		}
+		if (i == RTW_REPLY_TRIES || rtw_set_time_flag(ctx, frame))
+			goto unanswered;
+	}
+	if (rtw_answer_headers(ctx, frame, control, length))
+		goto unanswered;
+	__sync_fetch_and_add(&channel->accepted, 1);
+	return XDP_TX;
+unanswered:
+	__sync_fetch_and_add(&channel->unanswered, 1);
+	return XDP_DROP;
+}
+
+#endif
