@@ -41,11 +41,11 @@ bench-main: setup-test ## round trip of RTDiP, UDP and TCP, interleaved in one r
 docs: setup ## the crates' documentation
 	$(CARGO) doc --workspace --no-deps --locked
 
-generate: setup ## write the generated files (schemas) anew
-	$(CARGO) run --release --locked -p rtwire -- schema network > schema/network.schema.json
-	$(CARGO) run --release --locked -p rtwire -- schema plan > schema/plan.schema.json
-	$(CARGO) run --release --locked -p rtwire -- schema report > schema/report.schema.json
-	$(CARGO) run --release --locked -p rtwire -- schema bench > schema/bench.schema.json
+generate: build ## write the generated files (schemas) anew
+	for format in network plan simulation report bench; do \
+		$(RTWIRE) schema $$format > target/$$format.schema.json && \
+		mv target/$$format.schema.json schema/$$format.schema.json || exit 1; \
+	done
 
 clean: ## remove what was built
 	$(CARGO) clean

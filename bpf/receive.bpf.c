@@ -156,7 +156,7 @@ int receive(struct xdp_md *ctx)
 	index = frame.port;
 	entry = bpf_map_lookup_elem(&ports, &index);
 	if (!entry || !*entry) {
-		__sync_fetch_and_add(&common->unknown_port, 1);
+		__sync_fetch_and_add(&common->other_port, 1);
 		return XDP_PASS;
 	}
 	index = *entry - 1;

@@ -38,7 +38,7 @@ struct rtw_control {
 	__u64 wrong_version;
 	__u64 malformed;
 	__u64 wrong_length;
-	__u64 unknown_port;
+	__u64 other_port;	/* no channel here; packet sockets may serve it */
 };
 
 struct rtw_channel {

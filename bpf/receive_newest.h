@@ -48,6 +48,7 @@ static __always_inline int rtw_newest(struct xdp_md *ctx,
 	__u32 length = frame->length, ahead = 1;
 	struct rtw_value *value, *last;
 
+	barrier_var(length);
 	if (length > RTW_DATA_BYTES) {
 		__sync_fetch_and_add(&channel->oversize, 1);
 		return XDP_DROP;
@@ -77,6 +78,7 @@ static __always_inline int rtw_newest(struct xdp_md *ctx,
 	value->source = frame->source;
 	value->length = length;
 	value->priority = frame->priority;
+	barrier_var(length);
 	if (length &&
 	    bpf_xdp_load_bytes(ctx, frame->data_at, value->data, length)) {
 		/* Cannot be; value n stays, as number n + RTW_BUFFERS. */

@@ -71,6 +71,10 @@ static __always_inline int rtw_answer_content(struct xdp_md *ctx,
 		return -1;
 	if (at + copied != now && bpf_xdp_adjust_tail(ctx, at + copied - now))
 		return -1;
+	/* Never 0, but the verifier has lost sight of that. */
+	barrier_var(copied);
+	if (!copied)
+		return -1;
 	return bpf_xdp_store_bytes(ctx, at, content->data, copied);
 }
 

@@ -81,6 +81,15 @@ static __always_inline __u32 priority_of(struct __sk_buff *skb)
 	return 0;
 }
 
+/*
+ * The frame's bytes. Behind the first switch the kernel keeps a VLAN tag
+ * beside the frame and not in it.
+ */
+static __always_inline __u64 frame_bytes(const struct __sk_buff *skb)
+{
+	return skb->len + (skb->vlan_present ? 4 : 0);
+}
+
 /* Room for `bytes` in a store of `limit`; 0 when there is none. */
 static __always_inline int take(__u64 *queued, __u64 *highest, __u64 limit,
 				__u64 bytes)
@@ -123,7 +132,7 @@ int port_enter(struct __sk_buff *skb)
 	__u32 index = skb->ifindex - FIRST_IFINDEX;
 	struct rtw_port *port = bpf_map_lookup_elem(&ports, &index);
 	struct rtw_pool *pool = 0;
-	__u64 len = skb->len, wire, order, *start;
+	__u64 len = frame_bytes(skb), wire, order, *start;
 	__u32 pool_index, slot, class;
 
 	if (!port)
@@ -137,30 +146,43 @@ int port_enter(struct __sk_buff *skb)
 	if (port->pool) {
 		pool_index = port->pool - 1;
 		pool = bpf_map_lookup_elem(&pools, &pool_index);
-		if (pool && !take(&pool->queued_bytes, &pool->max_bytes,
-				  pool->limit_bytes, len)) {
-			__sync_fetch_and_add(&port->dropped_frames, 1);
-			return TC_ACT_SHOT;
-		}
+	}
+	if (pool) {
+		if (!take(&pool->queued_bytes, &pool->max_bytes,
+			  pool->limit_bytes, len))
+			goto drop;
+		if (!take(&pool->queued_frames, &pool->max_frames,
+			  pool->limit_frames, 1))
+			goto drop_pool_bytes;
 	}
 	if (!take(&port->queued_bytes, &port->max_bytes, port->limit_bytes,
-		  len)) {
-		if (pool)
-			__sync_fetch_and_sub(&pool->queued_bytes, len);
-		__sync_fetch_and_add(&port->dropped_frames, 1);
-		return TC_ACT_SHOT;
+		  len))
+		goto drop_pool_frame;
+	if (!take(&port->queued_frames, &port->max_frames, port->limit_frames,
+		  1)) {
+		__sync_fetch_and_sub(&port->queued_bytes, len);
+		goto drop_pool_frame;
 	}
 	raise_to(&port->window_bytes, port->queued_bytes);
 	wire = wire_bytes(port, len);
 	order = __sync_fetch_and_add(&port->accepted_frames, 1);
 	__sync_fetch_and_add(&port->accepted_bytes, len);
-	__sync_fetch_and_add(&port->wire_bytes, wire);
 
 	slot = index * RTW_FOLLOWED_FRAMES + order % RTW_FOLLOWED_FRAMES;
 	start = bpf_map_lookup_elem(&starts, &slot);
 	if (start)
 		*start = ideal_start(port, wire, bpf_ktime_get_ns());
 	return TC_ACT_UNSPEC;
+
+drop_pool_frame:
+	if (pool)
+		__sync_fetch_and_sub(&pool->queued_frames, 1);
+drop_pool_bytes:
+	if (pool)
+		__sync_fetch_and_sub(&pool->queued_bytes, len);
+drop:
+	__sync_fetch_and_add(&port->dropped_frames, 1);
+	return TC_ACT_SHOT;
 }
 
 static __always_inline void follow_lateness(struct rtw_port *port,
@@ -170,11 +192,14 @@ static __always_inline void follow_lateness(struct rtw_port *port,
 	__u64 *start = bpf_map_lookup_elem(&starts, &slot);
 	__u64 now, late, bucket;
 
-	if (!start || port->accepted_frames - order >= RTW_FOLLOWED_FRAMES)
+	if (!start || !*start || order >= port->accepted_frames ||
+	    port->accepted_frames - order >= RTW_FOLLOWED_FRAMES)
 		return;
 	now = bpf_ktime_get_ns();
 	late = now > *start ? now - *start : 0;
 	raise_to(&port->lateness_max_ns, late);
+	if (now < *start)
+		raise_to(&port->earliness_max_ns, *start - now);
 	bucket = late / RTW_LATENESS_STEP_NS;
 	if (bucket >= RTW_LATENESS_BUCKETS)
 		bucket = RTW_LATENESS_BUCKETS - 1;
@@ -189,17 +214,21 @@ int port_leave(struct __sk_buff *skb)
 	__u32 index = (skb->ifindex - FIRST_IFINDEX) ^ 1, pool_index;
 	struct rtw_port *port = bpf_map_lookup_elem(&ports, &index);
 	struct rtw_pool *pool;
-	__u64 len = skb->len, order;
+	__u64 len = frame_bytes(skb), order;
 
 	if (!port)
 		return TC_ACT_UNSPEC;
 	__sync_fetch_and_sub(&port->queued_bytes, len);
+	__sync_fetch_and_sub(&port->queued_frames, 1);
 	if (port->pool) {
 		pool_index = port->pool - 1;
 		pool = bpf_map_lookup_elem(&pools, &pool_index);
-		if (pool)
+		if (pool) {
 			__sync_fetch_and_sub(&pool->queued_bytes, len);
+			__sync_fetch_and_sub(&pool->queued_frames, 1);
+		}
 	}
+	__sync_fetch_and_add(&port->wire_bytes, wire_bytes(port, len));
 	order = __sync_fetch_and_add(&port->left_frames, 1);
 	follow_lateness(port, index, order);
 	return TC_ACT_UNSPEC;

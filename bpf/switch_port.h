@@ -18,6 +18,7 @@
 struct rtw_port {
 	/* settings, written by the lab before traffic starts */
 	__u64 limit_bytes;	   /* buffer of this port; 0: no limit */
+	__u64 limit_frames;	   /* the same in frames; 0: no limit */
 	__u64 pool;		   /* 1 + index of the shared pool; 0: none */
 	__u64 queues;		   /* priority classes, 1 to 8 */
 	__u64 overhead_bytes;	   /* what a frame costs beyond its bytes */
@@ -25,15 +26,18 @@ struct rtw_port {
 	__u64 forwards_only;	   /* 1: a switch's port, sends nothing of the node's own */
 	/* counters, written by the program */
 	__u64 queued_bytes;	   /* accepted and not yet gone */
+	__u64 queued_frames;
+	__u64 max_frames;	   /* highest queued_frames ever */
 	__u64 max_bytes;	   /* highest queued_bytes ever */
 	__u64 window_bytes;	   /* highest since the lab last set it to 0 */
 	__u64 accepted_frames;
 	__u64 accepted_bytes;
-	__u64 wire_bytes;	   /* accepted, with overhead */
+	__u64 wire_bytes;	   /* gone, with overhead */
 	__u64 dropped_frames;	   /* no room in port or pool */
 	__u64 left_frames;
 	__u64 busy_until_ns;	   /* when an ideal link would be free again */
 	__u64 lateness_max_ns;	   /* release after the ideal link's start */
+	__u64 earliness_max_ns;	   /* release before it */
 	__u64 lateness_frames;
 	__u64 lateness[RTW_LATENESS_BUCKETS];
 };
@@ -42,6 +46,9 @@ struct rtw_pool {
 	__u64 limit_bytes;
 	__u64 queued_bytes;
 	__u64 max_bytes;
+	__u64 limit_frames;
+	__u64 queued_frames;
+	__u64 max_frames;
 };
 
 #endif

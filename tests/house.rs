@@ -7,9 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What each crate may depend on; nothing depends on the command. `testkit` only ever serves tests.
-const MAY_KNOW: [(&str, &[&str]); 11] = [
+const MAY_KNOW: [(&str, &[&str]); 12] = [
     ("wire", &[]),
     ("plan", &[]),
+    ("sim", &["plan"]),
     ("sys", &[]),
     ("link", &["wire", "sys"]),
     ("channel", &["link", "wire", "sys"]),
@@ -22,7 +23,7 @@ const MAY_KNOW: [(&str, &[&str]); 11] = [
     (
         "cli",
         &[
-            "plan", "host", "channel", "link", "measure", "wire", "sys", "lab",
+            "plan", "host", "channel", "link", "measure", "wire", "sys", "lab", "sim",
         ],
     ),
     ("testkit", &["sys"]),

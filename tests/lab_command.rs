@@ -483,10 +483,11 @@ fn bad_input_is_told_before_anything_is_done() {
         "{message}"
     );
 
-    let cases: [(&[&str], &str); 5] = [
+    let cases: [(&[&str], &str); 6] = [
         (&["--duration", "20"], "unit"),
         (&["--duration", "0s"], "above 0"),
         (&["--duration", "5 sec"], "did you mean"),
+        (&["--duration", "1000000s"], "shorten --duration"),
         (&["--report", "/nonexistent/report.html"], "/nonexistent"),
         (&["--set", "shaping-intervall=1ms"], "shaping-interval"),
     ];
@@ -663,4 +664,73 @@ fn noise_cannot_make_a_broken_promise_kept() {
     task.wait().unwrap();
     assert_ne!(report["verdict"], "kept", "{}", report["reasons"]);
     assert_ne!(report["streams"][0]["verdict"], "kept");
+}
+
+#[test]
+fn a_host_whose_process_dies_costs_only_its_own_streams() {
+    let _alone = alone();
+    let child = started(
+        lab(&example("five-nodes.toml"), &["--calibration", "300ms", "--duration", "4s"]).arg("--json"),
+    );
+    let pid = child.id();
+    wait_for_lab(pid);
+    thread::sleep(Duration::from_millis(3_000));
+    // Host A is the first to be started; its process talks only.
+    signal(*workers(pid).iter().min().unwrap(), "KILL");
+    let (code, stdout, stderr) = finished(child);
+    let report: Value = serde_json::from_str(&stdout).unwrap_or_else(|e| panic!("{e}: {stdout}{stderr}"));
+    assert!(matches!(code, Some(1 | 4)), "{code:?}");
+    assert!(report["notes"].to_string().contains("host `A`"), "{}", report["notes"]);
+    let streams = report["streams"].as_array().unwrap();
+    let of = |name: &str| streams.iter().find(|stream| stream["name"] == name).unwrap();
+    assert_ne!(of("A-to-B")["verdict"], "kept");
+    for other in ["C-to-B", "D-to-B", "E-to-B"] {
+        assert_eq!(of(other)["frames_lost"], 0, "{other} goes on");
+        assert!(of(other)["frames_received"].as_u64().unwrap() > 1_000);
+    }
+}
+
+#[test]
+fn a_lost_value_of_a_newest_value_channel_is_lost() {
+    let _alone = alone();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("newest.toml");
+    let text = "[network]\nname = \"newest\"\n[defaults]\nlink-rate = \"100 Mbit/s\"\n\
+        [[switch]]\nname = \"s1\"\nbuffer = \"64 KiB\"\n[[host]]\nname = \"A\"\n[[host]]\nname = \"B\"\n\
+        [[link]]\nends = [\"A\", \"s1\"]\n[[link]]\nends = [\"B\", \"s1\"]\n\
+        [[stream]]\nname = \"values\"\ntalker = \"A\"\nlisteners = [\"B\"]\npayload = \"64 B\"\n\
+        interval = \"1 ms\"\nsemantics = \"newest\"\n";
+    std::fs::write(&file, text).unwrap();
+    let child = started(lab(&file, &["--calibration", "300ms", "--duration", "4s"]).arg("--json"));
+    let id = wait_for_lab(child.id())["id"].as_str().unwrap().to_owned();
+    thread::sleep(Duration::from_millis(2_500));
+    let forwarding = |what: &str| {
+        let arguments = ["lab", "enter", &id, "s1", "--", "bridge", "fdb", what, "02:72:74:00:00:01"];
+        let status = rtwire(&arguments).args(["dev", "to-B", "master", "static"]).status();
+        assert!(status.unwrap().success(), "bridge fdb {what}");
+    };
+    forwarding("del");
+    thread::sleep(Duration::from_millis(200));
+    forwarding("add");
+    let (code, stdout, stderr) = finished(child);
+    let report: Value = serde_json::from_str(&stdout).unwrap_or_else(|e| panic!("{e}: {stdout}{stderr}"));
+    let stream = &report["streams"][0];
+    assert!(stream["frames_lost"].as_u64().unwrap() > 50, "{stream}");
+    assert_eq!((stream["verdict"].as_str(), code), (Some("broken"), Some(1)), "{}", stream["reasons"]);
+}
+
+#[test]
+fn a_reader_that_goes_away_costs_no_report() {
+    let _alone = alone();
+    let directory = tempfile::tempdir().unwrap();
+    let html = directory.path().join("gone.html");
+    let mut child = started(
+        lab(&example("five-nodes.toml"), &["--calibration", "300ms", "--duration", "500ms", "--json", "--report"])
+            .arg(&html),
+    );
+    drop(child.stdout.take());
+    let (code, _, stderr) = finished(child);
+    assert!(matches!(code, Some(0 | 1 | 4)), "{code:?} {stderr}");
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    assert!(html.exists() && html.with_extension("json").exists());
 }

@@ -1,6 +1,6 @@
 //! `rtwire lab`: a network brought up on this machine, measured, and managed.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write as _};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -26,7 +26,7 @@ pub(crate) struct LabArguments {
 struct RunArguments {
     /// The network description
     file: PathBuf,
-    /// How long to measure, for example `20s`, `500ms`, `5min`
+    /// How long to measure, for example `20s`, `500ms`
     #[arg(long, default_value = "20s", value_parser = parse_duration)]
     duration: Duration,
     /// How long to measure the unloaded network before
@@ -107,7 +107,11 @@ pub(crate) fn run(arguments: LabArguments) -> ExitCode {
 
 fn failed(error: &LabError) -> ExitCode {
     eprintln!("error: {error}");
-    ExitCode::from(if error.is_host_lacking() { 3 } else { 2 })
+    ExitCode::from(match error {
+        LabError::NeverQuiet => 4,
+        error if error.is_host_lacking() => 3,
+        _ => 2,
+    })
 }
 
 fn measure(arguments: &RunArguments) -> ExitCode {
@@ -118,7 +122,8 @@ fn measure(arguments: &RunArguments) -> ExitCode {
             return ExitCode::from(code);
         }
     };
-    let outputs = match arguments.report.as_deref().map(Outputs::at).transpose() {
+    let outputs = arguments.report.as_deref();
+    let outputs = match outputs.map(|html| Outputs::at(html, &arguments.file)).transpose() {
         Ok(outputs) => outputs,
         Err(message) => {
             eprintln!("error: {message}");
@@ -148,24 +153,23 @@ fn measure(arguments: &RunArguments) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    if arguments.json {
-        println!("{json}");
-    } else {
-        print!("{}", report.print_text());
-    }
-    if let Some(outputs) = outputs {
+    // Files first: a reader that goes away (`| head`) must not cost the report.
+    if let Some(outputs) = &outputs {
         if let Err(message) = outputs.write(&report.to_html(), &json) {
             eprintln!("error: {message}");
             return ExitCode::from(2);
         }
-        if !arguments.json {
-            println!(
-                "report: {}  data: {}",
-                outputs.html.display(),
-                outputs.json.display()
-            );
-        }
     }
+    let mut text = if arguments.json {
+        json + "\n"
+    } else {
+        report.print_text()
+    };
+    if let (Some(outputs), false) = (&outputs, arguments.json) {
+        let (html, json) = (outputs.html.display(), outputs.json.display());
+        text.push_str(&format!("report: {html}  data: {json}\n"));
+    }
+    print(&text);
     if let Some(record) = &outcome.kept {
         eprintln!("lab {} is still up; its nodes:", record.id);
         for node in &record.nodes {
@@ -176,11 +180,24 @@ fn measure(arguments: &RunArguments) -> ExitCode {
     ExitCode::from(report.verdict.exit_code())
 }
 
+/// Writes to standard output; one that is closed or full is the reader's choice, not an error of the run.
+fn print(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
 /// The network and its plan; else the exit code and what to say.
 fn read_and_plan(arguments: &RunArguments) -> Result<(Network, Plan), (u8, String)> {
     let file = arguments.file.display().to_string();
-    let text = std::fs::read_to_string(&arguments.file)
+    let bytes = std::fs::read(&arguments.file)
         .map_err(|error| (2, format!("error: cannot read `{file}`: {error}")))?;
+    let text = String::from_utf8(bytes).map_err(|fault| {
+        let at = fault.utf8_error().valid_up_to();
+        let message = format!(
+            "error: {file}: not a text in UTF-8 (byte {at}): this is no network description"
+        );
+        (2, message)
+    })?;
     let network = rtwire_plan::read(&text, &file, &arguments.set)
         .map_err(|faults| (2, faults.to_string()))?;
     let options = rtwire_plan::Options {
@@ -200,7 +217,7 @@ struct Outputs {
 }
 
 impl Outputs {
-    fn at(html: &Path) -> Result<Self, String> {
+    fn at(html: &Path, input: &Path) -> Result<Self, String> {
         let directory = match html.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
@@ -226,10 +243,30 @@ impl Outputs {
                     .to_owned(),
             );
         }
-        Ok(Self {
+        let outputs = Self {
             html: html.to_owned(),
             json: html.with_extension("json"),
-        })
+        };
+        for path in [&outputs.html, &outputs.json] {
+            let same = |a: &Path| a.canonicalize().ok();
+            if same(path).is_some() && same(path) == same(input) {
+                return Err(format!(
+                    "--report: `{}` is the description itself; choose another name",
+                    path.display()
+                ));
+            }
+            // Opened for writing and left as it is: a run that fails must not cost the report of the last one.
+            let existed = path.exists();
+            std::fs::OpenOptions::new()
+                .append(true)
+                .create(true)
+                .open(path)
+                .map_err(|error| format!("--report: cannot write `{}`: {error}", path.display()))?;
+            if !existed {
+                let _ = std::fs::remove_file(path);
+            }
+        }
+        Ok(outputs)
     }
 
     fn write(&self, html: &str, json: &str) -> Result<(), String> {
@@ -277,14 +314,14 @@ fn list(json: bool) -> Result<(), LabError> {
                 })
             })
             .collect();
-        println!("{:#}", serde_json::Value::from(rows));
+        print(&format!("{:#}\n", serde_json::Value::from(rows)));
         return Ok(());
     }
     if labs.is_empty() {
-        println!("no lab is up");
+        print("no lab is up\n");
         return Ok(());
     }
-    println!("{:<6}{:<10}{:<24}NODES", "ID", "STATE", "NETWORK");
+    print(&format!("{:<6}{:<10}{:<24}NODES\n", "ID", "STATE", "NETWORK"));
     for (record, state) in labs {
         let nodes: Vec<&str> = record.nodes.iter().map(|node| node.name.as_str()).collect();
         let state = match state {
@@ -292,13 +329,13 @@ fn list(json: bool) -> Result<(), LabError> {
             registry::State::Kept => "kept",
             registry::State::Crashed => "crashed",
         };
-        println!(
-            "{:<6}{:<10}{:<24}{}",
+        print(&format!(
+            "{:<6}{:<10}{:<24}{}\n",
             record.id,
             state,
             record.network,
             nodes.join(" ")
-        );
+        ));
     }
     Ok(())
 }
@@ -306,13 +343,13 @@ fn list(json: bool) -> Result<(), LabError> {
 fn down(id: Option<&str>, all: bool) -> Result<(), LabError> {
     if let Some(id) = id {
         registry::take_down(id)?;
-        println!("lab {id} is down");
+        print(&format!("lab {id} is down\n"));
         return Ok(());
     }
     for (record, state) in registry::list()? {
         if all && state != registry::State::Running {
             registry::take_down(&record.id)?;
-            println!("lab {} is down", record.id);
+            print(&format!("lab {} is down\n", record.id));
         }
     }
     Ok(())

@@ -4,8 +4,12 @@
 //! file; 3 the host lacks something; 4 inconclusive.
 
 mod lab_command;
+mod ping_account;
+mod ping_command;
 mod plan_command;
+mod respond_command;
 mod schema_command;
+mod simulate_command;
 
 use std::process::ExitCode;
 
@@ -28,8 +32,14 @@ struct Arguments {
 enum Command {
     /// Compute what a network guarantees: worst-case delays, buffers; or why it cannot
     Plan(plan_command::PlanArguments),
+    /// Play a network out frame by frame in virtual time and hold what is seen against the promise
+    Simulate(simulate_command::SimulateArguments),
     /// Bring a network up on this machine, run its streams, and hold the measurement against the promise
     Lab(lab_command::LabArguments),
+    /// Answer questions on an interface from its driver, within microseconds
+    Respond(respond_command::RespondArguments),
+    /// Ask a responder again and again, and account for every number and every round trip
+    Ping(ping_command::PingArguments),
     /// Print the JSON Schema of a format
     Schema(schema_command::SchemaArguments),
     /// One host of a lab (started by `rtwire lab`, talks JSON over standard input and output)
@@ -40,7 +50,10 @@ enum Command {
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Plan(arguments) => plan_command::run(&arguments),
+        Command::Simulate(arguments) => simulate_command::run(&arguments),
         Command::Lab(arguments) => lab_command::run(arguments),
+        Command::Respond(arguments) => respond_command::run(&arguments),
+        Command::Ping(arguments) => ping_command::run(&arguments),
         Command::Schema(arguments) => schema_command::run(&arguments),
         Command::LabWorker => rtwire_lab::worker_main(),
     }

@@ -125,7 +125,7 @@ fn print_json(answer: &Answer) {
 }
 
 /// Columns as wide as their widest entry; the first `left` are text, the others numbers.
-fn table(text: &mut String, left: usize, rows: &[Vec<String>]) {
+pub(crate) fn table(text: &mut String, left: usize, rows: &[Vec<String>]) {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         rows.iter()

@@ -12,6 +12,12 @@ enum Format {
     Network,
     /// What `rtwire plan --json` prints.
     Plan,
+    /// What `rtwire simulate --json` prints.
+    Simulation,
+    /// The report of `rtwire lab` (`--report`, `--json`).
+    Report,
+    /// The table that a benchmark writes.
+    Bench,
 }
 
 /// Arguments of `rtwire schema`.
@@ -27,6 +33,9 @@ pub(crate) fn run(arguments: &SchemaArguments) -> ExitCode {
     let schema = match arguments.format {
         Format::Network => rtwire_plan::json_schema(),
         Format::Plan => rtwire_plan::schema::plan_schema(),
+        Format::Simulation => rtwire_sim::report_schema().to_value(),
+        Format::Report => rtwire_measure::report::json_schema(),
+        Format::Bench => rtwire_measure::bench::json_schema(),
     };
     // A reader that went away (`| head`) is no fault of ours.
     let _ = writeln!(std::io::stdout(), "{schema:#}");

@@ -139,8 +139,10 @@ pub(crate) struct TalkerResult {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ListenerResult {
     pub(crate) stream: usize,
-    /// Values that newer ones overtook before they were read (newest-value channels).
-    pub(crate) frames_skipped: u64,
+    /// Different frames that the channel accepted.
+    pub(crate) frames_received: u64,
+    /// Values that arrived and were overtaken by newer ones before they were read (newest-value channels).
+    pub(crate) frames_overtaken: u64,
     pub(crate) frames_duplicated: u64,
     pub(crate) frames_reordered: u64,
     /// Frames that the socket threw away because nobody read.

@@ -10,6 +10,11 @@ use crate::fabric::{Blueprint, Cable, Node, NodeKind};
 /// Most nodes of a lab on one machine; each costs the kernel some megabytes and a bring-up some milliseconds.
 const NODES_MAX: usize = 1_000;
 
+/// Fastest link that the rate limiter's interface can state, its peak rate included.
+const RATE_MOST_BPS: u64 = 28_000_000_000;
+/// Largest frame overhead that it can state beside a minimum frame and a tag.
+const OVERHEAD_MOST_BYTES: u64 = 190;
+
 /// Where a stream's frames are addressed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Destination {
@@ -47,6 +52,20 @@ impl Layout {
                 most: NODES_MAX,
             });
         }
+        for link in &network.links {
+            if link.rate_bps > RATE_MOST_BPS {
+                return Err(LabError::TooFast {
+                    link: format!("{} – {}", link.ends[0], link.ends[1]),
+                    most_bps: RATE_MOST_BPS,
+                });
+            }
+        }
+        if network.defaults.frame_overhead_bytes > OVERHEAD_MOST_BYTES {
+            return Err(LabError::TooMuchOverhead {
+                bytes: network.defaults.frame_overhead_bytes,
+                most: OVERHEAD_MOST_BYTES,
+            });
+        }
         let mut blueprint = Blueprint {
             nodes: nodes(network),
             cables: cables(network),
@@ -60,6 +79,17 @@ impl Layout {
         let mut destinations = Vec::new();
         for (index, stream) in network.streams.iter().enumerate() {
             destinations.push(destination(network, &blueprint, index, stream)?);
+        }
+        for stream in network.streams.iter().filter(|s| s.vlan.is_some()) {
+            if stream.transport == Transport::Udp {
+                continue;
+            }
+            for hop in stream.routes.iter().flat_map(|route| route.windows(2).skip(1)) {
+                let ends = (node_index(network, &hop[0]), node_index(network, &hop[1]));
+                if let (Some(from), Some(to)) = ends {
+                    blueprint.tagged.insert((from, to));
+                }
+            }
         }
         for (index, stream) in network.streams.iter().enumerate() {
             if let Destination::Group(group) = destinations[index] {
@@ -88,12 +118,12 @@ fn nodes(network: &Network) -> Vec<Node> {
         queues: host.queues,
     });
     let switches = network.switches.iter().map(|switch| {
-        let bytes = Some(switch.buffer.bytes);
         Node {
             name: switch.name.clone(),
             kind: NodeKind::Switch {
-                port_buffer_bytes: bytes.filter(|_| !switch.buffer.shared),
-                pool_bytes: bytes.filter(|_| switch.buffer.shared),
+                shared: switch.buffer.shared,
+                buffer_bytes: switch.buffer.bytes,
+                buffer_frames: switch.buffer.frames.unwrap_or(0),
             },
             queues: switch.queues,
         }

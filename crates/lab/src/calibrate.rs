@@ -23,6 +23,8 @@ use crate::processes::Processes;
 const SLICE: Duration = Duration::from_millis(50);
 /// Latencies are stated in whole steps of this.
 const ROUND_NS: u64 = 10_000;
+/// A port that is later than this without a stall of the machine is none that a promise should be built upon.
+const LATENCY_MOST_NS: u64 = 5_000_000;
 /// Time stamping in the kernel begins some time after it is asked for.
 const SETTLE_NS: u64 = 400_000_000;
 
@@ -79,7 +81,7 @@ pub(crate) fn calibrate(
     if stopped() {
         return Err(LabError::Stopped);
     }
-    Ok(evaluate(fabric, &slices, &noise, threshold_ns))
+    evaluate(fabric, &slices, &noise, threshold_ns)
 }
 
 fn slice(fabric: &Fabric) -> Slice {
@@ -106,7 +108,7 @@ fn evaluate(
     slices: &[Slice],
     noise: &NoiseRecord,
     threshold_ns: u64,
-) -> Calibrated {
+) -> Result<Calibrated, LabError> {
     let record = noise.stall_record();
     let stalls: Vec<(u64, u64)> = record.possible().collect();
     let quiet: Vec<&Slice> = slices
@@ -133,7 +135,13 @@ fn evaluate(
         if !used {
             continue;
         }
+        if of_port.is_empty() {
+            return Err(LabError::NeverQuiet);
+        }
         let max_ns = of_port.iter().map(|slice| slice.max_ns).max().unwrap_or(0);
+        if max_ns > LATENCY_MOST_NS {
+            return Err(LabError::NeverQuiet);
+        }
         let mut histogram = vec![0; of_port.first().map_or(0, |slice| slice.histogram.len())];
         for slice in &of_port {
             for (sum, count) in histogram.iter_mut().zip(&slice.histogram) {
@@ -153,10 +161,10 @@ fn evaluate(
             },
         ));
     }
-    Calibrated {
+    Ok(Calibrated {
         ports,
         slices_left_out: (slices.len() - quiet.len(), slices.len()),
-    }
+    })
 }
 
 /// The upper edge of the bucket that holds the median.

@@ -42,6 +42,25 @@ pub enum LabError {
         /// How many are possible.
         most: usize,
     },
+    /// A link is faster than the lab can emulate.
+    #[error("link {link}: a lab emulates links of up to {} Gbit/s", most_bps / 1_000_000_000)]
+    TooFast {
+        /// The link's ends.
+        link: String,
+        /// The fastest that is possible, bit/s.
+        most_bps: u64,
+    },
+    /// A frame overhead is larger than the lab can emulate.
+    #[error("frame-overhead of {bytes} B: a lab emulates {most} B at most")]
+    TooMuchOverhead {
+        /// What the description has.
+        bytes: u64,
+        /// What is possible.
+        most: u64,
+    },
+    /// The machine was never quiet during the calibration.
+    #[error("the unloaded network could not be calibrated, because the machine stalled all the time: nothing can be measured on it now; try again, or calibrate longer (--calibration)")]
+    NeverQuiet,
     /// The description uses what the lab does not emulate.
     #[error("stream `{stream}`: the lab does not emulate {what}; {instead}")]
     NotEmulated {

@@ -72,14 +72,26 @@ impl Collected<'_> {
         listener: &str,
         sent: &[SentStamp],
     ) -> Result<StreamEvidence, LabError> {
+        let frames_sent = self
+            .talker(index, &stream.talker)
+            .map_or(0, |talker| talker.frames_sent);
         let path = samples::arrivals_path(self.directory, index, listener);
         let arrivals = samples::read_arrivals(&path)?;
-        let samples = join(
-            sent,
-            &arrivals,
-            self.transmission_ns(stream, &stream.routes[way]),
-        );
-        let result = self.listener(index, listener).cloned().unwrap_or_default();
+        // A number that the talker never gave is somebody else's frame.
+        let own: Vec<Arrival> = arrivals
+            .into_iter()
+            .filter(|arrival| u64::from(arrival.sequence) < frames_sent)
+            .collect();
+        let transmission_ns = self.transmission_ns(stream, &stream.routes[way]);
+        let samples = join(sent, &own, transmission_ns);
+        // Of a host whose process ended nobody knows what it received: that is its own loss, not the network's.
+        let result = self
+            .listener(index, listener)
+            .cloned()
+            .unwrap_or_else(|| ListenerResult {
+                socket_drops: frames_sent,
+                ..ListenerResult::default()
+            });
         let route = ports_of(&stream.routes[way]);
         let plans: Vec<&PortPlan> = route.iter().filter_map(|id| self.port_plan(id)).collect();
         let promise = self
@@ -89,20 +101,16 @@ impl Collected<'_> {
             .find(|planned| planned.name == stream.name)
             .and_then(|planned| planned.promises.iter().find(|p| p.listener == listener))
             .and_then(|promise| promise.delay_ns);
-        let frames_sent = self
-            .talker(index, &stream.talker)
-            .map_or(0, |t| t.frames_sent);
         Ok(StreamEvidence {
             name: stream.name.clone(),
             listener: listener.to_owned(),
             promise_ns: promise,
             deadline_ns: stream.deadline_ns,
             published_max_ns: stream.published_delay_ns,
-            frames_planned: frames_planned(stream, self.duration_ns)
-                .saturating_sub(result.frames_skipped),
-            // A value that a newer one overtook before it was read is not lost: that is what the channel is for.
-            frames_sent: frames_sent.saturating_sub(result.frames_skipped),
-            frames_received: samples.len() as u64,
+            frames_planned: frames_planned(stream, self.duration_ns),
+            frames_sent,
+            frames_received: result.frames_received,
+            frames_overtaken: result.frames_overtaken,
             samples,
             frames_duplicated: result.frames_duplicated,
             frames_reordered: result.frames_reordered,
@@ -118,6 +126,7 @@ impl Collected<'_> {
                 .max()
                 .unwrap_or(0),
             hold_ns: route.iter().map(|id| self.hold_ns(id)).max().unwrap_or(0),
+            unseen_ns: route.iter().map(|id| self.unseen_ns(stream, id)).sum(),
             route,
         })
     }
@@ -135,6 +144,27 @@ impl Collected<'_> {
                 u64::try_from(ns).unwrap_or(u64::MAX)
             })
             .sum()
+    }
+
+    /// By how much a real port could have been later than the emulated one for a frame of this stream, in ns.
+    ///
+    /// An emulated link hands a frame over when its transmission begins. A larger frame in front is then at the next port
+    /// too early, by the time of its own transmission, of which only this frame's own is added to its delay. And after a
+    /// pause the rate limiter may be ahead of a wire; how far it was, the kernel program has noted.
+    fn unseen_ns(&self, stream: &Stream, id: &PortId) -> u64 {
+        let Some(plan) = self.port_plan(id) else {
+            return 0;
+        };
+        let passes = |routes: &[Vec<String>]| routes.iter().any(|route| ports_of(route).contains(id));
+        let streams = self.network.streams.iter().filter(|other| passes(&other.routes));
+        let others = self.network.best_effort.iter().filter(|other| passes(&other.routes));
+        let sizes = streams.map(|s| s.wire_bytes).chain(others.map(|o| o.wire_bytes));
+        let larger = sizes.max().unwrap_or(0).saturating_sub(stream.wire_bytes);
+        let ns = u128::from(larger) * 8_000_000_000 / u128::from(plan.link_rate_bps.max(1));
+        let early = self
+            .port_index(plan)
+            .map_or(0, |port| self.fabric.records.get(port, Field::EarlinessMaxNs));
+        u64::try_from(ns).unwrap_or(u64::MAX).saturating_add(early)
     }
 
     fn talker_evidence(

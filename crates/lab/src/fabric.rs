@@ -4,7 +4,7 @@
 //! the program in `bpf/switch.bpf.c` keeps the buffer, to the byte. Forwarding and neighbours are static;
 //! nothing learns, floods, resolves or announces, so that only planned frames are on the wire.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use rtwire_host::Namespace;
@@ -30,10 +30,12 @@ pub(crate) const HOST_INTERFACE: &str = "eth0";
 pub(crate) enum NodeKind {
     Host,
     Switch {
-        /// Buffer of each port in bytes; `None` where the pool is the limit.
-        port_buffer_bytes: Option<u64>,
-        /// Size of the pool over all ports.
-        pool_bytes: Option<u64>,
+        /// Whether the buffer is one pool over all ports, or each port has its own.
+        shared: bool,
+        /// Its size in bytes.
+        buffer_bytes: u64,
+        /// Most frames in it, however small; 0: no such limit.
+        buffer_frames: u64,
     },
 }
 
@@ -60,6 +62,8 @@ pub(crate) struct Blueprint {
     pub(crate) cables: Vec<Cable>,
     /// What a frame costs on the wire beyond its bytes.
     pub(crate) overhead_bytes: u64,
+    /// Ports by which frames with a VLAN tag leave a switch. The kernel's queue does not see the tag's 4 bytes there.
+    pub(crate) tagged: BTreeSet<(usize, usize)>,
     /// For each group address: the switch ports (node, neighbour) its frames leave by.
     pub(crate) groups: BTreeMap<[u8; 6], Vec<(usize, usize)>>,
     /// For each host (by node): the switch ports (node, neighbour) that lead to it.
@@ -79,7 +83,7 @@ pub(crate) struct Fabric {
 /// How late the rate limiter may release and still make it good, in ns. Timers of a shared machine are late by
 /// some 10 µs and at times by some 100 µs; without this credit each lateness would be lost service, and at 95 %
 /// load the losses add up to milliseconds. The price: after a pause a port may be this far ahead of a real link.
-pub(crate) const RELEASE_CREDIT_NS: u64 = 400_000;
+pub(crate) const RELEASE_CREDIT_NS: u64 = 250_000;
 /// How fast it is made good, in percent of the link's rate: slowly, so that the credit of a pause does not
 /// leave as one burst that no link could send.
 pub(crate) const PEAK_PERCENT: u64 = 120;
@@ -164,8 +168,14 @@ impl Fabric {
         fabric.set_limits();
         fabric.make_bridges()?;
         fabric.lay_cables()?;
-        for port in 0..2 * fabric.blueprint.cables.len() {
-            fabric.set_up_port(port, &program)?;
+        let ports = 2 * fabric.blueprint.cables.len();
+        // Everything that counts is in place before the first interface comes up: a frame that one end counted
+        // and the other did not would shift all that follows.
+        for port in 0..ports {
+            fabric.prepare_port(port, &program)?;
+        }
+        for port in 0..ports {
+            fabric.bring_port_up(port)?;
         }
         fabric.fill_tables()?;
         Ok(fabric)
@@ -180,11 +190,12 @@ impl Fabric {
     fn set_limits(&self) {
         for (index, node) in self.blueprint.nodes.iter().enumerate() {
             if let NodeKind::Switch {
-                pool_bytes: Some(bytes),
-                ..
+                shared: true,
+                buffer_bytes,
+                buffer_frames,
             } = node.kind
             {
-                self.records.set_pool(index, bytes);
+                self.records.set_pool(index, buffer_bytes, buffer_frames);
             }
         }
         for (cable_index, cable) in self.blueprint.cables.iter().enumerate() {
@@ -192,15 +203,14 @@ impl Fabric {
                 let port = 2 * cable_index + side;
                 let index = cable.ends[side];
                 let node = &self.blueprint.nodes[index];
-                let (limit, pool) = match node.kind {
-                    NodeKind::Host => (0, 0),
+                let (bytes, frames, pool) = match node.kind {
+                    NodeKind::Host => (0, 0, 0),
+                    NodeKind::Switch { shared: true, .. } => (0, 0, index as u64 + 1),
                     NodeKind::Switch {
-                        port_buffer_bytes,
-                        pool_bytes,
-                    } => (
-                        port_buffer_bytes.unwrap_or(0),
-                        pool_bytes.map_or(0, |_| index as u64 + 1),
-                    ),
+                        buffer_bytes,
+                        buffer_frames,
+                        ..
+                    } => (buffer_bytes, buffer_frames, 0),
                 };
                 let byte_time = (8_000_000_000_u128 << 16) / u128::from(cable.rate_bps.max(1));
                 self.records.set(
@@ -208,7 +218,8 @@ impl Fabric {
                     Field::ForwardsOnly,
                     (node.kind != NodeKind::Host).into(),
                 );
-                self.records.set(port, Field::LimitBytes, limit);
+                self.records.set(port, Field::LimitBytes, bytes);
+                self.records.set(port, Field::LimitFrames, frames);
                 self.records.set(port, Field::Pool, pool);
                 self.records.set(port, Field::Queues, node.queues.into());
                 self.records
@@ -261,39 +272,59 @@ impl Fabric {
         Ok(())
     }
 
-    fn set_up_port(&self, port: PortIndex, program: &BpfObject) -> Result<(), LabError> {
+    fn prepare_port(&self, port: PortIndex, program: &BpfObject) -> Result<(), LabError> {
+        let Some((node, neighbour)) = self.blueprint.port_ends(port) else {
+            return Ok(());
+        };
+        // Untagged frames beside tagged ones are then charged 4 bytes too much: a slower link flatters nobody.
+        let tag = if self.blueprint.tagged.contains(&(node, neighbour)) {
+            4
+        } else {
+            0
+        };
+        let overhead = self.blueprint.overhead_bytes + tag;
+        let name = self.blueprint.interface_name(port);
+        let ifindex = FIRST_IFINDEX + index32(port);
+        let rate_bps = self.blueprint.cables[port / 2].rate_bps;
+        let queue = PortQueue {
+            ifindex,
+            rate_bps,
+            queues: self.blueprint.nodes[node].queues,
+            // `Layout::of` refuses what does not fit.
+            overhead_bytes: u8::try_from(overhead).unwrap_or(u8::MAX),
+            credit_ns: RELEASE_CREDIT_NS,
+            peak_bps: rate_bps * PEAK_PERCENT / 100,
+            peak_credit_ns: PEAK_CREDIT_NS,
+        };
+        self.namespace(node).run(|| -> Result<(), LabError> {
+            let mut netlink = Netlink::new();
+            netlink.offloads_off(&name)?;
+            netlink.set_port_queue(&queue)?;
+            program.attach_tc("port_enter", ifindex, Direction::Egress)?;
+            program.attach_tc("port_leave", ifindex, Direction::Ingress)?;
+            Ok(())
+        })?
+    }
+
+    fn bring_port_up(&self, port: PortIndex) -> Result<(), LabError> {
         let Some((node, _)) = self.blueprint.port_ends(port) else {
             return Ok(());
         };
         let name = self.blueprint.interface_name(port);
         let ifindex = FIRST_IFINDEX + index32(port);
         let is_host = self.blueprint.nodes[node].kind == NodeKind::Host;
-        let queue = PortQueue {
-            ifindex,
-            rate_bps: self.blueprint.cables[port / 2].rate_bps,
-            queues: self.blueprint.nodes[node].queues,
-            overhead_bytes: u8::try_from(self.blueprint.overhead_bytes).unwrap_or(u8::MAX),
-            credit_ns: RELEASE_CREDIT_NS,
-            peak_bps: self.blueprint.cables[port / 2].rate_bps * PEAK_PERCENT / 100,
-            peak_credit_ns: PEAK_CREDIT_NS,
-        };
         self.namespace(node).run(|| -> Result<(), LabError> {
             let mut netlink = Netlink::new();
-            netlink.offloads_off(&name)?;
-            if !is_host {
+            if is_host {
+                netlink.set_up("lo")?;
                 netlink.set_up_without_arp(&name)?;
+                netlink.add_address(ifindex, host_address(node), 16)?;
+            } else {
                 netlink.add_bridge_port(BridgePort {
                     ifindex,
                     bridge: BRIDGE_IFINDEX,
                 })?;
-            }
-            netlink.set_port_queue(&queue)?;
-            netlink.set_up_without_arp(&name)?;
-            program.attach_tc("port_enter", ifindex, Direction::Egress)?;
-            program.attach_tc("port_leave", ifindex, Direction::Ingress)?;
-            if is_host {
-                netlink.set_up("lo")?;
-                netlink.add_address(ifindex, host_address(node), 16)?;
+                netlink.set_up_without_arp(&name)?;
             }
             Ok(())
         })?

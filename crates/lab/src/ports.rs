@@ -12,7 +12,7 @@ pub(crate) const LATENESS_STEP_NS: u64 = 8_000;
 /// Words of a `struct rtw_port`.
 pub(crate) const PORT_WORDS: usize = Field::Lateness as usize + LATENESS_BUCKETS;
 /// Words of a `struct rtw_pool`.
-pub(crate) const POOL_WORDS: usize = 3;
+pub(crate) const POOL_WORDS: usize = 6;
 /// Frames in a port whose lateness is followed (ring entries a port).
 pub(crate) const FOLLOWED_FRAMES: u32 = 2048;
 
@@ -22,12 +22,15 @@ pub(crate) const FOLLOWED_FRAMES: u32 = 2048;
 #[allow(dead_code, reason = "the program's own fields keep their places")]
 pub(crate) enum Field {
     LimitBytes,
+    LimitFrames,
     Pool,
     Queues,
     OverheadBytes,
     ByteTime,
     ForwardsOnly,
     QueuedBytes,
+    QueuedFrames,
+    MaxFrames,
     MaxBytes,
     WindowBytes,
     AcceptedFrames,
@@ -37,20 +40,24 @@ pub(crate) enum Field {
     LeftFrames,
     BusyUntilNs,
     LatenessMaxNs,
+    EarlinessMaxNs,
     LatenessFrames,
     Lateness,
 }
 
 /// The names of the fields, as the header has them; the last one is the first word of an array.
 #[cfg(test)]
-pub(crate) const FIELD_NAMES: [&str; 18] = [
+pub(crate) const FIELD_NAMES: [&str; 22] = [
     "limit_bytes",
+    "limit_frames",
     "pool",
     "queues",
     "overhead_bytes",
     "byte_time",
     "forwards_only",
     "queued_bytes",
+    "queued_frames",
+    "max_frames",
     "max_bytes",
     "window_bytes",
     "accepted_frames",
@@ -60,6 +67,7 @@ pub(crate) const FIELD_NAMES: [&str; 18] = [
     "left_frames",
     "busy_until_ns",
     "lateness_max_ns",
+    "earliness_max_ns",
     "lateness_frames",
     "lateness",
 ];
@@ -116,11 +124,13 @@ impl PortRecords {
     pub(crate) fn reset(&self, port: usize) {
         for field in [
             Field::MaxBytes,
+            Field::MaxFrames,
             Field::WindowBytes,
             Field::AcceptedBytes,
             Field::WireBytes,
             Field::DroppedFrames,
             Field::LatenessMaxNs,
+            Field::EarlinessMaxNs,
             Field::LatenessFrames,
         ] {
             self.set(port, field, 0);
@@ -132,10 +142,12 @@ impl PortRecords {
         }
     }
 
-    /// Sets the size of a shared pool.
-    pub(crate) fn set_pool(&self, pool: usize, limit_bytes: u64) {
-        if let Some(word) = self.pools.word(pool, 0) {
-            word.store(limit_bytes, Ordering::Relaxed);
+    /// Sets the size of a shared pool, in bytes and in frames (0: no limit).
+    pub(crate) fn set_pool(&self, pool: usize, limit_bytes: u64, limit_frames: u64) {
+        for (word, limit) in [(0, limit_bytes), (3, limit_frames)] {
+            if let Some(word) = self.pools.word(pool, word) {
+                word.store(limit, Ordering::Relaxed);
+            }
         }
     }
 

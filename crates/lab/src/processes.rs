@@ -13,7 +13,7 @@ use crate::assignment::{Answer, Assignment, HostResult, Order};
 /// How long a host's process may take to open its channels.
 const READY_WITHIN: Duration = Duration::from_secs(20);
 /// How long it may take to write its samples after the end of its run.
-const DONE_WITHIN: Duration = Duration::from_secs(60);
+const DONE_WITHIN: Duration = Duration::from_secs(15);
 
 /// One host's process.
 struct Process {

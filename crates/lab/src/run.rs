@@ -76,6 +76,7 @@ pub fn run(options: Options) -> Result<Outcome, LabError> {
         options.progress(&format!("removed what lab {id} left behind"));
     }
     let layout = Layout::of(&options.network)?;
+    tasks::check_room(&options.network, ns(options.duration))?;
     let mut claim = Claim::new(&options.network.name, &options.file)?;
     let prefix = claim.prefix();
     for (index, node) in layout.blueprint.nodes.iter().enumerate() {
@@ -97,15 +98,19 @@ pub fn run(options: Options) -> Result<Outcome, LabError> {
             })
         }
         result => {
-            // By name: also what a bring-up that failed half-way has made.
+            // By name: also what a bring-up that failed half-way has made. What could not be removed stays on record.
             let mut cleaned = Ok(());
             for node in &claim.record.nodes {
                 let deleted = rtwire_sys::netns::delete(&node.namespace);
                 cleaned = cleaned.and(deleted);
             }
+            let released = match &cleaned {
+                Ok(()) => claim.release(),
+                Err(_) => Ok(()),
+            };
             let report = result?;
             cleaned?;
-            claim.release()?;
+            released?;
             Ok(Outcome { report, kept: None })
         }
     }
@@ -152,7 +157,7 @@ fn measure(
     let plan = rtwire_plan::plan(&network, &ignore).map_err(|e| LabError::Plan(e.to_string()))?;
 
     let assignments =
-        tasks::assignments(&network, layout, &fabric, directory, ns(options.duration))?;
+        tasks::assignments(&network, layout, &fabric, directory, ns(options.duration));
     options.progress(&format!("running for {} s", options.duration.as_secs_f64()));
     let live = live(&fabric, &assignments, options.duration, stopped)?;
     let collected = Collected {
@@ -179,7 +184,7 @@ fn measure(
     evidence.stalls = noise.stall_record();
     let judgement = judge(&evidence);
     let times = (live.start_ns, collected.duration_ns);
-    Ok(assemble(
+    let mut report = assemble(
         options,
         &collected,
         &evidence,
@@ -187,7 +192,12 @@ fn measure(
         &calibrated,
         noise,
         times,
-    ))
+    );
+    let failed = live.failures.iter();
+    report
+        .notes
+        .extend(failed.map(|failure| format!("{failure}; its streams cannot be judged.")));
+    Ok(report)
 }
 
 /// What is there when the talkers and listeners are done.
@@ -197,6 +207,8 @@ struct Live {
     results: BTreeMap<String, HostResult>,
     watches: Vec<PortWatch>,
     noise: NoiseRecord,
+    /// Hosts whose process ended before its answer; the others are still judged.
+    failures: Vec<String>,
 }
 
 fn live(
@@ -223,20 +235,17 @@ fn live(
         processes.order(Order::Stop);
     }
     let mut results = BTreeMap::new();
-    let mut failure = None;
+    let mut failures = Vec::new();
     for (host, result) in processes.finish() {
         match result {
             Ok(result) => {
                 results.insert(host, result);
             }
-            Err(error) => failure = failure.or(Some(error)),
+            Err(error) => failures.push(error.to_string()),
         }
     }
     let noise = recorder.stop()?;
     let watches = monitor.finish();
-    if let Some(error) = failure {
-        return Err(error);
-    }
     if end_ns <= start_ns {
         return Err(LabError::Stopped);
     }
@@ -246,6 +255,7 @@ fn live(
         results,
         watches,
         noise,
+        failures,
     })
 }
 
@@ -338,7 +348,8 @@ fn notes(options: &Options, collected: &Collected<'_>, calibrated: &Calibrated) 
     );
     notes.push(format!(
         "An emulated link hands a frame over when its transmission begins: the time it takes is added to every delay, for \
-         each link on the way. After a pause such a link may be up to {} ahead of a wire. Cables have no length.",
+         each link on the way. What that cannot show (larger frames in front, a link ahead of a wire by up to {}) counts against \
+         \"kept\". Cables have no length.",
         rtwire_measure::units::duration(crate::fabric::RELEASE_CREDIT_NS)
     ));
     let (left_out, of) = calibrated.slices_left_out;

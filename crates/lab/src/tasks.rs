@@ -14,9 +14,8 @@ use crate::fabric::{Fabric, HOST_INTERFACE, host_address, host_mac};
 const SAMPLES_MOST: u64 = 60_000_000;
 /// How long frames may be on their way after the talkers' end.
 const DRAIN_NS: u64 = 300_000_000;
-/// Ports of best-effort traffic and of calibration, behind those of streams.
-const BEST_EFFORT_PORT: u16 = 50_000;
-const CALIBRATION_PORT: u16 = 60_000;
+/// Where to look for a free port for traffic that is no stream: best effort, calibration.
+const FIRST_OTHER_PORT: u16 = 50_000;
 /// Frames of one calibration burst: enough that the rate limiter has to wait for its timer several times.
 const BURST_FRAMES: u32 = 8;
 const BURST_INTERVAL_LEAST_NS: u64 = 10_000_000;
@@ -43,12 +42,43 @@ pub(crate) fn frames_planned(stream: &Stream, duration_ns: u64) -> u64 {
 
 fn room(frames: u64) -> u64 {
     // The shaper may begin with a burst; a late start of a listener changes nothing.
-    frames + frames / 50 + 4_096
+    frames.saturating_add(frames / 50).saturating_add(4_096)
 }
 
 fn small(ratio: Ratio) -> (u64, u64) {
     let part = |value: i128| u64::try_from(value).unwrap_or(u64::MAX);
     (part(ratio.num()), part(ratio.den()))
+}
+
+/// The most frames that a stream's talker can send.
+fn frames_most(network: &Network, stream: &Stream, duration_ns: u64) -> u64 {
+    let frames = if stream.shaped {
+        frames_planned(stream, duration_ns)
+            + stream.contract.burst_bits / (stream.wire_bytes * 8).max(1)
+    } else {
+        let link_bps = link_rate(network, &stream.talker);
+        frames_in(Ratio::whole(link_bps.into()), stream.wire_bytes, duration_ns)
+    };
+    room(frames)
+}
+
+/// Whether the samples of a run fit into memory.
+///
+/// # Errors
+/// [`LabError::TooLong`].
+pub(crate) fn check_room(network: &Network, duration_ns: u64) -> Result<(), LabError> {
+    let samples = network.streams.iter().fold(0_u64, |sum, stream| {
+        let ends = 1 + stream.listeners.len() as u64;
+        sum.saturating_add(frames_most(network, stream, duration_ns).saturating_mul(ends))
+    });
+    if samples > SAMPLES_MOST {
+        return Err(LabError::TooLong {
+            seconds: duration_ns / 1_000_000_000,
+            samples,
+            most: SAMPLES_MOST,
+        });
+    }
+    Ok(())
 }
 
 /// The assignments of all hosts that talk or listen.
@@ -58,24 +88,10 @@ pub(crate) fn assignments(
     fabric: &Fabric,
     directory: &Path,
     duration_ns: u64,
-) -> Result<Vec<Assignment>, LabError> {
+) -> Vec<Assignment> {
     let mut hosts = Hosts::new(network, fabric, directory);
-    let mut samples = 0_u64;
     for (index, stream) in network.streams.iter().enumerate() {
-        let link_bps = link_rate(network, &stream.talker);
-        let frames = if stream.shaped {
-            frames_planned(stream, duration_ns)
-                + stream.contract.burst_bits / (stream.wire_bytes * 8).max(1)
-        } else {
-            frames_in(
-                Ratio::whole(link_bps.into()),
-                stream.wire_bytes,
-                duration_ns,
-            )
-        };
-        let most = room(frames);
-        samples = samples.saturating_add(most.saturating_mul(1 + stream.listeners.len() as u64));
-        let frames_most = usize::try_from(most).unwrap_or(usize::MAX);
+        let frames_most = usize::try_from(frames_most(network, stream, duration_ns)).unwrap_or(usize::MAX);
         let udp = stream.transport == Transport::Udp;
         hosts.talker(
             &stream.talker,
@@ -116,22 +132,22 @@ pub(crate) fn assignments(
         }
     }
     best_effort(network, &mut hosts);
-    if samples > SAMPLES_MOST {
-        return Err(LabError::TooLong {
-            seconds: duration_ns / 1_000_000_000,
-            samples,
-            most: SAMPLES_MOST,
-        });
-    }
-    Ok(hosts.done())
+    hosts.done()
+}
+
+/// Ports that no stream has.
+fn free_ports(network: &Network) -> impl Iterator<Item = u16> {
+    (FIRST_OTHER_PORT..=u16::MAX)
+        .chain(1..FIRST_OTHER_PORT)
+        .filter(|port| network.streams.iter().all(|stream| stream.port != *port))
 }
 
 fn best_effort(network: &Network, hosts: &mut Hosts<'_>) {
     let mut index = network.streams.len();
-    let mut port = BEST_EFFORT_PORT;
+    let mut free = free_ports(network);
     for allowance in &network.best_effort {
         for to in &allowance.to {
-            let Some(node) = node_index(network, to) else {
+            let (Some(node), Some(port)) = (node_index(network, to), free.next()) else {
                 continue;
             };
             let headers = Transport::Rtdip.header_bytes(false);
@@ -175,7 +191,6 @@ fn best_effort(network: &Network, hosts: &mut Hosts<'_>) {
                 },
             );
             index += 1;
-            port = port.saturating_add(1);
         }
     }
 }
@@ -238,12 +253,12 @@ pub(crate) fn calibration(
     // Twice the time the bursts take, so that each finds the network idle.
     let interval_ns = busy.saturating_mul(2).max(BURST_INTERVAL_LEAST_NS);
     let mut offset_ns = 0;
+    let mut free = free_ports(network);
     let headers = Transport::Rtdip.header_bytes(false);
     for (index, ((talker, listener), (stream, route))) in ways.iter().enumerate() {
-        let Some(node) = node_index(network, listener) else {
+        let (Some(node), Some(port)) = (node_index(network, listener), free.next()) else {
             continue;
         };
-        let port = CALIBRATION_PORT.saturating_add(u16::try_from(index).unwrap_or(u16::MAX));
         let most = room(duration_ns / interval_ns * u64::from(BURST_FRAMES));
         hosts.talker(
             talker,

@@ -35,7 +35,9 @@
 
 mod cycle;
 mod error;
+pub mod program;
 mod receive;
+pub mod responder;
 mod send;
 mod source;
 mod stamps;

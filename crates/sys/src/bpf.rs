@@ -1,16 +1,22 @@
-//! BPF objects: loaded from bytes, attached to traffic control, their arrays mapped into memory.
+//! BPF objects: loaded from bytes, attached to traffic control or to a driver (XDP), their arrays mapped into memory.
 //!
 //! A thin layer over libbpf, so that another loader could take its place. Needs CAP_BPF and CAP_NET_ADMIN
 //! (or root). Loading and attaching are for set-up; reading a [`MappedArray`] costs no system call and
 //! may be done in a real-time loop.
 
+mod array;
+mod xdp;
+
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::ptr::NonNull;
+use std::os::fd::AsFd;
 use std::sync::Mutex;
-use std::sync::atomic::AtomicU64;
 
 use libbpf_rs::{MapCore, ObjectBuilder, OpenObject, PrintLevel, ProgramInput, TcHookBuilder};
+
+use crate::error::Errno;
+
+pub use array::MappedArray;
+pub use xdp::{TestRun, XdpLink, XdpMode};
 
 /// Which way a frame goes through an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +63,28 @@ pub enum BpfError {
         ifindex: u32,
         /// What libbpf said.
         source: libbpf_rs::Error,
+    },
+    /// The place for XDP programs is taken.
+    #[error(
+        "cannot attach XDP program `{program}` to interface {ifindex}: another XDP program is there already; end what put it there, or see `ip link show` and `bpftool net`"
+    )]
+    XdpInUse {
+        /// The program.
+        program: String,
+        /// The interface's index.
+        ifindex: u32,
+    },
+    /// An XDP program was not attached for another reason.
+    #[error("cannot attach XDP program `{program}` to interface {ifindex} in {mode} mode: {errno}{}", xdp::remedy(*.errno))]
+    Xdp {
+        /// The program.
+        program: String,
+        /// The interface's index.
+        ifindex: u32,
+        /// The mode asked for.
+        mode: XdpMode,
+        /// The kernel's number.
+        errno: Errno,
     },
     /// A map could not be mapped into memory.
     #[error("cannot map BPF array `{map}`: {source}")]
@@ -244,81 +272,5 @@ impl BpfObject {
                 kind: "program",
                 name: name.to_owned(),
             })
-    }
-}
-
-/// An array of 64-bit words that a BPF program writes and this process sees, without system calls.
-pub struct MappedArray {
-    words: NonNull<AtomicU64>,
-    words_per_value: usize,
-    values: usize,
-    length: usize,
-    _fd: OwnedFd,
-}
-
-// SAFETY: the memory is shared with the kernel and only ever touched through atomics.
-unsafe impl Send for MappedArray {}
-// SAFETY: as above; &AtomicU64 may be used from any thread.
-unsafe impl Sync for MappedArray {}
-
-impl MappedArray {
-    fn new(fd: OwnedFd, words_per_value: usize, values: usize) -> io::Result<Self> {
-        // SAFETY: sysconf has no preconditions.
-        let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) })
-            .map_err(io::Error::other)?;
-        let length = (words_per_value * values * size_of::<u64>()).next_multiple_of(page);
-        // SAFETY: a fresh shared mapping of a descriptor we own; the kernel checks the length against the map.
-        let address = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                length,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                fd.as_raw_fd(),
-                0,
-            )
-        };
-        if address == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let words = NonNull::new(address.cast::<AtomicU64>())
-            .ok_or_else(|| io::Error::other("mmap returned a null address"))?;
-        Ok(Self {
-            words,
-            words_per_value,
-            values,
-            length,
-            _fd: fd,
-        })
-    }
-
-    /// The number of values in the array.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.values
-    }
-
-    /// Whether the array holds no value.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.values == 0
-    }
-
-    /// One word of one value; `None` outside the array.
-    #[must_use]
-    pub fn word(&self, value: usize, word: usize) -> Option<&AtomicU64> {
-        if value >= self.values || word >= self.words_per_value {
-            return None;
-        }
-        // SAFETY: within the mapping by the check above; page-aligned start, so every word is aligned;
-        // the mapping lives as long as `self`, and the returned borrow does not outlive it.
-        Some(unsafe { self.words.add(value * self.words_per_value + word).as_ref() })
-    }
-}
-
-impl Drop for MappedArray {
-    fn drop(&mut self) {
-        // SAFETY: the very range that `new` mapped; no reference into it outlives `self`.
-        unsafe { libc::munmap(self.words.as_ptr().cast(), self.length) };
     }
 }

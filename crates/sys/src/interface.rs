@@ -53,6 +53,32 @@ pub fn by_name(name: &str) -> Result<Interface> {
     })
 }
 
+/// The name of an interface's driver, as `ethtool -i` tells it: `veth`, `igc` …; `None` where it tells none.
+///
+/// # Errors
+/// There is no interface of this name.
+pub fn driver(name: &str) -> Result<Option<String>> {
+    const ETHTOOL_GDRVINFO: u32 = 3;
+    const OCTETS: usize = 196;
+    /// Where the name is, and how long it may be.
+    const DRIVER: std::ops::Range<usize> = 4..36;
+    let mut query = Query::new(name)?;
+    query.ask("SIOCGIFINDEX", libc::SIOCGIFINDEX, |_| ())?;
+    let mut info = [0_u32; OCTETS / 4];
+    info[0] = ETHTOOL_GDRVINFO;
+    query.request.ifr_ifru.ifru_data = info.as_mut_ptr().cast();
+    const SIOCETHTOOL: libc::Ioctl = 0x8946;
+    // SAFETY: the request is valid for the whole call, and its data point to as much as a `struct ethtool_drvinfo` has
+    // (196 octets), which the kernel fills.
+    let result = unsafe { libc::ioctl(query.socket.as_raw_fd(), SIOCETHTOOL, &raw mut query.request) };
+    if result != 0 {
+        return Ok(None);
+    }
+    let octets: Vec<u8> = info.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let text = octets[DRIVER].split(|&octet| octet == 0).next().unwrap_or_default();
+    Ok(Some(String::from_utf8_lossy(text).into_owned()).filter(|text| !text.is_empty()))
+}
+
 /// Whether an interface of this index is still there, in the namespace that `socket` belongs to. One system call.
 #[must_use]
 pub fn exists(socket: &OwnedFd, index: u32) -> bool {

@@ -118,7 +118,11 @@ pub fn create(name: &str) -> io::Result<()> {
         move || unshare_and_mount(&target)
     })
     .join()
-    .unwrap_or_else(|_| Err(io::Error::other("the thread that makes a namespace panicked")));
+    .unwrap_or_else(|_| {
+        Err(io::Error::other(
+            "the thread that makes a namespace panicked",
+        ))
+    });
     if made.is_err() {
         let _ = fs::remove_file(&target);
     }
@@ -164,7 +168,10 @@ pub fn delete(name: &str) -> io::Result<()> {
         let error = io::Error::last_os_error();
         // EINVAL: a file without a mount, left by a maker that was killed in between.
         if error.raw_os_error() != Some(libc::EINVAL) {
-            return Err(error);
+            return Err(io::Error::new(
+                error.kind(),
+                format!("cannot remove network namespace `{name}` (CAP_SYS_ADMIN is needed): {error}"),
+            ));
         }
     }
     match fs::remove_file(&target) {

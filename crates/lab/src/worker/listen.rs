@@ -31,8 +31,8 @@ pub(super) struct Listener {
     inbox: Inbox,
     arrivals: Vec<Arrival>,
     stalls: Vec<Stall>,
-    /// Values of a newest-value channel that newer ones overtook before they were read.
-    skipped: u64,
+    /// Frames read.
+    read: u64,
 }
 
 impl Listener {
@@ -64,7 +64,7 @@ impl Listener {
             inbox,
             arrivals: Vec::with_capacity(task.frames_most),
             stalls: Vec::with_capacity(STALLS_MOST),
-            skipped: 0,
+            read: 0,
         })
     }
 
@@ -86,7 +86,15 @@ impl Listener {
         let statistics = self.statistics();
         Ok(ListenerResult {
             stream: self.task.stream,
-            frames_skipped: self.skipped,
+            frames_received: statistics.received.saturating_sub(statistics.duplicated),
+            // Accepted by the channel and never read; a number that never came is not among them.
+            frames_overtaken: if self.task.newest {
+                statistics
+                    .received
+                    .saturating_sub(statistics.duplicated + self.read)
+            } else {
+                0
+            },
             frames_duplicated: statistics.duplicated,
             frames_reordered: statistics.reordered,
             socket_drops: statistics.dropped,
@@ -130,7 +138,6 @@ impl Listener {
                 listener.wait(Some(LOOK)).map_err(|e| e.to_string())?;
                 let newest = listener.read().map_err(|e| e.to_string())?;
                 newest.filter(|value| value.fresh).map(|value| {
-                    self.skipped += value.skipped;
                     let stamp_ns = Some(value.arrival_ns).filter(|_| value.stamped);
                     (value.sequence, stamp_ns, value.sender_time_ns)
                 })
@@ -140,6 +147,7 @@ impl Listener {
             return Ok(());
         };
         let now = now_ns();
+        self.read += 1;
         if self.arrivals.len() < self.arrivals.capacity() {
             self.arrivals.push(Arrival {
                 sequence,

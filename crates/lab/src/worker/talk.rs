@@ -35,11 +35,13 @@ pub(super) struct Talking {
     stamps: TxStamps,
     payload: Vec<u8>,
     sent: SentStamps,
+    returned_ns: Vec<u64>,
     log: Log,
 }
 
 /// The first stamp of each frame, by its number; 0 for none. A frame is stamped wherever it enters a queue: first
 /// at its host, then again in each switch of the lab, since the kernel carries the request along with the frame.
+/// The host's own is taken while the send call runs, so that a later one is known for what it is.
 struct SentStamps(Vec<u64>);
 
 impl SentStamps {
@@ -54,12 +56,12 @@ impl SentStamps {
         }
     }
 
-    fn records(&self) -> Vec<SentStamp> {
-        let stamped = (0_u32..)
-            .zip(&self.0)
-            .filter(|(_, stamp_ns)| **stamp_ns != 0);
-        stamped
-            .map(|(sequence, &stamp_ns)| SentStamp { sequence, stamp_ns })
+    /// The stamps that are not later than the end of their frame's send call, `returned_ns`.
+    fn records(&self, returned_ns: &[u64]) -> Vec<SentStamp> {
+        (0_u32..)
+            .zip(self.0.iter().zip(returned_ns))
+            .filter(|(_, (stamp_ns, returned_ns))| **stamp_ns != 0 && stamp_ns <= returned_ns)
+            .map(|(sequence, (&stamp_ns, _))| SentStamp { sequence, stamp_ns })
             .collect()
     }
 }
@@ -130,6 +132,7 @@ impl Talking {
         Ok(Self {
             payload: vec![0; task.payload_bytes.min(talker.maximum_data())],
             sent: SentStamps(vec![0; task.frames_most]),
+            returned_ns: Vec::with_capacity(task.frames_most),
             log: Log {
                 result: TalkerResult {
                     stream: task.stream,
@@ -154,10 +157,11 @@ impl Talking {
             mut stamps,
             payload,
             mut sent,
+            returned_ns,
             log,
         } = self;
         let over = AtomicBool::new(false);
-        let (result, sent) = thread::scope(|scope| {
+        let (result, sent, returned_ns) = thread::scope(|scope| {
             let over = &over;
             let collector = scope.spawn(move || {
                 become_real_time(STAMP_PRIORITY)?;
@@ -167,6 +171,7 @@ impl Talking {
                 task: &task,
                 talker,
                 payload,
+                returned_ns,
                 log,
             };
             let outcome = become_real_time(WORKER_PRIORITY).and_then(|()| {
@@ -182,9 +187,10 @@ impl Talking {
             result.frames_sent = sending.talker.statistics().sent;
             result.sends_refused = sending.talker.statistics().queue_full;
             result.fault = outcome.err();
-            Ok::<_, String>((result, sent))
+            Ok::<_, String>((result, sent, sending.returned_ns))
         })?;
-        samples::write_sent(&samples::sent_path(directory, task.stream), &sent.records())
+        let stamps = sent.records(&returned_ns);
+        samples::write_sent(&samples::sent_path(directory, task.stream), &stamps)
             .map_err(|e| format!("cannot write the samples: {e}"))?;
         Ok(result)
     }
@@ -212,6 +218,8 @@ struct Sending<'a> {
     task: &'a TalkerTask,
     talker: Talker,
     payload: Vec<u8>,
+    /// When the send call of each frame returned.
+    returned_ns: Vec<u64>,
     log: Log,
 }
 
@@ -245,11 +253,14 @@ impl Sending<'_> {
 
     fn send(&mut self) -> Result<(), String> {
         match self.talker.send(&self.payload) {
-            Ok(_) => Ok(()),
-            // Counted by the talker; the frame is lost and will be missed by its number.
-            Err(ChannelError::Link(LinkError::QueueFull)) => Ok(()),
-            Err(error) => Err(error.to_string()),
+            // A full queue is counted by the talker; the frame is lost and will be missed by its number.
+            Ok(_) | Err(ChannelError::Link(LinkError::QueueFull)) => {}
+            Err(error) => return Err(error.to_string()),
         }
+        if self.returned_ns.len() < self.returned_ns.capacity() {
+            self.returned_ns.push(now_ns());
+        }
+        Ok(())
     }
 
     /// One frame at each instant of the grid; an instant that has passed is skipped, and counted.

@@ -74,8 +74,8 @@ pub struct StreamEvidence {
     pub listener: String,
     /// The guaranteed worst-case network delay, ns; `None` if the plan could give none.
     pub promise_ns: Option<u64>,
-    /// What the user asked for, ns. Judged only where there is no promise (a plan whose promises exceed their
-    /// deadlines is refused).
+    /// What the user asked for, ns. Judged where there is no promise, and where the promise is later (a plan whose promises
+    /// exceed their deadlines is refused, but what emulates a network adds latency of its own).
     pub deadline_ns: Option<u64>,
     /// The highest delay that somebody published for this experiment, ns: shown, not judged.
     pub published_max_ns: Option<u64>,
@@ -87,6 +87,9 @@ pub struct StreamEvidence {
     pub frames_sent: u64,
     /// How many different frames arrived.
     pub frames_received: u64,
+    /// Of these: values of a newest-value channel that newer ones overtook before they were read. They arrived and are
+    /// not among the samples.
+    pub frames_overtaken: u64,
     /// How many arrived again.
     pub frames_duplicated: u64,
     /// How many arrived after one that was sent later.
@@ -103,6 +106,9 @@ pub struct StreamEvidence {
     /// and rate r on a link of rate C, b / (C - r); see [`super::hold_ns`]. For this long after a stall its backlog need not shrink at all.
     /// 0 is allowed and the strictest.
     pub hold_ns: u64,
+    /// By how much a real network could have been later than what was measured, ns, because of what the measured one only
+    /// emulates. 0 on a real network. A promise that would not hold with it is not called kept.
+    pub unseen_ns: u64,
 }
 
 /// What is known of one talker: whether it kept its own side of the contract.

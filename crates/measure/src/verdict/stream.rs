@@ -73,6 +73,7 @@ pub(super) fn judge_stream(
     let mut found = Findings::default();
     delays(stream, rule, &j, &mut found);
     frames(stream, &j, drops_explained, &mut found);
+    limits_of_the_measurement(stream, &mut found);
     sufficiency(stream, rule, &j, &mut found);
     if found.worst() == Verdict::Kept {
         found.add(Verdict::Kept, kept_reason(stream));
@@ -238,6 +239,38 @@ fn delays(stream: &StreamEvidence, rule: &Rule, j: &StreamJudgement, found: &mut
     }
 }
 
+/// What the promise allows and the user's deadline or the emulation does not.
+fn limits_of_the_measurement(stream: &StreamEvidence, found: &mut Findings) {
+    let Some(promise) = stream.promise_ns else {
+        return;
+    };
+    let delays = || stream.samples.iter().filter_map(Sample::network_delay_ns);
+    let in_time = delays().filter(|delay| *delay <= promise);
+    if let (Some(slowest), true) = (in_time.clone().max(), stream.unseen_ns > 0) {
+        if slowest.saturating_add(stream.unseen_ns) > promise {
+            found.add(
+                Verdict::Inconclusive,
+                format!(
+                    "The slowest frame in time took {}; a real network could have been later by up to {}, which the emulated one cannot show, and that is beyond the promised {}.",
+                    duration(slowest), duration(stream.unseen_ns), duration(promise)
+                ),
+            );
+        }
+    }
+    if let Some(deadline) = stream.deadline_ns.filter(|deadline| *deadline < promise) {
+        let missed = in_time.filter(|delay| *delay > deadline).count() as u64;
+        if missed > 0 {
+            found.add(
+                Verdict::Inconclusive,
+                format!(
+                    "{} took longer than the deadline of {}, though not longer than the promised {}.",
+                    counted(missed, "frame"), duration(deadline), duration(promise)
+                ),
+            );
+        }
+    }
+}
+
 fn frames(
     stream: &StreamEvidence,
     j: &StreamJudgement,
@@ -310,12 +343,12 @@ fn frames(
 fn sufficiency(stream: &StreamEvidence, rule: &Rule, j: &StreamJudgement, found: &mut Findings) {
     use Verdict::Inconclusive;
     let n = stream.samples.len() as u64;
-    if n != stream.frames_received {
+    if n.saturating_add(stream.frames_overtaken) != stream.frames_received {
         found.add(
             Inconclusive,
             format!(
                 "{} frames arrived but {} were recorded.",
-                grouped(stream.frames_received),
+                grouped(stream.frames_received.saturating_sub(stream.frames_overtaken)),
                 grouped(n)
             ),
         );

@@ -33,6 +33,7 @@ fn stream(delays: &[u64]) -> StreamEvidence {
         frames_planned: n,
         frames_sent: n,
         frames_received: n,
+        frames_overtaken: 0,
         frames_duplicated: 0,
         frames_reordered: 0,
         listener_drops: 0,
@@ -40,6 +41,7 @@ fn stream(delays: &[u64]) -> StreamEvidence {
         link_rate_bps: 100_000_000,
         utilization_ppm: 900_000,
         hold_ns: 0,
+        unseen_ns: 0,
     }
 }
 
@@ -791,4 +793,36 @@ proptest! {
         stricter.streams[0].promise_ns = Some(PROMISE - less);
         prop_assert!(judge(&stricter).verdict >= judge(&e).verdict);
     }
+}
+
+#[test]
+fn what_an_emulated_network_cannot_show_counts_against_kept() {
+    let mut evidence = evidence(stream(&vec![PROMISE - 100; 2_000]));
+    evidence.streams[0].unseen_ns = 100;
+    assert_eq!(judge(&evidence).verdict, Verdict::Kept, "it just fits");
+    evidence.streams[0].unseen_ns = 101;
+    let judged = judge(&evidence);
+    assert_eq!(judged.verdict, Verdict::Inconclusive);
+    assert!(judged.streams[0].reasons[0].contains("emulated"), "{:?}", judged.streams[0].reasons);
+}
+
+#[test]
+fn a_missed_deadline_below_the_promise_is_not_kept() {
+    let mut evidence = evidence(stream(&vec![PROMISE - 100; 2_000]));
+    evidence.streams[0].deadline_ns = Some(PROMISE - 100);
+    assert_eq!(judge(&evidence).verdict, Verdict::Kept);
+    evidence.streams[0].deadline_ns = Some(PROMISE - 101);
+    let judged = judge(&evidence);
+    assert_eq!(judged.verdict, Verdict::Inconclusive);
+    assert!(judged.streams[0].reasons[0].contains("deadline"), "{:?}", judged.streams[0].reasons);
+}
+
+#[test]
+fn a_value_that_a_newer_one_overtook_arrived_and_a_lost_one_did_not() {
+    let mut evidence = evidence(stream(&vec![PROMISE / 2; 2_000]));
+    let of = &mut evidence.streams[0];
+    (of.frames_sent, of.frames_planned, of.frames_received, of.frames_overtaken) = (2_010, 2_010, 2_010, 10);
+    assert_eq!(judge(&evidence).verdict, Verdict::Kept);
+    evidence.streams[0].frames_sent = 2_011;
+    assert_eq!(judge(&evidence).verdict, Verdict::Broken);
 }

@@ -151,6 +151,7 @@ pub(crate) fn report(story: Story, seconds: u64) -> Report {
             frames_planned: n,
             frames_sent: n + u64::from(tight && i == 1),
             frames_received: n,
+            frames_overtaken: 0,
             frames_duplicated: 0,
             frames_reordered: 0,
             listener_drops: 0,
@@ -158,6 +159,7 @@ pub(crate) fn report(story: Story, seconds: u64) -> Report {
             link_rate_bps: 100_000_000,
             utilization_ppm: 840_000,
             hold_ns: 600 * US,
+            unseen_ns: 0,
         });
     }
     let max = backlog.iter().map(|b| b.max_bytes).max();

@@ -1,0 +1,246 @@
+//! The account of a ping: what became of every serial number. No I/O; constant memory however long it runs.
+
+use hdrhistogram::Histogram;
+
+/// Numbers that are followed at a time.
+pub(crate) const WINDOW: u64 = 1 << 16;
+/// Longest round trip that the histogram tells apart; longer ones count as this long there (not in `max`).
+const LONGEST_NS: u64 = 60_000_000_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Unused,
+    Waiting,
+    Answered,
+    Lost,
+}
+
+/// Counts; `sent = answered + late + lost + waiting` at any moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) sent: u64,
+    /// Answered in time.
+    pub(crate) answered: u64,
+    /// Answered, but when they had been given up.
+    pub(crate) late: u64,
+    /// Given up, and not answered since.
+    pub(crate) lost: u64,
+    /// Neither answered nor given up yet.
+    pub(crate) waiting: u64,
+    /// Answers to numbers that were answered before.
+    pub(crate) duplicate: u64,
+    /// Answers that came behind the answer to a later number.
+    pub(crate) reordered: u64,
+    /// Answers to numbers that are not followed (any more).
+    pub(crate) unknown: u64,
+    /// Answered (in time or late) later than the deadline.
+    pub(crate) over_deadline: u64,
+}
+
+/// Follows numbers from 0 on; on the wire they are cut to 32 bits.
+pub(crate) struct Account {
+    states: Vec<(u64, State)>,
+    counts: Counts,
+    /// All numbers before are answered or given up.
+    settled: u64,
+    /// One more than the highest number answered.
+    highest: u64,
+    timeout_ns: u64,
+    deadline_ns: Option<u64>,
+    round_trips: Histogram<u64>,
+    max_ns: u64,
+}
+
+impl Account {
+    pub(crate) fn new(timeout_ns: u64, deadline_ns: Option<u64>) -> Self {
+        // Three digits: at most 0.1 % wrong. These bounds are right, so a histogram is always made.
+        let round_trips = Histogram::new_with_bounds(1, LONGEST_NS, 3)
+            .unwrap_or_else(|error| unreachable!("fixed bounds: {error}"));
+        Self {
+            states: vec![(0, State::Unused); WINDOW as usize],
+            counts: Counts::default(),
+            settled: 0,
+            highest: 0,
+            timeout_ns,
+            deadline_ns,
+            round_trips,
+            max_ns: 0,
+        }
+    }
+
+    fn entry(&mut self, number: u64) -> &mut (u64, State) {
+        &mut self.states[(number % WINDOW) as usize]
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// The number that the next question has.
+    pub(crate) fn next(&self) -> u64 {
+        self.counts.sent
+    }
+
+    /// Notes that the next question is sent now.
+    pub(crate) fn sent(&mut self, now_ns: u64) {
+        let number = self.counts.sent;
+        // The window comes around: what is still waiting then is given up, whatever the timeout.
+        while self.settled + WINDOW <= number {
+            self.give_up_oldest();
+        }
+        *self.entry(number) = (now_ns, State::Waiting);
+        self.counts.sent += 1;
+        self.counts.waiting += 1;
+    }
+
+    fn give_up_oldest(&mut self) {
+        let number = self.settled;
+        self.settled += 1;
+        let entry = self.entry(number);
+        if entry.1 == State::Waiting {
+            entry.1 = State::Lost;
+            self.counts.waiting -= 1;
+            self.counts.lost += 1;
+        }
+    }
+
+    /// Gives up what has waited longer than the timeout.
+    pub(crate) fn expire(&mut self, now_ns: u64) {
+        while self.settled < self.counts.sent {
+            let (sent_ns, state) = *self.entry(self.settled);
+            if state == State::Waiting && now_ns.saturating_sub(sent_ns) <= self.timeout_ns {
+                break;
+            }
+            self.give_up_oldest();
+        }
+    }
+
+    /// Notes an answer with the low 32 bits of its number.
+    pub(crate) fn answered(&mut self, sequence: u32, now_ns: u64) {
+        let next = self.counts.sent;
+        let behind = u64::from((next as u32).wrapping_sub(sequence));
+        if behind == 0 || behind > next || behind > WINDOW {
+            self.counts.unknown += 1;
+            return;
+        }
+        let number = next - behind;
+        let (sent_ns, state) = *self.entry(number);
+        match state {
+            State::Unused => {
+                self.counts.unknown += 1;
+                return;
+            }
+            State::Answered => {
+                self.counts.duplicate += 1;
+                return;
+            }
+            State::Waiting => {
+                self.counts.waiting -= 1;
+                if now_ns.saturating_sub(sent_ns) <= self.timeout_ns {
+                    self.counts.answered += 1;
+                } else {
+                    self.counts.late += 1;
+                }
+            }
+            State::Lost => {
+                self.counts.lost -= 1;
+                self.counts.late += 1;
+            }
+        }
+        self.entry(number).1 = State::Answered;
+        if number + 1 < self.highest {
+            self.counts.reordered += 1;
+        }
+        self.highest = self.highest.max(number + 1);
+        let round_trip = now_ns.saturating_sub(sent_ns);
+        self.max_ns = self.max_ns.max(round_trip);
+        self.round_trips.saturating_record(round_trip.clamp(1, LONGEST_NS));
+        if self.deadline_ns.is_some_and(|deadline| round_trip > deadline) {
+            self.counts.over_deadline += 1;
+        }
+    }
+
+    /// Least, p50, p99, p99.9, most of all round trips, ns; `None` before the first.
+    pub(crate) fn round_trips(&self) -> Option<[u64; 5]> {
+        let histogram = &self.round_trips;
+        if histogram.is_empty() {
+            return None;
+        }
+        // The histogram rounds up within a step; nothing took longer than the exact maximum.
+        let at = |quantile| histogram.value_at_quantile(quantile).min(self.max_ns);
+        Some([histogram.min(), at(0.5), at(0.99), at(0.999), self.max_ns])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sums_up(account: &Account) {
+        let counts = account.counts();
+        assert_eq!(counts.sent, counts.answered + counts.late + counts.lost + counts.waiting, "{counts:?}");
+    }
+
+    #[test]
+    fn every_number_becomes_one_thing() {
+        let mut account = Account::new(1000, Some(50));
+        for number in 0..6 {
+            account.sent(number * 100);
+        }
+        account.answered(0, 10); // in time
+        account.answered(0, 20); // again
+        account.answered(2, 260); // in time, over the deadline
+        account.answered(1, 270); // behind 2, over the deadline
+        account.answered(6, 600); // never asked
+        account.answered(u32::MAX, 600); // before the first
+        account.expire(1401); // 3 is given up, 4 is not
+        sums_up(&account);
+        assert_eq!((account.counts().lost, account.counts().waiting), (1, 2));
+        account.answered(3, 1500); // late
+        account.expire(5000);
+        sums_up(&account);
+        let expected = Counts {
+            sent: 6,
+            answered: 3,
+            late: 1,
+            lost: 2,
+            waiting: 0,
+            duplicate: 1,
+            reordered: 2,
+            unknown: 2,
+            over_deadline: 3,
+        };
+        assert_eq!(account.counts(), expected);
+        assert_eq!(account.round_trips().map(|all| (all[0], all[4])), Some((10, 1200)));
+    }
+
+    #[test]
+    fn a_window_that_comes_around_gives_the_oldest_up() {
+        let mut account = Account::new(u64::MAX, None);
+        for now in 0..WINDOW + 10 {
+            account.sent(now);
+        }
+        assert_eq!(account.counts().lost, 10);
+        account.answered(9, WINDOW + 10);
+        assert_eq!(account.counts().unknown, 1, "its place is another's");
+        account.answered(10, WINDOW + 10);
+        sums_up(&account);
+        assert_eq!(account.counts().answered, 1);
+    }
+
+    #[test]
+    fn numbers_go_on_over_the_wrap() {
+        let mut account = Account::new(1000, None);
+        account.counts.sent = (1 << 32) - 2;
+        account.counts.answered = (1 << 32) - 2;
+        account.settled = (1 << 32) - 2;
+        for now in 0..4 {
+            account.sent(now);
+        }
+        for sequence in [u32::MAX - 1, u32::MAX, 0, 1] {
+            account.answered(sequence, 10);
+        }
+        sums_up(&account);
+        assert_eq!((account.counts().waiting, account.counts().unknown), (0, 0));
+    }
+}

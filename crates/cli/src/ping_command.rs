@@ -1,0 +1,337 @@
+//! `rtwire ping`: questions to a responder, and the account of every one.
+
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use clap::Args;
+use rtwire_link::program::{FIRST_ASKING_PORT, MAXIMUM_REPLY_OCTETS, ReceiveProgram};
+use rtwire_link::responder::port_filter;
+use rtwire_link::{Cycle, CycleConfig, LinkError, Receiver, ReceiverConfig, Sender, SenderConfig, TxPath, WakeUp};
+use rtwire_plan::units;
+use rtwire_sys::clock::{self, Clock};
+use rtwire_sys::{interface, memory, sched, signal};
+use rtwire_wire::rtdip::{Header, Semantics};
+use rtwire_wire::{EtherType, MINIMUM_FRAME_OCTETS, MacAddress, Pcp, ethernet};
+
+use crate::ping_account::{Account, WINDOW};
+use crate::respond_command::DEFAULT_PORT;
+
+/// The arguments of `rtwire ping`.
+#[derive(Args)]
+pub(crate) struct PingArguments {
+    /// The interface to ask from
+    interface: String,
+    /// The responder's address, as in 02:00:00:00:00:0a
+    mac: MacAddress,
+    /// The responder's RTDiP port
+    #[arg(long, default_value_t = DEFAULT_PORT)]
+    port: u16,
+    /// The channel key
+    #[arg(long, default_value_t = 0)]
+    key: u32,
+    /// How many questions; without it, until it is stopped
+    #[arg(long)]
+    count: Option<u64>,
+    /// From one question to the next; `0s`: each as soon as the one before is answered or given up
+    #[arg(long, default_value = "1ms", value_parser = parse_time)]
+    interval: Duration,
+    /// Count round trips that take longer than this, for example `74.4us`
+    #[arg(long, value_parser = parse_time)]
+    deadline: Option<Duration>,
+    /// When to give a question up
+    #[arg(long, default_value = "1s", value_parser = parse_time)]
+    timeout: Duration,
+    /// Octets of user data in a question
+    #[arg(long, default_value_t = 64, value_name = "OCTETS")]
+    size: usize,
+    /// Look for the answer again and again instead of sleeping
+    #[arg(long)]
+    spin: bool,
+    /// Run as SCHED_FIFO of this priority, 1 to 99
+    #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
+    realtime: Option<u8>,
+    /// Run on this core only
+    #[arg(long)]
+    cpu: Option<usize>,
+    /// Print reports as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn parse_time(text: &str) -> Result<Duration, String> {
+    let seconds = units::parse(text, units::Dimension::Time).map_err(|fault| match fault.help() {
+        Some(help) => format!("{fault}; {help}"),
+        None => fault.to_string(),
+    })?;
+    seconds.ceil_ns().map(Duration::from_nanos).map_err(|_| "a time is at least 0 and below 500 years".to_owned())
+}
+
+type Failure = (u8, String);
+
+/// Runs `rtwire ping`. Exit code 1 if a number was lost or late, or a round trip took longer than the deadline.
+pub(crate) fn run(arguments: &PingArguments) -> ExitCode {
+    match ping(arguments) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err((code, message)) => {
+            eprintln!("error: {message}");
+            ExitCode::from(code)
+        }
+    }
+}
+
+struct Pinger<'a> {
+    arguments: &'a PingArguments,
+    sender: Sender,
+    receiver: Receiver,
+    frame: Vec<u8>,
+    /// What stands in the frame behind the Ethernet header, but for number and time.
+    header: Header,
+    account: Account,
+    /// Questions that the interface's own queue dropped: they count as lost.
+    queue_full: u64,
+    /// Cycles that were skipped since their time had passed: no question has their number.
+    skipped: u64,
+    stop: &'static AtomicBool,
+    report: &'static AtomicBool,
+    /// Makes a veth take answers from its peer's driver.
+    _program: Option<ReceiveProgram>,
+}
+
+fn ping(arguments: &PingArguments) -> Result<bool, Failure> {
+    if arguments.size > MAXIMUM_REPLY_OCTETS {
+        return Err((2, format!("--size {}: at most {MAXIMUM_REPLY_OCTETS} octets fit a frame", arguments.size)));
+    }
+    let window = arguments.interval.saturating_mul(WINDOW as u32);
+    if !arguments.interval.is_zero() && window <= arguments.timeout {
+        return Err((2, format!("--timeout is too long for this --interval: at most {WINDOW} questions can wait at a time")));
+    }
+    let mut pinger = open(arguments)?;
+    if let Some(cpu) = arguments.cpu {
+        sched::set_cpu(cpu).map_err(|error| (3, error.to_string()))?;
+    }
+    if let Some(priority) = arguments.realtime {
+        memory::lock_all().and_then(|()| sched::set_fifo(priority)).map_err(|error| (3, error.to_string()))?;
+        memory::touch_stack();
+    }
+    let ended = pinger.go();
+    pinger.print();
+    ended.map_err(|error| (3, error.to_string()))?;
+    let counts = pinger.account.counts();
+    Ok(counts.lost + counts.late + counts.over_deadline == 0)
+}
+
+fn open(arguments: &PingArguments) -> Result<Pinger<'_>, Failure> {
+    let system = |error: rtwire_sys::Error| (3, error.to_string());
+    let link = |error: LinkError| (3, error.to_string());
+    let stop = signal::install_stop_flag().map_err(system)?;
+    let report = signal::install_report_flag().map_err(system)?;
+    let own_port = FIRST_ASKING_PORT + (std::process::id() % 16_384) as u16;
+    let program = prepare_veth(&arguments.interface).map_err(system)?;
+    let receiver = Receiver::frames(
+        &ReceiverConfig {
+            interface: arguments.interface.clone(),
+            // Both take what comes from a ring without a call; the second waits by a timer of high resolution.
+            wake_up: if arguments.spin { WakeUp::Spin } else { WakeUp::SpinThenBlock(Duration::ZERO) },
+            queue_frames: 1024,
+            stamps: false,
+            one_by_one: false,
+        },
+        EtherType::RTDIP.0,
+        &port_filter(own_port).map_err(system)?,
+    )
+    .map_err(link)?;
+    let sender = Sender::frames(&SenderConfig {
+        path: TxPath::Direct,
+        ..SenderConfig::new(arguments.interface.as_str())
+    })
+    .map_err(link)?;
+    let header = Header {
+        semantics: Semantics::Queue,
+        priority: Pcp::HIGHEST,
+        destination_port: arguments.port,
+        source_port: own_port,
+        sequence: 0,
+        key: arguments.key,
+        time_ns: Some(0),
+    };
+    let ethernet = ethernet::Header {
+        destination: arguments.mac,
+        source: MacAddress(sender.interface().mac),
+        vlan: None,
+        ether_type: EtherType::RTDIP,
+    };
+    let mut frame = vec![0; (ethernet.octets() + header.octets() + arguments.size).max(MINIMUM_FRAME_OCTETS)];
+    let room = ethernet.emit(&mut frame).map_err(|error| (2, error.to_string()))?;
+    header
+        .emit(&vec![0x52; arguments.size], &mut frame[room..])
+        .map_err(|error| (2, error.to_string()))?;
+    let timeout_ns = nanoseconds(arguments.timeout);
+    Ok(Pinger {
+        arguments,
+        sender,
+        receiver,
+        frame,
+        header,
+        account: Account::new(timeout_ns, arguments.deadline.map(nanoseconds)),
+        queue_full: 0,
+        skipped: 0,
+        stop,
+        report,
+        _program: program,
+    })
+}
+
+/// A veth takes frames that its peer's driver sends (`XDP_TX`) only where it has an XDP program itself.
+fn prepare_veth(name: &str) -> rtwire_sys::Result<Option<ReceiveProgram>> {
+    if interface::driver(name)?.as_deref() != Some("veth") {
+        return Ok(None);
+    }
+    match ReceiveProgram::attach(name) {
+        Ok(program) => Ok(Some(program)),
+        // Somebody else's serves as well.
+        Err(error) if error.is_in_use() => Ok(None),
+        Err(error) => {
+            eprintln!("note: a responder in native XDP mode at the other end of this veth cannot reach us: {error}");
+            Ok(None)
+        }
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn now_ns() -> u64 {
+    clock::now_ns(Clock::Monotonic)
+}
+
+impl Pinger<'_> {
+    fn go(&mut self) -> Result<(), LinkError> {
+        let interval_ns = nanoseconds(self.arguments.interval);
+        let mut cycle = (interval_ns > 0).then(|| {
+            Cycle::new(CycleConfig {
+                clock: Clock::Monotonic,
+                period_ns: interval_ns,
+                epoch_ns: now_ns(),
+                spin_ns: 0,
+            })
+        });
+        while !self.is_over() {
+            if let Some(cycle) = &mut cycle {
+                self.receive_until(cycle.next_instant_ns(), false)?;
+                if self.is_over() {
+                    break;
+                }
+                self.skipped += cycle.wait()?.skipped;
+            }
+            self.ask()?;
+            if cycle.is_none() {
+                self.receive_until(now_ns() + nanoseconds(self.arguments.timeout), true)?;
+            }
+        }
+        // What is on the way still may come.
+        self.receive_until(now_ns() + nanoseconds(self.arguments.timeout), true)?;
+        self.account.expire(u64::MAX);
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        let all = self.arguments.count.is_some_and(|count| self.account.next() >= count);
+        all || self.stop.load(Ordering::Relaxed)
+    }
+
+    fn ask(&mut self) -> Result<(), LinkError> {
+        self.header.sequence = self.account.next() as u32;
+        self.header.time_ns = Some(clock::now_ns(Clock::Tai));
+        let header = &mut self.frame[ethernet::HEADER_OCTETS..];
+        header[8..12].copy_from_slice(&self.header.sequence.to_be_bytes());
+        header[16..24].copy_from_slice(&self.header.time_ns.unwrap_or(0).to_be_bytes());
+        self.account.sent(now_ns());
+        match self.sender.send(&self.frame) {
+            Ok(_) => Ok(()),
+            Err(LinkError::QueueFull) => {
+                self.queue_full += 1;
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Receives answers until a moment, or (`all`) until none is waited for any more.
+    fn receive_until(&mut self, end_ns: u64, all: bool) -> Result<(), LinkError> {
+        const SLICE: Duration = Duration::from_millis(100);
+        loop {
+            if self.report.swap(false, Ordering::Relaxed) {
+                self.print();
+            }
+            let now = now_ns();
+            self.account.expire(now);
+            let done = all && self.account.counts().waiting == 0;
+            if now >= end_ns || done || (!all && self.stop.load(Ordering::Relaxed)) {
+                return Ok(());
+            }
+            let left = Duration::from_nanos(end_ns - now).min(SLICE);
+            if self.receiver.wait(Some(left))? {
+                self.take();
+            }
+        }
+    }
+
+    /// Notes the oldest answer that is there.
+    fn take(&mut self) {
+        let now = now_ns();
+        if let Some(frame) = self.receiver.peek() {
+            let answer = ethernet::Frame::new(frame.data)
+                .ok()
+                .filter(|frame| frame.source() == self.arguments.mac || self.arguments.mac.is_group())
+                .and_then(|frame| Header::parse(frame.payload()).ok());
+            if let Some((header, _)) = answer {
+                if header.source_port == self.arguments.port && header.key == self.arguments.key {
+                    self.account.answered(header.sequence, now);
+                }
+            }
+        }
+        self.receiver.release();
+    }
+
+    fn print(&self) {
+        let counts = self.account.counts();
+        let round_trips = self.account.round_trips();
+        let deadline = self.arguments.deadline;
+        if self.arguments.json {
+            let trips = round_trips.map(|[min, p50, p99, p999, max]| {
+                serde_json::json!({"min": min, "p50": p50, "p99": p99, "p999": p999, "max": max})
+            });
+            let json = serde_json::json!({
+                "interface": self.arguments.interface, "responder": self.arguments.mac.to_string(),
+                "port": self.arguments.port, "octets": self.arguments.size,
+                "sent": counts.sent, "answered": counts.answered, "late": counts.late, "lost": counts.lost,
+                "waiting": counts.waiting, "duplicate": counts.duplicate, "reordered": counts.reordered,
+                "unknown": counts.unknown, "queue_full": self.queue_full, "cycles_skipped": self.skipped,
+                "deadline_ns": deadline.map(nanoseconds),
+                "over_deadline": deadline.map(|_| counts.over_deadline),
+                "round_trip_ns": trips,
+            });
+            println!("{json}");
+            return;
+        }
+        println!(
+            "sent {}, answered {}, late {}, lost {}, waiting {}; duplicate {}, reordered {}, unknown {}",
+            counts.sent, counts.answered, counts.late, counts.lost, counts.waiting, counts.duplicate,
+            counts.reordered, counts.unknown
+        );
+        if self.queue_full + self.skipped > 0 {
+            println!("dropped by our own interface {}, cycles skipped {}", self.queue_full, self.skipped);
+        }
+        if let Some(trips) = round_trips {
+            let [min, p50, p99, p999, max] = trips.map(|ns| ns as f64 / 1000.0);
+            println!("round trip, µs: min {min:.2}, p50 {p50:.2}, p99 {p99:.2}, p99.9 {p999:.2}, max {max:.2}");
+        }
+        if let Some(deadline) = deadline {
+            let deadline = nanoseconds(deadline) as f64 / 1000.0;
+            println!("round trips over the deadline of {deadline} µs: {}", counts.over_deadline);
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! `rtwire simulate FILE`: the plan played out frame by frame in virtual time.
+
+use std::fmt::Write as _;
+use std::io::{IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+
+use clap::{Args, ValueEnum};
+use rtwire_plan::refusal::show_ns;
+use rtwire_plan::units::{Dimension, parse};
+use rtwire_plan::{Network, Options, Plan};
+use rtwire_sim::{
+    Model, Outcome, PatternChoice, Report, Scenario, SearchOptions, Simulator, search,
+};
+
+use crate::plan_command::key_and_value;
+
+/// A promise was exceeded, a frame was lost, or the plan was refused.
+const BROKEN: u8 = 1;
+/// Wrong usage or a faulty file.
+const FAULTY: u8 = 2;
+/// The end of the simulated clock, less what sums need.
+const LONGEST_NS: i128 = 100 * 86_400 * 1_000_000_000;
+
+/// How sources send.
+#[derive(Clone, Copy, ValueEnum)]
+enum PatternName {
+    /// Whole bursts, all together, as early as contracts allow; every port as late as it may be
+    Greedy,
+    /// Evenly, with phases and tick errors by chance
+    Periodic,
+    /// Bursts and pauses by chance
+    Random,
+    /// As the real shaper does: at ticks, late by chance
+    Shaped,
+    /// Each source one of the four by chance
+    Mixed,
+}
+
+impl From<PatternName> for PatternChoice {
+    fn from(name: PatternName) -> PatternChoice {
+        match name {
+            PatternName::Greedy => PatternChoice::Greedy,
+            PatternName::Periodic => PatternChoice::Periodic,
+            PatternName::Random => PatternChoice::Random,
+            PatternName::Shaped => PatternChoice::Shaped,
+            PatternName::Mixed => PatternChoice::Mixed,
+        }
+    }
+}
+
+/// Arguments of `rtwire simulate`.
+#[derive(Args)]
+pub(crate) struct SimulateArguments {
+    /// The network description, TOML
+    file: PathBuf,
+    /// What chance is drawn from; the same seed gives the same output
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    seed: u64,
+    /// For how long sources send
+    #[arg(long, default_value = "1s", value_parser = duration_ps)]
+    duration: u64,
+    /// How sources send, always within their contracts
+    #[arg(long, value_enum, default_value = "mixed")]
+    pattern: PatternName,
+    /// Then try to break each promise with so many short simulations
+    #[arg(long, value_name = "N")]
+    search: Option<u64>,
+    /// Let each host's clock run up to so much fast or slow, parts per million (fast ones exceed their contracts)
+    #[arg(long, value_name = "PPM", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100_000))]
+    drift: u32,
+    /// Print JSON (its schema: `rtwire schema simulation`)
+    #[arg(long)]
+    json: bool,
+    /// Override a value of [defaults], such as shaping-interval=10ms
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
+    set: Vec<(String, String)>,
+    /// Simulate although the plan is refused, beside what promises there are
+    #[arg(long)]
+    no_admission: bool,
+}
+
+fn duration_ps(text: &str) -> Result<u64, String> {
+    let seconds = parse(text, Dimension::Time).map_err(|fault| fault.to_string())?;
+    let ns = seconds
+        .times(rtwire_plan::Ratio::whole(1_000_000_000))
+        .map_err(|fault| fault.to_string())?
+        .ceil();
+    if !(1..=LONGEST_NS).contains(&ns) {
+        return Err("from 1 ns to 100 days".to_owned());
+    }
+    u64::try_from(ns * 1000).map_err(|_| "from 1 ns to 100 days".to_owned())
+}
+
+/// Plan, simulate, compare, print.
+pub(crate) fn run(arguments: &SimulateArguments) -> ExitCode {
+    let file = arguments.file.display().to_string();
+    let text = match std::fs::read(&arguments.file) {
+        Ok(bytes) => bytes,
+        Err(fault) => return fail(&format!("{file}: {fault}")),
+    };
+    let Ok(text) = String::from_utf8(text) else {
+        return fail(&format!(
+            "{file}: not a text in UTF-8: this is no network description"
+        ));
+    };
+    let network = match rtwire_plan::read(&text, &file, &arguments.set) {
+        Ok(network) => network,
+        Err(faults) => return fail(&faults.to_string()),
+    };
+    let options = Options {
+        ignore_limits: arguments.no_admission,
+    };
+    let plan = match rtwire_plan::plan(&network, &options) {
+        Ok(plan) => plan,
+        Err(refusal) => {
+            eprintln!(
+                "rtwire simulate: {file}: {refusal}\n--no-admission simulates it all the same"
+            );
+            return ExitCode::from(BROKEN);
+        }
+    };
+    match simulate(arguments, &network, &plan) {
+        Ok(report) => {
+            print(&if arguments.json {
+                match serde_json::to_string_pretty(&report) {
+                    Ok(text) => text + "\n",
+                    Err(fault) => return fail(&fault.to_string()),
+                }
+            } else {
+                tables(&report)
+            });
+            match report.outcome {
+                Outcome::Kept => ExitCode::SUCCESS,
+                Outcome::Broken => ExitCode::from(BROKEN),
+            }
+        }
+        Err(fault) => fail(&format!("{file}: {fault}")),
+    }
+}
+
+fn simulate(
+    arguments: &SimulateArguments,
+    network: &Network,
+    plan: &Plan,
+) -> Result<Report, rtwire_sim::SimulationError> {
+    let model = Model::new(network)?;
+    let choice = PatternChoice::from(arguments.pattern);
+    let scenario = Scenario::new(
+        &model,
+        choice,
+        arguments.seed,
+        arguments.duration,
+        arguments.drift,
+    );
+    let mut simulator = Simulator::new(&model);
+    simulator.run(&scenario);
+    let mut report = Report::new(&model, &simulator, &scenario, choice.word(), plan);
+    if let Some(simulations) = arguments.search {
+        let options = SearchOptions {
+            simulations,
+            seed: arguments.seed,
+            longest_ps: arguments.duration,
+        };
+        // Ctrl-C ends the search and shows what was found; without the handler it ends the program.
+        let stop = rtwire_sys::signal::install_stop_flag().ok();
+        let shown = std::io::stderr().is_terminal();
+        search(
+            &model,
+            &mut simulator,
+            plan,
+            &options,
+            &mut report,
+            |played| {
+                if shown && played % 256 == 0 {
+                    eprint!("\r{played} of {simulations} simulations");
+                }
+                !stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+            },
+        );
+        if shown {
+            eprint!("\r\x1b[K");
+        }
+    }
+    Ok(report)
+}
+
+fn fail(message: &str) -> ExitCode {
+    eprintln!("rtwire simulate: {message}");
+    ExitCode::from(FAULTY)
+}
+
+fn print(text: &str) {
+    // A reader that went away (`| head`) is no fault of ours.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
+fn shown(ns: Option<u64>) -> String {
+    ns.map_or_else(|| "-".to_owned(), show_ns)
+}
+
+fn percent(permille: Option<u64>) -> String {
+    permille.map_or_else(
+        || "-".to_owned(),
+        |permille| format!("{}.{} %", permille / 10, permille % 10),
+    )
+}
+
+fn tables(report: &Report) -> String {
+    let mut text = format!(
+        "{}: {} simulation{}, {} frame transmissions, seed {}, sources {} for {}\n\n",
+        report.network,
+        report.simulations,
+        if report.simulations == 1 { "" } else { "s" },
+        report.frame_hops,
+        report.seed,
+        report.pattern,
+        show_ns(report.duration_ns),
+    );
+    let head = [
+        "stream", "listener", "worst", "promise", "used", "p50", "p99", "p99.9", "sent", "lost",
+    ];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for stream in &report.streams {
+        rows.push(vec![
+            stream.name.clone(),
+            stream.listener.clone(),
+            shown(stream.worst_delay_ps.map(|ps| ps.div_ceil(1000))),
+            shown(stream.promised_delay_ns),
+            percent(stream.used_permille),
+            shown(stream.p50_delay_ns),
+            shown(stream.p99_delay_ns),
+            shown(stream.p999_delay_ns),
+            stream.frames_sent.to_string(),
+            stream.frames_lost.to_string(),
+        ]);
+    }
+    crate::plan_command::table(&mut text, 2, &rows);
+    text.push('\n');
+    let head = ["port", "backlog", "bound", "used", "frames", "dropped"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for port in &report.ports {
+        rows.push(vec![
+            format!("{}>{}", port.node, port.port),
+            format!("{} B", port.highest_backlog_bytes),
+            port.promised_backlog_bytes
+                .map_or_else(|| "-".to_owned(), |bytes| format!("{bytes} B")),
+            percent(port.used_permille),
+            port.highest_backlog_frames.to_string(),
+            port.frames_dropped.to_string(),
+        ]);
+    }
+    crate::plan_command::table(&mut text, 1, &rows);
+    for warning in &report.warnings {
+        let _ = writeln!(text, "\nwarning: {warning}");
+    }
+    text.push('\n');
+    if let Some(witness) = report.witnesses.iter().max_by_key(|w| w.used_permille) {
+        let _ = writeln!(
+            text,
+            "search: {} to {} came nearest to its promise, {} of it, in simulation {} (--seed {} --search {} finds it again)",
+            witness.stream,
+            witness.listener,
+            percent(witness.used_permille),
+            witness.simulation,
+            report.seed,
+            witness.simulation,
+        );
+    }
+    for stream in report.streams.iter().filter(|stream| stream.violated) {
+        let _ = writeln!(
+            text,
+            "PROMISE BROKEN: {} to {}: {} seen, {} promised",
+            stream.name,
+            stream.listener,
+            shown(stream.worst_delay_ps.map(|ps| ps.div_ceil(1000))),
+            shown(stream.promised_delay_ns),
+        );
+    }
+    for port in report.ports.iter().filter(|port| port.violated) {
+        let _ = writeln!(text, "BOUND BROKEN: port {}>{}", port.node, port.port);
+    }
+    let lost: u64 = report.streams.iter().map(|stream| stream.frames_lost).sum();
+    let dropped: u64 = report.ports.iter().map(|port| port.frames_dropped).sum();
+    let _ = writeln!(
+        text,
+        "{}",
+        match report.outcome {
+            Outcome::Kept => "all within the promises, nothing lost".to_owned(),
+            Outcome::Broken if lost + dropped > 0 =>
+                format!("not within the promises: {dropped} frames dropped at ports"),
+            Outcome::Broken => "not within the promises".to_owned(),
+        }
+    );
+    text
+}

@@ -1,0 +1,32 @@
+//! Compiles the receive program with clang, for the kernel's BPF machine.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+fn main() {
+    let sources = PathBuf::from(env("CARGO_MANIFEST_DIR")).join("../../bpf");
+    let object = PathBuf::from(env("OUT_DIR")).join("receive.bpf.o");
+    println!("cargo::rerun-if-changed={}", sources.display());
+    println!("cargo::rerun-if-env-changed=CLANG");
+    let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
+    let mut command = Command::new(&clang);
+    command
+        .args(["-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Wall", "-Werror"])
+        // The kernel's headers refer to one directory by machine (Debian's multiarch layout).
+        .arg(format!("-I/usr/include/{}-linux-gnu", env("CARGO_CFG_TARGET_ARCH")))
+        .arg("-c")
+        .arg(sources.join("receive.bpf.c"))
+        .arg("-o")
+        .arg(&object);
+    match command.status() {
+        Ok(status) if status.success() => {}
+        Ok(status) => panic!("clang ended with {status} on bpf/receive.bpf.c"),
+        Err(error) => panic!(
+            "cannot run `{clang}` to compile bpf/receive.bpf.c: {error}\nhelp: install it (Debian: apt install clang), or name it in CLANG"
+        ),
+    }
+}
+
+fn env(name: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| panic!("cargo sets {name} for build scripts"))
+}

@@ -1,0 +1,93 @@
+//! What goes wrong with the receive program.
+
+use super::layout::{CHANNELS, FIRST_ASKING_PORT, REPLY_OCTETS};
+use crate::LinkError;
+use rtwire_sys::bpf::BpfError;
+
+/// Why the receive program could not be attached, or a channel of it not opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProgramError {
+    /// Asking for the interface or a port's lock failed.
+    #[error(transparent)]
+    System(#[from] rtwire_sys::Error),
+    /// A packet socket could not be opened.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// The program was not accepted or not attached.
+    #[error(transparent)]
+    Bpf(#[from] BpfError),
+    /// Neither mode is to be had.
+    #[error("{native}; and then: {generic}")]
+    NoMode {
+        /// Why not native.
+        native: Box<BpfError>,
+        /// Why not generic.
+        generic: Box<BpfError>,
+    },
+    /// Somebody has the port on this interface: a channel of this program, or a listener of any process.
+    #[error("port {port} on interface `{interface}` is in use; end the program that has it, or take another port")]
+    PortInUse {
+        /// The port.
+        port: u16,
+        /// The interface.
+        interface: String,
+    },
+    /// All channels are taken.
+    #[error("the receive program of interface `{interface}` has {CHANNELS} channels, all in use; close one")]
+    NoChannel {
+        /// The interface.
+        interface: String,
+    },
+    /// A responder may not have this port.
+    #[error(
+        "port {port} is one to ask from: responders have ports below {FIRST_ASKING_PORT}, so that they never answer each other"
+    )]
+    AskingPort {
+        /// The port.
+        port: u16,
+    },
+    /// A reply does not fit a frame.
+    #[error("a reply of {octets} octets is too long: at most {REPLY_OCTETS} fit a frame")]
+    TooLong {
+        /// Its length.
+        octets: usize,
+    },
+    /// A contract that polices nothing, or everything.
+    #[error(
+        "a police of {rate_bps} bit/s with a burst of {burst_bits} bit is not possible: the rate is at least 1 bit/s, the burst at most an hour of it, and at least the longest frame"
+    )]
+    Contract {
+        /// The rate.
+        rate_bps: u64,
+        /// The burst.
+        burst_bits: u64,
+    },
+}
+
+impl ProgramError {
+    /// Whether it is another XDP program that stands in the way.
+    #[must_use]
+    pub fn is_in_use(&self) -> bool {
+        matches!(self, Self::Bpf(BpfError::XdpInUse { .. }))
+    }
+
+    /// Whether XDP is not to be had here, so that packet sockets must do; not where something else is wrong.
+    #[must_use]
+    pub fn is_lacking(&self) -> bool {
+        match self {
+            Self::NoMode { .. } => true,
+            Self::Bpf(error) => !matches!(error, BpfError::XdpInUse { .. }),
+            _ => false,
+        }
+    }
+    /// The capability that is missing, where that is the reason.
+    #[must_use]
+    pub fn capability(&self) -> Option<&'static str> {
+        match self {
+            Self::System(error) => error.capability(),
+            Self::Link(error) => error.capability(),
+            _ => None,
+        }
+    }
+}

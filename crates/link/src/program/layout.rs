@@ -1,0 +1,187 @@
+//! The structures that are shared with the receive program (`bpf/receive.h`), by 64-bit words.
+
+/// Channels on one interface.
+pub(crate) const CHANNELS: usize = 64;
+/// Port numbers there are.
+pub(crate) const PORTS: usize = 65_536;
+/// Buffers of a newest value, and of a reply.
+pub(crate) const BUFFERS: u64 = 4;
+/// Room for the user data of one frame.
+pub(crate) const DATA_OCTETS: usize = 1488;
+/// The most user data in a reply.
+pub(crate) const REPLY_OCTETS: usize = 1476;
+/// Responders answer ports from here on, and never have such a port.
+pub(crate) const FIRST_ASKING_PORT: u16 = 49_152;
+
+const DATA_WORDS: usize = DATA_OCTETS / 8;
+
+/// What becomes of a channel's frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub(crate) enum Action {
+    Free,
+    Pass,
+    Newest,
+    Respond,
+}
+
+/// The fields of `struct rtw_control`.
+#[derive(Clone, Copy, Debug)]
+#[repr(usize)]
+pub(crate) enum Control {
+    EtherType = 0,
+    Mac = 1,
+    Truncated = 3,
+    WrongVersion,
+    Malformed,
+    WrongLength,
+    OtherPort,
+}
+pub(crate) const CONTROL_WORDS: usize = Control::OtherPort as usize + 1;
+
+/// The fields of `struct rtw_channel`.
+#[derive(Clone, Copy, Debug)]
+#[repr(usize)]
+#[allow(dead_code, reason = "the program's own fields keep their places")]
+pub(crate) enum Channel {
+    Action,
+    Key,
+    PoliceByteTime,
+    PoliceBurst,
+    PoliceOverhead,
+    PoliceUntil,
+    Accepted,
+    WrongKey,
+    WrongSemantics,
+    Policed,
+    Oversize,
+    Stale,
+    Busy,
+    NoQuestion,
+    Unanswered,
+    Missing,
+}
+pub(crate) const CHANNEL_WORDS: usize = Channel::Missing as usize + 1;
+
+/// The fields of `struct rtw_value` before its data.
+#[derive(Clone, Copy, Debug)]
+#[repr(usize)]
+pub(crate) enum Value {
+    ArrivalNs,
+    SenderNs,
+    Offered,
+    Sequence,
+    Source,
+    Length,
+    Priority,
+    Data = 8,
+}
+pub(crate) const VALUE_WORDS: usize = Value::Data as usize + DATA_WORDS;
+
+/// The first words of `struct rtw_slot`.
+#[derive(Clone, Copy, Debug)]
+#[repr(usize)]
+#[allow(dead_code, reason = "the program's own fields keep their places")]
+pub(crate) enum Slot {
+    Version = 0,
+    Suspect = 1,
+    Value = 8,
+}
+pub(crate) const SLOT_WORDS: usize = Slot::Value as usize + BUFFERS as usize * VALUE_WORDS;
+
+/// The first words of `struct rtw_reply`.
+#[derive(Clone, Copy, Debug)]
+#[repr(usize)]
+pub(crate) enum Reply {
+    Version,
+    Echo,
+    Content,
+}
+/// The fields of `struct rtw_content`.
+#[derive(Clone, Copy, Debug)]
+#[repr(usize)]
+pub(crate) enum Content {
+    Length = 0,
+    Data = 2,
+}
+pub(crate) const CONTENT_WORDS: usize = Content::Data as usize + DATA_WORDS;
+pub(crate) const REPLY_WORDS: usize = Reply::Content as usize + BUFFERS as usize * CONTENT_WORDS;
+
+/// The names of the fields of each structure and their offsets in words, as the header has them.
+#[cfg(test)]
+pub(crate) const FIELDS: [(&str, &[(&str, usize)], usize); 6] = [
+    (
+        "rtw_control",
+        &[
+            ("ether_type", Control::EtherType as usize),
+            ("mac", Control::Mac as usize),
+            ("truncated", Control::Truncated as usize),
+            ("wrong_version", Control::WrongVersion as usize),
+            ("malformed", Control::Malformed as usize),
+            ("wrong_length", Control::WrongLength as usize),
+            ("other_port", Control::OtherPort as usize),
+        ],
+        CONTROL_WORDS,
+    ),
+    (
+        "rtw_channel",
+        &[
+            ("action", Channel::Action as usize),
+            ("key", Channel::Key as usize),
+            ("police_byte_time", Channel::PoliceByteTime as usize),
+            ("police_burst", Channel::PoliceBurst as usize),
+            ("police_overhead", Channel::PoliceOverhead as usize),
+            ("police_until", Channel::PoliceUntil as usize),
+            ("accepted", Channel::Accepted as usize),
+            ("wrong_key", Channel::WrongKey as usize),
+            ("wrong_semantics", Channel::WrongSemantics as usize),
+            ("policed", Channel::Policed as usize),
+            ("oversize", Channel::Oversize as usize),
+            ("stale", Channel::Stale as usize),
+            ("busy", Channel::Busy as usize),
+            ("no_question", Channel::NoQuestion as usize),
+            ("unanswered", Channel::Unanswered as usize),
+            ("missing", Channel::Missing as usize),
+        ],
+        CHANNEL_WORDS,
+    ),
+    (
+        "rtw_value",
+        &[
+            ("arrival_ns", Value::ArrivalNs as usize),
+            ("sender_ns", Value::SenderNs as usize),
+            ("offered", Value::Offered as usize),
+            ("sequence", Value::Sequence as usize),
+            ("source", Value::Source as usize),
+            ("length", Value::Length as usize),
+            ("priority", Value::Priority as usize),
+            ("reserved", 7),
+            ("data", Value::Data as usize),
+        ],
+        VALUE_WORDS,
+    ),
+    (
+        "rtw_slot",
+        &[
+            ("version", Slot::Version as usize),
+            ("suspect", Slot::Suspect as usize),
+            ("reserved", 2),
+            ("value", Slot::Value as usize),
+        ],
+        SLOT_WORDS,
+    ),
+    (
+        "rtw_content",
+        &[("length", Content::Length as usize), ("reserved", 1), ("data", Content::Data as usize)],
+        CONTENT_WORDS,
+    ),
+    (
+        "rtw_reply",
+        &[
+            ("version", Reply::Version as usize),
+            ("echo", Reply::Echo as usize),
+            ("content", Reply::Content as usize),
+        ],
+        REPLY_WORDS,
+    ),
+];

@@ -1,0 +1,92 @@
+//! Police: what exceeds its contract is dropped before it costs more.
+
+use super::layout::{Action, Channel};
+use super::{ChannelCounters, OpenChannel, ProgramError, ReceiveProgram};
+use rtwire_wire::FRAME_OVERHEAD_OCTETS;
+
+/// A contract, counted on the wire: in any time t at most `burst_bits + rate_bps · t` bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Police {
+    /// Bits per second, at least 1.
+    pub rate_bps: u64,
+    /// Bits at once. At least a frame's, or none of that length will ever pass.
+    pub burst_bits: u64,
+    /// What a frame costs on the wire beyond its own octets, in octets.
+    pub overhead_octets: u16,
+}
+
+impl Police {
+    /// A contract of frames that cost 24 octets more than their own (preamble, check sequence, gap).
+    #[must_use]
+    pub const fn new(rate_bps: u64, burst_bits: u64) -> Self {
+        Self {
+            rate_bps,
+            burst_bits,
+            overhead_octets: FRAME_OVERHEAD_OCTETS as u16,
+        }
+    }
+
+    /// ns that an octet takes, times 2^16, rounded down; and ns that the burst takes, times 2^8, rounded up: both in the
+    /// sender's favour.
+    fn terms(&self) -> Option<(u64, u64)> {
+        const SECOND_NS: u128 = 1_000_000_000;
+        const HOUR: u128 = (3600 * SECOND_NS) << 8;
+        let rate = u128::from(self.rate_bps);
+        let byte_time = ((8 * SECOND_NS) << 16).checked_div(rate)?;
+        let burst = ((u128::from(self.burst_bits) * SECOND_NS) << 8).div_ceil(rate);
+        let least = (84 * byte_time) >> 8;
+        (byte_time > 0 && burst <= HOUR && burst >= least)
+            .then_some((byte_time as u64, burst as u64))
+    }
+}
+
+impl OpenChannel {
+    pub(super) fn police(&self, police: Option<&Police>) -> Result<(), ProgramError> {
+        let Some(police) = police else {
+            self.set(Channel::PoliceByteTime, 0);
+            return Ok(());
+        };
+        let (byte_time, burst) = police.terms().ok_or(ProgramError::Contract {
+            rate_bps: police.rate_bps,
+            burst_bits: police.burst_bits,
+        })?;
+        self.set(Channel::PoliceOverhead, police.overhead_octets.into());
+        self.set(Channel::PoliceBurst, burst);
+        self.set(Channel::PoliceByteTime, byte_time);
+        Ok(())
+    }
+}
+
+/// A channel whose frames go on to Linux, but for those beyond the contract. It closes when it is dropped.
+#[derive(Debug)]
+pub struct PolicedPort {
+    channel: OpenChannel,
+}
+
+impl PolicedPort {
+    /// Changes the contract.
+    ///
+    /// # Errors
+    /// The contract is not possible.
+    pub fn police(&self, police: Option<&Police>) -> Result<(), ProgramError> {
+        self.channel.police(police)
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn counters(&self) -> ChannelCounters {
+        self.channel.counters()
+    }
+}
+
+impl ReceiveProgram {
+    /// Polices a port whose frames a packet socket receives (a queue listener, say), of whatever key.
+    ///
+    /// # Errors
+    /// The port has a channel of this program, or all channels are in use; the contract is not possible.
+    pub fn police(&self, port: u16, police: &Police) -> Result<PolicedPort, ProgramError> {
+        let channel = self.open(port, 0, Action::Pass, |_, _| ())?;
+        channel.police(Some(police))?;
+        Ok(PolicedPort { channel })
+    }
+}

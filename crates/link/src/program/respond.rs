@@ -1,0 +1,105 @@
+//! Replies that leave from the driver.
+
+use super::layout::{
+    Action, BUFFERS, CONTENT_WORDS, Content, DATA_OCTETS, FIRST_ASKING_PORT, REPLY_OCTETS, REPLY_WORDS, Reply,
+};
+use super::{ChannelCounters, OpenChannel, Police, ProgramError, ReceiveProgram, Shared};
+use std::sync::atomic::{Ordering, fence};
+
+/// A channel whose questions the receive program answers. It closes when it is dropped.
+#[derive(Debug)]
+pub struct Responder {
+    channel: OpenChannel,
+}
+
+impl Responder {
+    /// Replaces what the answers hold, while the program runs: each answer holds the one or the other content, whole.
+    /// No system call; one copy.
+    ///
+    /// # Errors
+    /// The content does not fit a frame: more than 1476 octets.
+    pub fn replace(&mut self, content: &[u8]) -> Result<(), ProgramError> {
+        write(&self.channel.program, self.channel.index, content)?;
+        store(&self.channel.program, self.channel.index, Reply::Echo as usize, 0);
+        Ok(())
+    }
+
+    /// From now on drops the questions that exceed a contract; `None`: none.
+    ///
+    /// # Errors
+    /// The contract is not possible.
+    pub fn police(&self, police: Option<&Police>) -> Result<(), ProgramError> {
+        self.channel.police(police)
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn counters(&self) -> ChannelCounters {
+        self.channel.counters()
+    }
+}
+
+fn store(program: &Shared, index: usize, word: usize, value: u64) {
+    if let Some(word) = program.replies.word(index, word) {
+        word.store(value, Ordering::Relaxed);
+    }
+}
+
+/// Writes the next content and makes it the one in force. One writer at a time: `replace` takes `&mut`.
+fn write(program: &Shared, index: usize, content: &[u8]) -> Result<(), ProgramError> {
+    if content.len() > REPLY_OCTETS {
+        return Err(ProgramError::TooLong {
+            octets: content.len(),
+        });
+    }
+    let Some(version) = program.replies.word(index, Reply::Version as usize) else {
+        return Ok(());
+    };
+    let next = version.load(Ordering::Relaxed) + 1;
+    let at = Reply::Content as usize + (next % BUFFERS) as usize * CONTENT_WORDS;
+    // The version stored last time comes before what is overwritten now: a program that still copies this buffer sees it.
+    fence(Ordering::SeqCst);
+    store(program, index, at + Content::Length as usize, content.len() as u64);
+    let mut octets = [0_u8; DATA_OCTETS];
+    octets[..content.len()].copy_from_slice(content);
+    for (word, chunk) in octets.chunks_exact(8).enumerate() {
+        let mut value = [0; 8];
+        value.copy_from_slice(chunk);
+        store(program, index, at + Content::Data as usize + word, u64::from_ne_bytes(value));
+    }
+    version.store(next, Ordering::Release);
+    Ok(())
+}
+
+impl ReceiveProgram {
+    /// Opens a channel at a port whose questions are answered from the driver: with `content`, or with the question's own
+    /// data if there is none. Both ways the answer has the question's sequence number, and, if it has a time stamp at all
+    /// (prepared content always has), the time at which the question came.
+    ///
+    /// Questions must come from a port of 49152 or above; others are dropped and counted.
+    ///
+    /// # Errors
+    /// The port is in use, or one to ask from; all channels are in use; the content does not fit.
+    pub fn respond_channel(
+        &self,
+        port: u16,
+        key: u32,
+        content: Option<&[u8]>,
+    ) -> Result<Responder, ProgramError> {
+        if port >= FIRST_ASKING_PORT {
+            return Err(ProgramError::AskingPort { port });
+        }
+        if let Some(octets) = content.map(<[u8]>::len).filter(|&octets| octets > REPLY_OCTETS) {
+            return Err(ProgramError::TooLong { octets });
+        }
+        let channel = self.open(port, key, Action::Respond, |program, index| {
+            for word in 0..REPLY_WORDS {
+                store(program, index, word, 0);
+            }
+            store(program, index, Reply::Echo as usize, content.is_none().into());
+            // Its length was looked at above.
+            let _ = write(program, index, content.unwrap_or_default());
+        })?;
+        Ok(Responder { channel })
+    }
+}

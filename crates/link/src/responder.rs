@@ -1,0 +1,170 @@
+//! A responder over packet sockets: what [`program`](crate::program) does in the driver, where there is no XDP.
+//!
+//! The same rules and the same counters; but each answer costs a wake-up of this process. The kernel takes a VLAN tag off
+//! before a packet socket sees the frame, so answers have none.
+
+use crate::program::{ChannelCounters, FIRST_ASKING_PORT, MAXIMUM_REPLY_OCTETS, ProgramError};
+use crate::{LinkError, Receiver, ReceiverConfig, Sender, SenderConfig, TxPath, WakeUp};
+use rtwire_sys::ErrorKind;
+use rtwire_sys::clock::{self, Clock};
+use rtwire_sys::filter::{Filter, Instruction, Test};
+use rtwire_sys::port_lock::NameLock;
+use rtwire_wire::rtdip::Header;
+use rtwire_wire::{EtherType, MINIMUM_FRAME_OCTETS, MacAddress, ethernet};
+use std::time::Duration;
+
+/// A filter for frames behind an EtherType that are long enough for a header and have this destination port.
+///
+/// # Errors
+/// Never with what is in it.
+pub fn port_filter(port: u16) -> rtwire_sys::Result<Filter> {
+    const LEAST: u32 = (ethernet::HEADER_OCTETS + rtwire_wire::rtdip::HEADER_OCTETS) as u32;
+    const PORT: u32 = ethernet::HEADER_OCTETS as u32 + 2;
+    let jump = |test, yes, no| Instruction::Jump { test, yes, no };
+    Filter::new(&[
+        Instruction::LoadLength,
+        jump(Test::AtLeast(LEAST), 0, 3),
+        Instruction::LoadHalf(PORT),
+        jump(Test::Equal(port.into()), 0, 1),
+        Instruction::Accept,
+        Instruction::Reject,
+    ])
+}
+
+/// Answers the questions for one port from this process.
+#[derive(Debug)]
+pub struct PacketResponder {
+    receiver: Receiver,
+    sender: Sender,
+    mac: MacAddress,
+    port: u16,
+    key: u32,
+    content: Option<Vec<u8>>,
+    frame: Box<[u8]>,
+    counters: ChannelCounters,
+    _lock: NameLock,
+}
+
+impl PacketResponder {
+    /// Opens a responder that answers with `content`, or with the question's own data.
+    ///
+    /// # Errors
+    /// As [`ReceiveProgram::respond_channel`](crate::program::ReceiveProgram::respond_channel); CAP_NET_RAW is missing.
+    pub fn open(
+        interface: &str,
+        wake_up: WakeUp,
+        port: u16,
+        key: u32,
+        content: Option<&[u8]>,
+    ) -> Result<Self, ProgramError> {
+        if port >= FIRST_ASKING_PORT {
+            return Err(ProgramError::AskingPort { port });
+        }
+        if let Some(octets) = content.map(<[u8]>::len).filter(|&octets| octets > MAXIMUM_REPLY_OCTETS) {
+            return Err(ProgramError::TooLong { octets });
+        }
+        let sender = Sender::frames(&SenderConfig {
+            path: TxPath::Direct,
+            ..SenderConfig::new(interface)
+        })?;
+        let index = sender.interface().index;
+        let name = format!("rtwire/{:04x}/{index}/{port}", EtherType::RTDIP.0);
+        let lock = NameLock::take(&name).map_err(|error| match error.kind() {
+            ErrorKind::InUse => ProgramError::PortInUse {
+                port,
+                interface: interface.to_owned(),
+            },
+            _ => error.into(),
+        })?;
+        let config = ReceiverConfig {
+            interface: interface.to_owned(),
+            wake_up,
+            queue_frames: 256,
+            stamps: false,
+            one_by_one: false,
+        };
+        Ok(Self {
+            receiver: Receiver::frames(&config, EtherType::RTDIP.0, &port_filter(port)?)?,
+            mac: MacAddress(sender.interface().mac),
+            sender,
+            port,
+            key,
+            content: content.map(<[u8]>::to_vec),
+            frame: vec![0; 1536].into_boxed_slice(),
+            counters: ChannelCounters::default(),
+            _lock: lock,
+        })
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn counters(&self) -> ChannelCounters {
+        self.counters
+    }
+
+    /// Waits for a question, for at most `timeout`, and answers it; gives whether there was one. Two system calls, no
+    /// allocation.
+    ///
+    /// # Errors
+    /// The interface is gone or down.
+    pub fn answer_one(&mut self, timeout: Duration) -> Result<bool, LinkError> {
+        if !self.receiver.wait(Some(timeout))? {
+            return Ok(false);
+        }
+        let octets = self.prepare();
+        self.receiver.release();
+        let Some(octets) = octets else {
+            return Ok(true);
+        };
+        match self.sender.send(&self.frame[..octets]) {
+            Ok(_) => self.counters.accepted += 1,
+            Err(LinkError::QueueFull) => self.counters.unanswered += 1,
+            Err(error) => return Err(error),
+        }
+        Ok(true)
+    }
+
+    /// Makes the answer to the oldest frame, if it is a question; gives its length.
+    fn prepare(&mut self) -> Option<usize> {
+        let question = ethernet::Frame::new(self.receiver.peek()?.data).ok()?;
+        // Faulty frames, and those for other stations, are nobody's question.
+        let (header, data) = Header::parse(question.payload()).ok()?;
+        let to_us = question.destination() == self.mac || question.destination().is_group();
+        if header.destination_port != self.port || !to_us {
+            return None;
+        }
+        if header.key != self.key {
+            self.counters.wrong_key += 1;
+            return None;
+        }
+        if header.source_port < FIRST_ASKING_PORT || question.source().is_group() {
+            self.counters.no_question += 1;
+            return None;
+        }
+        let now_ns = clock::now_ns(Clock::Tai);
+        let time_ns = self.content.is_some().then_some(now_ns).or(header.time_ns.map(|_| now_ns));
+        let answer = Header {
+            destination_port: header.source_port,
+            source_port: header.destination_port,
+            time_ns,
+            ..header
+        };
+        let ethernet = ethernet::Header {
+            destination: question.source(),
+            source: self.mac,
+            vlan: None,
+            ether_type: EtherType::RTDIP,
+        };
+        let at = ethernet.emit(&mut self.frame).ok()?;
+        let content = self.content.as_deref().unwrap_or(data);
+        let Ok(octets) = answer.emit(content, &mut self.frame[at..]) else {
+            self.counters.unanswered += 1;
+            return None;
+        };
+        let end = at + octets;
+        if end < MINIMUM_FRAME_OCTETS {
+            self.frame[end..MINIMUM_FRAME_OCTETS].fill(0);
+        }
+        Some(end.max(MINIMUM_FRAME_OCTETS))
+    }
+}

@@ -1,0 +1,104 @@
+//! How many frame transmissions a second of processor time plays: `cargo bench -p rtwire-sim --bench frame_hops`.
+//!
+//! A tree of 16 switches and 64 hosts with 400 streams, FIFO and strict priority, each pattern. The figure to reach
+//! is 2 million frame-hops per second on one core.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_docs_in_private_items,
+    reason = "a benchmark that cannot run should stop"
+)]
+
+use std::fmt::Write as _;
+use std::time::Instant;
+
+use rtwire_sim::random::Random;
+use rtwire_sim::{Model, PatternChoice, Scenario, Simulator};
+
+fn description(switches: u64, hosts: u64, streams: u64, queues: u64) -> String {
+    let mut random = Random::new(5, 0);
+    let mut text =
+        String::from("[network]\nname = \"bench\"\n[defaults]\nlink-rate = \"1 Gbit/s\"\n");
+    for switch in 0..switches {
+        writeln!(
+            text,
+            "[[switch]]\nname = \"s{switch}\"\nlatency = \"2 us\"\nqueues = {queues}\nshared-buffer = \"8 MB\""
+        )
+        .unwrap();
+        if switch > 0 {
+            let other = (switch - 1) / 3;
+            writeln!(
+                text,
+                "[[link]]\nends = [\"s{switch}\", \"s{other}\"]\nrate = \"10 Gbit/s\""
+            )
+            .unwrap();
+        }
+    }
+    for host in 0..hosts {
+        let at = host % switches;
+        writeln!(
+            text,
+            "[[host]]\nname = \"h{host}\"\n[[link]]\nends = [\"h{host}\", \"s{at}\"]"
+        )
+        .unwrap();
+    }
+    for stream in 0..streams {
+        let talker = random.below(hosts);
+        let listener = (talker + 1 + random.below(hosts - 1)) % hosts;
+        let frame = [64, 128, 400, 1514][random.below(4) as usize];
+        let contract = if random.once_in(2) {
+            format!("interval = \"{} us\"", 250 * (1 + random.below(8)))
+        } else {
+            format!("rate = \"{} Mbit/s\"", 1 + random.below(10))
+        };
+        writeln!(
+            text,
+            "[[stream]]\nname = \"f{stream}\"\ntalker = \"h{talker}\"\nlisteners = [\"h{listener}\"]\n\
+             frame = \"{frame} B\"\npriority = {}\n{contract}",
+            random.below(8)
+        )
+        .unwrap();
+    }
+    text
+}
+
+/// Processor time of this thread, nanoseconds; the wall's where the kernel does not say.
+fn processor_ns(start: Instant) -> u64 {
+    std::fs::read_to_string("/proc/thread-self/schedstat")
+        .ok()
+        .and_then(|text| text.split(' ').next()?.parse().ok())
+        .unwrap_or_else(|| u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX))
+}
+
+fn main() {
+    let start = Instant::now();
+    println!("network            pattern    frame-hops   processor s   million frame-hops/s");
+    for (name, queues) in [("400 streams FIFO", 1), ("400 streams SP", 8)] {
+        let text = description(16, 64, 400, queues);
+        let network = rtwire_plan::read(&text, "bench.toml", &[]).unwrap();
+        let model = Model::new(&network).unwrap();
+        let mut simulator = Simulator::new(&model);
+        for choice in [
+            PatternChoice::Greedy,
+            PatternChoice::Periodic,
+            PatternChoice::Random,
+            PatternChoice::Shaped,
+        ] {
+            let scenario = Scenario::new(&model, choice, 1, 2_000_000_000_000, 0);
+            // The first run brings the memory to its size.
+            simulator.run(&Scenario {
+                duration_ps: 100_000_000_000,
+                ..scenario.clone()
+            });
+            let before = processor_ns(start);
+            simulator.run(&scenario);
+            let took = (processor_ns(start) - before) as f64 / 1e9;
+            let hops = simulator.frame_hops();
+            println!(
+                "{name:<18} {:<9} {hops:>11} {took:>13.3} {:>23.2}",
+                choice.word(),
+                hops as f64 / took / 1e6
+            );
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Does the plan survive?
+//!
+//! A network is played out in virtual time, frame by frame, in whole picoseconds:
+//! sources that keep to their contracts in the worst ways that these allow, hosts,
+//! links, switches with their queues and their memory. Nothing here computes a
+//! bound; of `rtwire-plan` only the data types are known, so that an error there
+//! cannot hide here.
+//!
+//! ```text
+//! Network -> Model ----> Simulator -> seen delays, backlog, loss -> Report
+//! Pattern -> Scenario -/     ^ \                                      ^
+//!                            search: tries to break each promise    Plan
+//! ```
+//!
+//! Limits: no gates, no credit shaping, no preemption; a cut-through switch is not
+//! modelled; see `docs/simulator.md`.
+
+pub mod error;
+mod fixed;
+mod histogram;
+pub mod model;
+pub mod queue;
+pub mod random;
+pub mod report;
+pub mod scenario;
+pub mod search;
+pub mod simulator;
+mod source;
+
+pub use error::SimulationError;
+pub use model::Model;
+pub use report::{Outcome, Report, Witness, report_schema};
+pub use scenario::{Behaviour, Lateness, Pattern, PatternChoice, Scenario};
+pub use search::{SearchOptions, search};
+pub use simulator::{ListenerSeen, PortSeen, Simulator};

@@ -1,0 +1,368 @@
+//! A network in the form in which it is played: flat tables, numbers in place of names.
+
+use rtwire_plan::network::class_of;
+use rtwire_plan::{ContractKind, Network, Ratio};
+
+use crate::error::SimulationError;
+use crate::fixed::LineClock;
+
+/// No such entry.
+pub(crate) const NONE: u32 = u32::MAX;
+/// Times beyond this are refused: sums of them must not leave 64 bits.
+const LONGEST_PS: u64 = 1 << 60;
+const MIN_FRAME_BYTES: u64 = 60;
+
+/// A network that can be played.
+#[derive(Clone, Debug)]
+pub struct Model {
+    pub(crate) ports: Vec<PortModel>,
+    pub(crate) pools: Vec<PoolModel>,
+    pub(crate) edges: Vec<Edge>,
+    /// Numbers of edges; [`Edge`] and [`Flow`] name parts of it.
+    pub(crate) branches: Vec<u32>,
+    pub(crate) flows: Vec<Flow>,
+    pub(crate) listeners: Vec<Listener>,
+    pub(crate) hosts: Vec<String>,
+    /// About how far apart two events are, picoseconds.
+    pub(crate) gap_ps: u64,
+    /// The network's fingerprint.
+    pub(crate) input_hash: String,
+    pub(crate) name: String,
+}
+
+/// One end of a link, which sends.
+#[derive(Clone, Debug)]
+pub(crate) struct PortModel {
+    pub(crate) node: String,
+    pub(crate) to: String,
+    pub(crate) line: LineClock,
+    pub(crate) cable_ps: u64,
+    pub(crate) latency_ps: u64,
+    /// Holds frames after sending and then hands them over at once, in place of starting late.
+    pub(crate) catches_up: bool,
+    pub(crate) classes: u8,
+    pub(crate) pool: u32,
+}
+
+/// Memory of one port, or of all ports of a switch.
+#[derive(Clone, Debug)]
+pub(crate) struct PoolModel {
+    pub(crate) ports: Vec<u32>,
+    /// Bits on the wire; `u64::MAX` at hosts.
+    pub(crate) limit_bits: u64,
+    pub(crate) limit_frames: u64,
+}
+
+/// One port on the way of one flow.
+#[derive(Clone, Debug)]
+pub(crate) struct Edge {
+    pub(crate) port: u32,
+    pub(crate) flow: u32,
+    pub(crate) class: u8,
+    /// Who listens behind this port.
+    pub(crate) listener: u32,
+    pub(crate) branches: (u32, u32),
+}
+
+/// How a flow binds itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Binding {
+    /// One frame in each interval.
+    Interval { interval_ps: u64 },
+    /// A rate and a burst.
+    Rate,
+    /// Nothing binds it.
+    Unshaped,
+}
+
+/// A stream or a best-effort allowance.
+#[derive(Clone, Debug)]
+pub(crate) struct Flow {
+    pub(crate) name: String,
+    pub(crate) best_effort: bool,
+    pub(crate) host: u32,
+    pub(crate) bits: u32,
+    /// Of its smallest frame.
+    pub(crate) least_bits: u32,
+    pub(crate) rate: Ratio,
+    pub(crate) burst: Ratio,
+    pub(crate) shaping_ps: u64,
+    pub(crate) tick_error_ps: u64,
+    pub(crate) binding: Binding,
+    pub(crate) branches: (u32, u32),
+    pub(crate) listeners: (u32, u32),
+}
+
+/// A flow's receiver.
+#[derive(Clone, Debug)]
+pub(crate) struct Listener {
+    pub(crate) flow: u32,
+    pub(crate) name: String,
+    /// The edges from talker to listener.
+    pub(crate) path: Vec<u32>,
+}
+
+struct Draft<'a> {
+    name: &'a str,
+    talker: &'a str,
+    receivers: &'a [String],
+    routes: &'a [Vec<String>],
+    pcp: u8,
+}
+
+fn to_ps(ns: u64, what: impl Fn() -> String) -> Result<u64, SimulationError> {
+    match ns.checked_mul(1000) {
+        Some(ps) if ps <= LONGEST_PS => Ok(ps),
+        _ => Err(SimulationError::Range { what: what() }),
+    }
+}
+
+fn to_bits(bytes: u64, name: &str) -> Result<u32, SimulationError> {
+    let bits = bytes
+        .checked_mul(8)
+        .and_then(|bits| u32::try_from(bits).ok());
+    bits.filter(|bits| *bits > 0)
+        .ok_or_else(|| SimulationError::Range {
+            what: format!("the frame of \"{name}\" ({bytes} B on the wire)"),
+        })
+}
+
+fn number(count: usize) -> u32 {
+    // Tables of four thousand million entries do not fit the memory of any machine that this runs on.
+    u32::try_from(count).unwrap_or(NONE)
+}
+
+impl Model {
+    /// Prepare a network.
+    ///
+    /// # Errors
+    /// [`SimulationError`] where a number is out of range or a route uses a link that is none.
+    pub fn new(network: &Network) -> Result<Model, SimulationError> {
+        let mut model = Model {
+            ports: Vec::new(),
+            pools: Vec::new(),
+            edges: Vec::new(),
+            branches: Vec::new(),
+            flows: Vec::new(),
+            listeners: Vec::new(),
+            hosts: network.hosts.iter().map(|host| host.name.clone()).collect(),
+            gap_ps: 0,
+            input_hash: network.input_hash.clone(),
+            name: network.name.clone(),
+        };
+        let ports = model.add_ports(network)?;
+        for stream in &network.streams {
+            let draft = Draft {
+                name: &stream.name,
+                talker: &stream.talker,
+                receivers: &stream.listeners,
+                routes: &stream.routes,
+                pcp: stream.pcp,
+            };
+            let contract = &stream.contract;
+            let what = || format!("a time of stream \"{}\"", stream.name);
+            let bits = to_bits(stream.wire_bytes, &stream.name)?;
+            let flow = Flow {
+                name: stream.name.clone(),
+                best_effort: false,
+                host: 0,
+                bits,
+                least_bits: bits,
+                rate: contract.rate,
+                burst: contract.burst,
+                shaping_ps: to_ps(contract.shaping_interval_ns, what)?,
+                tick_error_ps: to_ps(contract.tick_error_ns, what)?,
+                binding: match contract.kind {
+                    _ if !stream.shaped => Binding::Unshaped,
+                    ContractKind::Interval { interval_ns } => Binding::Interval {
+                        interval_ps: to_ps(interval_ns, what)?,
+                    },
+                    ContractKind::Rate | ContractKind::Declared => Binding::Rate,
+                },
+                branches: (0, 0),
+                listeners: (0, 0),
+            };
+            model.add_flow(network, &ports, &draft, flow)?;
+        }
+        for allowance in &network.best_effort {
+            let draft = Draft {
+                name: &allowance.name,
+                talker: &allowance.host,
+                receivers: &allowance.to,
+                routes: &allowance.routes,
+                pcp: 0,
+            };
+            let overhead = allowance.wire_bytes.saturating_sub(allowance.frame_bytes);
+            let least = MIN_FRAME_BYTES.min(allowance.frame_bytes) + overhead;
+            let flow = Flow {
+                name: allowance.name.clone(),
+                best_effort: true,
+                host: 0,
+                bits: to_bits(allowance.wire_bytes, &allowance.name)?,
+                least_bits: to_bits(least, &allowance.name)?,
+                rate: allowance.rate,
+                burst: allowance.burst,
+                shaping_ps: 0,
+                tick_error_ps: 0,
+                binding: Binding::Rate,
+                branches: (0, 0),
+                listeners: (0, 0),
+            };
+            model.add_flow(network, &ports, &draft, flow)?;
+        }
+        model.gap_ps = model.event_gap_ps();
+        Ok(model)
+    }
+
+    fn add_ports(&mut self, network: &Network) -> Result<PortNumbers, SimulationError> {
+        let mut numbers = PortNumbers::new();
+        let mut shared = std::collections::HashMap::new();
+        for link in &network.links {
+            for (node, to) in [(0, 1), (1, 0)] {
+                let (node, to) = (&link.ends[node], &link.ends[to]);
+                let (latency_ns, catches_up) = network.port_latency(node, to);
+                let at = number(self.ports.len());
+                let buffer = network.switch(node).map(|switch| switch.buffer);
+                let pool = match buffer {
+                    Some(buffer) if buffer.shared => *shared
+                        .entry(node.clone())
+                        .or_insert(number(self.pools.len())),
+                    _ => number(self.pools.len()),
+                };
+                if pool as usize == self.pools.len() {
+                    self.pools.push(PoolModel {
+                        ports: Vec::new(),
+                        limit_bits: buffer
+                            .map_or(u64::MAX, |buffer| buffer.bytes.saturating_mul(8)),
+                        limit_frames: buffer.and_then(|buffer| buffer.frames).unwrap_or(u64::MAX),
+                    });
+                }
+                self.pools[pool as usize].ports.push(at);
+                let what = || format!("a time of the link between \"{node}\" and \"{to}\"");
+                self.ports.push(PortModel {
+                    node: node.clone(),
+                    to: to.clone(),
+                    line: LineClock::new(link.rate_bps),
+                    cable_ps: to_ps(link.cable_delay_ns, what)?,
+                    latency_ps: to_ps(latency_ns, what)?,
+                    catches_up,
+                    classes: network.queues(node).clamp(1, 8),
+                    pool,
+                });
+                numbers.insert((node.clone(), to.clone()), at);
+            }
+        }
+        Ok(numbers)
+    }
+
+    fn add_flow(
+        &mut self,
+        network: &Network,
+        ports: &PortNumbers,
+        draft: &Draft<'_>,
+        mut flow: Flow,
+    ) -> Result<(), SimulationError> {
+        let number_of_flow = number(self.flows.len());
+        let inconsistent = |what: String| SimulationError::Inconsistent { what };
+        let host = network
+            .hosts
+            .iter()
+            .position(|host| host.name == draft.talker);
+        flow.host = number(host.ok_or_else(|| {
+            inconsistent(format!(
+                "\"{}\" has no talker \"{}\"",
+                draft.name, draft.talker
+            ))
+        })?);
+        // The tree of all routes, each port once.
+        let first = self.edges.len();
+        let mut children: Vec<Vec<u32>> = Vec::new();
+        let mut roots: Vec<u32> = Vec::new();
+        let first_listener = number(self.listeners.len());
+        for (receiver, route) in draft.receivers.iter().zip(draft.routes) {
+            let mut before: Option<usize> = None;
+            let mut path = Vec::new();
+            for pair in route.windows(2) {
+                let [from, to] = pair else { continue };
+                let port = *ports.get(&(from.clone(), to.clone())).ok_or_else(|| {
+                    inconsistent(format!(
+                        "\"{}\" goes from {from} to {to}, which is no link",
+                        draft.name
+                    ))
+                })?;
+                let known = self.edges[first..]
+                    .iter()
+                    .position(|edge| edge.port == port);
+                let at = known.map_or(self.edges.len(), |known| first + known);
+                if known.is_none() {
+                    self.edges.push(Edge {
+                        port,
+                        flow: number_of_flow,
+                        class: class_of(draft.pcp, self.ports[port as usize].classes),
+                        listener: NONE,
+                        branches: (0, 0),
+                    });
+                    children.push(Vec::new());
+                    match before {
+                        Some(before) => children[before - first].push(number(at)),
+                        None => roots.push(number(at)),
+                    }
+                }
+                path.push(number(at));
+                before = Some(at);
+            }
+            let last = before.ok_or_else(|| {
+                inconsistent(format!("\"{}\" has no way to \"{receiver}\"", draft.name))
+            })?;
+            self.edges[last].listener = number(self.listeners.len());
+            self.listeners.push(Listener {
+                flow: number_of_flow,
+                name: receiver.clone(),
+                path,
+            });
+        }
+        for (index, list) in children.into_iter().enumerate() {
+            self.edges[first + index].branches = self.add_branches(&list);
+        }
+        flow.branches = self.add_branches(&roots);
+        flow.listeners = (first_listener, number(self.listeners.len()));
+        self.flows.push(flow);
+        Ok(())
+    }
+
+    fn add_branches(&mut self, list: &[u32]) -> (u32, u32) {
+        let start = number(self.branches.len());
+        self.branches.extend_from_slice(list);
+        (start, number(self.branches.len()))
+    }
+
+    /// From how often frames pass ports; only the queue's speed depends on it.
+    fn event_gap_ps(&self) -> u64 {
+        let mut hops = vec![1_u64; self.flows.len()];
+        for edge in &self.edges {
+            hops[edge.flow as usize] += 2;
+        }
+        let mut per_second = 1_u64;
+        for (flow, hops) in self.flows.iter().zip(hops) {
+            let bits = u128::from(flow.bits);
+            let rate = u128::try_from(flow.rate.floor()).unwrap_or(0);
+            let frames = u64::try_from(rate / bits).unwrap_or(u64::MAX);
+            per_second = per_second.saturating_add(frames.saturating_mul(hops));
+        }
+        (1_000_000_000_000 / per_second).max(1)
+    }
+
+    /// How many flows there are: streams first, then best-effort allowances.
+    #[must_use]
+    pub fn flow_count(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// How many ports there are: two for each link.
+    #[must_use]
+    pub fn port_count(&self) -> usize {
+        self.ports.len()
+    }
+}
+
+type PortNumbers = std::collections::HashMap<(String, String), u32>;

@@ -1,0 +1,323 @@
+//! What was seen beside what was promised, as data: the form of `rtwire simulate --json`.
+
+use rtwire_plan::Plan;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::model::Model;
+use crate::scenario::Scenario;
+use crate::simulator::Simulator;
+
+/// The version of the report's form.
+pub const REPORT_VERSION: u32 = 1;
+
+/// How a simulation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// No promise was exceeded and no frame was lost.
+    Kept,
+    /// A promise was exceeded, or a frame was lost.
+    Broken,
+}
+
+/// A simulation's report.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Report {
+    /// [`REPORT_VERSION`].
+    pub version: u32,
+    /// The network's name.
+    pub network: String,
+    /// The network's fingerprint.
+    pub input_hash: String,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What chance was drawn from: the same seed gives the same report.
+    pub seed: u64,
+    /// How sources sent.
+    pub pattern: String,
+    /// For how long sources sent, nanoseconds.
+    pub duration_ns: u64,
+    /// Simulations that were played, with those of the search.
+    pub simulations: u64,
+    /// Frames sent by ports in all of them.
+    pub frame_hops: u64,
+    /// By stream and listener; then by best-effort allowance and receiver.
+    pub streams: Vec<StreamReport>,
+    /// Ports that sent something, in the plan's order.
+    pub ports: Vec<PortReport>,
+    /// The worst schedule that the search found for each promise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub witnesses: Vec<Witness>,
+    /// What the plan warned of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// A stream at one listener. Counts and quantiles are of the plain simulation, the worst case of all.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StreamReport {
+    /// The stream or allowance.
+    pub name: String,
+    /// Who listens.
+    pub listener: String,
+    /// Whether it is an allowance: no promise.
+    pub best_effort: bool,
+    /// Frames that the talker sent.
+    pub frames_sent: u64,
+    /// Frames that came.
+    pub frames_received: u64,
+    /// Frames that did not come.
+    pub frames_lost: u64,
+    /// Largest delay, picoseconds; none where nothing came.
+    pub worst_delay_ps: Option<u64>,
+    /// Half of all frames were not later, nanoseconds, rounded up by at most 1.6 %.
+    pub p50_delay_ns: Option<u64>,
+    /// 99 % were not later.
+    pub p99_delay_ns: Option<u64>,
+    /// 99.9 % were not later.
+    pub p999_delay_ns: Option<u64>,
+    /// The plan's promise, nanoseconds; none where there is none.
+    pub promised_delay_ns: Option<u64>,
+    /// The worst case in thousandths of the promise, rounded up.
+    pub used_permille: Option<u64>,
+    /// Whether the worst case is beyond the promise.
+    pub violated: bool,
+}
+
+/// A port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PortReport {
+    /// The node that sends.
+    pub node: String,
+    /// The neighbour that it sends to.
+    pub port: String,
+    /// Largest backlog, bytes on the wire, rounded up.
+    pub highest_backlog_bytes: u64,
+    /// Most frames at once, with the one under way.
+    pub highest_backlog_frames: u64,
+    /// What the plan says that it needs, bytes.
+    pub promised_backlog_bytes: Option<u64>,
+    /// The same in frames.
+    pub promised_backlog_frames: Option<u64>,
+    /// The highest backlog in thousandths of the promised one, rounded up.
+    pub used_permille: Option<u64>,
+    /// Frames that found no memory.
+    pub frames_dropped: u64,
+    /// Whether a backlog or a class's delay is beyond its bound.
+    pub violated: bool,
+    /// By class that the plan has a bound for.
+    pub classes: Vec<ClassReport>,
+}
+
+/// A class at a port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ClassReport {
+    /// Its number, larger is more urgent.
+    pub class: u8,
+    /// Largest time from arrival to the last bit on the link, picoseconds.
+    pub worst_delay_ps: u64,
+    /// The plan's bound, nanoseconds.
+    pub promised_delay_ns: Option<u64>,
+    /// Whether the largest time is beyond the bound.
+    pub violated: bool,
+}
+
+/// The worst schedule that was found for one promise.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Witness {
+    /// The stream.
+    pub stream: String,
+    /// The listener.
+    pub listener: String,
+    /// Its delay, picoseconds.
+    pub delay_ps: u64,
+    /// In thousandths of the promise, rounded up; none without a promise.
+    pub used_permille: Option<u64>,
+    /// Which simulation of the search it was, from 1: a search of so many with the same seed finds it again.
+    pub simulation: u64,
+    /// The schedule: playing it again gives the delay again.
+    pub scenario: Scenario,
+}
+
+/// `seen` in thousandths of `promised`, rounded up.
+fn permille(seen: u64, promised: u64) -> u64 {
+    let thousandths = (u128::from(seen) * 1000).div_ceil(u128::from(promised.max(1)));
+    u64::try_from(thousandths).unwrap_or(u64::MAX)
+}
+
+fn permille_of_ns(seen_ps: u64, promised_ns: u64) -> u64 {
+    permille(seen_ps, promised_ns.saturating_mul(1000))
+}
+
+/// The promise for a stream's listener.
+pub(crate) fn promise_ns(plan: &Plan, stream: &str, listener: &str) -> Option<u64> {
+    let stream = plan.streams.iter().find(|plan| plan.name == stream)?;
+    let promise = stream
+        .promises
+        .iter()
+        .find(|promise| promise.listener == listener)?;
+    promise.delay_ns
+}
+
+impl Report {
+    /// What a simulator that has played `scenario` saw, beside the plan.
+    #[must_use]
+    pub fn new(
+        model: &Model,
+        simulator: &Simulator<'_>,
+        scenario: &Scenario,
+        pattern: &str,
+        plan: &Plan,
+    ) -> Report {
+        let mut report = Report {
+            version: REPORT_VERSION,
+            network: model.name.clone(),
+            input_hash: model.input_hash.clone(),
+            outcome: Outcome::Kept,
+            seed: scenario.seed,
+            pattern: pattern.to_owned(),
+            duration_ns: scenario.duration_ps / 1000,
+            simulations: 1,
+            frame_hops: simulator.frame_hops(),
+            streams: Vec::new(),
+            ports: Vec::new(),
+            witnesses: Vec::new(),
+            warnings: plan.warnings.clone(),
+        };
+        for (listener, seen) in model.listeners.iter().zip(simulator.listeners()) {
+            let flow = &model.flows[listener.flow as usize];
+            let sent = simulator.sent()[listener.flow as usize];
+            let quantile = |permille| seen.quantile_ps(permille).map(|ps| ps.div_ceil(1000));
+            report.streams.push(StreamReport {
+                name: flow.name.clone(),
+                listener: listener.name.clone(),
+                best_effort: flow.best_effort,
+                frames_sent: sent,
+                frames_received: seen.received,
+                frames_lost: sent.saturating_sub(seen.received),
+                worst_delay_ps: (seen.received > 0).then_some(seen.worst_ps),
+                p50_delay_ns: quantile(500),
+                p99_delay_ns: quantile(990),
+                p999_delay_ns: quantile(999),
+                promised_delay_ns: if flow.best_effort {
+                    None
+                } else {
+                    promise_ns(plan, &flow.name, &listener.name)
+                },
+                used_permille: None,
+                violated: false,
+            });
+        }
+        for (index, port) in model.ports.iter().enumerate() {
+            let bound = plan
+                .ports
+                .iter()
+                .find(|bound| bound.node == port.node && bound.port == port.to);
+            if !model.edges.iter().any(|edge| edge.port as usize == index) {
+                continue;
+            }
+            let classes = bound.map_or(&[][..], |bound| &bound.classes);
+            report.ports.push(PortReport {
+                node: port.node.clone(),
+                port: port.to.clone(),
+                highest_backlog_bytes: 0,
+                highest_backlog_frames: 0,
+                promised_backlog_bytes: bound.and_then(|bound| bound.backlog_bytes),
+                promised_backlog_frames: bound.and_then(|bound| bound.backlog_frames),
+                used_permille: None,
+                frames_dropped: 0,
+                violated: false,
+                classes: classes
+                    .iter()
+                    .map(|class| ClassReport {
+                        class: class.class,
+                        worst_delay_ps: 0,
+                        promised_delay_ns: class.delay_ns,
+                        violated: false,
+                    })
+                    .collect(),
+            });
+        }
+        report.include(model, simulator);
+        report.judge();
+        report
+    }
+
+    /// Take the extremes of another simulation of the same network into account; [`Report::judge`] comes after it.
+    pub(crate) fn include(&mut self, model: &Model, simulator: &Simulator<'_>) {
+        for (stream, seen) in self.streams.iter_mut().zip(simulator.listeners()) {
+            if seen.received > 0 {
+                stream.worst_delay_ps = stream.worst_delay_ps.max(Some(seen.worst_ps));
+            }
+        }
+        let mut reports = self.ports.iter_mut().peekable();
+        for (index, model) in model.ports.iter().enumerate() {
+            let named = |port: &&mut PortReport| port.node == model.node && port.port == model.to;
+            let Some(port) = reports.next_if(named) else {
+                continue;
+            };
+            let Some(seen) = simulator.port(index) else {
+                continue;
+            };
+            let bytes = seen.backlog_bits.div_ceil(8);
+            port.highest_backlog_bytes = port.highest_backlog_bytes.max(bytes);
+            port.highest_backlog_frames = port.highest_backlog_frames.max(seen.backlog_frames);
+            port.frames_dropped += seen.dropped;
+            for class in &mut port.classes {
+                let worst = seen.class_delay_ps.get(usize::from(class.class));
+                class.worst_delay_ps = class.worst_delay_ps.max(worst.copied().unwrap_or(0));
+            }
+        }
+    }
+
+    /// Compare all that was seen with what was promised.
+    pub(crate) fn judge(&mut self) {
+        let mut broken = false;
+        for stream in &mut self.streams {
+            let worst = stream.worst_delay_ps.unwrap_or(0);
+            if let Some(promised) = stream.promised_delay_ns {
+                stream.used_permille = Some(permille_of_ns(worst, promised));
+                stream.violated = worst > promised.saturating_mul(1000);
+            }
+            broken |= stream.violated || stream.frames_lost > 0;
+        }
+        for port in &mut self.ports {
+            port.violated = port
+                .promised_backlog_bytes
+                .is_some_and(|bytes| port.highest_backlog_bytes > bytes)
+                || port
+                    .promised_backlog_frames
+                    .is_some_and(|frames| port.highest_backlog_frames > frames);
+            port.used_permille = port
+                .promised_backlog_bytes
+                .map(|bytes| permille(port.highest_backlog_bytes, bytes));
+            for class in &mut port.classes {
+                class.violated = class
+                    .promised_delay_ns
+                    .is_some_and(|ns| class.worst_delay_ps > ns.saturating_mul(1000));
+                port.violated |= class.violated;
+            }
+            broken |= port.violated || port.frames_dropped > 0;
+        }
+        self.outcome = if broken {
+            Outcome::Broken
+        } else {
+            Outcome::Kept
+        };
+    }
+}
+
+impl Witness {
+    pub(crate) fn used(delay_ps: u64, promised_ns: Option<u64>) -> Option<u64> {
+        promised_ns.map(|ns| permille_of_ns(delay_ps, ns))
+    }
+}
+
+/// The JSON Schema of a report.
+#[must_use]
+pub fn report_schema() -> schemars::Schema {
+    let mut schema = schemars::schema_for!(Report);
+    schema.insert("title".to_owned(), "rtwire simulate".into());
+    schema
+}

@@ -1,0 +1,316 @@
+//! Tries to break promises: random restarts and hill climbing over phases, pauses, patterns and lateness.
+//!
+//! Each promise in turn is the victim: its frames come last among those of one
+//! instant. A restart lines all sources up so that their bursts meet the victim
+//! somewhere on its way; then single changes are kept where the victim gets later.
+//! Every simulation counts for every promise, since a schedule that is bad for one
+//! may be worse for another.
+
+use rtwire_plan::Plan;
+
+use crate::model::{Binding, Model};
+use crate::random::Random;
+use crate::report::{Report, Witness, promise_ns};
+use crate::scenario::{Behaviour, Lateness, Pattern, Scenario, cycle_ps};
+use crate::simulator::Simulator;
+
+/// Changes without success after which a climb is given up.
+const PATIENCE: u32 = 40;
+
+/// How to search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SearchOptions {
+    /// Simulations in all.
+    pub simulations: u64,
+    /// What chance is drawn from.
+    pub seed: u64,
+    /// No simulation is longer, picoseconds.
+    pub longest_ps: u64,
+}
+
+struct Search<'a, 'm> {
+    model: &'a Model,
+    simulator: &'a mut Simulator<'m>,
+    random: Random,
+    report: &'a mut Report,
+    best: Vec<Option<Witness>>,
+    /// By flow: the time that an undisturbed frame takes to the end of each of its edges.
+    reach_ps: Vec<u64>,
+    duration_ps: u64,
+    played: u64,
+}
+
+/// Search, and put what was found into `report`: its worst cases, its verdict and its witnesses.
+///
+/// `go_on` is asked before each simulation with the number of those played; false ends the search.
+pub fn search(
+    model: &Model,
+    simulator: &mut Simulator<'_>,
+    plan: &Plan,
+    options: &SearchOptions,
+    report: &mut Report,
+    mut go_on: impl FnMut(u64) -> bool,
+) {
+    let victims: Vec<usize> = (0..model.listeners.len())
+        .filter(|listener| !model.flows[model.listeners[*listener].flow as usize].best_effort)
+        .collect();
+    let promises: Vec<Option<u64>> = victims
+        .iter()
+        .map(|listener| {
+            let listener = &model.listeners[*listener];
+            promise_ns(
+                plan,
+                &model.flows[listener.flow as usize].name,
+                &listener.name,
+            )
+        })
+        .collect();
+    let longest_promise = promises.iter().flatten().max().copied().unwrap_or(0);
+    let cycles = (0..model.flows.len()).map(|flow| cycle_ps(model, flow));
+    let wanted = cycles
+        .max()
+        .unwrap_or(0)
+        .saturating_add(longest_promise.saturating_mul(1000))
+        .saturating_mul(3);
+    let mut search = Search {
+        model,
+        simulator,
+        random: Random::new(options.seed, 1 << 42),
+        report,
+        best: vec![None; victims.len()],
+        reach_ps: reach(model),
+        duration_ps: wanted.clamp(1, options.longest_ps),
+        played: 0,
+    };
+    if victims.is_empty() {
+        return;
+    }
+    let mut turn = 0;
+    while search.played < options.simulations {
+        let victim = turn % victims.len();
+        turn += 1;
+        // Each victim gets an even share at a time, so that a larger budget finds all that a smaller one does.
+        if !search.climb(&victims, &promises, victim, options, &mut go_on) {
+            break;
+        }
+    }
+    let Search { report, best, .. } = search;
+    report.witnesses = best.into_iter().flatten().collect();
+    report.judge();
+}
+
+fn reach(model: &Model) -> Vec<u64> {
+    let mut reach = vec![0; model.edges.len()];
+    for listener in &model.listeners {
+        let mut at = 0_u64;
+        for edge in &listener.path {
+            let port = &model.ports[model.edges[*edge as usize].port as usize];
+            let bits = model.flows[listener.flow as usize].bits;
+            at = at.saturating_add(port.line.transmit(bits, 0).0 + port.cable_ps);
+            reach[*edge as usize] = at;
+        }
+    }
+    reach
+}
+
+impl Search<'_, '_> {
+    /// One restart and its climb; false where the search is to end.
+    fn climb(
+        &mut self,
+        victims: &[usize],
+        promises: &[Option<u64>],
+        victim: usize,
+        options: &SearchOptions,
+        go_on: &mut impl FnMut(u64) -> bool,
+    ) -> bool {
+        let mut scenario = match &self.best[victim] {
+            // Now and then on from the best that is known.
+            Some(best) if self.random.once_in(3) => best.scenario.clone(),
+            _ => self.restart(victims[victim], options.seed),
+        };
+        let mut reached = None;
+        let mut failures = 0;
+        let mut candidate = scenario.clone();
+        while failures < PATIENCE {
+            if self.played >= options.simulations || !go_on(self.played) {
+                return false;
+            }
+            self.simulator.run(&candidate);
+            self.played += 1;
+            self.report.simulations += 1;
+            self.report.frame_hops += self.simulator.frame_hops();
+            self.report.include(self.model, self.simulator);
+            self.keep(victims, promises, &candidate);
+            let seen = self.simulator.listeners()[victims[victim]].worst_ps;
+            if reached.is_none_or(|reached| seen >= reached) {
+                if reached.is_some_and(|reached| seen > reached) {
+                    failures = 0;
+                } else {
+                    failures += 1;
+                }
+                reached = Some(seen);
+                scenario.clone_from(&candidate);
+            } else {
+                failures += 1;
+            }
+            candidate.clone_from(&scenario);
+            self.change(&mut candidate);
+        }
+        true
+    }
+
+    fn keep(&mut self, victims: &[usize], promises: &[Option<u64>], scenario: &Scenario) {
+        for (at, listener) in victims.iter().enumerate() {
+            let seen = self.simulator.listeners()[*listener].worst_ps;
+            if self.best[at]
+                .as_ref()
+                .is_some_and(|best| best.delay_ps >= seen)
+                || seen == 0
+            {
+                continue;
+            }
+            let listener = &self.model.listeners[*listener];
+            self.best[at] = Some(Witness {
+                stream: self.model.flows[listener.flow as usize].name.clone(),
+                listener: listener.name.clone(),
+                delay_ps: seen,
+                used_permille: Witness::used(seen, promises[at]),
+                simulation: self.played,
+                scenario: scenario.clone(),
+            });
+        }
+    }
+
+    /// All sources greedy, so that each meets the victim at one of the ports that they share.
+    fn restart(&mut self, victim: usize, seed: u64) -> Scenario {
+        let listener = &self.model.listeners[victim];
+        let victim_flow = listener.flow;
+        // All phases count from here, so that those of far sources are not below zero.
+        let start = self.reach_ps.iter().max().copied().unwrap_or(0);
+        let align = !self.random.once_in(8);
+        let mut sources = Vec::new();
+        for flow in 0..self.model.flows.len() {
+            let cycle = cycle_ps(self.model, flow);
+            let mut phase_ps = if align {
+                start
+            } else {
+                self.random.below(cycle)
+            };
+            if flow as u32 != victim_flow && align {
+                if let Some((mine, theirs)) = self.meeting(&listener.path, flow) {
+                    phase_ps = (start + theirs).saturating_sub(mine);
+                    if self.random.once_in(3) {
+                        // In the middle of the victim's burst, not at its head.
+                        let cycle = cycle_ps(self.model, victim_flow as usize);
+                        phase_ps += self.random.of_any_size(cycle);
+                    }
+                }
+                phase_ps = self.late_enough(flow, phase_ps);
+            } else if align {
+                phase_ps = self.late_enough(flow, phase_ps);
+            }
+            let pattern = if self.random.once_in(16) {
+                Pattern::Periodic
+            } else {
+                Pattern::Greedy
+            };
+            sources.push(Behaviour::new(pattern, phase_ps));
+        }
+        let lateness = [Lateness::BusyStart, Lateness::Pipeline, Lateness::Prompt];
+        let all = lateness[self.random.below(3) as usize];
+        Scenario {
+            seed,
+            duration_ps: self.duration_ps,
+            sources,
+            lateness: vec![all; self.model.ports.len()],
+            drift_ppm: vec![0; self.model.hosts.len()],
+            last_at_ties: Some(victim_flow as usize),
+        }
+    }
+
+    /// A greedy periodic source sends first at its phase plus the tick error: aim that at `phase_ps`.
+    fn late_enough(&self, flow: usize, phase_ps: u64) -> u64 {
+        let flow = &self.model.flows[flow];
+        match flow.binding {
+            Binding::Interval { .. } => phase_ps.saturating_sub(flow.tick_error_ps),
+            _ => phase_ps,
+        }
+    }
+
+    /// Of one port that a flow shares with the path, by chance: when the flow's frame comes to its queue, and when the path's.
+    fn meeting(&mut self, path: &[u32], flow: usize) -> Option<(u64, u64)> {
+        let edges = &self.model.edges;
+        let before = |reach: &[u64], edge: u32| {
+            let port = &self.model.ports[edges[edge as usize].port as usize];
+            let bits = self.model.flows[edges[edge as usize].flow as usize].bits;
+            reach[edge as usize].saturating_sub(port.line.transmit(bits, 0).0 + port.cable_ps)
+        };
+        let mut shared = Vec::new();
+        let (first, end) = self.model.flows[flow].listeners;
+        for listener in first..end {
+            for own in &self.model.listeners[listener as usize].path {
+                for theirs in path {
+                    if edges[*own as usize].port == edges[*theirs as usize].port {
+                        shared.push((
+                            before(&self.reach_ps, *own),
+                            before(&self.reach_ps, *theirs),
+                        ));
+                    }
+                }
+            }
+        }
+        if shared.is_empty() {
+            return None;
+        }
+        let at = self.random.below(shared.len() as u64) as usize;
+        // Where the flows first meet is where it mostly matters.
+        let at = if self.random.once_in(2) { 0 } else { at };
+        shared.get(at).copied()
+    }
+
+    /// One change or a few.
+    fn change(&mut self, scenario: &mut Scenario) {
+        let changes = 1 + self.random.below(3) / 2;
+        for _ in 0..changes {
+            let flow = self.random.below(self.model.flows.len() as u64) as usize;
+            let cycle = cycle_ps(self.model, flow);
+            let source = &mut scenario.sources[flow];
+            match self.random.below(16) {
+                0 => source.phase_ps = self.random.below(cycle.saturating_mul(2)),
+                1..=5 => {
+                    let step = self.random.of_any_size(cycle);
+                    source.phase_ps = source.phase_ps.saturating_add(step);
+                }
+                6..=10 => {
+                    let step = self.random.of_any_size(cycle);
+                    source.phase_ps = source.phase_ps.saturating_sub(step);
+                }
+                11 | 12 => {
+                    source.gap_before = if self.random.once_in(4) {
+                        0
+                    } else {
+                        1 + self.random.below(8) as u32
+                    };
+                    source.gap_ps = self.random.of_any_size(cycle.saturating_mul(2));
+                }
+                13 => {
+                    source.pattern = if source.pattern == Pattern::Greedy {
+                        Pattern::Periodic
+                    } else {
+                        Pattern::Greedy
+                    };
+                }
+                _ => {
+                    let port = self.random.below(self.model.ports.len() as u64) as usize;
+                    let lateness = [
+                        Lateness::BusyStart,
+                        Lateness::Pipeline,
+                        Lateness::Prompt,
+                        Lateness::Random,
+                    ];
+                    scenario.lateness[port] = lateness[self.random.below(4) as usize];
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! No simulated delay above its promise, no simulated backlog above its bound, no frame lost where the plan fits.
+//!
+//! More networks with RTWIRE_SIMULATIONS=5000. A violation prints its description: reduce it, keep it in
+//! `tests/counterexamples`.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod common;
+
+use common::{network, promises, random_description, random_ring};
+use rtwire_plan::{Network, Options, Plan, plan};
+use rtwire_sim::random::Random;
+use rtwire_sim::{
+    Lateness, Model, Outcome, PatternChoice, Report, Scenario, SearchOptions, Simulator, search,
+};
+
+const MS: u64 = 1_000_000_000;
+
+/// What is above its bound.
+fn violations(report: &Report) -> Vec<String> {
+    let mut list = Vec::new();
+    for stream in report.streams.iter().filter(|stream| stream.violated) {
+        list.push(format!(
+            "{} to {}: {:?} ps seen, {:?} ns promised",
+            stream.name, stream.listener, stream.worst_delay_ps, stream.promised_delay_ns
+        ));
+    }
+    for port in report.ports.iter().filter(|port| port.violated) {
+        list.push(format!("{port:?}"));
+    }
+    list
+}
+
+fn scenarios(model: &Model, seed: u64) -> Vec<(PatternChoice, Scenario)> {
+    let mut list = Vec::new();
+    for choice in [
+        PatternChoice::Greedy,
+        PatternChoice::Periodic,
+        PatternChoice::Random,
+        PatternChoice::Shaped,
+        PatternChoice::Mixed,
+    ] {
+        list.push((choice, Scenario::new(model, choice, seed, 25 * MS, 0)));
+    }
+    for lateness in [Lateness::Prompt, Lateness::Pipeline] {
+        let mut scenario = Scenario::new(model, PatternChoice::Greedy, seed, 25 * MS, 0);
+        scenario.lateness.fill(lateness);
+        list.push((PatternChoice::Greedy, scenario));
+    }
+    list
+}
+
+/// All scenarios and a search; how many thousandths of a promise were used at most.
+fn check(network: &Network, plan: &Plan, seed: u64, simulations: u64) -> Result<u64, String> {
+    let model = Model::new(network).unwrap();
+    let mut simulator = Simulator::new(&model);
+    let mut most = 0;
+    for (choice, scenario) in scenarios(&model, seed) {
+        simulator.run(&scenario);
+        assert_eq!(simulator.in_flight(), 0);
+        let mut report = Report::new(&model, &simulator, &scenario, choice.word(), plan);
+        if choice == PatternChoice::Greedy && scenario.lateness[0] == Lateness::Prompt {
+            let options = SearchOptions {
+                simulations,
+                seed,
+                longest_ps: 30 * MS,
+            };
+            search(&model, &mut simulator, plan, &options, &mut report, |_| {
+                true
+            });
+        }
+        let found = violations(&report);
+        if !found.is_empty() {
+            let lateness = scenario.lateness[0];
+            return Err(format!("{choice:?}, {lateness:?}: {}", found.join("\n")));
+        }
+        let used = report
+            .streams
+            .iter()
+            .filter_map(|stream| stream.used_permille);
+        most = most.max(used.max().unwrap_or(0));
+    }
+    Ok(most)
+}
+
+fn count(usual: u64) -> u64 {
+    let usual = if cfg!(debug_assertions) {
+        usual / 10
+    } else {
+        usual
+    };
+    std::env::var("RTWIRE_SIMULATIONS").map_or(usual, |count| count.parse().unwrap())
+}
+
+/// How many of so many networks had promises, and in how many of them 90 % of one were used.
+fn check_all(
+    networks: u64,
+    simulations: u64,
+    describe: impl Fn(&mut Random) -> String,
+) -> (u64, u64) {
+    let (mut bounded, mut near) = (0_u64, 0_u64);
+    let first = std::env::var("RTWIRE_FIRST_SEED").map_or(1, |seed| seed.parse().unwrap());
+    let mut failures = Vec::new();
+    for seed in first..first + networks {
+        let text = describe(&mut Random::new(seed, 0));
+        let network = network(&text);
+        let plan = promises(&network);
+        let mut promised = plan.streams.iter().flat_map(|stream| &stream.promises);
+        bounded += u64::from(promised.any(|promise| promise.delay_ns.is_some()));
+        match check(&network, &plan, seed, simulations) {
+            Ok(used) => near += u64::from(used >= 900),
+            Err(message) => failures.push(format!("seed {seed}: {message}\n{text}")),
+        }
+    }
+    println!("{bounded} of {networks} networks with promises, in {near} 90 % of one were used");
+    assert!(
+        failures.is_empty(),
+        "{} networks with violations, the first:\n{}",
+        failures.len(),
+        failures[0]
+    );
+    assert!(
+        bounded * 4 > networks * 3,
+        "only {bounded} networks had a promise"
+    );
+    (bounded, near)
+}
+
+#[test]
+fn no_bound_is_exceeded_in_random_networks() {
+    let (bounded, near) = check_all(count(400), 40, random_description);
+    assert!(
+        near * 2 > bounded,
+        "only {near} of {bounded} networks came near a promise: the simulation is too tame"
+    );
+}
+
+#[test]
+fn no_bound_is_exceeded_in_rings() {
+    check_all(count(100), 40, random_ring);
+}
+
+/// Memory exactly as large as the plan says is enough, of ports and of pools.
+#[test]
+fn memory_as_large_as_planned_loses_nothing() {
+    let mut tried = 0;
+    for seed in 0..count(200) {
+        let text = random_description(&mut Random::new(seed, 1));
+        let mut network = network(&text);
+        let generous = promises(&network);
+        if generous
+            .ports
+            .iter()
+            .any(|port| port.backlog_bytes.is_none())
+        {
+            continue;
+        }
+        for switch in &mut network.switches {
+            let needs = generous
+                .ports
+                .iter()
+                .filter(|port| port.node == switch.name)
+                .filter_map(|port| port.backlog_bytes);
+            switch.buffer.bytes = if switch.buffer.shared {
+                needs.sum()
+            } else {
+                needs.max().unwrap_or(0)
+            }
+            .max(1);
+        }
+        let plan = plan(&network, &Options::default())
+            .unwrap_or_else(|refusal| panic!("seed {seed}: {refusal}\n{text}"));
+        tried += 1;
+        let model = Model::new(&network).unwrap();
+        let mut simulator = Simulator::new(&model);
+        for (choice, scenario) in scenarios(&model, seed) {
+            simulator.run(&scenario);
+            let report = Report::new(&model, &simulator, &scenario, choice.word(), &plan);
+            assert_eq!(
+                (report.outcome, simulator.dropped()),
+                (Outcome::Kept, 0),
+                "seed {seed}, {choice:?}: {:?}\n{text}",
+                violations(&report)
+            );
+        }
+    }
+    assert!(
+        tried * 2 > count(200),
+        "only {tried} networks had bounds everywhere"
+    );
+}
+
+/// Every counterexample that was ever found.
+#[test]
+fn counterexamples_are_no_more() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/counterexamples");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        let network = network(&std::fs::read_to_string(&path).unwrap());
+        let plan = promises(&network);
+        if let Err(message) = check(&network, &plan, 1, 2000) {
+            panic!("{}: {message}", path.display());
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Near the bounds: the published experiment, whose worst packet schedule is known.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod common;
+
+use rtwire_plan::{Network, read};
+use rtwire_sim::{Model, PatternChoice, Report, Scenario, SearchOptions, Simulator, search};
+
+const MS: u64 = 1_000_000_000;
+
+/// As the fixture's packet simulation: bursts r T_s + M on the wire (1538 B), no tick error, no latency of the switch.
+fn experiment(interval: &str) -> Network {
+    let set = [
+        ("shaping-interval".to_owned(), interval.to_owned()),
+        ("tick-error".to_owned(), "0 us".to_owned()),
+    ];
+    let source = include_str!("../../../examples/five-nodes.toml");
+    let source = source.replace("latency = \"10 us\"", "latency = \"0 us\"");
+    read(&source, "five.toml", &set).unwrap()
+}
+
+#[test]
+fn the_single_switch_is_nearly_reached() {
+    let fixtures: serde_json::Value =
+        serde_json::from_str(include_str!("../../../tests/captures/bounds.json")).unwrap();
+    let exact = &fixtures["loeser_haertig"]["packet_exact_us"];
+    for (interval, key) in [
+        ("10 ms", "ts10ms"),
+        ("1 ms", "ts1ms"),
+        ("100 us", "ts100us"),
+    ] {
+        let network = experiment(interval);
+        let plan = common::promises(&network);
+        let model = Model::new(&network).unwrap();
+        let mut simulator = Simulator::new(&model);
+        let scenario = Scenario::new(&model, PatternChoice::Greedy, 1, 100 * MS, 0);
+        simulator.run(&scenario);
+        let mut report = Report::new(&model, &simulator, &scenario, "greedy", &plan);
+        let options = SearchOptions {
+            simulations: 600,
+            seed: 1,
+            longest_ps: 100 * MS,
+        };
+        search(&model, &mut simulator, &plan, &options, &mut report, |_| {
+            true
+        });
+        let port = report
+            .ports
+            .iter()
+            .find(|port| port.node == "s1" && port.port == "B")
+            .unwrap();
+        let seen_us = port.classes[0].worst_delay_ps as f64 / 1e6;
+        let bound_us = port.classes[0].promised_delay_ns.unwrap() as f64 / 1e3;
+        let known_us = exact[key][1].as_f64().unwrap();
+        let used = report
+            .streams
+            .iter()
+            .filter_map(|stream| stream.used_permille)
+            .max();
+        println!(
+            "{interval}: {seen_us} us seen at the port, {known_us} us published, {bound_us} us bound; \
+             {used:?} thousandths of a promise"
+        );
+        assert!(seen_us <= bound_us, "{interval}");
+        assert!(
+            seen_us >= 0.9 * known_us,
+            "{interval}: {seen_us} of {known_us} us"
+        );
+        assert!(!report.streams.iter().any(|stream| stream.violated));
+    }
+}

@@ -1,0 +1,135 @@
+//! Arrays of a BPF object, mapped into memory.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// An array of 64-bit words that a BPF program writes and this process sees, without system calls.
+pub struct MappedArray {
+    words: NonNull<AtomicU64>,
+    words_per_value: usize,
+    values: usize,
+    length: usize,
+    _fd: OwnedFd,
+}
+
+impl std::fmt::Debug for MappedArray {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "MappedArray({} of {} words)", self.values, self.words_per_value)
+    }
+}
+
+// SAFETY: the memory is shared with the kernel and only ever touched through atomics.
+unsafe impl Send for MappedArray {}
+// SAFETY: as above; &AtomicU64 may be used from any thread.
+unsafe impl Sync for MappedArray {}
+
+impl MappedArray {
+    pub(super) fn new(fd: OwnedFd, words_per_value: usize, values: usize) -> io::Result<Self> {
+        // SAFETY: sysconf has no preconditions.
+        let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) })
+            .map_err(io::Error::other)?;
+        let length = (words_per_value * values * size_of::<u64>()).next_multiple_of(page);
+        // SAFETY: a fresh shared mapping of a descriptor we own; the kernel checks the length against the map.
+        let address = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                length,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                fd.as_raw_fd(),
+                0,
+            )
+        };
+        if address == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let words = NonNull::new(address.cast::<AtomicU64>())
+            .ok_or_else(|| io::Error::other("mmap returned a null address"))?;
+        Ok(Self {
+            words,
+            words_per_value,
+            values,
+            length,
+            _fd: fd,
+        })
+    }
+
+    /// The number of values in the array.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.values
+    }
+
+    /// Whether the array holds no value.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.values == 0
+    }
+
+    /// One word of one value; `None` outside the array.
+    #[must_use]
+    pub fn word(&self, value: usize, word: usize) -> Option<&AtomicU64> {
+        if value >= self.values || word >= self.words_per_value {
+            return None;
+        }
+        // SAFETY: within the mapping by the check above; page-aligned start, so every word is aligned;
+        // the mapping lives as long as `self`, and the returned borrow does not outlive it.
+        Some(unsafe { self.words.add(value * self.words_per_value + word).as_ref() })
+    }
+
+    /// Copies octets of one value, from its word `word` on, to `out`; false (and nothing copied) where they are not all
+    /// within the value. No system call; fit for a real-time loop.
+    ///
+    /// The program may be writing the same octets: what was copied then is a mixture. Put version numbers around it.
+    #[inline]
+    #[must_use]
+    pub fn copy_octets(&self, value: usize, word: usize, out: &mut [u8]) -> bool {
+        let there = self.words_per_value.checked_sub(word);
+        if value >= self.values || there.is_none_or(|words| out.len() > words * size_of::<u64>()) {
+            return false;
+        }
+        let first = value * self.words_per_value + word;
+        // SAFETY: `first` lies within the mapping, by the check above; so do all words that hold the octets asked for.
+        let from = unsafe { self.words.add(first) };
+        copy_words(from, out);
+        true
+    }
+}
+
+impl Drop for MappedArray {
+    fn drop(&mut self) {
+        // SAFETY: the very range that `new` mapped; no reference into it outlives `self`.
+        unsafe { libc::munmap(self.words.as_ptr().cast(), self.length) };
+    }
+}
+
+/// Copies `out.len()` octets from the words at `from`, which must all be mapped. Sixteen octets at a time where the
+/// processor always can: half the time of words.
+#[inline]
+fn copy_words(from: NonNull<AtomicU64>, out: &mut [u8]) {
+    let mut word = 0;
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{__m128i, _mm_storeu_si128};
+        if from.as_ptr().cast::<__m128i>().is_aligned() {
+            for chunk in out.chunks_exact_mut(16) {
+                // SAFETY: these 16 octets are mapped (the caller says so) and aligned (an even number of words behind an
+                // aligned one). A volatile read of memory shared with the kernel, whatever it may be writing there: every
+                // bit pattern is a value of this type. The store goes to a chunk of 16 octets, of any alignment.
+                unsafe {
+                    let octets = from.add(word).as_ptr().cast::<__m128i>().read_volatile();
+                    _mm_storeu_si128(chunk.as_mut_ptr().cast(), octets);
+                }
+                word += 2;
+            }
+        }
+    }
+    for chunk in out[word * 8..].chunks_mut(8) {
+        // SAFETY: a word that holds octets asked for is mapped, as the caller says, and aligned.
+        let octets = unsafe { from.add(word).as_ref() }.load(Ordering::Relaxed).to_ne_bytes();
+        chunk.copy_from_slice(&octets[..chunk.len()]);
+        word += 1;
+    }
+}

@@ -1,0 +1,169 @@
+//! XDP: programs in the driver's receive path, attached by a link, and run on frames for tests.
+
+use std::fmt;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+use libbpf_rs::{ProgramInput, libbpf_sys};
+
+use super::{BpfError, BpfObject};
+use crate::error::Errno;
+
+/// Where an XDP program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum XdpMode {
+    /// In the driver, before the kernel has made anything of the frame.
+    Native,
+    /// Behind the driver: works with every driver, and costs more.
+    Generic,
+}
+
+impl XdpMode {
+    const fn flags(self) -> u32 {
+        match self {
+            Self::Native => libbpf_sys::XDP_FLAGS_DRV_MODE,
+            Self::Generic => libbpf_sys::XDP_FLAGS_SKB_MODE,
+        }
+    }
+}
+
+impl fmt::Display for XdpMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Native => "native",
+            Self::Generic => "generic",
+        })
+    }
+}
+
+/// What to do about a refused attachment.
+pub(super) fn remedy(errno: Errno) -> &'static str {
+    match errno.0 {
+        libc::EPERM | libc::EACCES => "; CAP_NET_ADMIN and CAP_BPF are needed: run as root",
+        libc::ENODEV => "; there is no such interface (any more)",
+        libc::EOPNOTSUPP | libc::EINVAL => "; the driver cannot do this mode with its present settings",
+        libc::ENOSPC => "; a veth needs at least as many receive queues as its peer has transmit queues",
+        libc::ERANGE => "; the MTU (a veth's peer's, too) must be at most 3506 for this mode",
+        _ => "",
+    }
+}
+
+/// An attached XDP program. Dropping it detaches; so does the end of the process, however it ends.
+#[derive(Debug)]
+pub struct XdpLink {
+    link: OwnedFd,
+    mode: XdpMode,
+}
+
+impl XdpLink {
+    /// Where the program runs.
+    #[must_use]
+    pub fn mode(&self) -> XdpMode {
+        self.mode
+    }
+
+    /// Whether the program is still attached: not where the interface is gone or somebody has detached it. One system
+    /// call.
+    ///
+    /// # Errors
+    /// The kernel refuses to tell.
+    pub fn is_attached(&self) -> Result<bool, Errno> {
+        // SAFETY: bpf_link_info is plain data, for which all zeroes is a valid value.
+        let mut info: libbpf_sys::bpf_link_info = unsafe { std::mem::zeroed() };
+        let mut length = size_of_val(&info) as u32;
+        // SAFETY: `info` is a valid place of the length given, and both live for the whole call.
+        let result = unsafe {
+            libbpf_sys::bpf_link_get_info_by_fd(self.link.as_raw_fd(), &raw mut info, &raw mut length)
+        };
+        if result != 0 {
+            return Err(Errno(-result));
+        }
+        // SAFETY: the link was made as one of XDP, so this member of the union is the one that the kernel has filled.
+        Ok(unsafe { info.__bindgen_anon_1.xdp.ifindex } != 0)
+    }
+}
+
+/// What a test run of an XDP program came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TestRun {
+    /// The program's verdict (`XDP_PASS` is 2, `XDP_DROP` 1, `XDP_TX` 3).
+    pub verdict: u32,
+    /// How long one run took on average, ns.
+    pub duration_ns: u32,
+}
+
+impl BpfObject {
+    /// Attaches a program of section `xdp` to an interface of the calling thread's network namespace, by a link.
+    /// Linux 5.9; CAP_NET_ADMIN. Not for a real-time loop.
+    ///
+    /// # Errors
+    /// [`BpfError::XdpInUse`] where another XDP program is; [`BpfError::Xdp`] with the reason otherwise.
+    pub fn attach_xdp(&self, program: &str, ifindex: u32, mode: XdpMode) -> Result<XdpLink, BpfError> {
+        let found = self.program(program)?;
+        // SAFETY: bpf_link_create_opts is plain data, for which all zeroes is a valid value.
+        let mut options: libbpf_sys::bpf_link_create_opts = unsafe { std::mem::zeroed() };
+        options.sz = size_of_val(&options) as _;
+        options.flags = mode.flags();
+        // SAFETY: the descriptor is open for the whole call, and so is `options`, whose size is given rightly.
+        let result = unsafe {
+            libbpf_sys::bpf_link_create(
+                found.as_fd().as_raw_fd(),
+                i32::try_from(ifindex).unwrap_or(i32::MAX),
+                libbpf_sys::BPF_XDP,
+                &raw const options,
+            )
+        };
+        if result < 0 {
+            let program = program.to_owned();
+            return Err(match -result {
+                // EEXIST: one in the other mode.
+                libc::EBUSY | libc::EEXIST => BpfError::XdpInUse { program, ifindex },
+                errno => BpfError::Xdp {
+                    program,
+                    ifindex,
+                    mode,
+                    errno: Errno(errno),
+                },
+            });
+        }
+        // SAFETY: a new descriptor, nobody else's.
+        let link = unsafe { OwnedFd::from_raw_fd(result) };
+        Ok(XdpLink { link, mode })
+    }
+
+    /// Runs an XDP program `repeat` times on a frame of at least 14 octets, without a network (`BPF_PROG_TEST_RUN`);
+    /// `out` is made the frame that the last run left. Linux 5.18 for frames that grow.
+    ///
+    /// # Errors
+    /// No such program, or the kernel refuses the run.
+    pub fn test_run_xdp(
+        &self,
+        program: &str,
+        frame: &[u8],
+        out: &mut Vec<u8>,
+        repeat: u32,
+    ) -> Result<TestRun, BpfError> {
+        const ROOM: usize = 4096;
+        let found = self.program(program)?;
+        out.clear();
+        out.resize(ROOM, 0);
+        let input = ProgramInput {
+            data_in: Some(frame),
+            data_out: Some(out),
+            repeat,
+            ..ProgramInput::default()
+        };
+        let result = found.test_run(input).map(|output| {
+            let length = output.data.map_or(0, |data| data.len());
+            (length, output.return_value, output.duration)
+        });
+        let (length, verdict, duration) = result.map_err(|source| BpfError::TestRun {
+            program: program.to_owned(),
+            source,
+        })?;
+        out.truncate(length);
+        Ok(TestRun {
+            verdict,
+            duration_ns: u32::try_from(duration.as_nanos()).unwrap_or(u32::MAX),
+        })
+    }
+}
