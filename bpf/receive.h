@@ -58,7 +58,8 @@ struct rtw_channel {
 	__u64 stale;		/* newest value: not newer than what is there */
 	__u64 busy;		/* newest value: two at the same moment */
 	__u64 no_question;	/* respond: not from an asking port */
-	__u64 unanswered;	/* respond: no room, or content in change */
+	__u64 unanswered;	/* respond: content replaced all the time */
+	__u64 no_room;		/* respond: answer longer than there is room */
 	__u64 missing;		/* newest value: numbers that did not come */
 };
 

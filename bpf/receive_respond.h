@@ -56,6 +56,7 @@ static __always_inline int rtw_answer_headers(struct xdp_md *ctx,
 /* Makes the frame as long as the answer, and copies the prepared content. */
 static __always_inline int rtw_answer_content(struct xdp_md *ctx,
 					      const struct rtw_frame *frame,
+					      struct rtw_channel *channel,
 					      const struct rtw_content *content,
 					      __u32 *length)
 {
@@ -69,8 +70,11 @@ static __always_inline int rtw_answer_content(struct xdp_md *ctx,
 	barrier_var(copied);
 	if (copied > RTW_REPLY_BYTES)
 		return -1;
-	if (at + copied != now && bpf_xdp_adjust_tail(ctx, at + copied - now))
+	if (at + copied != now && bpf_xdp_adjust_tail(ctx, at + copied - now)) {
+		/* How far a frame may grow is the driver's affair. */
+		__sync_fetch_and_add(&channel->no_room, 1);
 		return -1;
+	}
 	/* Never 0, but the verifier has lost sight of that. */
 	barrier_var(copied);
 	if (!copied)
@@ -106,10 +110,10 @@ static __always_inline int rtw_respond(struct xdp_md *ctx,
 	if (!reply->echo) {
 		for (i = 0; i < RTW_REPLY_TRIES; i++) {
 			version = READ_ONCE(reply->version);
-			if (rtw_answer_content(ctx, frame,
+			if (rtw_answer_content(ctx, frame, channel,
 					       &reply->content[version % RTW_BUFFERS],
 					       &length))
-				goto unanswered;
+				return XDP_DROP;
 			/* A full barrier: the copy is made before this look. */
 			if (__sync_fetch_and_add(&reply->version, 0) - version < RTW_BUFFERS - 1)
 				break;

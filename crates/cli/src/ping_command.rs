@@ -45,6 +45,9 @@ pub(crate) struct PingArguments {
     /// Octets of user data in a question
     #[arg(long, default_value_t = 64, value_name = "OCTETS")]
     size: usize,
+    /// Pad questions so that an answer of this many octets fits the same frame; some drivers let no frame grow
+    #[arg(long, default_value_t = 0, value_name = "OCTETS")]
+    room: usize,
     /// Look for the answer again and again instead of sleeping
     #[arg(long)]
     spin: bool,
@@ -100,8 +103,10 @@ struct Pinger<'a> {
 }
 
 fn ping(arguments: &PingArguments) -> Result<bool, Failure> {
-    if arguments.size > MAXIMUM_REPLY_OCTETS {
-        return Err((2, format!("--size {}: at most {MAXIMUM_REPLY_OCTETS} octets fit a frame", arguments.size)));
+    for (name, octets) in [("--size", arguments.size), ("--room", arguments.room)] {
+        if octets > MAXIMUM_REPLY_OCTETS {
+            return Err((2, format!("{name} {octets}: at most {MAXIMUM_REPLY_OCTETS} octets fit a frame")));
+        }
     }
     let window = arguments.interval.saturating_mul(WINDOW as u32);
     if !arguments.interval.is_zero() && window <= arguments.timeout {
@@ -162,7 +167,7 @@ fn open(arguments: &PingArguments) -> Result<Pinger<'_>, Failure> {
         vlan: None,
         ether_type: EtherType::RTDIP,
     };
-    let mut frame = vec![0; (ethernet.octets() + header.octets() + arguments.size).max(MINIMUM_FRAME_OCTETS)];
+    let mut frame = vec![0; (ethernet.octets() + header.octets() + arguments.size.max(arguments.room)).max(MINIMUM_FRAME_OCTETS)];
     let room = ethernet.emit(&mut frame).map_err(|error| (2, error.to_string()))?;
     header
         .emit(&vec![0x52; arguments.size], &mut frame[room..])

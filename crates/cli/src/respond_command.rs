@@ -207,6 +207,7 @@ fn print(arguments: &RespondArguments, work: &Work) {
             "interface": arguments.interface, "port": arguments.port, "path": path, "mode": mode,
             "answered": counters.accepted, "wrong_key": counters.wrong_key,
             "no_question": counters.no_question, "unanswered": counters.unanswered,
+            "no_room": counters.no_room,
         });
         println!("{json}");
         return;
@@ -215,4 +216,10 @@ fn print(arguments: &RespondArguments, work: &Work) {
         "answered {}, wrong key {}, not from an asking port {}, unanswered {}",
         counters.accepted, counters.wrong_key, counters.no_question, counters.unanswered
     );
+    if counters.no_room > 0 {
+        println!(
+            "no room for the answer in {} frames: the driver does not let them grow so far; send longer questions (`rtwire ping --room`), or answer with `--path packet`",
+            counters.no_room
+        );
+    }
 }

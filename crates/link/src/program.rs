@@ -24,7 +24,9 @@
 //!
 //! # Limits
 //! Needs Linux 6.1, CAP_BPF and CAP_NET_ADMIN (root). One program on an interface, of one process; 64 channels; frames of
-//! the usual size (user data up to 1484 octets). A reply over veth needs an XDP program at the peer, too, in native mode.
+//! the usual size (user data up to 1484 octets). An answer may
+//! be longer than its question only as far as the driver lets a frame grow (over veth, by some ten octets). A reply over
+//! veth needs an XDP program at the peer, too, in native mode.
 
 mod error;
 mod layout;
@@ -131,8 +133,10 @@ pub struct ChannelCounters {
     pub busy: u64,
     /// Dropped: not from a port to ask from.
     pub no_question: u64,
-    /// Dropped: no room to answer, or the content was replaced faster than it can be copied.
+    /// Dropped: the content was replaced faster than it can be copied.
     pub unanswered: u64,
+    /// Dropped: the answer is longer than the question's frame, and than the driver lets it grow.
+    pub no_room: u64,
 }
 
 /// The program on one interface. It is detached when this and all its channels are dropped, or the process ends. Cheap
@@ -392,6 +396,7 @@ impl OpenChannel {
             busy: self.get(Channel::Busy),
             no_question: self.get(Channel::NoQuestion),
             unanswered: self.get(Channel::Unanswered),
+            no_room: self.get(Channel::NoRoom),
         }
     }
 }

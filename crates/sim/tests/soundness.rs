@@ -50,11 +50,16 @@ fn scenarios(model: &Model, seed: u64) -> Vec<(PatternChoice, Scenario)> {
     list
 }
 
-/// All scenarios and a search; how many thousandths of a promise were used at most.
-fn check(network: &Network, plan: &Plan, seed: u64, simulations: u64) -> Result<u64, String> {
+/// All scenarios and a search: how many thousandths of a promise were used at most, and the frame-hops played.
+fn check(
+    network: &Network,
+    plan: &Plan,
+    seed: u64,
+    simulations: u64,
+) -> Result<(u64, u64), String> {
     let model = Model::new(network).unwrap();
     let mut simulator = Simulator::new(&model);
-    let mut most = 0;
+    let (mut most, mut hops) = (0, 0);
     for (choice, scenario) in scenarios(&model, seed) {
         simulator.run(&scenario);
         assert_eq!(simulator.in_flight(), 0);
@@ -69,6 +74,7 @@ fn check(network: &Network, plan: &Plan, seed: u64, simulations: u64) -> Result<
                 true
             });
         }
+        hops += report.frame_hops;
         let found = violations(&report);
         if !found.is_empty() {
             let lateness = scenario.lateness[0];
@@ -80,7 +86,7 @@ fn check(network: &Network, plan: &Plan, seed: u64, simulations: u64) -> Result<
             .filter_map(|stream| stream.used_permille);
         most = most.max(used.max().unwrap_or(0));
     }
-    Ok(most)
+    Ok((most, hops))
 }
 
 fn count(usual: u64) -> u64 {
@@ -98,7 +104,7 @@ fn check_all(
     simulations: u64,
     describe: impl Fn(&mut Random) -> String,
 ) -> (u64, u64) {
-    let (mut bounded, mut near) = (0_u64, 0_u64);
+    let (mut bounded, mut near, mut hops) = (0_u64, 0_u64, 0_u64);
     let first = std::env::var("RTWIRE_FIRST_SEED").map_or(1, |seed| seed.parse().unwrap());
     let mut failures = Vec::new();
     for seed in first..first + networks {
@@ -108,11 +114,16 @@ fn check_all(
         let mut promised = plan.streams.iter().flat_map(|stream| &stream.promises);
         bounded += u64::from(promised.any(|promise| promise.delay_ns.is_some()));
         match check(&network, &plan, seed, simulations) {
-            Ok(used) => near += u64::from(used >= 900),
+            Ok((used, played)) => {
+                near += u64::from(used >= 900);
+                hops += played;
+            }
             Err(message) => failures.push(format!("seed {seed}: {message}\n{text}")),
         }
     }
-    println!("{bounded} of {networks} networks with promises, in {near} 90 % of one were used");
+    println!(
+        "{bounded} of {networks} networks with promises, in {near} 90 % of one were used, {hops} frame-hops"
+    );
     assert!(
         failures.is_empty(),
         "{} networks with violations, the first:\n{}",

@@ -59,6 +59,7 @@ pub(crate) enum Channel {
     Busy,
     NoQuestion,
     Unanswered,
+    NoRoom,
     Missing,
 }
 pub(crate) const CHANNEL_WORDS: usize = Channel::Missing as usize + 1;
@@ -141,6 +142,7 @@ pub(crate) const FIELDS: [(&str, &[(&str, usize)], usize); 6] = [
             ("busy", Channel::Busy as usize),
             ("no_question", Channel::NoQuestion as usize),
             ("unanswered", Channel::Unanswered as usize),
+            ("no_room", Channel::NoRoom as usize),
             ("missing", Channel::Missing as usize),
         ],
         CHANNEL_WORDS,

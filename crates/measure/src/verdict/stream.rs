@@ -30,6 +30,8 @@ pub struct StreamJudgement {
     pub beyond_contract: u64,
     /// Of these: not explained.
     pub unexplained: u64,
+    /// Samples in time that would not be so with what an emulated network cannot show, and that no stall explains.
+    pub too_near: u64,
     /// Samples without a usable pair of kernel stamps.
     pub stamps_missing: u64,
     /// Of these: also the application's own delay exceeds the promise, so that nothing is known about them.
@@ -73,7 +75,7 @@ pub(super) fn judge_stream(
     let mut found = Findings::default();
     delays(stream, rule, &j, &mut found);
     frames(stream, &j, drops_explained, &mut found);
-    limits_of_the_measurement(stream, &mut found);
+    limits_of_the_measurement(stream, &j, &mut found);
     sufficiency(stream, rule, &j, &mut found);
     if found.worst() == Verdict::Kept {
         found.add(Verdict::Kept, kept_reason(stream));
@@ -108,6 +110,7 @@ fn classify(
         doubtful: 0,
         beyond_contract: 0,
         unexplained: 0,
+        too_near: 0,
         stamps_missing: 0,
         unjudged: 0,
         exposed: 0,
@@ -134,6 +137,9 @@ fn classify(
             .and_then(|limit| delay.checked_sub(limit))
             .filter(|excess| *excess > 0)
         else {
+            // A stall that lies behind the sample is in its delay already; what it explains need not be seen twice.
+            let with_unseen = delay.saturating_add(stream.unseen_ns).saturating_sub(allowed);
+            j.too_near += u64::from(stream.promise_ns.is_some_and(|promise| with_unseen > promise));
             continue;
         };
         j.late += 1;
@@ -240,25 +246,26 @@ fn delays(stream: &StreamEvidence, rule: &Rule, j: &StreamJudgement, found: &mut
 }
 
 /// What the promise allows and the user's deadline or the emulation does not.
-fn limits_of_the_measurement(stream: &StreamEvidence, found: &mut Findings) {
+fn limits_of_the_measurement(
+    stream: &StreamEvidence,
+    j: &StreamJudgement,
+    found: &mut Findings,
+) {
     let Some(promise) = stream.promise_ns else {
         return;
     };
-    let delays = || stream.samples.iter().filter_map(Sample::network_delay_ns);
-    let in_time = delays().filter(|delay| *delay <= promise);
-    if let (Some(slowest), true) = (in_time.clone().max(), stream.unseen_ns > 0) {
-        if slowest.saturating_add(stream.unseen_ns) > promise {
-            found.add(
-                Verdict::Inconclusive,
-                format!(
-                    "The slowest frame in time took {}; a real network could have been later by up to {}, which the emulated one cannot show, and that is beyond the promised {}.",
-                    duration(slowest), duration(stream.unseen_ns), duration(promise)
-                ),
-            );
-        }
+    if j.too_near > 0 {
+        found.add(
+            Verdict::Inconclusive,
+            format!(
+                "{} came less than {} before the promised {}: by so much a real network could have been later than the emulated one.",
+                counted(j.too_near, "frame"), duration(stream.unseen_ns), duration(promise)
+            ),
+        );
     }
     if let Some(deadline) = stream.deadline_ns.filter(|deadline| *deadline < promise) {
-        let missed = in_time.filter(|delay| *delay > deadline).count() as u64;
+        let delays = stream.samples.iter().filter_map(Sample::network_delay_ns);
+        let missed = delays.filter(|delay| *delay > deadline && *delay <= promise).count() as u64;
         if missed > 0 {
             found.add(
                 Verdict::Inconclusive,

@@ -1,24 +1,21 @@
 //! What the values of a description mean together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::fault::Findings;
 use super::keys::{Kind, TABLES};
 use super::links::{links, loops};
+use super::nodes::Nodes;
 use super::value::{quantity, short};
 use super::walk::{Record, Records, Span};
 use crate::bound::rational::Ratio;
 use crate::hash::Fingerprint;
-use crate::nearest::nearest;
 use crate::network::{BestEffort, Buffer, Defaults, Host, Network, Switch};
-use crate::route::Topology;
 
 /// What streams and best-effort allowances are checked against.
 pub(super) struct Context<'a> {
-    pub(super) hosts: &'a [Host],
-    pub(super) switches: &'a [Switch],
     pub(super) defaults: &'a Defaults,
-    pub(super) topology: &'a Topology,
+    pub(super) nodes: &'a Nodes<'a>,
     /// Whether every link of the file is understood.
     pub(super) links_complete: bool,
 }
@@ -55,25 +52,23 @@ pub(super) fn build(
         .iter()
         .any(|record| record.has("link-rate"))
         || overrides.iter().any(|(key, _)| key == "link-rate");
-    let (links, topology, links_complete) = links(
+    let mut nodes = Nodes::new(&hosts, &switches);
+    let (links, links_complete) = links(
         list("link"),
-        &hosts,
-        &switches,
+        &mut nodes,
         &defaults,
         &places,
         default_rate_given,
         findings,
     );
     let context = Context {
-        hosts: &hosts,
-        switches: &switches,
         defaults: &defaults,
-        topology: &topology,
+        nodes: &nodes,
         links_complete,
     };
     let streams = super::streams::streams(list("stream"), &context, findings);
     let best_effort = best_effort(list("best-effort"), &context, findings);
-    loops(list("link"), records, &topology, findings);
+    loops(list("link"), records, &nodes, findings);
     let mut fingerprint = Fingerprint::new().with(source);
     for (key, value) in overrides {
         fingerprint = fingerprint.with(key).with(value);
@@ -130,7 +125,7 @@ fn defaults(
         .iter()
         .filter(|(name, _)| !names().any(|known| known == name))
     {
-        let help = match nearest(name, names()) {
+        let help = match findings.nearest(name, names()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("keys are {}", names().collect::<Vec<_>>().join(", ")),
         };
@@ -271,16 +266,16 @@ pub(super) fn find_host(
     span: &Span,
     findings: &mut Findings<'_>,
 ) -> Option<usize> {
-    let found = context.hosts.iter().position(|host| host.name == name);
+    let found = context.nodes.host(name);
     if found.is_none() {
-        if context.switches.iter().any(|switch| switch.name == name) {
+        if context.nodes.is_switch(name) {
             findings.at(
                 span,
                 format!("{what} \"{name}\" is a switch, not a host"),
                 None,
             );
         } else {
-            let near = nearest(name, context.hosts.iter().map(|host| host.name.as_str()));
+            let near = findings.nearest(name, context.nodes.host_names().iter().copied());
             let help = near.map(|near| format!("did you mean \"{near}\"?"));
             findings.at(
                 span,
@@ -292,7 +287,7 @@ pub(super) fn find_host(
     found
 }
 
-/// The shortest way; a fault where there is none.
+/// The way between two hosts; a fault where there is none.
 pub(super) fn find_route(
     context: &Context<'_>,
     from: &str,
@@ -300,11 +295,11 @@ pub(super) fn find_route(
     span: &Span,
     findings: &mut Findings<'_>,
 ) -> Option<Vec<String>> {
-    let way = context.topology.shortest(from, to);
+    let way = context.nodes.way(from, to);
     if way.is_none()
         && context.links_complete
-        && !context.topology.neighbours(from).is_empty()
-        && !context.topology.neighbours(to).is_empty()
+        && context.nodes.has_link(from)
+        && context.nodes.has_link(to)
     {
         findings.at(
             span,
@@ -333,13 +328,15 @@ pub(super) fn receivers(
         return None;
     }
     let mut found: Vec<(String, usize, Span)> = Vec::new();
+    let mut seen: BTreeSet<&str> = BTreeSet::new();
     let what = if key == "to" { "receiver" } else { "listener" };
     for (name, span) in names {
         if name == sender {
             findings.at(span, format!("\"{name}\" sends to itself"), None);
-        } else if found.iter().any(|(other, _, _)| other == name) {
+        } else if seen.contains(name.as_str()) {
             findings.at(span, format!("{what} \"{name}\" is given twice"), None);
         } else if let Some(index) = find_host(context, what, name, span, findings) {
+            seen.insert(name);
             found.push((name.clone(), index, span.clone()));
         }
     }
@@ -389,6 +386,7 @@ fn best_effort(
     findings: &mut Findings<'_>,
 ) -> Vec<BestEffort> {
     let mut list: Vec<BestEffort> = Vec::new();
+    let mut names: BTreeSet<String> = BTreeSet::new();
     for record in records {
         let frame_bytes = if record.has("frame") {
             frame_size(record, false, findings)
@@ -409,7 +407,7 @@ fn best_effort(
         let name = record
             .text("name")
             .map_or_else(|| format!("best-effort-{host}"), str::to_owned);
-        if list.iter().any(|other| other.name == name) {
+        if names.contains(&name) {
             findings.at(
                 &record.place("name"),
                 format!("best-effort \"{name}\": the name is taken"),
@@ -430,6 +428,7 @@ fn best_effort(
         let Ok(rate) = scale.and_then(|scale| rate_bps.times(scale)) else {
             continue;
         };
+        names.insert(name.clone());
         list.push(BestEffort {
             name,
             host: host.to_owned(),

@@ -2,9 +2,12 @@
 
 use core::fmt;
 use core::ops::Range;
+use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::nearest::nearest;
 
 /// One fault.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -23,7 +26,8 @@ pub struct Fault {
     pub width: usize,
 }
 
-/// All faults of one file, in order of place. Its text form is for people.
+/// All faults of one file, in order of place. Its text form is for people: it shows
+/// the first hundred and says how many more there are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 pub struct Faults {
     /// The file's name as given.
@@ -34,7 +38,7 @@ pub struct Faults {
 
 impl fmt::Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, fault) in self.faults.iter().enumerate() {
+        for (index, fault) in self.faults.iter().take(MOST_SHOWN).enumerate() {
             if index > 0 {
                 writeln!(f)?;
             }
@@ -60,26 +64,55 @@ impl fmt::Display for Faults {
             )?;
         }
         let count = self.faults.len();
+        if count > MOST_SHOWN {
+            writeln!(f, "and {} more\n", count - MOST_SHOWN)?;
+        }
         write!(f, "{count} {}", if count == 1 { "fault" } else { "faults" })
     }
+}
+
+/// The text form shows so many; more than this nobody mends in one go.
+const MOST_SHOWN: usize = 100;
+
+/// Comparisons spent on "did you mean" for one file. Enough for every fault that is
+/// shown in any sensible network; without a limit a large faulty file, every name
+/// of it compared with every other, takes minutes.
+const MOST_COMPARISONS: usize = 200_000;
+
+/// Longer lines are cut in excerpts.
+const EXCERPT_CHARACTERS: usize = 160;
+
+/// A fault as noted: what people see of its place is made at the end, in order of place.
+struct Noted {
+    span: Range<usize>,
+    /// From 1; 0 where the fault is in a `--set`, given in `option`.
+    line: usize,
+    message: String,
+    help: Option<String>,
+    option: Option<String>,
 }
 
 /// The text of a file, and the faults found in it so far.
 pub(crate) struct Findings<'a> {
     text: &'a str,
     file_name: &'a str,
-    faults: Vec<(usize, Fault)>,
+    /// Where each line begins.
+    lines: Vec<usize>,
+    faults: Vec<Noted>,
+    comparisons_left: usize,
 }
-
-/// Longer lines are cut in excerpts.
-const EXCERPT_CHARACTERS: usize = 160;
 
 impl<'a> Findings<'a> {
     pub(crate) fn new(text: &'a str, file_name: &'a str) -> Findings<'a> {
+        let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         Findings {
             text,
             file_name,
+            lines: core::iter::once(0)
+                .chain(breaks.map(|(at, _)| at + 1))
+                .collect(),
             faults: Vec::new(),
+            comparisons_left: MOST_COMPARISONS,
         }
     }
 
@@ -90,8 +123,14 @@ impl<'a> Findings<'a> {
         message: impl Into<String>,
         help: Option<String>,
     ) {
-        let fault = self.locate(span, message.into(), help);
-        self.faults.push((span.start, fault));
+        let start = self.boundary(span.start);
+        self.faults.push(Noted {
+            span: span.clone(),
+            line: self.lines.partition_point(|begin| *begin <= start),
+            message: message.into(),
+            help,
+            option: None,
+        });
     }
 
     /// Note a fault of a `--set KEY=VALUE`.
@@ -102,58 +141,82 @@ impl<'a> Findings<'a> {
         message: impl Into<String>,
         help: Option<String>,
     ) {
-        let excerpt = format!("{key}={value}");
-        self.faults.push((
-            0,
-            Fault {
-                line: 0,
-                column: 0,
-                message: message.into(),
-                help,
-                excerpt,
-                width: 0,
-            },
-        ));
+        self.faults.push(Noted {
+            span: 0..0,
+            line: 0,
+            message: message.into(),
+            help,
+            option: Some(format!("{key}={value}")),
+        });
     }
 
-    fn locate(&self, span: &Range<usize>, message: String, help: Option<String>) -> Fault {
-        let mut start = span.start.min(self.text.len());
-        while !self.text.is_char_boundary(start) {
-            start -= 1;
+    /// The candidate nearest to `word`, as long as the file has comparisons left.
+    pub(crate) fn nearest<'c>(
+        &mut self,
+        word: &str,
+        candidates: impl IntoIterator<Item = &'c str>,
+    ) -> Option<&'c str> {
+        if self.comparisons_left == 0 {
+            return None;
         }
-        let line_start = self.text[..start].rfind('\n').map_or(0, |at| at + 1);
-        let line = self.text[..start].matches('\n').count() + 1;
-        let whole_line = self.text[line_start..].lines().next().unwrap_or_default();
-        let column = self.text[line_start..start].chars().count() + 1;
-        let line_end = line_start + whole_line.len();
-        let mut end = span.end.clamp(start, line_end.max(start));
-        while !self.text.is_char_boundary(end) {
-            end -= 1;
+        let left = &mut self.comparisons_left;
+        let counted = candidates.into_iter().inspect(|_| {
+            *left = left.saturating_sub(1);
+        });
+        nearest(word, counted)
+    }
+
+    /// The character that byte `at` belongs to.
+    fn boundary(&self, at: usize) -> usize {
+        let mut at = at.min(self.text.len());
+        while !self.text.is_char_boundary(at) {
+            at -= 1;
         }
-        // Tabs and control characters would misplace the marks.
-        let clean: String = whole_line
-            .chars()
-            .map(|c| if c.is_control() { ' ' } else { c })
-            .collect();
+        at
+    }
+
+    /// The bytes of a line, from 1, without its end.
+    fn line(&self, line: usize) -> Range<usize> {
+        let from = self.lines[line - 1];
+        let Some(next) = self.lines.get(line) else {
+            return from..self.text.len();
+        };
+        let end = next - 1;
+        let carriage_return = self.text[from..end].ends_with('\r');
+        from..end - usize::from(carriage_return)
+    }
+
+    /// Characters of `from..to`, at most `most`: long spans are not counted out.
+    fn characters(&self, from: usize, to: usize, most: usize) -> usize {
+        self.text[from..to].chars().take(most).count()
+    }
+
+    fn located(&self, noted: Noted, column: usize) -> Fault {
+        let line = self.line(noted.line);
+        let start = self.boundary(noted.span.start);
+        let end = self.boundary(noted.span.end.clamp(start, line.end.max(start)));
         let from = if column > EXCERPT_CHARACTERS {
             column - EXCERPT_CHARACTERS / 2
         } else {
             1
         };
-        let excerpt: String = clean
-            .chars()
-            .skip(from - 1)
-            .take(EXCERPT_CHARACTERS)
-            .collect();
-        let room = EXCERPT_CHARACTERS.saturating_sub(column - from);
-        let width = self.text[start..end].chars().count().clamp(1, room.max(1));
         // Where the line was cut the marks no longer match the column: drop them.
-        let excerpt = if from > 1 { String::new() } else { excerpt };
+        let excerpt: String = if from > 1 {
+            String::new()
+        } else {
+            // Tabs and control characters would misplace the marks.
+            let clean = self.text[line]
+                .chars()
+                .map(|c| if c.is_control() { ' ' } else { c });
+            clean.take(EXCERPT_CHARACTERS).collect()
+        };
+        let room = EXCERPT_CHARACTERS.saturating_sub(column - from).max(1);
+        let width = self.characters(start, end, room).max(1);
         Fault {
-            line,
+            line: noted.line,
             column,
-            message,
-            help,
+            message: noted.message,
+            help: noted.help,
             excerpt: excerpt.trim_end().to_owned(),
             width,
         }
@@ -164,17 +227,33 @@ impl<'a> Findings<'a> {
     }
 
     /// The lines that already have a fault.
-    pub(crate) fn lines(&self) -> Vec<usize> {
-        self.faults.iter().map(|(_, fault)| fault.line).collect()
+    pub(crate) fn lines(&self) -> BTreeSet<usize> {
+        self.faults.iter().map(|noted| noted.line).collect()
     }
 
-    /// Drop the faults from `first` on that `unwanted` names.
-    pub(crate) fn drop_after(&mut self, first: usize, unwanted: impl Fn(&Fault) -> bool) {
+    /// Drop the faults from `first` on that `unwanted` names by their line, whether
+    /// they are at the very start of the file and no wider than a character (as what
+    /// has no place is), and the message.
+    pub(crate) fn drop_after(
+        &mut self,
+        first: usize,
+        unwanted: impl Fn(usize, bool, &str) -> bool,
+    ) {
+        let mut faults = core::mem::take(&mut self.faults);
         let mut index = 0;
-        self.faults.retain(|(_, fault)| {
+        faults.retain(|noted| {
             index += 1;
-            index <= first || !unwanted(fault)
+            if index <= first {
+                return true;
+            }
+            let start = self.boundary(noted.span.start);
+            let at_start = noted.line == 1 && start == 0 && {
+                let end = noted.span.end.min(self.line(1).end);
+                self.characters(0, self.boundary(end), 2) <= 1
+            };
+            !unwanted(noted.line, at_start, &noted.message)
         });
+        self.faults = faults;
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -182,9 +261,31 @@ impl<'a> Findings<'a> {
     }
 
     pub(crate) fn into_faults(mut self) -> Faults {
-        self.faults
-            .sort_by_key(|(start, fault)| (fault.line, *start));
-        let faults = self.faults.into_iter().map(|(_, fault)| fault).collect();
+        let mut noted = core::mem::take(&mut self.faults);
+        noted.sort_by_key(|noted| (noted.line, noted.span.start));
+        // Columns are counted on from the fault before, so that a long line is gone through once.
+        let (mut line, mut at, mut column) = (0, 0, 1);
+        let mut faults = Vec::with_capacity(noted.len());
+        for mut noted in noted {
+            if let Some(excerpt) = noted.option.take() {
+                faults.push(Fault {
+                    line: 0,
+                    column: 0,
+                    message: noted.message,
+                    help: noted.help,
+                    excerpt,
+                    width: 0,
+                });
+                continue;
+            }
+            if noted.line != line {
+                (line, at, column) = (noted.line, self.lines[noted.line - 1], 1);
+            }
+            let start = self.boundary(noted.span.start);
+            column += self.characters(at, start, usize::MAX);
+            at = start;
+            faults.push(self.located(noted, column));
+        }
         Faults {
             file_name: self.file_name.to_owned(),
             faults,

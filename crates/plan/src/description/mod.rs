@@ -8,6 +8,7 @@ mod build;
 mod fault;
 pub(crate) mod keys;
 mod links;
+mod nodes;
 mod streams;
 mod value;
 mod walk;
@@ -82,9 +83,8 @@ pub fn read(
     let records = walk::walk(document.get_ref(), &mut findings);
     if syntax_faults > 0 {
         // What a broken line would have given is missing for no other reason.
-        findings.drop_after(syntax_faults, |fault| {
-            let invented = (fault.line, fault.column, fault.width) == (1, 1, 1);
-            invented || syntax_lines.contains(&fault.line) || fault.message.starts_with("missing")
+        findings.drop_after(syntax_faults, |line, at_start, message| {
+            at_start || syntax_lines.contains(&line) || message.starts_with("missing")
         });
         return Err(findings.into_faults());
     }

@@ -1,6 +1,6 @@
 //! The streams of a description.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::build::{
     Context, burst_too_small, bytes, find_host, find_route, frame_limits, frame_size, ns, receivers,
@@ -8,7 +8,6 @@ use super::build::{
 use super::fault::Findings;
 use super::walk::{Record, Span};
 use crate::bound::rational::Ratio;
-use crate::nearest::nearest;
 use crate::network::{Contract, ContractKind, Semantics, Stream, Transport};
 
 pub(super) fn streams(
@@ -18,6 +17,7 @@ pub(super) fn streams(
 ) -> Vec<Stream> {
     let mut streams: Vec<Stream> = Vec::new();
     let mut names: BTreeSet<&str> = BTreeSet::new();
+    let mut ports = Ports::default();
     for (index, record) in records.iter().enumerate() {
         if let Some(name) = record.text("name") {
             if !names.insert(name) {
@@ -31,31 +31,66 @@ pub(super) fn streams(
         let Some(stream) = stream(record, index, context, findings) else {
             continue;
         };
-        for other in &streams {
-            let shared = stream
-                .listeners
-                .iter()
-                .find(|name| other.listeners.contains(name));
-            if let Some(listener) =
-                shared.filter(|_| other.port == stream.port && other.transport == stream.transport)
-            {
-                let message = format!(
-                    "port {} is taken at listener \"{listener}\" by stream \"{}\"",
-                    stream.port, other.name
-                );
-                let used: BTreeSet<u16> = streams.iter().map(|stream| stream.port).collect();
-                let free = (1000..=u16::MAX).find(|port| !used.contains(port));
-                findings.at(
-                    &record.place("port"),
-                    message,
-                    free.map(|port| format!("{port} is free")),
-                );
-                break;
-            }
+        if let Some(message) = ports.taken(&stream, &streams) {
+            let free = ports.free();
+            findings.at(
+                &record.place("port"),
+                message,
+                free.map(|port| format!("{port} is free")),
+            );
         }
+        ports.take(&stream, streams.len());
         streams.push(stream);
     }
     streams
+}
+
+/// Which ports are taken, and by which stream.
+#[derive(Default)]
+struct Ports {
+    /// The first stream with this transport, port and listener.
+    first: BTreeMap<(bool, u16, usize), usize>,
+    used: BTreeSet<u16>,
+    /// Every port from 1000 up to here, and without it, is used.
+    used_up_to: u16,
+}
+
+impl Ports {
+    fn key(stream: &Stream, listener: usize) -> (bool, u16, usize) {
+        (stream.transport == Transport::Udp, stream.port, listener)
+    }
+
+    /// What to say where an earlier stream has this port at a listener of `stream`.
+    fn taken(&self, stream: &Stream, earlier: &[Stream]) -> Option<String> {
+        let taken = stream.listener_indices.iter().zip(&stream.listeners);
+        let (first, listener) = taken
+            .filter_map(|(index, name)| {
+                let first = self.first.get(&Ports::key(stream, *index))?;
+                Some((*first, name))
+            })
+            .min_by_key(|(first, _)| *first)?;
+        Some(format!(
+            "port {} is taken at listener \"{listener}\" by stream \"{}\"",
+            stream.port, earlier[first].name
+        ))
+    }
+
+    fn take(&mut self, stream: &Stream, at: usize) {
+        for listener in &stream.listener_indices {
+            let key = Ports::key(stream, *listener);
+            self.first.entry(key).or_insert(at);
+        }
+        self.used.insert(stream.port);
+    }
+
+    /// The lowest port from 1000 on that no stream so far has.
+    fn free(&mut self) -> Option<u16> {
+        // Ports are never given back, so that the search goes on where it ended.
+        let from = self.used_up_to.max(1000);
+        let free = (from..=u16::MAX).find(|port| !self.used.contains(port));
+        self.used_up_to = free.unwrap_or(u16::MAX);
+        free
+    }
 }
 
 fn stream(
@@ -297,16 +332,12 @@ fn explicit(
         );
         return false;
     };
-    let exists = |name: &str| {
-        context.hosts.iter().any(|host| host.name == name)
-            || context.switches.iter().any(|switch| switch.name == name)
-    };
     let mut seen = BTreeSet::new();
     for (name, span) in stated {
-        if !exists(name) {
-            let all = context.hosts.iter().map(|host| host.name.as_str());
-            let all = all.chain(context.switches.iter().map(|switch| switch.name.as_str()));
-            let help = nearest(name, all).map(|near| format!("did you mean \"{near}\"?"));
+        if context.nodes.number(name).is_none() {
+            let help = findings
+                .nearest(name, context.nodes.names().iter().copied())
+                .map(|near| format!("did you mean \"{near}\"?"));
             findings.at(
                 span,
                 format!("route: \"{name}\": there is no such host or switch"),
@@ -333,7 +364,7 @@ fn explicit(
     }
     for (name, span) in between
         .iter()
-        .filter(|(name, _)| !context.topology.is_switch(name))
+        .filter(|(name, _)| !context.nodes.is_switch(name))
     {
         findings.at(
             span,
@@ -342,17 +373,40 @@ fn explicit(
         );
     }
     for pair in stated.windows(2) {
-        if let [(a, _), (b, span)] = pair {
-            if !context.topology.joined(a, b) {
-                let near = context.topology.neighbours(a).join("\", \"");
-                let help = (!near.is_empty()).then(|| format!("\"{a}\" is joined to \"{near}\""));
-                findings.at(
-                    span,
-                    format!("route: there is no link between \"{a}\" and \"{b}\""),
-                    help,
-                );
-            }
+        let [(a_name, _), (b_name, span)] = pair else {
+            continue;
+        };
+        // That both exist has been seen above.
+        let (Some(a), Some(b)) = (context.nodes.number(a_name), context.nodes.number(b_name))
+        else {
+            continue;
+        };
+        if !context.nodes.joined(a, b) {
+            findings.at(
+                span,
+                format!("route: there is no link between \"{a_name}\" and \"{b_name}\""),
+                joined_to(context, a),
+            );
         }
     }
     findings.count() == before
+}
+
+/// What a node is joined to; of very many the first.
+fn joined_to(context: &Context<'_>, node: usize) -> Option<String> {
+    const MOST: usize = 20;
+    let all = context.nodes.neighbours(node);
+    let near: Vec<&str> = all
+        .iter()
+        .take(MOST)
+        .map(|near| context.nodes.name(*near))
+        .collect();
+    let more = match all.len().saturating_sub(MOST) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!near.is_empty()).then(|| {
+        let name = context.nodes.name(node);
+        format!("\"{name}\" is joined to \"{}\"{more}", near.join("\", \""))
+    })
 }

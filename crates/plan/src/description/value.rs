@@ -7,7 +7,6 @@ use super::fault::Findings;
 use super::keys::{Key, Kind};
 use super::walk::{Span, Value};
 use crate::bound::rational::Ratio;
-use crate::nearest::nearest;
 use crate::units::{self, Dimension};
 
 fn type_name(value: &DeValue<'_>) -> &'static str {
@@ -82,7 +81,8 @@ pub(super) fn parse_value(
                 .map(|word| format!("\"{word}\""))
                 .collect::<Vec<_>>()
                 .join(" or ");
-            let help = nearest(text, words.iter().copied())
+            let help = findings
+                .nearest(text, words.iter().copied())
                 .map(|near| format!("did you mean \"{near}\"?"));
             findings.at(
                 &span,

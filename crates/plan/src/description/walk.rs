@@ -1,7 +1,7 @@
 //! From TOML to typed records, by the table of keys: every fault on the way is noted.
 
 use core::ops::Range;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use toml::de::{DeTable, DeValue};
 
@@ -9,7 +9,6 @@ use super::fault::Findings;
 use super::keys::{TABLES, Table};
 use super::value::{parse_value, short, wrong_type};
 use crate::bound::rational::Ratio;
-use crate::nearest::nearest;
 
 pub(crate) type Span = Range<usize>;
 
@@ -94,7 +93,7 @@ pub(crate) fn walk(document: &DeTable<'_>, findings: &mut Findings<'_>) -> Recor
             .iter()
             .find(|table| table.name == name.get_ref().as_ref());
         if known.is_none() {
-            let near = nearest(name.get_ref(), TABLES.iter().map(|table| table.name));
+            let near = findings.nearest(name.get_ref(), TABLES.iter().map(|table| table.name));
             let near = near.and_then(|near| TABLES.iter().find(|table| table.name == near));
             let help = near.map(|table| format!("did you mean `{}`?", table.heading()));
             let sort = if matches!(value.get_ref(), DeValue::Table(_) | DeValue::Array(_)) {
@@ -176,9 +175,12 @@ fn record(
         values: BTreeMap::new(),
         given: BTreeMap::new(),
     };
+    // What unknown keys were meant to be.
+    let mut meant: BTreeSet<&'static str> = BTreeSet::new();
     for (name, value) in content {
         let Some(key) = table.key(name.get_ref()) else {
-            let near = nearest(name.get_ref(), table.keys.iter().map(|key| key.name));
+            let near = findings.nearest(name.get_ref(), table.keys.iter().map(|key| key.name));
+            meant.extend(near);
             let help = match near {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => {
@@ -205,11 +207,7 @@ fn record(
         .filter(|key| key.required && !record.has(key.name))
     {
         // A misspelt key is one fault, not two: the unknown one tells it.
-        let misspelt = content.iter().any(|(name, _)| {
-            table.key(name.get_ref()).is_none()
-                && nearest(name.get_ref(), table.keys.iter().map(|key| key.name)) == Some(key.name)
-        });
-        if !misspelt {
+        if !meant.contains(key.name) {
             findings.at(
                 &record.span,
                 format!("missing key `{}` in {}", key.name, table.heading()),
@@ -224,11 +222,7 @@ fn record(
             .map(|key| format!("`{key}`"))
             .collect::<Vec<_>>()
             .join(" or ");
-        let misspelt = content.iter().any(|(name, _)| {
-            table.key(name.get_ref()).is_none()
-                && nearest(name.get_ref(), table.keys.iter().map(|key| key.name))
-                    .is_some_and(|near| set.contains(&near))
-        });
+        let misspelt = set.iter().any(|key| meant.contains(key));
         if given.is_empty() && !misspelt {
             findings.at(
                 &record.span,

@@ -1,0 +1,206 @@
+//! The receive program in figures: round trips of 64 octets to a reply from the driver, beside a responder over packet
+//! sockets, UDP and TCP, all spinning, in one run and in random order; and what a newest value costs to write and to read.
+//! Writes `target/bench/receive.json`.
+//!
+//! `--quick` makes few rounds, for tests; `--out FOLDER` writes to `FOLDER/bench/receive.json`.
+#![allow(clippy::unwrap_used)]
+
+#[path = "respond/lanes.rs"]
+mod lanes;
+
+use lanes::{Kind, Lane, Updates};
+use rtwire_link::program::ReceiveProgram;
+use rtwire_measure::bench::{BenchTable, Compared, Row};
+use rtwire_measure::noise::{NoiseOptions, NoiseRecorder};
+use rtwire_measure::report::Machine;
+use rtwire_sys::clock::{Clock, now_ns};
+use rtwire_sys::{memory, sched};
+use rtwire_testkit::NetnsPair;
+use std::hint::black_box;
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+const PRIORITY: u8 = 50;
+const SIZES: [usize; 2] = [64, 1450];
+
+struct Options {
+    rounds: usize,
+    stretch: usize,
+    out: PathBuf,
+}
+
+fn options() -> Options {
+    let arguments: Vec<String> = std::env::args().collect();
+    let quick = arguments.iter().any(|argument| argument == "--quick");
+    let out = arguments.iter().position(|argument| argument == "--out").and_then(|at| arguments.get(at + 1));
+    let default = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target")), PathBuf::from);
+    Options {
+        rounds: if quick { 5 } else { 60 },
+        stretch: if quick { 100 } else { 1000 },
+        out: out.map_or(default, PathBuf::from),
+    }
+}
+
+fn main() {
+    let options = options();
+    if let Err(error) = sched::set_fifo(PRIORITY).and_then(|_| memory::lock_all()) {
+        eprintln!("respond: {error}");
+        std::process::exit(3);
+    }
+    sched::set_other().unwrap();
+    let noise = NoiseOptions {
+        period_ns: 2_000_000,
+        stall_threshold_ns: 500_000,
+        ..NoiseOptions::default()
+    };
+    let recorder = NoiseRecorder::start(noise).unwrap();
+    let (mut rows, native) = thread::scope(|scope| scope.spawn(|| round_trips(&options)).join().unwrap());
+    rows.extend(thread::scope(|scope| scope.spawn(|| newest(&options)).join().unwrap()));
+    println!("driver replies: XDP in {native} mode, in the sender's own context, as veth does it");
+    let table = BenchTable {
+        machine: Machine::this(env!("CARGO_PKG_VERSION")),
+        commit: commit(),
+        command: std::env::args().collect::<Vec<_>>().join(" "),
+        noise: Some(recorder.stop().unwrap()),
+        rows,
+    };
+    print!("{}", table.print_text());
+    match table.write(&options.out, "receive") {
+        Ok(path) => println!("written to {}", path.display()),
+        Err(error) => eprintln!("respond: {error}"),
+    }
+}
+
+fn round_trips(options: &Options) -> (Vec<Row>, String) {
+    sched::set_cpu(0).unwrap();
+    let mut lanes: Vec<Lane> = Kind::ALL.into_iter().map(Lane::open).collect();
+    sched::set_fifo(PRIORITY).unwrap();
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    for _ in 0..options.rounds {
+        let mut order: Vec<usize> = (0..lanes.len()).collect();
+        for last in (1..order.len()).rev() {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            order.swap(last, (random % (last as u64 + 1)) as usize);
+        }
+        for lane in order {
+            lanes[lane].stretch(options.stretch);
+            // A pause for everybody else: a core that is never given up is taken away for tens of milliseconds.
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+    let mode = lanes[0].mode();
+    let figures: Vec<[f64; 4]> = lanes.iter().map(|lane| quantiles(&lane.samples)).collect();
+    let mut rows = Vec::new();
+    for (lane, own) in lanes.iter().zip(&figures) {
+        for (at, name) in ["p50", "p99", "p99.9", "max"].into_iter().enumerate() {
+            let tcp = figures[3][at];
+            let judged = at == 0 && lane.kind == Kind::Driver;
+            let held = own[at] <= 0.25 * tcp && lane.lost == 0;
+            rows.push(Row {
+                figure: format!("round trip, {}, 64 B, {name}", lane.kind.name()),
+                value: own[at],
+                unit: "µs".to_owned(),
+                reach: judged.then(|| "at most 0.25 of TCP".to_owned()),
+                held: judged.then_some(held),
+                why: match (at, lane.lost) {
+                    (_, 1..) => Some(format!("{} lost", lane.lost)),
+                    (1.., 0) => Some("the tail is this machine's own noise: see `noise`".to_owned()),
+                    (0, 0) => (judged && !held).then(|| "not reached in this run".to_owned()),
+                },
+                samples: lane.samples.len() as u64,
+                against: lanes
+                    .iter()
+                    .zip(&figures)
+                    .filter(|(other, _)| other.kind != lane.kind)
+                    .map(|(other, figures)| Compared { name: other.kind.name().to_owned(), value: figures[at] })
+                    .collect(),
+            });
+        }
+    }
+    (rows, mode)
+}
+
+/// p50, p99, p99.9, max, in µs.
+fn quantiles(samples: &[u64]) -> [f64; 4] {
+    let mut sorted = samples.to_vec();
+    sorted.sort_unstable();
+    [500, 990, 999, 1000].map(|permille: usize| match sorted.len() {
+        0 => f64::NAN,
+        n => sorted[(n * permille).div_ceil(1000).clamp(1, n) - 1] as f64 / 1000.0,
+    })
+}
+
+/// What writing a value and reading it costs: medians of many short stretches, so that a stall spoils only one.
+fn newest(options: &Options) -> Vec<Row> {
+    let pair = NetnsPair::new();
+    let program = pair.b.run(|| ReceiveProgram::attach(&pair.b.interface)).unwrap();
+    let mut slot = pair.b.run(|| program.newest_channel(1001, 0)).unwrap();
+    sched::set_cpu(0).unwrap();
+    sched::set_fifo(PRIORITY).unwrap();
+    let mut program_alone = Updates::new();
+    let mut rows = Vec::new();
+    let mut sequence = 0;
+    for size in SIZES {
+        let (mut updates, mut passes, mut reads) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..options.rounds {
+            let (update, pass) = program_alone.measure(size, 500);
+            updates.push(update - pass);
+            passes.push(pass);
+            sequence += 1;
+            lanes::send_newest(&pair, 1001, size, sequence);
+            let mut out = [0; 1476];
+            let turns = 1000;
+            let start = now_ns(Clock::Monotonic);
+            for _ in 0..turns {
+                black_box(slot.read(black_box(&mut out[..size])));
+            }
+            reads.push((now_ns(Clock::Monotonic) - start) as f64 / f64::from(turns));
+            assert!(slot.read(&mut out).is_some_and(|newest| newest.length == size));
+            thread::sleep(Duration::from_millis(1));
+        }
+        let limit = if size == 64 { 25.0 } else { 40.0 };
+        for (name, values, reach, against) in [
+            ("update, beyond passing on", updates, 70.0, vec![("a frame passed on, with the clock", median(passes))]),
+            ("read, warm", reads, limit, Vec::new()),
+        ] {
+            let value = median(values);
+            rows.push(Row {
+                figure: format!("newest value, {name}, {size} B"),
+                value,
+                unit: "ns".to_owned(),
+                reach: Some(format!("at most {reach} ns")),
+                held: Some(value <= reach),
+                why: (value > reach).then(|| "not reached in this run".to_owned()),
+                samples: options.rounds as u64,
+                against: against
+                    .into_iter()
+                    .map(|(name, value)| Compared { name: name.to_owned(), value })
+                    .collect(),
+            });
+        }
+    }
+    rows
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// The commit, `-dirty` with changes, `unknown` outside of a repository.
+fn commit() -> String {
+    let git = |arguments: &[&str]| {
+        let output = std::process::Command::new("git").args(arguments).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let dirty = git(&["status", "--porcelain"]).is_none_or(|changes| !changes.is_empty());
+    match git(&["rev-parse", "--short=12", "HEAD"]) {
+        Some(commit) if dirty => commit + "-dirty",
+        Some(commit) => commit,
+        None => "unknown".to_owned(),
+    }
+}

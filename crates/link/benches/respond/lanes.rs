@@ -1,0 +1,314 @@
+//! The ways to ask and be answered, and to write a newest value.
+
+use rtwire_link::program::{FIRST_ASKING_PORT, ReceiveProgram, Responder};
+use rtwire_link::responder::{PacketResponder, port_filter};
+use rtwire_link::{Receiver, ReceiverConfig, Sender, SenderConfig, TxPath, WakeUp};
+use rtwire_sys::bpf::BpfObject;
+use rtwire_sys::clock::{Clock, now_ns};
+use rtwire_sys::{memory, sched};
+use rtwire_testkit::{NetnsPair, Side};
+use rtwire_wire::rtdip::{Header, Semantics};
+use rtwire_wire::{EtherType, MacAddress, Pcp, ethernet};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, Receiver as Inbox, Sender as Outbox};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const OCTETS: usize = 64;
+const PORT: u16 = 2007;
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Round trips before each measured stretch, for caches and predictors.
+const WARM_UP: usize = 20;
+
+/// Who answers, and over what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Driver,
+    Packet,
+    Udp,
+    Tcp,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 4] = [Self::Driver, Self::Packet, Self::Udp, Self::Tcp];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Driver => "driver reply (sender's context)",
+            Self::Packet => "packet responder, spinning",
+            Self::Udp => "UDP, spinning",
+            Self::Tcp => "TCP, spinning",
+        }
+    }
+}
+
+enum Client {
+    Frames(Sender, Receiver, Vec<u8>),
+    Udp(UdpSocket),
+    Tcp(TcpStream),
+}
+
+/// One way: a client here, and a server on a thread at the other core, but for the driver.
+pub(crate) struct Lane {
+    pub(crate) kind: Kind,
+    pub(crate) samples: Vec<u64>,
+    pub(crate) lost: u64,
+    client: Client,
+    server: Option<(Outbox<usize>, Inbox<()>)>,
+    programs: Vec<ReceiveProgram>,
+    _responder: Option<Responder>,
+    _pair: NetnsPair,
+}
+
+fn spin_until_ready<T>(mut attempt: impl FnMut() -> std::io::Result<T>) -> Option<T> {
+    let start = Instant::now();
+    for turn in 1_u64.. {
+        match attempt() {
+            Ok(value) => return Some(value),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                if turn % 1024 == 0 && start.elapsed() > PATIENCE {
+                    return None;
+                }
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    None
+}
+
+fn read_all(stream: &mut TcpStream, data: &mut [u8]) -> Option<()> {
+    let mut there = 0;
+    while there < data.len() {
+        there += spin_until_ready(|| stream.read(&mut data[there..]))?;
+    }
+    Some(())
+}
+
+/// Serves as many as each order says.
+fn serve(mut one: impl FnMut() -> bool + Send + 'static) -> (Outbox<usize>, Inbox<()>) {
+    let (orders, inbox) = mpsc::channel();
+    let (outbox, done) = mpsc::channel();
+    thread::spawn(move || {
+        sched::set_cpu(1).and_then(|_| sched::set_fifo(super::PRIORITY)).unwrap();
+        memory::touch_stack();
+        while let Ok(count) = inbox.recv() {
+            for _ in 0..count {
+                if !one() {
+                    break;
+                }
+            }
+            let _ = outbox.send(());
+        }
+    });
+    (orders, done)
+}
+
+fn frames(own: &Side, to: &Side) -> Client {
+    let asking = FIRST_ASKING_PORT + 1;
+    let sender = direct(own);
+    let config = ReceiverConfig {
+        interface: own.interface.clone(),
+        wake_up: WakeUp::Spin,
+        queue_frames: 64,
+        stamps: false,
+        one_by_one: false,
+    };
+    let filter = port_filter(asking).unwrap();
+    let receiver = Receiver::frames(&config, EtherType::RTDIP.0, &filter).unwrap();
+    Client::Frames(sender, receiver, frame(own, to, (PORT, asking), Semantics::Queue, 0, OCTETS))
+}
+
+fn direct(own: &Side) -> Sender {
+    let config = SenderConfig { path: TxPath::Direct, ..SenderConfig::new(own.interface.as_str()) };
+    Sender::frames(&config).unwrap()
+}
+
+fn frame(own: &Side, to: &Side, ports: (u16, u16), semantics: Semantics, sequence: u32, octets: usize) -> Vec<u8> {
+    built(own.mac, to.mac, ports, semantics, sequence, octets)
+}
+
+fn built(from: [u8; 6], to: [u8; 6], ports: (u16, u16), semantics: Semantics, sequence: u32, octets: usize) -> Vec<u8> {
+    let ethernet = ethernet::Header {
+        destination: MacAddress(to),
+        source: MacAddress(from),
+        vlan: None,
+        ether_type: EtherType::RTDIP,
+    };
+    let header = Header {
+        semantics,
+        priority: Pcp::HIGHEST,
+        destination_port: ports.0,
+        source_port: ports.1,
+        sequence,
+        key: 0,
+        time_ns: None,
+    };
+    let mut frame = vec![0; ethernet.octets() + header.octets() + octets];
+    let at = ethernet.emit(&mut frame).unwrap();
+    header.emit(&vec![0x42; octets], &mut frame[at..]).unwrap();
+    frame
+}
+
+impl Lane {
+    pub(crate) fn open(kind: Kind) -> Self {
+        let pair = NetnsPair::new();
+        let mut lane = Self {
+            kind,
+            samples: Vec::new(),
+            lost: 0,
+            client: pair.a.run(|| frames(&pair.a, &pair.b)),
+            server: None,
+            programs: Vec::new(),
+            _responder: None,
+            _pair: pair,
+        };
+        let pair = &lane._pair;
+        match kind {
+            Kind::Driver => {
+                for side in [&pair.b, &pair.a] {
+                    lane.programs.push(side.run(|| ReceiveProgram::attach(&side.interface)).unwrap());
+                }
+                let program = &lane.programs[0];
+                lane._responder = Some(pair.b.run(|| program.respond_channel(PORT, 0, None)).unwrap());
+            }
+            Kind::Packet => {
+                let open = || PacketResponder::open(&pair.b.interface, WakeUp::Spin, PORT, 0, None);
+                let mut responder = pair.b.run(open).unwrap();
+                lane.server = Some(serve(move || responder.answer_one(PATIENCE).unwrap()));
+            }
+            Kind::Udp => {
+                let end = |side: &Side, other: &Side| {
+                    let socket = side.run(|| UdpSocket::bind((side.address, PORT)).unwrap());
+                    socket.connect((other.address, PORT)).unwrap();
+                    socket.set_nonblocking(true).unwrap();
+                    socket
+                };
+                let (a, b) = (end(&pair.a, &pair.b), end(&pair.b, &pair.a));
+                lane.client = Client::Udp(a);
+                lane.server = Some(serve(move || {
+                    let mut data = [0; OCTETS];
+                    let there = spin_until_ready(|| b.recv(&mut data)).is_some();
+                    there && b.send(&data).is_ok()
+                }));
+            }
+            Kind::Tcp => {
+                let address = (pair.b.address, PORT);
+                let listener = pair.b.run(|| TcpListener::bind(address).unwrap());
+                let a = pair.a.run(|| TcpStream::connect(address).unwrap());
+                let (mut b, _) = listener.accept().unwrap();
+                for end in [&a, &b] {
+                    end.set_nodelay(true).unwrap();
+                    end.set_nonblocking(true).unwrap();
+                }
+                lane.client = Client::Tcp(a);
+                lane.server = Some(serve(move || {
+                    let mut data = [0; OCTETS];
+                    read_all(&mut b, &mut data).is_some() && b.write_all(&data).is_ok()
+                }));
+            }
+        }
+        lane
+    }
+
+    /// The mode of the driver's program.
+    pub(crate) fn mode(&self) -> String {
+        self.programs.first().map_or(String::new(), |program| program.mode().to_string())
+    }
+
+    /// Asks as often as told, and notes the times.
+    pub(crate) fn stretch(&mut self, count: usize) {
+        if let Some((orders, _)) = &self.server {
+            orders.send(WARM_UP + count).unwrap();
+        }
+        for turn in 0..WARM_UP + count {
+            let start = now_ns(Clock::Monotonic);
+            if self.client.ask().is_none() {
+                self.lost += 1;
+                break;
+            }
+            let end = now_ns(Clock::Monotonic);
+            if turn >= WARM_UP {
+                self.samples.push(end - start);
+            }
+        }
+        if let Some((_, done)) = &self.server {
+            done.recv().unwrap();
+        }
+    }
+}
+
+impl Client {
+    fn ask(&mut self) -> Option<()> {
+        match self {
+            Self::Frames(sender, receiver, frame) => {
+                sender.send(frame).unwrap();
+                let there = receiver.wait(Some(PATIENCE)).unwrap();
+                std::hint::black_box(receiver.peek().map(|frame| frame.data.last().copied()));
+                receiver.release();
+                there.then_some(())
+            }
+            Self::Udp(socket) => {
+                let mut data = [0x42; OCTETS];
+                socket.send(&data).unwrap();
+                spin_until_ready(|| socket.recv(&mut data)).map(drop)
+            }
+            Self::Tcp(stream) => {
+                let mut data = [0x42; OCTETS];
+                stream.write_all(&data).unwrap();
+                read_all(stream, &mut data)
+            }
+        }
+    }
+}
+
+/// Sends one newest value from `a` to `b`, and leaves it time to arrive.
+pub(crate) fn send_newest(pair: &NetnsPair, port: u16, octets: usize, sequence: u32) {
+    let frame = frame(&pair.a, &pair.b, (port, 1), Semantics::Newest, sequence, octets);
+    pair.a.run(|| direct(&pair.a).send(&frame)).unwrap();
+    thread::sleep(Duration::from_millis(2));
+}
+
+/// The program alone, with one newest-value channel: what it costs to write a value, by test runs.
+pub(crate) struct Updates {
+    object: BpfObject,
+    sequence: u32,
+    out: Vec<u8>,
+}
+
+impl Updates {
+    pub(crate) fn new() -> Self {
+        let bytes = include_bytes!(concat!(env!("OUT_DIR"), "/receive.bpf.o"));
+        let object = BpfObject::load("receive", bytes, &[]).unwrap();
+        // The first words as `bpf/receive.h` has them: EtherType and address; the port's channel; its action.
+        let set = |map: &str, words: usize, value: usize, word: usize, number: u64| {
+            let array = object.map_array(map, words).unwrap();
+            array.word(value, word).unwrap().store(number, Ordering::Relaxed);
+        };
+        set("control", 8, 0, 0, EtherType::RTDIP.0.into());
+        set("control", 8, 0, 1, u64::from_ne_bytes([2, 0, 0, 0, 0, 1, 0, 0]));
+        set("ports", 1, PORT.into(), 0, 1);
+        set("channels", 17, 0, 0, 2);
+        Self { object, sequence: 0, out: Vec::new() }
+    }
+
+    /// Medians, in ns, of runs on a newest value and on a frame that is passed on at once. A run alone cannot be repeated
+    /// by the kernel, since every value must be newer: so both hold what reading the clock costs.
+    pub(crate) fn measure(&mut self, octets: usize, count: usize) -> (f64, f64) {
+        let mut value = built([2, 0, 0, 0, 0, 2], [2, 0, 0, 0, 0, 1], (PORT, 1), Semantics::Newest, 0, octets);
+        let mut foreign = value.clone();
+        foreign[13] ^= 1;
+        let (mut updates, mut passes) = (Vec::new(), Vec::new());
+        for _ in 0..count {
+            self.sequence += 1;
+            value[22..26].copy_from_slice(&self.sequence.to_be_bytes());
+            for (frame, verdict, durations) in [(&value, 1, &mut updates), (&foreign, 2, &mut passes)] {
+                let run = self.object.test_run_xdp("receive", frame, &mut self.out, 1).unwrap();
+                assert_eq!(run.verdict, verdict);
+                durations.push(f64::from(run.duration_ns));
+            }
+        }
+        (super::median(updates), super::median(passes))
+    }
+}

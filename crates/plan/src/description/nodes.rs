@@ -1,0 +1,187 @@
+//! The nodes of a description by name, and the way between any two hosts.
+//!
+//! Every question costs about the length of its answer, however large the file:
+//! names are looked up in an index, and the switches hang in a spanning forest in
+//! which the way is found by climbing.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::network::{Host, Switch};
+
+/// Where a switch hangs in the spanning forest.
+#[derive(Clone, Copy)]
+struct Place {
+    /// The switch above; itself at a root.
+    above: usize,
+    depth: usize,
+    root: usize,
+}
+
+/// Hosts and switches under one numbering: hosts first, then switches.
+pub(super) struct Nodes<'a> {
+    numbers: BTreeMap<&'a str, usize>,
+    names: Vec<&'a str>,
+    host_count: usize,
+    /// Neighbours in the order of the file.
+    neighbours: Vec<Vec<usize>>,
+    joined: BTreeSet<(usize, usize)>,
+    forest: Vec<Option<Place>>,
+}
+
+impl<'a> Nodes<'a> {
+    pub(super) fn new(hosts: &'a [Host], switches: &'a [Switch]) -> Nodes<'a> {
+        let names: Vec<&str> = hosts
+            .iter()
+            .map(|host| host.name.as_str())
+            .chain(switches.iter().map(|switch| switch.name.as_str()))
+            .collect();
+        let numbers = names
+            .iter()
+            .enumerate()
+            .map(|(number, name)| (*name, number))
+            .collect();
+        Nodes {
+            numbers,
+            host_count: hosts.len(),
+            neighbours: vec![Vec::new(); names.len()],
+            joined: BTreeSet::new(),
+            forest: vec![None; names.len()],
+            names,
+        }
+    }
+
+    pub(super) fn number(&self, name: &str) -> Option<usize> {
+        self.numbers.get(name).copied()
+    }
+
+    pub(super) fn name(&self, number: usize) -> &'a str {
+        self.names[number]
+    }
+
+    /// All names, hosts first.
+    pub(super) fn names(&self) -> &[&'a str] {
+        &self.names
+    }
+
+    /// The names of the hosts.
+    pub(super) fn host_names(&self) -> &[&'a str] {
+        &self.names[..self.host_count]
+    }
+
+    /// The index of a host.
+    pub(super) fn host(&self, name: &str) -> Option<usize> {
+        self.number(name).filter(|number| *number < self.host_count)
+    }
+
+    pub(super) fn is_switch(&self, name: &str) -> bool {
+        self.number(name)
+            .is_some_and(|number| self.forwards(number))
+    }
+
+    /// Switches forward, hosts never do.
+    pub(super) fn forwards(&self, number: usize) -> bool {
+        number >= self.host_count
+    }
+
+    /// Neighbours in the order of the file.
+    pub(super) fn neighbours(&self, number: usize) -> &[usize] {
+        &self.neighbours[number]
+    }
+
+    pub(super) fn has_link(&self, name: &str) -> bool {
+        self.number(name)
+            .is_some_and(|number| !self.neighbours[number].is_empty())
+    }
+
+    pub(super) fn joined(&self, a: usize, b: usize) -> bool {
+        self.joined.contains(&(a.min(b), a.max(b)))
+    }
+
+    /// Join two nodes; false where they are joined already.
+    pub(super) fn join(&mut self, a: usize, b: usize) -> bool {
+        if !self.joined.insert((a.min(b), a.max(b))) {
+            return false;
+        }
+        self.neighbours[a].push(b);
+        self.neighbours[b].push(a);
+        true
+    }
+
+    /// All links are known: lay the spanning forest over the switches.
+    pub(super) fn settle(&mut self) {
+        for root in self.host_count..self.names.len() {
+            if self.forest[root].is_some() {
+                continue;
+            }
+            self.forest[root] = Some(Place {
+                above: root,
+                depth: 0,
+                root,
+            });
+            let mut waiting = VecDeque::from([(root, 0)]);
+            while let Some((node, depth)) = waiting.pop_front() {
+                for next in &self.neighbours[node] {
+                    if *next >= self.host_count && self.forest[*next].is_none() {
+                        self.forest[*next] = Some(Place {
+                            above: node,
+                            depth: depth + 1,
+                            root,
+                        });
+                        waiting.push_back((*next, depth + 1));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The way from one host to another, through switches only.
+    ///
+    /// Without a loop there is one way at most. Where links form a loop this is a
+    /// way, not always the shortest, and the description is refused: see `loops`.
+    pub(super) fn way(&self, from: &str, to: &str) -> Option<Vec<String>> {
+        let (from, to) = (self.number(from)?, self.number(to)?);
+        if self.joined(from, to) {
+            return Some(self.named(&[from, to]));
+        }
+        let mut last: BTreeMap<usize, usize> = BTreeMap::new();
+        for near in &self.neighbours[to] {
+            if let Some(place) = self.forest[*near] {
+                last.entry(place.root).or_insert(*near);
+            }
+        }
+        let (first, last) = self.neighbours[from].iter().find_map(|near| {
+            let place = self.forest[*near]?;
+            Some((*near, *last.get(&place.root)?))
+        })?;
+        let mut way = vec![from];
+        way.extend(self.climb(first, last)?);
+        way.push(to);
+        Some(self.named(&way))
+    }
+
+    /// From one switch to another of the same tree, both included.
+    fn climb(&self, from: usize, to: usize) -> Option<Vec<usize>> {
+        let (mut up, mut down) = (vec![from], vec![to]);
+        let (mut a, mut b) = (from, to);
+        while a != b {
+            let (of_a, of_b) = (self.forest[a]?, self.forest[b]?);
+            if of_a.depth >= of_b.depth {
+                a = of_a.above;
+                up.push(a);
+            } else {
+                b = of_b.above;
+                down.push(b);
+            }
+        }
+        // The node where they meet is the last of both.
+        down.pop();
+        up.extend(down.into_iter().rev());
+        Some(up)
+    }
+
+    fn named(&self, way: &[usize]) -> Vec<String> {
+        way.iter()
+            .map(|node| self.names[*node].to_owned())
+            .collect()
+    }
+}
