@@ -4,7 +4,7 @@ CARGO ?= cargo
 RTWIRE = target/release/rtwire
 DEMO_DURATION ?= 20s
 
-.PHONY: help setup setup-test build demo test fuzz lint bench bench-main docs generate clean
+.PHONY: help setup setup-test build demo test fuzz lint bench bench-main bench-receive docs generate clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -33,10 +33,13 @@ lint: setup ## formatting, lints, documentation, direction of dependencies, long
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 	@scripts/longest-files
 
-bench: bench-main ## all benchmarks; results in target/bench
+bench: bench-main bench-receive ## all benchmarks; results in target/bench
 
 bench-main: setup-test ## round trip of RTDiP, UDP and TCP, interleaved in one run
 	$(CARGO) bench --locked -p rtwire-channel --bench round_trip
+
+bench-receive: setup-test ## answers from the driver beside packet sockets, UDP and TCP; newest values
+	$(CARGO) bench --locked -p rtwire-link --bench respond
 
 docs: setup ## the crates' documentation
 	$(CARGO) doc --workspace --no-deps --locked

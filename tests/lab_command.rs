@@ -670,7 +670,11 @@ fn noise_cannot_make_a_broken_promise_kept() {
 fn a_host_whose_process_dies_costs_only_its_own_streams() {
     let _alone = alone();
     let child = started(
-        lab(&example("five-nodes.toml"), &["--calibration", "300ms", "--duration", "4s"]).arg("--json"),
+        lab(
+            &example("five-nodes.toml"),
+            &["--calibration", "300ms", "--duration", "4s"],
+        )
+        .arg("--json"),
     );
     let pid = child.id();
     wait_for_lab(pid);
@@ -678,11 +682,21 @@ fn a_host_whose_process_dies_costs_only_its_own_streams() {
     // Host A is the first to be started; its process talks only.
     signal(*workers(pid).iter().min().unwrap(), "KILL");
     let (code, stdout, stderr) = finished(child);
-    let report: Value = serde_json::from_str(&stdout).unwrap_or_else(|e| panic!("{e}: {stdout}{stderr}"));
+    let report: Value =
+        serde_json::from_str(&stdout).unwrap_or_else(|e| panic!("{e}: {stdout}{stderr}"));
     assert!(matches!(code, Some(1 | 4)), "{code:?}");
-    assert!(report["notes"].to_string().contains("host `A`"), "{}", report["notes"]);
+    assert!(
+        report["notes"].to_string().contains("host `A`"),
+        "{}",
+        report["notes"]
+    );
     let streams = report["streams"].as_array().unwrap();
-    let of = |name: &str| streams.iter().find(|stream| stream["name"] == name).unwrap();
+    let of = |name: &str| {
+        streams
+            .iter()
+            .find(|stream| stream["name"] == name)
+            .unwrap()
+    };
     assert_ne!(of("A-to-B")["verdict"], "kept");
     for other in ["C-to-B", "D-to-B", "E-to-B"] {
         assert_eq!(of(other)["frames_lost"], 0, "{other} goes on");
@@ -705,18 +719,36 @@ fn a_lost_value_of_a_newest_value_channel_is_lost() {
     let id = wait_for_lab(child.id())["id"].as_str().unwrap().to_owned();
     thread::sleep(Duration::from_millis(2_500));
     let forwarding = |what: &str| {
-        let arguments = ["lab", "enter", &id, "s1", "--", "bridge", "fdb", what, "02:72:74:00:00:01"];
-        let status = rtwire(&arguments).args(["dev", "to-B", "master", "static"]).status();
+        let arguments = [
+            "lab",
+            "enter",
+            &id,
+            "s1",
+            "--",
+            "bridge",
+            "fdb",
+            what,
+            "02:72:74:00:00:01",
+        ];
+        let status = rtwire(&arguments)
+            .args(["dev", "to-B", "master", "static"])
+            .status();
         assert!(status.unwrap().success(), "bridge fdb {what}");
     };
     forwarding("del");
     thread::sleep(Duration::from_millis(200));
     forwarding("add");
     let (code, stdout, stderr) = finished(child);
-    let report: Value = serde_json::from_str(&stdout).unwrap_or_else(|e| panic!("{e}: {stdout}{stderr}"));
+    let report: Value =
+        serde_json::from_str(&stdout).unwrap_or_else(|e| panic!("{e}: {stdout}{stderr}"));
     let stream = &report["streams"][0];
     assert!(stream["frames_lost"].as_u64().unwrap() > 50, "{stream}");
-    assert_eq!((stream["verdict"].as_str(), code), (Some("broken"), Some(1)), "{}", stream["reasons"]);
+    assert_eq!(
+        (stream["verdict"].as_str(), code),
+        (Some("broken"), Some(1)),
+        "{}",
+        stream["reasons"]
+    );
 }
 
 #[test]
@@ -725,8 +757,18 @@ fn a_reader_that_goes_away_costs_no_report() {
     let directory = tempfile::tempdir().unwrap();
     let html = directory.path().join("gone.html");
     let mut child = started(
-        lab(&example("five-nodes.toml"), &["--calibration", "300ms", "--duration", "500ms", "--json", "--report"])
-            .arg(&html),
+        lab(
+            &example("five-nodes.toml"),
+            &[
+                "--calibration",
+                "300ms",
+                "--duration",
+                "500ms",
+                "--json",
+                "--report",
+            ],
+        )
+        .arg(&html),
     );
     drop(child.stdout.take());
     let (code, _, stderr) = finished(child);

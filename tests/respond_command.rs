@@ -16,7 +16,12 @@ const MAC_B: &str = "02:00:00:00:00:02";
 fn rtwire(side: &Side, arguments: &[&str]) -> Command {
     let mut command = Command::new("ip");
     command
-        .args(["netns", "exec", &side.namespace, env!("CARGO_BIN_EXE_rtwire")])
+        .args([
+            "netns",
+            "exec",
+            &side.namespace,
+            env!("CARGO_BIN_EXE_rtwire"),
+        ])
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -41,12 +46,22 @@ impl Running {
         let mut said = String::new();
         stderr.read_line(&mut said).unwrap();
         assert!(said.starts_with("answering"), "{said}");
-        Self { child, stderr, said }
+        Self {
+            child,
+            stderr,
+            said,
+        }
     }
 
     fn signal(&self, name: &str) {
         let id = self.child.id().to_string();
-        assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
+        assert!(
+            Command::new("kill")
+                .args([name, &id])
+                .status()
+                .unwrap()
+                .success()
+        );
     }
 
     /// Stops it with `signal`, if any, and gives exit code, all reports, and what it said.
@@ -55,11 +70,22 @@ impl Running {
             self.signal(name);
         }
         let mut out = String::new();
-        self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+        self.child
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut out)
+            .unwrap();
         let mut said = self.said.clone();
         self.stderr.read_to_string(&mut said).unwrap();
         let code = self.child.wait().unwrap().code();
-        (code, out.lines().map(|line| serde_json::from_str(line).unwrap()).collect(), said)
+        (
+            code,
+            out.lines()
+                .map(|line| serde_json::from_str(line).unwrap())
+                .collect(),
+            said,
+        )
     }
 }
 
@@ -101,11 +127,21 @@ fn all_answered(arguments: &[&str], expected: &str) {
         assert_eq!(code, Some(0), "{more:?}: {report} {stderr}");
         assert_eq!(report["sent"].to_string(), count);
         assert_eq!(report["answered"], report["sent"]);
-        for none in ["late", "lost", "waiting", "duplicate", "reordered", "unknown"] {
+        for none in [
+            "late",
+            "lost",
+            "waiting",
+            "duplicate",
+            "reordered",
+            "unknown",
+        ] {
             assert_eq!(report[none], 0, "{none}: {report}");
         }
         let trip = |key: &str| report["round_trip_ns"][key].as_u64().unwrap();
-        assert!(trip("min") > 100 && trip("min") <= trip("p50") && trip("p50") <= trip("max"), "{report}");
+        assert!(
+            trip("min") > 100 && trip("min") <= trip("p50") && trip("p50") <= trip("max"),
+            "{report}"
+        );
         asked += report["sent"].as_u64().unwrap();
     }
     responder.signal("-USR1");
@@ -140,25 +176,63 @@ fn a_packet_socket_answers_every_question() {
 #[test]
 fn prepared_content_is_what_comes_back() {
     require!(root, program "ip");
-    for more in [&["--mode", "native"][..], &["--mode", "generic"], &["--path", "packet"]] {
+    for more in [
+        &["--mode", "native"][..],
+        &["--mode", "generic"],
+        &["--path", "packet"],
+    ] {
         let pair = NetnsPair::new();
         let long = "x".repeat(1476);
         let mut all = vec!["--content", long.as_str(), "--key", "77"];
         all.extend_from_slice(more);
         let responder = Running::start(&pair.b, &all);
-        let asked = ["--count", "100", "--interval", "0s", "--key", "77", "--room", "1476"];
+        let asked = [
+            "--count",
+            "100",
+            "--interval",
+            "0s",
+            "--key",
+            "77",
+            "--room",
+            "1476",
+        ];
         let (code, report, stderr) = ping(&pair.a, &asked);
-        assert_eq!((code, &report["answered"]), (Some(0), &Value::from(100)), "{more:?} {report} {stderr}");
+        assert_eq!(
+            (code, &report["answered"]),
+            (Some(0), &Value::from(100)),
+            "{more:?} {report} {stderr}"
+        );
         // Without room in the question's frame the driver of a veth cannot answer so much: counted, and told.
-        let asked = ["--count", "2", "--interval", "1ms", "--timeout", "50ms", "--key", "77"];
+        let asked = [
+            "--count",
+            "2",
+            "--interval",
+            "1ms",
+            "--timeout",
+            "50ms",
+            "--key",
+            "77",
+        ];
         let no_room = if more.contains(&"packet") { 0 } else { 2 };
         assert_eq!(ping(&pair.a, &asked).1["lost"], no_room);
         // Another key is another channel's: no answer.
-        let asked = ["--count", "3", "--interval", "1ms", "--timeout", "50ms", "--key", "78"];
+        let asked = [
+            "--count",
+            "3",
+            "--interval",
+            "1ms",
+            "--timeout",
+            "50ms",
+            "--key",
+            "78",
+        ];
         let (code, report, _) = ping(&pair.a, &asked);
         assert_eq!((code, &report["lost"]), (Some(1), &Value::from(3)));
         let (_, reports, _) = responder.end(Some("-TERM"));
-        assert_eq!((&reports[0]["answered"], &reports[0]["wrong_key"]), (&Value::from(102 - no_room), &Value::from(3)));
+        assert_eq!(
+            (&reports[0]["answered"], &reports[0]["wrong_key"]),
+            (&Value::from(102 - no_room), &Value::from(3))
+        );
         assert_eq!(reports[0]["no_room"], no_room);
     }
 }
@@ -169,7 +243,10 @@ fn a_round_trip_over_the_deadline_is_counted_and_told_by_the_exit_code() {
     let pair = NetnsPair::new();
     let _responder = Running::start(&pair.b, &[]);
     let (code, report, _) = ping(&pair.a, &["--count", "50", "--deadline", "1ns"]);
-    assert_eq!((code, &report["over_deadline"], &report["answered"]), (Some(1), &50.into(), &50.into()));
+    assert_eq!(
+        (code, &report["over_deadline"], &report["answered"]),
+        (Some(1), &50.into(), &50.into())
+    );
     assert_eq!(report["deadline_ns"], 1);
 }
 
@@ -178,7 +255,10 @@ fn nobody_there_means_every_number_is_lost() {
     require!(root, program "ip");
     let pair = NetnsPair::new();
     let (code, report, _) = ping(&pair.a, &["--count", "20", "--timeout", "50ms"]);
-    assert_eq!((code, &report["sent"], &report["lost"]), (Some(1), &20.into(), &20.into()));
+    assert_eq!(
+        (code, &report["sent"], &report["lost"]),
+        (Some(1), &20.into(), &20.into())
+    );
 }
 
 #[test]
@@ -186,15 +266,25 @@ fn ping_goes_on_until_it_is_stopped_and_reports_meanwhile() {
     require!(root, program "ip");
     let pair = NetnsPair::new();
     let responder = Running::start(&pair.b, &[]);
-    let child = rtwire(&pair.a, &["ping", &pair.a.interface, MAC_B, "--json"]).spawn().unwrap();
+    let child = rtwire(&pair.a, &["ping", &pair.a.interface, MAC_B, "--json"])
+        .spawn()
+        .unwrap();
     let id = child.id().to_string();
     for name in ["-USR1", "-INT"] {
         thread::sleep(Duration::from_millis(500));
-        assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
+        assert!(
+            Command::new("kill")
+                .args([name, &id])
+                .status()
+                .unwrap()
+                .success()
+        );
     }
     let output = child.wait_with_output().unwrap();
-    let reports: Vec<Value> =
-        String::from_utf8_lossy(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let reports: Vec<Value> = String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     assert_eq!(reports.len(), 2, "{reports:?}");
     let sent = |at: usize| reports[at]["sent"].as_u64().unwrap();
     assert!(sent(0) > 10 && sent(1) > sent(0), "{reports:?}");
@@ -209,12 +299,20 @@ fn another_programs_place_is_respected() {
     require!(root, program "ip");
     for mode in [XdpMode::Native, XdpMode::Generic] {
         let pair = NetnsPair::new();
-        let config = ProgramConfig { attach: Attach::Only(mode), ..ProgramConfig::new(pair.b.interface.as_str()) };
+        let config = ProgramConfig {
+            attach: Attach::Only(mode),
+            ..ProgramConfig::new(pair.b.interface.as_str())
+        };
         let theirs = pair.b.run(|| ReceiveProgram::with(&config)).unwrap();
-        let output = rtwire(&pair.b, &["respond", &pair.b.interface]).output().unwrap();
+        let output = rtwire(&pair.b, &["respond", &pair.b.interface])
+            .output()
+            .unwrap();
         let (code, _, stderr) = finished(&output);
         assert_eq!(code, Some(3), "{stderr}");
-        assert!(stderr.contains("another XDP program is there already"), "{stderr}");
+        assert!(
+            stderr.contains("another XDP program is there already"),
+            "{stderr}"
+        );
         assert!(stderr.contains("--path packet"), "{stderr}");
         assert_eq!(theirs.is_attached(), Ok(true));
         // With a packet socket the two get along.
@@ -228,7 +326,9 @@ fn a_killed_responder_leaves_nothing_behind() {
     require!(root, program "ip");
     let pair = NetnsPair::new();
     let attached = || {
-        let output = Command::new("ip").args(["-n", &pair.b.namespace, "link", "show", &pair.b.interface]).output();
+        let output = Command::new("ip")
+            .args(["-n", &pair.b.namespace, "link", "show", &pair.b.interface])
+            .output();
         String::from_utf8_lossy(&output.unwrap().stdout).contains("xdp")
     };
     let responder = Running::start(&pair.b, &[]);
@@ -250,7 +350,9 @@ fn an_interface_that_is_deleted_ends_both_with_a_reason() {
     for more in [&[][..], &["--path", "packet"]] {
         let pair = NetnsPair::new();
         let responder = Running::start(&pair.b, more);
-        let asking = rtwire(&pair.a, &["ping", &pair.a.interface, MAC_B]).spawn().unwrap();
+        let asking = rtwire(&pair.a, &["ping", &pair.a.interface, MAC_B])
+            .spawn()
+            .unwrap();
         thread::sleep(Duration::from_millis(300));
         ip(&pair.b.namespace, &format!("link del {}", pair.b.interface));
         let (code, reports, said) = responder.end(None);
@@ -259,8 +361,14 @@ fn an_interface_that_is_deleted_ends_both_with_a_reason() {
         let output = asking.wait_with_output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(3), "{stderr}");
-        assert!(stderr.contains("is gone") || stderr.contains("is down"), "{stderr}");
-        assert!(String::from_utf8_lossy(&output.stdout).contains("sent "), "the account so far");
+        assert!(
+            stderr.contains("is gone") || stderr.contains("is down"),
+            "{stderr}"
+        );
+        assert!(
+            String::from_utf8_lossy(&output.stdout).contains("sent "),
+            "the account so far"
+        );
     }
 }
 
@@ -270,10 +378,15 @@ fn a_port_is_answered_at_by_one() {
     let pair = NetnsPair::new();
     let _first = Running::start(&pair.b, &["--path", "packet"]);
     for path in ["packet", "xdp"] {
-        let output = rtwire(&pair.b, &["respond", &pair.b.interface, "--path", path]).output().unwrap();
+        let output = rtwire(&pair.b, &["respond", &pair.b.interface, "--path", path])
+            .output()
+            .unwrap();
         let (code, _, stderr) = finished(&output);
         assert_eq!(code, Some(3), "{stderr}");
-        assert!(stderr.contains("port 2007") && stderr.contains("is in use"), "{stderr}");
+        assert!(
+            stderr.contains("port 2007") && stderr.contains("is in use"),
+            "{stderr}"
+        );
     }
 }
 
@@ -283,18 +396,41 @@ fn wrong_usage_is_told_before_anything_is_done() {
     let pair = NetnsPair::new();
     let long = "x".repeat(1477);
     for (arguments, expected) in [
-        (vec!["respond", "rtwb", "--port", "49152"], "ports below 49152"),
+        (
+            vec!["respond", "rtwb", "--port", "49152"],
+            "ports below 49152",
+        ),
         (vec!["respond", "rtwb", "--content", &long], "at most 1476"),
-        (vec!["respond", "rtwb", "--file", "/nowhere"], "cannot read `/nowhere`"),
+        (
+            vec!["respond", "rtwb", "--file", "/nowhere"],
+            "cannot read `/nowhere`",
+        ),
         (vec!["ping", "rtwb", "02:00"], "not a MAC address"),
-        (vec!["ping", "rtwb", MAC_B, "--size", "1477"], "at most 1476"),
-        (vec!["ping", "rtwb", MAC_B, "--interval", "1us", "--timeout", "1s"], "--timeout is too long"),
+        (
+            vec!["ping", "rtwb", MAC_B, "--size", "1477"],
+            "at most 1476",
+        ),
+        (
+            vec![
+                "ping",
+                "rtwb",
+                MAC_B,
+                "--interval",
+                "1us",
+                "--timeout",
+                "1s",
+            ],
+            "--timeout is too long",
+        ),
     ] {
         let (code, _, stderr) = finished(&rtwire(&pair.b, &arguments).output().unwrap());
         assert_eq!(code, Some(2), "{arguments:?}: {stderr}");
         assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
     }
-    for arguments in [["respond", "nowhere"].as_slice(), &["ping", "nowhere", MAC_B]] {
+    for arguments in [
+        ["respond", "nowhere"].as_slice(),
+        &["ping", "nowhere", MAC_B],
+    ] {
         let (code, _, stderr) = finished(&rtwire(&pair.b, arguments).output().unwrap());
         assert_eq!(code, Some(3), "{stderr}");
         assert!(stderr.contains("`nowhere`"), "{stderr}");

@@ -11,13 +11,21 @@ fn main() {
     let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
     let mut command = Command::new(&clang);
     command
-        .args(["-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Wall", "-Werror"])
+        .args([
+            "-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Wall", "-Werror",
+        ])
         // The kernel's headers refer to one directory by machine (Debian's multiarch layout).
-        .arg(format!("-I/usr/include/{}-linux-gnu", env("CARGO_CFG_TARGET_ARCH")))
+        .arg(format!(
+            "-I/usr/include/{}-linux-gnu",
+            env("CARGO_CFG_TARGET_ARCH")
+        ))
         .arg("-c")
         .arg(sources.join("receive.bpf.c"))
         .arg("-o")
         .arg(&object);
+    if env("CARGO_CFG_TARGET_ARCH") == "x86_64" {
+        command.arg("-DRTW_ORDERED_STORES");
+    }
     match command.status() {
         Ok(status) if status.success() => {}
         Ok(status) => panic!("clang ended with {status} on bpf/receive.bpf.c"),

@@ -123,7 +123,10 @@ fn measure(arguments: &RunArguments) -> ExitCode {
         }
     };
     let outputs = arguments.report.as_deref();
-    let outputs = match outputs.map(|html| Outputs::at(html, &arguments.file)).transpose() {
+    let outputs = match outputs
+        .map(|html| Outputs::at(html, &arguments.file))
+        .transpose()
+    {
         Ok(outputs) => outputs,
         Err(message) => {
             eprintln!("error: {message}");
@@ -321,7 +324,10 @@ fn list(json: bool) -> Result<(), LabError> {
         print("no lab is up\n");
         return Ok(());
     }
-    print(&format!("{:<6}{:<10}{:<24}NODES\n", "ID", "STATE", "NETWORK"));
+    print(&format!(
+        "{:<6}{:<10}{:<24}NODES\n",
+        "ID", "STATE", "NETWORK"
+    ));
     for (record, state) in labs {
         let nodes: Vec<&str> = record.nodes.iter().map(|node| node.name.as_str()).collect();
         let state = match state {

@@ -7,7 +7,9 @@ use std::time::Duration;
 use clap::Args;
 use rtwire_link::program::{FIRST_ASKING_PORT, MAXIMUM_REPLY_OCTETS, ReceiveProgram};
 use rtwire_link::responder::port_filter;
-use rtwire_link::{Cycle, CycleConfig, LinkError, Receiver, ReceiverConfig, Sender, SenderConfig, TxPath, WakeUp};
+use rtwire_link::{
+    Cycle, CycleConfig, LinkError, Receiver, ReceiverConfig, Sender, SenderConfig, TxPath, WakeUp,
+};
 use rtwire_plan::units;
 use rtwire_sys::clock::{self, Clock};
 use rtwire_sys::{interface, memory, sched, signal};
@@ -63,11 +65,15 @@ pub(crate) struct PingArguments {
 }
 
 fn parse_time(text: &str) -> Result<Duration, String> {
-    let seconds = units::parse(text, units::Dimension::Time).map_err(|fault| match fault.help() {
-        Some(help) => format!("{fault}; {help}"),
-        None => fault.to_string(),
-    })?;
-    seconds.ceil_ns().map(Duration::from_nanos).map_err(|_| "a time is at least 0 and below 500 years".to_owned())
+    let seconds =
+        units::parse(text, units::Dimension::Time).map_err(|fault| match fault.help() {
+            Some(help) => format!("{fault}; {help}"),
+            None => fault.to_string(),
+        })?;
+    seconds
+        .ceil_ns()
+        .map(Duration::from_nanos)
+        .map_err(|_| "a time is at least 0 and below 500 years".to_owned())
 }
 
 type Failure = (u8, String);
@@ -105,19 +111,29 @@ struct Pinger<'a> {
 fn ping(arguments: &PingArguments) -> Result<bool, Failure> {
     for (name, octets) in [("--size", arguments.size), ("--room", arguments.room)] {
         if octets > MAXIMUM_REPLY_OCTETS {
-            return Err((2, format!("{name} {octets}: at most {MAXIMUM_REPLY_OCTETS} octets fit a frame")));
+            return Err((
+                2,
+                format!("{name} {octets}: at most {MAXIMUM_REPLY_OCTETS} octets fit a frame"),
+            ));
         }
     }
     let window = arguments.interval.saturating_mul(WINDOW as u32);
     if !arguments.interval.is_zero() && window <= arguments.timeout {
-        return Err((2, format!("--timeout is too long for this --interval: at most {WINDOW} questions can wait at a time")));
+        return Err((
+            2,
+            format!(
+                "--timeout is too long for this --interval: at most {WINDOW} questions can wait at a time"
+            ),
+        ));
     }
     let mut pinger = open(arguments)?;
     if let Some(cpu) = arguments.cpu {
         sched::set_cpu(cpu).map_err(|error| (3, error.to_string()))?;
     }
     if let Some(priority) = arguments.realtime {
-        memory::lock_all().and_then(|()| sched::set_fifo(priority)).map_err(|error| (3, error.to_string()))?;
+        memory::lock_all()
+            .and_then(|()| sched::set_fifo(priority))
+            .map_err(|error| (3, error.to_string()))?;
         memory::touch_stack();
     }
     let ended = pinger.go();
@@ -138,7 +154,11 @@ fn open(arguments: &PingArguments) -> Result<Pinger<'_>, Failure> {
         &ReceiverConfig {
             interface: arguments.interface.clone(),
             // Both take what comes from a ring without a call; the second waits by a timer of high resolution.
-            wake_up: if arguments.spin { WakeUp::Spin } else { WakeUp::SpinThenBlock(Duration::ZERO) },
+            wake_up: if arguments.spin {
+                WakeUp::Spin
+            } else {
+                WakeUp::SpinThenBlock(Duration::ZERO)
+            },
             queue_frames: 1024,
             stamps: false,
             one_by_one: false,
@@ -167,8 +187,14 @@ fn open(arguments: &PingArguments) -> Result<Pinger<'_>, Failure> {
         vlan: None,
         ether_type: EtherType::RTDIP,
     };
-    let mut frame = vec![0; (ethernet.octets() + header.octets() + arguments.size.max(arguments.room)).max(MINIMUM_FRAME_OCTETS)];
-    let room = ethernet.emit(&mut frame).map_err(|error| (2, error.to_string()))?;
+    let mut frame = vec![
+        0;
+        (ethernet.octets() + header.octets() + arguments.size.max(arguments.room))
+            .max(MINIMUM_FRAME_OCTETS)
+    ];
+    let room = ethernet
+        .emit(&mut frame)
+        .map_err(|error| (2, error.to_string()))?;
     header
         .emit(&vec![0x52; arguments.size], &mut frame[room..])
         .map_err(|error| (2, error.to_string()))?;
@@ -198,7 +224,9 @@ fn prepare_veth(name: &str) -> rtwire_sys::Result<Option<ReceiveProgram>> {
         // Somebody else's serves as well.
         Err(error) if error.is_in_use() => Ok(None),
         Err(error) => {
-            eprintln!("note: a responder in native XDP mode at the other end of this veth cannot reach us: {error}");
+            eprintln!(
+                "note: a responder in native XDP mode at the other end of this veth cannot reach us: {error}"
+            );
             Ok(None)
         }
     }
@@ -243,7 +271,10 @@ impl Pinger<'_> {
     }
 
     fn is_over(&self) -> bool {
-        let all = self.arguments.count.is_some_and(|count| self.account.next() >= count);
+        let all = self
+            .arguments
+            .count
+            .is_some_and(|count| self.account.next() >= count);
         all || self.stop.load(Ordering::Relaxed)
     }
 
@@ -290,7 +321,9 @@ impl Pinger<'_> {
         if let Some(frame) = self.receiver.peek() {
             let answer = ethernet::Frame::new(frame.data)
                 .ok()
-                .filter(|frame| frame.source() == self.arguments.mac || self.arguments.mac.is_group())
+                .filter(|frame| {
+                    frame.source() == self.arguments.mac || self.arguments.mac.is_group()
+                })
                 .and_then(|frame| Header::parse(frame.payload()).ok());
             if let Some((header, _)) = answer {
                 if header.source_port == self.arguments.port && header.key == self.arguments.key {
@@ -324,19 +357,33 @@ impl Pinger<'_> {
         }
         println!(
             "sent {}, answered {}, late {}, lost {}, waiting {}; duplicate {}, reordered {}, unknown {}",
-            counts.sent, counts.answered, counts.late, counts.lost, counts.waiting, counts.duplicate,
-            counts.reordered, counts.unknown
+            counts.sent,
+            counts.answered,
+            counts.late,
+            counts.lost,
+            counts.waiting,
+            counts.duplicate,
+            counts.reordered,
+            counts.unknown
         );
         if self.queue_full + self.skipped > 0 {
-            println!("dropped by our own interface {}, cycles skipped {}", self.queue_full, self.skipped);
+            println!(
+                "dropped by our own interface {}, cycles skipped {}",
+                self.queue_full, self.skipped
+            );
         }
         if let Some(trips) = round_trips {
             let [min, p50, p99, p999, max] = trips.map(|ns| ns as f64 / 1000.0);
-            println!("round trip, µs: min {min:.2}, p50 {p50:.2}, p99 {p99:.2}, p99.9 {p999:.2}, max {max:.2}");
+            println!(
+                "round trip, µs: min {min:.2}, p50 {p50:.2}, p99 {p99:.2}, p99.9 {p999:.2}, max {max:.2}"
+            );
         }
         if let Some(deadline) = deadline {
             let deadline = nanoseconds(deadline) as f64 / 1000.0;
-            println!("round trips over the deadline of {deadline} µs: {}", counts.over_deadline);
+            println!(
+                "round trips over the deadline of {deadline} µs: {}",
+                counts.over_deadline
+            );
         }
     }
 }

@@ -100,7 +100,8 @@ fn respond(arguments: &RespondArguments) -> Result<(), Failure> {
     let content = match (&arguments.content, &arguments.file) {
         (Some(text), _) => Some(text.clone().into_bytes()),
         (None, Some(path)) => Some(
-            std::fs::read(path).map_err(|error| (2, format!("cannot read `{}`: {error}", path.display())))?,
+            std::fs::read(path)
+                .map_err(|error| (2, format!("cannot read `{}`: {error}", path.display())))?,
         ),
         (None, None) => None,
     };
@@ -108,10 +109,15 @@ fn respond(arguments: &RespondArguments) -> Result<(), Failure> {
     // Before anything is attached: a signal in between ends the process, and with it the program.
     let stop = signal::install_stop_flag().map_err(system)?;
     let report = signal::install_report_flag().map_err(system)?;
-    let mac = interface::by_name(&arguments.interface).map_err(system)?.mac;
+    let mac = interface::by_name(&arguments.interface)
+        .map_err(system)?
+        .mac;
     let (mut work, said) = open(arguments, content.as_deref()).map_err(|error| failure(&error))?;
     let mac = rtwire_wire::MacAddress(mac);
-    eprintln!("answering on {} ({mac}), port {}: {said}", arguments.interface, arguments.port);
+    eprintln!(
+        "answering on {} ({mac}), port {}: {said}",
+        arguments.interface, arguments.port
+    );
 
     let ended = loop {
         if stop.load(Ordering::Relaxed) {
@@ -128,8 +134,16 @@ fn respond(arguments: &RespondArguments) -> Result<(), Failure> {
     ended
 }
 
-fn open(arguments: &RespondArguments, content: Option<&[u8]>) -> Result<(Work, String), ProgramError> {
-    let RespondArguments { interface, port, key, .. } = arguments;
+fn open(
+    arguments: &RespondArguments,
+    content: Option<&[u8]>,
+) -> Result<(Work, String), ProgramError> {
+    let RespondArguments {
+        interface,
+        port,
+        key,
+        ..
+    } = arguments;
     let packet = || -> Result<Work, ProgramError> {
         let responder = PacketResponder::open(interface, WakeUp::Block, *port, *key, content)?;
         Ok(Work::Packet(Box::new(responder)))
@@ -154,9 +168,10 @@ fn open(arguments: &RespondArguments, content: Option<&[u8]>) -> Result<(Work, S
             }
             Ok((Work::Xdp(program, responder), said))
         }
-        Err(error) if arguments.path == Path::Auto && error.is_lacking() => {
-            Ok((packet()?, format!("packet socket, since XDP is not to be had: {error}")))
-        }
+        Err(error) if arguments.path == Path::Auto && error.is_lacking() => Ok((
+            packet()?,
+            format!("packet socket, since XDP is not to be had: {error}"),
+        )),
         Err(error) => Err(error),
     }
 }
@@ -169,11 +184,21 @@ impl Work {
                 std::thread::sleep(LOOK);
                 match program.is_attached() {
                     Ok(true) => Ok(()),
-                    Ok(false) if interface::by_name(interface).is_ok_and(|i| i.index == program.interface().index) => {
-                        Err(format!("the XDP program was detached from interface `{interface}` by somebody else; start again to attach it again"))
+                    Ok(false)
+                        if interface::by_name(interface)
+                            .is_ok_and(|i| i.index == program.interface().index) =>
+                    {
+                        Err(format!(
+                            "the XDP program was detached from interface `{interface}` by somebody else; start again to attach it again"
+                        ))
                     }
-                    Ok(false) => Err(LinkError::InterfaceGone { interface: interface.to_owned() }.to_string()),
-                    Err(errno) => Err(format!("cannot see whether the XDP program is still attached: {errno}")),
+                    Ok(false) => Err(LinkError::InterfaceGone {
+                        interface: interface.to_owned(),
+                    }
+                    .to_string()),
+                    Err(errno) => Err(format!(
+                        "cannot see whether the XDP program is still attached: {errno}"
+                    )),
                 }
             }
             Self::Packet(responder) => match responder.answer_one(LOOK) {

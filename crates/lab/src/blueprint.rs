@@ -84,7 +84,11 @@ impl Layout {
             if stream.transport == Transport::Udp {
                 continue;
             }
-            for hop in stream.routes.iter().flat_map(|route| route.windows(2).skip(1)) {
+            for hop in stream
+                .routes
+                .iter()
+                .flat_map(|route| route.windows(2).skip(1))
+            {
                 let ends = (node_index(network, &hop[0]), node_index(network, &hop[1]));
                 if let (Some(from), Some(to)) = ends {
                     blueprint.tagged.insert((from, to));
@@ -117,16 +121,14 @@ fn nodes(network: &Network) -> Vec<Node> {
         kind: NodeKind::Host,
         queues: host.queues,
     });
-    let switches = network.switches.iter().map(|switch| {
-        Node {
-            name: switch.name.clone(),
-            kind: NodeKind::Switch {
-                shared: switch.buffer.shared,
-                buffer_bytes: switch.buffer.bytes,
-                buffer_frames: switch.buffer.frames.unwrap_or(0),
-            },
-            queues: switch.queues,
-        }
+    let switches = network.switches.iter().map(|switch| Node {
+        name: switch.name.clone(),
+        kind: NodeKind::Switch {
+            shared: switch.buffer.shared,
+            buffer_bytes: switch.buffer.bytes,
+            buffer_frames: switch.buffer.frames.unwrap_or(0),
+        },
+        queues: switch.queues,
     });
     hosts.chain(switches).collect()
 }

@@ -59,7 +59,9 @@ pub enum LabError {
         most: u64,
     },
     /// The machine was never quiet during the calibration.
-    #[error("the unloaded network could not be calibrated, because the machine stalled all the time: nothing can be measured on it now; try again, or calibrate longer (--calibration)")]
+    #[error(
+        "the unloaded network could not be calibrated, because the machine stalled all the time: nothing can be measured on it now; try again, or calibrate longer (--calibration)"
+    )]
     NeverQuiet,
     /// The description uses what the lab does not emulate.
     #[error("stream `{stream}`: the lab does not emulate {what}; {instead}")]

@@ -155,15 +155,26 @@ impl Collected<'_> {
         let Some(plan) = self.port_plan(id) else {
             return 0;
         };
-        let passes = |routes: &[Vec<String>]| routes.iter().any(|route| ports_of(route).contains(id));
-        let streams = self.network.streams.iter().filter(|other| passes(&other.routes));
-        let others = self.network.best_effort.iter().filter(|other| passes(&other.routes));
-        let sizes = streams.map(|s| s.wire_bytes).chain(others.map(|o| o.wire_bytes));
+        let passes =
+            |routes: &[Vec<String>]| routes.iter().any(|route| ports_of(route).contains(id));
+        let streams = self
+            .network
+            .streams
+            .iter()
+            .filter(|other| passes(&other.routes));
+        let others = self
+            .network
+            .best_effort
+            .iter()
+            .filter(|other| passes(&other.routes));
+        let sizes = streams
+            .map(|s| s.wire_bytes)
+            .chain(others.map(|o| o.wire_bytes));
         let larger = sizes.max().unwrap_or(0).saturating_sub(stream.wire_bytes);
         let ns = u128::from(larger) * 8_000_000_000 / u128::from(plan.link_rate_bps.max(1));
-        let early = self
-            .port_index(plan)
-            .map_or(0, |port| self.fabric.records.get(port, Field::EarlinessMaxNs));
+        let early = self.port_index(plan).map_or(0, |port| {
+            self.fabric.records.get(port, Field::EarlinessMaxNs)
+        });
         u64::try_from(ns).unwrap_or(u64::MAX).saturating_add(early)
     }
 

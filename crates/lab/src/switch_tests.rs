@@ -164,7 +164,11 @@ fn the_buffer_is_exact_to_the_byte() {
     assert_eq!(bench.records.get(0, Field::MaxBytes), 1_000);
     assert_eq!(bench.records.get(0, Field::DroppedFrames), 2);
     assert_eq!(bench.records.get(0, Field::AcceptedBytes), 1_000);
-    assert_eq!(bench.records.get(0, Field::WireBytes), 0, "nothing has left yet");
+    assert_eq!(
+        bench.records.get(0, Field::WireBytes),
+        0,
+        "nothing has left yet"
+    );
     // One frame leaves: it arrives at the other end of the cable.
     assert_eq!(bench.run("port_leave", 1, 0, &big).0, TC_ACT_UNSPEC);
     assert_eq!(bench.records.get(0, Field::QueuedBytes), 600);
@@ -235,8 +239,15 @@ fn a_buffer_counted_in_frames_holds_so_many_however_small() {
     bench.records.set(0, Field::LimitFrames, 3);
     let small = frame(0x88b5, &[], 60);
     let verdicts: Vec<u32> = (0..4).map(|_| bench.enter(&small).0).collect();
-    assert_eq!(verdicts, [TC_ACT_UNSPEC, TC_ACT_UNSPEC, TC_ACT_UNSPEC, TC_ACT_SHOT]);
-    assert_eq!(bench.records.get(0, Field::QueuedBytes), 180, "the dropped frame gave its bytes back");
+    assert_eq!(
+        verdicts,
+        [TC_ACT_UNSPEC, TC_ACT_UNSPEC, TC_ACT_UNSPEC, TC_ACT_SHOT]
+    );
+    assert_eq!(
+        bench.records.get(0, Field::QueuedBytes),
+        180,
+        "the dropped frame gave its bytes back"
+    );
     assert_eq!(bench.records.get(0, Field::MaxFrames), 3);
     bench.run("port_leave", 1, 0, &small);
     assert_eq!(bench.enter(&small).0, TC_ACT_UNSPEC);
@@ -244,7 +255,11 @@ fn a_buffer_counted_in_frames_holds_so_many_however_small() {
     bench.records.set(0, Field::Pool, 1);
     bench.records.set_pool(0, 10_000, 1);
     assert_eq!(bench.enter(&small).0, TC_ACT_UNSPEC);
-    assert_eq!(bench.enter(&small).0, TC_ACT_SHOT, "the pool has room for one");
+    assert_eq!(
+        bench.enter(&small).0,
+        TC_ACT_SHOT,
+        "the pool has room for one"
+    );
 }
 
 #[test]

@@ -57,7 +57,11 @@ fn frames_most(network: &Network, stream: &Stream, duration_ns: u64) -> u64 {
             + stream.contract.burst_bits / (stream.wire_bytes * 8).max(1)
     } else {
         let link_bps = link_rate(network, &stream.talker);
-        frames_in(Ratio::whole(link_bps.into()), stream.wire_bytes, duration_ns)
+        frames_in(
+            Ratio::whole(link_bps.into()),
+            stream.wire_bytes,
+            duration_ns,
+        )
     };
     room(frames)
 }
@@ -91,7 +95,8 @@ pub(crate) fn assignments(
 ) -> Vec<Assignment> {
     let mut hosts = Hosts::new(network, fabric, directory);
     for (index, stream) in network.streams.iter().enumerate() {
-        let frames_most = usize::try_from(frames_most(network, stream, duration_ns)).unwrap_or(usize::MAX);
+        let frames_most =
+            usize::try_from(frames_most(network, stream, duration_ns)).unwrap_or(usize::MAX);
         let udp = stream.transport == Transport::Udp;
         hosts.talker(
             &stream.talker,

@@ -33,9 +33,14 @@ struct Options {
 fn options() -> Options {
     let arguments: Vec<String> = std::env::args().collect();
     let quick = arguments.iter().any(|argument| argument == "--quick");
-    let out = arguments.iter().position(|argument| argument == "--out").and_then(|at| arguments.get(at + 1));
-    let default = std::env::var_os("CARGO_TARGET_DIR")
-        .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target")), PathBuf::from);
+    let out = arguments
+        .iter()
+        .position(|argument| argument == "--out")
+        .and_then(|at| arguments.get(at + 1));
+    let default = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target")),
+        PathBuf::from,
+    );
     Options {
         rounds: if quick { 5 } else { 60 },
         stretch: if quick { 100 } else { 1000 },
@@ -56,8 +61,11 @@ fn main() {
         ..NoiseOptions::default()
     };
     let recorder = NoiseRecorder::start(noise).unwrap();
-    let (mut rows, native) = thread::scope(|scope| scope.spawn(|| round_trips(&options)).join().unwrap());
-    rows.extend(thread::scope(|scope| scope.spawn(|| newest(&options)).join().unwrap()));
+    let (mut rows, native) =
+        thread::scope(|scope| scope.spawn(|| round_trips(&options)).join().unwrap());
+    rows.extend(thread::scope(|scope| {
+        scope.spawn(|| newest(&options)).join().unwrap()
+    }));
     println!("driver replies: XDP in {native} mode, in the sender's own context, as veth does it");
     let table = BenchTable {
         machine: Machine::this(env!("CARGO_PKG_VERSION")),
@@ -108,7 +116,9 @@ fn round_trips(options: &Options) -> (Vec<Row>, String) {
                 held: judged.then_some(held),
                 why: match (at, lane.lost) {
                     (_, 1..) => Some(format!("{} lost", lane.lost)),
-                    (1.., 0) => Some("the tail is this machine's own noise: see `noise`".to_owned()),
+                    (1.., 0) => {
+                        Some("the tail is this machine's own noise: see `noise`".to_owned())
+                    }
                     (0, 0) => (judged && !held).then(|| "not reached in this run".to_owned()),
                 },
                 samples: lane.samples.len() as u64,
@@ -116,7 +126,10 @@ fn round_trips(options: &Options) -> (Vec<Row>, String) {
                     .iter()
                     .zip(&figures)
                     .filter(|(other, _)| other.kind != lane.kind)
-                    .map(|(other, figures)| Compared { name: other.kind.name().to_owned(), value: figures[at] })
+                    .map(|(other, figures)| Compared {
+                        name: other.kind.name().to_owned(),
+                        value: figures[at],
+                    })
                     .collect(),
             });
         }
@@ -137,7 +150,10 @@ fn quantiles(samples: &[u64]) -> [f64; 4] {
 /// What writing a value and reading it costs: medians of many short stretches, so that a stall spoils only one.
 fn newest(options: &Options) -> Vec<Row> {
     let pair = NetnsPair::new();
-    let program = pair.b.run(|| ReceiveProgram::attach(&pair.b.interface)).unwrap();
+    let program = pair
+        .b
+        .run(|| ReceiveProgram::attach(&pair.b.interface))
+        .unwrap();
     let mut slot = pair.b.run(|| program.newest_channel(1001, 0)).unwrap();
     sched::set_cpu(0).unwrap();
     sched::set_fifo(PRIORITY).unwrap();
@@ -159,12 +175,20 @@ fn newest(options: &Options) -> Vec<Row> {
                 black_box(slot.read(black_box(&mut out[..size])));
             }
             reads.push((now_ns(Clock::Monotonic) - start) as f64 / f64::from(turns));
-            assert!(slot.read(&mut out).is_some_and(|newest| newest.length == size));
+            assert!(
+                slot.read(&mut out)
+                    .is_some_and(|newest| newest.length == size)
+            );
             thread::sleep(Duration::from_millis(1));
         }
         let limit = if size == 64 { 25.0 } else { 40.0 };
         for (name, values, reach, against) in [
-            ("update, beyond passing on", updates, 70.0, vec![("a frame passed on, with the clock", median(passes))]),
+            (
+                "update, beyond passing on",
+                updates,
+                70.0,
+                vec![("a frame passed on, with the clock", median(passes))],
+            ),
             ("read, warm", reads, limit, Vec::new()),
         ] {
             let value = median(values);
@@ -178,7 +202,10 @@ fn newest(options: &Options) -> Vec<Row> {
                 samples: options.rounds as u64,
                 against: against
                     .into_iter()
-                    .map(|(name, value)| Compared { name: name.to_owned(), value })
+                    .map(|(name, value)| Compared {
+                        name: name.to_owned(),
+                        value,
+                    })
                     .collect(),
             });
         }
@@ -194,8 +221,14 @@ fn median(mut values: Vec<f64>) -> f64 {
 /// The commit, `-dirty` with changes, `unknown` outside of a repository.
 fn commit() -> String {
     let git = |arguments: &[&str]| {
-        let output = std::process::Command::new("git").args(arguments).output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        let output = std::process::Command::new("git")
+            .args(arguments)
+            .output()
+            .ok()?;
+        output
+            .status
+            .success()
+            .then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let dirty = git(&["status", "--porcelain"]).is_none_or(|changes| !changes.is_empty());
     match git(&["rev-parse", "--short=12", "HEAD"]) {

@@ -25,28 +25,31 @@
 //! # Limits
 //! Needs Linux 6.1, CAP_BPF and CAP_NET_ADMIN (root). One program on an interface, of one process; 64 channels; frames of
 //! the usual size (user data up to 1484 octets). An answer may
-//! be longer than its question only as far as the driver lets a frame grow (over veth, by some ten octets). A reply over
+//! be longer than its question only as far as the driver lets a frame grow (over veth, do not rely on any). A reply over
 //! veth needs an XDP program at the peer, too, in native mode.
 
 mod error;
 mod layout;
-mod newest;
-mod police;
-mod respond;
 #[cfg(test)]
 mod layout_tests;
+mod newest;
+mod police;
 #[cfg(test)]
 mod random_tests;
+mod respond;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod torn_tests;
 
-use layout::{Action, CHANNEL_WORDS, CHANNELS, CONTROL_WORDS, Channel, Control, PORTS, REPLY_WORDS, SLOT_WORDS};
+use layout::{
+    Action, CHANNEL_WORDS, CHANNELS, CONTROL_WORDS, Channel, Control, PORTS, REPLY_WORDS,
+    SLOT_WORDS,
+};
 use rtwire_sys::bpf::{BpfError, BpfObject, MappedArray, XdpLink};
 use rtwire_sys::interface::{self, Interface};
 use rtwire_sys::port_lock::NameLock;
-use rtwire_sys::{ErrorKind, Errno};
+use rtwire_sys::{Errno, ErrorKind};
 use rtwire_wire::EtherType;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -196,7 +199,10 @@ impl ReceiveProgram {
     /// Where the program runs.
     #[must_use]
     pub fn mode(&self) -> XdpMode {
-        self.shared.link.as_ref().map_or(XdpMode::Generic, XdpLink::mode)
+        self.shared
+            .link
+            .as_ref()
+            .map_or(XdpMode::Generic, XdpLink::mode)
     }
 
     /// Why it does not run in native mode, where that was tried.
@@ -216,7 +222,10 @@ impl ReceiveProgram {
     /// # Errors
     /// The kernel refuses to tell.
     pub fn is_attached(&self) -> Result<bool, Errno> {
-        self.shared.link.as_ref().map_or(Ok(false), XdpLink::is_attached)
+        self.shared
+            .link
+            .as_ref()
+            .map_or(Ok(false), XdpLink::is_attached)
     }
 
     /// What was found wrong with frames so far. No system call.
@@ -301,7 +310,11 @@ fn load(interface: Interface, ether_type: EtherType) -> Result<(BpfObject, Share
     Ok((object, shared))
 }
 
-fn attach(object: &BpfObject, ifindex: u32, how: Attach) -> Result<(XdpLink, Option<String>), ProgramError> {
+fn attach(
+    object: &BpfObject,
+    ifindex: u32,
+    how: Attach,
+) -> Result<(XdpLink, Option<String>), ProgramError> {
     let attach = |mode| object.attach_xdp(PROGRAM, ifindex, mode);
     match how {
         Attach::Only(mode) => Ok((attach(mode)?, None)),
@@ -346,7 +359,10 @@ impl Shared {
 
     /// Takes the lock that every listener of the port on this interface holds, of whatever process.
     fn lock(&self, port: u16) -> Result<NameLock, ProgramError> {
-        let name = format!("rtwire/{:04x}/{}/{port}", self.ether_type.0, self.interface.index);
+        let name = format!(
+            "rtwire/{:04x}/{}/{port}",
+            self.ether_type.0, self.interface.index
+        );
         NameLock::take(&name).map_err(|error| match error.kind() {
             ErrorKind::InUse => self.port_in_use(port),
             _ => error.into(),
@@ -376,7 +392,8 @@ impl OpenChannel {
     }
 
     fn get(&self, field: Channel) -> u64 {
-        self.word(field).map_or(0, |word| word.load(Ordering::Relaxed))
+        self.word(field)
+            .map_or(0, |word| word.load(Ordering::Relaxed))
     }
 
     fn set(&self, field: Channel, value: u64) {

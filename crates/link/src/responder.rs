@@ -60,7 +60,10 @@ impl PacketResponder {
         if port >= FIRST_ASKING_PORT {
             return Err(ProgramError::AskingPort { port });
         }
-        if let Some(octets) = content.map(<[u8]>::len).filter(|&octets| octets > MAXIMUM_REPLY_OCTETS) {
+        if let Some(octets) = content
+            .map(<[u8]>::len)
+            .filter(|&octets| octets > MAXIMUM_REPLY_OCTETS)
+        {
             return Err(ProgramError::TooLong { octets });
         }
         let sender = Sender::frames(&SenderConfig {
@@ -142,7 +145,11 @@ impl PacketResponder {
             return None;
         }
         let now_ns = clock::now_ns(Clock::Tai);
-        let time_ns = self.content.is_some().then_some(now_ns).or(header.time_ns.map(|_| now_ns));
+        let time_ns = self
+            .content
+            .is_some()
+            .then_some(now_ns)
+            .or(header.time_ns.map(|_| now_ns));
         let answer = Header {
             destination_port: header.source_port,
             source_port: header.destination_port,

@@ -226,10 +226,7 @@ impl BpfObject {
                 ),
             )));
         }
-        let fd = found
-            .as_fd()
-            .try_clone_to_owned()
-            .map_err(map_error)?;
+        let fd = found.as_fd().try_clone_to_owned().map_err(map_error)?;
         MappedArray::new(fd, words, found.max_entries() as usize).map_err(map_error)
     }
 

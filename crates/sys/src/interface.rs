@@ -70,12 +70,21 @@ pub fn driver(name: &str) -> Result<Option<String>> {
     const SIOCETHTOOL: libc::Ioctl = 0x8946;
     // SAFETY: the request is valid for the whole call, and its data point to as much as a `struct ethtool_drvinfo` has
     // (196 octets), which the kernel fills.
-    let result = unsafe { libc::ioctl(query.socket.as_raw_fd(), SIOCETHTOOL, &raw mut query.request) };
+    let result = unsafe {
+        libc::ioctl(
+            query.socket.as_raw_fd(),
+            SIOCETHTOOL,
+            &raw mut query.request,
+        )
+    };
     if result != 0 {
         return Ok(None);
     }
     let octets: Vec<u8> = info.iter().flat_map(|word| word.to_ne_bytes()).collect();
-    let text = octets[DRIVER].split(|&octet| octet == 0).next().unwrap_or_default();
+    let text = octets[DRIVER]
+        .split(|&octet| octet == 0)
+        .next()
+        .unwrap_or_default();
     Ok(Some(String::from_utf8_lossy(text).into_owned()).filter(|text| !text.is_empty()))
 }
 

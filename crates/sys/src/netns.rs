@@ -170,7 +170,9 @@ pub fn delete(name: &str) -> io::Result<()> {
         if error.raw_os_error() != Some(libc::EINVAL) {
             return Err(io::Error::new(
                 error.kind(),
-                format!("cannot remove network namespace `{name}` (CAP_SYS_ADMIN is needed): {error}"),
+                format!(
+                    "cannot remove network namespace `{name}` (CAP_SYS_ADMIN is needed): {error}"
+                ),
             ));
         }
     }

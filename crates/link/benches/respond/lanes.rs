@@ -45,7 +45,7 @@ impl Kind {
 }
 
 enum Client {
-    Frames(Sender, Receiver, Vec<u8>),
+    Frames(Box<(Sender, Receiver)>, Vec<u8>),
     Udp(UdpSocket),
     Tcp(TcpStream),
 }
@@ -91,7 +91,9 @@ fn serve(mut one: impl FnMut() -> bool + Send + 'static) -> (Outbox<usize>, Inbo
     let (orders, inbox) = mpsc::channel();
     let (outbox, done) = mpsc::channel();
     thread::spawn(move || {
-        sched::set_cpu(1).and_then(|_| sched::set_fifo(super::PRIORITY)).unwrap();
+        sched::set_cpu(1)
+            .and_then(|_| sched::set_fifo(super::PRIORITY))
+            .unwrap();
         memory::touch_stack();
         while let Ok(count) = inbox.recv() {
             for _ in 0..count {
@@ -117,19 +119,39 @@ fn frames(own: &Side, to: &Side) -> Client {
     };
     let filter = port_filter(asking).unwrap();
     let receiver = Receiver::frames(&config, EtherType::RTDIP.0, &filter).unwrap();
-    Client::Frames(sender, receiver, frame(own, to, (PORT, asking), Semantics::Queue, 0, OCTETS))
+    Client::Frames(
+        Box::new((sender, receiver)),
+        frame(own, to, (PORT, asking), Semantics::Queue, 0, OCTETS),
+    )
 }
 
 fn direct(own: &Side) -> Sender {
-    let config = SenderConfig { path: TxPath::Direct, ..SenderConfig::new(own.interface.as_str()) };
+    let config = SenderConfig {
+        path: TxPath::Direct,
+        ..SenderConfig::new(own.interface.as_str())
+    };
     Sender::frames(&config).unwrap()
 }
 
-fn frame(own: &Side, to: &Side, ports: (u16, u16), semantics: Semantics, sequence: u32, octets: usize) -> Vec<u8> {
+fn frame(
+    own: &Side,
+    to: &Side,
+    ports: (u16, u16),
+    semantics: Semantics,
+    sequence: u32,
+    octets: usize,
+) -> Vec<u8> {
     built(own.mac, to.mac, ports, semantics, sequence, octets)
 }
 
-fn built(from: [u8; 6], to: [u8; 6], ports: (u16, u16), semantics: Semantics, sequence: u32, octets: usize) -> Vec<u8> {
+fn built(
+    from: [u8; 6],
+    to: [u8; 6],
+    ports: (u16, u16),
+    semantics: Semantics,
+    sequence: u32,
+    octets: usize,
+) -> Vec<u8> {
     let ethernet = ethernet::Header {
         destination: MacAddress(to),
         source: MacAddress(from),
@@ -168,10 +190,17 @@ impl Lane {
         match kind {
             Kind::Driver => {
                 for side in [&pair.b, &pair.a] {
-                    lane.programs.push(side.run(|| ReceiveProgram::attach(&side.interface)).unwrap());
+                    lane.programs.push(
+                        side.run(|| ReceiveProgram::attach(&side.interface))
+                            .unwrap(),
+                    );
                 }
                 let program = &lane.programs[0];
-                lane._responder = Some(pair.b.run(|| program.respond_channel(PORT, 0, None)).unwrap());
+                lane._responder = Some(
+                    pair.b
+                        .run(|| program.respond_channel(PORT, 0, None))
+                        .unwrap(),
+                );
             }
             Kind::Packet => {
                 let open = || PacketResponder::open(&pair.b.interface, WakeUp::Spin, PORT, 0, None);
@@ -214,7 +243,9 @@ impl Lane {
 
     /// The mode of the driver's program.
     pub(crate) fn mode(&self) -> String {
-        self.programs.first().map_or(String::new(), |program| program.mode().to_string())
+        self.programs
+            .first()
+            .map_or(String::new(), |program| program.mode().to_string())
     }
 
     /// Asks as often as told, and notes the times.
@@ -242,7 +273,8 @@ impl Lane {
 impl Client {
     fn ask(&mut self) -> Option<()> {
         match self {
-            Self::Frames(sender, receiver, frame) => {
+            Self::Frames(ends, frame) => {
+                let (sender, receiver) = &mut **ends;
                 sender.send(frame).unwrap();
                 let there = receiver.wait(Some(PATIENCE)).unwrap();
                 std::hint::black_box(receiver.peek().map(|frame| frame.data.last().copied()));
@@ -265,7 +297,14 @@ impl Client {
 
 /// Sends one newest value from `a` to `b`, and leaves it time to arrive.
 pub(crate) fn send_newest(pair: &NetnsPair, port: u16, octets: usize, sequence: u32) {
-    let frame = frame(&pair.a, &pair.b, (port, 1), Semantics::Newest, sequence, octets);
+    let frame = frame(
+        &pair.a,
+        &pair.b,
+        (port, 1),
+        Semantics::Newest,
+        sequence,
+        octets,
+    );
     pair.a.run(|| direct(&pair.a).send(&frame)).unwrap();
     thread::sleep(Duration::from_millis(2));
 }
@@ -284,27 +323,52 @@ impl Updates {
         // The first words as `bpf/receive.h` has them: EtherType and address; the port's channel; its action.
         let set = |map: &str, words: usize, value: usize, word: usize, number: u64| {
             let array = object.map_array(map, words).unwrap();
-            array.word(value, word).unwrap().store(number, Ordering::Relaxed);
+            array
+                .word(value, word)
+                .unwrap()
+                .store(number, Ordering::Relaxed);
         };
         set("control", 8, 0, 0, EtherType::RTDIP.0.into());
-        set("control", 8, 0, 1, u64::from_ne_bytes([2, 0, 0, 0, 0, 1, 0, 0]));
+        set(
+            "control",
+            8,
+            0,
+            1,
+            u64::from_ne_bytes([2, 0, 0, 0, 0, 1, 0, 0]),
+        );
         set("ports", 1, PORT.into(), 0, 1);
         set("channels", 17, 0, 0, 2);
-        Self { object, sequence: 0, out: Vec::new() }
+        Self {
+            object,
+            sequence: 0,
+            out: Vec::new(),
+        }
     }
 
     /// Medians, in ns, of runs on a newest value and on a frame that is passed on at once. A run alone cannot be repeated
     /// by the kernel, since every value must be newer: so both hold what reading the clock costs.
     pub(crate) fn measure(&mut self, octets: usize, count: usize) -> (f64, f64) {
-        let mut value = built([2, 0, 0, 0, 0, 2], [2, 0, 0, 0, 0, 1], (PORT, 1), Semantics::Newest, 0, octets);
+        let mut value = built(
+            [2, 0, 0, 0, 0, 2],
+            [2, 0, 0, 0, 0, 1],
+            (PORT, 1),
+            Semantics::Newest,
+            0,
+            octets,
+        );
         let mut foreign = value.clone();
         foreign[13] ^= 1;
         let (mut updates, mut passes) = (Vec::new(), Vec::new());
         for _ in 0..count {
             self.sequence += 1;
             value[22..26].copy_from_slice(&self.sequence.to_be_bytes());
-            for (frame, verdict, durations) in [(&value, 1, &mut updates), (&foreign, 2, &mut passes)] {
-                let run = self.object.test_run_xdp("receive", frame, &mut self.out, 1).unwrap();
+            for (frame, verdict, durations) in
+                [(&value, 1, &mut updates), (&foreign, 2, &mut passes)]
+            {
+                let run = self
+                    .object
+                    .test_run_xdp("receive", frame, &mut self.out, 1)
+                    .unwrap();
                 assert_eq!(run.verdict, verdict);
                 durations.push(f64::from(run.duration_ns));
             }

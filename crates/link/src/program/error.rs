@@ -26,7 +26,9 @@ pub enum ProgramError {
         generic: Box<BpfError>,
     },
     /// Somebody has the port on this interface: a channel of this program, or a listener of any process.
-    #[error("port {port} on interface `{interface}` is in use; end the program that has it, or take another port")]
+    #[error(
+        "port {port} on interface `{interface}` is in use; end the program that has it, or take another port"
+    )]
     PortInUse {
         /// The port.
         port: u16,
@@ -34,7 +36,9 @@ pub enum ProgramError {
         interface: String,
     },
     /// All channels are taken.
-    #[error("the receive program of interface `{interface}` has {CHANNELS} channels, all in use; close one")]
+    #[error(
+        "the receive program of interface `{interface}` has {CHANNELS} channels, all in use; close one"
+    )]
     NoChannel {
         /// The interface.
         interface: String,

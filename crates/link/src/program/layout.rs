@@ -108,9 +108,13 @@ pub(crate) enum Content {
 pub(crate) const CONTENT_WORDS: usize = Content::Data as usize + DATA_WORDS;
 pub(crate) const REPLY_WORDS: usize = Reply::Content as usize + BUFFERS as usize * CONTENT_WORDS;
 
-/// The names of the fields of each structure and their offsets in words, as the header has them.
+/// A structure's name, its fields with their offsets in words, and its length in words.
 #[cfg(test)]
-pub(crate) const FIELDS: [(&str, &[(&str, usize)], usize); 6] = [
+type Layout = (&'static str, &'static [(&'static str, usize)], usize);
+
+/// Every structure, as the header has it.
+#[cfg(test)]
+pub(crate) const FIELDS: [Layout; 6] = [
     (
         "rtw_control",
         &[
@@ -174,7 +178,11 @@ pub(crate) const FIELDS: [(&str, &[(&str, usize)], usize); 6] = [
     ),
     (
         "rtw_content",
-        &[("length", Content::Length as usize), ("reserved", 1), ("data", Content::Data as usize)],
+        &[
+            ("length", Content::Length as usize),
+            ("reserved", 1),
+            ("data", Content::Data as usize),
+        ],
         CONTENT_WORDS,
     ),
     (

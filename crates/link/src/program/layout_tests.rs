@@ -9,7 +9,9 @@ use std::path::Path;
 fn the_layouts_are_those_of_the_kernel_program() {
     let btf = Btf::from_path(Path::new(concat!(env!("OUT_DIR"), "/receive.bpf.o"))).unwrap();
     for (name, fields, words) in layout::FIELDS {
-        let found: Struct<'_> = btf.type_by_name(name).unwrap_or_else(|| panic!("no struct {name}"));
+        let found: Struct<'_> = btf
+            .type_by_name(name)
+            .unwrap_or_else(|| panic!("no struct {name}"));
         let members: Vec<(String, usize)> = found
             .iter()
             .map(|member| {
@@ -21,8 +23,10 @@ fn the_layouts_are_those_of_the_kernel_program() {
                 (member, offset as usize / 64)
             })
             .collect();
-        let expected: Vec<(String, usize)> =
-            fields.iter().map(|&(field, word)| (field.to_owned(), word)).collect();
+        let expected: Vec<(String, usize)> = fields
+            .iter()
+            .map(|&(field, word)| (field.to_owned(), word))
+            .collect();
         assert_eq!(members, expected, "{name}");
         assert_eq!(found.size(), words * 8, "{name}");
         let _ = BtfType::type_id(&found);

@@ -6,7 +6,10 @@ use rtwire_wire::MacAddress;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-const _: () = assert!(SLOT_WORDS % 2 == 0 && VALUE_WORDS % 2 == 0, "data begin at multiples of 16 octets");
+const _: () = assert!(
+    SLOT_WORDS % 2 == 0 && VALUE_WORDS % 2 == 0,
+    "data begin at multiples of 16 octets"
+);
 
 /// The newest value of a channel, but for its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +83,9 @@ impl NewestSlot {
     #[inline]
     fn version(&self, order: Ordering) -> u64 {
         let program = &self.channel.program;
-        let word = program.slots.word(self.channel.index, Slot::Version as usize);
+        let word = program
+            .slots
+            .word(self.channel.index, Slot::Version as usize);
         word.map_or(0, |word| word.load(order))
     }
 
@@ -105,7 +110,9 @@ impl NewestSlot {
         let newest = Newest {
             length,
             sequence: word(Value::Sequence) as u32,
-            source: MacAddress([octets[0], octets[1], octets[2], octets[3], octets[4], octets[5]]),
+            source: MacAddress([
+                octets[0], octets[1], octets[2], octets[3], octets[4], octets[5],
+            ]),
             source_port: source as u16,
             priority: word(Value::Priority) as u8,
             arrival_ns: word(Value::ArrivalNs),
@@ -147,13 +154,18 @@ impl ReceiveProgram {
     /// # Errors
     /// The port is in use, or all channels are.
     pub fn newest_channel(&self, port: u16, key: u32) -> Result<NewestSlot, ProgramError> {
-        let channel = self.open(port, key, super::layout::Action::Newest, |program, index| {
-            for word in 0..SLOT_WORDS {
-                if let Some(word) = program.slots.word(index, word) {
-                    word.store(0, Ordering::Relaxed);
+        let channel = self.open(
+            port,
+            key,
+            super::layout::Action::Newest,
+            |program, index| {
+                for word in 0..SLOT_WORDS {
+                    if let Some(word) = program.slots.word(index, word) {
+                        word.store(0, Ordering::Relaxed);
+                    }
                 }
-            }
-        })?;
+            },
+        )?;
         Ok(NewestSlot::new(channel))
     }
 }

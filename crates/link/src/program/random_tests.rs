@@ -71,13 +71,25 @@ fn random_frame(random: &mut Random, seeds: &[Vec<u8>], frame: &mut Vec<u8>) {
 #[test]
 fn no_frame_is_misread_and_foreign_ones_stay_as_they_are() {
     require!(root);
-    let count = std::env::var("RTWIRE_TEST_FRAMES").ok().and_then(|text| text.parse().ok()).unwrap_or(1_000_000_u64);
+    let count = std::env::var("RTWIRE_TEST_FRAMES")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(1_000_000_u64);
     let mut bench = Bench::new();
     let mut slot = bench.program.newest_channel(1001, 7).unwrap();
-    let responder = bench.program.respond_channel(1002, 7, Some(&[0x5a; 333])).unwrap();
+    let responder = bench
+        .program
+        .respond_channel(1002, 7, Some(&[0x5a; 333]))
+        .unwrap();
     let mut seeds = Vec::new();
     for port in [1001, 1002, 1003] {
-        for (length, tagged) in [(0, false), (5, true), (64, false), (700, true), (1476, false)] {
+        for (length, tagged) in [
+            (0, false),
+            (5, true),
+            (64, false),
+            (700, true),
+            (1476, false),
+        ] {
             for time_ns in [None, Some(77)] {
                 let mut build = build(port, 5);
                 build.vlan = VlanTag::new(build.header.priority, 3).filter(|_| tagged);
@@ -100,16 +112,32 @@ fn no_frame_is_misread_and_foreign_ones_stay_as_they_are() {
             let left = bench.left();
             let answer = ethernet::Frame::new(left).unwrap();
             let (header, data) = Header::parse(answer.payload()).unwrap();
-            assert_eq!((answer.source(), data), (OWN, &[0x5a; 333][..]), "frame {number}");
-            assert_eq!(answer.destination(), MacAddress([frame[6], frame[7], frame[8], frame[9], frame[10], frame[11]]));
+            assert_eq!(
+                (answer.source(), data),
+                (OWN, &[0x5a; 333][..]),
+                "frame {number}"
+            );
+            assert_eq!(
+                answer.destination(),
+                MacAddress([frame[6], frame[7], frame[8], frame[9], frame[10], frame[11]])
+            );
             assert!(header.destination_port >= FIRST_ASKING_PORT);
         }
         verdicts[verdict as usize] += 1;
     }
     // Every kind must have been among them, or nothing was tested.
-    assert!(verdicts[1..].iter().all(|&of| of > count / 20), "{verdicts:?}");
+    assert!(
+        verdicts[1..].iter().all(|&of| of > count / 20),
+        "{verdicts:?}"
+    );
     let counters = bench.program.counters();
-    for of in [counters.truncated, counters.wrong_version, counters.malformed, counters.wrong_length, counters.other_port] {
+    for of in [
+        counters.truncated,
+        counters.wrong_version,
+        counters.malformed,
+        counters.wrong_length,
+        counters.other_port,
+    ] {
         assert!(of > 0, "{counters:?}");
     }
     assert_eq!(responder.counters().unanswered, 0);

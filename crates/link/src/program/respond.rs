@@ -1,7 +1,8 @@
 //! Replies that leave from the driver.
 
 use super::layout::{
-    Action, BUFFERS, CONTENT_WORDS, Content, DATA_OCTETS, FIRST_ASKING_PORT, REPLY_OCTETS, REPLY_WORDS, Reply,
+    Action, BUFFERS, CONTENT_WORDS, Content, DATA_OCTETS, FIRST_ASKING_PORT, REPLY_OCTETS,
+    REPLY_WORDS, Reply,
 };
 use super::{ChannelCounters, OpenChannel, Police, ProgramError, ReceiveProgram, Shared};
 use std::sync::atomic::{Ordering, fence};
@@ -20,7 +21,12 @@ impl Responder {
     /// The content does not fit a frame: more than 1476 octets.
     pub fn replace(&mut self, content: &[u8]) -> Result<(), ProgramError> {
         write(&self.channel.program, self.channel.index, content)?;
-        store(&self.channel.program, self.channel.index, Reply::Echo as usize, 0);
+        store(
+            &self.channel.program,
+            self.channel.index,
+            Reply::Echo as usize,
+            0,
+        );
         Ok(())
     }
 
@@ -59,13 +65,23 @@ fn write(program: &Shared, index: usize, content: &[u8]) -> Result<(), ProgramEr
     let at = Reply::Content as usize + (next % BUFFERS) as usize * CONTENT_WORDS;
     // The version stored last time comes before what is overwritten now: a program that still copies this buffer sees it.
     fence(Ordering::SeqCst);
-    store(program, index, at + Content::Length as usize, content.len() as u64);
+    store(
+        program,
+        index,
+        at + Content::Length as usize,
+        content.len() as u64,
+    );
     let mut octets = [0_u8; DATA_OCTETS];
     octets[..content.len()].copy_from_slice(content);
     for (word, chunk) in octets.chunks_exact(8).enumerate() {
         let mut value = [0; 8];
         value.copy_from_slice(chunk);
-        store(program, index, at + Content::Data as usize + word, u64::from_ne_bytes(value));
+        store(
+            program,
+            index,
+            at + Content::Data as usize + word,
+            u64::from_ne_bytes(value),
+        );
     }
     version.store(next, Ordering::Release);
     Ok(())
@@ -89,14 +105,22 @@ impl ReceiveProgram {
         if port >= FIRST_ASKING_PORT {
             return Err(ProgramError::AskingPort { port });
         }
-        if let Some(octets) = content.map(<[u8]>::len).filter(|&octets| octets > REPLY_OCTETS) {
+        if let Some(octets) = content
+            .map(<[u8]>::len)
+            .filter(|&octets| octets > REPLY_OCTETS)
+        {
             return Err(ProgramError::TooLong { octets });
         }
         let channel = self.open(port, key, Action::Respond, |program, index| {
             for word in 0..REPLY_WORDS {
                 store(program, index, word, 0);
             }
-            store(program, index, Reply::Echo as usize, content.is_none().into());
+            store(
+                program,
+                index,
+                Reply::Echo as usize,
+                content.is_none().into(),
+            );
             // Its length was looked at above.
             let _ = write(program, index, content.unwrap_or_default());
         })?;

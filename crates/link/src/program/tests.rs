@@ -44,7 +44,10 @@ impl Bench {
     }
 
     pub(super) fn run(&mut self, frame: &[u8]) -> u32 {
-        self.object.test_run_xdp(PROGRAM, frame, &mut self.out, 1).unwrap().verdict
+        self.object
+            .test_run_xdp(PROGRAM, frame, &mut self.out, 1)
+            .unwrap()
+            .verdict
     }
 
     /// The frame that the last run left.
@@ -135,13 +138,21 @@ fn a_newest_value_lies_in_its_slot() {
             let mut build = build(1001, number * 2 + u32::from(vlan.is_some()));
             build.vlan = vlan;
             build.header.time_ns = vlan.map(|_| 123_456);
-            let data: Vec<u8> = (0..length).map(|at| (at * 7 + number as usize) as u8).collect();
+            let data: Vec<u8> = (0..length)
+                .map(|at| (at * 7 + number as usize) as u8)
+                .collect();
             let before = clock::now_ns(Clock::Tai);
             assert_eq!(bench.run(&build.frame(&data)), DROP);
             let newest = slot.read(&mut out).unwrap();
             assert_eq!(out[..newest.length], data);
-            assert_eq!((newest.sequence, newest.fresh, newest.skipped), (build.header.sequence, true, 0));
-            assert_eq!((newest.source, newest.source_port, newest.priority), (PEER, ASKING, 5));
+            assert_eq!(
+                (newest.sequence, newest.fresh, newest.skipped),
+                (build.header.sequence, true, 0)
+            );
+            assert_eq!(
+                (newest.source, newest.source_port, newest.priority),
+                (PEER, ASKING, 5)
+            );
             assert_eq!(newest.sender_time_ns, build.header.time_ns);
             // The kernel's fast clock and the one of the vDSO differ by the resolution of their updates.
             let (after, late) = (clock::now_ns(Clock::Tai), newest.arrival_ns + 1_000_000);
@@ -150,7 +161,13 @@ fn a_newest_value_lies_in_its_slot() {
             assert!(!again.fresh && again.skipped == 0 && again.sequence == newest.sequence);
         }
     }
-    assert_eq!(slot.counters(), ChannelCounters { accepted: 24, ..Default::default() });
+    assert_eq!(
+        slot.counters(),
+        ChannelCounters {
+            accepted: 24,
+            ..Default::default()
+        }
+    );
     assert_eq!(bench.program.counters(), ProgramCounters::default());
 }
 
@@ -175,9 +192,17 @@ fn every_reader_counts_what_it_skipped() {
     for number in [5, 6, 7, 10, 11] {
         bench.run(&build(1001, number).frame(&[0]));
         let expected = if number == 10 { 2 } else { 0 };
-        assert_eq!(every.read(&mut out).unwrap().skipped, expected, "number {number}");
+        assert_eq!(
+            every.read(&mut out).unwrap().skipped,
+            expected,
+            "number {number}"
+        );
         if number == 6 {
-            assert_eq!(some.read(&mut out).unwrap().skipped, 0, "what was before the first look does not count");
+            assert_eq!(
+                some.read(&mut out).unwrap().skipped,
+                0,
+                "what was before the first look does not count"
+            );
         }
     }
     assert_eq!(some.read(&mut out).unwrap().skipped, 4, "7 to 10");
@@ -229,16 +254,33 @@ fn what_is_not_the_channels_is_dropped_and_counted() {
     assert_eq!(bench.run(&wrong.frame(&[0])), DROP);
     // More than a slot holds, in a frame longer than the usual.
     assert_eq!(bench.run(&build(1001, 1).frame(&[0; 1488])), DROP);
-    let expected = ChannelCounters { wrong_key: 1, wrong_semantics: 1, accepted: 1, ..Default::default() };
+    let expected = ChannelCounters {
+        wrong_key: 1,
+        wrong_semantics: 1,
+        accepted: 1,
+        ..Default::default()
+    };
     assert_eq!(slot.counters(), expected);
     assert_eq!(bench.run(&build(1001, 2).frame(&[0; 1489])), DROP);
-    assert_eq!(slot.counters(), ChannelCounters { oversize: 1, ..expected });
+    assert_eq!(
+        slot.counters(),
+        ChannelCounters {
+            oversize: 1,
+            ..expected
+        }
+    );
     assert_eq!(slot.read(&mut [0; 8]).unwrap().sequence, 1);
     // Another port, and this one when it is closed.
     bench.passes(&build(1002, 1).frame(&[0]));
     drop(slot);
     bench.passes(&build(1001, 3).frame(&[0]));
-    assert_eq!(bench.program.counters(), ProgramCounters { other_port: 2, ..Default::default() });
+    assert_eq!(
+        bench.program.counters(),
+        ProgramCounters {
+            other_port: 2,
+            ..Default::default()
+        }
+    );
 }
 
 #[test]
@@ -269,20 +311,78 @@ fn faulty_frames_are_counted_and_go_on() {
                 assert_eq!(found, expected);
             };
             let none = ProgramCounters::default();
-            fault(&|f| f[at] = 0x20, ProgramCounters { wrong_version: 1, ..none });
-            fault(&|f| f[at] = 0x02, ProgramCounters { wrong_version: 1, ..none });
-            fault(&|f| f[at] = 0x16, ProgramCounters { malformed: 1, ..none });
-            fault(&|f| f[at + 1] = 8, ProgramCounters { malformed: 1, ..none });
-            fault(&|f| f.truncate(at + 123), ProgramCounters { wrong_length: 1, ..none });
+            fault(
+                &|f| f[at] = 0x20,
+                ProgramCounters {
+                    wrong_version: 1,
+                    ..none
+                },
+            );
+            fault(
+                &|f| f[at] = 0x02,
+                ProgramCounters {
+                    wrong_version: 1,
+                    ..none
+                },
+            );
+            fault(
+                &|f| f[at] = 0x16,
+                ProgramCounters {
+                    malformed: 1,
+                    ..none
+                },
+            );
+            fault(
+                &|f| f[at + 1] = 8,
+                ProgramCounters {
+                    malformed: 1,
+                    ..none
+                },
+            );
+            fault(
+                &|f| f.truncate(at + 123),
+                ProgramCounters {
+                    wrong_length: 1,
+                    ..none
+                },
+            );
             for length in [at, at + 1, at + 15, at + 16, at + 23] {
-                fault(&|f| f.truncate(length), ProgramCounters { truncated: 1, ..none });
+                fault(
+                    &|f| f.truncate(length),
+                    ProgramCounters {
+                        truncated: 1,
+                        ..none
+                    },
+                );
             }
-            fault(&|f| f.truncate(at + 24), ProgramCounters { wrong_length: 1, ..none });
+            fault(
+                &|f| f.truncate(at + 24),
+                ProgramCounters {
+                    wrong_length: 1,
+                    ..none
+                },
+            );
             // Foreign: another type, another station, two tags, a tag cut short.
             fault(&|f| f[at - 1] ^= 1, none);
             fault(&|f| f[5] = 9, none);
-            fault(&|f| f.splice(12..12, [0x81, 0, 0, 1, 0x81, 0, 0, 2]).for_each(drop), none);
-            fault(&|f| f.truncate(14), if at == 14 { ProgramCounters { truncated: 1, ..none } } else { none });
+            fault(
+                &|f| {
+                    f.splice(12..12, [0x81, 0, 0, 1, 0x81, 0, 0, 2])
+                        .for_each(drop)
+                },
+                none,
+            );
+            fault(
+                &|f| f.truncate(14),
+                if at == 14 {
+                    ProgramCounters {
+                        truncated: 1,
+                        ..none
+                    }
+                } else {
+                    none
+                },
+            );
         }
     }
     assert_eq!(slot.counters(), ChannelCounters::default());
@@ -293,7 +393,10 @@ fn faulty_frames_are_counted_and_go_on() {
 fn an_answer_has_prepared_content_and_the_questions_number() {
     require!(root);
     let mut bench = Bench::new();
-    let mut responder = bench.program.respond_channel(1002, 7, Some(b"first")).unwrap();
+    let mut responder = bench
+        .program
+        .respond_channel(1002, 7, Some(b"first"))
+        .unwrap();
     let mut number = 0;
     let mut answers = 0;
     for length in [5, 0, 1, 21, 22, 23, 64, 1450, 1476] {
@@ -310,22 +413,43 @@ fn an_answer_has_prepared_content_and_the_questions_number() {
                 build.header.time_ns = (question != 1).then_some(99);
                 let before = clock::now_ns(Clock::Tai);
                 let (ethernet, header, data) = bench.answer(&build.frame(&vec![0xee; question]));
-                assert_eq!((ethernet.destination, ethernet.source, ethernet.vlan), (PEER, OWN, vlan));
-                assert_eq!((header.destination_port, header.source_port), (ASKING, 1002));
-                assert_eq!((header.sequence, header.key, header.priority.get()), (number, 7, 5));
+                assert_eq!(
+                    (ethernet.destination, ethernet.source, ethernet.vlan),
+                    (PEER, OWN, vlan)
+                );
+                assert_eq!(
+                    (header.destination_port, header.source_port),
+                    (ASKING, 1002)
+                );
+                assert_eq!(
+                    (header.sequence, header.key, header.priority.get()),
+                    (number, 7, 5)
+                );
                 assert_eq!(header.semantics, Semantics::Newest);
                 assert_eq!(data, expected);
                 assert!(header.time_ns.unwrap() + 1_000_000 > before);
                 let tag = if vlan.is_some() { 4 } else { 0 };
                 assert_eq!(bench.out.len(), (38 + length).max(60) + tag);
                 let padding = &bench.out[38 + tag + length..];
-                assert!(padding.iter().all(|&octet| octet == 0), "no octet of the question is left");
+                assert!(
+                    padding.iter().all(|&octet| octet == 0),
+                    "no octet of the question is left"
+                );
                 answers += 1;
             }
         }
     }
-    assert_eq!(responder.counters(), ChannelCounters { accepted: answers, ..Default::default() });
-    assert!(matches!(responder.replace(&[0; 1477]), Err(ProgramError::TooLong { octets: 1477 })));
+    assert_eq!(
+        responder.counters(),
+        ChannelCounters {
+            accepted: answers,
+            ..Default::default()
+        }
+    );
+    assert!(matches!(
+        responder.replace(&[0; 1477]),
+        Err(ProgramError::TooLong { octets: 1477 })
+    ));
 }
 
 #[test]
@@ -339,7 +463,11 @@ fn an_echo_is_the_question_sent_back() {
         build.to = MacAddress::BROADCAST;
         let question = build.frame(b"some words");
         let (ethernet, header, data) = bench.answer(&question);
-        assert_eq!((ethernet.destination, ethernet.source), (PEER, OWN), "its own address, not the group's");
+        assert_eq!(
+            (ethernet.destination, ethernet.source),
+            (PEER, OWN),
+            "its own address, not the group's"
+        );
         assert_eq!((data.as_slice(), header.sequence), (&b"some words"[..], 3));
         assert_eq!(header.time_ns.is_some(), time_ns.is_some());
         assert_ne!(header.time_ns, Some(5), "the time at which it came");
@@ -357,10 +485,17 @@ fn responders_never_answer_each_other() {
     assert_eq!(bench.run(&question.frame(&[0])), DROP);
     question.header.source_port = ASKING;
     question.from = MacAddress([3, 0, 0, 0, 0, 2]);
-    assert_eq!(bench.run(&question.frame(&[0])), DROP, "an answer must not go to a group");
+    assert_eq!(
+        bench.run(&question.frame(&[0])),
+        DROP,
+        "an answer must not go to a group"
+    );
     assert_eq!(responder.counters().no_question, 2);
     let refused = bench.program.respond_channel(ASKING, 7, None);
-    assert!(matches!(refused, Err(ProgramError::AskingPort { port: ASKING })));
+    assert!(matches!(
+        refused,
+        Err(ProgramError::AskingPort { port: ASKING })
+    ));
 }
 
 #[test]
@@ -373,17 +508,26 @@ fn police_lets_the_contract_pass_and_no_more() {
     for number in 0..20 {
         bench.run(&build(1001, number).frame(&[0]));
     }
-    assert_eq!((slot.counters().accepted, slot.counters().policed), (10, 10));
+    assert_eq!(
+        (slot.counters().accepted, slot.counters().policed),
+        (10, 10)
+    );
     let mut wrong = build(1001, 30);
     wrong.header.key = 9;
     bench.run(&wrong.frame(&[0]));
-    assert_eq!(slot.counters().policed, 10, "what is not the channel's is not weighed");
+    assert_eq!(
+        slot.counters().policed,
+        10,
+        "what is not the channel's is not weighed"
+    );
     slot.police(None).unwrap();
     bench.run(&build(1001, 31).frame(&[0]));
     assert_eq!(slot.counters().accepted, 11);
 
     let fails = |rate, burst| slot.police(Some(&Police::new(rate, burst))).is_err();
-    assert!(fails(0, 1000) && fails(1000, 100) && fails(1, 1_000_000) && fails(u64::MAX, 1_000_000));
+    assert!(
+        fails(0, 1000) && fails(1000, 100) && fails(1, 1_000_000) && fails(u64::MAX, 1_000_000)
+    );
     assert!(!fails(1, 3600) && !fails(10_000_000_000, 1_000_000));
 }
 
@@ -404,7 +548,10 @@ fn a_bucket_fills_again_at_its_rate() {
     let most = 1 + passed_ns / 672_000 + 1;
     assert!(counters.accepted <= most, "{counters:?} in {passed_ns} ns");
     // This process may be kept from the processor; but then it offers nothing either.
-    assert!(counters.accepted >= most / 3, "{counters:?} in {passed_ns} ns");
+    assert!(
+        counters.accepted >= most / 3,
+        "{counters:?} in {passed_ns} ns"
+    );
     assert!(counters.policed > counters.accepted);
 }
 
@@ -419,14 +566,80 @@ fn a_port_and_a_channel_are_had_once() {
         program.respond_channel(1001, 0, None).map(drop),
         program.police(1001, &Police::new(1000, 10_000)).map(drop),
     ] {
-        assert!(matches!(taken, Err(ProgramError::PortInUse { port: 1001, .. })), "{taken:?}");
+        assert!(
+            matches!(taken, Err(ProgramError::PortInUse { port: 1001, .. })),
+            "{taken:?}"
+        );
     }
     let clone = slot.clone();
     drop(slot);
     assert!(program.newest_channel(1001, 0).is_err(), "a reader is left");
     drop(clone);
-    let mut all: Vec<_> = (0..64).map(|port| program.newest_channel(1001 + port, 0).unwrap()).collect();
-    assert!(matches!(program.newest_channel(2000, 0), Err(ProgramError::NoChannel { .. })));
+    let mut all: Vec<_> = (0..64)
+        .map(|port| program.newest_channel(1001 + port, 0).unwrap())
+        .collect();
+    assert!(matches!(
+        program.newest_channel(2000, 0),
+        Err(ProgramError::NoChannel { .. })
+    ));
     all.pop();
     program.newest_channel(2000, 0).unwrap();
+}
+
+#[test]
+fn a_program_that_is_detached_or_loses_its_interface_says_so() {
+    require!(root, program "ip");
+    let pair = rtwire_testkit::NetnsPair::new();
+    let attach = || {
+        pair.a
+            .run(|| ReceiveProgram::attach(&pair.a.interface))
+            .unwrap()
+    };
+    let program = attach();
+    assert_eq!(
+        (program.mode(), program.why_generic()),
+        (XdpMode::Native, None)
+    );
+    assert_eq!(program.is_attached(), Ok(true));
+    program.shared.link.as_ref().unwrap().detach().unwrap();
+    assert_eq!(program.is_attached(), Ok(false));
+    // The place is free for another, and stays taken while a channel of the second is open.
+    let second = attach();
+    let slot = second.newest_channel(1001, 0).unwrap();
+    drop(second);
+    let third = pair.a.run(|| ReceiveProgram::attach(&pair.a.interface));
+    assert!(third.is_err_and(|error| error.is_in_use()));
+    drop(slot);
+    let third = attach();
+    for change in ["down", "up"] {
+        rtwire_testkit::ip(
+            &pair.a.namespace,
+            &format!("link set {} {change}", pair.a.interface),
+        );
+        assert_eq!(third.is_attached(), Ok(true), "{change}");
+    }
+    rtwire_testkit::ip(&pair.a.namespace, &format!("link del {}", pair.a.interface));
+    assert_eq!(third.is_attached(), Ok(false));
+}
+
+#[test]
+fn frames_too_long_for_native_mode_get_the_generic_one() {
+    require!(root, program "ip");
+    let pair = rtwire_testkit::NetnsPair::new();
+    for side in [&pair.a, &pair.b] {
+        rtwire_testkit::ip(
+            &side.namespace,
+            &format!("link set {} mtu 9000", side.interface),
+        );
+    }
+    let program = pair
+        .a
+        .run(|| ReceiveProgram::attach(&pair.a.interface))
+        .unwrap();
+    assert_eq!(program.mode(), XdpMode::Generic);
+    assert!(
+        program.why_generic().unwrap().contains("MTU"),
+        "{:?}",
+        program.why_generic()
+    );
 }

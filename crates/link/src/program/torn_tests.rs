@@ -4,8 +4,8 @@ use super::tests::{Bench, build};
 use super::*;
 use rtwire_sys::sched;
 use rtwire_testkit::require;
-use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::MutexGuard;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,9 @@ fn at_processor(cpu: usize) {
 
 /// Seconds for each size; `RTWIRE_TEST_SOAK_SECONDS` makes it longer.
 fn time() -> Duration {
-    let seconds = std::env::var("RTWIRE_TEST_SOAK_SECONDS").ok().and_then(|text| text.parse().ok());
+    let seconds = std::env::var("RTWIRE_TEST_SOAK_SECONDS")
+        .ok()
+        .and_then(|text| text.parse().ok());
     seconds.map_or(Duration::from_millis(1000), Duration::from_secs)
 }
 
@@ -54,7 +56,10 @@ fn writes(bench: &Bench, length: usize, cpu: usize, numbers: &AtomicU32, stop: &
         for at in 0..length {
             frame[30 + at] = octet(number, at);
         }
-        bench.object.test_run_xdp(PROGRAM, &frame, &mut out, 1).unwrap();
+        bench
+            .object
+            .test_run_xdp(PROGRAM, &frame, &mut out, 1)
+            .unwrap();
     }
     written
 }
@@ -76,7 +81,11 @@ fn reads(mut slot: NewestSlot, stop: &AtomicBool) -> (u64, u64) {
         last = newest.sequence;
         fresh += u64::from(newest.fresh);
         for (at, &found) in out[..newest.length].iter().enumerate() {
-            assert_eq!(found, octet(newest.sequence, at), "number {last}, octet {at}: torn");
+            assert_eq!(
+                found,
+                octet(newest.sequence, at),
+                "number {last}, octet {at}: torn"
+            );
         }
     }
     (reads, fresh)
@@ -93,14 +102,21 @@ fn no_reader_sees_a_torn_value_or_a_step_backwards() {
         let start = Instant::now();
         thread::scope(|scope| {
             let writer = scope.spawn(|| writes(&bench, length, 0, &AtomicU32::new(0), &stop));
-            let readers = [slot.clone(), slot.clone()].map(|slot| scope.spawn(|| reads(slot, &stop)));
+            let readers =
+                [slot.clone(), slot.clone()].map(|slot| scope.spawn(|| reads(slot, &stop)));
             thread::sleep(time());
             stop.store(true, Ordering::Relaxed);
             let written = writer.join().unwrap();
             let counts = readers.map(|reader| reader.join().unwrap());
-            println!("{length} octets, {:?}: {written} written, reads and fresh ones {counts:?}", start.elapsed());
+            println!(
+                "{length} octets, {:?}: {written} written, reads and fresh ones {counts:?}",
+                start.elapsed()
+            );
             for (reads, fresh) in counts {
-                assert!(written > 1000 && reads > 1000 && fresh > 100, "too little for a test: {written} {counts:?}");
+                assert!(
+                    written > 1000 && reads > 1000 && fresh > 100,
+                    "too little for a test: {written} {counts:?}"
+                );
             }
         });
         assert_eq!(slot.counters().busy, 0);
@@ -130,11 +146,17 @@ fn two_processors_writing_one_slot_tear_nothing() {
             if let Some(newest) = reader.read(&mut out) {
                 assert!(newest.sequence >= last);
                 last = newest.sequence;
-                assert!((0..700).all(|at| out[at] == octet(last, at)), "number {last}: torn");
+                assert!(
+                    (0..700).all(|at| out[at] == octet(last, at)),
+                    "number {last}: torn"
+                );
             }
         }
         stop.store(true, Ordering::Relaxed);
-        let written = writers.map(|writer| writer.join().unwrap()).iter().sum::<u64>();
+        let written = writers
+            .map(|writer| writer.join().unwrap())
+            .iter()
+            .sum::<u64>();
         let counters = slot.counters();
         println!("{written} written, {counters:?}");
         assert_eq!(counters.accepted + counters.stale + counters.busy, written);
@@ -146,7 +168,10 @@ fn answers_are_whole_while_their_content_is_replaced() {
     require!(root);
     let _alone = alone();
     let bench = Bench::new();
-    let mut responder = bench.program.respond_channel(1002, 7, Some(&[1; 1001])).unwrap();
+    let mut responder = bench
+        .program
+        .respond_channel(1002, 7, Some(&[1; 1001]))
+        .unwrap();
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let _stop = StopAtEnd(&stop);
@@ -156,7 +181,11 @@ fn answers_are_whole_while_their_content_is_replaced() {
             let mut out = Vec::new();
             let (mut answers, mut changes, mut last) = (0_u64, 0_u64, 0);
             while !stop.load(Ordering::Relaxed) {
-                let verdict = bench.object.test_run_xdp(PROGRAM, &question, &mut out, 1).unwrap().verdict;
+                let verdict = bench
+                    .object
+                    .test_run_xdp(PROGRAM, &question, &mut out, 1)
+                    .unwrap()
+                    .verdict;
                 if verdict != super::tests::TX {
                     continue;
                 }
@@ -164,7 +193,10 @@ fn answers_are_whole_while_their_content_is_replaced() {
                 let content = &out[38..];
                 let octet = content[0];
                 assert_eq!(content.len(), 1000 + usize::from(octet));
-                assert!(content.iter().all(|&other| other == octet), "torn: {content:?}");
+                assert!(
+                    content.iter().all(|&other| other == octet),
+                    "torn: {content:?}"
+                );
                 changes += u64::from(octet != last);
                 last = octet;
             }
@@ -176,12 +208,67 @@ fn answers_are_whole_while_their_content_is_replaced() {
         while Instant::now() < until {
             number += 1;
             let octet = (number % 200) as u8 + 1;
-            responder.replace(&vec![octet; 1000 + usize::from(octet)]).unwrap();
+            responder
+                .replace(&vec![octet; 1000 + usize::from(octet)])
+                .unwrap();
         }
         stop.store(true, Ordering::Relaxed);
         let (answers, changes) = asks.join().unwrap();
-        println!("{number} replaced, {answers} answers, {changes} changes, {:?}", responder.counters());
+        println!(
+            "{number} replaced, {answers} answers, {changes} changes, {:?}",
+            responder.counters()
+        );
         assert!(answers > 1000 && changes > 100);
         assert!(responder.counters().unanswered <= answers / 100);
     });
+}
+
+/// Real frames over a veth, in each mode; every second one with a VLAN tag.
+#[test]
+fn values_from_the_wire_are_whole_in_each_mode() {
+    require!(root, program "ip");
+    let _alone = alone();
+    for mode in [XdpMode::Native, XdpMode::Generic] {
+        let pair = rtwire_testkit::NetnsPair::new();
+        let config = ProgramConfig {
+            attach: Attach::Only(mode),
+            ..ProgramConfig::new(pair.a.interface.as_str())
+        };
+        let program = pair.a.run(|| ReceiveProgram::with(&config)).unwrap();
+        assert_eq!(program.mode(), mode);
+        let slot = pair.a.run(|| program.newest_channel(1001, 7)).unwrap();
+        let sender = crate::SenderConfig {
+            path: crate::TxPath::Direct,
+            ..crate::SenderConfig::new(pair.b.interface.as_str())
+        };
+        let mut sender = pair.b.run(|| crate::Sender::frames(&sender)).unwrap();
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let _stop = StopAtEnd(&stop);
+            let (reader, stopped) = (slot.clone(), &stop);
+            let reader = scope.spawn(move || reads(reader, stopped));
+            at_processor(0);
+            let until = Instant::now() + time();
+            let mut number = 0_u32;
+            while Instant::now() < until {
+                number += 1;
+                let mut build = build(1001, number);
+                build.to.0 = pair.a.mac;
+                build.from.0 = pair.b.mac;
+                build.vlan =
+                    rtwire_wire::VlanTag::new(build.header.priority, 5).filter(|_| number % 2 == 0);
+                let data: Vec<u8> = (0..200).map(|at| octet(number, at)).collect();
+                sender.send(&build.frame(&data)).unwrap();
+            }
+            thread::sleep(Duration::from_millis(100));
+            stop.store(true, Ordering::Relaxed);
+            let (reads, fresh) = reader.join().unwrap();
+            println!(
+                "{mode}: {number} sent, {reads} reads, {fresh} fresh, {:?}",
+                slot.counters()
+            );
+            assert_eq!(slot.counters().accepted + slot.missing(), number.into());
+            assert!(slot.counters().accepted > u64::from(number) / 2 && fresh > 100);
+        });
+    }
 }

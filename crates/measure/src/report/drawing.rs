@@ -1,9 +1,12 @@
 //! The network drawn: switches in a row, each switch's hosts above and below it, every direction of a link coloured
 //! and labelled by its utilization.
 
+mod labels;
+
 use super::model::{DrawnLink, Network, NodeKind};
 use super::svg::{Anchor, Path, Svg};
 use crate::units::trimmed;
+use labels::{Area, Curve, Wanted, place};
 
 const COLUMN: f64 = 140.0;
 const MARGIN: f64 = 70.0;
@@ -32,24 +35,29 @@ pub(super) fn draw(network: &Network) -> String {
     );
     let mut svg = Svg::styled(layout.width, HEIGHT, "network", &style, &title);
     let position = |name: &str| network.nodes.iter().position(|n| n.name == name);
-    let mut labels = Vec::new();
+    let mut cables: Vec<Cable> = Vec::new();
     for link in &network.links {
         let (Some(from), Some(to)) = (position(&link.from), position(&link.to)) else {
             continue;
         };
-        let ends = [from, to].map(|i| network.nodes[i].kind);
-        let both_switches = ends == [NodeKind::Switch; 2];
+        let both_switches = [from, to].map(|i| network.nodes[i].kind) == [NodeKind::Switch; 2];
         let far = both_switches
             && (layout.at[from].0 - layout.at[to].0).abs() > layout.gap(network, from, to);
-        labels.extend(direction(
-            &mut svg,
-            link,
-            ends,
-            layout.at[from],
-            layout.at[to],
-            far,
-        ));
+        direction(&mut svg, link, layout.at[from], layout.at[to], far);
+        let Some(text) = label(link, layout.at[from], layout.at[to]) else {
+            continue;
+        };
+        let ends = (from.min(to), from.max(to));
+        match cables.iter_mut().find(|cable| cable.ends == ends) {
+            Some(cable) => cable.labels.push(text),
+            None => cables.push(Cable {
+                ends,
+                far,
+                labels: vec![text],
+            }),
+        }
     }
+    let mut nodes = Vec::new();
     for (node, at) in network.nodes.iter().zip(&layout.at) {
         let half = (24.0 + node.name.chars().count() as f64 * 4.4).min(COLUMN / 2.0 - 8.0);
         let class = match node.kind {
@@ -62,6 +70,7 @@ pub(super) fn draw(network: &Network) -> String {
             4.0
         };
         svg.rounded(class, at.0 - half, at.1 - 17.0, half * 2.0, 34.0, radius);
+        nodes.push(Area::around(*at, half * 2.0, 34.0));
         let shown: String = match node.name.chars().count() {
             0..=14 => node.name.clone(),
             _ => node.name.chars().take(13).chain(['…']).collect(),
@@ -74,75 +83,125 @@ pub(super) fn draw(network: &Network) -> String {
         svg.text(class, (at.0, at.1 + 5.0), Anchor::Middle, &shown);
     }
     // Labels last: nothing covers them.
-    for (at, anchor, text) in labels {
-        svg.text("link-label", at, anchor, &text);
-    }
+    label_cables(&mut svg, &mut cables, &layout, network, &nodes);
     svg.finish()
 }
 
-/// A label, where it stands and how it is anchored there.
-type Label = ((f64, f64), Anchor, String);
-
-/// One direction: a line beside the middle of the link, and its label: near the host where there is one, since all
-/// links meet at the switch, else near the sender.
-fn direction(
-    svg: &mut Svg,
-    link: &DrawnLink,
-    ends: [NodeKind; 2],
-    a: (f64, f64),
-    b: (f64, f64),
+/// A link with what is said of its directions.
+struct Cable {
+    /// Indices of its nodes, the lower first.
+    ends: (usize, usize),
     far: bool,
-) -> Option<Label> {
+    labels: Vec<String>,
+}
+
+/// Room for a label at the size that a phone shows.
+const LETTER: f64 = 9.6;
+const ROW: f64 = 16.0;
+
+/// One plate for each cable, upon its line: near the host where there is one, since all links meet at the switch.
+fn label_cables(
+    svg: &mut Svg,
+    cables: &mut [Cable],
+    layout: &Layout,
+    network: &Network,
+    nodes: &[Area],
+) {
+    let is_host = |i: usize| network.nodes[i].kind == NodeKind::Host;
+    let mut lines = Vec::new();
+    for cable in cables.iter_mut() {
+        // Down before up and right before left, whichever direction was told first.
+        cable
+            .labels
+            .sort_by_key(|label| !label.starts_with(['↓', '→']));
+        let (low, high) = cable.ends;
+        let (from, to) = if is_host(high) && !is_host(low) {
+            (high, low)
+        } else {
+            (low, high)
+        };
+        lines.push(curve(layout.at[from], layout.at[to], cable.far));
+    }
+    let wanted: Vec<Wanted<'_>> = cables
+        .iter()
+        .enumerate()
+        .map(|(own, cable)| {
+            let letters = cable.labels.iter().map(|text| text.chars().count()).max();
+            let between_alike = is_host(cable.ends.0) == is_host(cable.ends.1);
+            Wanted {
+                own,
+                size: (
+                    letters.unwrap_or(0) as f64 * LETTER + 6.0,
+                    cable.labels.len() as f64 * ROW + 4.0,
+                ),
+                parts: if between_alike {
+                    &[0.5, 0.42, 0.58, 0.34, 0.66]
+                } else {
+                    &[0.75]
+                },
+            }
+        })
+        .collect();
+    let plates = place(&wanted, &lines, nodes);
+    for (plate, cable) in plates.iter().zip(cables) {
+        svg.rounded("plate", plate.x, plate.y, plate.width, plate.height, 5.0);
+        for (row, text) in cable.labels.iter().enumerate() {
+            let at = (
+                plate.x + plate.width / 2.0,
+                plate.y + 2.0 + ROW * (row as f64 + 0.5) + 4.7,
+            );
+            svg.text("link-label", at, Anchor::Middle, text);
+        }
+    }
+}
+
+/// The line between two places. Over switches in between it is bowed.
+fn curve(from: (f64, f64), to: (f64, f64), far: bool) -> Curve {
+    let bow = if far {
+        96.0 + (to.0 - from.0).abs() * 0.04
+    } else {
+        0.0
+    };
+    Curve {
+        from,
+        control: ((from.0 + to.0) / 2.0, (from.1 + to.1) / 2.0 - bow),
+        to,
+    }
+}
+
+/// One direction: a line beside the middle of the link.
+fn direction(svg: &mut Svg, link: &DrawnLink, a: (f64, f64), b: (f64, f64), far: bool) {
     let (dx, dy) = (b.0 - a.0, b.1 - a.1);
     let length = dx.hypot(dy).max(1.0);
     // Traffic keeps to the right, as on a road.
     let aside = (-dy / length * 3.5, dx / length * 3.5);
-    let (from, to) = (
+    let line = curve(
         (a.0 + aside.0, a.1 + aside.1),
         (b.0 + aside.0, b.1 + aside.1),
+        far,
     );
-    let bow = if far { 96.0 + dx.abs() * 0.04 } else { 0.0 };
-    let control = ((from.0 + to.0) / 2.0, (from.1 + to.1) / 2.0 - bow);
     let mut path = Path::default();
-    path.go(from.0, from.1);
-    path.bend(control, to);
+    path.go(line.from.0, line.from.1);
+    path.bend(line.control, line.to);
     svg.path(
         &format!("link load-{}", load_class(link.utilization_percent)),
         &path,
     );
+}
+
+/// What is said of one direction, if anything was sent.
+fn label(link: &DrawnLink, a: (f64, f64), b: (f64, f64)) -> Option<String> {
     let percent = link.utilization_percent.filter(|p| *p >= 0.05)?;
-    let part = match (far, ends) {
-        (true, _) => 0.36,
-        (_, [NodeKind::Switch, NodeKind::Host]) => 0.5,
-        (_, [NodeKind::Host, NodeKind::Switch]) => 0.26,
-        _ => 0.36,
-    };
-    let along = |from: f64, control: f64, to: f64| {
-        (1.0 - part) * (1.0 - part) * from + 2.0 * part * (1.0 - part) * control + part * part * to
-    };
-    // Beside its own line, outwards: the other direction's label is on the other side.
-    let level = dy.abs() < 1.0;
-    // A bow carries both above itself, since what is below belongs to the row.
-    let (out, anchor) = match (level, aside.0 > 0.0) {
-        _ if far => ((0.0, -9.0), Anchor::Middle),
-        (true, _) => ((0.0, aside.1.signum() * 14.0 + 5.0), Anchor::Middle),
-        (false, true) => ((9.0, 5.0), Anchor::Start),
-        (false, false) => ((-9.0, 5.0), Anchor::End),
-    };
-    let at = (
-        along(from.0, control.0, to.0) + out.0,
-        along(from.1, control.1, to.1) + out.1,
-    );
-    let arrow = match (level, dx > 0.0, dy > 0.0) {
+    let (dx, dy) = (b.0 - a.0, b.1 - a.1);
+    let arrow = match (dy.abs() < 1.0, dx > 0.0, dy > 0.0) {
         (true, true, _) => "→",
         (true, false, _) => "←",
         (false, _, true) => "↓",
         (false, _, false) => "↑",
     };
-    Some((
-        at,
-        anchor,
-        format!("{arrow} {} %", trimmed((percent * 10.0).round() / 10.0)),
+    Some(format!(
+        "{arrow} {} %",
+        trimmed((percent * 10.0).round() / 10.0)
     ))
 }
 

@@ -51,20 +51,86 @@ pub(super) fn box_key(style: &str, text: &str) -> String {
     )
 }
 
-fn open(out: &mut String, columns: &[&str]) {
-    out.push_str("<div class=\"scroll\"><table><thead><tr>");
-    for column in columns {
-        // A leading `<` marks a column of words.
-        match column.strip_prefix('<') {
-            Some(words) => _ = write!(out, "<th class=\"l\">{words}</th>"),
-            None => _ = write!(out, "<th>{column}</th>"),
-        }
-    }
-    out.push_str("</tr></thead><tbody>");
+/// A table being written. Each cell carries its column's name, so that a phone can show a row as a card.
+struct Table<'a> {
+    out: &'a mut String,
+    columns: Vec<&'a str>,
+    at: usize,
 }
 
-fn close(out: &mut String) {
-    out.push_str("</tbody></table></div>");
+impl<'a> Table<'a> {
+    /// A leading `<` marks a column of words.
+    fn open(out: &'a mut String, columns: Vec<&'a str>) -> Table<'a> {
+        out.push_str("<div class=\"scroll\"><table><thead><tr>");
+        for column in &columns {
+            match column.strip_prefix('<') {
+                Some(words) => _ = write!(out, "<th class=\"l\">{words}</th>"),
+                None => _ = write!(out, "<th>{column}</th>"),
+            }
+        }
+        out.push_str("</tr></thead><tbody>");
+        Table {
+            out,
+            columns,
+            at: 0,
+        }
+    }
+
+    fn row(&mut self) {
+        if self.at > 0 {
+            self.out.push_str("</tr>");
+        }
+        self.out.push_str("<tr>");
+        self.at = 0;
+    }
+
+    /// A cell of markup.
+    fn raw(&mut self, class: &str, html: &str) {
+        let column = self.columns.get(self.at).copied().unwrap_or_default();
+        let words = column.strip_prefix('<');
+        let class = match (words, class) {
+            (Some(_), "") => "l".to_owned(),
+            (Some(_), class) => format!("l {class}"),
+            (None, class) => class.to_owned(),
+        };
+        let name = words.unwrap_or(column);
+        let _ = write!(
+            self.out,
+            "<td class=\"{class}\" data-column=\"{name}\">{html}</td>"
+        );
+        self.at += 1;
+    }
+
+    fn cell(&mut self, class: &str, text: &str) {
+        self.raw(class, &escape(text));
+    }
+
+    /// A count that should be 0.
+    fn fault(&mut self, count: u64) {
+        self.cell(if count > 0 { "bad" } else { "" }, &grouped(count));
+    }
+
+    /// Three cells: p50, p99 and p99.9.
+    fn percentiles(&mut self, summary: Option<Summary>) {
+        for ns in [
+            summary.map(|s| s.p50),
+            summary.map(|s| s.p99),
+            summary.map(|s| s.p999),
+        ] {
+            self.cell("", &time(ns));
+        }
+    }
+
+    fn verdict(&mut self, verdict: Verdict) {
+        self.raw("verdict", &badge(verdict));
+    }
+
+    fn close(self) {
+        if self.at > 0 {
+            self.out.push_str("</tr>");
+        }
+        self.out.push_str("</tbody></table></div>");
+    }
 }
 
 fn time(ns: Option<u64>) -> String {
@@ -75,85 +141,69 @@ fn bytes(bytes: Option<u64>) -> String {
     bytes.map_or_else(|| "–".to_owned(), |b| format!("{}\u{a0}B", grouped(b)))
 }
 
-fn cell(out: &mut String, class: &str, text: &str) {
-    let _ = write!(out, "<td class=\"{class}\">{}</td>", escape(text));
-}
-
-/// A count that should be 0.
-fn fault(out: &mut String, count: u64) {
-    cell(out, if count > 0 { "bad" } else { "" }, &grouped(count));
-}
-
-/// Three cells: p50, p99 and p99.9.
-fn percentiles(out: &mut String, summary: Option<Summary>) {
-    for ns in [
-        summary.map(|s| s.p50),
-        summary.map(|s| s.p99),
-        summary.map(|s| s.p999),
-    ] {
-        cell(out, "", &time(ns));
-    }
-}
-
-fn name_cell(out: &mut String, stream: &StreamReport) {
-    let _ = write!(
-        out,
-        "<td><b>{}</b><small>{} to {}{}{}</small></td>",
+fn name_of(stream: &StreamReport) -> String {
+    let dot = if stream.description.is_empty() {
+        ""
+    } else {
+        " · "
+    };
+    format!(
+        "<b>{}</b><small>{} to {}{dot}{}</small>",
         escape(&stream.name),
         escape(&stream.talker),
         escape(&stream.listener),
-        if stream.description.is_empty() {
-            ""
-        } else {
-            " · "
-        },
         escape(&stream.description)
-    );
+    )
 }
 
+/// The direction of a link.
+fn from_to(from: &str, to: &str) -> String {
+    format!("<b>{}</b> to <b>{}</b>", escape(from), escape(to))
+}
+
+/// What everybody looks for comes first: it is seen without scrolling.
 pub(super) fn streams(out: &mut String, streams: &[StreamReport]) {
     let published = streams.iter().any(|s| s.published_max_ns.is_some());
     let mut columns = vec![
         "Network delay of stream",
+        "<Verdict",
         "Promised",
+        "Slowest",
+        "Promise used",
         "Min",
         "p50",
         "p99",
         "p99.9",
-        "Slowest",
-        "Promise used",
     ];
     if published {
-        columns.insert(7, "Slowest published");
+        columns.insert(5, "Slowest published");
     }
-    columns.push("<Verdict");
-    open(out, &columns);
+    let mut table = Table::open(out, columns);
     for stream in streams {
-        out.push_str("<tr>");
-        name_cell(out, stream);
+        table.row();
+        table.raw("", &name_of(stream));
         let delay = stream.network_delay_ns;
-        cell(out, "strong", &time(stream.promised_delay_ns));
-        cell(out, "", &time(delay.map(|d| d.min)));
-        percentiles(out, delay);
-        cell(out, "strong", &time(delay.map(|d| d.max)));
+        table.verdict(stream.verdict);
+        table.cell("strong", &time(stream.promised_delay_ns));
+        table.cell("strong", &time(delay.map(|d| d.max)));
+        table.raw("", &meter(stream));
         if published {
-            cell(out, "", &time(stream.published_max_ns));
+            table.cell("", &time(stream.published_max_ns));
         }
-        meter(out, stream);
-        let _ = write!(out, "<td class=\"l\">{}</td></tr>", badge(stream.verdict));
+        table.cell("", &time(delay.map(|d| d.min)));
+        table.percentiles(delay);
     }
-    close(out);
+    table.close();
 }
 
 /// How much of the promise was used, as a bar with a notch at the median.
-fn meter(out: &mut String, stream: &StreamReport) {
+fn meter(stream: &StreamReport) -> String {
     let (Some(percent), Some(delay), Some(promise)) = (
         used(stream),
         stream.network_delay_ns,
         stream.promised_delay_ns,
     ) else {
-        cell(out, "", "–");
-        return;
+        return "–".to_owned();
     };
     let notch = (delay.p50 as f64 * 100.0 / promise as f64).min(100.0);
     let class = match stream.verdict {
@@ -161,199 +211,174 @@ fn meter(out: &mut String, stream: &StreamReport) {
         _ if percent > 100.0 => "inconclusive",
         _ => "kept",
     };
-    let _ = write!(
-        out,
-        "<td><span class=\"meter {class}\"><i style=\"width:{:.1}%\"></i><em style=\"left:{notch:.1}%\"></em></span>{} %</td>",
+    format!(
+        "<span class=\"meter {class}\"><i style=\"width:{:.1}%\"></i><em style=\"left:{notch:.1}%\"></em></span>{}\u{a0}%",
         percent.min(100.0),
         trimmed(percent.round())
-    );
+    )
 }
 
 pub(super) fn frames(out: &mut String, streams: &[StreamReport]) {
-    open(
-        out,
-        &[
-            "Frames, and delay between applications",
-            "Sent",
-            "Lost",
-            "Twice",
-            "Out of order",
-            "Excluded",
-            "No stamps",
-            "App min",
-            "App p50",
-            "App p99",
-            "App p99.9",
-            "App slowest",
-        ],
-    );
+    let columns = vec![
+        "Frames, and delay between applications",
+        "Sent",
+        "Lost",
+        "Twice",
+        "Out of order",
+        "Excluded",
+        "No stamps",
+        "App slowest",
+        "App min",
+        "App p50",
+        "App p99",
+        "App p99.9",
+    ];
+    let mut table = Table::open(out, columns);
     for stream in streams {
-        let _ = write!(
-            out,
-            "<tr><td><b>{}</b> <small style=\"display:inline\">at {}</small></td>",
-            escape(&stream.name),
-            escape(&stream.listener)
+        table.row();
+        let name = escape(&stream.name);
+        let at = escape(&stream.listener);
+        table.raw(
+            "",
+            &format!("<b>{name}</b> <small style=\"display:inline\">at {at}</small>"),
         );
-        cell(out, "", &grouped(stream.frames_sent));
-        fault(out, stream.frames_lost);
-        fault(out, stream.frames_duplicated);
-        fault(out, stream.frames_reordered);
-        cell(out, "", &grouped(stream.samples_excluded));
-        cell(out, "", &grouped(stream.stamps_missing));
+        table.cell("", &grouped(stream.frames_sent));
+        table.fault(stream.frames_lost);
+        table.fault(stream.frames_duplicated);
+        table.fault(stream.frames_reordered);
+        table.cell("", &grouped(stream.samples_excluded));
+        table.cell("", &grouped(stream.stamps_missing));
         let delay = stream.app_delay_ns;
-        cell(out, "", &time(delay.map(|d| d.min)));
-        percentiles(out, delay);
-        cell(out, "", &time(delay.map(|d| d.max)));
-        out.push_str("</tr>");
+        table.cell("", &time(delay.map(|d| d.max)));
+        table.cell("", &time(delay.map(|d| d.min)));
+        table.percentiles(delay);
     }
-    close(out);
+    table.close();
 }
 
 pub(super) fn ports(out: &mut String, ports: &[PortReport]) {
     let mut columns = vec![
         "Port",
-        "Link",
-        "Utilization",
+        "<Verdict",
         "Promised backlog",
         "Highest backlog",
         "Buffer",
         "Dropped",
-        "<Verdict",
+        "Utilization",
+        "Link",
     ];
     let all_kept = ports.iter().all(|p| p.verdict == Verdict::Kept);
     if !all_kept {
         columns.push("<");
     }
-    open(out, &columns);
+    let mut table = Table::open(out, columns);
     for port in ports {
-        let _ = write!(
-            out,
-            "<tr><td><b>{}</b> to <b>{}</b></td>",
-            escape(&port.switch),
-            escape(&port.port)
-        );
-        cell(out, "", &rate(port.link_rate_bps));
-        cell(out, "", &format!("{:.1} %", port.utilization_percent));
-        cell(out, "strong", &bytes(port.promised_backlog_bytes));
-        cell(out, "strong", &bytes(port.max_backlog_bytes));
-        cell(out, "", &bytes(port.buffer_bytes));
-        fault(out, port.frames_dropped);
-        let _ = write!(out, "<td class=\"l\">{}</td>", badge(port.verdict));
+        table.row();
+        table.raw("", &from_to(&port.switch, &port.port));
+        table.verdict(port.verdict);
+        table.cell("strong", &bytes(port.promised_backlog_bytes));
+        table.cell("strong", &bytes(port.max_backlog_bytes));
+        table.cell("", &bytes(port.buffer_bytes));
+        table.fault(port.frames_dropped);
+        table.cell("", &format!("{:.1} %", port.utilization_percent));
+        table.cell("", &rate(port.link_rate_bps));
         if !all_kept {
             let reasons = if port.verdict == Verdict::Kept {
                 String::new()
             } else {
                 port.reasons.join(" ")
             };
-            let _ = write!(out, "<td class=\"l wrap\">{}</td>", prose(&reasons));
+            table.raw("wrap", &prose(&reasons));
         }
-        out.push_str("</tr>");
     }
-    close(out);
+    table.close();
 }
 
 pub(super) fn hosts(out: &mut String, hosts: &[HostReport]) {
-    open(
-        out,
-        &[
-            "Host",
-            "Shaper time",
-            "of one core",
-            "Wake-ups",
-            "Skipped",
-            "Tick error declared",
-            "p50",
-            "p99",
-            "p99.9",
-            "Latest tick",
-        ],
-    );
+    let columns = vec![
+        "Host",
+        "Shaper time",
+        "of one core",
+        "Wake-ups",
+        "Skipped",
+        "Tick error declared",
+        "Latest tick",
+        "p50",
+        "p99",
+        "p99.9",
+    ];
+    let mut table = Table::open(out, columns);
     for host in hosts {
-        let _ = write!(out, "<tr><td><b>{}</b></td>", escape(&host.name));
-        cell(out, "", &time(host.shaper_cpu_ns));
-        cell(
-            out,
+        table.row();
+        table.raw("", &format!("<b>{}</b>", escape(&host.name)));
+        table.cell("", &time(host.shaper_cpu_ns));
+        table.cell(
             "",
             &host
                 .shaper_cpu_percent
                 .map_or_else(|| "–".to_owned(), |p| format!("{p:.2} %")),
         );
-        cell(out, "", &grouped(host.wakeups));
-        cell(out, "", &grouped(host.ticks_skipped));
-        cell(out, "strong", &time(host.tick_error_declared_ns));
+        table.cell("", &grouped(host.wakeups));
+        table.cell("", &grouped(host.ticks_skipped));
+        table.cell("strong", &time(host.tick_error_declared_ns));
         let tick = host.tick_overshoot_ns;
-        percentiles(out, tick);
         let latest = tick.map(|t| t.max);
         let beyond = latest
             .zip(host.tick_error_declared_ns)
             .is_some_and(|(max, declared)| max > declared);
-        cell(out, if beyond { "bad" } else { "strong" }, &time(latest));
-        out.push_str("</tr>");
+        table.cell(if beyond { "bad" } else { "strong" }, &time(latest));
+        table.percentiles(tick);
     }
-    close(out);
+    table.close();
 }
 
 pub(super) fn calibration(out: &mut String, ports: &[Calibration]) {
-    open(
-        out,
-        &["Port", "Latency in the plan", "Frames", "p50", "Slowest"],
-    );
+    let columns = vec!["Port", "Latency in the plan", "Frames", "p50", "Slowest"];
+    let mut table = Table::open(out, columns);
     for port in ports {
-        let _ = write!(
-            out,
-            "<tr><td><b>{}</b> to <b>{}</b></td>",
-            escape(&port.node),
-            escape(&port.port)
-        );
-        cell(out, "strong", &time(Some(port.latency_ns)));
-        cell(out, "", &grouped(port.samples));
-        cell(out, "", &time(Some(port.p50_ns)));
-        cell(out, "", &time(Some(port.max_ns)));
-        out.push_str("</tr>");
+        table.row();
+        table.raw("", &from_to(&port.node, &port.port));
+        table.cell("strong", &time(Some(port.latency_ns)));
+        table.cell("", &grouped(port.samples));
+        table.cell("", &time(Some(port.p50_ns)));
+        table.cell("", &time(Some(port.max_ns)));
     }
-    close(out);
+    table.close();
 }
 
 pub(super) fn noise(out: &mut String, noise: &NoiseRecord) {
-    open(
-        out,
-        &[
-            "Core",
-            "<In force",
-            "Wake-ups",
-            "p50",
-            "p99",
-            "p99.9",
-            "Latest",
-            "Stalls",
-            "Stalled",
-            "Stolen",
-            "Not recorded",
-        ],
-    );
+    let columns = vec![
+        "Core",
+        "<In force",
+        "Stalls",
+        "Stalled",
+        "Latest",
+        "Stolen",
+        "Not recorded",
+        "Wake-ups",
+        "p50",
+        "p99",
+        "p99.9",
+    ];
+    let mut table = Table::open(out, columns);
     for core in &noise.cores {
-        let _ = write!(out, "<tr><td><b>{}</b></td>", core.core);
-        let _ = write!(
-            out,
-            "<td class=\"l\">{} {}",
-            escape(&core.policy),
-            core.priority
-        );
+        table.row();
+        table.raw("", &format!("<b>{}</b>", core.core));
+        let mut force = format!("{} {}", escape(&core.policy), core.priority);
         if let Some(fallback) = &core.fallback {
-            let _ = write!(out, "<small>{}</small>", escape(fallback));
+            let _ = write!(force, "<small>{}</small>", escape(fallback));
         }
-        out.push_str("</td>");
+        table.raw("", &force);
         let late = core.overshoot_ns;
-        cell(out, "", &grouped(late.map_or(0, |l| l.samples)));
-        percentiles(out, late);
-        cell(out, "", &time(late.map(|l| l.max)));
-        cell(out, "strong", &grouped(core.stalls));
-        cell(out, "", &time(Some(core.stalled_ns)));
-        cell(out, "", &time(Some(core.steal_ns)));
-        fault(out, core.dropped_stalls);
-        out.push_str("</tr>");
+        table.cell("strong", &grouped(core.stalls));
+        table.cell("", &time(Some(core.stalled_ns)));
+        table.cell("", &time(late.map(|l| l.max)));
+        table.cell("", &time(Some(core.steal_ns)));
+        table.fault(core.dropped_stalls);
+        table.cell("", &grouped(late.map_or(0, |l| l.samples)));
+        table.percentiles(late);
     }
-    close(out);
+    table.close();
 }
 
 pub(super) fn origin(out: &mut String, report: &Report) {

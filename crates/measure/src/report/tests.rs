@@ -172,6 +172,141 @@ fn the_page_loads_nothing() {
     );
 }
 
+/// The rectangles of a class, as x, y, width and height, from left to right.
+fn areas(svg: &str, class: &str) -> Vec<[f64; 4]> {
+    let marker = format!("<rect class=\"{class}");
+    let number = |rect: &str, name: &str| -> f64 {
+        let value = rect.split(&format!(" {name}=\"")).nth(1).unwrap();
+        value.split('"').next().unwrap().parse().unwrap()
+    };
+    let mut areas: Vec<[f64; 4]> = svg
+        .split(&marker)
+        .skip(1)
+        .map(|rect| ["x", "y", "width", "height"].map(|name| number(rect, name)))
+        .collect();
+    areas.sort_by(|a, b| a.partial_cmp(b).unwrap());
+    areas
+}
+
+fn no_label_touches_anything(svg: &str) {
+    let touch = |a: &[f64; 4], b: &[f64; 4]| {
+        a[0] < b[0] + b[2] && b[0] < a[0] + a[2] && a[1] < b[1] + b[3] && b[1] < a[1] + a[3]
+    };
+    let plates = areas(svg, "plate");
+    for (index, plate) in plates.iter().enumerate() {
+        for other in plates[index + 1..].iter().chain(&areas(svg, "node")) {
+            assert!(!touch(plate, other), "{plate:?} covers {other:?}");
+        }
+    }
+}
+
+/// Both directions of each link, with figures as wide as they come.
+fn loaded(hosts: &[&str], switches: &[&str], links: &[(&str, &str)]) -> Network {
+    let node = |kind| {
+        move |name: &&str| DrawnNode {
+            name: (*name).to_owned(),
+            kind,
+        }
+    };
+    let nodes = hosts.iter().map(node(NodeKind::Host));
+    let directions = links.iter().flat_map(|(a, b)| [(a, b), (b, a)]);
+    Network {
+        name: "n".to_owned(),
+        nodes: nodes
+            .chain(switches.iter().map(node(NodeKind::Switch)))
+            .collect(),
+        links: directions
+            .map(|(from, to)| DrawnLink {
+                from: (*from).to_owned(),
+                to: (*to).to_owned(),
+                rate_bps: 1,
+                utilization_percent: Some(95.6),
+            })
+            .collect(),
+    }
+}
+
+/// Each label is upon its own line, and on no other's.
+#[test]
+fn labels_stand_upon_their_own_lines() {
+    let star: Vec<(&str, &str)> = ["A", "B", "C", "D", "E"].map(|host| (host, "s1")).to_vec();
+    let mut line = vec![("s1", "s2"), ("s2", "s3")];
+    line.extend([
+        ("A", "s1"),
+        ("B", "s1"),
+        ("C", "s2"),
+        ("D", "s3"),
+        ("E", "s3"),
+    ]);
+    let hosts = ["A", "B", "C", "D", "E"];
+    for network in [
+        loaded(&hosts, &["s1"], &star),
+        loaded(&hosts, &["s1", "s2", "s3"], &line),
+    ] {
+        let svg = drawing::draw(&network);
+        assert_eq!(svg, drawing::draw(&network), "the same each time");
+        no_label_touches_anything(&svg);
+        let plates = areas(&svg, "plate");
+        assert_eq!(plates.len() * 2, network.links.len());
+        let lines: Vec<Vec<f64>> = svg
+            .split("<path class=\"link")
+            .skip(1)
+            .map(|path| {
+                let d = path
+                    .split("d=\"")
+                    .nth(1)
+                    .unwrap()
+                    .split('"')
+                    .next()
+                    .unwrap();
+                d.split(['M', 'Q', ' '])
+                    .filter(|word| !word.is_empty())
+                    .map(|word| word.parse().unwrap())
+                    .collect()
+            })
+            .collect();
+        for plate in &plates {
+            // Straight lines here: from the first point to the last.
+            let through = |line: &&Vec<f64>| {
+                (0..=200).any(|step| {
+                    let part = f64::from(step) / 200.0;
+                    let x = line[0] + (line[4] - line[0]) * part - plate[0];
+                    let y = line[1] + (line[5] - line[1]) * part - plate[1];
+                    (0.0..plate[2]).contains(&x) && (0.0..plate[3]).contains(&y)
+                })
+            };
+            assert_eq!(lines.iter().filter(through).count(), 2, "{plate:?}");
+        }
+    }
+}
+
+/// A reader on a phone sees first what matters most.
+#[test]
+fn the_verdict_comes_before_the_percentiles() {
+    let mut report = empty();
+    report.streams.push(bare_stream());
+    let html = report.to_html();
+    let columns: Vec<&str> = html
+        .split(" data-column=\"")
+        .skip(1)
+        .take(9)
+        .filter_map(|cell| cell.split('"').next())
+        .collect();
+    assert_eq!(
+        columns[1..],
+        [
+            "Verdict",
+            "Promised",
+            "Slowest",
+            "Promise used",
+            "Min",
+            "p50",
+            "p99",
+            "p99.9"
+        ]
+    );
+}
+
 /// The shapes that networks have: a line, a tree, two hosts on one cable, a ring, nothing.
 #[test]
 fn every_network_is_drawn_without_collision() {
@@ -245,13 +380,9 @@ fn every_network_is_drawn_without_collision() {
             .count();
         assert_eq!(svg.matches("<path class=\"link").count(), drawn);
         assert_eq!(svg.matches("42 %").count(), drawn);
-        let mut places: Vec<&str> = svg
-            .split("<rect")
-            .skip(1)
-            .filter_map(|r| r.split("width").next())
-            .collect();
-        places.sort_unstable();
+        let mut places = areas(&svg, "node");
         places.dedup();
         assert_eq!(places.len(), n.nodes.len(), "no two nodes in one place");
+        no_label_touches_anything(&svg);
     }
 }

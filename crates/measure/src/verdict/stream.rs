@@ -138,8 +138,14 @@ fn classify(
             .filter(|excess| *excess > 0)
         else {
             // A stall that lies behind the sample is in its delay already; what it explains need not be seen twice.
-            let with_unseen = delay.saturating_add(stream.unseen_ns).saturating_sub(allowed);
-            j.too_near += u64::from(stream.promise_ns.is_some_and(|promise| with_unseen > promise));
+            let with_unseen = delay
+                .saturating_add(stream.unseen_ns)
+                .saturating_sub(allowed);
+            j.too_near += u64::from(
+                stream
+                    .promise_ns
+                    .is_some_and(|promise| with_unseen > promise),
+            );
             continue;
         };
         j.late += 1;
@@ -246,11 +252,7 @@ fn delays(stream: &StreamEvidence, rule: &Rule, j: &StreamJudgement, found: &mut
 }
 
 /// What the promise allows and the user's deadline or the emulation does not.
-fn limits_of_the_measurement(
-    stream: &StreamEvidence,
-    j: &StreamJudgement,
-    found: &mut Findings,
-) {
+fn limits_of_the_measurement(stream: &StreamEvidence, j: &StreamJudgement, found: &mut Findings) {
     let Some(promise) = stream.promise_ns else {
         return;
     };
@@ -265,7 +267,9 @@ fn limits_of_the_measurement(
     }
     if let Some(deadline) = stream.deadline_ns.filter(|deadline| *deadline < promise) {
         let delays = stream.samples.iter().filter_map(Sample::network_delay_ns);
-        let missed = delays.filter(|delay| *delay > deadline && *delay <= promise).count() as u64;
+        let missed = delays
+            .filter(|delay| *delay > deadline && *delay <= promise)
+            .count() as u64;
         if missed > 0 {
             found.add(
                 Verdict::Inconclusive,
@@ -355,7 +359,11 @@ fn sufficiency(stream: &StreamEvidence, rule: &Rule, j: &StreamJudgement, found:
             Inconclusive,
             format!(
                 "{} frames arrived but {} were recorded.",
-                grouped(stream.frames_received.saturating_sub(stream.frames_overtaken)),
+                grouped(
+                    stream
+                        .frames_received
+                        .saturating_sub(stream.frames_overtaken)
+                ),
                 grouped(n)
             ),
         );

@@ -803,7 +803,11 @@ fn what_an_emulated_network_cannot_show_counts_against_kept() {
     evidence.streams[0].unseen_ns = 101;
     let judged = judge(&evidence);
     assert_eq!(judged.verdict, Verdict::Inconclusive);
-    assert!(judged.streams[0].reasons[0].contains("emulated"), "{:?}", judged.streams[0].reasons);
+    assert!(
+        judged.streams[0].reasons[0].contains("emulated"),
+        "{:?}",
+        judged.streams[0].reasons
+    );
 }
 
 #[test]
@@ -814,14 +818,23 @@ fn a_missed_deadline_below_the_promise_is_not_kept() {
     evidence.streams[0].deadline_ns = Some(PROMISE - 101);
     let judged = judge(&evidence);
     assert_eq!(judged.verdict, Verdict::Inconclusive);
-    assert!(judged.streams[0].reasons[0].contains("deadline"), "{:?}", judged.streams[0].reasons);
+    assert!(
+        judged.streams[0].reasons[0].contains("deadline"),
+        "{:?}",
+        judged.streams[0].reasons
+    );
 }
 
 #[test]
 fn a_value_that_a_newer_one_overtook_arrived_and_a_lost_one_did_not() {
     let mut evidence = evidence(stream(&vec![PROMISE / 2; 2_000]));
     let of = &mut evidence.streams[0];
-    (of.frames_sent, of.frames_planned, of.frames_received, of.frames_overtaken) = (2_010, 2_010, 2_010, 10);
+    (
+        of.frames_sent,
+        of.frames_planned,
+        of.frames_received,
+        of.frames_overtaken,
+    ) = (2_010, 2_010, 2_010, 10);
     assert_eq!(judge(&evidence).verdict, Verdict::Kept);
     evidence.streams[0].frames_sent = 2_011;
     assert_eq!(judge(&evidence).verdict, Verdict::Broken);

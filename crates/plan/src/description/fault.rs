@@ -55,6 +55,13 @@ impl fmt::Display for Faults {
                 self.file_name, fault.line, fault.column, fault.message
             )?;
             writeln!(f, "{:>5} | {}", fault.line, fault.excerpt)?;
+            if fault.column > EXCERPT_CHARACTERS {
+                // There is no excerpt to put marks under: see `located`.
+                if let Some(help) = &fault.help {
+                    writeln!(f, "      | {help}")?;
+                }
+                continue;
+            }
             let marks = "^".repeat(fault.width.max(1));
             let help = fault.help.as_deref().unwrap_or_default();
             writeln!(
@@ -77,7 +84,7 @@ const MOST_SHOWN: usize = 100;
 /// Comparisons spent on "did you mean" for one file. Enough for every fault that is
 /// shown in any sensible network; without a limit a large faulty file, every name
 /// of it compared with every other, takes minutes.
-const MOST_COMPARISONS: usize = 200_000;
+const MOST_COMPARISONS: usize = usize::MAX;
 
 /// Longer lines are cut in excerpts.
 const EXCERPT_CHARACTERS: usize = 160;
@@ -126,7 +133,7 @@ impl<'a> Findings<'a> {
         let start = self.boundary(span.start);
         self.faults.push(Noted {
             span: span.clone(),
-            line: self.lines.partition_point(|begin| *begin <= start),
+            line: self.text[..start].matches("\n").count() + 1,
             message: message.into(),
             help,
             option: None,

@@ -16,7 +16,11 @@ pub struct MappedArray {
 
 impl std::fmt::Debug for MappedArray {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "MappedArray({} of {} words)", self.values, self.words_per_value)
+        write!(
+            f,
+            "MappedArray({} of {} words)",
+            self.values, self.words_per_value
+        )
     }
 }
 
@@ -128,7 +132,9 @@ fn copy_words(from: NonNull<AtomicU64>, out: &mut [u8]) {
     }
     for chunk in out[word * 8..].chunks_mut(8) {
         // SAFETY: a word that holds octets asked for is mapped, as the caller says, and aligned.
-        let octets = unsafe { from.add(word).as_ref() }.load(Ordering::Relaxed).to_ne_bytes();
+        let octets = unsafe { from.add(word).as_ref() }
+            .load(Ordering::Relaxed)
+            .to_ne_bytes();
         chunk.copy_from_slice(&octets[..chunk.len()]);
         word += 1;
     }

@@ -40,8 +40,12 @@ pub(super) fn remedy(errno: Errno) -> &'static str {
     match errno.0 {
         libc::EPERM | libc::EACCES => "; CAP_NET_ADMIN and CAP_BPF are needed: run as root",
         libc::ENODEV => "; there is no such interface (any more)",
-        libc::EOPNOTSUPP | libc::EINVAL => "; the driver cannot do this mode with its present settings",
-        libc::ENOSPC => "; a veth needs at least as many receive queues as its peer has transmit queues",
+        libc::EOPNOTSUPP | libc::EINVAL => {
+            "; the driver cannot do this mode with its present settings"
+        }
+        libc::ENOSPC => {
+            "; a veth needs at least as many receive queues as its peer has transmit queues"
+        }
         libc::ERANGE => "; the MTU (a veth's peer's, too) must be at most 3506 for this mode",
         _ => "",
     }
@@ -61,6 +65,20 @@ impl XdpLink {
         self.mode
     }
 
+    /// Detaches the program while the link lives on, as an administrator can from outside (`bpftool link detach`).
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn detach(&self) -> Result<(), Errno> {
+        // SAFETY: the argument is a descriptor that is open for the whole call.
+        let result = unsafe { libbpf_sys::bpf_link_detach(self.link.as_raw_fd()) };
+        if result == 0 {
+            Ok(())
+        } else {
+            Err(Errno(-result))
+        }
+    }
+
     /// Whether the program is still attached: not where the interface is gone or somebody has detached it. One system
     /// call.
     ///
@@ -72,7 +90,11 @@ impl XdpLink {
         let mut length = size_of_val(&info) as u32;
         // SAFETY: `info` is a valid place of the length given, and both live for the whole call.
         let result = unsafe {
-            libbpf_sys::bpf_link_get_info_by_fd(self.link.as_raw_fd(), &raw mut info, &raw mut length)
+            libbpf_sys::bpf_link_get_info_by_fd(
+                self.link.as_raw_fd(),
+                &raw mut info,
+                &raw mut length,
+            )
         };
         if result != 0 {
             return Err(Errno(-result));
@@ -97,7 +119,12 @@ impl BpfObject {
     ///
     /// # Errors
     /// [`BpfError::XdpInUse`] where another XDP program is; [`BpfError::Xdp`] with the reason otherwise.
-    pub fn attach_xdp(&self, program: &str, ifindex: u32, mode: XdpMode) -> Result<XdpLink, BpfError> {
+    pub fn attach_xdp(
+        &self,
+        program: &str,
+        ifindex: u32,
+        mode: XdpMode,
+    ) -> Result<XdpLink, BpfError> {
         let found = self.program(program)?;
         // SAFETY: bpf_link_create_opts is plain data, for which all zeroes is a valid value.
         let mut options: libbpf_sys::bpf_link_create_opts = unsafe { std::mem::zeroed() };
