@@ -73,7 +73,7 @@ pub(crate) struct SimulateArguments {
     /// Print JSON (its schema: `rtwire schema simulation`)
     #[arg(long)]
     json: bool,
-    /// Override a value of [defaults], such as shaping-interval=10ms
+    /// Override a value of the table `defaults`, such as shaping-interval=10ms
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
     set: Vec<(String, String)>,
     /// Simulate although the plan is refused, beside what promises there are
