@@ -84,7 +84,7 @@ const MOST_SHOWN: usize = 100;
 /// Comparisons spent on "did you mean" for one file. Enough for every fault that is
 /// shown in any sensible network; without a limit a large faulty file, every name
 /// of it compared with every other, takes minutes.
-const MOST_COMPARISONS: usize = usize::MAX;
+const MOST_COMPARISONS: usize = 200_000;
 
 /// Longer lines are cut in excerpts.
 const EXCERPT_CHARACTERS: usize = 160;
@@ -133,7 +133,7 @@ impl<'a> Findings<'a> {
         let start = self.boundary(span.start);
         self.faults.push(Noted {
             span: span.clone(),
-            line: self.text[..start].matches("\n").count() + 1,
+            line: self.lines.partition_point(|begin| *begin <= start),
             message: message.into(),
             help,
             option: None,

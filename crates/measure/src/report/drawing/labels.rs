@@ -70,7 +70,7 @@ pub(super) struct Wanted<'a> {
 }
 
 /// Sideways, where nothing on the line itself is free.
-const ASIDE: [f64; 1] = [0.0];
+const ASIDE: [f64; 5] = [0.0, -24.0, 24.0, -44.0, 44.0];
 
 /// A box for each plate, in the same order.
 pub(super) fn place(wanted: &[Wanted<'_>], lines: &[Curve], nodes: &[Area]) -> Vec<Area> {
