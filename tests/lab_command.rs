@@ -776,3 +776,48 @@ fn a_reader_that_goes_away_costs_no_report() {
     assert!(!stderr.contains("panicked"), "{stderr}");
     assert!(html.exists() && html.with_extension("json").exists());
 }
+
+#[test]
+fn the_tour_of_the_readme_runs_as_it_stands() {
+    let _alone = alone();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
+    let tour = readme
+        .split("## A tour")
+        .nth(1)
+        .unwrap()
+        .split("\n## ")
+        .next()
+        .unwrap();
+    let scratch = tempfile::tempdir().unwrap();
+    let mut commands = 0;
+    for line in tour
+        .lines()
+        .filter_map(|line| line.strip_prefix("    rtwire "))
+    {
+        let mut words: Vec<String> = Vec::new();
+        for word in line.split('#').next().unwrap().split_whitespace() {
+            // The same commands, only shorter, and with nothing left in the project's folder.
+            let word = match words.last().map(String::as_str) {
+                Some("--duration") => "300ms".to_owned(),
+                Some("--search") => "20".to_owned(),
+                Some("--report") => scratch.path().join(word).display().to_string(),
+                _ => word.to_owned(),
+            };
+            words.push(word);
+        }
+        if words[0] == "lab" && words.iter().any(|word| word == "--duration") {
+            words.extend(["--calibration", "300ms"].map(str::to_owned));
+        }
+        let arguments: Vec<&str> = words.iter().map(String::as_str).collect();
+        let output = rtwire(&arguments).current_dir(&root).output().unwrap();
+        assert!(
+            matches!(output.status.code(), Some(0 | 1 | 4)),
+            "`rtwire {line}`: {:?} {}",
+            output.status.code(),
+            text(&output.stderr)
+        );
+        commands += 1;
+    }
+    assert!(commands >= 9, "only {commands} commands found in the tour");
+}
