@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 RTWIRE = target/release/rtwire
-DEMO_DURATION ?= 20s
+DEMO_DURATION ?= 10s
 
 .PHONY: help setup setup-test build demo test fuzz lint bench bench-main bench-receive docs generate clean
 
