@@ -116,6 +116,13 @@ fn finished(child: Child) -> (Option<i32>, String, String) {
     (status.code(), text(&stdout), text(&stderr))
 }
 
+/// The exit code and the report of a lab that was started with `--json`.
+fn reported(child: Child) -> (Option<i32>, Value) {
+    let (code, stdout, stderr) = finished(child);
+    let report = serde_json::from_str(&stdout).unwrap_or_else(|e| panic!("{e}: {stdout}{stderr}"));
+    (code, report)
+}
+
 /// Everything the report's readers rely on is there and fits together.
 fn check_shape(report: &Value) {
     for key in [
@@ -555,9 +562,7 @@ fn an_interface_that_vanishes_is_named_and_the_rest_goes_on() {
     ])
     .status();
     assert!(status.unwrap().success());
-    let (code, stdout, stderr) = finished(child);
-    let report: Value =
-        serde_json::from_str(&stdout).unwrap_or_else(|e| panic!("{e}: {stdout}{stderr}"));
+    let (code, report) = reported(child);
     assert!(
         matches!(code, Some(1 | 4)),
         "a stream that could not be sent is not kept: {code:?}"
@@ -595,9 +600,7 @@ fn a_stopped_talker_makes_the_run_inconclusive_not_broken() {
     signal(talker, "STOP");
     thread::sleep(Duration::from_millis(400));
     signal(talker, "CONT");
-    let (_, stdout, stderr) = finished(child);
-    let report: Value =
-        serde_json::from_str(&stdout).unwrap_or_else(|e| panic!("{e}: {stdout}{stderr}"));
+    let (_, report) = reported(child);
     assert_eq!(report["verdict"], "inconclusive", "{}", report["reasons"]);
     assert!(
         report["reasons"].to_string().contains("planned frames"),
@@ -681,9 +684,7 @@ fn a_host_whose_process_dies_costs_only_its_own_streams() {
     thread::sleep(Duration::from_millis(3_000));
     // Host A is the first to be started; its process talks only.
     signal(*workers(pid).iter().min().unwrap(), "KILL");
-    let (code, stdout, stderr) = finished(child);
-    let report: Value =
-        serde_json::from_str(&stdout).unwrap_or_else(|e| panic!("{e}: {stdout}{stderr}"));
+    let (code, report) = reported(child);
     assert!(matches!(code, Some(1 | 4)), "{code:?}");
     assert!(
         report["notes"].to_string().contains("host `A`"),
@@ -738,9 +739,7 @@ fn a_lost_value_of_a_newest_value_channel_is_lost() {
     forwarding("del");
     thread::sleep(Duration::from_millis(200));
     forwarding("add");
-    let (code, stdout, stderr) = finished(child);
-    let report: Value =
-        serde_json::from_str(&stdout).unwrap_or_else(|e| panic!("{e}: {stdout}{stderr}"));
+    let (code, report) = reported(child);
     let stream = &report["streams"][0];
     assert!(stream["frames_lost"].as_u64().unwrap() > 50, "{stream}");
     assert_eq!(

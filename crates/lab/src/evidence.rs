@@ -7,7 +7,7 @@ use rtwire_measure::verdict::{
     Evidence, PortEvidence, PortId, Rule, Sample, StreamEvidence, TalkerEvidence, excess_bits,
     hold_ns,
 };
-use rtwire_plan::{ContractKind, Network, Plan, PortPlan, Ratio, Stream};
+use rtwire_plan::{BestEffort, ContractKind, Network, Plan, PortPlan, Ratio, Stream};
 
 use crate::LabError;
 use crate::assignment::{HostResult, ListenerResult, TalkerResult};
@@ -39,7 +39,7 @@ impl Collected<'_> {
         for (index, stream) in self.network.streams.iter().enumerate() {
             let sent = samples::read_sent(&samples::sent_path(self.directory, index))?;
             if let Some(result) = self.talker(index, &stream.talker) {
-                talkers.push(self.talker_evidence(index, stream, result, &sent));
+                talkers.push(self.talker_evidence(stream, result, &sent));
             }
             for (way, listener) in stream.listeners.iter().enumerate() {
                 streams.push(self.stream_evidence(index, stream, way, listener, &sent)?);
@@ -155,18 +155,7 @@ impl Collected<'_> {
         let Some(plan) = self.port_plan(id) else {
             return 0;
         };
-        let passes =
-            |routes: &[Vec<String>]| routes.iter().any(|route| ports_of(route).contains(id));
-        let streams = self
-            .network
-            .streams
-            .iter()
-            .filter(|other| passes(&other.routes));
-        let others = self
-            .network
-            .best_effort
-            .iter()
-            .filter(|other| passes(&other.routes));
+        let (streams, others) = self.passing(id);
         let sizes = streams
             .map(|s| s.wire_bytes)
             .chain(others.map(|o| o.wire_bytes));
@@ -180,7 +169,6 @@ impl Collected<'_> {
 
     fn talker_evidence(
         &self,
-        _index: usize,
         stream: &Stream,
         result: &TalkerResult,
         sent: &[SentStamp],
@@ -222,24 +210,31 @@ impl Collected<'_> {
         ports.find(|plan| plan.node == id.node && plan.port == id.port)
     }
 
+    /// The streams and the best-effort allowances that pass a port.
+    fn passing(
+        &self,
+        id: &PortId,
+    ) -> (
+        impl Iterator<Item = &Stream>,
+        impl Iterator<Item = &BestEffort>,
+    ) {
+        let passes =
+            |routes: &[Vec<String>]| routes.iter().any(|route| ports_of(route).contains(id));
+        let streams = self.network.streams.iter();
+        let others = self.network.best_effort.iter();
+        (
+            streams.filter(move |stream| passes(&stream.routes)),
+            others.filter(move |other| passes(&other.routes)),
+        )
+    }
+
     /// The longest time that one contract through this port may send at the link's rate.
     fn hold_ns(&self, id: &PortId) -> u64 {
         let Some(rate) = self.port_plan(id).map(|plan| plan.link_rate_bps) else {
             return 0;
         };
-        let passes =
-            |routes: &[Vec<String>]| routes.iter().any(|route| ports_of(route).contains(id));
-        let streams = self
-            .network
-            .streams
-            .iter()
-            .filter(|stream| passes(&stream.routes));
+        let (streams, others) = self.passing(id);
         let streams = streams.map(|s| (s.contract.burst_bits, part(s.contract.rate.ceil())));
-        let others = self
-            .network
-            .best_effort
-            .iter()
-            .filter(|other| passes(&other.routes));
         let others = others.map(|other| (part(other.burst.ceil()), part(other.rate.ceil())));
         hold_ns(rate, streams.chain(others))
     }
