@@ -31,12 +31,14 @@
 
 pub mod ethernet;
 mod mac;
+mod node;
 mod priority;
 pub mod rtdip;
 mod size;
 
 pub use ethernet::{EtherType, VlanTag};
 pub use mac::{MacAddress, MacParseError};
+pub use node::{Node, Outbox};
 pub use priority::Pcp;
 pub use size::{
     FRAME_OVERHEAD_OCTETS, MAXIMUM_FRAME_OCTETS, MINIMUM_FRAME_OCTETS, VLAN_TAG_OCTETS,

@@ -1,0 +1,72 @@
+//! The shape of every protocol: a node takes frames and moments, and says what is to be sent and when it wants to be
+//! woken. It has no socket, no clock and no thread, so that the same node runs on a real interface, in virtual time, and
+//! under a fuzzer.
+//!
+//! ```
+//! use rtwire_wire::{Node, Outbox};
+//!
+//! /// Sends a frame each millisecond, and counts what comes.
+//! struct Beacon {
+//!     next_ns: u64,
+//!     heard: u32,
+//! }
+//!
+//! impl Node for Beacon {
+//!     fn start(&mut self, now_ns: u64, _outbox: &mut dyn Outbox) {
+//!         self.next_ns = now_ns;
+//!     }
+//!
+//!     fn frame(&mut self, _now_ns: u64, _frame: &[u8], _outbox: &mut dyn Outbox) {
+//!         self.heard += 1;
+//!     }
+//!
+//!     fn moment(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
+//!         outbox.send(&[0; 60], Some(self.next_ns));
+//!         while self.next_ns <= now_ns {
+//!             self.next_ns += 1_000_000;
+//!         }
+//!     }
+//!
+//!     fn wake_at_ns(&self) -> Option<u64> {
+//!         Some(self.next_ns)
+//!     }
+//! }
+//!
+//! struct Sent(Vec<Vec<u8>>);
+//!
+//! impl Outbox for Sent {
+//!     fn send(&mut self, frame: &[u8], _launch_ns: Option<u64>) {
+//!         self.0.push(frame.to_vec());
+//!     }
+//! }
+//!
+//! let (mut beacon, mut sent) = (Beacon { next_ns: 0, heard: 0 }, Sent(Vec::new()));
+//! beacon.start(5_000, &mut sent);
+//! beacon.moment(5_000, &mut sent);
+//! assert_eq!((sent.0.len(), beacon.wake_at_ns()), (1, Some(1_005_000)));
+//! ```
+
+/// A protocol's state machine. All times are ns of the one clock that its driver has chosen; they never go back.
+///
+/// What a node tells its application (a value has changed, a peer is lost) is the node's own: its driver hands it out
+/// after each call. No call may block, and none may panic, whatever the frame holds.
+pub trait Node {
+    /// The node begins, at `now_ns`. Called once, before anything else.
+    fn start(&mut self, now_ns: u64, outbox: &mut dyn Outbox);
+
+    /// `frame` has arrived, at `now_ns`: Ethernet header and payload, without FCS, perhaps padded.
+    fn frame(&mut self, now_ns: u64, frame: &[u8], outbox: &mut dyn Outbox);
+
+    /// The moment that [`Node::wake_at_ns`] asked for has come, or has passed: `now_ns` says by how much.
+    fn moment(&mut self, now_ns: u64, outbox: &mut dyn Outbox);
+
+    /// When the node wants [`Node::moment`] called; `None`: not before a frame comes. Asked after each call.
+    fn wake_at_ns(&self) -> Option<u64>;
+}
+
+/// Where a node puts the frames that it sends.
+pub trait Outbox {
+    /// Sends `frame`: Ethernet header and payload, without FCS; padding is added below where the medium needs it. It
+    /// leaves not before `launch_ns`, or at once where there is none. Frames leave in the order in which they are given.
+    fn send(&mut self, frame: &[u8], launch_ns: Option<u64>);
+}
