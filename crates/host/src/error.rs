@@ -36,6 +36,21 @@ pub enum HostError {
     /// The code that ran inside a namespace panicked.
     #[error("a thread inside network namespace `{0}` panicked")]
     Panicked(String),
+    /// A call of the system layer failed.
+    #[error(transparent)]
+    System(#[from] rtwire_sys::Error),
+    /// The driver has made no receive context (NAPI).
+    #[error(
+        "interface `{0}` has no receive context (NAPI) to give a priority to; a veth has one with a receive program \
+         attached, or with `ethtool -K {0} gro on` and `ethtool -K PEER tso off`"
+    )]
+    NoReceiveContext(String),
+    /// The kernel has accepted a setting, but reading it back shows another.
+    #[error("{what} was accepted by the kernel, but is not in force")]
+    NotInForce {
+        /// The setting.
+        what: String,
+    },
     /// A name is not one an interface can have.
     #[error("`{0}` is no name for an interface: 1 to 15 bytes, without `/` or space")]
     InterfaceName(String),
@@ -50,7 +65,11 @@ impl HostError {
             Self::Namespace { source, .. } | Self::Setting { source, .. } => {
                 source.raw_os_error().unwrap_or(0)
             }
-            Self::Panicked(_) | Self::InterfaceName(_) => 0,
+            Self::System(error) => error.errno().0,
+            Self::Panicked(_)
+            | Self::InterfaceName(_)
+            | Self::NoReceiveContext(_)
+            | Self::NotInForce { .. } => 0,
         };
         errno == 1 || errno == 13
     }

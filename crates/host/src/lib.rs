@@ -26,6 +26,7 @@
 
 mod error;
 mod namespace;
+pub mod napi;
 pub mod netlink;
 pub mod programs;
 

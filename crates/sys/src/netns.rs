@@ -59,6 +59,11 @@ pub fn enter(name_or_path: &str) -> io::Result<()> {
 /// The namespace does not exist, or CAP_SYS_ADMIN is missing.
 pub fn enter_with_sysfs(name_or_path: &str) -> io::Result<()> {
     enter(name_or_path)?;
+    own_sysfs()
+}
+
+/// Gives the calling thread a `/sys` that shows its network namespace.
+fn own_sysfs() -> io::Result<()> {
     // SAFETY: unshare takes flags by value and changes only the calling thread's namespaces.
     if unsafe { libc::unshare(libc::CLONE_NEWNS) } != 0 {
         return Err(io::Error::last_os_error());
@@ -98,6 +103,56 @@ pub fn enter_file(namespace: &File) -> io::Result<()> {
     } else {
         Err(io::Error::last_os_error())
     }
+}
+
+/// Opens the calling thread's own namespace, to come back to it with [`inside`].
+///
+/// # Errors
+/// `/proc` is not there.
+pub fn own() -> io::Result<File> {
+    File::open("/proc/thread-self/ns/net")
+}
+
+/// Runs `work` on a thread of its own inside a namespace that is already open; a panic in it is an error.
+///
+/// # Errors
+/// The system's error of `setns` (CAP_SYS_ADMIN, unless it is the thread's own namespace already).
+pub fn inside<T: Send>(namespace: &File, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    use std::os::unix::fs::MetadataExt;
+    let same = |a: &File, b: &File| Ok::<_, io::Error>(a.metadata()?.ino() == b.metadata()?.ino());
+    thread::scope(|scope| {
+        scope
+            .spawn(|| {
+                if !same(namespace, &own()?)? {
+                    enter_file(namespace)?;
+                }
+                Ok(work())
+            })
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("the thread in a namespace panicked")))
+    })
+}
+
+/// Writes a setting of an interface of the calling thread's namespace: a file below `/sys/class/net/INTERFACE`. `/sys`
+/// shows the interfaces of the namespace it was mounted in, so this looks through a view of its own. Not for a real-time
+/// loop.
+///
+/// # Errors
+/// There is no such interface or setting, its driver refuses, or CAP_SYS_ADMIN is missing.
+pub fn write_interface_setting(interface: &str, setting: &str, value: &str) -> io::Result<()> {
+    thread::scope(|scope| {
+        scope
+            .spawn(|| {
+                own_sysfs()?;
+                fs::write(format!("/sys/class/net/{interface}/{setting}"), value)
+            })
+            .join()
+            .unwrap_or_else(|_| {
+                Err(io::Error::other(
+                    "the thread that writes a setting panicked",
+                ))
+            })
+    })
 }
 
 /// Makes a new, empty namespace and gives it a name.

@@ -1,5 +1,7 @@
 //! Scheduling: policy, priority and core of the calling thread, set and read back.
 
+pub mod thread;
+
 use crate::error::{Errno, Error, Result};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -33,28 +35,7 @@ pub struct Scheduling {
 /// # Errors
 /// The kernel refuses to tell (a sandbox).
 pub fn current() -> Result<Scheduling> {
-    // SAFETY: no arguments but the number 0, which names the calling thread.
-    let policy = unsafe { libc::sched_getscheduler(0) };
-    if policy < 0 {
-        return Err(Error::last("sched_getscheduler", "this thread", None));
-    }
-    let mut parameter = libc::sched_param { sched_priority: 0 };
-    // SAFETY: `parameter` is a valid place for one struct.
-    if unsafe { libc::sched_getparam(0, &raw mut parameter) } != 0 {
-        return Err(Error::last("sched_getparam", "this thread", None));
-    }
-    // SCHED_RESET_ON_FORK may be mixed into the policy.
-    let policy = match policy & !libc::SCHED_RESET_ON_FORK {
-        libc::SCHED_OTHER => Policy::Other,
-        libc::SCHED_FIFO => Policy::Fifo,
-        libc::SCHED_RR => Policy::RoundRobin,
-        other => Policy::Unknown(other),
-    };
-    Ok(Scheduling {
-        policy,
-        priority: u8::try_from(parameter.sched_priority).unwrap_or(0),
-        cpus: affinity()?,
-    })
+    thread::scheduling(0)
 }
 
 /// Makes the calling thread SCHED_FIFO of `priority` (1 to 99) and reads back what is in force.
@@ -143,16 +124,7 @@ pub fn set_cpu(cpu: usize) -> Result<Scheduling> {
 /// # Errors
 /// The kernel refuses to tell (a sandbox).
 pub fn affinity() -> Result<Vec<usize>> {
-    // SAFETY: cpu_set_t is plain bits, for which all zeroes is a valid value.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: `set` is a valid place and its size is given rightly.
-    if unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) } != 0 {
-        return Err(Error::last("sched_getaffinity", "this thread", None));
-    }
-    Ok((0..libc::CPU_SETSIZE as usize)
-        // SAFETY: the index is below CPU_SETSIZE.
-        .filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) })
-        .collect())
+    thread::cpus(0)
 }
 
 /// The core that the calling thread is on at this moment.

@@ -4,12 +4,14 @@
 //! requests those lack (the far end of a veth pair, multicast forwarding entries) are encoded in `raw`.
 
 mod links;
+mod napi;
 mod queues;
 mod raw;
 #[cfg(test)]
 mod tests;
 
 pub use links::{BridgePort, Neighbour, VethEnd};
+pub use napi::Napi;
 pub use queues::PortQueue;
 
 use netlink_bindings::traits::NetlinkRequest;

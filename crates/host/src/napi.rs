@@ -1,0 +1,240 @@
+//! Receive work at the priority that its user gives it.
+//!
+//! ```text
+//!  usual      interrupt ─► soft interrupt, above every task ─► socket
+//!  threads    interrupt ─► thread `napi/…` of a policy, priority and core of our choice ─► socket     NapiThreads
+//!  polling    reader's own call ─► driver ─► socket; interrupts only if nobody polls for long          NapiDeferral
+//! ```
+//!
+//! Both are undone when their guard is dropped. An interface has receive contexts only where its driver makes some: a veth
+//! does with a receive program attached, or with GRO on and segmentation off at its peer.
+
+use std::fs;
+
+use rtwire_sys::sched::thread::{self, Want};
+use rtwire_sys::{interface, netns};
+
+use crate::HostError;
+use crate::netlink::{Napi, Netlink};
+
+/// How the threads that do receive work are to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NapiPriority {
+    /// Policy and priority. Below a real-time task it cannot disturb that task; above it does.
+    pub want: Want,
+    /// The cores they may run on; empty leaves that to the kernel.
+    pub cpus: Vec<usize>,
+}
+
+/// What is in force for one receive context.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NapiThread {
+    /// The context's number.
+    pub napi: u32,
+    /// The number of its thread.
+    pub thread: u32,
+    /// Policy, priority and cores, read back.
+    pub scheduling: rtwire_sys::sched::Scheduling,
+}
+
+/// How settings were made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Means {
+    /// Each receive context by itself, over netlink.
+    Netlink,
+    /// The whole interface, in `/sys/class/net`.
+    Sysfs,
+}
+
+/// Receive work in threads of the kernel with a set priority; given back to the soft interrupt when dropped.
+#[derive(Debug)]
+pub struct NapiThreads {
+    interface: interface::Interface,
+    before: Vec<Napi>,
+    threads: Vec<NapiThread>,
+    means: Means,
+    /// Of the interface's namespace, wherever the guard is dropped.
+    home: fs::File,
+}
+
+fn none_there(name: &str) -> HostError {
+    HostError::NoReceiveContext(name.to_owned())
+}
+
+fn system(error: rtwire_sys::Error) -> HostError {
+    HostError::System(error)
+}
+
+/// The receive contexts of an interface.
+fn contexts(interface: &interface::Interface) -> Result<Vec<Napi>, HostError> {
+    let found = Netlink::new().napis(interface.index)?;
+    if found.is_empty() {
+        return Err(none_there(&interface.name));
+    }
+    Ok(found)
+}
+
+fn home() -> Result<fs::File, HostError> {
+    netns::own().map_err(|source| HostError::Namespace {
+        what: "open this thread's network namespace".to_owned(),
+        source,
+    })
+}
+
+/// Writes a setting of a whole interface below `/sys/class/net`, in the calling thread's namespace.
+fn write_setting(interface: &str, setting: &str, value: &str) -> Result<(), HostError> {
+    netns::write_interface_setting(interface, setting, value).map_err(|source| HostError::Setting {
+        path: format!("/sys/class/net/{interface}/{setting}"),
+        value: value.to_owned(),
+        source,
+    })
+}
+
+impl NapiThreads {
+    /// Gives the receive work of `interface` (in the calling thread's namespace) to threads, and those their priority and
+    /// cores; all of it is read back.
+    ///
+    /// # Errors
+    /// The interface has no receive context, CAP_NET_ADMIN or CAP_SYS_NICE is missing, or the kernel is older than 6.8.
+    /// Then nothing is changed.
+    pub fn start(interface: &str, priority: &NapiPriority) -> Result<Self, HostError> {
+        let interface = interface::by_name(interface).map_err(system)?;
+        let before = contexts(&interface)?;
+        let mut guard = Self {
+            home: home()?,
+            interface,
+            before,
+            threads: Vec::new(),
+            means: Means::Netlink,
+        };
+        guard.means = guard.set(true)?;
+        // From here on dropping the guard undoes what was done.
+        for napi in contexts(&guard.interface)? {
+            let Some(thread) = napi.thread else {
+                return Err(HostError::NotInForce {
+                    what: format!(
+                        "a thread of its own for receive context {} of interface `{}`",
+                        napi.id, guard.interface.name
+                    ),
+                });
+            };
+            if !priority.cpus.is_empty() {
+                thread::set_cpus(thread, &priority.cpus).map_err(system)?;
+            }
+            let scheduling = thread::set(thread, priority.want).map_err(system)?;
+            guard.threads.push(NapiThread {
+                napi: napi.id,
+                thread,
+                scheduling,
+            });
+        }
+        Ok(guard)
+    }
+
+    /// The threads, with what was in force for each when it was set.
+    #[must_use]
+    pub fn threads(&self) -> &[NapiThread] {
+        &self.threads
+    }
+
+    /// Sets or undoes, first one by one, else (before Linux 6.17) for the whole interface.
+    fn set(&self, on: bool) -> Result<Means, HostError> {
+        let mut netlink = Netlink::new();
+        let mut first_refusal = None;
+        for napi in &self.before {
+            let threaded = on || napi.thread.is_some();
+            if let Err(error) = netlink.set_napi_threaded(napi.id, threaded) {
+                first_refusal = Some(error);
+                break;
+            }
+        }
+        match first_refusal {
+            None => Ok(Means::Netlink),
+            Some(error) if error.is_permission() => Err(error),
+            Some(_) => {
+                let value = if on { "1" } else { "0" };
+                write_setting(&self.interface.name, "threaded", value)?;
+                Ok(Means::Sysfs)
+            }
+        }
+    }
+}
+
+impl Drop for NapiThreads {
+    fn drop(&mut self) {
+        let was_threaded = self.before.iter().any(|napi| napi.thread.is_some());
+        if self.means == Means::Sysfs && was_threaded {
+            return;
+        }
+        // An interface that is gone, or whose driver has made its contexts anew, needs no undoing.
+        let _ = netns::inside(&self.home, || self.set(false).map(drop));
+    }
+}
+
+/// Interrupts of an interface deferred in favour of a reader that polls; as before when dropped.
+#[derive(Debug)]
+pub struct NapiDeferral {
+    interface: interface::Interface,
+    before: Vec<Napi>,
+    means: Means,
+    home: fs::File,
+}
+
+impl NapiDeferral {
+    /// Lets `empty_polls` polls find nothing before interrupts come back, and the kernel poll by itself after
+    /// `flush_timeout_ns` without one. That time must exceed the longest burst of any real-time task on the core, else its
+    /// timer lands upon the task; and what comes meanwhile must fit the receive ring, else it is lost.
+    ///
+    /// # Errors
+    /// As [`NapiThreads::start`].
+    pub fn hold(
+        interface: &str,
+        empty_polls: u32,
+        flush_timeout_ns: u32,
+    ) -> Result<Self, HostError> {
+        let interface = interface::by_name(interface).map_err(system)?;
+        let before = contexts(&interface)?;
+        let mut guard = Self {
+            home: home()?,
+            interface,
+            before,
+            means: Means::Netlink,
+        };
+        guard.means = guard.set(Some((empty_polls, flush_timeout_ns)))?;
+        Ok(guard)
+    }
+
+    fn set(&self, wanted: Option<(u32, u32)>) -> Result<Means, HostError> {
+        let mut netlink = Netlink::new();
+        let mut refused = None;
+        for napi in &self.before {
+            let (polls, timeout) =
+                wanted.unwrap_or((napi.defer_hard_irqs, napi.gro_flush_timeout_ns));
+            if let Err(error) = netlink.set_napi_deferral(napi.id, polls, timeout) {
+                refused = Some(error);
+                break;
+            }
+        }
+        match refused {
+            None => Ok(Means::Netlink),
+            Some(error) if error.is_permission() => Err(error),
+            Some(_) => {
+                let (polls, timeout) = wanted.unwrap_or((0, 0));
+                let name = &self.interface.name;
+                write_setting(name, "napi_defer_hard_irqs", &polls.to_string())?;
+                write_setting(name, "gro_flush_timeout", &timeout.to_string())?;
+                Ok(Means::Sysfs)
+            }
+        }
+    }
+}
+
+impl Drop for NapiDeferral {
+    fn drop(&mut self) {
+        let _ = netns::inside(&self.home, || self.set(None).map(drop));
+    }
+}
+
+#[cfg(test)]
+#[path = "napi_tests.rs"]
+mod tests;

@@ -1,0 +1,95 @@
+//! Receive contexts (NAPI) of an interface: who runs them, and when they yield. Over the netdev family.
+
+use netlink_bindings::netdev;
+
+use super::Netlink;
+use crate::HostError;
+
+/// One receive context of an interface, as the kernel tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Napi {
+    /// Its number.
+    pub id: u32,
+    /// Whether a thread of the kernel runs it, where the kernel tells (6.17 and later).
+    pub threaded: Option<bool>,
+    /// The thread that runs it, if one does.
+    pub thread: Option<u32>,
+    /// How many empty polls there are before interrupts are let in again; 0 where the kernel does not tell.
+    pub defer_hard_irqs: u32,
+    /// After how many ns without a poll the kernel polls by itself, interrupts being deferred; 0 for never.
+    pub gro_flush_timeout_ns: u32,
+}
+
+impl Netlink {
+    /// The receive contexts of an interface; none where its driver has none at the moment (a veth without a receive
+    /// program and without GRO).
+    ///
+    /// # Errors
+    /// The kernel does not know the request (6.8 and later do), or there is no such interface.
+    pub fn napis(&mut self, ifindex: u32) -> Result<Vec<Napi>, HostError> {
+        let mut request = netdev::Request::new().op_napi_get_dump();
+        request.encode().push_ifindex(ifindex);
+        let failed = |reason: String, errno: Option<i32>| HostError::Netlink {
+            what: format!("read the receive contexts of interface {ifindex}"),
+            reason,
+            errno: errno.unwrap_or(0),
+        };
+        let mut replies = self
+            .socket
+            .request(&request)
+            .map_err(|error| failed(error.to_string(), error.raw_os_error()))?;
+        let mut found = Vec::new();
+        while let Some(reply) = replies.recv() {
+            let napi = reply
+                .map_err(|error| failed(error.to_string(), error.as_io_error().raw_os_error()))?;
+            let id = napi
+                .get_id()
+                .map_err(|error| failed(error.to_string(), None))?;
+            found.push(Napi {
+                id,
+                threaded: napi.get_threaded().ok().map(|value| value != 0),
+                thread: napi.get_pid().ok(),
+                defer_hard_irqs: napi.get_defer_hard_irqs().unwrap_or(0),
+                gro_flush_timeout_ns: napi.get_gro_flush_timeout().unwrap_or(0),
+            });
+        }
+        found.sort_by_key(|napi| napi.id);
+        Ok(found)
+    }
+
+    /// Gives one receive context to a thread of its own, or back to the soft interrupt.
+    ///
+    /// # Errors
+    /// CAP_NET_ADMIN is missing, there is no such context, or the kernel is older than 6.17.
+    pub fn set_napi_threaded(&mut self, id: u32, threaded: bool) -> Result<(), HostError> {
+        let mut request = netdev::Request::new().op_napi_set_do();
+        request
+            .encode()
+            .push_id(id)
+            .push_threaded(u32::from(threaded));
+        self.acknowledge(&request, || {
+            format!("give receive context {id} a thread of its own")
+        })
+    }
+
+    /// Sets when one receive context lets interrupts in again.
+    ///
+    /// # Errors
+    /// CAP_NET_ADMIN is missing, there is no such context, or the kernel is older than 6.13.
+    pub fn set_napi_deferral(
+        &mut self,
+        id: u32,
+        defer_hard_irqs: u32,
+        gro_flush_timeout_ns: u32,
+    ) -> Result<(), HostError> {
+        let mut request = netdev::Request::new().op_napi_set_do();
+        request
+            .encode()
+            .push_id(id)
+            .push_defer_hard_irqs(defer_hard_irqs)
+            .push_gro_flush_timeout(gro_flush_timeout_ns);
+        self.acknowledge(&request, || {
+            format!("defer the interrupts of receive context {id}")
+        })
+    }
+}
