@@ -224,6 +224,7 @@ fn port_plan(
         shared: switch.is_some_and(|switch| switch.buffer.shared),
         classes,
         loeser_haertig: result.closed.clone(),
+        gates: None,
     })
 }
 
@@ -290,6 +291,7 @@ fn stream_plan(
             delay_ns,
             terms: terms.unwrap_or_default(),
             deadline_ns: stream.deadline_ns,
+            jitter_ns: None,
         });
     }
     Ok(StreamPlan {
@@ -302,6 +304,7 @@ fn stream_plan(
             tick_error_ns: contract.tick_error_ns,
         },
         promises,
+        launch: None,
     })
 }
 

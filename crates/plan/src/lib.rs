@@ -36,6 +36,7 @@ pub mod network;
 pub mod plan;
 pub mod refusal;
 mod route;
+pub mod schedule;
 pub mod schema;
 pub mod suggest;
 pub mod units;
@@ -50,5 +51,7 @@ pub use plan::{
     NodeKind, Options, Plan, PortPlan, Promise, Shaper, StreamPlan, Term, TermKind, plan,
 };
 pub use refusal::{Reason, Refusal};
+pub use schedule::gates::{GateEntry, GateList, Launch, Window};
+pub use schedule::profile::{GateProfile, Isolation, ScheduleRules};
 pub use schema::json_schema;
 pub use suggest::{ChangeKind, Suggestion};

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bound::rational::{Overflow, Ratio};
 use crate::hash::Fingerprint;
+use crate::schedule::profile::{GateProfile, ScheduleRules};
 
 /// A checked network.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,6 +32,9 @@ pub struct Network {
     pub defaults: Defaults,
     /// Latencies of single ports that replace their node's own.
     pub port_latencies: Vec<PortLatency>,
+    /// How time-triggered streams are scheduled.
+    #[serde(default)]
+    pub schedule: ScheduleRules,
 }
 
 /// The values of `[defaults]`, after `--set`.
@@ -44,6 +48,9 @@ pub struct Defaults {
     pub frame_overhead_bytes: u64,
     /// Rate of links that state none, bit/s.
     pub link_rate_bps: Option<u64>,
+    /// How far a clock may be from the network's time, nanoseconds.
+    #[serde(default)]
+    pub clock_error_ns: u64,
 }
 
 /// An end point.
@@ -55,6 +62,9 @@ pub struct Host {
     pub queues: u8,
     /// How late its sending may be, nanoseconds.
     pub latency_ns: u64,
+    /// The gates of its interface, where it has some.
+    #[serde(default)]
+    pub gates: Option<GateProfile>,
 }
 
 /// A store-and-forward switch.
@@ -68,6 +78,9 @@ pub struct Switch {
     pub buffer: Buffer,
     /// Queues of each port (strict priority), 1 to 8; 1 is FIFO.
     pub queues: u8,
+    /// The gates of its ports, where they have some.
+    #[serde(default)]
+    pub gates: Option<GateProfile>,
 }
 
 /// Memory for waiting frames.
@@ -237,6 +250,12 @@ pub struct Stream {
     pub vlan: Option<u16>,
     /// For each listener: the nodes from talker to listener.
     pub routes: Vec<Vec<String>>,
+    /// Whether it is launched at an offset and passes through windows of its own.
+    #[serde(default)]
+    pub time_triggered: bool,
+    /// Largest difference between the delays of its frames that is of use, nanoseconds.
+    #[serde(default)]
+    pub jitter_ns: Option<u64>,
 }
 
 impl Stream {
@@ -374,6 +393,15 @@ impl Network {
     #[must_use]
     pub fn host(&self, name: &str) -> Option<&Host> {
         self.hosts.iter().find(|host| host.name == name)
+    }
+
+    /// The gates of a node's ports, where it has some.
+    #[must_use]
+    pub fn gates(&self, name: &str) -> Option<&GateProfile> {
+        match self.switch(name) {
+            Some(switch) => switch.gates.as_ref(),
+            None => self.host(name).and_then(|host| host.gates.as_ref()),
+        }
     }
 
     /// The queues of a node: 1 is FIFO.

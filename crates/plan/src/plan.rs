@@ -8,6 +8,7 @@ use crate::bound::rational::Ratio;
 use crate::evaluate::evaluate;
 use crate::network::Network;
 use crate::refusal::Refusal;
+use crate::schedule::gates::{GateList, Launch};
 
 /// The version of the plan's form.
 pub const PLAN_VERSION: u32 = 1;
@@ -45,6 +46,9 @@ pub struct StreamPlan {
     pub shaper: Shaper,
     /// One for each listener.
     pub promises: Vec<Promise>,
+    /// When a time-triggered stream is sent, and where its windows are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launch: Option<Launch>,
 }
 
 /// The parameters of a talker's shaper, on the wire.
@@ -75,6 +79,9 @@ pub struct Promise {
     pub terms: Vec<Term>,
     /// The deadline that it was held against.
     pub deadline_ns: Option<u64>,
+    /// Of a time-triggered stream: no two of its frames differ by more in their delay, nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter_ns: Option<u64>,
 }
 
 /// One part of a promise.
@@ -104,6 +111,10 @@ pub enum TermKind {
     Transmission,
     /// The cable.
     Cable,
+    /// Waiting for the window of a time-triggered stream.
+    Window,
+    /// What clocks may be apart.
+    Clock,
 }
 
 impl TermKind {
@@ -116,6 +127,8 @@ impl TermKind {
             TermKind::Queueing => "queueing",
             TermKind::Transmission => "transmission",
             TermKind::Cable => "cable",
+            TermKind::Window => "window",
+            TermKind::Clock => "clock",
         }
     }
 }
@@ -161,6 +174,9 @@ pub struct PortPlan {
     pub classes: Vec<ClassPlan>,
     /// The closed form, where the port is such as it describes.
     pub loeser_haertig: Option<ClosedForm>,
+    /// When its gates open and close, where the schedule needs it to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gates: Option<GateList>,
 }
 
 /// One class at one port.

@@ -413,6 +413,46 @@ const CASES: &[(&str, &str, &str)] = &[
         "[[stream]]",
         "[[best-effort]]\nhost = \"A\"\nto = [\"B\"]\nrate = \"1 Mbit/s\"\nburst = \"100 B\"\n[[stream]]",
     ),
+    (
+        "gates: profile unknown",
+        "name = \"s1\"\n",
+        "name = \"s1\"\ngates = \"unlimitd\"\n",
+    ),
+    (
+        "gate profile: name taken",
+        "[[host]]\nname = \"A\"",
+        "[[gate-profile]]\nname = \"i225\"\n[[host]]\nname = \"A\"",
+    ),
+    (
+        "schedule: no gates on the way",
+        "interval = \"1 ms\"",
+        "interval = \"1 ms\"\nschedule = \"time-triggered\"",
+    ),
+    (
+        "schedule: one queue for all",
+        "name = \"s1\"\nbuffer = \"64 KiB\"\n[[switch]]\nname = \"s2\"\nshared-buffer = \"64 KiB\"\n",
+        "name = \"s1\"\nbuffer = \"64 KiB\"\ngates = \"unlimited\"\n[[switch]]\nname = \"s2\"\ngates = \"unlimited\"\nqueues = 2\nshared-buffer = \"64 KiB\"\n[[stream]]\nname = \"t\"\ntalker = \"A\"\nlisteners = [\"B\"]\npayload = \"64 B\"\ninterval = \"1 ms\"\npriority = 7\nschedule = \"time-triggered\"\n",
+    ),
+    (
+        "schedule: a queue shared with others",
+        "name = \"s1\"\nbuffer = \"64 KiB\"\n[[switch]]\nname = \"s2\"\nshared-buffer = \"64 KiB\"\n",
+        "name = \"s1\"\nbuffer = \"64 KiB\"\ngates = \"unlimited\"\nqueues = 8\n[[switch]]\nname = \"s2\"\ngates = \"vsc9959\"\nqueues = 8\nshared-buffer = \"64 KiB\"\n[[best-effort]]\nhost = \"A\"\nto = [\"B\"]\nrate = \"1 Mbit/s\"\n[[stream]]\nname = \"t\"\ntalker = \"A\"\nlisteners = [\"B\"]\npayload = \"64 B\"\ninterval = \"1 ms\"\nschedule = \"time-triggered\"\n",
+    ),
+    (
+        "schedule: a rate, no shaper",
+        "interval = \"1 ms\"",
+        "rate = \"1 Mbit/s\"\nshaper = \"off\"\nschedule = \"time-triggered\"",
+    ),
+    (
+        "schedule: jitter of an unscheduled stream",
+        "interval = \"1 ms\"",
+        "interval = \"1 ms\"\njitter = \"1 us\"",
+    ),
+    (
+        "schedule: no such frame",
+        "[[host]]\nname = \"A\"",
+        "[schedule]\nlargest-frame = \"1 MB\"\nbest-effort-share = 101\n[[host]]\nname = \"A\"",
+    ),
 ];
 
 fn shown(text: &str, overrides: &[(String, String)]) -> String {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::fault::Findings;
+use super::gates::Profiles;
 use super::keys::{Kind, TABLES};
 use super::links::{links, loops};
 use super::nodes::Nodes;
@@ -45,8 +46,9 @@ pub(super) fn build(
     let list = |name: &str| records.get(name).unwrap_or(&none);
     let defaults = defaults(list("defaults").first(), overrides, findings);
     let mut places: BTreeMap<String, Span> = BTreeMap::new();
-    let switches = switches(list("switch"), &mut places, findings);
-    let hosts = hosts(list("host"), &mut places, findings);
+    let profiles = super::gates::profiles(list("gate-profile"), findings);
+    let switches = switches(list("switch"), &profiles, &mut places, findings);
+    let hosts = hosts(list("host"), &profiles, &mut places, findings);
     // A default that is faulty has been told once; each link would tell it again.
     let default_rate_given = list("defaults")
         .iter()
@@ -68,15 +70,16 @@ pub(super) fn build(
     };
     let streams = super::streams::streams(list("stream"), &context, findings);
     let best_effort = best_effort(list("best-effort"), &context, findings);
+    let schedule = super::gates::rules(list("schedule").first(), &defaults, findings);
     loops(list("link"), records, &nodes, findings);
     let mut fingerprint = Fingerprint::new().with(source);
     for (key, value) in overrides {
         fingerprint = fingerprint.with(key).with(value);
     }
-    let network = list("network").first()?;
-    Some(Network {
-        name: network.text("name")?.to_owned(),
-        description: network.text("description").map(str::to_owned),
+    let record = list("network").first()?;
+    let network = Network {
+        name: record.text("name")?.to_owned(),
+        description: record.text("description").map(str::to_owned),
         input_hash: fingerprint.text(),
         hosts,
         switches,
@@ -85,7 +88,10 @@ pub(super) fn build(
         best_effort,
         defaults,
         port_latencies: Vec::new(),
-    })
+        schedule,
+    };
+    super::gates::check(&network, records, findings);
+    Some(network)
 }
 
 fn defaults(
@@ -160,6 +166,7 @@ fn defaults(
         tick_error_ns: time("tick-error"),
         frame_overhead_bytes,
         link_rate_bps,
+        clock_error_ns: time("clock-error"),
     }
 }
 
@@ -211,6 +218,7 @@ fn queues(record: &Record, default: u8) -> u8 {
 
 fn switches(
     records: &[Record],
+    profiles: &Profiles,
     places: &mut BTreeMap<String, Span>,
     findings: &mut Findings<'_>,
 ) -> Vec<Switch> {
@@ -234,6 +242,7 @@ fn switches(
                 shared,
             },
             queues: queues(record, 1),
+            gates: profiles.find(record, findings),
         });
     }
     switches
@@ -241,6 +250,7 @@ fn switches(
 
 fn hosts(
     records: &[Record],
+    profiles: &Profiles,
     places: &mut BTreeMap<String, Span>,
     findings: &mut Findings<'_>,
 ) -> Vec<Host> {
@@ -253,6 +263,7 @@ fn hosts(
             name,
             queues: queues(record, 8),
             latency_ns: record.quantity("latency").map_or(0, ns),
+            gates: profiles.find(record, findings),
         });
     }
     hosts

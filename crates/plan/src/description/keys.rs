@@ -156,6 +156,83 @@ pub(crate) const TABLES: &[Table] = &[
                 "What a frame costs on the wire beyond header and payload: preamble 8, FCS 4, gap 12.",
             ),
             may("link-rate", RATE, "Rate of links that state none."),
+            with_default(
+                "clock-error",
+                TIME_OR_ZERO,
+                "1 us",
+                "How far the clock of any gated switch, or of any host that launches, may ever be from the network's time.",
+            ),
+        ],
+    },
+    Table {
+        name: "schedule",
+        many: false,
+        required: false,
+        doc: "How time-triggered streams are scheduled.",
+        one_of: &[],
+        keys: &[
+            with_default(
+                "best-effort-share",
+                Kind::Integer { min: 0, max: 100 },
+                "10",
+                "Per cent of each gated port's time that stays open for unscheduled traffic, at least.",
+            ),
+            with_default(
+                "largest-frame",
+                DATA,
+                "1518 B",
+                "Largest unscheduled frame, header and payload without FCS, that a guard band must keep out.",
+            ),
+            with_default(
+                "queueing",
+                Kind::Choice(&["on", "off"]),
+                "on",
+                "`off`: no frame waits in a switch for its window on purpose (no-wait).",
+            ),
+            with_default(
+                "isolation",
+                Kind::Choice(&["frames", "streams"]),
+                "frames",
+                "`frames`: frames wait in one queue in the order of their windows. `streams`: none is in a queue while the window of another is open, so that a lost frame lets no other through early.",
+            ),
+        ],
+    },
+    Table {
+        name: "gate-profile",
+        many: true,
+        required: false,
+        doc: "What the gates of a family of switches or interfaces can do. Built in: `unlimited`, `i225`, `vsc9959`.",
+        one_of: &[],
+        keys: &[
+            must(
+                "name",
+                Kind::Name,
+                "Its name, for `gates` of a switch or host.",
+            ),
+            may(
+                "entries",
+                Kind::Integer {
+                    min: 2,
+                    max: 1_000_000,
+                },
+                "Most entries of a port's list; no limit where absent.",
+            ),
+            with_default("minimum-window", TIME, "1 ns", "Shortest entry of a list."),
+            with_default("longest-cycle", TIME, "1 s", "Longest cycle of a list."),
+            may(
+                "openings",
+                Kind::Integer {
+                    min: 1,
+                    max: 1_000_000,
+                },
+                "How often a queue may open in one cycle; no limit where absent.",
+            ),
+            with_default(
+                "guard-band",
+                Kind::Choice(&["needed", "built-in"]),
+                "needed",
+                "`built-in`: a frame that would not end before its gate closes is held back. `needed`: the list closes all gates ahead of a window.",
+            ),
         ],
     },
     Table {
@@ -192,6 +269,11 @@ pub(crate) const TABLES: &[Table] = &[
                 "1",
                 "Queues of each port: 1 is FIFO, n is strict priority with class floor(priority n / 8).",
             ),
+            may(
+                "gates",
+                Kind::Name,
+                "Its ports have time-aware gates (802.1Qbv): the name of their profile.",
+            ),
         ],
     },
     Table {
@@ -213,6 +295,11 @@ pub(crate) const TABLES: &[Table] = &[
                 TIME_OR_ZERO,
                 "0 us",
                 "How late its sending may be beyond queueing and transmission.",
+            ),
+            may(
+                "gates",
+                Kind::Name,
+                "Its interface has time-aware gates: the name of their profile.",
             ),
         ],
     },
@@ -312,6 +399,17 @@ pub(crate) const TABLES: &[Table] = &[
                 "vlan",
                 Kind::Integer { min: 0, max: 4094 },
                 "VLAN id: frames carry an 802.1Q tag (4 B more).",
+            ),
+            with_default(
+                "schedule",
+                Kind::Choice(&["unscheduled", "time-triggered"]),
+                "unscheduled",
+                "`time-triggered`: launched at an offset of its own in each `interval`, through windows that only it uses. Its `tick-error` is then how late a launch may be, none where absent.",
+            ),
+            may(
+                "jitter",
+                TIME_OR_ZERO,
+                "Of a time-triggered stream: largest difference between the delays of its frames that is of use.",
             ),
             may(
                 "route",

@@ -6,6 +6,7 @@
 
 mod build;
 mod fault;
+mod gates;
 pub(crate) mod keys;
 mod links;
 mod nodes;

@@ -160,7 +160,13 @@ fn stream(
         port,
         vlan,
         routes: routes?,
+        time_triggered: time_triggered(record),
+        jitter_ns: record.quantity("jitter").map(ns),
     })
+}
+
+fn time_triggered(record: &Record) -> bool {
+    record.text("schedule") == Some("time-triggered")
 }
 
 /// Frame and payload in bytes, from whichever is given.
@@ -239,9 +245,13 @@ fn contract(
     let shaping_ns = record
         .quantity("shaping-interval")
         .map_or(context.defaults.shaping_interval_ns, ns);
-    let error_ns = record
-        .quantity("tick-error")
-        .map_or(context.defaults.tick_error_ns, ns);
+    // A launch in hardware is not late as a thread that wakes is.
+    let usual_ns = if time_triggered(record) {
+        0
+    } else {
+        context.defaults.tick_error_ns
+    };
+    let error_ns = record.quantity("tick-error").map_or(usual_ns, ns);
     let (rate, kind) = match (record.quantity("interval"), rate) {
         (Some(interval), _) => {
             let interval_ns = ns(interval);
