@@ -4,7 +4,7 @@
  *
  * It looks for RTDiP frames, with at most one VLAN tag, that are for this
  * station, and does with them what their port's channel says: newest value,
- * respond, or pass; all of them policed first. Everything else goes to Linux as
+ * queue, respond, or pass; all of them policed first. Everything else goes to Linux as
  * it came, and so do RTDiP frames that are faulty or for a port without a
  * channel here: packet sockets serve other ports, and count what is faulty.
  */
@@ -14,6 +14,7 @@
 #include "receive_frame.h"
 #include "receive_newest.h"
 #include "receive_police.h"
+#include "receive_queue.h"
 #include "receive_respond.h"
 #include "rtwire_bpf.h"
 
@@ -57,6 +58,26 @@ struct {
 	__type(key, __u32);
 	__type(value, struct rtw_reply);
 } replies SEC(".maps");
+
+/* What a queue's memory must be like; each channel has one of its own length. */
+struct rtw_queue_memory {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct rtw_place));
+};
+
+/* So that the layouts are among the object's types, for the test. */
+const struct rtw_queue *rtw_queue_type __attribute__((unused));
+const struct rtw_place *rtw_place_type __attribute__((unused));
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, RTW_CHANNELS);
+	__type(key, __u32);
+	__array(values, struct rtw_queue_memory);
+} queues SEC(".maps");
 
 static __always_inline int for_this_station(const __u8 *to, const __u8 *own)
 {
@@ -149,6 +170,7 @@ int receive(struct xdp_md *ctx)
 	struct rtw_slot *slot;
 	__u32 index = 0;
 	__u64 *entry;
+	void *memory;
 
 	common = bpf_map_lookup_elem(&control, &index);
 	if (!common || !parse(ctx, common, &frame))
@@ -169,13 +191,20 @@ int receive(struct xdp_md *ctx)
 		__sync_fetch_and_add(&channel->wrong_key, 1);
 		return XDP_DROP;
 	}
-	if (channel->action == RTW_NEWEST && !(frame.flags & RTW_FLAG_NEWEST)) {
+	if ((channel->action == RTW_NEWEST &&
+	     !(frame.flags & RTW_FLAG_NEWEST)) ||
+	    (channel->action == RTW_QUEUE && frame.flags & RTW_FLAG_NEWEST)) {
 		__sync_fetch_and_add(&channel->wrong_semantics, 1);
 		return XDP_DROP;
 	}
 	if (!rtw_conforms(channel, frame.bytes)) {
 		__sync_fetch_and_add(&channel->policed, 1);
 		return XDP_DROP;
+	}
+	if (channel->action == RTW_QUEUE) {
+		memory = bpf_map_lookup_elem(&queues, &index);
+		return memory ? rtw_queue(ctx, &frame, channel, memory) :
+				XDP_PASS;
 	}
 	if (channel->action == RTW_NEWEST) {
 		slot = bpf_map_lookup_elem(&slots, &index);

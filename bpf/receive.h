@@ -14,10 +14,14 @@
 #define RTW_CHANNELS 64
 /* Port numbers there are. */
 #define RTW_PORTS 65536
+/* Urgencies, each with a ring of its own in a queue. */
+#define RTW_LEVELS 8
 /* Buffers of a newest value, and of a reply: a power of two. */
 #define RTW_BUFFERS 4
 /* Room for the user data of one frame of 1500 octets behind its header. */
 #define RTW_DATA_BYTES 1488
+/* The same in a queue's place, which is thus a whole number of cache lines. */
+#define RTW_PLACE_BYTES 1536
 /* The most user data in a reply: 1500 octets less header and time. */
 #define RTW_REPLY_BYTES 1476
 /* Responders answer ports from here on, and never have such a port. */
@@ -28,6 +32,7 @@
 #define RTW_PASS 1	/* to Linux, when counted and policed */
 #define RTW_NEWEST 2	/* into the channel's slot */
 #define RTW_RESPOND 3	/* answered at once */
+#define RTW_QUEUE 4	/* into the channel's own rings */
 
 struct rtw_control {
 	/* settings */
@@ -61,6 +66,7 @@ struct rtw_channel {
 	__u64 unanswered;	/* respond: content replaced all the time */
 	__u64 no_room;		/* respond: answer longer than there is room */
 	__u64 missing;		/* newest value: numbers that did not come */
+	__u64 broken;		/* queue: its memory makes no sense */
 };
 
 struct rtw_value {
@@ -85,6 +91,44 @@ struct rtw_slot {
 	__u64 suspect;		/* 2^32 + the number that would tell a restart */
 	__u64 reserved[6];
 	struct rtw_value value[RTW_BUFFERS];
+};
+
+/*
+ * The memory of one queue channel: a map of its own, that the channel's reader
+ * has made. Its first entry is a `struct rtw_queue`; behind it lie the places,
+ * `places` of each level. Position n of level l is in entry
+ * 1 + l * places + n % places. Whoever reads owns a place from the moment it finds
+ * turn = n + 1 there, until it has stored n + 1 in `tail[l]`.
+ *
+ * What the program writes and what the reader writes lie 64 octets apart, so
+ * that they do not take a cache line from each other for each frame.
+ */
+struct rtw_queue {
+	/* settings, written before the first frame can come */
+	__u64 places;		/* of each level: a power of two */
+	__u64 levels;		/* mask of the priority: 7, or 0 for one ring */
+	__u64 stamps;		/* 1: with the time of arrival */
+	__u64 wakes;		/* 1: the reader may sleep */
+	__u64 reserved[4];
+	/* written by the program */
+	__u64 head[RTW_LEVELS];	/* positions given away */
+	__u64 freed[RTW_LEVELS]; /* `tail` as it was when last looked at */
+	__u64 full[RTW_LEVELS];	/* frames dropped, since there was no place */
+	/* written by the reader */
+	__u64 tail[RTW_LEVELS];	/* positions read */
+	__u64 asleep;		/* 1: the next frame has to wake it */
+};
+
+struct rtw_place {
+	__u64 turn;		/* the position that is whole here, plus 1 */
+	__u64 arrival_ns;	/* CLOCK_TAI, 0: not stamped */
+	__u64 sender_ns;	/* the sender's time, 0: it told none */
+	__u64 source;		/* address << 16 | port */
+	__u64 sequence;
+	__u64 length;
+	__u64 priority;
+	__u64 reserved;
+	__u8 data[RTW_PLACE_BYTES];
 };
 
 struct rtw_content {

@@ -14,20 +14,6 @@
 #define RTW_SUSPECT (1ULL << 32)
 
 /*
- * Stores after all stores before it. Where the processor keeps stores in order
- * (x86; the build says so) that takes no more than the compiler's doing so.
- */
-#ifdef RTW_ORDERED_STORES
-#define rtw_publish(word, value)                            \
-	do {                                                \
-		asm volatile("" : : : "memory");            \
-		*(volatile __u64 *)&(word) = (value);       \
-	} while (0)
-#else
-#define rtw_publish(word, value) __sync_lock_test_and_set(&(word), (value))
-#endif
-
-/*
  * How many values the sender has sent since `last`, this one included; 0: this
  * one is not newer. The rules are those of docs/rtdip.md.
  */

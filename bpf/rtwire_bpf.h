@@ -15,6 +15,7 @@
 #define __always_inline inline __attribute__((always_inline))
 #define __uint(name, value) int(*name)[value]
 #define __type(name, value) typeof(value) *name
+#define __array(name, value) typeof(value) *name[]
 
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) =
 	(void *)BPF_FUNC_map_lookup_elem;
@@ -38,6 +39,21 @@ static long (*const bpf_xdp_store_bytes)(struct xdp_md *ctx, __u32 offset,
 #define bpf_htons(x) ((__u16)(x))
 #define bpf_htonl(x) ((__u32)(x))
 #define bpf_cpu_to_be64(x) ((__u64)(x))
+
+/*
+ * Stores after all stores before it. Where the processor keeps stores in order
+ * (x86; the build says so) that takes no more than the compiler's doing so.
+ */
+#ifdef RTW_ORDERED_STORES
+#define rtw_publish(word, value)                            \
+	do {                                                \
+		asm volatile("" : : : "memory");            \
+		*(volatile __u64 *)&(word) = (value);       \
+	} while (0)
+#else
+#define rtw_publish(word, value) __sync_lock_test_and_set(&(word), (value))
+#endif
+
 #endif
 #define bpf_ntohs(x) bpf_htons(x)
 #define bpf_ntohl(x) bpf_htonl(x)
@@ -47,5 +63,19 @@ static long (*const bpf_xdp_store_bytes)(struct xdp_md *ctx, __u32 offset,
 #define READ_ONCE(x) (*(const volatile typeof(x) *)&(x))
 /* Keeps the compiler from forgetting a bound that the verifier has to see. */
 #define barrier_var(x) asm volatile("" : "+r"(x))
+
+/*
+ * Stores after all stores before it. Where the processor keeps stores in order
+ * (x86; the build says so) that takes no more than the compiler's doing so.
+ */
+#ifdef RTW_ORDERED_STORES
+#define rtw_publish(word, value)                            \
+	do {                                                \
+		asm volatile("" : : : "memory");            \
+		*(volatile __u64 *)&(word) = (value);       \
+	} while (0)
+#else
+#define rtw_publish(word, value) __sync_lock_test_and_set(&(word), (value))
+#endif
 
 #endif

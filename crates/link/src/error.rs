@@ -16,6 +16,14 @@ pub enum LinkError {
         /// Its name when it was opened.
         interface: String,
     },
+    /// Somebody has detached the receive program from the interface: its channels get nothing any more.
+    #[error(
+        "the receive program of interface `{interface}` was detached by somebody else; attach it again, or open the channel with packet sockets"
+    )]
+    ProgramDetached {
+        /// The interface.
+        interface: String,
+    },
     /// The interface is down. An interface that is being removed is seen as down first.
     #[error("interface `{interface}` is down; bring it up with `ip link set {interface} up`")]
     InterfaceDown {

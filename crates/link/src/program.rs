@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  frame ──► XDP ── not RTDiP, not for us, faulty, port without channel ──► Linux, as it came
-//!             └── port's channel: key, police ─┬─► newest value: a slot in memory ◄── NewestSlot::read, no system call
+//!             └── port's channel: key, police ─┬─► queue: rings in memory ◄── QueueChannel::wait, peek, release
+//!                                              ├─► newest value: a slot in memory ◄── NewestSlot::read, no system call
 //!                                              ├─► respond: prepared answer, sent by the driver (XDP_TX)
 //!                                              └─► pass: Linux (packet sockets)
 //! ```
@@ -34,6 +35,9 @@ mod layout;
 mod layout_tests;
 mod newest;
 mod police;
+mod queue;
+#[cfg(test)]
+mod queue_tests;
 #[cfg(test)]
 mod random_tests;
 mod respond;
@@ -46,7 +50,7 @@ use layout::{
     Action, CHANNEL_WORDS, CHANNELS, CONTROL_WORDS, Channel, Control, PORTS, REPLY_WORDS,
     SLOT_WORDS,
 };
-use rtwire_sys::bpf::{BpfError, BpfObject, MappedArray, XdpLink};
+use rtwire_sys::bpf::{BpfError, BpfObject, MapOfMaps, MappedArray, XdpLink};
 use rtwire_sys::interface::{self, Interface};
 use rtwire_sys::port_lock::NameLock;
 use rtwire_sys::{Errno, ErrorKind};
@@ -57,6 +61,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub use error::ProgramError;
 pub use newest::{Newest, NewestSlot};
 pub use police::{Police, PolicedPort};
+pub use queue::{QueueChannel, QueueConfig, QueueFrame};
 pub use respond::Responder;
 pub use rtwire_sys::bpf::XdpMode;
 
@@ -120,15 +125,15 @@ pub struct ProgramCounters {
 /// What the program has counted in one channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ChannelCounters {
-    /// Put into the slot, answered, or passed on.
+    /// Put into the slot or the queue, answered, or passed on.
     pub accepted: u64,
     /// Dropped: another key.
     pub wrong_key: u64,
-    /// Dropped: not of newest-value semantics.
+    /// Dropped: queue semantics at a newest-value channel, or the other way round.
     pub wrong_semantics: u64,
     /// Dropped: beyond the contract.
     pub policed: u64,
-    /// Dropped: more data than a slot holds.
+    /// Dropped: more data than a slot or a queue's place holds.
     pub oversize: u64,
     /// Dropped: not newer than the newest value.
     pub stale: u64,
@@ -140,6 +145,8 @@ pub struct ChannelCounters {
     pub unanswered: u64,
     /// Dropped: the answer is longer than the question's frame, and than the driver lets it grow.
     pub no_room: u64,
+    /// Dropped: the memory of the queue makes no sense (this process, or another, has written where it should not).
+    pub broken: u64,
 }
 
 /// The program on one interface. It is detached when this and all its channels are dropped, or the process ends. Cheap
@@ -160,6 +167,8 @@ pub(crate) struct Shared {
     channels: MappedArray,
     slots: MappedArray,
     replies: MappedArray,
+    /// The memory of each queue channel.
+    queues: MapOfMaps,
     /// Which channels are taken, and where to look for a free one first: the one closed last is taken last, since another
     /// processor may still be busy with its last frame.
     taken: Mutex<Taken>,
@@ -222,10 +231,7 @@ impl ReceiveProgram {
     /// # Errors
     /// The kernel refuses to tell.
     pub fn is_attached(&self) -> Result<bool, Errno> {
-        self.shared
-            .link
-            .as_ref()
-            .map_or(Ok(false), XdpLink::is_attached)
+        self.shared.is_attached()
     }
 
     /// What was found wrong with frames so far. No system call.
@@ -250,7 +256,7 @@ impl ReceiveProgram {
         port: u16,
         key: u32,
         action: Action,
-        prepare: impl FnOnce(&Shared, usize),
+        prepare: impl FnOnce(&Shared, usize) -> Result<(), ProgramError>,
     ) -> Result<OpenChannel, ProgramError> {
         let shared = &self.shared;
         // What is only passed on has its listener elsewhere.
@@ -270,7 +276,7 @@ impl ReceiveProgram {
                 word.store(0, Ordering::Relaxed);
             }
         }
-        prepare(shared, index);
+        prepare(shared, index)?;
         channel.set(Channel::Key, key.into());
         channel.set(Channel::Action, action as u64);
         if let Some(entry) = shared.ports.word(port.into(), 0) {
@@ -288,6 +294,7 @@ fn load(interface: Interface, ether_type: EtherType) -> Result<(BpfObject, Share
         channels: object.map_array("channels", CHANNEL_WORDS)?,
         slots: object.map_array("slots", SLOT_WORDS)?,
         replies: object.map_array("replies", REPLY_WORDS)?,
+        queues: object.map_of_maps("queues")?,
         interface,
         ether_type,
         link: None,
@@ -334,6 +341,10 @@ fn attach(
 }
 
 impl Shared {
+    fn is_attached(&self) -> Result<bool, Errno> {
+        self.link.as_ref().map_or(Ok(false), XdpLink::is_attached)
+    }
+
     fn take(&self, port: u16) -> Result<usize, ProgramError> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         if taken.ports.contains(&Some(port)) {
@@ -414,6 +425,7 @@ impl OpenChannel {
             no_question: self.get(Channel::NoQuestion),
             unanswered: self.get(Channel::Unanswered),
             no_room: self.get(Channel::NoRoom),
+            broken: self.get(Channel::Broken),
         }
     }
 }
@@ -423,7 +435,12 @@ impl Drop for OpenChannel {
         if let Some(entry) = self.program.ports.word(self.port.into(), 0) {
             entry.store(0, Ordering::Release);
         }
+        let queue = self.get(Channel::Action) == Action::Queue as u64;
         self.set(Channel::Action, Action::Free as u64);
+        if queue {
+            // The program has let go of the memory when this returns. It fails only where there is none.
+            let _ = self.program.queues.remove(self.index as u32);
+        }
         self.program.give_back(self.index);
     }
 }

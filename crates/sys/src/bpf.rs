@@ -5,6 +5,8 @@
 //! may be done in a real-time loop.
 
 mod array;
+mod map_of_maps;
+pub mod queue;
 mod xdp;
 
 use std::io;
@@ -16,6 +18,7 @@ use libbpf_rs::{MapCore, ObjectBuilder, OpenObject, PrintLevel, ProgramInput, Tc
 use crate::error::Errno;
 
 pub use array::MappedArray;
+pub use map_of_maps::MapOfMaps;
 pub use xdp::{TestRun, XdpLink, XdpMode};
 
 /// Which way a frame goes through an interface.
@@ -203,15 +206,7 @@ impl BpfObject {
     /// # Errors
     /// No such map, or it cannot be mapped.
     pub fn map_array(&self, map: &str, words: usize) -> Result<MappedArray, BpfError> {
-        let found = self
-            .object
-            .maps()
-            .find(|candidate| candidate.name() == map)
-            .ok_or_else(|| BpfError::Missing {
-                object: self.name.clone(),
-                kind: "map",
-                name: map.to_owned(),
-            })?;
+        let found = self.map(map)?;
         let map_error = |source| BpfError::Map {
             map: map.to_owned(),
             source,
@@ -228,6 +223,30 @@ impl BpfObject {
         }
         let fd = found.as_fd().try_clone_to_owned().map_err(map_error)?;
         MappedArray::new(fd, words, found.max_entries() as usize).map_err(map_error)
+    }
+
+    /// An array of maps.
+    ///
+    /// # Errors
+    /// No such map, or no descriptor for it.
+    pub fn map_of_maps(&self, map: &str) -> Result<MapOfMaps, BpfError> {
+        let found = self.map(map)?;
+        let fd = found.as_fd().try_clone_to_owned();
+        fd.map(MapOfMaps::new).map_err(|source| BpfError::Map {
+            map: map.to_owned(),
+            source,
+        })
+    }
+
+    fn map(&self, name: &str) -> Result<libbpf_rs::Map<'_>, BpfError> {
+        self.object
+            .maps()
+            .find(|candidate| candidate.name() == name)
+            .ok_or_else(|| BpfError::Missing {
+                object: self.name.clone(),
+                kind: "map",
+                name: name.to_owned(),
+            })
     }
 
     /// Runs a program once on a frame (`BPF_PROG_TEST_RUN`); returns its verdict.

@@ -337,7 +337,7 @@ impl Updates {
             u64::from_ne_bytes([2, 0, 0, 0, 0, 1, 0, 0]),
         );
         set("ports", 1, PORT.into(), 0, 1);
-        set("channels", 17, 0, 0, 2);
+        set("channels", 18, 0, 0, 2);
         Self {
             object,
             sequence: 0,

@@ -43,6 +43,16 @@ pub enum ProgramError {
         /// The interface.
         interface: String,
     },
+    /// No memory for a queue channel.
+    #[error(
+        "no memory for a queue of {frames} frames of each priority: {source} (needs CAP_BPF); ask for fewer"
+    )]
+    QueueMemory {
+        /// Frames of each priority.
+        frames: usize,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
     /// A responder may not have this port.
     #[error(
         "port {port} is one to ask from: responders have ports below {FIRST_ASKING_PORT}, so that they never answer each other"

@@ -1,5 +1,8 @@
 //! The structures that are shared with the receive program (`bpf/receive.h`), by 64-bit words.
 
+#[cfg(test)]
+use rtwire_sys::bpf::queue::{self, Place, Queue};
+
 /// Channels on one interface.
 pub(crate) const CHANNELS: usize = 64;
 /// Port numbers there are.
@@ -23,6 +26,7 @@ pub(crate) enum Action {
     Pass,
     Newest,
     Respond,
+    Queue,
 }
 
 /// The fields of `struct rtw_control`.
@@ -61,8 +65,9 @@ pub(crate) enum Channel {
     Unanswered,
     NoRoom,
     Missing,
+    Broken,
 }
-pub(crate) const CHANNEL_WORDS: usize = Channel::Missing as usize + 1;
+pub(crate) const CHANNEL_WORDS: usize = Channel::Broken as usize + 1;
 
 /// The fields of `struct rtw_value` before its data.
 #[derive(Clone, Copy, Debug)]
@@ -114,7 +119,7 @@ type Layout = (&'static str, &'static [(&'static str, usize)], usize);
 
 /// Every structure, as the header has it.
 #[cfg(test)]
-pub(crate) const FIELDS: [Layout; 6] = [
+pub(crate) const FIELDS: [Layout; 8] = [
     (
         "rtw_control",
         &[
@@ -148,6 +153,7 @@ pub(crate) const FIELDS: [Layout; 6] = [
             ("unanswered", Channel::Unanswered as usize),
             ("no_room", Channel::NoRoom as usize),
             ("missing", Channel::Missing as usize),
+            ("broken", Channel::Broken as usize),
         ],
         CHANNEL_WORDS,
     ),
@@ -175,6 +181,37 @@ pub(crate) const FIELDS: [Layout; 6] = [
             ("value", Slot::Value as usize),
         ],
         SLOT_WORDS,
+    ),
+    (
+        "rtw_queue",
+        &[
+            ("places", Queue::Places as usize),
+            ("levels", Queue::Levels as usize),
+            ("stamps", Queue::Stamps as usize),
+            ("wakes", Queue::Wakes as usize),
+            ("reserved", Queue::Reserved as usize),
+            ("head", Queue::Head as usize),
+            ("freed", Queue::Freed as usize),
+            ("full", Queue::Full as usize),
+            ("tail", Queue::Tail as usize),
+            ("asleep", Queue::Asleep as usize),
+        ],
+        Queue::Asleep as usize + 1,
+    ),
+    (
+        "rtw_place",
+        &[
+            ("turn", Place::Turn as usize),
+            ("arrival_ns", Place::ArrivalNs as usize),
+            ("sender_ns", Place::SenderNs as usize),
+            ("source", Place::Source as usize),
+            ("sequence", Place::Sequence as usize),
+            ("length", Place::Length as usize),
+            ("priority", Place::Priority as usize),
+            ("reserved", Place::Reserved as usize),
+            ("data", Place::Data as usize),
+        ],
+        queue::PLACE_WORDS,
     ),
     (
         "rtw_content",

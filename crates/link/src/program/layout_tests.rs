@@ -3,6 +3,7 @@
 use super::layout;
 use libbpf_rs::btf::types::{MemberAttr, Struct};
 use libbpf_rs::btf::{Btf, BtfType, HasSize};
+use rtwire_sys::bpf::queue;
 use std::path::Path;
 
 #[test]
@@ -45,14 +46,17 @@ fn the_numbers_are_those_of_the_header() {
     let expected = [
         ("RTW_CHANNELS", layout::CHANNELS as u64),
         ("RTW_PORTS", layout::PORTS as u64),
+        ("RTW_LEVELS", queue::LEVELS as u64),
         ("RTW_BUFFERS", layout::BUFFERS),
         ("RTW_DATA_BYTES", layout::DATA_OCTETS as u64),
+        ("RTW_PLACE_BYTES", queue::PLACE_OCTETS as u64),
         ("RTW_REPLY_BYTES", layout::REPLY_OCTETS as u64),
         ("RTW_FIRST_ASKING_PORT", layout::FIRST_ASKING_PORT.into()),
         ("RTW_FREE", layout::Action::Free as u64),
         ("RTW_PASS", layout::Action::Pass as u64),
         ("RTW_NEWEST", layout::Action::Newest as u64),
         ("RTW_RESPOND", layout::Action::Respond as u64),
+        ("RTW_QUEUE", layout::Action::Queue as u64),
     ];
     assert_eq!(found, expected);
 }

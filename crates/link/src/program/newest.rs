@@ -164,6 +164,7 @@ impl ReceiveProgram {
                         word.store(0, Ordering::Relaxed);
                     }
                 }
+                Ok(())
             },
         )?;
         Ok(NewestSlot::new(channel))

@@ -85,7 +85,7 @@ impl ReceiveProgram {
     /// # Errors
     /// The port has a channel of this program, or all channels are in use; the contract is not possible.
     pub fn police(&self, port: u16, police: &Police) -> Result<PolicedPort, ProgramError> {
-        let channel = self.open(port, 0, Action::Pass, |_, _| ())?;
+        let channel = self.open(port, 0, Action::Pass, |_, _| Ok(()))?;
         channel.police(Some(police))?;
         Ok(PolicedPort { channel })
     }

@@ -3,7 +3,7 @@
 use super::tests::{Bench, DROP, OWN, PASS, TX, build};
 use super::*;
 use rtwire_testkit::require;
-use rtwire_wire::rtdip::Header;
+use rtwire_wire::rtdip::{Header, Semantics};
 use rtwire_wire::{MacAddress, VlanTag, ethernet};
 
 /// A small generator of our own: the same frames each time.
@@ -35,7 +35,7 @@ fn expected(frame: &[u8]) -> u32 {
         return PASS;
     };
     match header.destination_port {
-        1001 => DROP,
+        1001 | 1004 => DROP,
         1002 if header.key != 7 => DROP,
         1002 if header.source_port < FIRST_ASKING_PORT || frame.source().is_group() => DROP,
         1002 => TX,
@@ -77,12 +77,22 @@ fn no_frame_is_misread_and_foreign_ones_stay_as_they_are() {
         .unwrap_or(1_000_000_u64);
     let mut bench = Bench::new();
     let mut slot = bench.program.newest_channel(1001, 7).unwrap();
+    let config = QueueConfig {
+        frames: 2,
+        wake_up: crate::WakeUp::Spin,
+        ..QueueConfig::default()
+    };
+    let mut queue = bench
+        .program
+        .queue_without_interface(1004, 7, &config)
+        .unwrap();
+    let mut queued = 0;
     let responder = bench
         .program
         .respond_channel(1002, 7, Some(&[0x5a; 333]))
         .unwrap();
     let mut seeds = Vec::new();
-    for port in [1001, 1002, 1003] {
+    for port in [1001, 1002, 1003, 1004] {
         for (length, tagged) in [
             (0, false),
             (5, true),
@@ -94,6 +104,9 @@ fn no_frame_is_misread_and_foreign_ones_stay_as_they_are() {
                 let mut build = build(port, 5);
                 build.vlan = VlanTag::new(build.header.priority, 3).filter(|_| tagged);
                 build.header.time_ns = time_ns;
+                if port == 1004 {
+                    build.header.semantics = Semantics::Queue;
+                }
                 seeds.push(build.frame(&vec![0x11; length]));
             }
         }
@@ -123,6 +136,20 @@ fn no_frame_is_misread_and_foreign_ones_stay_as_they_are() {
             );
             assert!(header.destination_port >= FIRST_ASKING_PORT);
         }
+        if queue.look() {
+            let whole = ethernet::Frame::new(&frame).unwrap();
+            let (header, data) = Header::parse(whole.payload()).unwrap();
+            let found = queue.peek().unwrap();
+            assert_eq!(found.data, data, "frame {number}");
+            assert_eq!(
+                (found.sequence, found.priority, found.source),
+                (header.sequence, header.priority.get(), whole.source())
+            );
+            assert_eq!(header.destination_port, 1004);
+            queue.release();
+            assert!(!queue.look());
+            queued += 1;
+        }
         verdicts[verdict as usize] += 1;
     }
     // Every kind must have been among them, or nothing was tested.
@@ -140,6 +167,8 @@ fn no_frame_is_misread_and_foreign_ones_stay_as_they_are() {
     ] {
         assert!(of > 0, "{counters:?}");
     }
+    assert!(queued > count / 20 && queue.counters().accepted == queued);
+    assert_eq!((queue.full(), queue.counters().broken), (0, 0));
     assert_eq!(responder.counters().unanswered, 0);
     assert_eq!(responder.counters().accepted, verdicts[TX as usize]);
     let newest = slot.read(&mut [0; 2048]).unwrap();

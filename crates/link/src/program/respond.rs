@@ -121,8 +121,7 @@ impl ReceiveProgram {
                 Reply::Echo as usize,
                 content.is_none().into(),
             );
-            // Its length was looked at above.
-            let _ = write(program, index, content.unwrap_or_default());
+            write(program, index, content.unwrap_or_default())
         })?;
         Ok(Responder { channel })
     }

@@ -539,20 +539,22 @@ fn a_bucket_fills_again_at_its_rate() {
     let police = Police::new(1_000_000, 84 * 8);
     let policed = bench.program.police(1003, &police).unwrap();
     let frame = build(1003, 0).frame(&[0]);
-    let start = clock::now_ns(Clock::Monotonic);
-    while clock::now_ns(Clock::Monotonic) - start < 200_000_000 {
-        bench.run(&frame);
+    let now = || clock::now_ns(Clock::Monotonic);
+    let start = now();
+    // From when on a frame conforms whatever the moments at which the program looked at the clock; and such frames.
+    let (mut surely_full, mut due) = (0, 0);
+    while now() - start < 200_000_000 || due < 10 {
+        due += u64::from(now() >= surely_full);
+        if bench.run(&frame) == PASS {
+            surely_full = now() + 673_000;
+        }
     }
-    let passed_ns = clock::now_ns(Clock::Monotonic) - start;
+    let passed_ns = now() - start;
     let counters = policed.counters();
     let most = 1 + passed_ns / 672_000 + 1;
     assert!(counters.accepted <= most, "{counters:?} in {passed_ns} ns");
-    // This process may be kept from the processor; but then it offers nothing either.
-    assert!(
-        counters.accepted >= most / 3,
-        "{counters:?} in {passed_ns} ns"
-    );
-    assert!(counters.policed > counters.accepted);
+    assert!(counters.accepted >= due, "{counters:?}, {due} were due");
+    assert!(counters.policed > 0);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Arrays of a BPF object, mapped into memory.
 
+use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,7 +12,7 @@ pub struct MappedArray {
     words_per_value: usize,
     values: usize,
     length: usize,
-    _fd: OwnedFd,
+    fd: OwnedFd,
 }
 
 impl std::fmt::Debug for MappedArray {
@@ -56,7 +57,64 @@ impl MappedArray {
             words_per_value,
             values,
             length,
-            _fd: fd,
+            fd,
+        })
+    }
+
+    /// Makes an array of its own, that may become part of a [`MapOfMaps`](super::MapOfMaps), whatever its length. Needs
+    /// CAP_BPF.
+    ///
+    /// # Errors
+    /// No privilege, or no memory.
+    pub fn create(name: &str, words_per_value: usize, values: usize) -> io::Result<Self> {
+        use libbpf_rs::libbpf_sys;
+        let too_large = |_| io::Error::from(io::ErrorKind::InvalidInput);
+        let name = CString::new(name)?;
+        let octets = u32::try_from(words_per_value * size_of::<u64>()).map_err(too_large)?;
+        let entries = u32::try_from(values).map_err(too_large)?;
+        // SAFETY: bpf_map_create_opts is plain data, for which all zeroes is a valid value.
+        let mut options: libbpf_sys::bpf_map_create_opts = unsafe { std::mem::zeroed() };
+        options.sz = size_of_val(&options) as _;
+        options.map_flags = libbpf_sys::BPF_F_MMAPABLE | libbpf_sys::BPF_F_INNER_MAP;
+        // SAFETY: the name and `options`, whose size is given rightly, are valid for the whole call.
+        let result = unsafe {
+            libbpf_sys::bpf_map_create(
+                libbpf_sys::BPF_MAP_TYPE_ARRAY,
+                name.as_ptr(),
+                size_of::<u32>() as u32,
+                octets,
+                entries,
+                &raw const options,
+            )
+        };
+        if result < 0 {
+            return Err(io::Error::from_raw_os_error(-result));
+        }
+        // SAFETY: a new descriptor, nobody else's.
+        let fd = unsafe { OwnedFd::from_raw_fd(result) };
+        Self::new(fd, words_per_value, values)
+    }
+
+    /// The map, for the kernel.
+    #[must_use]
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Octets of one value, from its word `word` on, where they lie; `None` where they are not all within the value.
+    ///
+    /// # Safety
+    /// Nobody, the kernel included, writes to them while they are borrowed.
+    pub(super) unsafe fn octets(&self, value: usize, word: usize, octets: usize) -> Option<&[u8]> {
+        let there = self.words_per_value.checked_sub(word)? * size_of::<u64>();
+        if value >= self.values || octets > there {
+            return None;
+        }
+        // SAFETY: within the mapping by the check above, which lives as long as `self`; that nobody writes there
+        // meanwhile is the caller's promise.
+        Some(unsafe {
+            let first = self.words.add(value * self.words_per_value + word);
+            std::slice::from_raw_parts(first.as_ptr().cast::<u8>(), octets)
         })
     }
 

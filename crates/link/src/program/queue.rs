@@ -1,0 +1,365 @@
+//! Queue channels: every frame, most urgent first, in memory of the channel's own.
+
+use super::layout::Action;
+use super::{ChannelCounters, OpenChannel, Police, ProgramError, ReceiveProgram};
+use crate::responder::port_filter;
+use crate::{LinkError, WakeUp};
+use rtwire_sys::bpf::queue::FrameQueue;
+use rtwire_sys::clock::{self, Clock};
+use rtwire_sys::packet::PacketSocket;
+use rtwire_sys::{Batch, Errno, Wait};
+use rtwire_wire::MacAddress;
+use std::time::Duration;
+
+/// How often a reader that nothing comes to looks whether interface and program are still there.
+const CHECK: Duration = Duration::from_millis(100);
+/// Frames that may wait at the socket that wakes a sleeper; one is enough.
+const BELL_OCTETS: usize = 16 * 2304;
+
+/// How a queue channel is to be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueConfig {
+    /// How many frames may wait, of each priority: rounded up to a power of two, at most 16384. What comes beyond is
+    /// dropped, and counted. 1600 octets of kernel memory each.
+    pub frames: usize,
+    /// How its reader waits.
+    pub wake_up: WakeUp,
+    /// A ring for each priority, the most urgent read first; else one ring, read in order of arrival.
+    pub by_priority: bool,
+    /// Whether the program notes when a frame came.
+    pub stamps: bool,
+}
+
+impl Default for QueueConfig {
+    /// Room for 256 frames of each priority, blocking, most urgent first, with stamps.
+    fn default() -> Self {
+        Self {
+            frames: 256,
+            wake_up: WakeUp::Block,
+            by_priority: true,
+            stamps: true,
+        }
+    }
+}
+
+/// One frame of a queue channel.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueFrame<'a> {
+    /// The user data, where the program has put them.
+    pub data: &'a [u8],
+    /// Its sequence number.
+    pub sequence: u32,
+    /// The talker's address.
+    pub source: MacAddress,
+    /// The talker's port.
+    pub source_port: u16,
+    /// Its urgency, 0 to 7.
+    pub priority: u8,
+    /// When it came, ns of CLOCK_TAI, if that was asked for.
+    pub arrival_ns: Option<u64>,
+    /// When the talker sent it, ns of its CLOCK_TAI, if it said so.
+    pub sender_time_ns: Option<u64>,
+}
+
+/// Reads the frames of one channel. The channel closes when this is dropped.
+#[derive(Debug)]
+pub struct QueueChannel {
+    pub(super) queue: FrameQueue,
+    pub(super) channel: OpenChannel,
+    /// Where the frame comes that is to wake a sleeper. None only in tests without an interface.
+    bell: Option<Bell>,
+    wake_up: WakeUp,
+    detached: bool,
+}
+
+#[derive(Debug)]
+struct Bell {
+    socket: PacketSocket,
+    batch: Batch,
+    /// The receive timeout in force at the socket.
+    timeout: Option<Duration>,
+}
+
+impl Bell {
+    /// Waits for at most `time`. What comes is in the queue already, and thrown away here.
+    fn wait(&mut self, time: Duration) -> Result<(), Errno> {
+        if self.timeout != Some(time) {
+            self.socket.set_receive_timeout(Some(time))?;
+            self.timeout = Some(time);
+        }
+        match self.socket.receive(&mut self.batch, Wait::One, 1) {
+            Ok(_) => Ok(()),
+            Err(errno) if errno.would_block() || errno.interrupted() => Ok(()),
+            Err(errno) => Err(errno),
+        }
+    }
+}
+
+impl QueueChannel {
+    /// Waits for a frame, as chosen at open; gives whether one is there. `None` waits for ever. No system call where a
+    /// frame is there or comes while spinning; else one, and one more if the timeout is another than the last time. A
+    /// blocking wait is rounded up to the kernel's tick (1 to 10 ms).
+    ///
+    /// # Errors
+    /// The interface is gone (then for ever) or down (told once; wait again to wait for its return); the program was
+    /// detached by somebody else ([`LinkError::ProgramDetached`], until it is attached again).
+    #[inline]
+    pub fn wait(&mut self, timeout: Option<Duration>) -> Result<bool, LinkError> {
+        if self.queue.look() {
+            return Ok(true);
+        }
+        if timeout == Some(Duration::ZERO) {
+            return Ok(false);
+        }
+        match self.wake_up {
+            WakeUp::Block => self.block(timeout),
+            WakeUp::Spin => self.spin(timeout),
+            WakeUp::SpinThenBlock(budget) => {
+                let spin = timeout.map_or(budget, |timeout| timeout.min(budget));
+                if self.spin(Some(spin))? {
+                    return Ok(true);
+                }
+                match timeout.map(|timeout| timeout.saturating_sub(budget)) {
+                    Some(Duration::ZERO) => Ok(false),
+                    rest => self.block(rest),
+                }
+            }
+        }
+    }
+
+    /// Whether a frame is there now. No system call; fit for a real-time loop.
+    #[inline]
+    pub fn look(&mut self) -> bool {
+        self.queue.look()
+    }
+
+    /// The frame that was waited or looked for: the most urgent there was then, and the oldest of its urgency. It stays
+    /// until it is released. No system call, no copy.
+    #[inline]
+    #[must_use]
+    pub fn peek(&self) -> Option<QueueFrame<'_>> {
+        let frame = self.queue.peek()?;
+        let octets = frame.source.to_be_bytes();
+        Some(QueueFrame {
+            data: frame.data,
+            sequence: frame.sequence,
+            source: MacAddress([
+                octets[0], octets[1], octets[2], octets[3], octets[4], octets[5],
+            ]),
+            source_port: frame.source as u16,
+            priority: frame.priority,
+            arrival_ns: Some(frame.arrival_ns).filter(|&ns| ns != 0),
+            sender_time_ns: Some(frame.sender_ns).filter(|&ns| ns != 0),
+        })
+    }
+
+    /// Gives the frame's place back to the program. No system call.
+    #[inline]
+    pub fn release(&mut self) {
+        self.queue.release();
+    }
+
+    /// Shows up to `limit` frames that are there, most urgent first, and releases them; gives how many. What comes
+    /// meanwhile is among them where it is more urgent. No system call.
+    #[inline]
+    pub fn take(&mut self, limit: usize, mut show: impl FnMut(QueueFrame<'_>)) -> usize {
+        let mut taken = 0;
+        while taken < limit && self.queue.look() {
+            if let Some(frame) = self.peek() {
+                show(frame);
+            }
+            self.queue.release();
+            taken += 1;
+        }
+        taken
+    }
+
+    /// Frames dropped since their ring was full. No system call.
+    #[must_use]
+    pub fn full(&self) -> u64 {
+        self.queue.full()
+    }
+
+    /// What was counted so far; what a full ring has dropped is told by [`full`](Self::full).
+    #[must_use]
+    pub fn counters(&self) -> ChannelCounters {
+        ChannelCounters {
+            accepted: self.queue.accepted(),
+            ..self.channel.counters()
+        }
+    }
+
+    /// From now on drops what exceeds a contract, before it costs a copy; `None`: nothing.
+    ///
+    /// # Errors
+    /// The contract is not possible.
+    pub fn police(&self, police: Option<&Police>) -> Result<(), ProgramError> {
+        self.channel.police(police)
+    }
+
+    fn spin(&mut self, timeout: Option<Duration>) -> Result<bool, LinkError> {
+        let mut end = None;
+        let mut next_check = None;
+        loop {
+            // The clock costs more than a look: it is asked only now and then, and not before the first looks.
+            for _ in 0..32 {
+                if self.queue.look() {
+                    return Ok(true);
+                }
+                std::hint::spin_loop();
+            }
+            let now = clock::now_ns(Clock::Monotonic);
+            if let Some(timeout) = timeout {
+                let end = *end.get_or_insert_with(|| now.saturating_add(nanoseconds(timeout)));
+                if now >= end {
+                    return Ok(false);
+                }
+            }
+            let check = now + nanoseconds(CHECK);
+            if now >= *next_check.get_or_insert(check) {
+                self.check()?;
+                next_check = Some(check);
+            }
+        }
+    }
+
+    fn block(&mut self, timeout: Option<Duration>) -> Result<bool, LinkError> {
+        // A frame that comes within the first slice costs no look at the clock.
+        let mut slice = timeout.map_or(CHECK, |timeout| timeout.min(CHECK));
+        let mut end = None;
+        loop {
+            if self.queue.look_or_sleep() {
+                return Ok(true);
+            }
+            let result = self.bell.as_mut().map_or(Ok(()), |bell| bell.wait(slice));
+            self.queue.awake();
+            if self.queue.look() {
+                return Ok(true);
+            }
+            if let Err(errno) = result {
+                return Err(self.failed(errno));
+            }
+            self.check()?;
+            let Some(timeout) = timeout else { continue };
+            let now = clock::now_ns(Clock::Monotonic);
+            let end = *end.get_or_insert_with(|| {
+                let left = timeout.saturating_sub(slice);
+                now.saturating_add(nanoseconds(left))
+            });
+            if now >= end {
+                return Ok(false);
+            }
+            slice = Duration::from_nanos(end - now).min(CHECK);
+        }
+    }
+
+    /// Looks whether interface and program are still there.
+    #[cold]
+    fn check(&mut self) -> Result<(), LinkError> {
+        let Some(bell) = &self.bell else {
+            return Ok(());
+        };
+        let interface = || self.channel.program.interface.name.clone();
+        if !bell.socket.interface_exists() {
+            return Err(LinkError::InterfaceGone {
+                interface: interface(),
+            });
+        }
+        if let Some(errno) = bell.socket.take_error() {
+            return Err(self.failed(errno));
+        }
+        // Not asked where it was not: a kernel that does not tell is no reason to stop.
+        self.detached = self.channel.program.is_attached() == Ok(false);
+        if self.detached {
+            return Err(LinkError::ProgramDetached {
+                interface: interface(),
+            });
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn failed(&self, errno: Errno) -> LinkError {
+        LinkError::of(
+            "receive",
+            &self.channel.program.interface.name,
+            errno,
+            0,
+            || {
+                self.bell
+                    .as_ref()
+                    .is_none_or(|bell| bell.socket.interface_exists())
+            },
+        )
+    }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl ReceiveProgram {
+    /// Opens a queue channel at a port. Frames whose key is another, or that are of newest-value semantics, are dropped
+    /// and counted.
+    ///
+    /// # Errors
+    /// The port is in use, or all channels are; there is no memory for that many frames; CAP_NET_RAW is missing.
+    pub fn queue_channel(
+        &self,
+        port: u16,
+        key: u32,
+        config: &QueueConfig,
+    ) -> Result<QueueChannel, ProgramError> {
+        let shared = &self.shared;
+        // Before the channel: what would wake a sleeper must be there when the first frame comes.
+        let (socket, ()) = PacketSocket::receiver(
+            &shared.interface,
+            shared.ether_type.0,
+            &port_filter(port)?,
+            |socket| socket.set_receive_room(BELL_OCTETS).map(drop),
+        )?;
+        let bell = Bell {
+            socket,
+            batch: Batch::new(1, 64).with_only(false, false),
+            timeout: None,
+        };
+        self.queue_with(port, key, config, Some(bell))
+    }
+
+    fn queue_with(
+        &self,
+        port: u16,
+        key: u32,
+        config: &QueueConfig,
+        bell: Option<Bell>,
+    ) -> Result<QueueChannel, ProgramError> {
+        let no_memory = |source: std::io::Error| ProgramError::QueueMemory {
+            frames: config.frames,
+            source,
+        };
+        let wakes = config.wake_up != WakeUp::Spin;
+        let queue = FrameQueue::new(config.frames, config.by_priority, config.stamps, wakes)
+            .map_err(no_memory)?;
+        let channel = self.open(port, key, Action::Queue, |program, index| {
+            let put = program.queues.put(index as u32, queue.map());
+            put.map_err(|errno| no_memory(std::io::Error::from_raw_os_error(errno.0)))
+        })?;
+        Ok(QueueChannel {
+            queue,
+            channel,
+            bell,
+            wake_up: config.wake_up,
+            detached: false,
+        })
+    }
+
+    #[cfg(test)]
+    pub(super) fn queue_without_interface(
+        &self,
+        port: u16,
+        key: u32,
+        config: &QueueConfig,
+    ) -> Result<QueueChannel, ProgramError> {
+        self.queue_with(port, key, config, None)
+    }
+}
