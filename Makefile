@@ -38,7 +38,7 @@ bench: bench-main bench-receive ## all benchmarks; results in target/bench
 bench-main: setup-test ## round trip of RTDiP, UDP and TCP, interleaved in one run
 	$(CARGO) bench --locked -p rtwire-channel --bench round_trip
 
-bench-receive: setup-test ## answers from the driver beside packet sockets, UDP and TCP; newest values
+bench-receive: setup-test ## answers from the driver beside packet sockets, UDP and TCP; newest values; process priority
 	$(CARGO) bench --locked -p rtwire-link --bench respond
 
 docs: setup ## the crates' documentation

@@ -2,11 +2,18 @@
 //! sockets, UDP and TCP, all spinning, in one run and in random order; and what a newest value costs to write and to read.
 //! Writes `target/bench/receive.json`.
 //!
-//! `--quick` makes few rounds, for tests; `--out FOLDER` writes to `FOLDER/bench/receive.json`.
+//! Then process priority, in `respond/priority.rs`.
+//!
+//! `--quick` makes few rounds, for tests; `--out FOLDER` writes to `FOLDER/bench/receive.json`; `--only PART` measures one
+//! part: `replies`, `newest`, `priority`.
 #![allow(clippy::unwrap_used)]
 
 #[path = "respond/lanes.rs"]
 mod lanes;
+#[path = "respond/priority.rs"]
+mod priority;
+#[path = "respond/rows.rs"]
+mod rows;
 
 use lanes::{Kind, Lane, Updates};
 use rtwire_link::program::ReceiveProgram;
@@ -28,15 +35,23 @@ struct Options {
     rounds: usize,
     stretch: usize,
     out: PathBuf,
+    only: Option<String>,
+    quick: bool,
+}
+
+impl Options {
+    fn wants(&self, part: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| only == part)
+    }
 }
 
 fn options() -> Options {
     let arguments: Vec<String> = std::env::args().collect();
     let quick = arguments.iter().any(|argument| argument == "--quick");
-    let out = arguments
-        .iter()
-        .position(|argument| argument == "--out")
-        .and_then(|at| arguments.get(at + 1));
+    let after = |name: &str| {
+        let at = arguments.iter().position(|argument| argument == name)?;
+        arguments.get(at + 1).cloned()
+    };
     let default = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target")),
         PathBuf::from,
@@ -44,7 +59,9 @@ fn options() -> Options {
     Options {
         rounds: if quick { 5 } else { 60 },
         stretch: if quick { 100 } else { 1000 },
-        out: out.map_or(default, PathBuf::from),
+        out: after("--out").map_or(default, PathBuf::from),
+        only: after("--only"),
+        quick,
     }
 }
 
@@ -61,12 +78,25 @@ fn main() {
         ..NoiseOptions::default()
     };
     let recorder = NoiseRecorder::start(noise).unwrap();
-    let (mut rows, native) =
-        thread::scope(|scope| scope.spawn(|| round_trips(&options)).join().unwrap());
-    rows.extend(thread::scope(|scope| {
-        scope.spawn(|| newest(&options)).join().unwrap()
-    }));
-    println!("driver replies: XDP in {native} mode, in the sender's own context, as veth does it");
+    let mut rows = Vec::new();
+    // Each on a thread of its own, whose core and priority end with it.
+    let mut measure = |part: &str, work: &(dyn Fn() -> Vec<Row> + Sync)| {
+        if options.wants(part) {
+            rows.extend(thread::scope(|scope| scope.spawn(work).join().unwrap()));
+        }
+    };
+    measure("replies", &|| {
+        let (rows, mode) = round_trips(&options);
+        println!(
+            "driver replies: XDP in {mode} mode, in the sender's own context, as veth does it"
+        );
+        rows
+    });
+    measure("newest", &|| newest(&options));
+    measure("priority", &|| {
+        let (rounds, stretch_ms) = if options.quick { (1, 60) } else { (10, 500) };
+        priority::rows(rounds, Duration::from_millis(stretch_ms))
+    });
     let table = BenchTable {
         machine: Machine::this(env!("CARGO_PKG_VERSION")),
         commit: commit(),

@@ -135,6 +135,37 @@ impl Receiver {
         })
     }
 
+    /// Receives in this reader's own context: from now on a call that finds nothing polls the driver, for `budget` where it
+    /// waits and once where it does not. The whole receive context is polled, so what comes for others by the way (values
+    /// of the receive program, frames of packet sockets) arrives in this call too: calling [`look`](Self::look) before
+    /// those are read does all their receive work at this thread's priority.
+    ///
+    /// Works once a datagram has come through a context that can be polled ([`napi_id`](Self::napi_id) tells), and keeps
+    /// interrupts away only while they are deferred (`rtwire_host::napi::NapiDeferral`).
+    ///
+    /// # Errors
+    /// [`LinkError::Unsupported`] for frames: packet sockets know no context. CAP_NET_ADMIN is missing.
+    pub fn busy_poll(&mut self, budget: Duration) -> Result<(), LinkError> {
+        match self.source.udp() {
+            Some(socket) => Ok(socket.set_busy_poll(budget)?),
+            None => Err(LinkError::Unsupported {
+                what: "packet sockets cannot poll a driver: poll with a receiver of datagrams on the same interface",
+            }),
+        }
+    }
+
+    /// The receive context that the last datagram came through; `None` before the first, for frames, and where there is
+    /// none to poll.
+    ///
+    /// # Errors
+    /// The kernel refuses to tell.
+    pub fn napi_id(&self) -> Result<Option<u32>, LinkError> {
+        match self.source.udp() {
+            Some(socket) => Ok(socket.napi_id()?),
+            None => Ok(None),
+        }
+    }
+
     /// The interface, as it was when the receiver was opened.
     #[must_use]
     pub fn interface(&self) -> &Interface {
@@ -311,3 +342,7 @@ impl Receiver {
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+#[path = "receive_tests.rs"]
+mod tests;

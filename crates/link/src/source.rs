@@ -67,6 +67,17 @@ impl Source {
         }
     }
 
+    /// The socket, where it is one of datagrams.
+    pub(crate) fn udp(&self) -> Option<&UdpSocket> {
+        match self {
+            Self::Batch {
+                socket: Socket::Udp(socket),
+                ..
+            } => Some(socket),
+            _ => None,
+        }
+    }
+
     #[inline]
     pub(crate) fn available(&self, ahead: usize) -> bool {
         match self {

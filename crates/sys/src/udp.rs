@@ -121,6 +121,44 @@ impl UdpSocket {
         socket::set_receive_room(&self.socket, &self.name, octets)
     }
 
+    /// From now on a receive call that finds nothing polls the driver itself, for `budget` where it may wait and once where
+    /// it may not; and the driver is asked to leave its interrupts off in favour of that.
+    ///
+    /// # Errors
+    /// CAP_NET_ADMIN is missing, or the kernel is older than 5.11.
+    pub fn set_busy_poll(&self, budget: Duration) -> Result<()> {
+        // Numbers of the generic socket options, the same on every architecture that rtwire runs on.
+        const SO_BUSY_POLL: i32 = 46;
+        const SO_PREFER_BUSY_POLL: i32 = 69;
+        let fail =
+            |call| move |errno| Error::new(call, self.name.as_str(), errno, Some("CAP_NET_ADMIN"));
+        let us = i32::try_from(budget.as_micros()).unwrap_or(i32::MAX).max(1);
+        socket::set(&self.socket, libc::SOL_SOCKET, SO_BUSY_POLL, us)
+            .map_err(fail("setsockopt(SO_BUSY_POLL)"))?;
+        socket::set(&self.socket, libc::SOL_SOCKET, SO_PREFER_BUSY_POLL, 1_i32)
+            .map_err(fail("setsockopt(SO_PREFER_BUSY_POLL)"))
+    }
+
+    /// The receive context (NAPI) that the last datagram came through; `None` before the first, and where the driver has
+    /// none, so that there is nothing to poll.
+    ///
+    /// # Errors
+    /// The kernel refuses to tell.
+    pub fn napi_id(&self) -> Result<Option<u32>> {
+        const SO_INCOMING_NAPI_ID: i32 = 56;
+        let id = socket::get_i32(&self.socket, libc::SOL_SOCKET, SO_INCOMING_NAPI_ID).map_err(
+            |errno| {
+                Error::new(
+                    "getsockopt(SO_INCOMING_NAPI_ID)",
+                    self.name.as_str(),
+                    errno,
+                    None,
+                )
+            },
+        )?;
+        Ok(u32::try_from(id).ok().filter(|&id| id != 0))
+    }
+
     /// Asks the kernel to stamp the datagrams that come. It begins in its own time: the first may be without.
     ///
     /// # Errors

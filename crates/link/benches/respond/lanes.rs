@@ -133,7 +133,7 @@ fn direct(own: &Side) -> Sender {
     Sender::frames(&config).unwrap()
 }
 
-fn frame(
+pub(crate) fn frame(
     own: &Side,
     to: &Side,
     ports: (u16, u16),
