@@ -13,6 +13,8 @@ pub struct EtherType(pub u16);
 impl EtherType {
     /// IEEE local experimental 1, which RTDiP uses unless told otherwise.
     pub const RTDIP: Self = Self(0x88B5);
+    /// Ethernet POWERLINK, version 2.
+    pub const POWERLINK: Self = Self(0x88AB);
     /// IPv4.
     pub const IPV4: Self = Self(0x0800);
     /// A customer VLAN tag follows.

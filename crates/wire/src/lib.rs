@@ -3,6 +3,7 @@
 //! ```text
 //!  bytes ──► ethernet::Frame (lenient view) ──► rtdip::Packet (lenient view) ──► rtdip::Header (strict value)
 //!  bytes ◄── ethernet::Header::emit         ◄── rtdip::Header::emit
+//!  bytes ──► powerlink::View (lenient view)     powerlink::Packet (strict value) ◄──► bytes
 //! ```
 //!
 //! A *lenient view* shows every field of any bytes that are long enough and judges nothing; a *strict value* holds only
@@ -32,6 +33,7 @@
 pub mod ethernet;
 mod mac;
 mod node;
+pub mod powerlink;
 mod priority;
 pub mod rtdip;
 mod size;
