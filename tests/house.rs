@@ -27,7 +27,7 @@ const MAY_KNOW: [(&str, &[&str]); 12] = [
         ],
     ),
     ("testkit", &["sys"]),
-    ("fuzz", &["wire", "plan"]),
+    ("fuzz", &["wire", "plan", "measure"]),
 ];
 
 fn root() -> PathBuf {

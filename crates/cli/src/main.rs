@@ -3,6 +3,7 @@
 //! Exit codes: 0 done, promises kept; 1 a promise broken or a plan refused; 2 wrong usage or a faulty
 //! file; 3 the host lacks something; 4 inconclusive.
 
+mod jitter_command;
 mod lab_command;
 mod ping_account;
 mod ping_command;
@@ -40,6 +41,8 @@ enum Command {
     Respond(respond_command::RespondArguments),
     /// Ask a responder again and again, and account for every number and every round trip
     Ping(ping_command::PingArguments),
+    /// Measure the jitter and the answers of a POWERLINK network, from a capture or live
+    Jitter(jitter_command::JitterArguments),
     /// Print the JSON Schema of a format
     Schema(schema_command::SchemaArguments),
     /// One host of a lab (started by `rtwire lab`, talks JSON over standard input and output)
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         Command::Lab(arguments) => lab_command::run(arguments),
         Command::Respond(arguments) => respond_command::run(&arguments),
         Command::Ping(arguments) => ping_command::run(&arguments),
+        Command::Jitter(arguments) => jitter_command::run(&arguments),
         Command::Schema(arguments) => schema_command::run(&arguments),
         Command::LabWorker => rtwire_lab::worker_main(),
     }

@@ -16,6 +16,8 @@ enum Format {
     Simulation,
     /// The report of `rtwire lab` (`--report`, `--json`).
     Report,
+    /// What `rtwire jitter --json` prints.
+    Jitter,
     /// The table that a benchmark writes.
     Bench,
 }
@@ -35,6 +37,7 @@ pub(crate) fn run(arguments: &SchemaArguments) -> ExitCode {
         Format::Plan => rtwire_plan::schema::plan_schema(),
         Format::Simulation => rtwire_sim::report_schema().to_value(),
         Format::Report => rtwire_measure::report::json_schema(),
+        Format::Jitter => rtwire_measure::jitter::json_schema(),
         Format::Bench => rtwire_measure::bench::json_schema(),
     };
     // A reader that went away (`| head`) is no fault of ours.

@@ -15,6 +15,8 @@
 //! | [`noise`] | records while a measurement runs how late the machine itself wakes a thread on each core, and when it stalled |
 //! | [`summary`] | exact percentiles, distributions and thinned time series of what was measured |
 //! | [`verdict`] | the written rule that turns evidence into a verdict: a pure function |
+//! | [`capture`] | pcap and pcapng, read and written |
+//! | [`jitter`] | how even a POWERLINK cycle is, and how fast its nodes answer |
 //! | [`report`] | the report's data model, as JSON, as tables for a terminal and as one self-contained HTML file |
 //! | [`mod@bench`] | the table of a benchmark and its JSON form |
 //! | [`machine`] | what machine this is: kernel, processors, clock source |
@@ -32,6 +34,8 @@
 //! that the plan did not bound; the application-to-application delay is shown but not judged.
 
 pub mod bench;
+pub mod capture;
+pub mod jitter;
 pub mod machine;
 pub mod noise;
 pub mod report;

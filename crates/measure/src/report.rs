@@ -5,14 +5,14 @@
 //! else: no network, no script ([`Report::to_html`]).
 
 mod build;
-mod chart;
+pub(crate) mod chart;
 mod drawing;
-mod html;
-mod html_tables;
+pub(crate) mod html;
+pub(crate) mod html_tables;
 mod model;
 mod noise_plot;
-mod scale;
-mod svg;
+pub(crate) mod scale;
+pub(crate) mod svg;
 #[cfg(test)]
 mod tests;
 mod text;

@@ -104,6 +104,40 @@ impl PacketSocket {
         filter.attach(&self.socket, &self.name)
     }
 
+    /// Takes the frames to a group address, too: the interface is told not to filter them out. Ends with the socket.
+    ///
+    /// # Errors
+    /// The interface is gone, or takes no more groups.
+    pub fn join_group(&self, group: [u8; 6]) -> Result<()> {
+        self.add_membership(libc::PACKET_MR_MULTICAST, group)
+    }
+
+    /// Takes every frame that passes the interface, whoever it is for. Ends with the socket.
+    ///
+    /// # Errors
+    /// The interface is gone.
+    pub fn take_all(&self) -> Result<()> {
+        self.add_membership(libc::PACKET_MR_PROMISC, [0; 6])
+    }
+
+    fn add_membership(&self, kind: libc::c_int, address: [u8; 6]) -> Result<()> {
+        let mut octets = [0; 8];
+        octets[..6].copy_from_slice(&address);
+        let request = libc::packet_mreq {
+            mr_ifindex: i32::try_from(self.interface).unwrap_or(0),
+            mr_type: kind as libc::c_ushort,
+            mr_alen: address.len() as libc::c_ushort,
+            mr_address: octets,
+        };
+        socket::set(
+            &self.socket,
+            libc::SOL_PACKET,
+            libc::PACKET_ADD_MEMBERSHIP,
+            request,
+        )
+        .map_err(|errno| Error::new("setsockopt(PACKET_ADD_MEMBERSHIP)", &self.name, errno, None))
+    }
+
     /// Sends past the queueing discipline: then nothing shapes or queues the frames but their sender.
     ///
     /// # Errors

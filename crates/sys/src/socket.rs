@@ -33,6 +33,8 @@ unsafe impl Plain for u32 {}
 unsafe impl Plain for libc::timeval {}
 // SAFETY: four integers of equal size, no padding.
 unsafe impl Plain for libc::tpacket_req {}
+// SAFETY: an integer, two half as long, eight octets: no padding.
+unsafe impl Plain for libc::packet_mreq {}
 
 pub(crate) fn set<T: Plain>(
     socket: &OwnedFd,

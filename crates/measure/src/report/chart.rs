@@ -7,21 +7,21 @@ use crate::summary::CcdfPoint;
 use crate::units::{duration, grouped, short_duration, trimmed};
 
 /// Size of every plot's view box, and where the plotted area lies in it.
-pub(super) const WIDTH: f64 = 520.0;
-pub(super) const HEIGHT: f64 = 254.0;
-pub(super) const LEFT: f64 = 92.0;
-pub(super) const RIGHT: f64 = 506.0;
-pub(super) const TOP: f64 = 26.0;
-pub(super) const BOTTOM: f64 = 206.0;
+pub(crate) const WIDTH: f64 = 520.0;
+pub(crate) const HEIGHT: f64 = 254.0;
+pub(crate) const LEFT: f64 = 92.0;
+pub(crate) const RIGHT: f64 = 506.0;
+pub(crate) const TOP: f64 = 26.0;
+pub(crate) const BOTTOM: f64 = 206.0;
 
 /// The frame of a plot over time: grid, time axis, and the y axis that the caller gives.
-pub(super) struct TimeFrame {
-    pub(super) svg: Svg,
-    pub(super) x: Scale,
+pub(crate) struct TimeFrame {
+    pub(crate) svg: Svg,
+    pub(crate) x: Scale,
 }
 
 impl TimeFrame {
-    pub(super) fn new(title: &str, duration_ns: u64, top: f64, bottom: f64, height: f64) -> Self {
+    pub(crate) fn new(title: &str, duration_ns: u64, top: f64, bottom: f64, height: f64) -> Self {
         let mut svg = Svg::new(WIDTH, height, "plot", title);
         let x = Scale::linear(0.0, duration_ns as f64, LEFT, RIGHT);
         for t in linear_ticks(0.0, duration_ns as f64 / 1e9, 6) {
@@ -41,7 +41,7 @@ impl TimeFrame {
 }
 
 /// The delay's distribution: which share of the frames took at least so long. Both axes logarithmic.
-pub(super) fn distribution(stream: &StreamReport) -> String {
+pub(crate) fn distribution(stream: &StreamReport) -> String {
     let title = format!(
         "Delay distribution of {} at {}",
         stream.name, stream.listener
@@ -146,7 +146,7 @@ fn bound_label(stream: &StreamReport) -> Option<String> {
     }
 }
 
-fn one_in(share: f64) -> String {
+pub(crate) fn one_in(share: f64) -> String {
     if share > 0.99 {
         "all".to_owned()
     } else {
@@ -155,7 +155,7 @@ fn one_in(share: f64) -> String {
 }
 
 /// The distribution as the staircase it is.
-fn steps(points: &[CcdfPoint], x: &Scale, y: &Scale) -> Path {
+pub(crate) fn steps(points: &[CcdfPoint], x: &Scale, y: &Scale) -> Path {
     let mut path = Path::default();
     let mut before = None;
     for p in points {
@@ -170,7 +170,7 @@ fn steps(points: &[CcdfPoint], x: &Scale, y: &Scale) -> Path {
 }
 
 /// The network delay over time: band from smallest to largest, median as a line, promise across.
-pub(super) fn delay_over_time(
+pub(crate) fn delay_over_time(
     stream: &StreamReport,
     duration_ns: u64,
     stalls: &[(u64, u64)],
@@ -223,7 +223,7 @@ pub(super) fn delay_over_time(
 }
 
 /// The highest backlog of a port over time, with what was promised and what there is.
-pub(super) fn backlog_over_time(
+pub(crate) fn backlog_over_time(
     port: &PortReport,
     duration_ns: u64,
     stalls: &[(u64, u64)],

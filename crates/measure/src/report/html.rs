@@ -9,7 +9,7 @@ use super::{chart, drawing, noise_plot};
 use crate::units::{duration, grouped, share, trimmed};
 use crate::verdict::{StallLine, Verdict};
 
-const STYLE: &str = include_str!("style.css");
+pub(crate) const STYLE: &str = include_str!("style.css");
 
 impl Report {
     /// The report as one HTML file that needs nothing else: no network, no script, no font. It follows the reader's

@@ -25,7 +25,7 @@ pub(super) fn badge(verdict: Verdict) -> String {
 }
 
 /// A sentence, escaped, whose units stay with their numbers.
-pub(super) fn prose(text: &str) -> String {
+pub(crate) fn prose(text: &str) -> String {
     let mut out = escape(text);
     for unit in ["%", "s", "ms", "µs", "ns", "B"] {
         for end in [' ', '.', ',', ';', ':', ')'] {
@@ -36,7 +36,7 @@ pub(super) fn prose(text: &str) -> String {
 }
 
 /// An entry of a legend with a line as its sign.
-pub(super) fn key(style: &str, text: &str) -> String {
+pub(crate) fn key(style: &str, text: &str) -> String {
     format!(
         "<span class=\"key\"><i style=\"{style}\"></i>{}</span>",
         escape(text)
@@ -44,7 +44,7 @@ pub(super) fn key(style: &str, text: &str) -> String {
 }
 
 /// An entry of a legend with a box as its sign.
-pub(super) fn box_key(style: &str, text: &str) -> String {
+pub(crate) fn box_key(style: &str, text: &str) -> String {
     format!(
         "<span class=\"key\"><i class=\"box\" style=\"{style}\"></i>{}</span>",
         escape(text)
@@ -52,7 +52,7 @@ pub(super) fn box_key(style: &str, text: &str) -> String {
 }
 
 /// A table being written. Each cell carries its column's name, so that a phone can show a row as a card.
-struct Table<'a> {
+pub(crate) struct Table<'a> {
     out: &'a mut String,
     columns: Vec<&'a str>,
     at: usize,
@@ -60,7 +60,7 @@ struct Table<'a> {
 
 impl<'a> Table<'a> {
     /// A leading `<` marks a column of words.
-    fn open(out: &'a mut String, columns: Vec<&'a str>) -> Table<'a> {
+    pub(crate) fn open(out: &'a mut String, columns: Vec<&'a str>) -> Table<'a> {
         out.push_str("<div class=\"scroll\"><table><thead><tr>");
         for column in &columns {
             match column.strip_prefix('<') {
@@ -76,7 +76,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    fn row(&mut self) {
+    pub(crate) fn row(&mut self) {
         if self.at > 0 {
             self.out.push_str("</tr>");
         }
@@ -101,12 +101,12 @@ impl<'a> Table<'a> {
         self.at += 1;
     }
 
-    fn cell(&mut self, class: &str, text: &str) {
+    pub(crate) fn cell(&mut self, class: &str, text: &str) {
         self.raw(class, &escape(text));
     }
 
     /// A count that should be 0.
-    fn fault(&mut self, count: u64) {
+    pub(crate) fn fault(&mut self, count: u64) {
         self.cell(if count > 0 { "bad" } else { "" }, &grouped(count));
     }
 
@@ -125,7 +125,7 @@ impl<'a> Table<'a> {
         self.raw("verdict", &badge(verdict));
     }
 
-    fn close(self) {
+    pub(crate) fn close(self) {
         if self.at > 0 {
             self.out.push_str("</tr>");
         }
@@ -133,7 +133,7 @@ impl<'a> Table<'a> {
     }
 }
 
-fn time(ns: Option<u64>) -> String {
+pub(crate) fn time(ns: Option<u64>) -> String {
     ns.map_or_else(|| "–".to_owned(), |ns| duration(ns).replace(' ', "\u{a0}"))
 }
 

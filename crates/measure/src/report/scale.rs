@@ -2,7 +2,7 @@
 
 /// What places values on an axis.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scale {
+pub(crate) struct Scale {
     low: f64,
     high: f64,
     from: f64,
@@ -11,7 +11,7 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    pub(super) fn linear(low: f64, high: f64, from: f64, to: f64) -> Self {
+    pub(crate) fn linear(low: f64, high: f64, from: f64, to: f64) -> Self {
         Self {
             low,
             high: if high > low { high } else { low + 1.0 },
@@ -22,7 +22,7 @@ impl Scale {
     }
 
     /// `low` and `high` above 0.
-    pub(super) fn log(low: f64, high: f64, from: f64, to: f64) -> Self {
+    pub(crate) fn log(low: f64, high: f64, from: f64, to: f64) -> Self {
         let low = low.max(f64::MIN_POSITIVE);
         Self {
             low: low.ln(),
@@ -33,7 +33,7 @@ impl Scale {
         }
     }
 
-    pub(super) fn at(&self, value: f64) -> f64 {
+    pub(crate) fn at(&self, value: f64) -> f64 {
         let value = if self.log {
             value.max(f64::MIN_POSITIVE).ln()
         } else {
@@ -49,7 +49,7 @@ impl Scale {
     }
 
     /// Round values for ticks, about `wanted` of them.
-    pub(super) fn ticks(&self, wanted: usize) -> Vec<f64> {
+    pub(crate) fn ticks(&self, wanted: usize) -> Vec<f64> {
         if self.log {
             self.log_ticks(wanted)
         } else {
@@ -73,7 +73,7 @@ impl Scale {
 }
 
 /// Round values of 1-2-5 steps from `low` to `high`, about `wanted` of them.
-pub(super) fn linear_ticks(low: f64, high: f64, wanted: usize) -> Vec<f64> {
+pub(crate) fn linear_ticks(low: f64, high: f64, wanted: usize) -> Vec<f64> {
     let rough = (high - low) / wanted.max(1) as f64;
     let magnitude = 10f64.powf(rough.log10().floor());
     let step = [1.0, 2.0, 5.0, 10.0]

@@ -4,7 +4,7 @@
 use std::fmt::{Display, Write};
 
 /// Text made safe for HTML and SVG, in element content and in quoted attributes.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -23,7 +23,7 @@ pub(super) fn escape(text: &str) -> String {
 
 /// Where a text is anchored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Anchor {
+pub(crate) enum Anchor {
     Start,
     Middle,
     End,
@@ -41,18 +41,18 @@ impl Anchor {
 
 /// A picture being written. Coordinates are those of its view box; one decimal is kept.
 #[derive(Debug)]
-pub(super) struct Svg {
+pub(crate) struct Svg {
     out: String,
 }
 
 impl Svg {
     /// A picture that scales to its container. `title` is read out by screen readers.
-    pub(super) fn new(width: f64, height: f64, class: &str, title: &str) -> Self {
+    pub(crate) fn new(width: f64, height: f64, class: &str, title: &str) -> Self {
         Self::styled(width, height, class, "", title)
     }
 
     /// The same with a style of its own.
-    pub(super) fn styled(width: f64, height: f64, class: &str, style: &str, title: &str) -> Self {
+    pub(crate) fn styled(width: f64, height: f64, class: &str, style: &str, title: &str) -> Self {
         let mut out = String::new();
         let _ = write!(
             out,
@@ -62,7 +62,7 @@ impl Svg {
         Self { out }
     }
 
-    pub(super) fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
+    pub(crate) fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
         let _ = write!(
             self.out,
             "<line class=\"{class}\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"/>",
@@ -73,11 +73,11 @@ impl Svg {
         );
     }
 
-    pub(super) fn rect(&mut self, class: &str, x: f64, y: f64, width: f64, height: f64) {
+    pub(crate) fn rect(&mut self, class: &str, x: f64, y: f64, width: f64, height: f64) {
         self.rounded(class, x, y, width, height, 0.0);
     }
 
-    pub(super) fn rounded(
+    pub(crate) fn rounded(
         &mut self,
         class: &str,
         x: f64,
@@ -97,7 +97,7 @@ impl Svg {
         );
     }
 
-    pub(super) fn circle(&mut self, class: &str, centre: (f64, f64), radius: f64) {
+    pub(crate) fn circle(&mut self, class: &str, centre: (f64, f64), radius: f64) {
         let _ = write!(
             self.out,
             "<circle class=\"{class}\" cx=\"{}\" cy=\"{}\" r=\"{}\"/>",
@@ -107,7 +107,7 @@ impl Svg {
         );
     }
 
-    pub(super) fn text(&mut self, class: &str, at: (f64, f64), anchor: Anchor, text: &str) {
+    pub(crate) fn text(&mut self, class: &str, at: (f64, f64), anchor: Anchor, text: &str) {
         let _ = write!(
             self.out,
             "<text class=\"{class}\" x=\"{}\" y=\"{}\" text-anchor=\"{}\">{}</text>",
@@ -118,13 +118,13 @@ impl Svg {
         );
     }
 
-    pub(super) fn path(&mut self, class: &str, path: &Path) {
+    pub(crate) fn path(&mut self, class: &str, path: &Path) {
         if !path.d.is_empty() {
             let _ = write!(self.out, "<path class=\"{class}\" d=\"{}\"/>", path.d);
         }
     }
 
-    pub(super) fn finish(mut self) -> String {
+    pub(crate) fn finish(mut self) -> String {
         self.out.push_str("</svg>");
         self.out
     }
@@ -132,27 +132,27 @@ impl Svg {
 
 /// The points of a path.
 #[derive(Debug, Default)]
-pub(super) struct Path {
+pub(crate) struct Path {
     d: String,
 }
 
 impl Path {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.d.is_empty()
     }
 
-    pub(super) fn go(&mut self, x: f64, y: f64) {
+    pub(crate) fn go(&mut self, x: f64, y: f64) {
         let command = if self.d.is_empty() { 'M' } else { 'L' };
         let _ = write!(self.d, "{command}{} {}", N(x), N(y));
     }
 
     /// Lifts the pen: the next point begins a new line.
-    pub(super) fn jump(&mut self, x: f64, y: f64) {
+    pub(crate) fn jump(&mut self, x: f64, y: f64) {
         let _ = write!(self.d, "M{} {}", N(x), N(y));
     }
 
     /// A bend to `to`, drawn towards `control` on its way.
-    pub(super) fn bend(&mut self, control: (f64, f64), to: (f64, f64)) {
+    pub(crate) fn bend(&mut self, control: (f64, f64), to: (f64, f64)) {
         let _ = write!(
             self.d,
             "Q{} {} {} {}",
@@ -163,7 +163,7 @@ impl Path {
         );
     }
 
-    pub(super) fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         if !self.d.is_empty() {
             self.d.push('Z');
         }

@@ -1,0 +1,328 @@
+//! `rtwire jitter CAPTURE|INTERFACE`: the evenness of a POWERLINK cycle, from a file or live.
+
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, IsTerminal as _, Read, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use clap::Args;
+use rtwire_measure::capture::{CaptureError, LINK_ETHERNET, Packet, Reader};
+use rtwire_measure::jitter::{ETHER_TYPE, Follower, JitterReport, Neighbourhood, Settings};
+use rtwire_measure::report::Machine;
+use rtwire_plan::units::{self, Dimension};
+use rtwire_sys::clock::{self, Clock};
+use rtwire_sys::filter::{Filter, Instruction, Test};
+use rtwire_sys::packet::PacketSocket;
+use rtwire_sys::{Batch, Wait, interface, signal};
+
+/// A limit was not kept.
+const BROKEN: u8 = 1;
+/// Wrong usage or a faulty file.
+const FAULTY: u8 = 2;
+/// The host lacks something.
+const LACKING: u8 = 3;
+/// Nothing to measure.
+const INCONCLUSIVE: u8 = 4;
+
+/// All EtherTypes: frames that leave this host are shown to such sockets only.
+const ETH_P_ALL: u16 = 3;
+/// Octets of a live frame that are kept.
+const ROOM: usize = 1536;
+
+/// Arguments of `rtwire jitter`.
+#[derive(Args)]
+pub(crate) struct JitterArguments {
+    /// A capture (pcap or pcapng, of whatever program), `-` for one on standard input, or an interface
+    #[arg(value_name = "CAPTURE|INTERFACE")]
+    source: String,
+    /// How long to listen on an interface; without it, until Ctrl-C
+    #[arg(long, value_parser = parse_time)]
+    duration: Option<Duration>,
+    /// The cycle that deviations are from; without it, the round number next to the median of the intervals
+    #[arg(long, value_parser = parse_time)]
+    cycle: Option<Duration>,
+    /// The rate of the link, for the time that frames take on the wire
+    #[arg(long, default_value = "100Mbit/s", value_parser = parse_rate)]
+    rate: u64,
+    /// Exit with 1 if a SoC is further than this from its cycle
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    limit_soc: Option<Duration>,
+    /// Exit with 1 if a PRes takes longer than this, or does not come
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    limit_pres: Option<Duration>,
+    /// Write what was around the worst cases as a capture (pcapng, with comments)
+    #[arg(long, value_name = "FILE")]
+    worst_to: Option<PathBuf>,
+    /// How many worst cases of each kind
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1000))]
+    worst: u16,
+    /// Packets to keep before and after each of them
+    #[arg(long, default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=10_000))]
+    around: u16,
+    /// Write the report as one HTML file
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Print JSON (its schema: `rtwire schema jitter`)
+    #[arg(long)]
+    json: bool,
+    /// Measure what comes before the place where a file is damaged or cut off
+    #[arg(long)]
+    partial: bool,
+}
+
+type Failure = (u8, String);
+
+fn parse_time(text: &str) -> Result<Duration, String> {
+    let seconds = parse(text, Dimension::Time)?;
+    let ns = seconds
+        .ceil_ns()
+        .map_err(|_| "a time is at least 0 and below 500 years".to_owned())?;
+    if ns == 0 {
+        return Err("a time of nothing; say for example 1ms".to_owned());
+    }
+    Ok(Duration::from_nanos(ns))
+}
+
+fn parse_rate(text: &str) -> Result<u64, String> {
+    u64::try_from(parse(text, Dimension::Rate)?.ceil())
+        .ok()
+        .filter(|rate| *rate > 0)
+        .ok_or_else(|| "a rate is at least 1 bit/s".to_owned())
+}
+
+fn parse(text: &str, dimension: Dimension) -> Result<rtwire_plan::Ratio, String> {
+    units::parse(text, dimension).map_err(|fault| match fault.help() {
+        Some(help) => format!("{fault}; {help}"),
+        None => fault.to_string(),
+    })
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Runs `rtwire jitter`.
+pub(crate) fn run(arguments: &JitterArguments) -> ExitCode {
+    match jitter(arguments) {
+        Ok(code) => ExitCode::from(code),
+        Err((code, message)) => {
+            eprintln!("rtwire jitter: {message}");
+            ExitCode::from(code)
+        }
+    }
+}
+
+fn jitter(arguments: &JitterArguments) -> Result<u8, Failure> {
+    let settings = Settings {
+        cycle_ns: arguments.cycle.map(nanoseconds),
+        link_rate_bps: arguments.rate,
+        worst: arguments.worst.into(),
+        around: arguments.around.into(),
+    };
+    let mut follower = Follower::new(settings);
+    let mut notes = Vec::new();
+    let path = Path::new(&arguments.source);
+    let format = if arguments.source == "-" {
+        read(arguments, io::stdin().lock(), &mut follower, &mut notes)?
+    } else if path.exists() {
+        let file = File::open(path).map_err(|error| {
+            (
+                FAULTY,
+                format!("cannot read `{}`: {error}", arguments.source),
+            )
+        })?;
+        read(arguments, file, &mut follower, &mut notes)?
+    } else if interface::by_name(&arguments.source).is_ok() {
+        listen(arguments, &mut follower, &mut notes)?;
+        "live".to_owned()
+    } else {
+        return Err((
+            FAULTY,
+            format!(
+                "`{}` is neither a file nor an interface here; look at `ls` and `ip link`",
+                arguments.source
+            ),
+        ));
+    };
+    let command = std::env::args().collect::<Vec<_>>().join(" ");
+    let machine = Machine::this(env!("CARGO_PKG_VERSION"));
+    let (mut report, around) = follower.finish(&arguments.source, &format, &command, machine);
+    report.notes.splice(0..0, notes);
+    let kept = report.judge(
+        arguments.limit_soc.map(nanoseconds),
+        arguments.limit_pres.map(nanoseconds),
+    );
+    show(arguments, &report, &around)?;
+    let frames = &report.frames;
+    if report.soc.is_none() && report.latency_ns.is_none() {
+        let powerlink = frames.packets - frames.not_powerlink;
+        return Err((
+            INCONCLUSIVE,
+            format!(
+                "nothing to measure: {} packets, {powerlink} of POWERLINK (EtherType 0x88ab), {} SoC, {} PReq",
+                frames.packets, frames.soc, frames.preq
+            ),
+        ));
+    }
+    Ok(if kept { 0 } else { BROKEN })
+}
+
+/// Reads a capture; gives the name of its format.
+fn read(
+    arguments: &JitterArguments,
+    input: impl Read,
+    follower: &mut Follower,
+    notes: &mut Vec<String>,
+) -> Result<String, Failure> {
+    let name = if arguments.source == "-" {
+        "standard input"
+    } else {
+        &arguments.source
+    };
+    let faulty = |error: &CaptureError| (FAULTY, format!("{name}: {error}"));
+    let mut reader =
+        Reader::new(BufReader::with_capacity(1 << 20, input)).map_err(|error| faulty(&error))?;
+    let format = reader.format().to_string();
+    loop {
+        match reader.next_packet() {
+            Ok(Some(packet)) => follower.packet(&packet),
+            Ok(None) => return Ok(format),
+            Err(error) if arguments.partial => {
+                notes.push(format!(
+                    "Only what comes before the fault was measured: {error}."
+                ));
+                return Ok(format);
+            }
+            Err(error) => {
+                let (code, message) = faulty(&error);
+                return Err((
+                    code,
+                    format!("{message}\nhelp: `--partial` measures what comes before"),
+                ));
+            }
+        }
+    }
+}
+
+/// Listens on an interface, to what comes and to what leaves.
+fn listen(
+    arguments: &JitterArguments,
+    follower: &mut Follower,
+    notes: &mut Vec<String>,
+) -> Result<(), Failure> {
+    let system = |error: rtwire_sys::Error| (LACKING, error.to_string());
+    let stop = signal::install_stop_flag().map_err(system)?;
+    let found = interface::by_name(&arguments.source).map_err(system)?;
+    let filter = Filter::new(&[
+        Instruction::LoadHalf(12),
+        Instruction::Jump {
+            test: Test::Equal(ETHER_TYPE.into()),
+            yes: 0,
+            no: 1,
+        },
+        Instruction::Accept,
+        Instruction::Reject,
+    ])
+    .map_err(system)?;
+    let (socket, ()) = PacketSocket::receiver(&found, ETH_P_ALL, &filter, |socket| {
+        socket.enable_rx_stamps()?;
+        socket.take_all()?;
+        socket.set_receive_room(64 << 20)?;
+        Ok(())
+    })
+    .map_err(system)?;
+    // Looks at its clock and at Ctrl-C at least so often.
+    let look = Duration::from_millis(100);
+    let hot = |errno: rtwire_sys::Errno| (LACKING, format!("{}: {errno}", arguments.source));
+    socket.set_receive_timeout(Some(look)).map_err(hot)?;
+    let mut batch = Batch::new(256, ROOM).with_only(false, true);
+    let begun = clock::now_ns(Clock::Monotonic);
+    let end = arguments
+        .duration
+        .map(|duration| begun.saturating_add(nanoseconds(duration)));
+    let shown = io::stderr().is_terminal();
+    let mut next_show = begun;
+    let mut number = 0;
+    loop {
+        let now = clock::now_ns(Clock::Monotonic);
+        if stop.load(Ordering::Relaxed) || end.is_some_and(|end| now >= end) {
+            break;
+        }
+        if shown && now >= next_show {
+            next_show = now + 500_000_000;
+            eprint!(
+                "\r{} s, {} SoC (Ctrl-C ends and reports)",
+                (now - begun) / 1_000_000_000,
+                follower.socs()
+            );
+        }
+        match socket.receive(&mut batch, Wait::ForOne, usize::MAX) {
+            Ok(count) => {
+                for message in (0..count).filter_map(|index| batch.get(index)) {
+                    number += 1;
+                    follower.packet(&Packet {
+                        number,
+                        time_ns: message.stamp_realtime_ns,
+                        link_type: LINK_ETHERNET,
+                        data: message.data,
+                        original_octets: u32::try_from(message.data.len()).unwrap_or(u32::MAX),
+                    });
+                }
+            }
+            Err(errno) if errno.would_block() || errno.interrupted() => {
+                if !socket.interface_exists() {
+                    notes.push("The interface was removed meanwhile.".to_owned());
+                    break;
+                }
+            }
+            // An interface that is down may come up again; the socket tells it once.
+            Err(errno) if errno.kind() == rtwire_sys::ErrorKind::InterfaceDown => {
+                notes.push("The interface was down for a while.".to_owned());
+            }
+            Err(errno) => return Err(hot(errno)),
+        }
+    }
+    if shown {
+        eprint!("\r\x1b[K");
+    }
+    let dropped = socket.statistics().map_err(system)?.dropped;
+    if dropped > 0 {
+        notes.push(format!(
+            "{dropped} frames came faster than they were read, and are missing here."
+        ));
+    }
+    Ok(())
+}
+
+fn show(
+    arguments: &JitterArguments,
+    report: &JitterReport,
+    around: &Neighbourhood,
+) -> Result<(), Failure> {
+    let unwritten = |path: &Path, error: &io::Error| {
+        (
+            LACKING,
+            format!("cannot write `{}`: {error}", path.display()),
+        )
+    };
+    if let Some(path) = &arguments.report {
+        std::fs::write(path, report.to_html()).map_err(|error| unwritten(path, &error))?;
+    }
+    if let Some(path) = &arguments.worst_to {
+        File::create(path)
+            .and_then(|file| around.write(BufWriter::new(file)))
+            .map_err(|error| unwritten(path, &error))?;
+    }
+    let text = if arguments.json {
+        serde_json::to_string_pretty(report)
+            .map(|text| text + "\n")
+            .map_err(|fault| (LACKING, fault.to_string()))?
+    } else {
+        report.print_text()
+    };
+    // A reader that went away (`| head`) is no fault of ours.
+    let _ = io::stdout().write_all(text.as_bytes());
+    Ok(())
+}
