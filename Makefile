@@ -4,7 +4,7 @@ CARGO ?= cargo
 RTWIRE = target/release/rtwire
 DEMO_DURATION ?= 10s
 
-.PHONY: help setup setup-test build demo test fuzz lint bench bench-main bench-receive docs generate clean
+.PHONY: help setup setup-test build demo test vm-test vm-shell vm-baseline fuzz lint bench bench-main bench-receive docs generate clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -23,6 +23,16 @@ demo: build ## five hosts, one switch: promised, run, measured; writes five-node
 
 test: setup-test ## everything that tests this project
 	scripts/test
+
+vm-test: setup-test ## the kernel lab: tests and measurements on Debian's real-time kernels in QEMU
+	scripts/vm test $(ONLY)
+	$(if $(ONLY),,scripts/vm measure)
+
+vm-shell: setup-test ## a shell in the kernel lab, with `rtwire`, the suites, and this folder under /host
+	scripts/vm shell
+
+vm-baseline: setup-test ## measure the kernel lab's figures anew and keep them as baselines
+	scripts/vm baseline $(ONLY)
 
 fuzz: setup-test ## each fuzz target for 30 seconds
 	scripts/fuzz 30

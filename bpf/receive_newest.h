@@ -45,7 +45,7 @@ static __always_inline int rtw_newest(struct xdp_md *ctx,
 				      struct rtw_slot *slot)
 {
 	__u64 version = READ_ONCE(slot->version);
-	__u32 length = frame->length, ahead = 1;
+	__u32 length = frame->length, ahead = 1, last_octet;
 	struct rtw_value *value, *last;
 
 	barrier_var(length);
@@ -78,9 +78,12 @@ static __always_inline int rtw_newest(struct xdp_md *ctx,
 	value->source = frame->source;
 	value->length = length;
 	value->priority = frame->priority;
-	barrier_var(length);
-	if (length &&
-	    bpf_xdp_load_bytes(ctx, frame->data_at, value->data, length)) {
+	/* The verifier of Linux 6.1 learns nothing from `length != 0`. */
+	last_octet = length - 1;
+	barrier_var(last_octet);
+	if (last_octet < RTW_DATA_BYTES &&
+	    bpf_xdp_load_bytes(ctx, frame->data_at, value->data,
+			       last_octet + 1)) {
 		/* Cannot be; value n stays, as number n + RTW_BUFFERS. */
 		__sync_fetch_and_add(&slot->version, 2 * RTW_BUFFERS - 1);
 		return XDP_DROP;

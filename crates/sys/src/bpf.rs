@@ -110,13 +110,23 @@ pub enum BpfError {
 /// What libbpf warned of since the last look. It would print to standard error, where a lab's user reads tables.
 static MESSAGES: Mutex<String> = Mutex::new(String::new());
 const MESSAGES_MAX_BYTES: usize = 16 * 1024;
+/// Of a longer message (the verifier's whole log) its end says what was wrong.
+const MESSAGE_END_BYTES: usize = 1200;
 
 fn collect_messages() {
     libbpf_rs::set_print(Some((PrintLevel::Warn, |_, message| {
+        let mut message = message.trim_end();
+        if message.len() > 2 * MESSAGE_END_BYTES {
+            let mut start = message.len() - MESSAGE_END_BYTES;
+            while !message.is_char_boundary(start) {
+                start += 1;
+            }
+            message = &message[start..];
+        }
         if let Ok(mut messages) = MESSAGES.lock() {
             if messages.len() + message.len() < MESSAGES_MAX_BYTES {
                 messages.push('\n');
-                messages.push_str(message.trim_end());
+                messages.push_str(message);
             }
         }
     })));

@@ -1,0 +1,113 @@
+# Kernels and images of the lab, made on the host and kept in $CACHE. Sourced by scripts/vm.
+
+# resolve WHICH: the version that a series (`6.1`) or `newest` stands for, as this machine's package lists have it.
+resolve() {
+	local found
+	# An image named `…-unsigned` is the kernel itself; the others depend on it or sign it.
+	found=$(apt-cache search --names-only '^linux-image-[0-9].*-rt-amd64-unsigned$' |
+		sed -n 's/^linux-image-\(.*\)-unsigned .*/\1/p' | sort -V)
+	# Without package lists (or offline) what was fetched before serves.
+	[ -n "$found" ] || found=$(cd "$CACHE" && ls -d ./*-rt-amd64 2>/dev/null | sed 's#^\./##' | sort -V)
+	[ "$1" = newest ] || found=$(grep "^${1//./\\.}\." <<<"$found")
+	tail -n 1 <<<"$found"
+}
+
+# fetch VERSION: its uncompressed kernel and its modules into $CACHE/VERSION, once.
+fetch() {
+	local version=$1 folder=$CACHE/$1 new
+	[ -e "$folder/complete" ] && return
+	echo "Fetching Linux $version (once; kept in $CACHE)"
+	new=$(mktemp -d "$CACHE/fetching.XXXXXX")
+	(
+		cd "$new"
+		apt-get download -qq "linux-image-$version-unsigned" 2>apt.log || {
+			# The list may name a version that is gone from the archive.
+			apt-get update -qq && apt-get download -qq "linux-image-$version-unsigned" 2>apt.log
+		} || {
+			cat apt.log >&2
+			exit 1
+		}
+		dpkg-deb --fsys-tarfile ./*.deb | tar -x
+		rm ./*.deb apt.log
+		depmod -b . "$version"
+		unpack "boot/vmlinuz-$version" vmlinux
+		touch complete
+	)
+	rm -rf "$folder"
+	mv "$new" "$folder"
+}
+
+# unpack VMLINUZ VMLINUX: QEMU starts the uncompressed kernel at once; unpacking it in the guest takes seconds.
+unpack() {
+	local magic command at
+	for magic in 'xz:\xfd7zXZ\x00' 'zstd:\x28\xb5\x2f\xfd'; do
+		command=${magic%%:*}
+		for at in $(LC_ALL=C grep -obUaP "${magic#*:}" "$1" | cut -d: -f1); do
+			# What follows the kernel in the file makes the decompressor complain: the result counts.
+			tail -c "+$((at + 1))" "$1" | "$command" -dcq >"$2" 2>/dev/null || true
+			if [ "$(head -c 4 "$2" | tail -c 3)" = ELF ]; then return; fi
+		done
+	done
+	echo "scripts/vm: cannot unpack $1: neither xz nor zstd" >&2
+	return 1
+}
+
+list() { sed 's/#.*//' "$1" | tr -s ' \t\n' '\n'; }
+
+# copy_program PATH FOLDER: a program and the libraries it needs.
+copy_program() {
+	local library
+	cp -L "$1" "$2/bin/"
+	for library in $(ldd "$1" 2>/dev/null | grep -o '/[^ ]*'); do
+		mkdir -p "$2$(dirname "$library")"
+		[ -e "$2$library" ] || cp -L "$library" "$2$library"
+	done
+}
+
+pack() { # FOLDER ARCHIVE
+	(cd "$1" && find . | LC_ALL=C sort | cpio -o -H newc --quiet --reproducible -R 0:0) >"$2"
+}
+
+# image VERSION: prints the path of the archive with busybox, programs, modules; made anew when any of them changes.
+image() {
+	local version=$1 tree module path key archive
+	key=$({
+		cat "$VM/modules" "$VM/programs" "$VM/init" "$VM/host/kernel.sh"
+		for path in busybox $(list "$VM/programs"); do stat -Lc '%n %s %Y' "$(command -v "$path")"; done
+	} | sha256sum | cut -c1-12)
+	archive=$CACHE/$version/image-$key.cpio
+	if [ ! -e "$archive" ]; then
+		rm -f "$CACHE/$version"/image-*.cpio
+		tree=$(mktemp -d)
+		mkdir -p "$tree"/{bin,proc,sys,dev,tmp,run,etc,root,usr/lib,lab} "$tree/lib/modules/$version"
+		# The kernel loads modules by /sbin/modprobe.
+		ln -s bin "$tree/sbin"
+		cp -L "$(command -v busybox)" "$tree/bin/busybox"
+		for path in $(list "$VM/programs"); do copy_program "$(command -v "$path")" "$tree"; done
+		cp -r /etc/iproute2 "$tree/etc/" 2>/dev/null || true
+		for path in /usr/lib/tc /usr/lib/iproute2; do
+			[ ! -d $path ] || cp -r $path "$tree/usr/lib/"
+		done
+		printf 'root:x:0:0:root:/root:/bin/sh\n' >"$tree/etc/passwd"
+		for module in $(list "$VM/modules"); do
+			# A driver that the kernel has built in has no file, and a kernel may lack one: the tests say so.
+			modprobe -d "$CACHE/$version" -S "$version" -C /var/empty --show-depends "$module" 2>/dev/null || true
+		done | awk '$1 == "insmod" { print $2 }' | sort -u | while read -r path; do
+			module=$tree/lib/modules/$version/${path#*/modules/"$version"/}
+			mkdir -p "$(dirname "$module")"
+			case $path in
+			*.xz) xz -dc "$path" >"${module%.xz}" ;;
+			*.zst) zstd -dcq "$path" >"${module%.zst}" ;;
+			*) cp "$path" "$module" ;;
+			esac
+		done
+		find "$tree/lib/modules" -name '*.ko' -exec strip --strip-debug {} +
+		cp "$CACHE/$version/lib/modules/$version"/modules.{order,builtin,builtin.modinfo} "$tree/lib/modules/$version/"
+		depmod -b "$tree" "$version"
+		cp "$VM/init" "$tree/init"
+		pack "$tree" "$archive.new"
+		mv "$archive.new" "$archive"
+		rm -rf "$tree"
+	fi
+	echo "$archive"
+}

@@ -1,0 +1,102 @@
+# Starting a guest, and judging what it says. Sourced by scripts/vm.
+
+CARDS=(-netdev hubport,id=p0,hubid=0 -device e1000e,netdev=p0,mac=52:54:00:00:00:01
+	-netdev hubport,id=p1,hubid=0 -device e1000e,netdev=p1,mac=52:54:00:00:00:02)
+
+# guest VERSION COMMAND-LINE QEMU-ARGUMENTS…: runs one to its end, its console on standard output.
+guest() {
+	local version=$1 line=$2
+	shift 2
+	cat "$(image "$version")" "$WORK/payload.cpio" >"$WORK/image.cpio"
+	timeout "${RTWIRE_VM_TIMEOUT:-900}" qemu-system-x86_64 -machine q35,hpet=off -m 1G -nodefaults -display none \
+		-no-reboot -kernel "$CACHE/$version/vmlinux" -initrd "$WORK/image.cpio" \
+		-append "console=ttyS0 quiet loglevel=1 panic=-1 tsc=reliable $line" "${CARDS[@]}" "$@" \
+		2> >(grep -v 'is not connected to host network' >&2)
+}
+
+# functional VERSION ONLY: all suites on two virtual cores; one line a test, and the whole output of those that fail.
+functional() {
+	echo "Linux $1, two cores"
+	guest "$1" "lab.mode=functional lab.only=$2" -accel tcg,thread=multi -cpu max -smp 2 -serial stdio </dev/null |
+		tr -d '\r' | tee "$WORK/log" | judge
+}
+
+# measure VERSION ONLY VERB: one core whose time is the count of its instructions; the same every time.
+measure() {
+	echo "Linux $1, virtual time"
+	guest "$1" "lab.mode=measure lab.only=$2 nokaslr norandmaps random.trust_cpu=off" \
+		-accel tcg,thread=single -smp 1 -cpu max,rdrand=off,rdseed=off -icount shift=0,sleep=off \
+		-rtc base=2025-01-01,clock=vm -seed 1 -serial stdio </dev/null |
+		tr -d '\r' | tee "$WORK/log" | judge || return 1
+	local now=$WORK/values baseline
+	baseline=$VM/baselines/$(cut -d. -f1,2 <<<"$1").tsv
+	{
+		echo "# kernel $1"
+		echo "# qemu $(qemu-system-x86_64 --version | sed -n 's/.*version \([^ ]*\).*/\1/p')"
+		echo "# $(rustc --version | cut -d' ' -f1,2)"
+		sed -n 's/^@@ value //p' "$WORK/log" | awk '{ print $1 "\t" $2 "\t" $3 }'
+	} >"$now"
+	if [ "$3" = baseline ]; then
+		mkdir -p "$VM/baselines"
+		# With one measurement alone the figures of the others stay.
+		if [ -n "$2" ] && [ -e "$baseline" ]; then
+			awk -F'\t' 'NR == FNR { if (!/^#/) new[$1] = 1; next } !/^#/ && !($1 in new)' "$now" "$baseline" >>"$now"
+		fi
+		cp "$now" "$baseline"
+		echo "written to $baseline"
+	else
+		compare "$now" "$baseline" "$2"
+	fi
+}
+
+# compare NOW BASELINE ONLY: fails where a figure is off by more than 0.5 %. With another kernel, QEMU or compiler than the
+# baseline's the instructions are others: then by more than 10 %.
+compare() {
+	[ -e "$2" ] || {
+		echo "FAILED: there is no baseline $2; \`scripts/vm baseline\` writes it"
+		return 1
+	}
+	awk -F'\t' -v only="$3" '
+		/^#/ { head[FILENAME] = head[FILENAME] $0 "\n"; next }
+		FILENAME == ARGV[2] { was[$1] = $2; next }
+		{ now[$1] = $2; unit[$1] = $3; order[++count] = $1 }
+		END {
+			same = head[ARGV[1]] == head[ARGV[2]]
+			limit = same ? 0.5 : 10
+			if (!same) printf "Not the baseline'"'"'s kernel, QEMU or compiler: figures may be off by 10 %% instead of 0.5 %%.\n"
+			for (i = 1; i <= count; i++) {
+				name = order[i]
+				if (!(name in was)) { printf "FAILED  %s = %s %s has no baseline\n", name, now[name], unit[name]; bad = 1; continue }
+				off = was[name] == now[name] ? 0 : (was[name] == 0 ? 100 : 100 * (now[name] - was[name]) / was[name])
+				if (off < 0) size = -off; else size = off
+				printf "%s  %s = %s %s (%+.2f %%)\n", (size > limit ? "FAILED" : "ok    "), name, now[name], unit[name], off
+				if (size > limit) bad = 1
+			}
+			for (name in was) if (only == "" && !(name in now)) { printf "FAILED  %s is in the baseline and was not measured\n", name; bad = 1 }
+			exit bad
+		}' "$1" "$2" "$3"
+}
+
+# judge: turns what the guest says into lines for people; fails if a test failed or the guest did not reach its end.
+judge() {
+	awk '
+		/^@@ ok / { print "ok      " $3 " (" $4 " s)"; passed++; tests += $3 != "kernel-log"; fflush(); next }
+		/^@@ not-ok / { print "FAILED  " $3 " (" $4 " s)"; failed++; tests++; showing = 1; fflush(); next }
+		/^@@ end-of-output/ { showing = 0; next }
+		/^@@ end/ { ended = 1; next }
+		/^@@ / { next }
+		showing || !passed { print "        " $0 }
+		END {
+			if (!ended) { print "FAILED  the guest did not reach its end (crashed, or took too long)"; failed++ }
+			else if (!tests) { print "FAILED  no test has that name"; failed++ }
+			printf "%d passed, %d failed\n", passed, failed
+			exit failed > 0
+		}'
+}
+
+# shell VERSION: the guest on this terminal, the folder at hand read-only under /host.
+shell() {
+	guest "$1" lab.shell -accel tcg,thread=multi -cpu max -smp 2 -serial mon:stdio \
+		-fsdev local,id=host,path="$PWD",security_model=none,readonly=on,multidevs=remap \
+		-device virtio-9p-pci,fsdev=host,mount_tag=host
+}

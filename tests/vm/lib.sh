@@ -1,0 +1,79 @@
+# What suites of the kernel lab use. Sourced; runs in the guest, as root, under bash with `set -eu`.
+
+# fail MESSAGE: ends the test with its reason.
+fail() {
+	echo "$*" >&2
+	exit 1
+}
+
+# expect CODE COMMAND…: runs it; fails unless it ends with that code. Its output is in $output.
+expect() {
+	wanted=$1
+	shift
+	code=0
+	output=$("$@" 2>&1) || code=$?
+	[ "$code" = "$wanted" ] || fail "\`$*\` ended with $code instead of $wanted: $output"
+}
+
+# says TEXT: fails unless the last expect's output has the text.
+says() {
+	case $output in *"$1"*) ;; *) fail "no \`$1\` in: $output" ;; esac
+}
+
+# pair [QUEUES]: namespaces vm-a and vm-b with a veth cable ra-rb, 10.7.0.1 and 10.7.0.2, no IPv6, fixed neighbours.
+pair() {
+	queues=${1:-1}
+	for end in a b; do
+		ip netns add vm-$end
+		in_$end sysctl -qw net.ipv6.conf.default.disable_ipv6=1 net.ipv6.conf.all.disable_ipv6=1 2>/dev/null || true
+	done
+	ip -n vm-a link add ra numtxqueues "$queues" numrxqueues "$queues" type veth \
+		peer name rb netns vm-b numtxqueues "$queues" numrxqueues "$queues"
+	cable vm-a ra 1 2
+	cable vm-b rb 2 1
+}
+
+# nic_pair: the guest's two real cards, cabled by QEMU, as ra in vm-a and rb in vm-b. Named by their addresses.
+nic_pair() {
+	for end in a:1 b:2; do
+		card=$(grep -l "52:54:00:00:00:0${end#*:}" /sys/class/net/*/address | head -n 1 | cut -d/ -f5)
+		[ -n "$card" ] || fail "the guest has no card 52:54:00:00:00:0${end#*:}"
+		ip netns add vm-"${end%:*}"
+		in_"${end%:*}" sysctl -qw net.ipv6.conf.default.disable_ipv6=1 2>/dev/null || true
+		ip link set "$card" netns vm-"${end%:*}" name r"${end%:*}"
+	done
+	cable vm-a ra 1 2 keep
+	cable vm-b rb 2 1 keep
+	for end in a b; do
+		for _ in $(seq 50); do
+			in_$end cat /sys/class/net/r$end/carrier 2>/dev/null | grep -q 1 && break
+			sleep 0.1
+		done
+	done
+}
+
+cable() { # NAMESPACE INTERFACE OWN PEER [keep the address]
+	[ $# = 5 ] || ip -n "$1" link set "$2" address "02:00:00:00:00:0$3"
+	ip -n "$1" link set lo up
+	ip -n "$1" addr add "10.7.0.$3/24" dev "$2"
+	ip -n "$1" link set "$2" up
+	peer=02:00:00:00:00:0$4
+	[ $# != 5 ] || peer=52:54:00:00:00:0$4
+	ip -n "$1" neigh add "10.7.0.$4" lladdr "$peer" dev "$2" nud permanent
+}
+
+in_a() { ip netns exec vm-a "$@"; }
+in_b() { ip netns exec vm-b "$@"; }
+
+# value NAME NUMBER UNIT: a measured figure, held against its baseline by the host.
+value() { echo "@@ value $*"; }
+
+clean_up() {
+	for end in a b; do
+		for process in $(ip netns pids vm-$end 2>/dev/null); do kill -9 "$process" 2>/dev/null || true; done
+		# A real card must be home before its namespace goes.
+		ip -n vm-$end link show r$end 2>/dev/null | grep -q '52:54:00' &&
+			ip -n vm-$end link set r$end netns 1 name "nic$end"
+		ip netns del vm-$end 2>/dev/null || true
+	done
+}
