@@ -6,6 +6,7 @@
 //!  Receiver::frames    ◄── ring shared with the kernel | recvmmsg ◄── filter ◄── interface
 //!  Receiver::datagrams ◄── recvmmsg
 //!  Cycle               the beat that a cyclic sender or reader keeps
+//!  run::Runner         the loop that drives a protocol's node (`rtwire_wire::Node`) on an interface
 //! ```
 //!
 //! ```no_run
@@ -38,6 +39,7 @@ mod error;
 pub mod program;
 mod receive;
 pub mod responder;
+pub mod run;
 mod send;
 mod source;
 mod stamps;

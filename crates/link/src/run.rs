@@ -1,0 +1,308 @@
+//! The one loop that drives a node on a real interface.
+//!
+//! ```text
+//!            ┌───────────── Node (no I/O) ─────────────┐
+//!  frame ────┤ frame · moment                    send  ├──► queue ── launch instant ──► Port::send
+//!            └── wake_at_ns ───────────────────────────┘
+//!  Port::wait until a frame, the node's moment or the head of the queue; shortly before the latter two: spin
+//! ```
+//!
+//! ```no_run
+//! use rtwire_link::run::{PacketPort, PortConfig, RunConfig, Runner};
+//! use rtwire_wire::{Node, Outbox};
+//! # struct Beacon;
+//! # impl Node for Beacon {
+//! #     fn start(&mut self, _: u64, _: &mut dyn Outbox) {}
+//! #     fn frame(&mut self, _: u64, _: &[u8], _: &mut dyn Outbox) {}
+//! #     fn moment(&mut self, _: u64, _: &mut dyn Outbox) {}
+//! #     fn wake_at_ns(&self) -> Option<u64> { None }
+//! # }
+//!
+//! # fn main() -> Result<(), rtwire_link::LinkError> {
+//! let port = PacketPort::open(&PortConfig::new("eth0", 0x88ab))?;
+//! let mut runner = Runner::new(port, &RunConfig { spin_ns: 100_000, ..RunConfig::default() });
+//! let stop = rtwire_sys::signal::install_stop_flag()?;
+//! runner.run(&mut Beacon, stop, |_node, _port, _now_ns| {})?;
+//! println!("{:?}", runner.statistics());
+//! # Ok(()) }
+//! ```
+//!
+//! Times are ns of CLOCK_MONOTONIC. In the loop nothing is allocated, locked or printed; a frame costs at most one system
+//! call, and so does a wait.
+//!
+//! An interface that goes down stops nothing: the node's moments go on, so that it notices by its own rules; what it sends
+//! meanwhile is counted as unsent. An interface that is removed ends the loop with an error.
+
+mod port;
+mod queue;
+
+use crate::error::LinkError;
+use queue::Queue;
+use rtwire_sys::clock::{self, Clock};
+use rtwire_sys::sched::{self, Scheduling};
+use rtwire_wire::Node;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+pub use port::{PacketPort, Port, PortConfig};
+
+/// How long the loop sleeps at most before it looks at the stop flag again.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How the loop is to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunConfig {
+    /// How long before a moment or a launch instant to wake and spin, ns. 0: sleep all the way, and be as late as the
+    /// wake-up is.
+    pub spin_ns: u64,
+    /// How long after a frame or a moment to look for the next frame before sleeping, ns: a frame that comes meanwhile
+    /// costs no wake-up. `u64::MAX`: never sleep.
+    pub linger_ns: u64,
+    /// Frames that may wait for their launch instant.
+    pub queue_frames: usize,
+}
+
+impl Default for RunConfig {
+    fn default() -> Self {
+        Self {
+            spin_ns: 0,
+            linger_ns: 0,
+            queue_frames: 64,
+        }
+    }
+}
+
+/// What the calling thread is to be while it runs a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct RealTime {
+    /// SCHED_FIFO of this priority, 1 to 99, with all memory locked.
+    pub fifo_priority: Option<u8>,
+    /// On this core only.
+    pub cpu: Option<usize>,
+}
+
+impl RealTime {
+    /// Makes the calling thread so, and tells what is in force.
+    ///
+    /// # Errors
+    /// CAP_SYS_NICE or CAP_IPC_LOCK is missing; no such core.
+    pub fn apply(&self) -> Result<Scheduling, LinkError> {
+        if let Some(cpu) = self.cpu {
+            sched::set_cpu(cpu)?;
+        }
+        if let Some(priority) = self.fifo_priority {
+            rtwire_sys::memory::lock_all()?;
+            sched::set_fifo(priority)?;
+            rtwire_sys::memory::touch_stack();
+        }
+        Ok(sched::current()?)
+    }
+}
+
+/// What the loop has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct RunStatistics {
+    /// Frames that the node was shown.
+    pub received: u64,
+    /// Frames that were sent.
+    pub sent: u64,
+    /// Frames that were not sent: the interface was down, or its queue full.
+    pub unsent: u64,
+    /// Frames of the node that there was no room for in the queue.
+    pub overflowed: u64,
+    /// Moments that the node was told of.
+    pub moments: u64,
+    /// How often the loop slept.
+    pub waits: u64,
+    /// How often the interface was found down.
+    pub downs: u64,
+    /// The latest that a moment was told, ns.
+    pub worst_moment_ns: u64,
+    /// The latest that a frame was handed to the kernel, ns after its launch instant.
+    pub worst_launch_ns: u64,
+}
+
+/// Drives nodes through one port.
+#[derive(Debug)]
+pub struct Runner<P> {
+    port: P,
+    config: RunConfig,
+    queue: Queue,
+    statistics: RunStatistics,
+    /// No time that the node was told is before this.
+    now_ns: u64,
+}
+
+fn now_ns() -> u64 {
+    clock::now_ns(Clock::Monotonic)
+}
+
+impl<P: Port> Runner<P> {
+    /// A loop that has not begun.
+    pub fn new(port: P, config: &RunConfig) -> Self {
+        Self {
+            port,
+            config: *config,
+            queue: Queue::new(config.queue_frames),
+            statistics: RunStatistics::default(),
+            now_ns: 0,
+        }
+    }
+
+    /// What was done so far.
+    #[must_use]
+    pub fn statistics(&self) -> RunStatistics {
+        RunStatistics {
+            overflowed: self.queue.overflowed(),
+            ..self.statistics
+        }
+    }
+
+    /// The port.
+    #[must_use]
+    pub fn port(&self) -> &P {
+        &self.port
+    }
+
+    /// The port, to be changed.
+    pub fn port_mut(&mut self) -> &mut P {
+        &mut self.port
+    }
+
+    /// Runs the node until `stop` is set. `after` is called after each call of the node, with the same time, before what
+    /// the node sends is sent: there the application takes what the node has to tell, and gives it new values. It is part
+    /// of the real-time loop.
+    ///
+    /// # Errors
+    /// The interface is gone, or the kernel refuses to wait.
+    pub fn run<N: Node>(
+        &mut self,
+        node: &mut N,
+        stop: &AtomicBool,
+        mut after: impl FnMut(&mut N, &mut P, u64),
+    ) -> Result<(), LinkError> {
+        let begun = self.time();
+        node.start(begun, &mut self.queue);
+        after(node, &mut self.port, begun);
+        let mut busy_until = begun.saturating_add(self.config.linger_ns);
+        while !stop.load(Ordering::Relaxed) {
+            self.flush()?;
+            if self.take_frames(node, &mut after)? {
+                busy_until = self.now_ns.saturating_add(self.config.linger_ns);
+                continue;
+            }
+            let now = self.time();
+            if let Some(due) = node.wake_at_ns().filter(|due| *due <= now) {
+                let late = now - due;
+                self.statistics.worst_moment_ns = self.statistics.worst_moment_ns.max(late);
+                self.statistics.moments += 1;
+                node.moment(now, &mut self.queue);
+                after(node, &mut self.port, now);
+                busy_until = now.saturating_add(self.config.linger_ns);
+                continue;
+            }
+            let due = [node.wake_at_ns(), self.queue.next_launch_ns()]
+                .into_iter()
+                .flatten()
+                .min();
+            self.wait(now, due, busy_until)?;
+        }
+        // What was due is not kept back; what was meant for later is not sent early.
+        self.flush()
+    }
+
+    /// Shows the node one frame, if one has come.
+    fn take_frames<N: Node>(
+        &mut self,
+        node: &mut N,
+        after: &mut impl FnMut(&mut N, &mut P, u64),
+    ) -> Result<bool, LinkError> {
+        let (queue, last_ns) = (&mut self.queue, &mut self.now_ns);
+        let came = self.port.receive(&mut |arrival_ns, frame| {
+            let now = arrival_ns.unwrap_or_else(now_ns).max(*last_ns);
+            *last_ns = now;
+            node.frame(now, frame, queue);
+        });
+        match came {
+            Ok(true) => {
+                self.statistics.received += 1;
+                after(node, &mut self.port, self.now_ns);
+                Ok(true)
+            }
+            Ok(false) => Ok(false),
+            Err(error) => self.bear(error).map(|()| false),
+        }
+    }
+
+    /// Sends what is due.
+    fn flush(&mut self) -> Result<(), LinkError> {
+        while let Some((launch_ns, frame)) = self.queue.head() {
+            if let Some(launch_ns) = launch_ns {
+                let now = now_ns();
+                if now < launch_ns {
+                    return Ok(());
+                }
+                let late = now - launch_ns;
+                self.statistics.worst_launch_ns = self.statistics.worst_launch_ns.max(late);
+            }
+            let sent = self.port.send(frame);
+            self.queue.pop();
+            match sent {
+                Ok(()) => self.statistics.sent += 1,
+                Err(LinkError::QueueFull) => self.statistics.unsent += 1,
+                Err(error) => {
+                    self.statistics.unsent += 1;
+                    self.bear(error)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for a frame or until shortly before `due`, and then looks again and again until either.
+    fn wait(&mut self, now: u64, due: Option<u64>, busy_until: u64) -> Result<(), LinkError> {
+        let wake = due.map(|due| due.saturating_sub(self.config.spin_ns));
+        if now < busy_until || wake.is_some_and(|wake| wake <= now) {
+            let until = due.unwrap_or(u64::MAX).min(match wake {
+                Some(wake) if wake <= now => u64::MAX,
+                _ => busy_until,
+            });
+            // Looks often at frames, and at the clock now and then; the caller looks at the stop flag.
+            let most = now.saturating_add(1_000_000).min(until);
+            loop {
+                for _ in 0..8 {
+                    if self.port.is_ready() {
+                        return Ok(());
+                    }
+                    std::hint::spin_loop();
+                }
+                if now_ns() >= most {
+                    return Ok(());
+                }
+            }
+        }
+        let sleep = wake.map_or(LOOK, |wake| Duration::from_nanos(wake - now).min(LOOK));
+        self.statistics.waits += 1;
+        match self.port.wait(sleep) {
+            Ok(()) => Ok(()),
+            Err(error) => self.bear(error),
+        }
+    }
+
+    /// An interface that is down may come up again; anything else ends the loop.
+    #[cold]
+    fn bear(&mut self, error: LinkError) -> Result<(), LinkError> {
+        match error {
+            LinkError::InterfaceDown { .. } => {
+                self.statistics.downs += 1;
+                Ok(())
+            }
+            error => Err(error),
+        }
+    }
+
+    fn time(&mut self) -> u64 {
+        self.now_ns = now_ns().max(self.now_ns);
+        self.now_ns
+    }
+}

@@ -1,0 +1,187 @@
+//! How a node's frames come and go.
+
+use crate::error::LinkError;
+use crate::{Sender, SenderConfig, TxPath};
+use rtwire_sys::clock::{self, Clock};
+use rtwire_sys::filter::{Filter, Instruction};
+use rtwire_sys::interface::{self, Interface};
+use rtwire_sys::packet::PacketSocket;
+use rtwire_sys::ring::Ring;
+use rtwire_sys::{Errno, Ready};
+use rtwire_wire::MacAddress;
+use std::time::Duration;
+
+/// How often a port that nothing comes to looks whether its interface is still there, ns.
+const CHECK_NS: u64 = 100_000_000;
+
+/// What [`Runner`](super::Runner) needs of a path.
+pub trait Port {
+    /// Sends one frame, at once.
+    ///
+    /// # Errors
+    /// The interface is down, gone or full.
+    fn send(&mut self, frame: &[u8]) -> Result<(), LinkError>;
+
+    /// Shows the oldest frame that has come, with the time of its arrival (ns of CLOCK_MONOTONIC) where that is known;
+    /// gives whether there was one. Does not wait.
+    ///
+    /// # Errors
+    /// The interface is gone.
+    fn receive(&mut self, show: &mut dyn FnMut(Option<u64>, &[u8])) -> Result<bool, LinkError>;
+
+    /// Whether a frame is there. No system call.
+    fn is_ready(&self) -> bool;
+
+    /// Waits for a frame, or for so long.
+    ///
+    /// # Errors
+    /// The interface is gone, or down (told once).
+    fn wait(&mut self, timeout: Duration) -> Result<(), LinkError>;
+}
+
+/// How a port is to be opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortConfig {
+    /// The interface's name.
+    pub interface: String,
+    /// The EtherType of the frames.
+    pub ether_type: u16,
+    /// Groups whose frames are wanted, too.
+    pub groups: Vec<MacAddress>,
+    /// The way out.
+    pub path: TxPath,
+    /// Whether frames to other stations are wanted, too.
+    pub promiscuous: bool,
+    /// How many frames may wait in the kernel.
+    pub queue_frames: usize,
+}
+
+impl PortConfig {
+    /// Frames of this EtherType, past the queueing discipline.
+    #[must_use]
+    pub fn new(interface: impl Into<String>, ether_type: u16) -> Self {
+        Self {
+            interface: interface.into(),
+            ether_type,
+            groups: Vec::new(),
+            path: TxPath::Direct,
+            promiscuous: false,
+            queue_frames: 256,
+        }
+    }
+}
+
+/// Packet sockets: a ring shared with the kernel to receive, one call to send. Needs CAP_NET_RAW.
+#[derive(Debug)]
+pub struct PacketPort {
+    socket: PacketSocket,
+    ring: Ring,
+    sender: Sender,
+    next_check_ns: u64,
+}
+
+impl PacketPort {
+    /// Opens a port.
+    ///
+    /// # Errors
+    /// CAP_NET_RAW is missing, or there is no such interface.
+    pub fn open(config: &PortConfig) -> Result<Self, LinkError> {
+        let accept_all = Filter::new(&[Instruction::Accept])?;
+        Self::with_filter(config, &accept_all)
+    }
+
+    /// Opens a port that takes only frames that pass `filter`.
+    ///
+    /// # Errors
+    /// As [`PacketPort::open`].
+    pub fn with_filter(config: &PortConfig, filter: &Filter) -> Result<Self, LinkError> {
+        let interface = interface::by_name(&config.interface)?;
+        let (socket, ring) =
+            PacketSocket::receiver(&interface, config.ether_type, filter, |socket| {
+                for group in &config.groups {
+                    socket.join_group(group.0)?;
+                }
+                if config.promiscuous {
+                    socket.take_all()?;
+                }
+                Ring::new(socket, config.queue_frames)
+            })?;
+        let sender = Sender::frames(&SenderConfig {
+            path: config.path,
+            ..SenderConfig::new(&config.interface)
+        })?;
+        Ok(Self {
+            socket,
+            ring,
+            sender,
+            next_check_ns: 0,
+        })
+    }
+
+    /// The interface, as it was when the port was opened.
+    #[must_use]
+    pub fn interface(&self) -> &Interface {
+        self.sender.interface()
+    }
+
+    /// Frames lost since there was no room for them, since this was last asked. One system call.
+    ///
+    /// # Errors
+    /// The kernel refuses to tell.
+    pub fn dropped(&self) -> Result<u64, LinkError> {
+        Ok(self.socket.statistics()?.dropped)
+    }
+
+    #[cold]
+    fn failed(&self, errno: Errno) -> LinkError {
+        LinkError::of("receive", &self.interface().name, errno, 0, || {
+            self.socket.interface_exists()
+        })
+    }
+
+    /// Looks whether the interface is gone, now and then.
+    fn check(&mut self) -> Result<(), LinkError> {
+        let now = clock::now_ns(Clock::Monotonic);
+        if now < self.next_check_ns {
+            return Ok(());
+        }
+        self.next_check_ns = now + CHECK_NS;
+        if self.socket.interface_exists() {
+            return Ok(());
+        }
+        Err(LinkError::InterfaceGone {
+            interface: self.interface().name.clone(),
+        })
+    }
+}
+
+impl Port for PacketPort {
+    fn send(&mut self, frame: &[u8]) -> Result<(), LinkError> {
+        self.sender.send(frame).map(drop)
+    }
+
+    fn receive(&mut self, show: &mut dyn FnMut(Option<u64>, &[u8])) -> Result<bool, LinkError> {
+        let Some(frame) = self.ring.peek() else {
+            return Ok(false);
+        };
+        show(None, frame.data);
+        self.ring.release();
+        Ok(true)
+    }
+
+    fn is_ready(&self) -> bool {
+        self.ring.is_ready(0)
+    }
+
+    fn wait(&mut self, timeout: Duration) -> Result<(), LinkError> {
+        match self.socket.wait(Some(timeout)) {
+            Ok(Ready::Readable) => Ok(()),
+            Ok(Ready::Nothing) => self.check(),
+            Ok(Ready::Error) => match self.socket.take_error() {
+                Some(errno) => Err(self.failed(errno)),
+                None => self.check(),
+            },
+            Err(errno) => Err(self.failed(errno)),
+        }
+    }
+}
