@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rtwire_testkit::{require, without_bpf};
 use serde_json::Value;
 
 /// Two labs at a time would be each other's noise.
@@ -472,6 +473,22 @@ fn without_privileges_the_missing_ones_are_named() {
         !message.contains("CAP_SYS_TIME"),
         "only what is needed: {message}"
     );
+}
+
+#[test]
+fn what_the_kernel_lacks_is_named() {
+    let _alone = alone();
+    require!(root);
+    let output = without_bpf(|| {
+        lab(&example("five-nodes.toml"), &["--duration", "1s"])
+            .output()
+            .unwrap()
+    });
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{message}");
+    assert!(message.contains("BPF"), "{message}");
+    println!("{message}");
+    assert!(labs().is_empty(), "nothing is left: {:?}", labs());
 }
 
 #[test]

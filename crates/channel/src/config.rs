@@ -64,12 +64,16 @@ pub struct TalkerConfig {
     pub semantics: Semantics,
     /// The way out of this host. UDP has only [`TxPath::Qdisc`].
     pub path: TxPath,
+    /// Whether each value tells the moment of CLOCK_TAI at which it was sent: 8 octets, and a look at the clock (some
+    /// 60 ns). Without it a listener cannot tell a value's age, nor a talker that began again from one that lost some.
+    pub sender_time: bool,
     /// The kernel's transmit stamps, if any; see [`Talker::take_stamps`](crate::Talker::take_stamps).
     pub stamping: Option<TxStamping>,
 }
 
 impl TalkerConfig {
-    /// Queue semantics at priority 0, without key and stamps, through the queueing discipline; source port 0.
+    /// Queue semantics at priority 0, with the time of sending, without key and stamps, through the queueing discipline;
+    /// source port 0.
     #[must_use]
     pub fn new(interface: impl Into<String>, transport: Transport, destination_port: u16) -> Self {
         Self {
@@ -83,6 +87,7 @@ impl TalkerConfig {
             key: 0,
             semantics: Semantics::Queue,
             path: TxPath::Qdisc,
+            sender_time: true,
             stamping: None,
         }
     }

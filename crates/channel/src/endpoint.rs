@@ -2,31 +2,28 @@
 
 use crate::config::{ListenerConfig, ListenerTransport, Order};
 use crate::error::ChannelError;
-use crate::inbox::{Inbox, reason};
+use crate::inbox::Inbox;
 use crate::newest::NewestListener;
 use crate::queue::QueueListener;
-use crate::statistics::{EndpointStatistics, Reason, Refusals, SharedRefusals};
+use crate::statistics::{EndpointStatistics, Refusals, SharedRefusals};
+use crate::strays::{Strays, channel_filter};
 use rtwire_link::{LinkError, Receiver, ReceiverConfig};
-use rtwire_sys::filter::{FOR_OTHERS, Filter, Instruction, Test};
+use rtwire_sys::ErrorKind;
 use rtwire_sys::interface::{self, Interface};
-use rtwire_sys::packet::PacketSocket;
+use rtwire_sys::packet::FilterPlace;
 use rtwire_sys::port_lock::{self, NameLock};
-use rtwire_sys::{Batch, ErrorKind, Wait};
-use rtwire_wire::rtdip::{self, Semantics};
-use rtwire_wire::{EtherType, ethernet};
+use rtwire_wire::EtherType;
+use rtwire_wire::rtdip::Semantics;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Octets of room for frames that belong to nobody.
-const STRAY_ROOM: usize = 1 << 20;
-/// How many of them are examined at once at most.
-const STRAY_LIMIT: usize = 8192;
 /// How long a port that is in use is tried again.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Opens the listeners of one interface. Cheap to clone; clones are the same endpoint.
 ///
-/// It belongs to the network namespace that the calling thread was in when it was opened: open listeners from there, too.
+/// It belongs to the network namespace that the calling thread was in when it was opened: open its listeners, drop them and
+/// ask for its statistics from there, too.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     shared: Arc<Shared>,
@@ -41,20 +38,13 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Ports of open RTDiP listeners.
-    ports: Vec<u16>,
     /// Refusals of open listeners.
     open: Vec<Arc<SharedRefusals>>,
     /// Refusals of closed listeners, and the endpoint's own.
     closed: Refusals,
     not_examined: u64,
-    stray: Option<Stray>,
-}
-
-#[derive(Debug)]
-struct Stray {
-    socket: PacketSocket,
-    batch: Batch,
+    /// From the first RTDiP listener on.
+    strays: Option<Strays>,
 }
 
 impl Endpoint {
@@ -123,10 +113,10 @@ impl Endpoint {
                 let name = shared.lock_name(config.port);
                 let lock = patiently(|| Ok(NameLock::take(&name)?)).map_err(in_use)?;
                 let filter = channel_filter(&shared.interface.mac, config.port)?;
-                // The receiver first, the socket for strays behind it: the kernel asks the newest first, and the last
-                // it asks, here the only listener of most, needs no copy of its own.
                 let receiver = Receiver::frames(&link, shared.ether_type.0, &filter)?;
-                shared.add_port(config.port)?;
+                if let (None, Some(place)) = (std::env::var_os("V_NONE"), receiver.filter_place()) {
+                    shared.add_port(config.port, place)?;
+                }
                 (receiver, Some(lock))
             }
             ListenerTransport::Udp(local) => {
@@ -192,89 +182,39 @@ impl Shared {
         format!("rtwire/{kind:04x}/{}/{port}", self.interface.index)
     }
 
-    /// From now on frames for `port` are somebody's.
-    fn add_port(&self, port: u16) -> Result<(), ChannelError> {
+    /// From now on frames for `port` are somebody's, whose socket has its filter at `place`.
+    fn add_port(&self, port: u16, place: FilterPlace) -> Result<(), ChannelError> {
         let mut state = self.state();
         // What has come up to now was nobody's.
         self.examine(&mut state)?;
-        state.ports.push(port);
-        let filter = stray_filter(&self.interface.mac, &state.ports)?;
-        if let Some(stray) = &state.stray {
-            stray.socket.set_filter(&filter)?;
-        } else {
-            let opened =
-                PacketSocket::receiver(&self.interface, self.ether_type.0, &filter, |socket| {
-                    socket.set_receive_room(STRAY_ROOM)
-                });
-            match opened {
-                Ok((socket, _)) => {
-                    let batch = Batch::new(64, 64);
-                    state.stray = Some(Stray { socket, batch });
-                }
-                Err(error) => {
-                    state.ports.retain(|&other| other != port);
-                    return Err(error.into());
-                }
-            }
+        if state.strays.is_none() {
+            state.strays = Some(Strays::open(&self.interface, self.ether_type)?);
         }
-        Ok(())
+        let strays = state.strays.as_mut();
+        strays.map_or(Ok(()), |strays| strays.add(port, place))
     }
 
     fn remove_port(&self, port: u16) {
         let mut state = self.state();
-        state.ports.retain(|&other| other != port);
-        if let (Some(stray), Ok(filter)) = (
-            &state.stray,
-            stray_filter(&self.interface.mac, &state.ports),
-        ) {
-            // A filter that cannot be set leaves the old one: frames for this port are then not counted, no more.
-            let _ = stray.socket.set_filter(&filter);
+        // What cannot be told is not counted, no more.
+        let _ = self.examine(&mut state);
+        if let Some(strays) = &mut state.strays {
+            strays.remove(port);
         }
     }
 
     /// Counts what has come to nobody since the last time.
     fn examine(&self, state: &mut State) -> Result<(), ChannelError> {
-        let Some(stray) = &mut state.stray else {
+        let Some(strays) = &mut state.strays else {
             return Ok(());
         };
-        let found = SharedRefusals::default();
-        let mut examined = 0;
-        while examined < STRAY_LIMIT {
-            // An empty queue, or an interface that is down or gone: the listeners tell that better.
-            let Ok(count) = stray.socket.receive(&mut stray.batch, Wait::No, 64) else {
-                break;
-            };
-            for index in 0..count {
-                if let Some(message) = stray.batch.get(index) {
-                    if let Some(reason) = self.stray_reason(message.data) {
-                        found.count(reason);
-                    }
-                }
-            }
-            examined += count;
-        }
-        state.not_examined += stray.socket.statistics()?.dropped;
-        state.closed = state.closed.plus(found.read());
+        let found = strays.examine(|port| {
+            let name = self.lock_name(port);
+            port_lock::is_held(&name).unwrap_or(false)
+        })?;
+        state.closed = state.closed.plus(found.refused);
+        state.not_examined += found.not_examined;
         Ok(())
-    }
-
-    /// What is wrong with a frame that no listener of ours took, of which up to 64 octets are at hand.
-    fn stray_reason(&self, frame: &[u8]) -> Option<Reason> {
-        let Ok(frame) = ethernet::Frame::new(frame) else {
-            return Some(Reason::Truncated);
-        };
-        let packet = match rtdip::Packet::new(frame.payload()) {
-            Ok(packet) => packet,
-            Err(error) => return Some(reason(error)),
-        };
-        if packet.version() != rtdip::VERSION {
-            return Some(Reason::WrongVersion);
-        }
-        let name = self.lock_name(packet.destination_port());
-        match port_lock::is_held(&name) {
-            Ok(true) => None,
-            Ok(false) | Err(_) => Some(Reason::UnknownPort),
-        }
     }
 }
 
@@ -302,85 +242,4 @@ impl Drop for Registration {
         state.open.retain(|open| !Arc::ptr_eq(open, &self.refusals));
         state.closed = state.closed.plus(self.refusals.read());
     }
-}
-
-/// The end of a filter: accepts frames for us (`mac`) and for groups, rejects those for other stations. A tagged frame
-/// for us may seem to be for others, so those are looked at more closely.
-fn accept_if_for_us(program: &mut Vec<Instruction>, mac: &[u8; 6]) {
-    let high = u32::from(u16::from_be_bytes([mac[0], mac[1]]));
-    let low = u32::from_be_bytes([mac[2], mac[3], mac[4], mac[5]]);
-    let jump = |test, yes, no| Instruction::Jump { test, yes, no };
-    program.extend([
-        Instruction::LoadPacketType,
-        jump(Test::Equal(FOR_OTHERS), 0, 6),
-        Instruction::LoadWord(2),
-        jump(Test::Equal(low), 0, 2),
-        Instruction::LoadHalf(0),
-        jump(Test::Equal(high), 2, 0),
-        Instruction::LoadByte(0),
-        jump(Test::AnyBit(1), 0, 1),
-        Instruction::Accept,
-        Instruction::Reject,
-    ]);
-}
-
-const HEADERS: u32 = (ethernet::HEADER_OCTETS + rtdip::HEADER_OCTETS) as u32;
-/// The first word of an RTDiP header: version and flags, priority, destination port.
-const FIRST_WORD: u32 = ethernet::HEADER_OCTETS as u32;
-const VERSION_AND_PORT: u32 = 0xf000_ffff;
-
-fn version_and_port(port: u16) -> u32 {
-    u32::from(rtdip::VERSION) << 28 | u32::from(port)
-}
-
-/// Takes the frames for us that are whole, of our version and for `port`.
-fn channel_filter(mac: &[u8; 6], port: u16) -> Result<Filter, ChannelError> {
-    let mut program = vec![
-        Instruction::LoadLength,
-        Instruction::Jump {
-            test: Test::AtLeast(HEADERS),
-            yes: 1,
-            no: 0,
-        },
-        Instruction::Reject,
-        Instruction::LoadWord(FIRST_WORD),
-        Instruction::And(VERSION_AND_PORT),
-        Instruction::Jump {
-            test: Test::Equal(version_and_port(port)),
-            yes: 1,
-            no: 0,
-        },
-        Instruction::Reject,
-    ];
-    accept_if_for_us(&mut program, mac);
-    Ok(Filter::new(&program)?)
-}
-
-/// Takes the frames for us that are not whole, or not of our version, or for none of `ports`.
-fn stray_filter(mac: &[u8; 6], ports: &[u16]) -> Result<Filter, ChannelError> {
-    let mut program = vec![
-        Instruction::LoadLength,
-        Instruction::Jump {
-            test: Test::AtLeast(HEADERS),
-            yes: 10,
-            no: 0,
-        },
-    ];
-    accept_if_for_us(&mut program, mac);
-    program.extend([
-        Instruction::LoadWord(FIRST_WORD),
-        Instruction::And(VERSION_AND_PORT),
-    ]);
-    for &port in ports {
-        program.extend([
-            Instruction::Jump {
-                test: Test::Equal(version_and_port(port)),
-                yes: 0,
-                no: 1,
-            },
-            Instruction::Reject,
-        ]);
-    }
-    accept_if_for_us(&mut program, mac);
-    Ok(Filter::new(&program)?)
 }

@@ -44,6 +44,7 @@ mod queue;
 pub mod sequence;
 pub mod shaper;
 mod statistics;
+mod strays;
 mod talker;
 
 pub use config::{ListenerConfig, ListenerTransport, Order, TalkerConfig, Transport};

@@ -73,7 +73,7 @@ impl Talker {
             source_port: config.source_port,
             sequence: 0,
             key: config.key,
-            time_ns: Some(0),
+            time_ns: config.sender_time.then_some(0),
         };
         Ok(Self {
             sender,
@@ -108,8 +108,9 @@ impl Talker {
             .max(MINIMUM_FRAME_OCTETS)
     }
 
-    /// Sends one value, with the time of CLOCK_TAI at this moment in its header; gives its sequence number: 0, 1, 2 … from
-    /// opening on, wrapping at 2³². One system call, no allocation; fit for a real-time loop.
+    /// Sends one value, with the time of CLOCK_TAI at this moment in its header (unless
+    /// [`sender_time`](TalkerConfig::sender_time) is off); gives its sequence number: 0, 1, 2 … from opening on, wrapping
+    /// at 2³². One system call, no allocation; fit for a real-time loop.
     ///
     /// # Errors
     /// Too much data; the interface gone or down; [`LinkError::QueueFull`] if the interface's own queue has dropped the
@@ -123,7 +124,9 @@ impl Talker {
             return Err(too_long());
         }
         let sequence = self.header.sequence;
-        self.header.time_ns = Some(clock::now_ns(Clock::Tai));
+        if let Some(time_ns) = &mut self.header.time_ns {
+            *time_ns = clock::now_ns(Clock::Tai);
+        }
         let written = match self.header.emit(data, &mut self.frame[self.start..]) {
             Ok(octets) => octets,
             Err(RtdipError::TooLong { .. }) => return Err(too_long()),

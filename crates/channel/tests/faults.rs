@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use rtwire_channel::{ChannelError, Endpoint, LinkError, Refusals, Talker, WakeUp};
 use rtwire_link::{Sender, SenderConfig};
-use rtwire_testkit::{NetnsPair, ip, require};
+use rtwire_testkit::{NetnsPair, ip, require, without_bpf};
 use rtwire_wire::rtdip::{Header, Semantics};
 use rtwire_wire::{EtherType, MacAddress, Pcp, ethernet};
 use std::process::Command;
@@ -271,8 +271,77 @@ fn with(at: usize, value: u8) -> Vec<u8> {
 }
 
 #[test]
+fn without_bpf_strays_are_counted_all_the_same() {
+    require!(root, program "ip");
+    without_bpf(|| {
+        let refused = rtwire_link::StrayCounter::load([2, 0, 0, 0, 0, 1]).unwrap_err();
+        assert!(refused.to_string().contains("CAP_BPF"), "{refused}");
+        count_faulty_frames();
+        count_strays_while_listeners_come_and_go();
+    });
+}
+
+#[test]
+fn strays_are_counted_while_listeners_come_and_go() {
+    require!(root, program "ip");
+    count_strays_while_listeners_come_and_go();
+}
+
+/// Whoever counts, each stray is counted once, and what somebody has is none: here, or in another process.
+fn count_strays_while_listeners_come_and_go() {
+    let pair = NetnsPair::new();
+    let open = |endpoint: &Endpoint, port| {
+        let mut config = listener_config(Way::RtdipQdisc, port);
+        config.key = 5;
+        pair.b.run(|| endpoint.queue_listener(&config)).unwrap()
+    };
+    let endpoint = pair.b.run(|| Endpoint::open(&pair.b.interface)).unwrap();
+    // As good as another process: it has ports of its own.
+    let other = pair.b.run(|| Endpoint::open(&pair.b.interface)).unwrap();
+    let mut injector = Injector::new(&pair);
+    // Four ports that equal each other in their lower ten bits.
+    let mut send_to_all = || {
+        for port in [0x03e9_u16, 0x07e9, 0x0be9, 0x0fe9] {
+            let mut packet = good_packet();
+            packet[2..4].copy_from_slice(&port.to_be_bytes());
+            injector.send(&packet);
+        }
+    };
+    let unknown = |expected: u64| {
+        let statistics = pair.b.run(|| endpoint.statistics()).unwrap();
+        assert_eq!(statistics.refused.unknown_port, expected);
+        assert_eq!(statistics.refused.total(), expected);
+        assert_eq!(statistics.not_examined, 0);
+    };
+    let mut first = open(&endpoint, 0x03e9);
+    send_to_all();
+    unknown(3);
+    let mut second = open(&endpoint, 0x07e9);
+    let _others = open(&other, 0x0be9);
+    send_to_all();
+    unknown(4);
+    assert!(first.recv(SOON).unwrap().is_some() && first.recv(NOW).unwrap().is_some());
+    assert!(second.recv(NOW).unwrap().is_some() && second.recv(NOW).unwrap().is_none());
+    // The one whose socket counts goes first, then the last one there is.
+    pair.b.run(|| drop(first));
+    send_to_all();
+    unknown(6);
+    assert!(second.recv(NOW).unwrap().is_some());
+    pair.b.run(|| drop(second));
+    send_to_all();
+    unknown(9);
+    let _again = open(&endpoint, 0x03e9);
+    send_to_all();
+    unknown(11);
+}
+
+#[test]
 fn faulty_frames_are_counted_by_their_fault() {
     require!(root, program "ip");
+    count_faulty_frames();
+}
+
+fn count_faulty_frames() {
     let pair = NetnsPair::new();
     for wait in WAITS {
         let mut config = listener_config(Way::RtdipQdisc, 1001);

@@ -18,12 +18,34 @@ use rtwire_channel::Endpoint;
 use rtwire_sys::clock::{self, Clock};
 use rtwire_sys::{memory, netns, sched};
 
+use rtwire_measure::noise::{Stall, StallSource};
+
 use crate::assignment::{Answer, Assignment, HostResult, Order};
 
 /// Priority of talkers and listeners (SCHED_FIFO): below the noise record, above everything ordinary.
 pub(crate) const WORKER_PRIORITY: u8 = 80;
 /// Priority of the threads that collect transmit stamps: they may wait.
 const STAMP_PRIORITY: u8 = 40;
+
+/// That a thread woke late, as it is written down in the loop: a [`Stall`] has a name, and a name allocates.
+#[derive(Clone, Copy, Debug)]
+struct Late {
+    /// When the thread last ran before.
+    alive_ns: u64,
+    due_ns: u64,
+    woke_ns: u64,
+}
+
+impl Late {
+    fn stall(self, source: StallSource) -> Stall {
+        Stall {
+            source,
+            alive_ns: self.alive_ns,
+            due_ns: self.due_ns,
+            woke_ns: self.woke_ns,
+        }
+    }
+}
 
 /// What the threads of a worker share: when to begin and end, and whether to end early.
 #[derive(Debug, Default)]

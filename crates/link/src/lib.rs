@@ -43,6 +43,7 @@ pub mod run;
 mod send;
 mod source;
 mod stamps;
+mod strays;
 
 pub use cycle::{Cycle, CycleConfig, Tick};
 pub use error::LinkError;
@@ -50,3 +51,4 @@ pub use receive::{Frame, Receiver, ReceiverConfig, WakeUp};
 pub use rtwire_sys::stamps::{TxStampKind, TxStamping};
 pub use send::{Sender, SenderConfig, TxPath};
 pub use stamps::{TxStamp, TxStamps};
+pub use strays::{StrayCounter, Strays};

@@ -5,7 +5,7 @@ use crate::source::{Socket, Source};
 use rtwire_sys::clock::{self, Clock};
 use rtwire_sys::filter::Filter;
 use rtwire_sys::interface::{self, Interface};
-use rtwire_sys::packet::PacketSocket;
+use rtwire_sys::packet::{FilterPlace, PacketSocket};
 use rtwire_sys::ring::Ring;
 use rtwire_sys::udp::UdpSocket;
 use rtwire_sys::{Errno, Wait};
@@ -251,6 +251,12 @@ impl Receiver {
             dropped
         };
         Ok(self.dropped)
+    }
+
+    /// What sets the filter of this receiver's socket from elsewhere; `None` for datagrams.
+    #[must_use]
+    pub fn filter_place(&self) -> Option<FilterPlace> {
+        self.source.filter_place()
     }
 
     fn spin(&mut self, timeout: Option<Duration>) -> Result<bool, LinkError> {

@@ -1,7 +1,7 @@
 //! Where a receiver takes its frames from: a ring shared with the kernel, or a socket read in batches.
 
 use crate::receive::{Frame, ReceiverConfig};
-use rtwire_sys::packet::PacketSocket;
+use rtwire_sys::packet::{FilterPlace, PacketSocket};
 use rtwire_sys::ring::Ring;
 use rtwire_sys::udp::UdpSocket;
 use rtwire_sys::{Batch, Errno, Ready, Wait};
@@ -176,6 +176,20 @@ impl Source {
                 socket: Socket::Packet(socket),
                 ..
             } => socket.take_error(),
+            Self::Batch {
+                socket: Socket::Udp(_),
+                ..
+            } => None,
+        }
+    }
+
+    pub(crate) fn filter_place(&self) -> Option<FilterPlace> {
+        match self {
+            Self::Ring { socket, .. }
+            | Self::Batch {
+                socket: Socket::Packet(socket),
+                ..
+            } => Some(socket.filter_place()),
             Self::Batch {
                 socket: Socket::Udp(_),
                 ..

@@ -16,6 +16,7 @@ use std::sync::Mutex;
 use libbpf_rs::{MapCore, ObjectBuilder, OpenObject, PrintLevel, ProgramInput, TcHookBuilder};
 
 use crate::error::Errno;
+use crate::filter::Filter;
 
 pub use array::MappedArray;
 pub use map_of_maps::MapOfMaps;
@@ -88,6 +89,14 @@ pub enum BpfError {
         mode: XdpMode,
         /// The kernel's number.
         errno: Errno,
+    },
+    /// A program could not be made a socket filter.
+    #[error("cannot take BPF program `{program}` as a socket filter: {source}")]
+    Filter {
+        /// The program.
+        program: String,
+        /// The system's error.
+        source: io::Error,
     },
     /// A map could not be mapped into memory.
     #[error("cannot map BPF array `{map}`: {source}")]
@@ -209,6 +218,22 @@ impl BpfObject {
             ifindex,
             source,
         })
+    }
+
+    /// A program of section `socket`, as the filter of a socket. It lives as long as a socket has it, or the filter.
+    ///
+    /// # Errors
+    /// No such program, or no file descriptor is left for it.
+    pub fn socket_filter(&self, program: &str) -> Result<Filter, BpfError> {
+        let found = self.program(program)?;
+        let fd = found
+            .as_fd()
+            .try_clone_to_owned()
+            .map_err(|source| BpfError::Filter {
+                program: program.to_owned(),
+                source,
+            })?;
+        Ok(Filter::of_program(fd))
     }
 
     /// Maps an array (made with `BPF_F_MMAPABLE`) of values that consist of `words` 64-bit words.

@@ -1,10 +1,13 @@
-//! Classic socket filters: small programs that the kernel runs on each frame before a socket takes it.
+//! Socket filters: small programs that the kernel runs on each frame before a socket takes it.
 //!
-//! A filter is built from instructions that are checked here, so a wrong jump is an error of ours with a reason and not
-//! the kernel's `EINVAL`. A load beyond the end of a frame ends the program and refuses the frame.
+//! A classic filter is built from instructions that are checked here, so a wrong jump is an error of ours with a reason
+//! and not the kernel's `EINVAL`. A load beyond the end of a frame ends the program and refuses the frame. A filter may
+//! also be a program of a BPF object (`BpfObject::socket_filter`), which can count.
 
 use crate::error::{Errno, Error, Result};
+use crate::socket;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
 
 /// What [`Instruction::LoadPacketType`] loads for a frame to another station (`PACKET_OTHERHOST`).
 pub const FOR_OTHERS: u32 = libc::PACKET_OTHERHOST as u32;
@@ -53,13 +56,21 @@ pub enum Instruction {
 
 /// A checked program.
 #[derive(Clone)]
-pub struct Filter {
-    code: Vec<libc::sock_filter>,
+pub struct Filter(Code);
+
+#[derive(Clone)]
+enum Code {
+    Classic(Vec<libc::sock_filter>),
+    /// A program of type `BPF_PROG_TYPE_SOCKET_FILTER`, in the kernel already.
+    Program(Arc<OwnedFd>),
 }
 
 impl std::fmt::Debug for Filter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Filter({} instructions)", self.code.len())
+        match &self.0 {
+            Code::Classic(code) => write!(f, "Filter({} instructions)", code.len()),
+            Code::Program(_) => write!(f, "Filter(BPF program)"),
+        }
     }
 }
 
@@ -93,17 +104,32 @@ impl Filter {
         ) {
             return fault("a program that neither accepts nor rejects at its end".to_owned());
         }
-        Ok(Self {
-            code: program.iter().map(encode).collect(),
-        })
+        Ok(Self(Code::Classic(program.iter().map(encode).collect())))
+    }
+
+    /// A program that the kernel has checked and holds.
+    pub(crate) fn of_program(program: OwnedFd) -> Self {
+        Self(Code::Program(Arc::new(program)))
     }
 
     /// Puts the filter before the socket, in place of any other.
     pub(crate) fn attach(&self, socket: &OwnedFd, object: &str) -> Result<()> {
+        let code = match &self.0 {
+            Code::Classic(code) => code,
+            Code::Program(program) => {
+                return socket::set(
+                    socket,
+                    libc::SOL_SOCKET,
+                    libc::SO_ATTACH_BPF,
+                    program.as_raw_fd(),
+                )
+                .map_err(|errno| Error::new("setsockopt(SO_ATTACH_BPF)", object, errno, None));
+            }
+        };
         let program = libc::sock_fprog {
             // At most 4096, checked by `new`.
-            len: self.code.len() as libc::c_ushort,
-            filter: self.code.as_ptr().cast_mut(),
+            len: code.len() as libc::c_ushort,
+            filter: code.as_ptr().cast_mut(),
         };
         // SAFETY: the program points to `len` live instructions, which the kernel copies during the call.
         let result = unsafe {

@@ -19,6 +19,8 @@ pub mod counting;
 mod error;
 pub mod filter;
 pub mod interface;
+#[cfg(feature = "lacking-kernel")]
+pub mod lacking;
 pub mod memory;
 mod messages;
 pub mod netns;

@@ -18,6 +18,23 @@ pub struct PacketSocket {
     name: String,
 }
 
+/// The place of a packet socket's filter.
+#[derive(Clone, Debug)]
+pub struct FilterPlace {
+    socket: Arc<OwnedFd>,
+    name: String,
+}
+
+impl FilterPlace {
+    /// Puts another filter before the socket.
+    ///
+    /// # Errors
+    /// No memory for it.
+    pub fn set(&self, filter: &Filter) -> Result<()> {
+        filter.attach(&self.socket, &self.name)
+    }
+}
+
 /// What a packet socket has let through and what it had no room for, since the last time this was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct PacketStatistics {
@@ -136,6 +153,23 @@ impl PacketSocket {
             request,
         )
         .map_err(|errno| Error::new("setsockopt(PACKET_ADD_MEMBERSHIP)", &self.name, errno, None))
+    }
+
+    /// What sets the filter of this socket from elsewhere. It keeps the socket open.
+    #[must_use]
+    pub fn filter_place(&self) -> FilterPlace {
+        FilterPlace {
+            socket: Arc::clone(&self.socket),
+            name: self.name.clone(),
+        }
+    }
+
+    /// From now on takes frames of this EtherType. (0 changes nothing: the kernel keeps the one it has.)
+    ///
+    /// # Errors
+    /// The interface is gone.
+    pub fn listen_for(&self, ether_type: u16) -> Result<()> {
+        self.bind(ether_type)
     }
 
     /// Sends past the queueing discipline: then nothing shapes or queues the frames but their sender.

@@ -20,8 +20,24 @@ mod netns;
 
 pub use netns::{NetnsPair, Side, ip};
 pub use rtwire_sys::counting::{CountingAllocator, allocations};
+use rtwire_sys::lacking;
 use std::io::Write;
 use std::path::Path;
+use std::thread;
+
+/// Runs `work` on a thread for which the kernel has no BPF, nor for what it starts; gives what it gives. A panic in it
+/// goes on here.
+pub fn without_bpf<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| {
+        let handle = scope.spawn(|| {
+            lacking::refuse(lacking::BPF).expect("the kernel has seccomp filters");
+            work()
+        });
+        handle
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
 
 /// Goes on only if everything named is there; else fails the test, or returns from it where skipping is allowed.
 ///

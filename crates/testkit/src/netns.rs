@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
+use std::time::Duration;
 
 const PREFIX: &str = "rtwtest-";
 static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -100,6 +101,7 @@ impl NetnsPair {
             );
         }
         for side in [&pair.a, &pair.b] {
+            wait_for_carrier(side);
             let there = side.run(|| interface::by_name(&side.interface));
             assert_eq!(there.map(|i| (i.mac, i.up)), Ok((side.mac, true)));
         }
@@ -140,6 +142,22 @@ fn run(namespace: &str, arguments: &str) -> Result<(), String> {
     } else {
         Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
     }
+}
+
+/// Waits until the kernel has taken notice of the cable: before, it silently drops what is sent, and on a busy machine
+/// that may take a while.
+fn wait_for_carrier(side: &Side) {
+    for _ in 0..1000 {
+        let output = Command::new("ip")
+            .args(["-n", &side.namespace, "-o", "link", "show", &side.interface])
+            .output();
+        let text = output.map_or_else(|error| error.to_string().into_bytes(), |o| o.stdout);
+        if String::from_utf8_lossy(&text).contains("state UP") {
+            return;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    panic!("the cable of {} was not noticed", side.namespace);
 }
 
 fn write_in(namespace: &str, path: &str, value: &str) {

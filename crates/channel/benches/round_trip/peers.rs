@@ -235,6 +235,8 @@ fn rtdip(
         let transport = Transport::rtdip(MacAddress(other.mac));
         let mut config = TalkerConfig::new(own.interface.as_str(), transport, send_port);
         config.path = TxPath::Direct;
+        // Nor do they tell when they were sent.
+        config.sender_time = false;
         config.pcp = Pcp::new(6).unwrap();
         Box::new(Rtdip {
             talker: Talker::open(&config).unwrap(),

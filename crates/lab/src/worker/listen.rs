@@ -6,9 +6,9 @@ use std::time::Duration;
 use rtwire_channel::{
     Endpoint, ListenerConfig, ListenerStatistics, ListenerTransport, NewestListener, QueueListener,
 };
-use rtwire_measure::noise::{Stall, StallSource};
+use rtwire_measure::noise::StallSource;
 
-use super::{Schedule, WORKER_PRIORITY, become_real_time, now_ns};
+use super::{Late, Schedule, WORKER_PRIORITY, become_real_time, now_ns};
 use crate::assignment::{ListenerResult, ListenerTask};
 use crate::samples::{self, Arrival};
 
@@ -30,7 +30,7 @@ pub(super) struct Listener {
     task: ListenerTask,
     inbox: Inbox,
     arrivals: Vec<Arrival>,
-    stalls: Vec<Stall>,
+    late: Vec<Late>,
     /// Frames read.
     read: u64,
 }
@@ -63,7 +63,7 @@ impl Listener {
             task: task.clone(),
             inbox,
             arrivals: Vec::with_capacity(task.frames_most),
-            stalls: Vec::with_capacity(STALLS_MOST),
+            late: Vec::with_capacity(STALLS_MOST),
             read: 0,
         })
     }
@@ -84,6 +84,7 @@ impl Listener {
         samples::write_arrivals(&path, &self.arrivals)
             .map_err(|e| format!("cannot write the samples: {e}"))?;
         let statistics = self.statistics();
+        let source = || StallSource::Listener(self.task.name.clone());
         Ok(ListenerResult {
             stream: self.task.stream,
             frames_received: statistics.received.saturating_sub(statistics.duplicated),
@@ -98,7 +99,7 @@ impl Listener {
             frames_duplicated: statistics.duplicated,
             frames_reordered: statistics.reordered,
             socket_drops: statistics.dropped,
-            stalls: self.stalls,
+            stalls: self.late.iter().map(|late| late.stall(source())).collect(),
             fault,
         })
     }
@@ -157,9 +158,8 @@ impl Listener {
             });
         }
         if let Some(stamp) = stamp_ns.filter(|stamp| now.saturating_sub(*stamp) > LATE_READ_NS) {
-            if self.stalls.len() < self.stalls.capacity() {
-                self.stalls.push(Stall {
-                    source: StallSource::Listener(self.task.name.clone()),
+            if self.late.len() < self.late.capacity() {
+                self.late.push(Late {
                     alive_ns: stamp,
                     due_ns: stamp,
                     woke_ns: now,

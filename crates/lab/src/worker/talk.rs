@@ -9,11 +9,11 @@ use rtwire_channel::{
     ChannelError, LinkError, Semantics, Shaper, ShaperConfig, Talker, TalkerConfig, Transport,
     TxPath, TxStamping, TxStamps,
 };
-use rtwire_measure::noise::{Stall, StallSource};
+use rtwire_measure::noise::StallSource;
 use rtwire_sys::clock::{self, Clock};
 use rtwire_wire::{MacAddress, Pcp, VlanTag};
 
-use super::{STAMP_PRIORITY, Schedule, WORKER_PRIORITY, become_real_time, now_ns};
+use super::{Late, STAMP_PRIORITY, Schedule, WORKER_PRIORITY, become_real_time, now_ns};
 use crate::assignment::{Address, Pattern, TalkerResult, TalkerTask};
 use crate::samples::{self, SentStamp};
 
@@ -69,7 +69,7 @@ impl SentStamps {
 /// What the sending thread writes down; all room is made before the run.
 struct Log {
     result: TalkerResult,
-    source: StallSource,
+    late: Vec<Late>,
     tick_error_ns: u64,
     last_awake_ns: u64,
 }
@@ -82,17 +82,24 @@ impl Log {
         if overshoots.len() < overshoots.capacity() {
             overshoots.push(u32::try_from(late_ns).unwrap_or(u32::MAX));
         }
-        let stalls = &mut self.result.stalls;
-        if late_ns > self.tick_error_ns && stalls.len() < stalls.capacity() {
-            // Cloning a source allocates; a tick this late has lost its time already.
-            stalls.push(Stall {
-                source: self.source.clone(),
+        if late_ns > self.tick_error_ns && self.late.len() < self.late.capacity() {
+            self.late.push(Late {
                 alive_ns: self.last_awake_ns.min(due_ns),
                 due_ns,
                 woke_ns,
             });
         }
         self.last_awake_ns = woke_ns;
+    }
+
+    /// What is reported of the talker of stream `name`, after the run.
+    fn result(self, name: &str) -> TalkerResult {
+        let stalls = self.late.iter();
+        let stalls = stalls.map(|late| late.stall(StallSource::Talker(name.to_owned())));
+        TalkerResult {
+            stalls: stalls.collect(),
+            ..self.result
+        }
     }
 }
 
@@ -137,10 +144,9 @@ impl Talking {
                 result: TalkerResult {
                     stream: task.stream,
                     overshoots_ns: Vec::with_capacity(task.frames_most.min(OVERSHOOTS_MOST)),
-                    stalls: Vec::with_capacity(STALLS_MOST),
                     ..TalkerResult::default()
                 },
-                source: StallSource::Talker(task.name.clone()),
+                late: Vec::with_capacity(STALLS_MOST),
                 tick_error_ns: task.tick_error_ns,
                 last_awake_ns: 0,
             },
@@ -183,7 +189,7 @@ impl Talking {
             let sent = collector
                 .join()
                 .unwrap_or_else(|_| Err("the stamp collector panicked".to_owned()))?;
-            let mut result = sending.log.result;
+            let mut result = sending.log.result(&task.name);
             result.frames_sent = sending.talker.statistics().sent;
             result.sends_refused = sending.talker.statistics().queue_full;
             result.fault = outcome.err();
@@ -351,4 +357,42 @@ fn sleep_until(instant_ns: u64) -> Result<(), String> {
         clock::sleep_until(Clock::Tai, instant_ns).map_err(|errno| errno.text())?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rtwire_measure::noise::Stall;
+
+    #[global_allocator]
+    static ALLOCATOR: rtwire_testkit::CountingAllocator = rtwire_testkit::CountingAllocator;
+
+    #[test]
+    fn noting_ticks_allocates_nothing_and_forgets_none_that_is_late() {
+        let mut log = Log {
+            result: TalkerResult {
+                overshoots_ns: Vec::with_capacity(100),
+                ..TalkerResult::default()
+            },
+            late: Vec::with_capacity(100),
+            tick_error_ns: 1_000,
+            last_awake_ns: 0,
+        };
+        let before = rtwire_testkit::allocations();
+        for tick in 1..=50 {
+            let due_ns = tick * 10_000;
+            // Every other one is late.
+            log.tick(due_ns, due_ns + 900 + tick % 2 * 200);
+        }
+        assert_eq!(rtwire_testkit::allocations(), before);
+        let result = log.result("C-to-B");
+        assert_eq!((result.overshoots_ns.len(), result.stalls.len()), (50, 25));
+        let expected = Stall {
+            source: StallSource::Talker("C-to-B".to_owned()),
+            alive_ns: 20_900,
+            due_ns: 30_000,
+            woke_ns: 31_100,
+        };
+        assert_eq!(result.stalls[1], expected);
+    }
 }
