@@ -189,6 +189,10 @@ impl Inbox {
         Ok(self.receiver.wait(timeout)?)
     }
 
+    pub(crate) fn busy_poll(&mut self, budget: Duration) -> Result<(), ChannelError> {
+        Ok(self.receiver.busy_poll(budget)?)
+    }
+
     pub(crate) fn look(&mut self) -> Result<bool, ChannelError> {
         Ok(self.receiver.look()?)
     }

@@ -157,6 +157,15 @@ impl NewestListener {
         self.current = Some(*accepted);
     }
 
+    /// Receives in this reader's own calls: one that finds nothing polls the driver, for `budget` where it waits and once
+    /// where it does not. See [`rtwire_link::Receiver::busy_poll`] for what it needs. UDP only.
+    ///
+    /// # Errors
+    /// The channel is not over UDP; CAP_NET_ADMIN is missing.
+    pub fn busy_poll(&mut self, budget: Duration) -> Result<(), ChannelError> {
+        self.inbox.busy_poll(budget)
+    }
+
     /// What was counted so far. Two system calls: not for a real-time loop.
     ///
     /// # Errors

@@ -78,7 +78,7 @@ enum LabAction {
     },
 }
 
-fn parse_duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     let seconds =
         units::parse(text, units::Dimension::Time).map_err(|fault| match fault.help() {
             Some(help) => format!("{fault}; {help}"),
@@ -115,13 +115,14 @@ fn failed(error: &LabError) -> ExitCode {
 }
 
 fn measure(arguments: &RunArguments) -> ExitCode {
-    let (network, plan) = match read_and_plan(arguments) {
-        Ok(planned) => planned,
-        Err((code, message)) => {
-            eprintln!("{message}");
-            return ExitCode::from(code);
-        }
-    };
+    let (network, plan) =
+        match read_and_plan(&arguments.file, &arguments.set, arguments.no_admission) {
+            Ok(planned) => planned,
+            Err((code, message)) => {
+                eprintln!("{message}");
+                return ExitCode::from(code);
+            }
+        };
     let outputs = arguments.report.as_deref();
     let outputs = match outputs
         .map(|html| Outputs::at(html, &arguments.file))
@@ -190,9 +191,14 @@ fn print(text: &str) {
 }
 
 /// The network and its plan; else the exit code and what to say.
-fn read_and_plan(arguments: &RunArguments) -> Result<(Network, Plan), (u8, String)> {
-    let file = arguments.file.display().to_string();
-    let bytes = std::fs::read(&arguments.file)
+/// Reads a description and plans it; else exit code and message.
+pub(crate) fn read_and_plan(
+    path: &Path,
+    set: &[(String, String)],
+    no_admission: bool,
+) -> Result<(Network, Plan), (u8, String)> {
+    let file = path.display().to_string();
+    let bytes = std::fs::read(path)
         .map_err(|error| (2, format!("error: cannot read `{file}`: {error}")))?;
     let text = String::from_utf8(bytes).map_err(|fault| {
         let at = fault.utf8_error().valid_up_to();
@@ -201,10 +207,9 @@ fn read_and_plan(arguments: &RunArguments) -> Result<(Network, Plan), (u8, Strin
         );
         (2, message)
     })?;
-    let network = rtwire_plan::read(&text, &file, &arguments.set)
-        .map_err(|faults| (2, faults.to_string()))?;
+    let network = rtwire_plan::read(&text, &file, set).map_err(|faults| (2, faults.to_string()))?;
     let options = rtwire_plan::Options {
-        ignore_limits: arguments.no_admission,
+        ignore_limits: no_admission,
     };
     let plan = rtwire_plan::plan(&network, &options).map_err(|refusal| {
         let hint = "help: `--no-admission` runs it all the same, to see what happens";

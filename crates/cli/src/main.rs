@@ -9,6 +9,7 @@ mod ping_account;
 mod ping_command;
 mod plan_command;
 mod respond_command;
+mod run_command;
 mod schema_command;
 mod simulate_command;
 
@@ -37,6 +38,8 @@ enum Command {
     Simulate(simulate_command::SimulateArguments),
     /// Bring a network up on this machine, run its streams, and hold the measurement against the promise
     Lab(lab_command::LabArguments),
+    /// Run one host's streams of a network description on an interface of this machine
+    Run(run_command::RunArguments),
     /// Answer questions on an interface from its driver, within microseconds
     Respond(respond_command::RespondArguments),
     /// Ask a responder again and again, and account for every number and every round trip
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         Command::Plan(arguments) => plan_command::run(&arguments),
         Command::Simulate(arguments) => simulate_command::run(&arguments),
         Command::Lab(arguments) => lab_command::run(arguments),
+        Command::Run(arguments) => run_command::run(&arguments),
         Command::Respond(arguments) => respond_command::run(&arguments),
         Command::Ping(arguments) => ping_command::run(&arguments),
         Command::Jitter(arguments) => jitter_command::run(&arguments),

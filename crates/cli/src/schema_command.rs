@@ -18,6 +18,8 @@ enum Format {
     Report,
     /// What `rtwire jitter --json` prints.
     Jitter,
+    /// What `rtwire run --json` prints.
+    Run,
     /// The table that a benchmark writes.
     Bench,
 }
@@ -38,6 +40,7 @@ pub(crate) fn run(arguments: &SchemaArguments) -> ExitCode {
         Format::Simulation => rtwire_sim::report_schema().to_value(),
         Format::Report => rtwire_measure::report::json_schema(),
         Format::Jitter => rtwire_measure::jitter::json_schema(),
+        Format::Run => rtwire_lab::station::json_schema(),
         Format::Bench => rtwire_measure::bench::json_schema(),
     };
     // A reader that went away (`| head`) is no fault of ours.

@@ -1,8 +1,10 @@
 //! What the lab tells a host's process, and what that process answers: plain data, JSON on its way.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use rtwire_measure::noise::Stall;
+use rtwire_measure::summary::Summary;
 
 /// Everything one host has to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,8 +17,8 @@ pub(crate) struct Assignment {
     pub(crate) interface: String,
     pub(crate) talkers: Vec<TalkerTask>,
     pub(crate) listeners: Vec<ListenerTask>,
-    /// Where the samples go.
-    pub(crate) directory: String,
+    /// Where the samples go; nowhere where they are not kept.
+    pub(crate) directory: Option<String>,
     /// How long listeners wait for frames on their way after the talkers' end, in ns.
     pub(crate) drain_ns: u64,
 }
@@ -37,6 +39,16 @@ pub(crate) enum Pattern {
         interval_ns: u64,
         offset_ns: u64,
     },
+}
+
+/// The way out of the host that a talker's frames take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TransmitPath {
+    /// Through the queueing discipline of the interface.
+    Qdisc,
+    /// Past it.
+    Direct,
 }
 
 /// Where a stream's frames go.
@@ -65,8 +77,13 @@ pub(crate) struct TalkerTask {
     pub(crate) burst_bits: u64,
     pub(crate) shaping_interval_ns: u64,
     pub(crate) tick_error_ns: u64,
-    /// Frames there will be at most, to make room for their stamps.
+    /// Frames there will be at most, to make room for their stamps; 0: none are kept.
     pub(crate) frames_most: usize,
+    /// Its thread's priority (SCHED_FIFO).
+    pub(crate) realtime: u8,
+    pub(crate) path: TransmitPath,
+    /// Whether to take the kernel's transmit stamps.
+    pub(crate) stamps: bool,
 }
 
 /// One stream at one of its listeners.
@@ -81,6 +98,12 @@ pub(crate) struct ListenerTask {
     pub(crate) frames_most: usize,
     /// The listener stops reading after so many frames: a fault for tests.
     pub(crate) reads_most: Option<usize>,
+    /// Its thread's priority (SCHED_FIFO).
+    pub(crate) realtime: u8,
+    /// The group that it joins, for datagrams to several listeners.
+    pub(crate) group: Option<std::net::Ipv4Addr>,
+    /// Whether it polls the driver in its own calls.
+    pub(crate) polls: bool,
 }
 
 /// What the lab says after the assignment: one line each on the process's standard input.
@@ -127,6 +150,8 @@ pub(crate) struct TalkerResult {
     pub(crate) cpu_ns: u64,
     /// How late its ticks were, in ns.
     pub(crate) overshoots_ns: Vec<u32>,
+    /// The same as a summary, however long the run was.
+    pub(crate) lateness: Option<Summary>,
     /// Ticks that were late by more than the declared tick error.
     pub(crate) stalls: Vec<Stall>,
     /// Send calls that the kernel refused for want of room.
@@ -145,6 +170,14 @@ pub(crate) struct ListenerResult {
     pub(crate) frames_overtaken: u64,
     pub(crate) frames_duplicated: u64,
     pub(crate) frames_reordered: u64,
+    /// Numbers that did not come.
+    pub(crate) frames_lost: u64,
+    /// Talkers that began again.
+    pub(crate) restarts: u64,
+    /// From the talker's own time stamp to the kernel's at arrival: two clocks, unless both hosts' are one.
+    pub(crate) delay: Option<Summary>,
+    /// Frames that came before they were sent, by those clocks.
+    pub(crate) before_sent: u64,
     /// Frames that the socket threw away because nobody read.
     pub(crate) socket_drops: u64,
     pub(crate) stalls: Vec<Stall>,

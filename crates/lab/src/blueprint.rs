@@ -205,7 +205,5 @@ fn destination(
             instead: "use transport = \"rtdip\", or one stream for each listener",
         });
     }
-    let [high, low] = u16::try_from(index).unwrap_or(u16::MAX).to_be_bytes();
-    // Group bit and local bit set; the rest tells our frames from others' in a capture.
-    Ok(Destination::Group([0x03, 0x72, 0x74, 0x02, high, low]))
+    Ok(Destination::Group(crate::duties::group(index)))
 }

@@ -39,6 +39,7 @@ mod assignment;
 mod awake;
 mod blueprint;
 mod calibrate;
+mod duties;
 mod error;
 mod evidence;
 mod fabric;
@@ -49,11 +50,13 @@ mod processes;
 pub mod registry;
 mod run;
 mod samples;
+pub mod station;
 #[cfg(test)]
 mod switch_tests;
 mod tasks;
 mod worker;
 
+pub use assignment::TransmitPath;
 pub use error::LabError;
 pub use run::{Options, Outcome, run};
 pub use worker::worker_main;

@@ -3,19 +3,18 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use rtwire_plan::{ContractKind, Network, Ratio, Semantics, Stream, Transport};
+use rtwire_plan::{ContractKind, Network, Ratio, Stream, Transport};
 
 use crate::LabError;
-use crate::assignment::{Address, Assignment, ListenerTask, Pattern, TalkerTask};
+use crate::assignment::{Address, Assignment, ListenerTask, Pattern, TalkerTask, TransmitPath};
 use crate::blueprint::{Destination, Layout, node_index};
+use crate::duties::{self, REALTIME, free_ports};
 use crate::fabric::{Fabric, HOST_INTERFACE, host_address, host_mac};
 
 /// Most samples of a run: some 40 bytes each, on both sides, and again while they are laid together.
 const SAMPLES_MOST: u64 = 60_000_000;
 /// How long frames may be on their way after the talkers' end.
 const DRAIN_NS: u64 = 300_000_000;
-/// Where to look for a free port for traffic that is no stream: best effort, calibration.
-const FIRST_OTHER_PORT: u16 = 50_000;
 /// Frames of one calibration burst: enough that the rate limiter has to wait for its timer several times.
 const BURST_FRAMES: u32 = 8;
 const BURST_INTERVAL_LEAST_NS: u64 = 10_000_000;
@@ -43,11 +42,6 @@ pub(crate) fn frames_planned(stream: &Stream, duration_ns: u64) -> u64 {
 fn room(frames: u64) -> u64 {
     // The shaper may begin with a burst; a late start of a listener changes nothing.
     frames.saturating_add(frames / 50).saturating_add(4_096)
-}
-
-fn small(ratio: Ratio) -> (u64, u64) {
-    let part = |value: i128| u64::try_from(value).unwrap_or(u64::MAX);
-    (part(ratio.num()), part(ratio.den()))
 }
 
 /// The most frames that a stream's talker can send.
@@ -97,110 +91,27 @@ pub(crate) fn assignments(
     for (index, stream) in network.streams.iter().enumerate() {
         let frames_most =
             usize::try_from(frames_most(network, stream, duration_ns)).unwrap_or(usize::MAX);
-        let udp = stream.transport == Transport::Udp;
-        hosts.talker(
-            &stream.talker,
-            TalkerTask {
-                stream: index,
-                name: stream.name.clone(),
-                address: address(layout, network, index, stream),
-                port: stream.port,
-                pcp: stream.pcp,
-                newest: stream.semantics == Semantics::Newest,
-                payload_bytes: usize::try_from(stream.payload_bytes).unwrap_or(usize::MAX),
-                wire_bits: stream.wire_bytes * 8,
-                pattern: match stream.contract.kind {
-                    _ if !stream.shaped => Pattern::Greedy,
-                    ContractKind::Interval { interval_ns } => Pattern::Cyclic { interval_ns },
-                    ContractKind::Rate | ContractKind::Declared => Pattern::Saturating,
-                },
-                rate: small(stream.contract.rate),
-                burst_bits: stream.contract.burst_bits,
-                shaping_interval_ns: stream.contract.shaping_interval_ns,
-                tick_error_ns: stream.contract.tick_error_ns,
-                frames_most,
-            },
-        );
+        let address = address(layout, index, stream);
+        let task = duties::talker(index, stream, address, frames_most);
+        hosts.talker(&stream.talker, task);
         for listener in &stream.listeners {
-            hosts.listener(
-                listener,
-                ListenerTask {
-                    stream: index,
-                    name: stream.name.clone(),
-                    udp,
-                    port: stream.port,
-                    newest: stream.semantics == Semantics::Newest,
-                    frames_most,
-                    reads_most: None,
-                },
-            );
+            hosts.listener(listener, duties::listener(index, stream, frames_most));
         }
     }
-    best_effort(network, &mut hosts);
+    let to_host = |_, to: &str| {
+        node_index(network, to).map(|node| Address::Rtdip {
+            mac: host_mac(node),
+            vlan: None,
+        })
+    };
+    for flow in duties::best_effort(network, to_host) {
+        hosts.talker(&flow.host, flow.talker);
+        hosts.listener(&flow.to, flow.listener);
+    }
     hosts.done()
 }
 
-/// Ports that no stream has.
-fn free_ports(network: &Network) -> impl Iterator<Item = u16> {
-    (FIRST_OTHER_PORT..=u16::MAX)
-        .chain(1..FIRST_OTHER_PORT)
-        .filter(|port| network.streams.iter().all(|stream| stream.port != *port))
-}
-
-fn best_effort(network: &Network, hosts: &mut Hosts<'_>) {
-    let mut index = network.streams.len();
-    let mut free = free_ports(network);
-    for allowance in &network.best_effort {
-        for to in &allowance.to {
-            let (Some(node), Some(port)) = (node_index(network, to), free.next()) else {
-                continue;
-            };
-            let headers = Transport::Rtdip.header_bytes(false);
-            let share = u64::try_from(allowance.to.len()).unwrap_or(1).max(1);
-            let (num, den) = small(allowance.rate);
-            hosts.talker(
-                &allowance.host,
-                TalkerTask {
-                    stream: index,
-                    name: allowance.name.clone(),
-                    address: Address::Rtdip {
-                        mac: host_mac(node),
-                        vlan: None,
-                    },
-                    port,
-                    pcp: 0,
-                    newest: false,
-                    payload_bytes: usize::try_from(allowance.frame_bytes.saturating_sub(headers))
-                        .unwrap_or(0),
-                    wire_bits: allowance.wire_bytes * 8,
-                    pattern: Pattern::Saturating,
-                    // The allowance is for all receivers together.
-                    rate: (num, den.saturating_mul(share)),
-                    burst_bits: (u64::try_from(allowance.burst.ceil()).unwrap_or(u64::MAX) / share)
-                        .max(allowance.wire_bytes * 8),
-                    shaping_interval_ns: network.defaults.shaping_interval_ns,
-                    tick_error_ns: network.defaults.tick_error_ns,
-                    frames_most: 0,
-                },
-            );
-            hosts.listener(
-                to,
-                ListenerTask {
-                    stream: index,
-                    name: allowance.name.clone(),
-                    udp: false,
-                    port,
-                    newest: false,
-                    frames_most: 0,
-                    reads_most: None,
-                },
-            );
-            index += 1;
-        }
-    }
-}
-
-fn address(layout: &Layout, network: &Network, index: usize, stream: &Stream) -> Address {
+fn address(layout: &Layout, index: usize, stream: &Stream) -> Address {
     match (stream.transport, layout.destinations[index]) {
         (Transport::Udp, Destination::Host(node)) => Address::Udp {
             ip: host_address(node),
@@ -209,13 +120,10 @@ fn address(layout: &Layout, network: &Network, index: usize, stream: &Stream) ->
             mac: host_mac(node),
             vlan: stream.vlan,
         },
-        (_, Destination::Group(mac)) => {
-            debug_assert!(network.streams.len() > index);
-            Address::Rtdip {
-                mac,
-                vlan: stream.vlan,
-            }
-        }
+        (_, Destination::Group(mac)) => Address::Rtdip {
+            mac,
+            vlan: stream.vlan,
+        },
     }
 }
 
@@ -289,6 +197,9 @@ pub(crate) fn calibration(
                 shaping_interval_ns: 0,
                 tick_error_ns: u64::MAX,
                 frames_most: usize::try_from(most).unwrap_or(usize::MAX),
+                realtime: REALTIME,
+                path: TransmitPath::Qdisc,
+                stamps: true,
             },
         );
         hosts.listener(
@@ -301,6 +212,9 @@ pub(crate) fn calibration(
                 newest: false,
                 frames_most: usize::try_from(most).unwrap_or(usize::MAX),
                 reads_most: None,
+                realtime: REALTIME,
+                group: None,
+                polls: false,
             },
         );
         offset_ns += burst_ns(route)
@@ -336,7 +250,7 @@ impl<'a> Hosts<'a> {
             interface: HOST_INTERFACE.to_owned(),
             talkers: Vec::new(),
             listeners: Vec::new(),
-            directory: self.directory.clone(),
+            directory: Some(self.directory.clone()),
             drain_ns: DRAIN_NS,
         }))
     }

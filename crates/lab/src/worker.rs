@@ -5,6 +5,7 @@
 //! output, in the order: assignment → `ready` → `run` → `done`.
 
 mod listen;
+mod tail;
 mod talk;
 
 use std::io::{self, BufRead, Write};
@@ -21,9 +22,8 @@ use rtwire_sys::{memory, netns, sched};
 use rtwire_measure::noise::{Stall, StallSource};
 
 use crate::assignment::{Answer, Assignment, HostResult, Order};
+use crate::duties::REALTIME;
 
-/// Priority of talkers and listeners (SCHED_FIFO): below the noise record, above everything ordinary.
-pub(crate) const WORKER_PRIORITY: u8 = 80;
 /// Priority of the threads that collect transmit stamps: they may wait.
 const STAMP_PRIORITY: u8 = 40;
 
@@ -49,7 +49,7 @@ impl Late {
 
 /// What the threads of a worker share: when to begin and end, and whether to end early.
 #[derive(Debug, Default)]
-struct Schedule {
+pub(crate) struct Schedule {
     start_ns: AtomicU64,
     end_ns: AtomicU64,
     stop: AtomicBool,
@@ -68,11 +68,11 @@ impl Schedule {
         None
     }
 
-    fn is_stopped(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    fn set(&self, order: Order) {
+    pub(crate) fn set(&self, order: Order) {
         match order {
             Order::Run { start_ns, end_ns } => {
                 self.end_ns.store(end_ns, Ordering::Release);
@@ -119,55 +119,88 @@ fn work() -> Result<HostResult, String> {
     })?;
     netns::enter(&assignment.namespace).map_err(|e| e.to_string())?;
     let schedule = Arc::new(Schedule::default());
-    let endpoint = Endpoint::open(&assignment.interface).map_err(|e| e.to_string())?;
-
-    let mut listeners = Vec::new();
-    for task in &assignment.listeners {
-        listeners.push(
-            listen::Listener::open(&endpoint, task)
-                .map_err(|e| format!("stream `{}`: {e}", task.name))?,
-        );
-    }
-    let mut talkers = Vec::new();
-    for task in &assignment.talkers {
-        talkers.push(
-            talk::Talking::open(&assignment.interface, task)
-                .map_err(|e| format!("stream `{}`: {e}", task.name))?,
-        );
-    }
-    memory::lock_all().map_err(|e| e.to_string())?;
-    let directory = PathBuf::from(&assignment.directory);
-    thread::scope(|scope| {
-        let listening: Vec<_> = listeners
-            .into_iter()
-            .map(|listener| {
-                let (schedule, directory) = (schedule.clone(), directory.clone());
-                let (host, drain_ns) = (assignment.host.clone(), assignment.drain_ns);
-                scope.spawn(move || listener.run(&schedule, drain_ns, &directory, &host))
-            })
-            .collect();
-        let talking: Vec<_> = talkers
-            .into_iter()
-            .map(|talking| {
-                let (schedule, directory) = (schedule.clone(), directory.clone());
-                scope.spawn(move || talking.run(&schedule, &directory))
-            })
-            .collect();
+    let work = Work::open(&assignment)?;
+    work.run(&assignment, &schedule, || {
         say(&Answer::Ready).map_err(|e| e.to_string())?;
         // Not scoped: it sits in a read that only the lab's end or the process's end ends.
         let orders = schedule.clone();
         thread::spawn(move || follow_orders(&orders));
-        let mut result = HostResult::default();
-        for handle in talking {
-            result.talkers.push(joined(handle.join())?);
-        }
-        for handle in listening {
-            result.listeners.push(joined(handle.join())?);
-        }
-        result.strays = strays(&endpoint);
-        result.scheduling = format!("SCHED_FIFO {WORKER_PRIORITY}");
-        Ok(result)
+        Ok(())
     })
+}
+
+/// Everything that one host does, open and waiting for the run.
+pub(crate) struct Work {
+    endpoint: Endpoint,
+    listeners: Vec<listen::Listener>,
+    talkers: Vec<talk::Talking>,
+}
+
+impl Work {
+    /// Opens everything, in the calling thread's namespace, and locks the memory of this process.
+    pub(crate) fn open(assignment: &Assignment) -> Result<Self, String> {
+        let endpoint = Endpoint::open(&assignment.interface).map_err(|e| e.to_string())?;
+        let mut listeners = Vec::new();
+        for task in &assignment.listeners {
+            listeners.push(
+                listen::Listener::open(&endpoint, task)
+                    .map_err(|e| format!("stream `{}`: {e}", task.name))?,
+            );
+        }
+        let mut talkers = Vec::new();
+        for task in &assignment.talkers {
+            talkers.push(
+                talk::Talking::open(&assignment.interface, task)
+                    .map_err(|e| format!("stream `{}`: {e}", task.name))?,
+            );
+        }
+        memory::lock_all().map_err(|e| e.to_string())?;
+        Ok(Self {
+            endpoint,
+            listeners,
+            talkers,
+        })
+    }
+
+    /// A thread for each talker and listener; `ready` is called when all of them wait. Ends with the schedule.
+    pub(crate) fn run(
+        self,
+        assignment: &Assignment,
+        schedule: &Schedule,
+        ready: impl FnOnce() -> Result<(), String>,
+    ) -> Result<HostResult, String> {
+        let directory = assignment.directory.as_ref().map(PathBuf::from);
+        let directory = directory.as_deref();
+        thread::scope(|scope| {
+            let listening: Vec<_> = self
+                .listeners
+                .into_iter()
+                .map(|listener| {
+                    let (host, drain_ns) = (&assignment.host, assignment.drain_ns);
+                    scope.spawn(move || listener.run(schedule, drain_ns, directory, host))
+                })
+                .collect();
+            let talking: Vec<_> = self
+                .talkers
+                .into_iter()
+                .map(|talking| scope.spawn(move || talking.run(schedule, directory)))
+                .collect();
+            if let Err(error) = ready() {
+                schedule.set(Order::Stop);
+                return Err(error);
+            }
+            let mut result = HostResult::default();
+            for handle in talking {
+                result.talkers.push(joined(handle.join())?);
+            }
+            for handle in listening {
+                result.listeners.push(joined(handle.join())?);
+            }
+            result.strays = strays(&self.endpoint);
+            result.scheduling = format!("SCHED_FIFO {REALTIME}");
+            Ok(result)
+        })
+    }
 }
 
 fn joined<T>(result: thread::Result<Result<T, String>>) -> Result<T, String> {

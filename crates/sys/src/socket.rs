@@ -35,6 +35,8 @@ unsafe impl Plain for libc::timeval {}
 unsafe impl Plain for libc::tpacket_req {}
 // SAFETY: an integer, two half as long, eight octets: no padding.
 unsafe impl Plain for libc::packet_mreq {}
+// SAFETY: two addresses and an integer of four octets each: no padding.
+unsafe impl Plain for libc::ip_mreqn {}
 
 pub(crate) fn set<T: Plain>(
     socket: &OwnedFd,

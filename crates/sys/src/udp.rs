@@ -5,10 +5,13 @@ use crate::interface::{self, Interface};
 use crate::messages::{Batch, Wait};
 use crate::socket::{self, Ready};
 use crate::stamps::{self, TxStampReader, TxStamping};
-use std::net::SocketAddrV4;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// How many routers a datagram to a group may pass.
+const MULTICAST_HOPS: i32 = 16;
 
 /// A UDP socket bound to one interface.
 #[derive(Debug)]
@@ -29,11 +32,21 @@ impl UdpSocket {
         let fail = |errno| Error::new("setsockopt(IP_RECVERR)", &this.name, errno, None);
         // Without it the kernel hides that a queue was full.
         socket::set(&this.socket, libc::SOL_IP, libc::IP_RECVERR, 1_i32).map_err(fail)?;
+        if peer.ip().is_multicast() {
+            let set = |option, value: i32| socket::set(&this.socket, libc::SOL_IP, option, value);
+            let fail = |errno| Error::new("setsockopt(IP_MULTICAST_…)", &this.name, errno, None);
+            // Beyond routers, but not back into this host.
+            set(libc::IP_MULTICAST_TTL, MULTICAST_HOPS).map_err(fail)?;
+            set(libc::IP_MULTICAST_LOOP, 0).map_err(fail)?;
+            let through = this.group(Ipv4Addr::UNSPECIFIED);
+            socket::set(&this.socket, libc::SOL_IP, libc::IP_MULTICAST_IF, through)
+                .map_err(fail)?;
+        }
         this.with_address("connect", peer, libc::connect)?;
         Ok(this)
     }
 
-    /// A socket that receives what comes for `local` (address 0.0.0.0: any of the interface's).
+    /// A socket that receives what comes for `local` (address 0.0.0.0: any of the interface's; a group is joined).
     ///
     /// # Errors
     /// The port is in use, or the address is none of this host's.
@@ -41,7 +54,24 @@ impl UdpSocket {
         let name = format!("UDP {local} on interface `{}`", interface.name);
         let this = Self::open(interface, name)?;
         this.with_address("bind", local, libc::bind)?;
+        if local.ip().is_multicast() {
+            let group = this.group(*local.ip());
+            socket::set(&this.socket, libc::SOL_IP, libc::IP_ADD_MEMBERSHIP, group).map_err(
+                |errno| Error::new("setsockopt(IP_ADD_MEMBERSHIP)", &this.name, errno, None),
+            )?;
+        }
         Ok(this)
+    }
+
+    fn group(&self, group: Ipv4Addr) -> libc::ip_mreqn {
+        let address = |ip: Ipv4Addr| libc::in_addr {
+            s_addr: u32::from(ip).to_be(),
+        };
+        libc::ip_mreqn {
+            imr_multiaddr: address(group),
+            imr_address: address(Ipv4Addr::UNSPECIFIED),
+            imr_ifindex: i32::try_from(self.interface).unwrap_or(0),
+        }
     }
 
     fn open(interface: &Interface, name: String) -> Result<Self> {

@@ -1,5 +1,6 @@
 //! A listener: takes every frame of one stream and writes down when.
 
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,7 +9,8 @@ use rtwire_channel::{
 };
 use rtwire_measure::noise::StallSource;
 
-use super::{Late, Schedule, WORKER_PRIORITY, become_real_time, now_ns};
+use super::tail::Tail;
+use super::{Late, Schedule, become_real_time, now_ns};
 use crate::assignment::{ListenerResult, ListenerTask};
 use crate::samples::{self, Arrival};
 
@@ -19,6 +21,9 @@ const LATE_READ_NS: u64 = 1_000_000;
 const STALLS_MOST: usize = 4_096;
 /// How often a listener looks whether the run is over.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// How long a listener that polls does so before it sleeps.
+const POLL: Duration = Duration::from_micros(100);
 
 enum Inbox {
     Queue(QueueListener),
@@ -33,20 +38,23 @@ pub(super) struct Listener {
     late: Vec<Late>,
     /// Frames read.
     read: u64,
+    delays: Tail,
+    before_sent: u64,
 }
 
 impl Listener {
     pub(super) fn open(endpoint: &Endpoint, task: &ListenerTask) -> Result<Self, String> {
         let config = ListenerConfig {
             transport: if task.udp {
-                ListenerTransport::udp(task.port)
+                let local = task.group.unwrap_or(Ipv4Addr::UNSPECIFIED);
+                ListenerTransport::Udp(SocketAddrV4::new(local, task.port))
             } else {
                 ListenerTransport::Rtdip
             },
             queue_frames: QUEUE_FRAMES,
             ..ListenerConfig::new(task.port)
         };
-        let inbox = if task.newest {
+        let mut inbox = if task.newest {
             Inbox::Newest(
                 endpoint
                     .newest_listener(&config)
@@ -59,12 +67,21 @@ impl Listener {
                     .map_err(|e| e.to_string())?,
             )
         };
+        if task.polls {
+            match &mut inbox {
+                Inbox::Queue(listener) => listener.busy_poll(POLL),
+                Inbox::Newest(listener) => listener.busy_poll(POLL),
+            }
+            .map_err(|e| e.to_string())?;
+        }
         Ok(Self {
             task: task.clone(),
             inbox,
             arrivals: Vec::with_capacity(task.frames_most),
             late: Vec::with_capacity(STALLS_MOST),
             read: 0,
+            delays: Tail::new(),
+            before_sent: 0,
         })
     }
 
@@ -72,17 +89,22 @@ impl Listener {
         mut self,
         schedule: &Schedule,
         drain_ns: u64,
-        directory: &Path,
+        directory: Option<&Path>,
         host: &str,
     ) -> Result<ListenerResult, String> {
-        become_real_time(WORKER_PRIORITY)?;
+        become_real_time(self.task.realtime)?;
         let fault = match schedule.wait() {
-            Some((_, end_ns)) => self.read(schedule, end_ns + drain_ns, drain_ns).err(),
+            Some((_, end_ns)) => {
+                let until_ns = end_ns.saturating_add(drain_ns);
+                self.read(schedule, until_ns, drain_ns).err()
+            }
             None => None,
         };
-        let path = samples::arrivals_path(directory, self.task.stream, host);
-        samples::write_arrivals(&path, &self.arrivals)
-            .map_err(|e| format!("cannot write the samples: {e}"))?;
+        if let Some(directory) = directory {
+            let path = samples::arrivals_path(directory, self.task.stream, host);
+            samples::write_arrivals(&path, &self.arrivals)
+                .map_err(|e| format!("cannot write the samples: {e}"))?;
+        }
         let statistics = self.statistics();
         let source = || StallSource::Listener(self.task.name.clone());
         Ok(ListenerResult {
@@ -98,6 +120,10 @@ impl Listener {
             },
             frames_duplicated: statistics.duplicated,
             frames_reordered: statistics.reordered,
+            frames_lost: statistics.lost,
+            restarts: statistics.restarted,
+            delay: self.delays.summary(),
+            before_sent: self.before_sent,
             socket_drops: statistics.dropped,
             stalls: self.late.iter().map(|late| late.stall(source())).collect(),
             fault,
@@ -149,6 +175,11 @@ impl Listener {
         };
         let now = now_ns();
         self.read += 1;
+        if let Some(sent) = sender_time_ns {
+            let came = stamp_ns.unwrap_or(now);
+            self.before_sent += u64::from(came < sent);
+            self.delays.record(came.saturating_sub(sent));
+        }
         if self.arrivals.len() < self.arrivals.capacity() {
             self.arrivals.push(Arrival {
                 sequence,

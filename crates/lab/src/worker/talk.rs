@@ -13,8 +13,9 @@ use rtwire_measure::noise::StallSource;
 use rtwire_sys::clock::{self, Clock};
 use rtwire_wire::{MacAddress, Pcp, VlanTag};
 
-use super::{Late, STAMP_PRIORITY, Schedule, WORKER_PRIORITY, become_real_time, now_ns};
-use crate::assignment::{Address, Pattern, TalkerResult, TalkerTask};
+use super::tail::Tail;
+use super::{Late, STAMP_PRIORITY, Schedule, become_real_time, now_ns};
+use crate::assignment::{Address, Pattern, TalkerResult, TalkerTask, TransmitPath};
 use crate::samples::{self, SentStamp};
 
 /// Most late ticks kept with their moments; further ones are in the percentiles only.
@@ -32,7 +33,7 @@ const STAMPS_WAIT: Duration = Duration::from_millis(300);
 pub(super) struct Talking {
     task: TalkerTask,
     talker: Talker,
-    stamps: TxStamps,
+    stamps: Option<TxStamps>,
     payload: Vec<u8>,
     sent: SentStamps,
     returned_ns: Vec<u64>,
@@ -72,12 +73,14 @@ struct Log {
     late: Vec<Late>,
     tick_error_ns: u64,
     last_awake_ns: u64,
+    lateness: Tail,
 }
 
 impl Log {
     /// Notes that a tick due at `due_ns` was taken at `woke_ns`. Does not allocate.
     fn tick(&mut self, due_ns: u64, woke_ns: u64) {
         let late_ns = woke_ns.saturating_sub(due_ns);
+        self.lateness.record(late_ns);
         let overshoots = &mut self.result.overshoots_ns;
         if overshoots.len() < overshoots.capacity() {
             overshoots.push(u32::try_from(late_ns).unwrap_or(u32::MAX));
@@ -124,18 +127,21 @@ impl Talking {
                 Semantics::Queue
             },
             source_port: task.port,
-            path: TxPath::Qdisc,
-            stamping: Some(TxStamping {
+            path: match task.path {
+                TransmitPath::Qdisc => TxPath::Qdisc,
+                TransmitPath::Direct => TxPath::Direct,
+            },
+            stamping: task.stamps.then_some(TxStamping {
                 queue: true,
                 driver: false,
             }),
             ..TalkerConfig::new(interface, transport, task.port)
         };
         let mut talker = Talker::open(&config).map_err(|e| e.to_string())?;
-        let stamps = talker
-            .take_stamps()
-            .map_err(|e| e.to_string())?
-            .ok_or("the kernel gives no transmit stamps")?;
+        let stamps = talker.take_stamps().map_err(|e| e.to_string())?;
+        if task.stamps && stamps.is_none() {
+            return Err("the kernel gives no transmit stamps".to_owned());
+        }
         Ok(Self {
             payload: vec![0; task.payload_bytes.min(talker.maximum_data())],
             sent: SentStamps(vec![0; task.frames_most]),
@@ -149,6 +155,7 @@ impl Talking {
                 late: Vec::with_capacity(STALLS_MOST),
                 tick_error_ns: task.tick_error_ns,
                 last_awake_ns: 0,
+                lateness: Tail::new(),
             },
             task: task.clone(),
             talker,
@@ -156,11 +163,15 @@ impl Talking {
         })
     }
 
-    pub(super) fn run(self, schedule: &Schedule, directory: &Path) -> Result<TalkerResult, String> {
+    pub(super) fn run(
+        self,
+        schedule: &Schedule,
+        directory: Option<&Path>,
+    ) -> Result<TalkerResult, String> {
         let Self {
             task,
             talker,
-            mut stamps,
+            stamps,
             payload,
             mut sent,
             returned_ns,
@@ -170,6 +181,9 @@ impl Talking {
         let (result, sent, returned_ns) = thread::scope(|scope| {
             let over = &over;
             let collector = scope.spawn(move || {
+                let Some(mut stamps) = stamps else {
+                    return Ok(sent);
+                };
                 become_real_time(STAMP_PRIORITY)?;
                 collect(&mut stamps, &mut sent, over).map(|()| sent)
             });
@@ -180,7 +194,7 @@ impl Talking {
                 returned_ns,
                 log,
             };
-            let outcome = become_real_time(WORKER_PRIORITY).and_then(|()| {
+            let outcome = become_real_time(task.realtime).and_then(|()| {
                 schedule
                     .wait()
                     .map_or(Ok(()), |times| sending.go(schedule, times))
@@ -189,15 +203,19 @@ impl Talking {
             let sent = collector
                 .join()
                 .unwrap_or_else(|_| Err("the stamp collector panicked".to_owned()))?;
+            let lateness = sending.log.lateness.summary();
             let mut result = sending.log.result(&task.name);
+            result.lateness = lateness;
             result.frames_sent = sending.talker.statistics().sent;
             result.sends_refused = sending.talker.statistics().queue_full;
             result.fault = outcome.err();
             Ok::<_, String>((result, sent, sending.returned_ns))
         })?;
-        let stamps = sent.records(&returned_ns);
-        samples::write_sent(&samples::sent_path(directory, task.stream), &stamps)
-            .map_err(|e| format!("cannot write the samples: {e}"))?;
+        if let Some(directory) = directory {
+            let stamps = sent.records(&returned_ns);
+            samples::write_sent(&samples::sent_path(directory, task.stream), &stamps)
+                .map_err(|e| format!("cannot write the samples: {e}"))?;
+        }
         Ok(result)
     }
 }
@@ -377,6 +395,7 @@ mod tests {
             late: Vec::with_capacity(100),
             tick_error_ns: 1_000,
             last_awake_ns: 0,
+            lateness: Tail::new(),
         };
         let before = rtwire_testkit::allocations();
         for tick in 1..=50 {

@@ -1,0 +1,279 @@
+//! `rtwire run`: one host's streams of a network description, for real.
+
+use std::fmt::Write as _;
+use std::io::{IsTerminal, Write as _};
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use rtwire_lab::TransmitPath;
+use rtwire_lab::station::{
+    PeerAddress, ReceiveWork, StationOptions, StationReport, Verdict, run_station,
+};
+use rtwire_measure::units;
+use rtwire_plan::Network;
+use rtwire_sys::signal;
+use rtwire_wire::MacAddress;
+
+use crate::lab_command::{parse_duration, read_and_plan};
+use crate::plan_command::{self, table};
+
+/// The arguments of `rtwire run`.
+#[derive(Args)]
+pub(crate) struct RunArguments {
+    /// The network description
+    file: PathBuf,
+    /// Which host of the description this machine is
+    #[arg(long, value_name = "NAME")]
+    host: String,
+    /// The interface that is this host's link
+    #[arg(long, value_name = "IF")]
+    interface: String,
+    /// A plan (`rtwire plan --json`) that must belong to this description, or nothing is sent
+    #[arg(long, value_name = "PLAN.json")]
+    plan: Option<PathBuf>,
+    /// How long, for example `20s`; without it, until it is stopped
+    #[arg(long, value_parser = parse_duration)]
+    duration: Option<Duration>,
+    /// How a host is reached: its MAC address for RTDiP streams, its IPv4 address for UDP streams. Without it RTDiP streams
+    /// go to a group address of their own
+    #[arg(long = "peer", value_name = "NAME=ADDRESS", value_parser = parse_peer)]
+    peers: Vec<(String, PeerAddress)>,
+    /// The way out of RTDiP frames (UDP has only `qdisc`)
+    #[arg(long, value_enum, default_value = "qdisc")]
+    path: Way,
+    /// Who does the receive work
+    #[arg(long, value_enum, default_value = "auto")]
+    receive: Receive,
+    /// SCHED_FIFO priority of a stream of priority 7; one of priority 0 has 7 less
+    #[arg(long, value_name = "PRIORITY", default_value_t = 80, value_parser = clap::value_parser!(u8).range(8..=98))]
+    realtime: u8,
+    /// Send and receive this host's best-effort allowances as well, to the limit
+    #[arg(long)]
+    best_effort: bool,
+    /// Set a default of the description, for example `shaping-interval=100us`
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = plan_command::key_and_value)]
+    set: Vec<(String, String)>,
+    /// Run even where the plan refuses
+    #[arg(long)]
+    no_admission: bool,
+    /// Print the report as JSON (its schema: `rtwire schema run`)
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Way {
+    /// Through the queueing discipline of the interface
+    Qdisc,
+    /// Past it: the sender's own shaper is the only one
+    Direct,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Receive {
+    /// A thread of the kernel where the driver has receive contexts (NAPI), else the soft interrupt
+    Auto,
+    /// The soft interrupt, above every task
+    Softirq,
+    /// A thread of the kernel, as urgent as the most urgent listener here
+    Thread,
+    /// The listeners' own calls, interrupts deferred (UDP streams only)
+    Poll,
+}
+
+fn parse_peer(text: &str) -> Result<(String, PeerAddress), String> {
+    let (name, address) = text
+        .split_once('=')
+        .ok_or("expected NAME=ADDRESS, for instance B=02:00:00:00:00:0b or B=10.0.0.2")?;
+    let address = match (address.parse::<MacAddress>(), address.parse::<Ipv4Addr>()) {
+        (Ok(mac), _) => PeerAddress::Mac(mac.0),
+        (_, Ok(ip)) => PeerAddress::Ip(ip),
+        _ => {
+            return Err(format!(
+                "`{address}` is neither a MAC address (02:00:00:00:00:0b) nor an IPv4 address (10.0.0.2)"
+            ));
+        }
+    };
+    Ok((name.to_owned(), address))
+}
+
+/// Runs `rtwire run`. Exit code 1 where frames are missing, 4 where a listener got nothing at all.
+pub(crate) fn run(arguments: &RunArguments) -> ExitCode {
+    match station(arguments) {
+        Ok(Verdict::Complete) => ExitCode::SUCCESS,
+        Ok(Verdict::Broken) => ExitCode::from(1),
+        Ok(Verdict::Inconclusive) => ExitCode::from(4),
+        Err((code, message)) => {
+            eprintln!("{message}");
+            ExitCode::from(code)
+        }
+    }
+}
+
+fn station(arguments: &RunArguments) -> Result<Verdict, (u8, String)> {
+    let (network, plan) = read_and_plan(&arguments.file, &arguments.set, arguments.no_admission)?;
+    if let Some(path) = &arguments.plan {
+        check_plan(path, &network).map_err(|message| (2, format!("error: {message}")))?;
+    }
+    let stop = signal::install_stop_flag().map_err(|error| (3, format!("error: {error}")))?;
+    let options = StationOptions {
+        network,
+        plan,
+        host: arguments.host.clone(),
+        interface: arguments.interface.clone(),
+        peers: arguments.peers.clone(),
+        duration: arguments.duration,
+        path: match arguments.path {
+            Way::Qdisc => TransmitPath::Qdisc,
+            Way::Direct => TransmitPath::Direct,
+        },
+        receive: match arguments.receive {
+            Receive::Auto => ReceiveWork::Automatic,
+            Receive::Softirq => ReceiveWork::SoftInterrupt,
+            Receive::Thread => ReceiveWork::Thread,
+            Receive::Poll => ReceiveWork::Poll,
+        },
+        realtime: arguments.realtime,
+        best_effort: arguments.best_effort,
+    };
+    let report = run_station(&options, stop, |receive| {
+        if std::io::stderr().is_terminal() {
+            eprintln!(
+                "host {} on {}; receive work: {receive}; Ctrl-C ends it",
+                options.host, options.interface
+            );
+        }
+    })
+    .map_err(|error| {
+        let code = if error.is_host_lacking() { 3 } else { 2 };
+        (code, format!("error: {error}"))
+    })?;
+    let text = if arguments.json {
+        let json = serde_json::to_string_pretty(&report);
+        json.map_err(|error| (3, format!("error: {error}")))? + "\n"
+    } else {
+        shown(&report)
+    };
+    // A reader that went away (`| head`) is no fault of ours.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    Ok(report.verdict)
+}
+
+/// That a plan was made from this very description.
+fn check_plan(path: &Path, network: &Network) -> Result<(), String> {
+    let file = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{file}: {error}"))?;
+    let json: serde_json::Value = serde_json::from_str(&text).map_err(|error| {
+        format!("{file}: {error}; --plan takes what `rtwire plan --json` prints")
+    })?;
+    let hash = json.get("input_hash").and_then(serde_json::Value::as_str);
+    match hash {
+        Some(hash) if hash == network.input_hash => Ok(()),
+        Some(_) => Err(format!(
+            "{file}: this plan was made from another description (or with other --set); plan again with `rtwire plan --json`"
+        )),
+        None => Err(format!(
+            "{file}: no plan in it; --plan takes what `rtwire plan --json` prints"
+        )),
+    }
+}
+
+fn shown(report: &StationReport) -> String {
+    let mut text = format!(
+        "host {} on {} for {:.3} s; receive work: {}\n",
+        report.host, report.interface, report.duration_s, report.receive_work
+    );
+    let words = |words: &[&str]| {
+        words
+            .iter()
+            .map(|&word| word.to_owned())
+            .collect::<Vec<_>>()
+    };
+    let time = |ns: Option<u64>| ns.map_or("-".to_owned(), units::short_duration);
+    if !report.talkers.is_empty() {
+        let mut rows = vec![words(&[
+            "talker of",
+            "priority",
+            "sent",
+            "planned",
+            "refused",
+            "skipped",
+            "late p50",
+            "p99",
+            "max",
+            "declared",
+        ])];
+        rows.extend(report.talkers.iter().map(|row| {
+            let late = row.lateness_ns;
+            vec![
+                row.stream.clone(),
+                format!("{} (FIFO {})", row.priority, row.realtime),
+                units::grouped(row.frames_sent),
+                row.frames_planned.map_or("-".to_owned(), units::grouped),
+                row.frames_refused.to_string(),
+                row.ticks_skipped.to_string(),
+                time(late.map(|late| late.p50)),
+                time(late.map(|late| late.p99)),
+                time(late.map(|late| late.max)),
+                time(Some(row.tick_error_ns)),
+            ]
+        }));
+        text.push('\n');
+        table(&mut text, 1, &rows);
+    }
+    if !report.listeners.is_empty() {
+        let mut rows = vec![words(&[
+            "listener of",
+            "received",
+            "lost",
+            "twice",
+            "late order",
+            "overtaken",
+            "delay p50",
+            "p99",
+            "max",
+            "promised",
+        ])];
+        rows.extend(report.listeners.iter().map(|row| {
+            let delay = row.delay_ns;
+            vec![
+                row.stream.clone(),
+                units::grouped(row.frames_received),
+                row.frames_lost.to_string(),
+                row.frames_duplicated.to_string(),
+                row.frames_reordered.to_string(),
+                row.frames_overtaken.to_string(),
+                time(delay.map(|delay| delay.p50)),
+                time(delay.map(|delay| delay.p99)),
+                time(delay.map(|delay| delay.max)),
+                time(row.promise_ns),
+            ]
+        }));
+        text.push('\n');
+        table(&mut text, 1, &rows);
+        text += "\nDelays are from the talker's own time stamp to the kernel's here: as true as both hosts' clocks agree.\n";
+        if report
+            .listeners
+            .iter()
+            .any(|row| row.frames_before_sent > 0)
+        {
+            text += "They do not agree: frames came before they were sent.\n";
+        }
+    }
+    for (reason, count) in &report.strays {
+        let _ = writeln!(text, "{count} frames belonged to no channel here: {reason}");
+    }
+    let word = match report.verdict {
+        Verdict::Complete => "complete",
+        Verdict::Broken => "broken",
+        Verdict::Inconclusive => "inconclusive",
+    };
+    let _ = writeln!(text, "\n{word}");
+    for reason in &report.reasons {
+        let _ = writeln!(text, "  {reason}");
+    }
+    text
+}

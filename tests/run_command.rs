@@ -1,0 +1,353 @@
+//! `rtwire run` as a user runs it: two hosts, two processes, two namespaces. Needs root.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rtwire_testkit::{NetnsPair, Side, ip, require};
+use serde_json::Value;
+
+const NETWORK: &str = r#"
+[network]
+name = "two hosts"
+
+[defaults]
+tick-error = "5 ms"
+link-rate = "1 Gbit/s"
+
+[[host]]
+name = "A"
+[[host]]
+name = "B"
+
+[[link]]
+ends = ["A", "B"]
+
+[[stream]]
+name = "there"
+talker = "A"
+listeners = ["B"]
+payload = "64 B"
+interval = "1 ms"
+priority = 6
+
+[[stream]]
+name = "newest"
+talker = "A"
+listeners = ["B"]
+payload = "1000 B"
+interval = "2 ms"
+priority = 3
+semantics = "newest"
+
+[[stream]]
+name = "back"
+talker = "B"
+listeners = ["A"]
+frame = "1514 B"
+rate = "5 Mbit/s"
+"#;
+
+const OVER_UDP: &str = r#"
+[[stream]]
+name = "datagrams"
+talker = "A"
+listeners = ["B"]
+payload = "64 B"
+interval = "1 ms"
+priority = 5
+transport = "udp"
+"#;
+
+struct Bench {
+    pair: NetnsPair,
+    folder: tempfile::TempDir,
+    file: PathBuf,
+}
+
+impl Bench {
+    fn new(network: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("network.toml");
+        std::fs::write(&file, network).unwrap();
+        Self {
+            pair: NetnsPair::new(),
+            folder,
+            file,
+        }
+    }
+
+    fn command(&self, host: &str, arguments: &[&str]) -> Command {
+        let side = self.side(host);
+        let mut command = Command::new("ip");
+        command
+            .args(["netns", "exec", &side.namespace])
+            .args([env!("CARGO_BIN_EXE_rtwire"), "run"])
+            .arg(&self.file)
+            .args(["--host", host, "--interface", &side.interface, "--json"])
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    fn side(&self, host: &str) -> &Side {
+        if host == "B" {
+            &self.pair.b
+        } else {
+            &self.pair.a
+        }
+    }
+
+    fn start(&self, host: &str, arguments: &[&str]) -> Running {
+        Running(Some(self.command(host, arguments).spawn().unwrap()))
+    }
+
+    fn refused(&self, host: &str, arguments: &[&str]) -> (Option<i32>, String) {
+        let output = self.command(host, arguments).output().unwrap();
+        assert!(output.stdout.is_empty(), "{output:?}");
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    }
+}
+
+/// A process that is killed where the test fails.
+struct Running(Option<Child>);
+
+impl Running {
+    fn signal(&self, name: &str) {
+        let id = self.0.as_ref().unwrap().id().to_string();
+        assert!(
+            Command::new("kill")
+                .args([name, &id])
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+
+    fn end(mut self) -> (Option<i32>, Value, String) {
+        let output = self.0.take().unwrap().wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let json = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
+        (output.status.code(), json, said)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn row<'a>(report: &'a Value, kind: &str, stream: &str) -> &'a Value {
+    let rows = report[kind].as_array().unwrap();
+    rows.iter().find(|row| row["stream"] == stream).unwrap()
+}
+
+fn number(value: &Value) -> u64 {
+    value
+        .as_u64()
+        .unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// B listens for the whole time in which A talks.
+fn exchange(bench: &Bench, a: &[&str], b: &[&str]) -> (Value, Value) {
+    let listens = bench.start("B", b);
+    std::thread::sleep(Duration::from_millis(600));
+    let (code, talked, said) = bench.start("A", a).end();
+    listens.signal("-INT");
+    let (heard_code, heard, heard_said) = listens.end();
+    assert_eq!(
+        (code, heard_code),
+        (Some(0), Some(0)),
+        "{said}{heard_said}{talked:#}{heard:#}"
+    );
+    (talked, heard)
+}
+
+fn all_there(talked: &Value, heard: &Value) {
+    for stream in ["there", "newest"] {
+        let sent = number(&row(talked, "talkers", stream)["frames_sent"]);
+        let listener = row(heard, "listeners", stream);
+        assert!(sent > 100, "{stream}: {sent}");
+        assert_eq!(number(&listener["frames_received"]), sent, "{stream}");
+        assert_eq!(number(&listener["frames_lost"]), 0, "{stream}");
+    }
+    let back = row(talked, "listeners", "back");
+    assert!(number(&back["frames_received"]) > 50, "{back}");
+    assert_eq!(number(&back["frames_lost"]), 0);
+}
+
+#[test]
+fn two_hosts_exchange_their_streams() {
+    require!(root, program "ip");
+    let bench = Bench::new(NETWORK);
+    let (talked, heard) = exchange(&bench, &["--duration", "1s"], &[]);
+    all_there(&talked, &heard);
+    assert_eq!(
+        talked["receive_work"]
+            .as_str()
+            .unwrap()
+            .find("soft interrupt"),
+        Some(0)
+    );
+    // The priorities are those of the description.
+    assert_eq!(row(&talked, "talkers", "there")["realtime"], 79);
+    assert_eq!(row(&talked, "talkers", "newest")["realtime"], 76);
+    assert!(number(&row(&heard, "listeners", "there")["promise_ns"]) > 0);
+    let schema = rtwire_lab::station::json_schema();
+    for report in [&talked, &heard] {
+        let fault = jsonschema::validate(&schema, report)
+            .err()
+            .map(|e| e.to_string());
+        assert_eq!(fault, None);
+    }
+}
+
+#[test]
+fn every_path_and_address_carries_them() {
+    require!(root, program "ip");
+    let bench = Bench::new(NETWORK);
+    let (to_a, to_b) = ("A=02:00:00:00:00:01", "B=02:00:00:00:00:02");
+    let (talked, heard) = exchange(
+        &bench,
+        &["--duration", "500ms", "--path", "direct", "--peer", to_b],
+        &["--path", "direct", "--peer", to_a],
+    );
+    all_there(&talked, &heard);
+    assert_eq!(talked["path"], "direct");
+}
+
+#[test]
+fn receive_work_runs_in_a_thread_as_urgent_as_its_most_urgent_reader() {
+    require!(root, program "ip", program "ethtool");
+    let bench = Bench::new(&(NETWORK.to_owned() + OVER_UDP));
+    for (side, feature, state) in [("A", "tso", "off"), ("B", "gro", "on")] {
+        let side = bench.side(side);
+        let done = Command::new("ip")
+            .args(["netns", "exec", &side.namespace, "ethtool", "-K"])
+            .args([side.interface.as_str(), feature, state])
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{done:?}");
+    }
+    let peer = ["--peer", "B=10.77.0.2"];
+    let a = ["--duration", "700ms", peer[0], peer[1]];
+    let (talked, heard) = exchange(&bench, &a, &["--receive", "thread"]);
+    all_there(&talked, &heard);
+    assert_eq!(heard["receive_work"], "1 NAPI thread of SCHED_FIFO 79");
+    let datagrams = row(&heard, "listeners", "datagrams");
+    assert_eq!(
+        datagrams["frames_received"],
+        row(&talked, "talkers", "datagrams")["frames_sent"]
+    );
+    // Frames cannot be polled for.
+    let (code, said) = bench.refused("B", &["--receive", "poll"]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("`there` is no UDP stream"), "{said}");
+}
+
+#[test]
+fn a_udp_stream_polled_by_its_reader_loses_nothing() {
+    require!(root, program "ip", program "ethtool");
+    let head = NETWORK.split("[[stream]]").next().unwrap();
+    let bench = Bench::new(&(head.to_owned() + OVER_UDP));
+    for (side, feature, state) in [("A", "tso", "off"), ("B", "gro", "on")] {
+        let side = bench.side(side);
+        let done = Command::new("ip")
+            .args(["netns", "exec", &side.namespace, "ethtool", "-K"])
+            .args([side.interface.as_str(), feature, state])
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{done:?}");
+    }
+    let a = ["--duration", "700ms", "--peer", "B=10.77.0.2"];
+    let (talked, heard) = exchange(&bench, &a, &["--receive", "poll"]);
+    assert_eq!(heard["receive_work"], "polled by its readers");
+    assert_eq!(
+        row(&heard, "listeners", "datagrams")["frames_received"],
+        row(&talked, "talkers", "datagrams")["frames_sent"]
+    );
+}
+
+#[test]
+fn nobody_talking_is_inconclusive_and_nobody_listening_is_not_noticed() {
+    require!(root, program "ip");
+    let bench = Bench::new(NETWORK);
+    let (code, report, said) = bench.start("B", &["--duration", "300ms"]).end();
+    assert_eq!(code, Some(4), "{said}{report:#}");
+    assert_eq!(report["verdict"], "inconclusive");
+    // Its own stream was sent all the same.
+    assert!(number(&row(&report, "talkers", "back")["frames_sent"]) > 10);
+}
+
+#[test]
+fn a_link_that_goes_ends_in_a_report_of_what_there_is() {
+    require!(root, program "ip");
+    let bench = Bench::new(NETWORK);
+    let talks = bench.start("A", &["--duration", "20s"]);
+    std::thread::sleep(Duration::from_millis(1500));
+    ip(&bench.pair.a.namespace, "link del rtwa");
+    let (code, report, said) = talks.end();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(number(&row(&report, "talkers", "there")["frames_sent"]) > 100);
+    let reasons = report["reasons"].to_string();
+    assert!(
+        reasons.contains("gone") || reasons.contains("down"),
+        "{reasons}"
+    );
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_with_what_would_be_right() {
+    require!(root, program "ip");
+    let bench = Bench::new(&(NETWORK.to_owned() + OVER_UDP));
+    let refused = |host: &str, arguments: &[&str], expected: i32, part: &str| {
+        let (code, said) = bench.refused(host, arguments);
+        assert_eq!(code, Some(expected), "{said}");
+        assert!(said.contains(part), "{said}");
+        assert_eq!(said.lines().count(), 1, "one message: {said}");
+    };
+    refused("C", &[], 2, "its hosts are A, B");
+    refused("A", &[], 2, "--peer B=ADDRESS");
+    refused("A", &["--peer", "D=10.0.0.1"], 2, "no such host");
+    refused("B", &["--plan", "/nowhere"], 2, "/nowhere");
+    let plan = bench.folder.path().join("plan.json");
+    std::fs::write(&plan, r#"{"input_hash": "another"}"#).unwrap();
+    refused(
+        "B",
+        &["--plan", plan.to_str().unwrap()],
+        2,
+        "another description",
+    );
+    // No receive context on a plain veth.
+    refused("B", &["--receive", "thread"], 3, "gro on");
+    let wrong = Command::new(env!("CARGO_BIN_EXE_rtwire"))
+        .args(["run"])
+        .arg(&bench.file)
+        .args(["--host", "B", "--interface", "nowhere0"])
+        .output()
+        .unwrap();
+    assert_eq!(wrong.status.code(), Some(2), "{wrong:?}");
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("nowhere0"));
+}
+
+#[test]
+fn the_schema_is_the_committed_one() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema/run.schema.json");
+    let committed: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    assert_eq!(
+        committed,
+        rtwire_lab::station::json_schema(),
+        "`make generate` writes it anew"
+    );
+}
