@@ -25,6 +25,7 @@
 //! settle), FIFO and strict priority; traffic that the description does not name
 //! is not in the promise.
 
+pub mod admission;
 pub mod answer;
 pub mod bound;
 mod description;

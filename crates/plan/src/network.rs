@@ -10,7 +10,7 @@ use crate::hash::Fingerprint;
 use crate::schedule::profile::{GateProfile, ScheduleRules};
 
 /// A checked network.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Network {
     /// Its name.
     pub name: String,
@@ -38,7 +38,7 @@ pub struct Network {
 }
 
 /// The values of `[defaults]`, after `--set`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Defaults {
     /// T_s, nanoseconds.
     pub shaping_interval_ns: u64,
@@ -54,7 +54,7 @@ pub struct Defaults {
 }
 
 /// An end point.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
     /// Its name.
     pub name: String,
@@ -68,7 +68,7 @@ pub struct Host {
 }
 
 /// A store-and-forward switch.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Switch {
     /// Its name.
     pub name: String,
@@ -84,7 +84,7 @@ pub struct Switch {
 }
 
 /// Memory for waiting frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Buffer {
     /// Its size in bytes.
     pub bytes: u64,
@@ -95,7 +95,7 @@ pub struct Buffer {
 }
 
 /// A full-duplex cable.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
     /// The two nodes that it joins.
     pub ends: [String; 2],

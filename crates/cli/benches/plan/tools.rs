@@ -1,0 +1,105 @@
+//! What all parts of the table need: processor time, chance, rows.
+
+use std::process::Command;
+
+use rtwire_measure::bench::{Compared, Row};
+
+/// What this thread has used of a core, in seconds: other programs do not count.
+pub(crate) fn used_s() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    let ns: u64 = text.split(' ').next().unwrap().parse().unwrap();
+    ns as f64 / 1e9
+}
+
+/// Processor seconds of some work, and what it gave.
+pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (f64, T) {
+    let before = used_s();
+    let result = work();
+    (used_s() - before, result)
+}
+
+#[allow(dead_code, reason = "planning from scratch uses it")]
+/// The largest memory of this process so far, in MiB.
+pub(crate) fn peak_mib() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = text.lines().find(|line| line.starts_with("VmHWM"));
+    let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok());
+    kib.unwrap_or(0.0) / 1024.0
+}
+
+/// The source's commit.
+pub(crate) fn commit() -> String {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").args(arguments).output().ok()?;
+        let text = String::from_utf8(output.stdout).ok()?;
+        output.status.success().then(|| text.trim().to_owned())
+    };
+    let Some(commit) = git(&["rev-parse", "--short", "HEAD"]) else {
+        return "unknown".to_owned();
+    };
+    match git(&["status", "--porcelain"]) {
+        Some(changes) if changes.is_empty() => commit,
+        _ => format!("{commit}-dirty"),
+    }
+}
+
+/// A row whose figure must not be above `limit`.
+pub(crate) fn at_most(figure: &str, value: f64, unit: &str, limit: f64, samples: u64) -> Row {
+    judged(
+        figure,
+        value,
+        unit,
+        format!("at most {limit} {unit}"),
+        value <= limit,
+        samples,
+    )
+}
+
+/// A row whose figure must not be below `limit`.
+pub(crate) fn at_least(figure: &str, value: f64, unit: &str, limit: f64, samples: u64) -> Row {
+    judged(
+        figure,
+        value,
+        unit,
+        format!("at least {limit} {unit}"),
+        value >= limit,
+        samples,
+    )
+}
+
+pub(crate) fn judged(
+    figure: &str,
+    value: f64,
+    unit: &str,
+    reach: String,
+    held: bool,
+    samples: u64,
+) -> Row {
+    Row {
+        figure: figure.to_owned(),
+        value,
+        unit: unit.to_owned(),
+        reach: Some(reach.trim().to_owned()),
+        held: Some(held),
+        why: (!held).then(|| "not reached in this run".to_owned()),
+        samples,
+        against: Vec::new(),
+    }
+}
+
+pub(crate) fn against(mut row: Row, name: &str, value: f64) -> Row {
+    row.against.push(Compared {
+        name: name.to_owned(),
+        value,
+    });
+    row
+}
+
+/// The value at a share of a sorted list.
+pub(crate) fn quantile(sorted: &[u64], share: f64) -> u64 {
+    let at = (sorted.len() as f64 * share) as usize;
+    sorted
+        .get(at.min(sorted.len().saturating_sub(1)))
+        .copied()
+        .unwrap_or(0)
+}

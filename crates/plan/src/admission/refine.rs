@@ -1,0 +1,143 @@
+//! Bounds below the budgets: what the streams that are there make of them.
+//!
+//! Every budget is a bound. Put into the bursts and the condition in place of
+//! themselves, they give smaller ones, which are bounds as well, and so on downwards:
+//! each round is sound, wherever it is stopped.
+
+use super::check::{Given, Sum, bits_up};
+use super::offer::least;
+use super::types::{NONE, TIME_BITS, Ticket};
+use super::{Admission, Route};
+
+/// Bounds of each class of each port, and from them of each stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refined {
+    /// By class of port, 2^-40 s.
+    delays: Vec<u64>,
+    rounds: u32,
+}
+
+impl Refined {
+    /// How many rounds were made until nothing became smaller by a thousandth (or the limit was met).
+    #[must_use]
+    pub const fn rounds(&self) -> u32 {
+        self.rounds
+    }
+
+    /// The bound of an admitted stream to the listener of this number, nanoseconds, rounded up; none without such.
+    ///
+    /// It holds while the same streams are admitted, or fewer.
+    #[must_use]
+    pub fn delay_ns(&self, admission: &Admission, ticket: Ticket, listener: usize) -> Option<u64> {
+        let record = admission.record(ticket)?;
+        admission.along(
+            record.offer.pcp,
+            &record.route,
+            listener,
+            |number, class| {
+                let first = admission.ports[number].first_class as usize;
+                ns_up(self.delays[first + usize::from(class)])
+            },
+        )
+    }
+
+    /// The bound of a class at the port of `from` towards `to`, nanoseconds, rounded up.
+    #[must_use]
+    pub fn port_delay_ns(
+        &self,
+        admission: &Admission,
+        from: &str,
+        to: &str,
+        class: u8,
+    ) -> Option<u64> {
+        let key = (from.to_owned(), to.to_owned());
+        let port = &admission.ports[*admission.numbers.get(&key)? as usize];
+        (class < port.classes)
+            .then(|| ns_up(self.delays[port.first_class as usize + usize::from(class)]))
+    }
+}
+
+fn ns_up(time: u64) -> u64 {
+    let ns = (u128::from(time) * 1_000_000_000).div_ceil(1 << TIME_BITS);
+    u64::try_from(ns).unwrap_or(u64::MAX)
+}
+
+impl Admission {
+    /// Bounds for the streams that are admitted now, in at most `most_rounds` rounds over all of them.
+    #[must_use]
+    pub fn refine(&self, most_rounds: u32) -> Refined {
+        let mut delays: Vec<u64> = self.classes.iter().map(|class| class.budget).collect();
+        let mut cells = vec![Sum::default(); self.cells.len()];
+        let mut jitters = Vec::new();
+        let mut crossings = Vec::new();
+        let mut rounds = 0;
+        while rounds < most_rounds {
+            rounds += 1;
+            cells.fill(Sum::default());
+            for record in self.streams.iter().flatten() {
+                self.spread(
+                    &record.offer,
+                    &record.route,
+                    &delays,
+                    &mut cells,
+                    &mut jitters,
+                );
+            }
+            let mut smaller = false;
+            for (number, port) in self.ports.iter().enumerate() {
+                let mut above_rate = 0;
+                for class in (0..port.classes).rev() {
+                    let at = port.first_class as usize + usize::from(class);
+                    let before = delays[at];
+                    // A few times over with what it gave: the classes above count for so long.
+                    for _ in 0..4 {
+                        let within = delays[at];
+                        let given = Given {
+                            cells: &cells,
+                            above_rate,
+                            within,
+                        };
+                        delays[at] = self.needed(number, class, &given, &mut crossings);
+                        if above_rate == 0 || delays[at] == within {
+                            break;
+                        }
+                    }
+                    smaller |= before - delays[at] > before / 1024;
+                    above_rate += self.classes[at].total.rate;
+                }
+            }
+            if !smaller {
+                break;
+            }
+        }
+        Refined { delays, rounds }
+    }
+
+    fn spread(
+        &self,
+        offer: &super::Offer,
+        route: &Route,
+        delays: &[u64],
+        cells: &mut [Sum],
+        jitters: &mut Vec<u64>,
+    ) {
+        jitters.clear();
+        for (at, hop) in route.hops.iter().enumerate() {
+            let jitter = if hop.before == NONE {
+                0_u64
+            } else {
+                let before = &self.ports[route.hops[usize::from(hop.before)].port as usize];
+                let class = before.first_class as usize + usize::from(before.class(offer.pcp));
+                jitters[usize::from(hop.before)]
+                    .saturating_add(delays[class])
+                    .saturating_sub(least(before, offer.frame_bits))
+            };
+            jitters.push(jitter);
+            let class = self.ports[hop.port as usize].class(offer.pcp);
+            let cell = &mut cells[route.hops[at].cell as usize + usize::from(class)];
+            // No more than what was checked when it was admitted.
+            cell.burst += offer.burst_bits + bits_up(offer.rate_1024, jitter);
+            cell.rate += offer.rate_1024;
+        }
+    }
+}
