@@ -87,7 +87,7 @@ fn netlink_hint(errno: i32, reason: &str) -> &'static str {
 fn hint(errno: i32) -> &'static str {
     match errno {
         1 | 13 => " (needs root, or CAP_NET_ADMIN and CAP_SYS_ADMIN)",
-        95 => " (the kernel lacks this feature)",
+        95 => " (the kernel lacks this feature: load its module, or take a kernel that has it)",
         _ => "",
     }
 }

@@ -58,7 +58,7 @@ pub enum BpfError {
     },
     /// A program was not attached.
     #[error(
-        "cannot attach BPF program `{program}` to interface {ifindex}: {source} (needs CAP_NET_ADMIN and sch_clsact)"
+        "cannot attach BPF program `{program}` to interface {ifindex}: {source} (needs CAP_NET_ADMIN, and a kernel with sch_ingress for clsact and cls_bpf)"
     )]
     Attach {
         /// The program.
