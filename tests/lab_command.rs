@@ -335,6 +335,16 @@ fn a_kept_lab_can_be_entered_listed_and_taken_down() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("A, B, C, D, E, s1"));
 
+    let output = rtwire(&["lab", "enter", &id, "B", "--", "no-such-program"])
+        .output()
+        .unwrap();
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{message}");
+    assert!(
+        message.contains("cannot start `no-such-program`: No such file"),
+        "{message}"
+    );
+
     // Another run leaves a kept lab alone.
     let quick = ["--duration", "200ms", "--calibration", "200ms"];
     lab(&file, &quick).output().unwrap();

@@ -304,8 +304,8 @@ fn enter(id: &str, node: &str, command: &[String]) -> Result<(), LabError> {
     let error = std::process::Command::new(&command[0])
         .args(&command[1..])
         .exec();
-    Err(LabError::File {
-        path: PathBuf::from(&command[0]),
+    Err(LabError::Program {
+        program: command[0].clone(),
         source: error,
     })
 }

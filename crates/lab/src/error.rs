@@ -26,6 +26,14 @@ pub enum LabError {
         /// The system's error.
         source: io::Error,
     },
+    /// A program that the user named cannot be started.
+    #[error("cannot start `{program}`: {source}; name a program that this host has, or install it")]
+    Program {
+        /// Which.
+        program: String,
+        /// The system's error.
+        source: io::Error,
+    },
     /// A lab needs privileges that this process lacks.
     #[error(
         "a lab makes network namespaces, loads BPF programs and runs real-time threads: it needs root (missing: {missing})"
@@ -136,7 +144,7 @@ impl LabError {
             Self::Io(e) | Self::File { source: e, .. } => {
                 e.kind() == io::ErrorKind::PermissionDenied
             }
-            Self::Worker { .. } => true,
+            Self::Worker { .. } | Self::Program { .. } => true,
             _ => false,
         }
     }
