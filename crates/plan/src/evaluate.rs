@@ -4,13 +4,14 @@ use crate::bound::graph::{Method, PortBound};
 use crate::bound::loeser_haertig::{ClosedForm, Input, closed_form};
 use crate::bound::rational::{Overflow, Ratio, sum};
 use crate::bound::tfa::analyse;
-use crate::mapping::{Mapped, map};
+use crate::mapping::{CLOSED_GATES, Mapped, map};
 use crate::network::{ContractKind, Network, Stream};
 use crate::plan::{
     ClassPlan, NodeKind, Options, PLAN_VERSION, Plan, PortPlan, Promise, Shaper, StreamPlan, Term,
     TermKind,
 };
 use crate::refusal::Reason;
+use crate::schedule::{Scheduling, synthesize};
 
 /// What is known of one port once it has been computed.
 struct PortResult {
@@ -22,8 +23,13 @@ struct PortResult {
 pub(crate) fn evaluate(
     network: &Network,
     options: &Options,
+    scheduling: &mut Scheduling<'_>,
 ) -> Result<(Plan, Vec<Reason>), Overflow> {
-    let mapped = map(network)?;
+    let schedule = synthesize(network, scheduling)?;
+    let closings = schedule
+        .as_ref()
+        .map_or(&[][..], |schedule| &schedule.closings);
+    let mapped = map(network, closings)?;
     let bounds = analyse(&mapped.graph, Method::FULL)?;
     let mut results = Vec::new();
     for (index, bound) in bounds.into_iter().enumerate() {
@@ -49,7 +55,11 @@ pub(crate) fn evaluate(
         ports,
         warnings: Vec::new(),
     };
-    let reasons = crate::refusal::reasons(network, &mapped, &plan)?;
+    if let Some(schedule) = &schedule {
+        schedule.enter(&mut plan)?;
+    }
+    let mut reasons = schedule.map_or_else(Vec::new, |schedule| schedule.reasons);
+    reasons.extend(crate::refusal::reasons(network, &mapped, &plan)?);
     if options.ignore_limits {
         for stream in network.streams.iter().filter(|stream| !stream.shaped) {
             plan.warnings.push(format!(
@@ -200,6 +210,7 @@ fn port_plan(
                     .is_some_and(|hop| hop.class == class)
             })
             .map(|flow| mapped.flow_names[*flow].clone())
+            .filter(|name| name != CLOSED_GATES)
             .collect();
         if !names.is_empty() {
             classes.push(ClassPlan {

@@ -49,7 +49,7 @@ pub use network::{
     Semantics, Stream, Switch, Transport,
 };
 pub use plan::{
-    NodeKind, Options, Plan, PortPlan, Promise, Shaper, StreamPlan, Term, TermKind, plan,
+    NodeKind, Options, Plan, PortPlan, Promise, Shaper, StreamPlan, Term, TermKind, plan, plan_with,
 };
 pub use refusal::{Reason, Refusal};
 pub use schedule::gates::{GateEntry, GateList, Launch, Window};

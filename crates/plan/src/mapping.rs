@@ -4,6 +4,7 @@ use crate::bound::graph::{Flow, Graph, Hop, Server};
 use crate::bound::rational::{Overflow, Ratio};
 use crate::network::{ContractKind, Network, class_of};
 use crate::plan::NodeKind;
+use crate::schedule::Closing;
 
 /// One directed port.
 #[derive(Clone, Debug)]
@@ -46,7 +47,11 @@ impl Mapped {
     }
 }
 
-pub(crate) fn map(network: &Network) -> Result<Mapped, Overflow> {
+/// What stands for the time that gates are closed, among the flows of a port.
+pub(crate) const CLOSED_GATES: &str = "(closed gates)";
+
+/// `closings` is what gates take from unscheduled traffic: streams that go through them have a schedule of their own.
+pub(crate) fn map(network: &Network, closings: &[Closing]) -> Result<Mapped, Overflow> {
     let mut ports = Vec::new();
     let mut servers = Vec::new();
     for link in &network.links {
@@ -85,7 +90,12 @@ pub(crate) fn map(network: &Network) -> Result<Mapped, Overflow> {
         flow_names: Vec::new(),
     };
     for stream in &network.streams {
-        let hops = hops(network, &mapped, &stream.routes, stream.pcp);
+        let mut hops = hops(network, &mapped, &stream.routes, stream.pcp);
+        if stream.time_triggered {
+            // Only where nothing but its launch keeps it from others: at a talker without gates.
+            let first = hops.first().map(|hop| hop.server);
+            hops.retain(|hop| Some(hop.server) == first && network.gates(&stream.talker).is_none());
+        }
         let frame = stream.wire_bits();
         mapped.graph.flows.push(Flow {
             burst: stream.contract.burst,
@@ -116,7 +126,38 @@ pub(crate) fn map(network: &Network) -> Result<Mapped, Overflow> {
         });
         mapped.flow_names.push(allowance.name.clone());
     }
+    for closing in closings {
+        close(&mut mapped, closing)?;
+    }
     Ok(mapped)
+}
+
+/// Closed gates are work that goes before all else.
+fn close(mapped: &mut Mapped, closing: &Closing) -> Result<(), Overflow> {
+    let Some(server) = mapped.port(&closing.node, &closing.to) else {
+        return Ok(());
+    };
+    let here = &mut mapped.graph.servers[server];
+    let class = here.classes;
+    here.classes += 1;
+    let frame = Ratio::whole(here.rate.times(Ratio::from_ns(closing.frame_ns))?.ceil());
+    let flow = Flow {
+        // Whole bits: sums of odd fractions would leave 128 bits.
+        burst: Ratio::whole(here.rate.times(closing.closed.burst)?.ceil()),
+        rate: Ratio::whole(here.rate.times(closing.closed.rate)?.ceil()),
+        frame_max: frame,
+        frame_min: frame,
+        period: None,
+        jitter: Ratio::ZERO,
+        hops: vec![Hop {
+            server,
+            class,
+            before: None,
+        }],
+    };
+    mapped.graph.flows.push(flow);
+    mapped.flow_names.push(CLOSED_GATES.to_owned());
+    Ok(())
 }
 
 /// The ports of all routes, each once: where ways part, each branch carries the frame.

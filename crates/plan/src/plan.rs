@@ -8,6 +8,7 @@ use crate::bound::rational::Ratio;
 use crate::evaluate::evaluate;
 use crate::network::Network;
 use crate::refusal::Refusal;
+use crate::schedule::Scheduling;
 use crate::schedule::gates::{GateList, Launch};
 
 /// The version of the plan's form.
@@ -196,7 +197,19 @@ pub struct ClassPlan {
 /// [`Refusal`]: which stream or port, which limit, by how much, and the nearest
 /// changes that fit. With [`Options::ignore_limits`] only where numbers overflow.
 pub fn plan(network: &Network, options: &Options) -> Result<Plan, Refusal> {
-    let (plan, reasons) = match evaluate(network, options) {
+    plan_with(network, options, &mut Scheduling::new(&mut || true))
+}
+
+/// Plan a network whose time-triggered streams are scheduled in a way of their own: launches that stay, how long to search.
+///
+/// # Errors
+/// As [`plan`].
+pub fn plan_with(
+    network: &Network,
+    options: &Options,
+    scheduling: &mut Scheduling<'_>,
+) -> Result<Plan, Refusal> {
+    let (plan, reasons) = match evaluate(network, options, scheduling) {
         Ok(evaluated) => evaluated,
         Err(overflow) => return Err(Refusal::overflow(network, overflow)),
     };

@@ -101,6 +101,131 @@ pub enum Reason {
         /// The difference, frames.
         excess_frames: u64,
     },
+    /// Two frames of a time-triggered stream differ more in their delay than is of use.
+    Jitter {
+        /// The stream.
+        stream: String,
+        /// The listener.
+        listener: String,
+        /// Largest difference, nanoseconds.
+        jitter_ns: u64,
+        /// What is of use, nanoseconds.
+        limit_ns: u64,
+        /// The difference of both, nanoseconds.
+        excess_ns: u64,
+    },
+    /// The time-triggered frames of a port need more time than there is.
+    ScheduleLoad {
+        /// The node that sends.
+        node: String,
+        /// The neighbour.
+        port: String,
+        /// What they need of each cycle, nanoseconds.
+        needed_ns: u64,
+        /// What the share for others leaves of each cycle, nanoseconds.
+        available_ns: u64,
+        /// The cycle, nanoseconds.
+        cycle_ns: u64,
+        /// The difference, nanoseconds.
+        excess_ns: u64,
+        /// Who sends there.
+        streams: Vec<String>,
+    },
+    /// The cycle of a port, least common multiple of all intervals, is too long, or has too many windows.
+    ScheduleCycle {
+        /// The node that sends.
+        node: String,
+        /// The neighbour.
+        port: String,
+        /// The cycle, nanoseconds; none beyond 64 bits.
+        cycle_ns: Option<u64>,
+        /// Longest that the gates can do, nanoseconds.
+        longest_ns: u64,
+        /// Windows in it; none beyond 64 bits.
+        windows: Option<u64>,
+    },
+    /// Two streams meet wherever they are put: the common divisor of their intervals is too small.
+    SchedulePeriods {
+        /// The node that sends.
+        node: String,
+        /// The neighbour.
+        port: String,
+        /// The two.
+        streams: [String; 2],
+        /// Greatest common divisor of their intervals, nanoseconds.
+        common_ns: u64,
+        /// What both frames need, nanoseconds.
+        needed_ns: u64,
+        /// The difference, nanoseconds.
+        excess_ns: u64,
+    },
+    /// No place was found for a time-triggered stream.
+    SchedulePlace {
+        /// The stream.
+        stream: String,
+        /// The busiest port on its way.
+        node: String,
+        /// The neighbour.
+        port: String,
+        /// How much of that port all time-triggered streams need, in thousandths, rounded up.
+        load_permille: u64,
+        /// Rounds of search.
+        rounds: u32,
+    },
+    /// A gate list has more entries than its hardware holds.
+    ScheduleEntries {
+        /// The node that sends.
+        node: String,
+        /// The neighbour.
+        port: String,
+        /// Needed.
+        entries: u64,
+        /// There are.
+        available: u64,
+        /// The difference.
+        excess: u64,
+    },
+    /// A queue opens more often in a cycle than its hardware can do.
+    ScheduleOpenings {
+        /// The node that sends.
+        node: String,
+        /// The neighbour.
+        port: String,
+        /// Needed.
+        openings: u64,
+        /// Possible.
+        possible: u64,
+        /// The difference.
+        excess: u64,
+    },
+    /// A gate list has a state that is shorter than its hardware can do.
+    ScheduleWindow {
+        /// The node that sends.
+        node: String,
+        /// The neighbour.
+        port: String,
+        /// The state, nanoseconds.
+        window_ns: u64,
+        /// The shortest possible, nanoseconds.
+        minimum_ns: u64,
+        /// The difference, nanoseconds.
+        short_ns: u64,
+    },
+    /// Windows and guard bands leave less to others than they were to have.
+    ScheduleShare {
+        /// The node that sends.
+        node: String,
+        /// The neighbour.
+        port: String,
+        /// Left of each cycle, nanoseconds.
+        open_ns: u64,
+        /// Asked for, nanoseconds.
+        needed_ns: u64,
+        /// The cycle, nanoseconds.
+        cycle_ns: u64,
+        /// The difference, nanoseconds.
+        short_ns: u64,
+    },
     /// Exact arithmetic ran out.
     Overflow {
         /// What happened.
@@ -221,7 +346,146 @@ impl fmt::Display for Reason {
                 "switch {node}: up to {needed_frames} frames wait in all but the pool holds {buffer_frames}: {excess_frames} too few"
             ),
             Reason::Overflow { what } => f.write_str(what),
+            Reason::Jitter {
+                stream,
+                listener,
+                jitter_ns,
+                limit_ns,
+                excess_ns,
+            } => write!(
+                f,
+                "stream \"{stream}\" to {listener}: its frames differ by up to {}, but {} is of use: {} too much",
+                show_ns(*jitter_ns),
+                show_ns(*limit_ns),
+                show_ns(*excess_ns)
+            ),
+            Reason::ScheduleLoad {
+                node,
+                port,
+                needed_ns,
+                available_ns,
+                cycle_ns,
+                excess_ns,
+                streams,
+            } => write!(
+                f,
+                "port {node}>{port}: time-triggered frames ({}) need {} of each {}, but only {} may be theirs: {} too much",
+                few(streams),
+                show_ns(*needed_ns),
+                show_ns(*cycle_ns),
+                show_ns(*available_ns),
+                show_ns(*excess_ns)
+            ),
+            Reason::ScheduleCycle {
+                node,
+                port,
+                cycle_ns,
+                longest_ns,
+                windows,
+            } => {
+                write!(
+                    f,
+                    "port {node}>{port}: the least common multiple of all intervals is "
+                )?;
+                let (Some(cycle_ns), Some(windows)) = (cycle_ns, windows) else {
+                    return f.write_str("beyond any clock");
+                };
+                write!(f, "{} with {windows} windows, ", show_ns(*cycle_ns))?;
+                match cycle_ns.saturating_sub(*longest_ns) {
+                    0 => f.write_str("more windows than any list holds"),
+                    excess => write!(
+                        f,
+                        "but the longest cycle is {}: {} too long",
+                        show_ns(*longest_ns),
+                        show_ns(excess)
+                    ),
+                }
+            }
+            Reason::SchedulePeriods {
+                node,
+                port,
+                streams: [one, other],
+                common_ns,
+                needed_ns,
+                excess_ns,
+            } => write!(
+                f,
+                "port {node}>{port}: \"{one}\" and \"{other}\" meet wherever they are put: the common divisor of their intervals is {}, but both frames need {}: {} too little",
+                show_ns(*common_ns),
+                show_ns(*needed_ns),
+                show_ns(*excess_ns)
+            ),
+            Reason::SchedulePlace {
+                stream,
+                node,
+                port,
+                load_permille,
+                rounds,
+            } => write!(
+                f,
+                "stream \"{stream}\": no place was found in the schedule ({rounds} rounds of search); at the busiest port of its way, {node}>{port}, time-triggered frames need {}.{} % of the time",
+                load_permille / 10,
+                load_permille % 10
+            ),
+            Reason::ScheduleEntries {
+                node,
+                port,
+                entries,
+                available,
+                excess,
+            } => write!(
+                f,
+                "port {node}>{port}: its gate list needs {entries} entries but holds {available}: {excess} too many"
+            ),
+            Reason::ScheduleOpenings {
+                node,
+                port,
+                openings,
+                possible,
+                excess,
+            } => write!(
+                f,
+                "port {node}>{port}: a queue opens {openings} times in a cycle but can {possible}: {excess} too many"
+            ),
+            Reason::ScheduleWindow {
+                node,
+                port,
+                window_ns,
+                minimum_ns,
+                short_ns,
+            } => write!(
+                f,
+                "port {node}>{port}: its gate list has a state of {} but the shortest possible is {}: {} too short",
+                show_ns(*window_ns),
+                show_ns(*minimum_ns),
+                show_ns(*short_ns)
+            ),
+            Reason::ScheduleShare {
+                node,
+                port,
+                open_ns,
+                needed_ns,
+                cycle_ns,
+                short_ns,
+            } => write!(
+                f,
+                "port {node}>{port}: windows and guard bands leave others {} of each {}, but they are to have {}: {} too little",
+                show_ns(*open_ns),
+                show_ns(*cycle_ns),
+                show_ns(*needed_ns),
+                show_ns(*short_ns)
+            ),
         }
+    }
+}
+
+/// Some names, and how many more there are.
+fn few(names: &[String]) -> String {
+    const MOST: usize = 8;
+    let shown = names[..names.len().min(MOST)].join(", ");
+    match names.len().saturating_sub(MOST) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
     }
 }
 

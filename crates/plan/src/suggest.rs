@@ -10,6 +10,7 @@ use crate::evaluate::evaluate;
 use crate::network::{ContractKind, Network};
 use crate::plan::{Options, Plan};
 use crate::refusal::{Reason, show_ns};
+use crate::schedule::{LEAST_WORK, Scheduling};
 
 /// What a suggestion changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -71,7 +72,12 @@ struct Search<'a> {
 impl Search<'_> {
     fn plan(&mut self, network: &Network) -> Option<(Plan, Vec<Reason>)> {
         self.trials = self.trials.checked_sub(1)?;
-        evaluate(network, &Options::default()).ok()
+        let mut always = || true;
+        let mut scheduling = Scheduling {
+            work: LEAST_WORK,
+            ..Scheduling::new(&mut always)
+        };
+        evaluate(network, &Options::default(), &mut scheduling).ok()
     }
 
     fn fits(&mut self, network: &Network) -> bool {

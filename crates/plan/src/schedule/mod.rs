@@ -2,8 +2,74 @@
 //!
 //! ```text
 //! profile    what gates can do, what the description asks for
-//! gates      the outcome: lists of gate states, launch offsets, windows
+//! model      from a network to requests for time
+//! circle     time that repeats, folded upon one period
+//! board      requests for time, and the circles on which they are entered
+//! solve      where to put everything: first fit in a good order, then search
+//! lists      from windows to lists of gate states
+//! closings   what closed gates take from unscheduled traffic
+//! outcome    promises, lists and launches, or what is in the way
+//! gates      the outcome's data: lists of gate states, launch offsets, windows
+//! check      a plan's schedule held against the network again, by other means
 //! ```
+//!
+//! The derivation is in `docs/schedules.md`.
 
+pub mod board;
+pub mod check;
+mod circle;
+mod closings;
 pub mod gates;
+mod lists;
+mod model;
+mod outcome;
 pub mod profile;
+pub mod solve;
+
+use std::collections::BTreeMap;
+
+use gates::Launch;
+pub(crate) use outcome::{Closing, synthesize};
+
+/// Placements tried in a search, all rounds together.
+pub(crate) const USUAL_WORK: u32 = 200_000;
+/// The same, where a search is one trial of many.
+pub(crate) const LEAST_WORK: u32 = 20_000;
+
+/// How time-triggered streams are to be scheduled.
+pub struct Scheduling<'a> {
+    /// Launches that are to stay, by the names of their streams: those of a plan that runs.
+    pub kept: BTreeMap<String, Launch>,
+    /// Whether they may move where nothing else helps.
+    pub moves: bool,
+    /// What chance is drawn from: the same seed gives the same schedule.
+    pub seed: u64,
+    /// How many placements a search may try, all rounds together; the first round is always finished.
+    pub work: u32,
+    /// Asked between rounds of search: false ends it with the best so far.
+    pub keep_going: &'a mut dyn FnMut() -> bool,
+}
+
+impl<'a> Scheduling<'a> {
+    /// Nothing kept, the usual effort, ended by `keep_going`.
+    pub fn new(keep_going: &'a mut dyn FnMut() -> bool) -> Scheduling<'a> {
+        Scheduling {
+            kept: BTreeMap::new(),
+            moves: false,
+            seed: 1,
+            work: USUAL_WORK,
+            keep_going,
+        }
+    }
+
+    /// Keep every launch of a plan.
+    #[must_use]
+    pub fn keeping(mut self, plan: &crate::plan::Plan) -> Scheduling<'a> {
+        let launches = plan
+            .streams
+            .iter()
+            .filter_map(|stream| Some((stream.name.clone(), stream.launch.clone()?)));
+        self.kept.extend(launches);
+        self
+    }
+}

@@ -1,0 +1,141 @@
+//! What closed gates take from unscheduled traffic: the least burst and rate that all closed time stays below.
+
+use crate::bound::rational::{Overflow, Ratio};
+
+use super::circle::Circle;
+use super::gates::GateList;
+
+/// How much faster or slower than true a clock may run: 200 ppm.
+const CLOCK_RATE: (i128, i128) = (5_001, 5_000);
+
+/// Closed time in any interval of `t` seconds is at most `burst + rate t`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Closed {
+    /// Seconds.
+    pub(crate) burst: Ratio,
+    /// Seconds of each second.
+    pub(crate) rate: Ratio,
+}
+
+/// The closed time of a list for its unscheduled queues, on a clock that is up to `clock_error_ns` from the network's.
+///
+/// `frame_ns` is the longest unscheduled frame on the link: so long before each closing nothing may be able to start,
+/// where the guard band is not long enough to finish it.
+pub(crate) fn closed(
+    list: &GateList,
+    frame_ns: u64,
+    clock_error_ns: u64,
+) -> Result<Closed, Overflow> {
+    let ahead = frame_ns.saturating_sub(list.guard_band_ns);
+    let around = list.cycle_ns.max(1);
+    let mut closings = Circle::default();
+    let mut at = 0_u64;
+    for entry in &list.entries {
+        if entry.gates & !list.scheduled_queues == 0 {
+            let start = (at + around - ahead.min(around)) % around;
+            let length = (entry.duration_ns + ahead).min(around);
+            closings.take(start, length, around);
+        }
+        at = at.saturating_add(entry.duration_ns).min(around);
+    }
+    let cycle = i128::from(around);
+    let taken = closings.taken();
+    let total: i128 = taken
+        .iter()
+        .map(|(start, end)| i128::from(end - start))
+        .sum();
+    // Closed time less `total / cycle` of all time, times the cycle: it repeats, lowest at starts, highest at ends.
+    let (mut sum, mut highest, mut lowest) = (0_i128, 0_i128, 0_i128);
+    for (start, end) in taken {
+        lowest = lowest.min(sum * cycle - i128::from(*start) * total);
+        sum += i128::from(end - start);
+        highest = highest.max(sum * cycle - i128::from(*end) * total);
+    }
+    let excess = highest - lowest;
+    let rate = Ratio::new(total, cycle)?;
+    let speed = Ratio::new(CLOCK_RATE.0, CLOCK_RATE.1)?;
+    let wander = rate.times(Ratio::from_ns(
+        clock_error_ns.checked_mul(2).ok_or(Overflow)?,
+    ))?;
+    let burst = Ratio::new(excess, cycle)?.over(Ratio::whole(1_000_000_000))?;
+    Ok(Closed {
+        burst: burst.plus(wander)?.times(speed)?,
+        rate: if total == cycle {
+            Ratio::ONE
+        } else {
+            rate.times(speed)?
+        },
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+mod tests {
+    use super::closed;
+    use crate::bound::rational::Ratio;
+    use crate::schedule::gates::{GateEntry, GateList};
+
+    fn list(entries: &[(u8, u64)]) -> GateList {
+        GateList {
+            cycle_ns: entries.iter().map(|entry| entry.1).sum(),
+            base_offset_ns: 0,
+            entries: entries
+                .iter()
+                .map(|&(gates, duration_ns)| GateEntry { gates, duration_ns })
+                .collect(),
+            scheduled_queues: 0x80,
+            unscheduled_open_ns: 0,
+            guard_band_ns: 0,
+        }
+    }
+
+    /// The most closed time in any window, walked nanosecond by nanosecond.
+    fn most(list: &GateList, ahead: u64, length: u64) -> u64 {
+        let cycle = list.cycle_ns;
+        let shut = |at: u64| {
+            (0..=ahead).any(|more| {
+                let (gates, _) = list.at(at + more + list.base_offset_ns).unwrap();
+                gates & 0x7f == 0
+            })
+        };
+        let map: Vec<bool> = (0..cycle).map(shut).collect();
+        (0..cycle)
+            .map(|from| {
+                (from..from + length)
+                    .filter(|at| map[(at % cycle) as usize])
+                    .count() as u64
+            })
+            .max()
+            .unwrap()
+    }
+
+    #[test]
+    fn no_window_is_closed_for_longer() {
+        for entries in [
+            &[(0x80, 10), (0x7f, 90)][..],
+            &[(0x80, 10), (0x7f, 20), (0, 5), (0x80, 15), (0x7f, 50)],
+            &[(0x7f, 3), (0x80, 40), (0x7f, 9), (0x80, 30), (0x7f, 18)],
+            &[(0x80, 20), (0x7f, 60), (0x80, 20)],
+        ] {
+            let list = list(entries);
+            for ahead in [0, 4, 12] {
+                let bound = closed(&list, ahead, 0).unwrap();
+                let mut tight = false;
+                for length in 1..3 * list.cycle_ns {
+                    let seen = most(&list, ahead, length);
+                    let allowed = bound
+                        .burst
+                        .plus(bound.rate.times(Ratio::from_ns(length)).unwrap())
+                        .unwrap();
+                    assert!(
+                        Ratio::from_ns(seen) <= allowed,
+                        "{entries:?} {ahead} {length}: {seen} > {allowed}"
+                    );
+                    // 200 ppm and less than a nanosecond of rounding apart.
+                    tight |= Ratio::from_ns(seen + 1) >= allowed;
+                }
+                assert!(tight, "{entries:?} {ahead}");
+            }
+        }
+    }
+}

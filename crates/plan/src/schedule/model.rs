@@ -1,0 +1,344 @@
+//! From a network to requests for time.
+
+use std::collections::BTreeMap;
+
+use super::board::{Hop, Request};
+use super::profile::{GateProfile, Isolation};
+use crate::bound::rational::{Overflow, Ratio};
+use crate::network::{ContractKind, Network, Stream, class_of};
+
+/// Bytes on the wire of the smallest frame.
+const SMALLEST_WIRE_BYTES: u64 = 84;
+
+/// A port that time-triggered streams pass.
+#[derive(Clone, Debug)]
+pub(crate) struct Port {
+    pub(crate) node: String,
+    pub(crate) to: String,
+    pub(crate) gates: Option<GateProfile>,
+    pub(crate) queues: u8,
+    pub(crate) rate_bps: u64,
+    pub(crate) cable_ns: u64,
+    /// Latency of the node: of a switch before the queue, of a host after sending.
+    pub(crate) latency_ns: u64,
+    /// Longest unscheduled frame that the description has here, nanoseconds.
+    pub(crate) frame_ns: u64,
+    /// Closed ahead of windows; 0 where the hardware holds frames back.
+    pub(crate) guard_ns: u64,
+    pub(crate) useful_ns: u64,
+    /// Time-triggered streams here: stream and hop.
+    pub(crate) passing: Vec<(usize, usize)>,
+}
+
+/// One hop of a stream, beside what the request says of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Step {
+    pub(crate) port: usize,
+    pub(crate) queue: u8,
+    /// Sending, rounded up.
+    pub(crate) sending_ns: u64,
+    /// Whether sending takes whole nanoseconds.
+    pub(crate) whole: bool,
+    /// How late the talker may be: its timer, and a frame of its own that is under way.
+    pub(crate) launch_error_ns: u64,
+    pub(crate) blocking_ns: u64,
+}
+
+/// A time-triggered stream as a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    /// Its place among the network's streams.
+    pub(crate) stream: usize,
+    pub(crate) steps: Vec<Step>,
+    /// By listener: the hop that ends there.
+    pub(crate) leaves: Vec<usize>,
+}
+
+/// All that is to be scheduled.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Asking {
+    pub(crate) ports: Vec<Port>,
+    pub(crate) asked: Vec<Asked>,
+    pub(crate) requests: Vec<Request>,
+    pub(crate) circles: usize,
+}
+
+/// Nanoseconds that `bytes` take at a rate: rounded down, and up.
+pub(crate) fn sending_ns(bytes: u64, rate_bps: u64) -> Result<(u64, u64), Overflow> {
+    let exact =
+        Ratio::whole(i128::from(bytes) * 8).over(Ratio::whole(i128::from(rate_bps.max(1))))?;
+    let ns = exact.times(Ratio::whole(1_000_000_000))?;
+    let of = |whole: i128| u64::try_from(whole).map_err(|_| Overflow);
+    Ok((of(ns.floor())?, of(ns.ceil())?))
+}
+
+type Numbers = BTreeMap<(String, String), usize>;
+
+/// What the time-triggered streams of a network ask for; empty where it has none.
+pub(crate) fn ask(network: &Network) -> Result<Asking, Overflow> {
+    let mut asking = Asking::default();
+    let mut numbers = Numbers::new();
+    for (index, stream) in network.streams.iter().enumerate() {
+        if !stream.time_triggered {
+            continue;
+        }
+        for route in &stream.routes {
+            for pair in route.windows(2) {
+                let [from, to] = pair else { continue };
+                let key = (from.clone(), to.clone());
+                if !numbers.contains_key(&key) {
+                    numbers.insert(key, asking.ports.len());
+                    asking.ports.push(port(network, from, to)?);
+                }
+            }
+        }
+        let _ = index;
+    }
+    if asking.ports.is_empty() {
+        return Ok(asking);
+    }
+    unscheduled_frames(network, &numbers, &mut asking.ports)?;
+    for port in &mut asking.ports {
+        let (_, largest) = sending_ns(network.schedule.guard_wire_bytes, port.rate_bps)?;
+        port.guard_ns = match &port.gates {
+            Some(gates) if !gates.holds_back => largest.max(port.frame_ns),
+            _ => 0,
+        };
+    }
+    // Sending first, then the queues of each port.
+    asking.circles = asking.ports.len() * 9;
+    for (index, stream) in network.streams.iter().enumerate() {
+        if stream.time_triggered {
+            request(network, &numbers, &mut asking, index, stream)?;
+        }
+    }
+    Ok(asking)
+}
+
+fn port(network: &Network, from: &str, to: &str) -> Result<Port, Overflow> {
+    let link = network.link(from, to);
+    let rate_bps = link.map_or(1, |link| link.rate_bps);
+    Ok(Port {
+        node: from.to_owned(),
+        to: to.to_owned(),
+        gates: network.gates(from).cloned(),
+        queues: network.queues(from),
+        rate_bps,
+        cable_ns: link.map_or(0, |link| link.cable_delay_ns),
+        latency_ns: network.port_latency(from, to).0,
+        frame_ns: 0,
+        guard_ns: 0,
+        useful_ns: sending_ns(SMALLEST_WIRE_BYTES, rate_bps)?.1,
+        passing: Vec::new(),
+    })
+}
+
+/// The longest unscheduled frame at each port.
+fn unscheduled_frames(
+    network: &Network,
+    numbers: &Numbers,
+    ports: &mut [Port],
+) -> Result<(), Overflow> {
+    let streams = network
+        .streams
+        .iter()
+        .filter(|stream| !stream.time_triggered)
+        .map(|stream| (&stream.routes, stream.wire_bytes));
+    let others = network
+        .best_effort
+        .iter()
+        .map(|allowance| (&allowance.routes, allowance.wire_bytes));
+    for (routes, bytes) in streams.chain(others) {
+        for pair in routes.iter().flat_map(|route| route.windows(2)) {
+            let [from, to] = pair else { continue };
+            if let Some(&at) = numbers.get(&(from.clone(), to.clone())) {
+                let (_, ns) = sending_ns(bytes, ports[at].rate_bps)?;
+                ports[at].frame_ns = ports[at].frame_ns.max(ns);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn request(
+    network: &Network,
+    numbers: &Numbers,
+    asking: &mut Asking,
+    index: usize,
+    stream: &Stream,
+) -> Result<(), Overflow> {
+    let ContractKind::Interval { interval_ns } = stream.contract.kind else {
+        return Ok(());
+    };
+    let number = asking.asked.len();
+    let apart = network
+        .schedule
+        .clock_error_ns
+        .checked_mul(2)
+        .ok_or(Overflow)?;
+    let (mut hops, mut steps, mut leaves) = (Vec::<Hop>::new(), Vec::<Step>::new(), Vec::new());
+    for route in &stream.routes {
+        let mut before: Option<usize> = None;
+        for pair in route.windows(2) {
+            let [from, to] = pair else { continue };
+            let Some(&at) = numbers.get(&(from.clone(), to.clone())) else {
+                continue;
+            };
+            if let Some(known) = steps.iter().position(|step| step.port == at) {
+                before = Some(known);
+                continue;
+            }
+            let made = step(stream, &asking.ports[at], at, before.is_none())?;
+            let hop = hop(
+                network,
+                asking,
+                &made,
+                before.map(|before| (before, &steps[before])),
+                apart,
+            )?;
+            asking.ports[at].passing.push((number, hops.len()));
+            hops.push(hop);
+            steps.push(made);
+            before = Some(hops.len() - 1);
+        }
+        leaves.push(before.unwrap_or(0));
+    }
+    let mut request = Request {
+        period_ns: interval_ns.max(1),
+        hops,
+        waits: network.schedule.queueing,
+    };
+    deadlines(&mut request, &steps, &leaves, asking, stream, apart)?;
+    asking.asked.push(Asked {
+        stream: index,
+        steps,
+        leaves,
+    });
+    asking.requests.push(request);
+    Ok(())
+}
+
+fn step(stream: &Stream, port: &Port, at: usize, first: bool) -> Result<Step, Overflow> {
+    let (least, sending) = sending_ns(stream.wire_bytes, port.rate_bps)?;
+    Ok(Step {
+        port: at,
+        queue: class_of(stream.pcp, port.queues),
+        sending_ns: sending,
+        whole: least == sending,
+        launch_error_ns: if first {
+            stream.contract.tick_error_ns
+        } else {
+            0
+        },
+        // Without gates a frame of lower priority may be under way when the talker launches.
+        blocking_ns: if first && port.gates.is_none() {
+            port.frame_ns
+        } else {
+            0
+        },
+    })
+}
+
+fn hop(
+    network: &Network,
+    asking: &Asking,
+    step: &Step,
+    before: Option<(usize, &Step)>,
+    apart: u64,
+) -> Result<Hop, Overflow> {
+    let port = &asking.ports[step.port];
+    let add = |a: u64, b: u64| a.checked_add(b).ok_or(Overflow);
+    let queue = asking.ports.len() + step.port * 8 + usize::from(step.queue & 7);
+    let streams = network.schedule.isolation == Isolation::Streams;
+    let holds_back = port.gates.as_ref().is_some_and(|gates| gates.holds_back);
+    // Where a sliver of a window may stay open behind its frame, nobody may be waiting for it.
+    let hold_ns = if streams || !holds_back || !step.whole {
+        step.sending_ns
+    } else {
+        0
+    };
+    let Some((number, parent)) = before else {
+        let gated = port.gates.is_some();
+        // Gates hold a frame that is there in time; without them it goes when it comes.
+        let (late_ns, length_ns) = if gated {
+            (step.launch_error_ns, step.sending_ns)
+        } else {
+            let late = add(step.launch_error_ns, step.blocking_ns)?;
+            (0, add(late, step.sending_ns)?)
+        };
+        return Ok(Hop {
+            before: None,
+            link: step.port,
+            queue: (gated && late_ns > 0).then_some(queue),
+            early_ns: 0,
+            late_ns,
+            length_ns,
+            hold_ns,
+            latest_ns: None,
+        });
+    };
+    let from = &asking.ports[parent.port];
+    let after_host = network.host(&from.node).is_some();
+    let mut late_ns = add(
+        add(parent.sending_ns, from.cable_ns)?,
+        add(port.latency_ns, apart)?,
+    )?;
+    if after_host {
+        late_ns = add(late_ns, from.latency_ns)?;
+        if from.gates.is_none() {
+            late_ns = add(late_ns, add(parent.launch_error_ns, parent.blocking_ns)?)?;
+        }
+    }
+    let least = parent.sending_ns - u64::from(!parent.whole && parent.sending_ns > 0);
+    let early = i128::from(least) + i128::from(from.cable_ns) - i128::from(apart);
+    Ok(Hop {
+        before: Some(number),
+        link: step.port,
+        queue: Some(queue),
+        early_ns: i64::try_from(early).map_err(|_| Overflow)?,
+        late_ns,
+        length_ns: step.sending_ns,
+        hold_ns,
+        latest_ns: None,
+    })
+}
+
+/// From the start of a leaf's window to the last bit at the listener, clocks included.
+pub(crate) fn tail_ns(step: &Step, port: &Port, first: bool, apart: u64) -> Result<u64, Overflow> {
+    let add = |a: u64, b: u64| a.checked_add(b).ok_or(Overflow);
+    let way = add(step.sending_ns, port.cable_ns)?;
+    if !first {
+        return add(way, apart);
+    }
+    let late = if port.gates.is_some() {
+        0
+    } else {
+        add(step.launch_error_ns, step.blocking_ns)?
+    };
+    add(way, add(late, port.latency_ns)?)
+}
+
+/// A deadline is a latest start of the last window; where nothing can keep it, it is not asked for but told afterwards.
+fn deadlines(
+    request: &mut Request,
+    steps: &[Step],
+    leaves: &[usize],
+    asking: &Asking,
+    stream: &Stream,
+    apart: u64,
+) -> Result<(), Overflow> {
+    let Some(deadline) = stream.deadline_ns else {
+        return Ok(());
+    };
+    let prompt = request.without_waiting(0).ok_or(Overflow)?;
+    for &leaf in leaves {
+        let Some(step) = steps.get(leaf) else {
+            continue;
+        };
+        let first = request.hops[leaf].before.is_none();
+        let tail = tail_ns(step, &asking.ports[step.port], first, apart)?;
+        let latest = deadline.saturating_sub(tail).max(prompt.starts_ns[leaf]);
+        request.hops[leaf].latest_ns = Some(latest);
+    }
+    Ok(())
+}

@@ -1,0 +1,574 @@
+//! Promises, gate lists and launches; or what is in the way.
+
+use std::collections::BTreeMap;
+
+use super::Scheduling;
+use super::board::Placement;
+use super::circle::{gcd, lcm};
+use super::closings::{Closed, closed};
+use super::gates::{GateList, Launch, Window};
+use super::lists::{self, Draft, Slot};
+use super::model::{Asked, Asking, Port, Step, ask, tail_ns};
+use super::solve::{Effort, solve};
+use crate::bound::rational::Overflow;
+use crate::network::Network;
+use crate::plan::{Plan, Term, TermKind};
+use crate::refusal::Reason;
+
+/// More windows than this in one cycle of one port are refused: no hardware holds them.
+const MOST_WINDOWS: u64 = 100_000;
+
+/// What gates take from the unscheduled traffic of a port.
+#[derive(Clone, Debug)]
+pub(crate) struct Closing {
+    pub(crate) node: String,
+    pub(crate) to: String,
+    pub(crate) closed: Closed,
+    /// Longest unscheduled frame, bytes on the wire at least.
+    pub(crate) frame_ns: u64,
+}
+
+struct Promised {
+    delay_ns: u64,
+    jitter_ns: u64,
+    terms: Vec<Term>,
+}
+
+/// A schedule for all time-triggered streams of a network, as far as it was found.
+pub(crate) struct Schedule {
+    /// By stream of the network.
+    launches: BTreeMap<usize, Launch>,
+    /// By stream, then listener.
+    promised: BTreeMap<usize, Vec<Promised>>,
+    lists: BTreeMap<(String, String), GateList>,
+    pub(crate) closings: Vec<Closing>,
+    /// Memory for scheduled frames at each port: bytes and frames.
+    memory: BTreeMap<(String, String), (u64, u64)>,
+    pub(crate) reasons: Vec<Reason>,
+    warnings: Vec<String>,
+}
+
+/// Schedule a network's time-triggered streams; none where it has none.
+///
+pub(crate) fn synthesize(
+    network: &Network,
+    scheduling: &mut Scheduling<'_>,
+) -> Result<Option<Schedule>, Overflow> {
+    let asking = ask(network)?;
+    if asking.asked.is_empty() {
+        return Ok(None);
+    }
+    let mut schedule = Schedule {
+        launches: BTreeMap::new(),
+        promised: BTreeMap::new(),
+        lists: BTreeMap::new(),
+        closings: Vec::new(),
+        memory: BTreeMap::new(),
+        reasons: Vec::new(),
+        warnings: Vec::new(),
+    };
+    let mut cycles = Vec::new();
+    for port in &asking.ports {
+        cycles.push(cycle(network, &asking, port, &mut schedule.reasons));
+    }
+    if !schedule.reasons.is_empty() {
+        return Ok(Some(schedule));
+    }
+    let old: Vec<Option<Placement>> = asking
+        .asked
+        .iter()
+        .zip(&asking.requests)
+        .map(|(asked, request)| {
+            let launch = scheduling.kept.get(&network.streams[asked.stream].name)?;
+            placement(launch, asked, &asking).filter(|_| launch.period_ns == request.period_ns)
+        })
+        .collect();
+    let count = u32::try_from(asking.asked.len()).unwrap_or(u32::MAX);
+    let mut effort = Effort {
+        rounds: scheduling.work / count.max(1),
+        seed: scheduling.seed,
+        keep_going: scheduling.keep_going,
+    };
+    let effort = &mut effort;
+    let mut solution = solve(&asking.requests, asking.circles, &old, effort);
+    if scheduling.moves && !solution.missing().is_empty() && old.iter().any(Option::is_some) {
+        solution = solve(&asking.requests, asking.circles, &[], effort);
+    }
+    for ((asked, before), now) in asking.asked.iter().zip(&old).zip(&solution.placements) {
+        if before.is_some() && now.is_some() && before != now {
+            schedule.warnings.push(format!(
+                "time-triggered stream \"{}\" has moved: its place in the kept plan is not good any more",
+                network.streams[asked.stream].name
+            ));
+        }
+    }
+    let missing = solution.missing();
+    for &request in &missing {
+        schedule.reasons.push(no_place(
+            network,
+            &asking,
+            request,
+            &cycles,
+            solution.rounds,
+        ));
+    }
+    if !missing.is_empty() {
+        return Ok(Some(schedule));
+    }
+    let placements: Vec<&Placement> = solution.placements.iter().flatten().collect();
+    for (port, cycle) in asking.ports.iter().zip(&cycles) {
+        schedule.port(network, &asking, port, *cycle, &placements)?;
+    }
+    for (number, asked) in asking.asked.iter().enumerate() {
+        schedule.stream(network, &asking, number, asked, placements[number])?;
+    }
+    Ok(Some(schedule))
+}
+
+/// What a launch of another plan was placed at, where its windows are those of this stream's way.
+fn placement(launch: &Launch, asked: &Asked, asking: &Asking) -> Option<Placement> {
+    let starts = asked.steps.iter().map(|step| {
+        let port = &asking.ports[step.port];
+        let window = launch
+            .windows
+            .iter()
+            .find(|window| window.node == port.node && window.port == port.to)?;
+        Some(window.start_ns)
+    });
+    Some(Placement {
+        launch_ns: launch.offset_ns,
+        starts_ns: starts.collect::<Option<_>>()?,
+    })
+}
+
+fn period(asking: &Asking, passing: (usize, usize)) -> u64 {
+    asking.requests[passing.0].period_ns
+}
+
+fn length(asking: &Asking, passing: (usize, usize)) -> u64 {
+    asking.requests[passing.0].hops[passing.1].length_ns
+}
+
+fn name(network: &Network, asking: &Asking, passing: (usize, usize)) -> String {
+    network.streams[asking.asked[passing.0].stream].name.clone()
+}
+
+/// The cycle of a port; what speaks against it is noted. 0 where there is none.
+fn cycle(network: &Network, asking: &Asking, port: &Port, reasons: &mut Vec<Reason>) -> u64 {
+    let (node, to) = (port.node.clone(), port.to.clone());
+    let all = port.passing.iter().map(|passing| period(asking, *passing));
+    let cycle = all.clone().try_fold(1, lcm);
+    let longest_ns = port
+        .gates
+        .as_ref()
+        .map_or(u64::MAX / 4, |gates| gates.longest_cycle_ns);
+    let windows = cycle.and_then(|cycle| {
+        all.map(|period| cycle / period)
+            .try_fold(0_u64, u64::checked_add)
+    });
+    let (Some(cycle), Some(windows)) = (cycle, windows) else {
+        reasons.push(Reason::ScheduleCycle {
+            node,
+            port: to,
+            cycle_ns: None,
+            longest_ns,
+            windows: None,
+        });
+        return 0;
+    };
+    if cycle > longest_ns || windows > MOST_WINDOWS {
+        reasons.push(Reason::ScheduleCycle {
+            node,
+            port: to,
+            cycle_ns: Some(cycle),
+            longest_ns,
+            windows: Some(windows),
+        });
+        return 0;
+    }
+    let needed = port.passing.iter().try_fold(0_u64, |total, passing| {
+        total.checked_add(length(asking, *passing).checked_mul(cycle / period(asking, *passing))?)
+    });
+    let percent = if port.gates.is_some() {
+        network.schedule.best_effort_percent
+    } else {
+        0
+    };
+    let reserved = (u128::from(cycle) * u128::from(percent)).div_ceil(100);
+    let available_ns = cycle.saturating_sub(u64::try_from(reserved).unwrap_or(u64::MAX));
+    let needed_ns = needed.unwrap_or(u64::MAX);
+    if needed_ns > available_ns {
+        reasons.push(Reason::ScheduleLoad {
+            node,
+            port: to,
+            needed_ns,
+            available_ns,
+            cycle_ns: cycle,
+            excess_ns: needed_ns - available_ns,
+            streams: port
+                .passing
+                .iter()
+                .map(|passing| name(network, asking, *passing))
+                .collect(),
+        });
+        return cycle;
+    }
+    apart(network, asking, port, reasons);
+    cycle
+}
+
+/// Two frames whose periods share too small a divisor meet wherever they are put.
+fn apart(network: &Network, asking: &Asking, port: &Port, reasons: &mut Vec<Reason>) {
+    // By period the longest frame.
+    let mut longest: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
+    for passing in &port.passing {
+        let known = longest.entry(period(asking, *passing)).or_insert(*passing);
+        if length(asking, *passing) > length(asking, *known) {
+            *known = *passing;
+        }
+    }
+    let list: Vec<(u64, (usize, usize))> = longest.into_iter().collect();
+    for (at, (a, one)) in list.iter().enumerate() {
+        for (b, other) in &list[at + 1..] {
+            let common_ns = gcd(*a, *b);
+            let needed_ns = length(asking, *one).saturating_add(length(asking, *other));
+            if needed_ns > common_ns {
+                reasons.push(Reason::SchedulePeriods {
+                    node: port.node.clone(),
+                    port: port.to.clone(),
+                    streams: [name(network, asking, *one), name(network, asking, *other)],
+                    common_ns,
+                    needed_ns,
+                    excess_ns: needed_ns - common_ns,
+                });
+                return;
+            }
+        }
+    }
+}
+
+/// No place was found: which port on the way is the busiest.
+fn no_place(
+    network: &Network,
+    asking: &Asking,
+    request: usize,
+    cycles: &[u64],
+    rounds: u32,
+) -> Reason {
+    let asked = &asking.asked[request];
+    let load = |step: &Step| {
+        let cycle = u128::from(cycles[step.port].max(1));
+        let taken: u128 = asking.ports[step.port]
+            .passing
+            .iter()
+            .map(|passing| {
+                u128::from(length(asking, *passing)) * cycle / u128::from(period(asking, *passing))
+            })
+            .sum();
+        u64::try_from((taken * 1000).div_ceil(cycle)).unwrap_or(u64::MAX)
+    };
+    let busiest = asked.steps.iter().max_by_key(|step| load(step));
+    let port = busiest.map(|step| &asking.ports[step.port]);
+    Reason::SchedulePlace {
+        stream: network.streams[asked.stream].name.clone(),
+        node: port.map_or_else(String::new, |port| port.node.clone()),
+        port: port.map_or_else(String::new, |port| port.to.clone()),
+        load_permille: busiest.map_or(0, load),
+        rounds,
+    }
+}
+
+impl Schedule {
+    /// The list of one port, and what it takes from others.
+    fn port(
+        &mut self,
+        network: &Network,
+        asking: &Asking,
+        port: &Port,
+        cycle: u64,
+        placements: &[&Placement],
+    ) -> Result<(), Overflow> {
+        let Some(gates) = &port.gates else {
+            return Ok(());
+        };
+        let key = (port.node.clone(), port.to.clone());
+        let mut slots = Vec::new();
+        // By queue the largest frame: one of each may wait, and one be under way.
+        let mut largest = [0_u64; 8];
+        for &(number, hop) in &port.passing {
+            let step = &asking.asked[number].steps[hop];
+            let wire = network.streams[asking.asked[number].stream].wire_bytes;
+            let queue = usize::from(step.queue & 7);
+            largest[queue] = largest[queue].max(wire);
+            let period = asking.requests[number].period_ns;
+            let start = placements[number].starts_ns[hop];
+            let spread = spread(asking, number, hop, placements[number]);
+            for copy in 0..cycle / period {
+                slots.push(Slot {
+                    start: start % period + copy * period,
+                    duration: step.sending_ns,
+                    queue: step.queue,
+                    spread,
+                });
+            }
+        }
+        if slots.is_empty() {
+            return Ok(());
+        }
+        let waiting = largest.iter().filter(|bytes| **bytes > 0);
+        let bytes: u64 = waiting.clone().sum();
+        let most = largest.iter().max().copied().unwrap_or(0);
+        self.memory
+            .insert(key.clone(), (bytes + most, waiting.count() as u64 + 1));
+        let draft = lists::list(
+            &mut slots,
+            &lists::Port {
+                cycle,
+                queues: port.queues,
+                guard: port.guard_ns,
+                minimum: gates.minimum_window_ns.max(1),
+                entries: gates.entries,
+                openings: gates.openings,
+                useful: port.useful_ns,
+            },
+        );
+        self.limits(network, port, &draft);
+        // Nobody else: nobody waits for gates.
+        if port.frame_ns > 0 {
+            let closed = closed(&draft.list, port.frame_ns, network.schedule.clock_error_ns)?;
+            self.closings.push(Closing {
+                node: port.node.clone(),
+                to: port.to.clone(),
+                closed,
+                frame_ns: port.frame_ns,
+            });
+        }
+        self.lists.insert(key, draft.list);
+        Ok(())
+    }
+
+    fn limits(&mut self, network: &Network, port: &Port, draft: &Draft) {
+        let Some(gates) = &port.gates else { return };
+        let (node, to) = (port.node.clone(), port.to.clone());
+        let list = &draft.list;
+        let percent = u128::from(network.schedule.best_effort_percent);
+        let needed = (u128::from(list.cycle_ns) * percent).div_ceil(100);
+        let needed_ns = u64::try_from(needed).unwrap_or(u64::MAX);
+        // Where limits closed so many gaps that too little is left, the limits are what is in the way.
+        let (entries, openings) = match draft.unlimited {
+            Some(unlimited) if list.unscheduled_open_ns < needed_ns => unlimited,
+            _ => (list.entries.len() as u64, draft.openings),
+        };
+        if let Some(limit) = gates
+            .entries
+            .map(u64::from)
+            .filter(|limit| entries > *limit)
+        {
+            self.reasons.push(Reason::ScheduleEntries {
+                node,
+                port: to,
+                entries,
+                available: limit,
+                excess: entries - limit,
+            });
+        } else if let Some(limit) = gates
+            .openings
+            .map(u64::from)
+            .filter(|limit| openings > *limit)
+        {
+            self.reasons.push(Reason::ScheduleOpenings {
+                node,
+                port: to,
+                openings,
+                possible: limit,
+                excess: openings - limit,
+            });
+        } else if let Some(window_ns) = draft.too_short {
+            let minimum_ns = gates.minimum_window_ns;
+            self.reasons.push(Reason::ScheduleWindow {
+                node,
+                port: to,
+                window_ns,
+                minimum_ns,
+                short_ns: minimum_ns - window_ns,
+            });
+        } else if list.unscheduled_open_ns < needed_ns {
+            self.reasons.push(Reason::ScheduleShare {
+                node,
+                port: to,
+                open_ns: list.unscheduled_open_ns,
+                needed_ns,
+                cycle_ns: list.cycle_ns,
+                short_ns: needed_ns - list.unscheduled_open_ns,
+            });
+        }
+    }
+
+    fn stream(
+        &mut self,
+        network: &Network,
+        asking: &Asking,
+        number: usize,
+        asked: &Asked,
+        placement: &Placement,
+    ) -> Result<(), Overflow> {
+        let request = &asking.requests[number];
+        let mut windows = Vec::new();
+        for (step, start) in asked.steps.iter().zip(&placement.starts_ns) {
+            let port = &asking.ports[step.port];
+            windows.push(Window {
+                node: port.node.clone(),
+                port: port.to.clone(),
+                queue: step.queue,
+                start_ns: *start,
+                duration_ns: step.sending_ns,
+            });
+        }
+        self.launches.insert(
+            asked.stream,
+            Launch {
+                offset_ns: placement.launch_ns,
+                period_ns: request.period_ns,
+                windows,
+            },
+        );
+        let stream = &network.streams[asked.stream];
+        let mut promised = Vec::new();
+        for (listener, &leaf) in stream.listeners.iter().zip(&asked.leaves) {
+            let promise = promise(network, asking, number, leaf, placement)?;
+            if let Some(limit_ns) = stream.jitter_ns.filter(|limit| promise.jitter_ns > *limit) {
+                self.reasons.push(Reason::Jitter {
+                    stream: stream.name.clone(),
+                    listener: listener.clone(),
+                    jitter_ns: promise.jitter_ns,
+                    limit_ns,
+                    excess_ns: promise.jitter_ns - limit_ns,
+                });
+            }
+            promised.push(promise);
+        }
+        self.promised.insert(asked.stream, promised);
+        Ok(())
+    }
+
+    /// Put the schedule into a plan whose bounds have been computed with [`Schedule::closings`].
+    pub(crate) fn enter(&self, plan: &mut Plan) -> Result<(), Overflow> {
+        for port in &mut plan.ports {
+            let key = (port.node.clone(), port.port.clone());
+            port.gates = self.lists.get(&key).cloned();
+            if let Some((bytes, frames)) = self.memory.get(&key) {
+                let more =
+                    |value: Option<u64>, add: u64| value.map(|value| value.saturating_add(add));
+                port.backlog_bytes = more(port.backlog_bytes, *bytes);
+                port.backlog_frames = more(port.backlog_frames, *frames);
+            }
+        }
+        for (index, stream) in plan.streams.iter_mut().enumerate() {
+            stream.launch = self.launches.get(&index).cloned();
+            let Some(list) = self.promised.get(&index) else {
+                continue;
+            };
+            for (promise, found) in stream.promises.iter_mut().zip(list) {
+                promise.delay_ns = Some(found.delay_ns);
+                promise.jitter_ns = Some(found.jitter_ns);
+                promise.terms.clone_from(&found.terms);
+            }
+        }
+        plan.warnings.extend(self.warnings.iter().cloned());
+        Ok(())
+    }
+}
+
+/// How long before its window a frame may be in the queue of a hop.
+fn spread(asking: &Asking, number: usize, hop: usize, placement: &Placement) -> u64 {
+    let asked = &asking.requests[number].hops[hop];
+    let from = match asked.before {
+        Some(before) => placement.starts_ns[before],
+        None => placement.launch_ns,
+    };
+    let arrival = i128::from(from) + i128::from(asked.early_ns);
+    u64::try_from(i128::from(placement.starts_ns[hop]) - arrival).unwrap_or(0)
+}
+
+fn promise(
+    network: &Network,
+    asking: &Asking,
+    number: usize,
+    leaf: usize,
+    placement: &Placement,
+) -> Result<Promised, Overflow> {
+    let (request, asked) = (&asking.requests[number], &asking.asked[number]);
+    let apart = network
+        .schedule
+        .clock_error_ns
+        .checked_mul(2)
+        .ok_or(Overflow)?;
+    let mut way = vec![leaf];
+    while let Some(before) = way.last().and_then(|hop| request.hops[*hop].before) {
+        way.push(before);
+    }
+    way.reverse();
+    let mut terms = Vec::new();
+    for &at in &way {
+        let (hop, step) = (&request.hops[at], &asked.steps[at]);
+        let port = &asking.ports[step.port];
+        let mut term = |what: TermKind, ns: u64| {
+            if ns > 0 {
+                let at = format!("{}>{}", port.node, port.to);
+                terms.push(Term { what, at, ns });
+            }
+        };
+        let own = |latency: u64| latency.checked_add(step.launch_error_ns).ok_or(Overflow);
+        match hop.before {
+            None => {
+                term(TermKind::Latency, own(port.latency_ns)?);
+                term(TermKind::Blocking, step.blocking_ns);
+                let gated = if port.gates.is_some() {
+                    step.launch_error_ns
+                } else {
+                    0
+                };
+                let waited = placement.starts_ns[at] - placement.launch_ns;
+                term(TermKind::Window, waited.saturating_sub(gated));
+            }
+            Some(before) => {
+                term(TermKind::Latency, port.latency_ns);
+                term(TermKind::Clock, apart);
+                let since = placement.starts_ns[at] - placement.starts_ns[before];
+                term(TermKind::Window, since.saturating_sub(hop.late_ns));
+            }
+        }
+        term(TermKind::Transmission, step.sending_ns);
+        term(TermKind::Cable, port.cable_ns);
+        if at == leaf && hop.before.is_some() {
+            term(TermKind::Clock, apart);
+        }
+    }
+    let delay_ns = terms
+        .iter()
+        .try_fold(0_u64, |total, term| total.checked_add(term.ns))
+        .ok_or(Overflow)?;
+    let step = &asked.steps[leaf];
+    let port = &asking.ports[step.port];
+    let first = request.hops[leaf].before.is_none();
+    debug_assert_eq!(
+        delay_ns,
+        placement.starts_ns[leaf] - placement.launch_ns + tail_ns(step, port, first, apart)?
+    );
+    let root = &asked.steps[way[0]];
+    let varies = if first {
+        [root.launch_error_ns, root.blocking_ns, port.latency_ns]
+    } else {
+        // The launch may be late, the clocks of both ends apart, each way.
+        [root.launch_error_ns, apart, apart]
+    };
+    let jitter_ns = varies
+        .iter()
+        .try_fold(u64::from(!step.whole), |total, ns| total.checked_add(*ns))
+        .ok_or(Overflow)?;
+    Ok(Promised {
+        delay_ns,
+        jitter_ns,
+        terms,
+    })
+}
