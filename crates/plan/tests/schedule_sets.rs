@@ -25,9 +25,10 @@ fn every_easy_instance_is_solved() {
             for seed in 0..4 {
                 let set = instance(topology, Kind::Easy, 8, size, seed);
                 let missing = solved(&set).missing();
+                let load = set.load_permille;
                 assert!(
                     missing.is_empty(),
-                    "{topology:?} {size} seed {seed}: {missing:?}"
+                    "{topology:?} {size} seed {seed}, load {load} permille: {missing:?}"
                 );
             }
         }

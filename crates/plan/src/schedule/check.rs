@@ -101,6 +101,13 @@ fn walk<'a>(
         };
         let sending = i128::from(sending_ps(wire_bytes, link.rate_bps));
         let start = i128::from(window.start_ns) * 1000;
+        // A clock that is not exact may gain 200 ppm on the link.
+        let gains = if error > 0 { sending / 5_000 } else { 0 };
+        if i128::from(window.duration_ns) * 1000 < sending + gains {
+            faults.push(format!(
+                "the window of \"{name}\" at {from}>{to} is too short"
+            ));
+        }
         let (mut first, mut last);
         if network.gates(from).is_some() {
             // On the node's own clock; a talker's launch is on the same clock.

@@ -53,7 +53,7 @@ pub struct Window {
     /// When it begins to send, nanoseconds of the node's clock after the start of the launch's period. May be beyond
     /// the period: then it falls into a later one.
     pub start_ns: u64,
-    /// How long sending takes, nanoseconds, rounded up.
+    /// How long sending may take, nanoseconds: rounded up, and longer by what a clock may gain in that time.
     pub duration_ns: u64,
 }
 

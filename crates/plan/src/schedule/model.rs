@@ -1,6 +1,7 @@
 //! From a network to requests for time.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use super::board::{Hop, Request};
 use super::profile::{GateProfile, Isolation};
@@ -39,6 +40,8 @@ pub(crate) struct Step {
     pub(crate) sending_ns: u64,
     /// Whether sending takes whole nanoseconds.
     pub(crate) whole: bool,
+    /// The window: sending, and what a clock may gain on the link in that time.
+    pub(crate) window_ns: u64,
     /// How late the talker may be: its timer, and a frame of its own that is under way.
     pub(crate) launch_error_ns: u64,
     pub(crate) blocking_ns: u64,
@@ -72,27 +75,32 @@ pub(crate) fn sending_ns(bytes: u64, rate_bps: u64) -> Result<(u64, u64), Overfl
     Ok((of(ns.floor())?, of(ns.ceil())?))
 }
 
+/// How much a clock may gain in `ns`, or the link lose: 200 ppm, and what rounding costs.
+pub(crate) const fn clock_gain_ns(ns: u64) -> u64 {
+    ns.div_ceil(5_000) + 1
+}
+
 type Numbers = BTreeMap<(String, String), usize>;
 
 /// What the time-triggered streams of a network ask for; empty where it has none.
 pub(crate) fn ask(network: &Network) -> Result<Asking, Overflow> {
     let mut asking = Asking::default();
     let mut numbers = Numbers::new();
-    for (index, stream) in network.streams.iter().enumerate() {
-        if !stream.time_triggered {
-            continue;
-        }
+    for stream in network
+        .streams
+        .iter()
+        .filter(|stream| stream.time_triggered)
+    {
         for route in &stream.routes {
             for pair in route.windows(2) {
                 let [from, to] = pair else { continue };
                 let key = (from.clone(), to.clone());
-                if !numbers.contains_key(&key) {
-                    numbers.insert(key, asking.ports.len());
+                if let Entry::Vacant(free) = numbers.entry(key) {
+                    free.insert(asking.ports.len());
                     asking.ports.push(port(network, from, to)?);
                 }
             }
         }
-        let _ = index;
     }
     if asking.ports.is_empty() {
         return Ok(asking);
@@ -188,7 +196,7 @@ fn request(
                 before = Some(known);
                 continue;
             }
-            let made = step(stream, &asking.ports[at], at, before.is_none())?;
+            let made = step(network, stream, &asking.ports[at], at, before.is_none())?;
             let hop = hop(
                 network,
                 asking,
@@ -218,9 +226,18 @@ fn request(
     Ok(())
 }
 
-fn step(stream: &Stream, port: &Port, at: usize, first: bool) -> Result<Step, Overflow> {
+fn step(
+    network: &Network,
+    stream: &Stream,
+    port: &Port,
+    at: usize,
+    first: bool,
+) -> Result<Step, Overflow> {
     let (least, sending) = sending_ns(stream.wire_bytes, port.rate_bps)?;
+    let exact = network.schedule.clock_error_ns == 0;
+    let gains = if exact { 0 } else { clock_gain_ns(sending) };
     Ok(Step {
+        window_ns: sending.checked_add(gains).ok_or(Overflow)?,
         port: at,
         queue: class_of(stream.pcp, port.queues),
         sending_ns: sending,
@@ -252,8 +269,9 @@ fn hop(
     let streams = network.schedule.isolation == Isolation::Streams;
     let holds_back = port.gates.as_ref().is_some_and(|gates| gates.holds_back);
     // Where a sliver of a window may stay open behind its frame, nobody may be waiting for it.
-    let hold_ns = if streams || !holds_back || !step.whole {
-        step.sending_ns
+    let exact = step.whole && step.window_ns == step.sending_ns;
+    let hold_ns = if streams || !holds_back || !exact {
+        step.window_ns
     } else {
         0
     };
@@ -261,10 +279,10 @@ fn hop(
         let gated = port.gates.is_some();
         // Gates hold a frame that is there in time; without them it goes when it comes.
         let (late_ns, length_ns) = if gated {
-            (step.launch_error_ns, step.sending_ns)
+            (step.launch_error_ns, step.window_ns)
         } else {
             let late = add(step.launch_error_ns, step.blocking_ns)?;
-            (0, add(late, step.sending_ns)?)
+            (0, add(late, step.window_ns)?)
         };
         return Ok(Hop {
             before: None,
@@ -297,7 +315,7 @@ fn hop(
         queue: Some(queue),
         early_ns: i64::try_from(early).map_err(|_| Overflow)?,
         late_ns,
-        length_ns: step.sending_ns,
+        length_ns: step.window_ns,
         hold_ns,
         latest_ns: None,
     })

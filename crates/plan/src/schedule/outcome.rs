@@ -306,7 +306,7 @@ impl Schedule {
             for copy in 0..cycle / period {
                 slots.push(Slot {
                     start: start % period + copy * period,
-                    duration: step.sending_ns,
+                    duration: step.window_ns,
                     queue: step.queue,
                     spread,
                 });
@@ -421,7 +421,7 @@ impl Schedule {
                 port: port.to.clone(),
                 queue: step.queue,
                 start_ns: *start,
-                duration_ns: step.sending_ns,
+                duration_ns: step.window_ns,
             });
         }
         self.launches.insert(
