@@ -2,111 +2,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rtwire_link::program::{Attach, ProgramConfig, ReceiveProgram, XdpMode};
-use rtwire_testkit::{NetnsPair, Side, ip, require};
+use rtwire_testkit::{NetnsPair, ip, require};
 use serde_json::Value;
 
-const MAC_B: &str = "02:00:00:00:00:02";
+#[path = "respond_common/mod.rs"]
+mod respond_common;
 
-fn rtwire(side: &Side, arguments: &[&str]) -> Command {
-    let mut command = Command::new("ip");
-    command
-        .args([
-            "netns",
-            "exec",
-            &side.namespace,
-            env!("CARGO_BIN_EXE_rtwire"),
-        ])
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    command
-}
-
-/// A responder at work; killed when dropped. (`ip netns exec` becomes the command: its id is the command's.)
-struct Running {
-    child: Child,
-    stderr: BufReader<ChildStderr>,
-    said: String,
-}
-
-impl Running {
-    /// Waits until it says that it answers.
-    fn start(side: &Side, arguments: &[&str]) -> Self {
-        let mut all = vec!["respond", &side.interface, "--json"];
-        all.extend_from_slice(arguments);
-        let mut child = rtwire(side, &all).spawn().unwrap();
-        let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let mut said = String::new();
-        stderr.read_line(&mut said).unwrap();
-        assert!(said.starts_with("answering"), "{said}");
-        Self {
-            child,
-            stderr,
-            said,
-        }
-    }
-
-    fn signal(&self, name: &str) {
-        let id = self.child.id().to_string();
-        assert!(
-            Command::new("kill")
-                .args([name, &id])
-                .status()
-                .unwrap()
-                .success()
-        );
-    }
-
-    /// Stops it with `signal`, if any, and gives exit code, all reports, and what it said.
-    fn end(mut self, signal: Option<&str>) -> (Option<i32>, Vec<Value>, String) {
-        if let Some(name) = signal {
-            self.signal(name);
-        }
-        let mut out = String::new();
-        self.child
-            .stdout
-            .take()
-            .unwrap()
-            .read_to_string(&mut out)
-            .unwrap();
-        let mut said = self.said.clone();
-        self.stderr.read_to_string(&mut said).unwrap();
-        let code = self.child.wait().unwrap().code();
-        (
-            code,
-            out.lines()
-                .map(|line| serde_json::from_str(line).unwrap())
-                .collect(),
-            said,
-        )
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn finished(output: &Output) -> (Option<i32>, Value, String) {
-    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    let json = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
-    (output.status.code(), json, stderr)
-}
-
-fn ping(side: &Side, arguments: &[&str]) -> (Option<i32>, Value, String) {
-    let mut all = vec!["ping", &side.interface, MAC_B, "--json"];
-    all.extend_from_slice(arguments);
-    finished(&rtwire(side, &all).output().unwrap())
-}
+use respond_common::{MAC_B, Running, finished, ping, rtwire};
 
 /// All of `count` answered, and both sides agree.
 fn all_answered(arguments: &[&str], expected: &str) {
@@ -242,7 +149,10 @@ fn a_round_trip_over_the_deadline_is_counted_and_told_by_the_exit_code() {
     require!(root, program "ip");
     let pair = NetnsPair::new();
     let _responder = Running::start(&pair.b, &[]);
-    let (code, report, _) = ping(&pair.a, &["--count", "50", "--deadline", "1ns"]);
+    let (code, report, _) = ping(
+        &pair.a,
+        &["--count", "50", "--deadline", "1ns", "--no-noise"],
+    );
     assert_eq!(
         (code, &report["over_deadline"], &report["answered"]),
         (Some(1), &50.into(), &50.into())

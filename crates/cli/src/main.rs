@@ -7,6 +7,7 @@ mod jitter_command;
 mod lab_command;
 mod ping_account;
 mod ping_command;
+mod ping_stalls;
 mod plan_command;
 mod respond_command;
 mod run_command;

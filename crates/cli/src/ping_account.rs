@@ -115,24 +115,24 @@ impl Account {
         }
     }
 
-    /// Notes an answer with the low 32 bits of its number.
-    pub(crate) fn answered(&mut self, sequence: u32, now_ns: u64) {
+    /// Notes an answer with the low 32 bits of its number; gives when it was asked for, if it came later than the deadline.
+    pub(crate) fn answered(&mut self, sequence: u32, now_ns: u64) -> Option<u64> {
         let next = self.counts.sent;
         let behind = u64::from((next as u32).wrapping_sub(sequence));
         if behind == 0 || behind > next || behind > WINDOW {
             self.counts.unknown += 1;
-            return;
+            return None;
         }
         let number = next - behind;
         let (sent_ns, state) = *self.entry(number);
         match state {
             State::Unused => {
                 self.counts.unknown += 1;
-                return;
+                return None;
             }
             State::Answered => {
                 self.counts.duplicate += 1;
-                return;
+                return None;
             }
             State::Waiting => {
                 self.counts.waiting -= 1;
@@ -156,12 +156,11 @@ impl Account {
         self.max_ns = self.max_ns.max(round_trip);
         self.round_trips
             .saturating_record(round_trip.clamp(1, LONGEST_NS));
-        if self
+        let late = self
             .deadline_ns
-            .is_some_and(|deadline| round_trip > deadline)
-        {
-            self.counts.over_deadline += 1;
-        }
+            .is_some_and(|deadline| round_trip > deadline);
+        self.counts.over_deadline += u64::from(late);
+        late.then_some(sent_ns)
     }
 
     /// Least, p50, p99, p99.9, most of all round trips, ns; `None` before the first.

@@ -17,6 +17,7 @@ use rtwire_wire::rtdip::{Header, Semantics};
 use rtwire_wire::{EtherType, MINIMUM_FRAME_OCTETS, MacAddress, Pcp, ethernet};
 
 use crate::ping_account::{Account, WINDOW};
+use crate::ping_stalls::{Explainer, Late};
 use crate::respond_command::DEFAULT_PORT;
 
 /// The arguments of `rtwire ping`.
@@ -38,9 +39,13 @@ pub(crate) struct PingArguments {
     /// From one question to the next; `0s`: each as soon as the one before is answered or given up
     #[arg(long, default_value = "1ms", value_parser = parse_time)]
     interval: Duration,
-    /// Count round trips that take longer than this, for example `74.4us`
+    /// Count round trips that take longer than this, for example `74.4us`, and hold them against this machine's own stalls,
+    /// which are recorded meanwhile
     #[arg(long, value_parser = parse_time)]
     deadline: Option<Duration>,
+    /// Record no stalls: the recording threads wake 10 000 times a second on each core
+    #[arg(long)]
+    no_noise: bool,
     /// When to give a question up
     #[arg(long, default_value = "1s", value_parser = parse_time)]
     timeout: Duration,
@@ -78,13 +83,15 @@ fn parse_time(text: &str) -> Result<Duration, String> {
 
 type Failure = (u8, String);
 
-/// Runs `rtwire ping`. Exit code 1 if a number was lost or late, or a round trip took longer than the deadline.
+/// Runs `rtwire ping`. Exit code 1 if a number was lost or late, or a round trip took longer than the deadline; 4 if all of
+/// those lie in stalls of this machine.
 pub(crate) fn run(arguments: &PingArguments) -> ExitCode {
     match ping(arguments) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err((code, message)) => {
-            eprintln!("error: {message}");
+            let head = if code == 4 { "" } else { "error: " };
+            eprintln!("{head}{message}");
             ExitCode::from(code)
         }
     }
@@ -98,6 +105,8 @@ struct Pinger<'a> {
     /// What stands in the frame behind the Ethernet header, but for number and time.
     header: Header,
     account: Account,
+    /// Holds what is late against the machine's stalls.
+    stalls: Option<Explainer>,
     /// Questions that the interface's own queue dropped: they count as lost.
     queue_full: u64,
     /// Cycles that were skipped since their time had passed: no question has their number.
@@ -137,9 +146,20 @@ fn ping(arguments: &PingArguments) -> Result<bool, Failure> {
         memory::touch_stack();
     }
     let ended = pinger.go();
+    if let Some(stalls) = &mut pinger.stalls {
+        stalls.finish();
+    }
     pinger.print();
     ended.map_err(|error| (3, error.to_string()))?;
     let counts = pinger.account.counts();
+    let found = pinger.stalls.as_ref().map(Explainer::found);
+    if counts.lost + counts.late == 0
+        && counts.over_deadline > 0
+        && found.is_some_and(|found| found.unexplained == 0)
+    {
+        let message = "inconclusive: every round trip over the deadline lies in a recorded stall of this machine";
+        return Err((4, message.to_owned()));
+    }
     Ok(counts.lost + counts.late + counts.over_deadline == 0)
 }
 
@@ -206,12 +226,25 @@ fn open(arguments: &PingArguments) -> Result<Pinger<'_>, Failure> {
         frame,
         header,
         account: Account::new(timeout_ns, arguments.deadline.map(nanoseconds)),
+        stalls: explainer(arguments),
         queue_full: 0,
         skipped: 0,
         stop,
         report,
         _program: program,
     })
+}
+
+/// Records stalls where there is a deadline. Without the privilege late answers stay unexplained; said once.
+fn explainer(arguments: &PingArguments) -> Option<Explainer> {
+    let deadline = arguments.deadline.filter(|_| !arguments.no_noise)?;
+    match Explainer::start(nanoseconds(deadline)) {
+        Ok(explainer) => Some(explainer),
+        Err(error) => {
+            eprintln!("note: this machine's stalls are not recorded: {error}");
+            None
+        }
+    }
 }
 
 /// A veth takes frames that its peer's driver sends (`XDP_TX`) only where it has an XDP program itself.
@@ -327,7 +360,14 @@ impl Pinger<'_> {
                 .and_then(|frame| Header::parse(frame.payload()).ok());
             if let Some((header, _)) = answer {
                 if header.source_port == self.arguments.port && header.key == self.arguments.key {
-                    self.account.answered(header.sequence, now);
+                    let late = self.account.answered(header.sequence, now);
+                    if let (Some(sent_ns), Some(stalls)) = (late, &self.stalls) {
+                        let to_tai = clock::now_ns(Clock::Tai).wrapping_sub(now_ns());
+                        stalls.note(Late {
+                            sent_ns: sent_ns.wrapping_add(to_tai),
+                            answered_ns: now.wrapping_add(to_tai),
+                        });
+                    }
                 }
             }
         }
@@ -338,6 +378,7 @@ impl Pinger<'_> {
         let counts = self.account.counts();
         let round_trips = self.account.round_trips();
         let deadline = self.arguments.deadline;
+        let found = self.stalls.as_ref().map(Explainer::found);
         if self.arguments.json {
             let trips = round_trips.map(|[min, p50, p99, p999, max]| {
                 serde_json::json!({"min": min, "p50": p50, "p99": p99, "p999": p999, "max": max})
@@ -350,6 +391,9 @@ impl Pinger<'_> {
                 "unknown": counts.unknown, "queue_full": self.queue_full, "cycles_skipped": self.skipped,
                 "deadline_ns": deadline.map(nanoseconds),
                 "over_deadline": deadline.map(|_| counts.over_deadline),
+                "over_deadline_explained": found.map(|found| found.explained),
+                "over_deadline_unexplained": found.map(|found| found.unexplained),
+                "stalls_recorded": found.map(|found| found.stalls),
                 "round_trip_ns": trips,
             });
             println!("{json}");
@@ -384,6 +428,12 @@ impl Pinger<'_> {
                 "round trips over the deadline of {deadline} µs: {}",
                 counts.over_deadline
             );
+            if let Some(found) = found.filter(|_| counts.over_deadline > 0) {
+                println!(
+                    "of these in stalls of this machine {}, not explained by any {}; stalls recorded {}",
+                    found.explained, found.unexplained, found.stalls
+                );
+            }
         }
     }
 }

@@ -8,11 +8,13 @@
 //!
 //! All moments are nanoseconds of CLOCK_TAI.
 
+mod explain;
 mod per_core;
 mod record;
 mod recorder;
 mod steal;
 
+pub use explain::Stalls;
 pub use record::{
     CoreNoise, HistogramBucket, NoiseRecord, Stall, StallRecord, StallSource, StealInterval,
 };
