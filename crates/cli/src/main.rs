@@ -3,6 +3,7 @@
 //! Exit codes: 0 done, promises kept; 1 a promise broken or a plan refused; 2 wrong usage or a faulty
 //! file; 3 the host lacks something; 4 inconclusive.
 
+mod doctor_command;
 mod jitter_command;
 mod lab_command;
 mod ping_account;
@@ -10,6 +11,7 @@ mod ping_command;
 mod ping_stalls;
 mod plan_command;
 mod respond_command;
+mod revert_command;
 mod run_command;
 mod schema_command;
 mod simulate_command;
@@ -47,6 +49,10 @@ enum Command {
     Ping(ping_command::PingArguments),
     /// Measure the jitter and the answers of a POWERLINK network, from a capture or live
     Jitter(jitter_command::JitterArguments),
+    /// Find out whether this host can keep a deadline, and what would change it
+    Doctor(doctor_command::DoctorArguments),
+    /// Put back what `rtwire apply` and `rtwire doctor --fix` changed on this host
+    Revert(revert_command::RevertArguments),
     /// Print the JSON Schema of a format
     Schema(schema_command::SchemaArguments),
     /// One host of a lab (started by `rtwire lab`, talks JSON over standard input and output)
@@ -63,6 +69,8 @@ fn main() -> ExitCode {
         Command::Respond(arguments) => respond_command::run(&arguments),
         Command::Ping(arguments) => ping_command::run(&arguments),
         Command::Jitter(arguments) => jitter_command::run(&arguments),
+        Command::Doctor(arguments) => doctor_command::run(&arguments),
+        Command::Revert(arguments) => revert_command::run(&arguments),
         Command::Schema(arguments) => schema_command::run(&arguments),
         Command::LabWorker => rtwire_lab::worker_main(),
     }

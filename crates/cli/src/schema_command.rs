@@ -22,6 +22,8 @@ enum Format {
     Run,
     /// The table that a benchmark writes.
     Bench,
+    /// What `rtwire doctor --json` prints.
+    Doctor,
 }
 
 /// Arguments of `rtwire schema`.
@@ -42,6 +44,7 @@ pub(crate) fn run(arguments: &SchemaArguments) -> ExitCode {
         Format::Jitter => rtwire_measure::jitter::json_schema(),
         Format::Run => rtwire_lab::station::json_schema(),
         Format::Bench => rtwire_measure::bench::json_schema(),
+        Format::Doctor => rtwire_host::doctor::json_schema(),
     };
     // A reader that went away (`| head`) is no fault of ours.
     let _ = writeln!(std::io::stdout(), "{schema:#}");

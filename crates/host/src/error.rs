@@ -33,6 +33,22 @@ pub enum HostError {
         /// The system's error.
         source: io::Error,
     },
+    /// There is no interface of this name.
+    #[error("there is no interface `{name}`{}", known(there))]
+    NoInterface {
+        /// The name.
+        name: String,
+        /// The interfaces there are.
+        there: Vec<String>,
+    },
+    /// A setting cannot be set to this.
+    #[error("{what} cannot be set to {value}")]
+    Value {
+        /// The setting.
+        what: String,
+        /// The value.
+        value: String,
+    },
     /// The code that ran inside a namespace panicked.
     #[error("a thread inside network namespace `{0}` panicked")]
     Panicked(String),
@@ -69,9 +85,19 @@ impl HostError {
             Self::Panicked(_)
             | Self::InterfaceName(_)
             | Self::NoReceiveContext(_)
-            | Self::NotInForce { .. } => 0,
+            | Self::NotInForce { .. }
+            | Self::NoInterface { .. }
+            | Self::Value { .. } => 0,
         };
         errno == 1 || errno == 13
+    }
+}
+
+fn known(there: &[String]) -> String {
+    if there.is_empty() {
+        "; look at `ip link` for those there are".to_owned()
+    } else {
+        format!("; there are {}", there.join(", "))
     }
 }
 

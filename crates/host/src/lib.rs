@@ -1,17 +1,19 @@
-//! Is this computer ready? The host's own settings: namespaces, links, neighbours, queues.
+//! Is this computer ready? The host's own settings: examined, changed, read back, put back.
 //!
 //! ```text
+//!   doctor ──► findings, each with what would change it
+//!                  │
+//!   change ──► difference ──► undo record, write, read back … or everything back
+//!                  │
+//!   Netlink ──► links, addresses, queues, driver settings;  Files ──► /proc, /sys
+//!                  │
 //!   Namespace ── run(|| …) ──► a thread inside that network namespace
-//!                                   │
-//!                                Netlink ──► links, bridges, addresses, neighbours (links)
-//!                                        └─► rate, classes, limits            (queues)
 //! ```
 //!
 //! Everything speaks netlink through typed bindings generated from the kernel's own descriptions, so a
 //! refusal comes back with the kernel's sentence and nothing is parsed from command output.
 //!
-//! Limits: this version sets up what the lab needs (bridge, veth, HTB, static tables); readiness checks,
-//! read-back and roll-back of a real host are not here yet.
+//! Limits: a setting that another program changes while ours are in force is put back to what it was before ours.
 //!
 //! ```no_run
 //! use rtwire_host::{Namespace, netlink::Netlink};
@@ -24,7 +26,10 @@
 //! # }
 //! ```
 
+pub mod change;
+pub mod doctor;
 mod error;
+pub mod files;
 mod namespace;
 pub mod napi;
 pub mod netlink;

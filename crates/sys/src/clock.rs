@@ -11,6 +11,8 @@ pub enum Clock {
     Monotonic,
     /// Coordinated universal time; the kernel's time stamps are of this clock.
     Realtime,
+    /// As `Monotonic`, but it also counts while the machine is suspended. One boot of the machine is one such clock.
+    Boottime,
 }
 
 impl Clock {
@@ -19,6 +21,7 @@ impl Clock {
             Self::Tai => libc::CLOCK_TAI,
             Self::Monotonic => libc::CLOCK_MONOTONIC,
             Self::Realtime => libc::CLOCK_REALTIME,
+            Self::Boottime => libc::CLOCK_BOOTTIME,
         }
     }
 }

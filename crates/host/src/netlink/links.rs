@@ -76,7 +76,7 @@ fn index(ifindex: u32) -> i32 {
     i32::try_from(ifindex).unwrap_or(i32::MAX)
 }
 
-fn c_name(name: &str) -> Result<CString, HostError> {
+pub(super) fn c_name(name: &str) -> Result<CString, HostError> {
     let fits = !name.is_empty() && name.len() < 16 && !name.contains(['/', ' ']);
     CString::new(name)
         .ok()
@@ -174,6 +174,37 @@ impl Netlink {
         let mut request = rt_link::Request::new().op_setlink_do(&header);
         request.encode().push_ifname(&c_name);
         self.acknowledge(&request, || format!("bring interface `{name}` up"))
+    }
+
+    /// Sets or clears one flag (`IFF_…`) of an interface.
+    ///
+    /// # Errors
+    /// No such interface, or CAP_NET_ADMIN is missing.
+    pub fn set_flag(&mut self, name: &str, flag: u32, on: bool) -> Result<(), HostError> {
+        let c_name = c_name(name)?;
+        let header = rt_link::Ifinfomsg {
+            ifi_flags: if on { flag } else { 0 },
+            ifi_change: flag,
+            ..Default::default()
+        };
+        let mut request = rt_link::Request::new().op_setlink_do(&header);
+        request.encode().push_ifname(&c_name);
+        self.acknowledge(&request, || {
+            format!("change flag {flag:#x} of interface `{name}`")
+        })
+    }
+
+    /// Sets the most octets behind the Ethernet header.
+    ///
+    /// # Errors
+    /// The driver cannot, or CAP_NET_ADMIN is missing.
+    pub fn set_mtu(&mut self, name: &str, mtu: u32) -> Result<(), HostError> {
+        let c_name = c_name(name)?;
+        let mut request = rt_link::Request::new().op_setlink_do(&rt_link::Ifinfomsg::new());
+        request.encode().push_ifname(&c_name).push_mtu(mtu);
+        self.acknowledge(&request, || {
+            format!("set the MTU of interface `{name}` to {mtu}")
+        })
     }
 
     /// Removes an interface (with a veth end, its other end too).

@@ -3,6 +3,9 @@
 //! The typed bindings come from `netlink-bindings`, generated from the kernel's descriptions; the two
 //! requests those lack (the far end of a veth pair, multicast forwarding entries) are encoded in `raw`.
 
+pub(crate) mod attributes;
+mod ethtool;
+mod facts;
 mod links;
 mod napi;
 mod queues;
@@ -10,6 +13,8 @@ mod raw;
 #[cfg(test)]
 mod tests;
 
+pub use ethtool::{Coalescing, Offloads, Parameter, Parameters, TimeStamping};
+pub use facts::{Address, LinkFacts, Qdisc, Route, VlanFacts, XdpAbilities};
 pub use links::{BridgePort, Neighbour, VethEnd};
 pub use napi::Napi;
 pub use queues::PortQueue;
@@ -30,6 +35,39 @@ impl Netlink {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Sends a request and gives its replies, each the message's payload with the family's header.
+    fn ask(
+        &mut self,
+        request: &raw::RawRequest,
+        what: impl FnOnce() -> String,
+    ) -> Result<Vec<Vec<u8>>, HostError> {
+        let mut found = Vec::new();
+        let mut replies = match self.socket.request(request) {
+            Ok(replies) => replies,
+            Err(error) => {
+                return Err(HostError::Netlink {
+                    what: what(),
+                    reason: error.to_string(),
+                    errno: error.raw_os_error().unwrap_or(0),
+                });
+            }
+        };
+        while let Some(reply) = replies.recv() {
+            match reply {
+                Ok(bytes) => found.push(bytes.to_vec()),
+                Err(error) => {
+                    let errno = error.as_io_error().raw_os_error().unwrap_or(0);
+                    return Err(HostError::Netlink {
+                        what: what(),
+                        reason: error.to_string(),
+                        errno,
+                    });
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// Sends a request that is answered by an acknowledgement (replies that come with it are dropped).

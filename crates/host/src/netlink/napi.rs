@@ -10,6 +10,8 @@ use crate::HostError;
 pub struct Napi {
     /// Its number.
     pub id: u32,
+    /// Its interrupt, where it has one of its own.
+    pub irq: Option<u32>,
     /// Whether a thread of the kernel runs it, where the kernel tells (6.17 and later).
     pub threaded: Option<bool>,
     /// The thread that runs it, if one does.
@@ -47,6 +49,7 @@ impl Netlink {
                 .map_err(|error| failed(error.to_string(), None))?;
             found.push(Napi {
                 id,
+                irq: napi.get_irq().ok(),
                 threaded: napi.get_threaded().ok().map(|value| value != 0),
                 thread: napi.get_pid().ok(),
                 defer_hard_irqs: napi.get_defer_hard_irqs().unwrap_or(0),

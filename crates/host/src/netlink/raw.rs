@@ -10,6 +10,7 @@ use netlink_bindings::utils::{finalize_nested_header, push_header, push_nested_h
 use super::VethEnd;
 
 const NETLINK_ROUTE: u16 = 0;
+const NLM_F_DUMP: u16 = 0x300;
 const RTM_NEWLINK: u16 = 16;
 const RTM_NEWMDB: u16 = 84;
 const NLM_F_CREATE: u16 = 0x400;
@@ -36,9 +37,51 @@ impl NetlinkRequest for RawRequest {
         &self.body
     }
 
-    type ReplyType<'buf> = ();
+    type ReplyType<'buf> = &'buf [u8];
 
-    fn decode_reply(_: &[u8]) -> Self::ReplyType<'_> {}
+    fn decode_reply(reply: &[u8]) -> Self::ReplyType<'_> {
+        reply
+    }
+}
+
+impl RawRequest {
+    /// A request to the routing family (links, addresses, queues).
+    pub(super) fn route(request_type: u16, flags: u16, body: Vec<u8>) -> Self {
+        Self {
+            protocol: route(request_type),
+            flags,
+            body,
+        }
+    }
+
+    /// A request to another classic family, such as the packet filter's.
+    pub(super) fn classic(protonum: u16, request_type: u16, body: Vec<u8>) -> Self {
+        Self {
+            protocol: Protocol::Raw {
+                protonum,
+                request_type,
+            },
+            flags: 0,
+            body,
+        }
+    }
+
+    /// A request to a generic family; `body` are its attributes.
+    pub(super) fn generic(family: &'static str, command: u8, body: &[u8]) -> Self {
+        let mut whole = vec![command, 1, 0, 0];
+        whole.extend_from_slice(body);
+        Self {
+            protocol: Protocol::Generic(family.as_bytes()),
+            flags: 0,
+            body: whole,
+        }
+    }
+
+    /// The same for all objects there are.
+    pub(super) fn dump(mut self) -> Self {
+        self.flags |= NLM_F_DUMP;
+        self
+    }
 }
 
 fn route(request_type: u16) -> Protocol {

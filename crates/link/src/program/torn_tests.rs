@@ -271,7 +271,7 @@ fn values_from_the_wire_are_whole_in_each_mode() {
                 "{mode}: {number} sent, {reads} reads, {fresh} fresh, {:?}",
                 slot.counters()
             );
-            assert_eq!(slot.counters().accepted + slot.missing(), number.into());
+            assert_eq!(slot.counters().accepted + slot.missing(), u64::from(number));
             assert!(slot.counters().accepted > u64::from(number) / 2 && fresh > 100);
         });
     }

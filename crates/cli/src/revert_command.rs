@@ -1,0 +1,117 @@
+//! `rtwire revert`: puts back what `rtwire apply` and `rtwire doctor --fix` changed.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::Args;
+use rtwire_host::change::{self, Header, Progress, Record, RecordError, State};
+use rtwire_host::netlink::Netlink;
+
+/// Something could not be put back.
+const LEFT: u8 = 1;
+/// There is nothing to put back, or the record cannot be read.
+const FAULTY: u8 = 2;
+
+/// Arguments of `rtwire revert`.
+#[derive(Args)]
+pub(crate) struct RevertArguments {
+    /// The interface whose settings are put back; `host` for those of no interface. Without it, all of this network
+    /// namespace
+    interface: Option<String>,
+}
+
+/// What a record says to somebody who did not ask for it; nothing where all is well.
+pub(crate) fn leftover(header: &Header, state: State, changes: usize) -> Option<String> {
+    let Header {
+        title, interface, ..
+    } = header;
+    match state {
+        State::Unfinished => Some(format!(
+            "`{title}` was cut off after {changes} change(s) to `{interface}`: rtwire revert {interface}"
+        )),
+        State::Applied if overdue(header) => Some(format!(
+            "`{title}` was never confirmed and nobody took it back: rtwire revert {interface}"
+        )),
+        _ => None,
+    }
+}
+
+/// Whether the time to confirm is over.
+pub(crate) fn overdue(header: &Header) -> bool {
+    let now = rtwire_sys::clock::now_ns(rtwire_sys::clock::Clock::Boottime);
+    header.confirm_until_ns.is_some_and(|until| now >= until)
+}
+
+/// Put back and print.
+pub(crate) fn run(arguments: &RevertArguments) -> ExitCode {
+    let directory = change::default_directory();
+    let interfaces: Vec<String> = match &arguments.interface {
+        Some(interface) => vec![interface.clone()],
+        None => Record::list(&directory)
+            .into_iter()
+            .map(|(header, _, _)| header.interface)
+            .collect(),
+    };
+    if interfaces.is_empty() {
+        println("nothing to put back");
+        return ExitCode::SUCCESS;
+    }
+    let mut code = ExitCode::SUCCESS;
+    for interface in interfaces {
+        match Record::open(&directory, &interface) {
+            Ok(Some(record)) => {
+                if let Err(worse) = one(record) {
+                    code = worse;
+                }
+            }
+            Ok(None) => {
+                eprintln!(
+                    "rtwire revert: there is no record for `{interface}`: nothing was changed, or all was put back"
+                );
+                code = ExitCode::from(FAULTY);
+            }
+            Err(error @ RecordError::Busy(_)) => {
+                eprintln!("rtwire revert: {error}");
+                code = ExitCode::from(LEFT);
+            }
+            Err(error) => {
+                eprintln!("rtwire revert: {error}");
+                code = ExitCode::from(FAULTY);
+            }
+        }
+    }
+    code
+}
+
+fn one(record: Record) -> Result<(), ExitCode> {
+    let title = record.header.title.clone();
+    if record.header.boot != Header::new("", "", None).boot {
+        println(&format!(
+            "`{title}`: the machine was started anew since, and its settings are gone with that; record removed"
+        ));
+        return record.remove().map_err(|error| {
+            eprintln!("rtwire revert: {error}");
+            ExitCode::from(LEFT)
+        });
+    }
+    match change::revert(&mut Netlink::new(), record, &mut |change, progress| {
+        if progress == Progress::Undone {
+            println(&format!("put back  {}", change.show()));
+        }
+    }) {
+        Ok(undone) => {
+            println(&format!(
+                "`{title}`: {undone} setting(s) put back and read back"
+            ));
+            Ok(())
+        }
+        Err(error) => {
+            eprintln!("rtwire revert: {error}");
+            Err(ExitCode::from(LEFT))
+        }
+    }
+}
+
+fn println(text: &str) {
+    let _ = writeln!(std::io::stdout(), "{text}");
+}

@@ -1,0 +1,122 @@
+//! An interface's addresses and routes, kept so that they can be put back.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::HostError;
+use crate::netlink::Netlink;
+
+/// Something of the kernel's, in words and in the kernel's own bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Item {
+    /// For a reader.
+    pub shown: String,
+    /// The kernel's description, hexadecimal.
+    pub raw: String,
+}
+
+/// Addresses and routes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Kept {
+    /// The addresses, in the kernel's order.
+    pub addresses: Vec<Item>,
+    /// The routes by the interface that do not come with an address.
+    pub routes: Vec<Item>,
+}
+
+impl Kept {
+    /// In words: `10.0.0.1/24, 10.0.0.2/24`.
+    #[must_use]
+    pub fn shown(&self) -> Vec<&str> {
+        let items = self.addresses.iter().chain(&self.routes);
+        items.map(|item| item.shown.as_str()).collect()
+    }
+}
+
+fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    (0..text.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok())
+        .collect()
+}
+
+/// What is there now.
+pub(super) fn keep(netlink: &mut Netlink, index: u32) -> Result<Kept, HostError> {
+    const BY_KERNEL: u8 = 2;
+    const LOCAL_TABLE: u32 = 255;
+    let addresses = netlink.addresses(index)?;
+    let routes = netlink.routes(index)?;
+    Ok(Kept {
+        addresses: addresses
+            .iter()
+            // Those of the kernel's own making come and go with IPv6 itself.
+            .filter(|address| !address.automatic)
+            .map(|address| Item {
+                shown: format!("{}/{}", address.address, address.prefix),
+                raw: to_hex(&address.raw),
+            })
+            .collect(),
+        routes: routes
+            .iter()
+            .filter(|route| route.protocol != BY_KERNEL && route.table != LOCAL_TABLE)
+            .map(|route| Item {
+                shown: route.shown(),
+                raw: to_hex(&route.raw),
+            })
+            .collect(),
+    })
+}
+
+/// Makes addresses and routes what they should be: removes what is too much, adds what is missing.
+pub(super) fn restore(
+    netlink: &mut Netlink,
+    interface: &str,
+    wanted: &Kept,
+) -> Result<(), HostError> {
+    let broken = || HostError::Value {
+        what: format!("the addresses of interface `{interface}`"),
+        value: "a record that cannot be read".to_owned(),
+    };
+    let Some(link) = netlink.link(interface)? else {
+        return Ok(());
+    };
+    let present = keep(netlink, link.index)?;
+    for item in &present.addresses {
+        if !wanted.addresses.iter().any(|one| one.shown == item.shown) {
+            let raw = from_hex(&item.raw).ok_or_else(broken)?;
+            netlink.remove_address(&raw, &item.shown)?;
+        }
+    }
+    let present = keep(netlink, link.index)?;
+    for item in &wanted.addresses {
+        if !present.addresses.iter().any(|one| one.shown == item.shown) {
+            let raw = from_hex(&item.raw).ok_or_else(broken)?;
+            netlink.put_address(&raw, link.index, &item.shown)?;
+        }
+    }
+    for item in &wanted.routes {
+        if !present.routes.iter().any(|one| one.shown == item.shown) {
+            let raw = from_hex(&item.raw).ok_or_else(broken)?;
+            netlink.put_route(&raw, &item.shown)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_survive_as_text() {
+        let bytes: Vec<u8> = (0..=255).collect();
+        assert_eq!(from_hex(&to_hex(&bytes)), Some(bytes));
+        assert_eq!(from_hex("0"), None);
+        assert_eq!(from_hex("zz"), None);
+        assert_eq!(from_hex("é0"), None);
+    }
+}

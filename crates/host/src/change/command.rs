@@ -1,0 +1,148 @@
+//! A setting in words, and as the command that a person would type.
+
+use super::{Change, Subject, Value, Wanted};
+
+impl Subject {
+    /// In words.
+    #[must_use]
+    pub fn show(&self) -> String {
+        match self {
+            Self::Setting { path } => path.clone(),
+            Self::Up { interface } => format!("{interface}: up"),
+            Self::Arp { interface } => format!("{interface}: ARP"),
+            Self::Mtu { interface } => format!("{interface}: MTU"),
+            Self::Offload { interface, feature } => format!("{interface}: offload {feature}"),
+            Self::Parameter {
+                interface, name, ..
+            } => format!("{interface}: {name}"),
+            Self::Addresses { interface } => format!("{interface}: addresses and routes"),
+            Self::Vlan { interface, name } => format!("{interface}: VLAN link {name}"),
+            Self::Thread { tid, name } => format!("thread {tid} ({name}): scheduling"),
+        }
+    }
+}
+
+impl Value {
+    /// In words.
+    #[must_use]
+    pub fn show(&self) -> String {
+        match self {
+            Self::Absent => "not there".to_owned(),
+            Self::Flag(true) => "on".to_owned(),
+            Self::Flag(false) => "off".to_owned(),
+            Self::Number(number) => number.to_string(),
+            Self::Text(text) => text.clone(),
+            Self::Addresses(kept) if kept.shown().is_empty() => "none".to_owned(),
+            Self::Addresses(kept) => kept.shown().join(", "),
+            Self::Vlan { id, egress } => format!("id {id}, priorities {}", pairs(egress)),
+            Self::Fifo(priority) => format!("SCHED_FIFO {priority}"),
+            Self::Nice(nice) => format!("time sharing, nice {nice}"),
+        }
+    }
+}
+
+fn pairs(egress: &std::collections::BTreeMap<u32, u8>) -> String {
+    let pairs: Vec<String> = egress
+        .iter()
+        .map(|(from, to)| format!("{from}:{to}"))
+        .collect();
+    pairs.join(" ")
+}
+
+const fn on_off(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
+}
+
+impl Wanted {
+    /// The command that does the same; several lines where it takes several.
+    #[must_use]
+    pub fn command(&self) -> String {
+        match (&self.subject, &self.to) {
+            (Subject::Setting { path }, Value::Text(text)) => match path.strip_prefix("/proc/sys/")
+            {
+                // A dot within a name (a VLAN link's) is written as a slash, as sysctl(8) does.
+                Some(key) if !key.contains('.') => {
+                    format!("sysctl -w {}={text}", key.replace('/', "."))
+                }
+                _ => format!("echo {text} > {path}"),
+            },
+            (Subject::Up { interface }, Value::Flag(up)) => {
+                format!(
+                    "ip link set {interface} {}",
+                    if *up { "up" } else { "down" }
+                )
+            }
+            (Subject::Arp { interface }, Value::Flag(arp)) => {
+                format!("ip link set {interface} arp {}", on_off(*arp))
+            }
+            (Subject::Mtu { interface }, Value::Number(mtu)) => {
+                format!("ip link set {interface} mtu {mtu}")
+            }
+            (Subject::Offload { interface, feature }, Value::Flag(on)) => {
+                format!("ethtool -K {interface} {feature} {}", on_off(*on))
+            }
+            (
+                Subject::Parameter {
+                    interface,
+                    group,
+                    name,
+                },
+                Value::Number(value),
+            ) => {
+                let value = if group.is_switch(name) {
+                    on_off(*value != 0).to_owned()
+                } else {
+                    value.to_string()
+                };
+                format!("ethtool {} {interface} {name} {value}", group.option())
+            }
+            (Subject::Addresses { interface }, Value::Addresses(kept)) => {
+                if kept.addresses.is_empty() {
+                    format!("ip address flush dev {interface}")
+                } else {
+                    let lines: Vec<String> = kept
+                        .addresses
+                        .iter()
+                        .map(|item| format!("ip address add {} dev {interface}", item.shown))
+                        .collect();
+                    lines.join("\n")
+                }
+            }
+            (Subject::Vlan { interface, name }, Value::Vlan { id, egress }) => format!(
+                "ip link add link {interface} name {name} type vlan id {id} egress-qos-map {}",
+                pairs(egress)
+            ),
+            (Subject::Vlan { name, .. }, _) => format!("ip link del {name}"),
+            (Subject::Thread { tid, .. }, Value::Fifo(priority)) => {
+                format!("chrt --fifo --pid {priority} {tid}")
+            }
+            (Subject::Thread { tid, .. }, Value::Nice(nice)) => {
+                format!("chrt --other --pid 0 {tid}; renice -n {nice} -p {tid}")
+            }
+            (subject, to) => format!("# {}: {}", subject.show(), to.show()),
+        }
+    }
+}
+
+impl Change {
+    /// The command that does the same.
+    #[must_use]
+    pub fn command(&self) -> String {
+        Wanted {
+            subject: self.subject.clone(),
+            to: self.to.clone(),
+        }
+        .command()
+    }
+
+    /// In words: `eth1: ARP: on → off`.
+    #[must_use]
+    pub fn show(&self) -> String {
+        format!(
+            "{}: {} → {}",
+            self.subject.show(),
+            self.from.show(),
+            self.to.show()
+        )
+    }
+}

@@ -1,0 +1,185 @@
+//! One setting of this host: what it is, what it should be, how it is put back.
+//!
+//! ```text
+//!   Wanted (subject, value) … ──► difference (pure) ◄── present values
+//!                                     │
+//!                                  Change … ──► transaction: record, write, read back ──► applied
+//!                                     ▲                    │ any failure, or no confirmation
+//!                                     └──── undo record ◄──┘
+//! ```
+//!
+//! Every kind of setting has the same four verbs: read, write, show, and the command a person would type. All else
+//! (difference, roll-back, undo record, dry run) is written once, over those.
+
+mod addresses;
+mod command;
+mod operate;
+mod record;
+#[cfg(test)]
+mod tests;
+mod transaction;
+
+pub use addresses::Kept;
+pub use record::{Header, Record, RecordError, State, default_directory};
+pub use transaction::{ApplyError, Progress, apply, revert};
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::netlink::Parameters;
+
+pub use operate::{read, write};
+
+/// What a setting is of.
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(tag = "subject", rename_all = "snake_case")]
+pub enum Subject {
+    /// A file of the kernel's that holds a value, below `/proc/sys`, `/proc/irq` or `/sys`.
+    Setting {
+        /// Its path.
+        path: String,
+    },
+    /// Whether an interface is up.
+    Up {
+        /// Its name.
+        interface: String,
+    },
+    /// Whether an interface asks and answers for addresses.
+    Arp {
+        /// Its name.
+        interface: String,
+    },
+    /// The most octets behind the Ethernet header.
+    Mtu {
+        /// The interface's name.
+        interface: String,
+    },
+    /// An offload (`ethtool -k`).
+    Offload {
+        /// The interface's name.
+        interface: String,
+        /// The kernel's name of the offload.
+        feature: String,
+    },
+    /// A number (`ethtool -g`, `-l`, `-c`, `-a`, `--show-eee`).
+    Parameter {
+        /// The interface's name.
+        interface: String,
+        /// Its group.
+        group: Parameters,
+        /// Its name within the group.
+        name: String,
+    },
+    /// The addresses of an interface, and the routes that stand and fall with them.
+    Addresses {
+        /// The interface's name.
+        interface: String,
+    },
+    /// A VLAN link upon an interface.
+    Vlan {
+        /// The interface that carries it.
+        interface: String,
+        /// The link's own name.
+        name: String,
+    },
+    /// The policy and priority of a thread.
+    Thread {
+        /// Its number.
+        tid: u32,
+        /// Its name.
+        name: String,
+    },
+}
+
+/// What a setting is set to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Value {
+    /// It is not there.
+    Absent,
+    /// On or off.
+    Flag(bool),
+    /// A count.
+    Number(u64),
+    /// A text, without white space around it.
+    Text(String),
+    /// Addresses and routes.
+    Addresses(Kept),
+    /// A VLAN link.
+    Vlan {
+        /// Its VLAN, 1 to 4094.
+        id: u16,
+        /// Which PCP a frame of a socket's priority carries.
+        egress: BTreeMap<u32, u8>,
+    },
+    /// SCHED_FIFO of a priority, 1 to 99.
+    Fifo(u8),
+    /// Time sharing at a nice value.
+    Nice(i8),
+}
+
+/// A setting as it should be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Wanted {
+    /// Of what.
+    #[serde(flatten)]
+    pub subject: Subject,
+    /// What it should be.
+    pub to: Value,
+}
+
+/// A setting that is to change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Change {
+    /// Of what.
+    #[serde(flatten)]
+    pub subject: Subject,
+    /// What it was.
+    pub from: Value,
+    /// What it becomes.
+    pub to: Value,
+}
+
+impl Change {
+    /// The change back.
+    #[must_use]
+    pub fn reversed(&self) -> Self {
+        Self {
+            subject: self.subject.clone(),
+            from: self.to.clone(),
+            to: self.from.clone(),
+        }
+    }
+}
+
+/// What has to change, in the order of `wanted`: those whose present value differs. Pure.
+#[must_use]
+pub fn difference(wanted: &[Wanted], present: &dyn Fn(&Subject) -> Value) -> Vec<Change> {
+    wanted
+        .iter()
+        .filter_map(|one| {
+            let from = present(&one.subject);
+            (!from.is_as(&one.to)).then(|| Change {
+                subject: one.subject.clone(),
+                from,
+                to: one.to.clone(),
+            })
+        })
+        .collect()
+}
+
+impl Value {
+    /// Whether two values mean the same. Texts may differ in white space, addresses in their ages.
+    #[must_use]
+    pub fn is_as(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Text(a), Self::Text(b)) => a.split_whitespace().eq(b.split_whitespace()),
+            (Self::Addresses(a), Self::Addresses(b)) => a.shown() == b.shown(),
+            (a, b) => a == b,
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! The undo record: written before each change, line by line, so that whatever ends the program, the next one knows
+//! what was done.
+//!
+//! One file for each interface and network namespace, in JSON lines. A line that was cut off by a crash belongs to a
+//! change that was not made. A record of another boot describes settings that the kernel forgot when it went down.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::Change;
+use crate::files::Files;
+
+/// What a record is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// 1.
+    pub version: u32,
+    /// What was done, for a reader: `rtwire apply …`.
+    pub title: String,
+    /// The kernel's name of this boot.
+    pub boot: String,
+    /// The interface, or `host`.
+    pub interface: String,
+    /// Until when it must be confirmed, ns of CLOCK_BOOTTIME; none if it need not be.
+    pub confirm_until_ns: Option<u64>,
+}
+
+impl Header {
+    /// Of this boot; `confirm_until_ns` as in the field of that name.
+    #[must_use]
+    pub fn new(title: impl Into<String>, interface: &str, confirm_until_ns: Option<u64>) -> Self {
+        Self {
+            version: 1,
+            title: title.into(),
+            boot: boot(),
+            interface: interface.to_owned(),
+            confirm_until_ns,
+        }
+    }
+}
+
+/// How far it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Changes are being made, or their maker was cut off.
+    Unfinished,
+    /// All made and read back; waiting for a confirmation if the header asks for one.
+    Applied,
+    /// Confirmed.
+    Confirmed,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    Begin(Header),
+    Change(Change),
+    Applied,
+    Confirmed,
+}
+
+/// Why a record cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// A file could not be read or written.
+    #[error("cannot {what} undo record {}: {source}", .path.display())]
+    File {
+        /// What was tried.
+        what: &'static str,
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// There is one already.
+    #[error(
+        "settings of `{interface}` are applied already ({title}); take them back first: rtwire revert --interface {interface}"
+    )]
+    Exists {
+        /// The interface.
+        interface: String,
+        /// What it says.
+        title: String,
+    },
+    /// Somebody else is at it.
+    #[error("another rtwire is changing the settings of `{0}` at this moment: wait for it")]
+    Busy(String),
+    /// It does not begin as a record does.
+    #[error("{} is no undo record that this version can read; if you know that nothing is to be undone, remove it", .0.display())]
+    Unreadable(PathBuf),
+}
+
+/// The record of one interface, locked against others while it is open.
+#[derive(Debug)]
+pub struct Record {
+    path: PathBuf,
+    directory: PathBuf,
+    file: File,
+    _lock: File,
+    /// What it is about.
+    pub header: Header,
+    /// What was changed, oldest first.
+    pub changes: Vec<Change>,
+    /// How far it came.
+    pub state: State,
+}
+
+/// Where records are kept: `RTWIRE_STATE_DIRECTORY`, else `/var/lib/rtwire`.
+#[must_use]
+pub fn default_directory() -> PathBuf {
+    std::env::var_os("RTWIRE_STATE_DIRECTORY")
+        .map_or_else(|| PathBuf::from("/var/lib/rtwire"), PathBuf::from)
+}
+
+/// The kernel's name of this boot.
+#[must_use]
+fn boot() -> String {
+    let files = Files::default();
+    files
+        .read("/proc/sys/kernel/random/boot_id")
+        .unwrap_or_default()
+}
+
+/// The file name of an interface's record: interfaces of different network namespaces may have one name.
+fn stem(interface: &str) -> String {
+    let namespace = Files::default()
+        .link("/proc/thread-self/ns/net")
+        .unwrap_or_default();
+    let number: String = namespace.chars().filter(char::is_ascii_digit).collect();
+    format!("net{number}-{}", interface.replace('/', "_"))
+}
+
+impl Record {
+    /// Begins a record.
+    ///
+    /// # Errors
+    /// There is one already, somebody holds it, or the directory cannot be written.
+    pub fn begin(directory: &Path, header: Header) -> Result<Self, RecordError> {
+        if let Some(old) = Self::open(directory, &header.interface)? {
+            if old.header.boot == header.boot {
+                return Err(RecordError::Exists {
+                    interface: header.interface,
+                    title: old.header.title,
+                });
+            }
+            // The machine was started anew since: what it describes is gone.
+            old.remove()?;
+        }
+        let lock = lock(directory, &header.interface)?;
+        let path = directory.join(stem(&header.interface) + ".undo");
+        let file = OpenOptions::new()
+            .append(true)
+            .create_new(true)
+            .open(&path)
+            .map_err(fault("begin", &path))?;
+        let mut record = Self {
+            path,
+            directory: directory.to_owned(),
+            file,
+            _lock: lock,
+            header: header.clone(),
+            changes: Vec::new(),
+            state: State::Unfinished,
+        };
+        record.line(&Line::Begin(header))?;
+        record.sync_directory()?;
+        Ok(record)
+    }
+
+    /// Opens the record of an interface; `None` where there is none.
+    ///
+    /// # Errors
+    /// Somebody holds it, or it cannot be read.
+    pub fn open(directory: &Path, interface: &str) -> Result<Option<Self>, RecordError> {
+        let path = directory.join(stem(interface) + ".undo");
+        if !path.exists() {
+            return Ok(None);
+        }
+        let lock = lock(directory, interface)?;
+        let text = match fs::read(&path) {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(fault("read", &path)(source)),
+        };
+        let file = OpenOptions::new()
+            .append(true)
+            .open(&path)
+            .map_err(fault("open", &path))?;
+        let Some((header, changes, state)) = parse(&text) else {
+            // Cut off before its first line was whole: nothing was changed yet.
+            if !text.contains('\n') {
+                fs::remove_file(&path).map_err(fault("remove", &path))?;
+                return Ok(None);
+            }
+            return Err(RecordError::Unreadable(path));
+        };
+        Ok(Some(Self {
+            path,
+            directory: directory.to_owned(),
+            file,
+            _lock: lock,
+            header,
+            changes,
+            state,
+        }))
+    }
+
+    /// The interfaces of this network namespace that have a record, with its header and state; read without locking.
+    #[must_use]
+    pub fn list(directory: &Path) -> Vec<(Header, State, usize)> {
+        let start = stem("");
+        let mut found = Vec::new();
+        for name in Files::default().list(&directory.to_string_lossy()) {
+            if name.starts_with(&start) && name.ends_with(".undo") {
+                if let Some((header, changes, state)) = fs::read_to_string(directory.join(&name))
+                    .ok()
+                    .and_then(|text| parse(&text))
+                {
+                    found.push((header, state, changes.len()));
+                }
+            }
+        }
+        found
+    }
+
+    /// Notes a change that is about to be made, and has it on the disk before returning.
+    ///
+    /// # Errors
+    /// The disk is full or gone.
+    pub fn note(&mut self, change: &Change) -> Result<(), RecordError> {
+        self.line(&Line::Change(change.clone()))?;
+        self.changes.push(change.clone());
+        Ok(())
+    }
+
+    /// Notes that all changes were made and read back.
+    ///
+    /// # Errors
+    /// As [`Record::note`].
+    pub fn applied(&mut self) -> Result<(), RecordError> {
+        self.line(&Line::Applied)?;
+        self.state = State::Applied;
+        Ok(())
+    }
+
+    /// Notes that the changes are to stay.
+    ///
+    /// # Errors
+    /// As [`Record::note`].
+    pub fn confirm(&mut self) -> Result<(), RecordError> {
+        self.line(&Line::Confirmed)?;
+        self.state = State::Confirmed;
+        Ok(())
+    }
+
+    /// Removes the record: everything was put back.
+    ///
+    /// # Errors
+    /// The directory cannot be written.
+    pub fn remove(self) -> Result<(), RecordError> {
+        fs::remove_file(&self.path).map_err(fault("remove", &self.path))?;
+        self.sync_directory()
+    }
+
+    fn line(&mut self, line: &Line) -> Result<(), RecordError> {
+        let mut text = serde_json::to_string(line)
+            .map_err(|error| fault("write", &self.path)(io::Error::other(error)))?;
+        text.push('\n');
+        self.file
+            .write_all(text.as_bytes())
+            .and_then(|()| self.file.sync_all())
+            .map_err(fault("write", &self.path))
+    }
+
+    fn sync_directory(&self) -> Result<(), RecordError> {
+        File::open(&self.directory)
+            .and_then(|directory| directory.sync_all())
+            .map_err(fault("write", &self.directory))
+    }
+}
+
+fn fault(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> RecordError {
+    let path = path.to_owned();
+    move |source| RecordError::File { what, path, source }
+}
+
+/// Header, changes, state; `None` if the first line is not whole. What follows a line that cannot be read was never
+/// acted upon: a line is on the disk before its change is made.
+fn parse(text: &str) -> Option<(Header, Vec<Change>, State)> {
+    let whole = &text[..text.rfind('\n')?];
+    let mut lines = whole.lines();
+    let Ok(Line::Begin(header)) = serde_json::from_str(lines.next()?) else {
+        return None;
+    };
+    let mut changes = Vec::new();
+    let mut state = State::Unfinished;
+    for line in lines {
+        match serde_json::from_str(line) {
+            Ok(Line::Change(change)) => changes.push(change),
+            Ok(Line::Applied) => state = State::Applied,
+            Ok(Line::Confirmed) => state = State::Confirmed,
+            Ok(Line::Begin(_)) | Err(_) => return None,
+        }
+    }
+    (header.version == 1).then_some((header, changes, state))
+}
+
+/// Takes the lock of an interface's record; it is let go when the file is closed, also by a crash.
+fn lock(directory: &Path, interface: &str) -> Result<File, RecordError> {
+    use rustix::fs::{FlockOperation, flock};
+    fs::create_dir_all(directory).map_err(fault("make the directory of", directory))?;
+    let path = directory.join(stem(interface) + ".lock");
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path)
+        .map_err(fault("lock", &path))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(RecordError::Busy(interface.to_owned())),
+        Err(errno) => Err(fault("lock", &path)(errno.into())),
+    }
+}

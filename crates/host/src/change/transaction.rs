@@ -1,0 +1,157 @@
+//! All or nothing: changes made one by one, each recorded before and read back after; undone in reverse.
+
+use super::{Change, Record, RecordError, operate};
+use crate::HostError;
+use crate::netlink::Netlink;
+
+/// What happens to a change, for who wants to show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It was made and read back.
+    Made,
+    /// It was undone.
+    Undone,
+}
+
+/// Why changes were not made, or not all undone.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ApplyError {
+    /// A change was refused; those before it were undone.
+    #[error("{change}: {source}{}", after(*undone))]
+    Refused {
+        /// Which.
+        change: String,
+        /// Why.
+        source: HostError,
+        /// Whether what came before was undone.
+        undone: bool,
+    },
+    /// The kernel accepted a change and something else is in force.
+    #[error("{change}: accepted, but {found} is in force{}", after(*undone))]
+    Ignored {
+        /// Which.
+        change: String,
+        /// What is in force.
+        found: String,
+        /// Whether what came before was undone.
+        undone: bool,
+    },
+    /// Some settings could not be put back; the record stays.
+    #[error("not put back: {}; the record stays, so `rtwire revert` can be tried again", .0.join("; "))]
+    Left(Vec<String>),
+    /// The record could not be written, so nothing further was changed.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+}
+
+const fn after(undone: bool) -> &'static str {
+    if undone {
+        "; everything before it was put back, nothing is changed"
+    } else {
+        "; putting back what was done before it failed too: try `rtwire revert`"
+    }
+}
+
+/// Makes all changes, or none.
+///
+/// # Errors
+/// [`ApplyError`]; except for [`ApplyError::Left`] and `undone: false` the host is as before, and the record is gone.
+pub fn apply(
+    netlink: &mut Netlink,
+    mut record: Record,
+    changes: &[Change],
+    show: &mut dyn FnMut(&Change, Progress),
+) -> Result<Record, ApplyError> {
+    for change in changes {
+        if let Err(error) = record.note(change) {
+            let _ = revert(netlink, record, show);
+            return Err(error.into());
+        }
+        let made = operate::write(netlink, &change.subject, &change.to)
+            .and_then(|()| operate::read(netlink, &change.subject));
+        match made {
+            Ok(found) if found.is_as(&change.to) => show(change, Progress::Made),
+            Ok(found) => {
+                let undone = revert(netlink, record, show).is_ok();
+                return Err(ApplyError::Ignored {
+                    change: change.show(),
+                    found: found.show(),
+                    undone,
+                });
+            }
+            Err(source) => {
+                let undone = revert(netlink, record, show).is_ok();
+                return Err(ApplyError::Refused {
+                    change: change.show(),
+                    source,
+                    undone,
+                });
+            }
+        }
+    }
+    record.applied()?;
+    Ok(record)
+}
+
+/// Puts everything back that a record names, newest first, reads it back, and removes the record. What is as it was
+/// already, and what has gone meanwhile, needs nothing; so it may be repeated.
+///
+/// # Errors
+/// [`ApplyError::Left`]: what could not be put back. The record stays then.
+pub fn revert(
+    netlink: &mut Netlink,
+    record: Record,
+    show: &mut dyn FnMut(&Change, Progress),
+) -> Result<usize, ApplyError> {
+    let mut left = Vec::new();
+    let mut undone = 0;
+    for change in record.changes.iter().rev() {
+        // What is refused now may be possible once the others are back: all are looked at again below.
+        if let Ok(true) = undo(netlink, change) {
+            undone += 1;
+            show(&change.reversed(), Progress::Undone);
+        }
+    }
+    // Settings hang together (one offload needs another): only when all are back can each be judged. What a subject was
+    // is what the first change of it found.
+    for (nth, change) in record.changes.iter().enumerate() {
+        let earlier = &record.changes[..nth];
+        if earlier.iter().any(|one| one.subject == change.subject) {
+            continue;
+        }
+        let again = match undo(netlink, change) {
+            Ok(false) => continue,
+            Ok(true) => operate::read(netlink, &change.subject).map_err(|error| error.to_string()),
+            Err(reason) => Err(reason),
+        };
+        match again {
+            Ok(now) if now.is_as(&change.from) => {}
+            Ok(now) => left.push(format!(
+                "{} ({} is in force)",
+                change.reversed().show(),
+                now.show()
+            )),
+            Err(reason) => left.push(format!("{} ({reason})", change.reversed().show())),
+        }
+    }
+    if !left.is_empty() {
+        return Err(ApplyError::Left(left));
+    }
+    record.remove()?;
+    Ok(undone)
+}
+
+/// Whether there was something to put back.
+fn undo(netlink: &mut Netlink, change: &Change) -> Result<bool, String> {
+    let now = operate::read(netlink, &change.subject).map_err(|error| error.to_string())?;
+    if now.is_as(&change.from) {
+        return Ok(false);
+    }
+    if now == super::Value::Absent && !matches!(change.subject, super::Subject::Vlan { .. }) {
+        // The interface or thread has gone, and its settings with it.
+        return Ok(false);
+    }
+    operate::write(netlink, &change.subject, &change.from).map_err(|error| error.to_string())?;
+    Ok(true)
+}

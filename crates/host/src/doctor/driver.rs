@@ -1,0 +1,387 @@
+//! The driver: what it does with frames behind our back, and what it can do for us.
+
+use super::{Area, Facts, Finding, InterfaceFacts, Level};
+use crate::change::{Subject, Value, Wanted};
+use crate::netlink::Parameters;
+
+const AREA: Area = Area::Driver;
+
+fn parameter(interface: &InterfaceFacts, group: Parameters, name: &str, to: u64) -> Wanted {
+    Wanted {
+        subject: Subject::Parameter {
+            interface: interface.link.name.clone(),
+            group,
+            name: name.to_owned(),
+        },
+        to: Value::Number(to),
+    }
+}
+
+fn offload(interface: &InterfaceFacts, feature: &str, on: bool) -> Wanted {
+    Wanted {
+        subject: Subject::Offload {
+            interface: interface.link.name.clone(),
+            feature: feature.to_owned(),
+        },
+        to: Value::Flag(on),
+    }
+}
+
+pub(super) fn coalescing(facts: &Facts) -> Vec<Finding> {
+    let Some(interface) = &facts.interface else {
+        return Vec::new();
+    };
+    let id = "driver.coalescing";
+    let why = "a received frame waits for company before the processor is told: up to this long, each time";
+    let Some(group) = interface
+        .parameters
+        .get(&Parameters::Coalescing)
+        .filter(|group| !group.is_empty())
+    else {
+        return Vec::new();
+    };
+    let mut wanted = Vec::new();
+    let mut found = Vec::new();
+    if group.get("adaptive-rx").is_some_and(|on| *on != 0) {
+        // First, else the driver changes the others again.
+        wanted.push(parameter(
+            interface,
+            Parameters::Coalescing,
+            "adaptive-rx",
+            0,
+        ));
+        found.push("adaptive".to_owned());
+    }
+    for (name, unit) in [("rx-usecs", "µs"), ("tx-usecs", "µs")] {
+        if let Some(value) = group.get(name).filter(|value| **value > 0) {
+            wanted.push(parameter(interface, Parameters::Coalescing, name, 0));
+            found.push(format!("{name} {value} {unit}"));
+        }
+    }
+    // One frame is no company; with 0 as well as no time some drivers mean "never", others "at once": leave 0 and 1.
+    let frames = group.get("rx-frames").copied().unwrap_or(0);
+    if frames > 1 {
+        wanted.push(parameter(interface, Parameters::Coalescing, "rx-frames", 1));
+        found.push(format!("rx-frames {frames}"));
+    }
+    if wanted.is_empty() {
+        return vec![Finding::good(AREA, id, "frames are told of at once", why)];
+    }
+    vec![
+        Finding::good(AREA, id, format!("coalescing: {}", found.join(", ")), why)
+            .at(Level::Weak)
+            .fixed_by(wanted),
+    ]
+}
+
+pub(super) fn energy_saving(facts: &Facts) -> Vec<Finding> {
+    let Some(interface) = &facts.interface else {
+        return Vec::new();
+    };
+    let id = "driver.energy_saving";
+    let why = "a link that sleeps between frames takes 16 µs (1 Gbit/s) to 30 µs (100 Mbit/s) to wake before each";
+    match interface.parameter(Parameters::EnergySaving, "eee") {
+        None => Vec::new(),
+        Some(0) => vec![Finding::good(AREA, id, "no Energy-Efficient Ethernet", why)],
+        Some(_) => vec![
+            Finding::good(AREA, id, "Energy-Efficient Ethernet is on", why)
+                .at(Level::Weak)
+                .fixed_by(vec![parameter(
+                    interface,
+                    Parameters::EnergySaving,
+                    "eee",
+                    0,
+                )]),
+        ],
+    }
+}
+
+pub(super) fn pause(facts: &Facts) -> Vec<Finding> {
+    let Some(interface) = &facts.interface else {
+        return Vec::new();
+    };
+    let id = "driver.pause";
+    let why = "a pause frame from the other end stops all classes, the most urgent too: no bound allows for that";
+    let get = |name| interface.parameter(Parameters::Pause, name);
+    let on: Vec<&str> = ["rx", "tx"]
+        .into_iter()
+        .filter(|name| get(name) == Some(1))
+        .collect();
+    if get("rx").is_none() && get("tx").is_none() {
+        return Vec::new();
+    }
+    if on.is_empty() {
+        return vec![Finding::good(AREA, id, "no pause frames", why)];
+    }
+    let mut wanted = Vec::new();
+    if get("autoneg") == Some(1) {
+        wanted.push(parameter(interface, Parameters::Pause, "autoneg", 0));
+    }
+    wanted.extend(
+        on.iter()
+            .map(|name| parameter(interface, Parameters::Pause, name, 0)),
+    );
+    vec![
+        Finding::good(AREA, id, format!("pause frames: {}", on.join(" and ")), why)
+            .at(Level::Weak)
+            .fixed_by(wanted),
+    ]
+}
+
+pub(super) fn merging(facts: &Facts) -> Vec<Finding> {
+    let Some(interface) = &facts.interface else {
+        return Vec::new();
+    };
+    let id = "driver.merging";
+    let why = "received frames are held back to be merged with later ones; merged ones reach no XDP program whole";
+    let on: Vec<&str> = [
+        "rx-gro",
+        "rx-lro",
+        "rx-gro-hw",
+        "rx-gro-list",
+        "rx-udp-gro-forwarding",
+    ]
+    .into_iter()
+    .filter(|name| interface.offloads.active.contains(*name))
+    .collect();
+    // On a physical interface generic merging waits for the end of one poll only and is every kernel's default; a veth
+    // keeps frames in order only with it (see `order`).
+    let veth = interface.link.kind.as_deref() == Some("veth");
+    let harmless = (veth || interface.link.parent_bus.is_some()) && on == ["rx-gro"];
+    if on.is_empty() || harmless {
+        let found = if harmless {
+            "only rx-gro, within one poll"
+        } else {
+            "received frames are not merged"
+        };
+        return vec![Finding::good(AREA, id, found, why)];
+    }
+    vec![
+        Finding::good(AREA, id, format!("on: {}", on.join(", ")), why)
+            .at(Level::Weak)
+            .fixed_by(
+                on.iter()
+                    .map(|name| offload(interface, name, false))
+                    .collect(),
+            ),
+    ]
+}
+
+pub(super) fn splitting(facts: &Facts) -> Vec<Finding> {
+    let Some(interface) = &facts.interface else {
+        return Vec::new();
+    };
+    let id = "driver.splitting";
+    let why = "best effort is handed down in pieces of up to 64 kB: on the wire (at 100 Mbit/s for 5 ms) nothing gets between";
+    // The kernel switches some off along with others: those that depend come first, and are put back last.
+    let on: Vec<&str> = [
+        "tx-tcp-mangleid-segmentation",
+        "tx-tcp-ecn-segmentation",
+        "tx-tcp6-segmentation",
+        "tx-tcp-segmentation",
+        "tx-udp-segmentation",
+        "tx-generic-segmentation",
+    ]
+    .into_iter()
+    .filter(|name| interface.offloads.active.contains(*name))
+    .collect();
+    if on.is_empty() {
+        return vec![Finding::good(
+            AREA,
+            id,
+            "frames are handed down one by one",
+            why,
+        )];
+    }
+    vec![
+        Finding::good(AREA, id, format!("on: {}", on.join(", ")), why)
+            .at(Level::Weak)
+            .fixed_by(
+                on.iter()
+                    .map(|name| offload(interface, name, false))
+                    .collect(),
+            ),
+    ]
+}
+
+pub(super) fn rings_and_queues(facts: &Facts) -> Vec<Finding> {
+    let Some(interface) = &facts.interface else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    let ring = |name| interface.parameter(Parameters::Rings, name);
+    if let (Some(rx), Some(tx)) = (ring("rx"), ring("tx")) {
+        found.push(format!("rings {rx} receive, {tx} transmit"));
+    }
+    let link = &interface.link;
+    found.push(format!(
+        "queues {} receive, {} transmit",
+        link.rx_queues, link.tx_queues
+    ));
+    let tx_ring = ring("tx").unwrap_or(0);
+    let mut findings = vec![
+        Finding::good(
+            AREA,
+            "driver.rings_and_queues",
+            found.join("; "),
+            "mqprio and TAPRIO need a transmit queue for each class; a long transmit ring holds what no discipline can overtake",
+        )
+        .at(Level::Note),
+    ];
+    const LONG: u64 = 1024;
+    if tx_ring > LONG {
+        findings.push(
+            Finding::good(
+                AREA,
+                "driver.long_ring",
+                format!("transmit ring of {tx_ring} frames"),
+                "best effort in the ring goes first: at 100 Mbit/s 1024 full frames take 126 ms, unless byte queue limits hold it short",
+            )
+            .at(Level::Note)
+            .by_hand(format!("ethtool -G {} tx 256", link.name)),
+        );
+    }
+    findings
+}
+
+/// A veth receives in order only with one queue, and only through NAPI, which it uses only with generic merging (or an
+/// XDP program): else each processor has a backlog of its own.
+pub(super) fn order(facts: &Facts) -> Vec<Finding> {
+    let Some(interface) = &facts.interface else {
+        return Vec::new();
+    };
+    let link = &interface.link;
+    if link.kind.as_deref() != Some("veth") {
+        return Vec::new();
+    }
+    let id = "driver.order";
+    let why = "frames that are received in two contexts overtake one another";
+    let queues = interface
+        .parameter(Parameters::Channels, "rx")
+        .unwrap_or_else(|| link.rx_queues.into());
+    if !interface.offloads.active.contains("rx-gro") && link.xdp_attached == 0 {
+        return vec![
+            Finding::good(
+                AREA,
+                id,
+                "a veth without rx-gro: each processor receives by itself",
+                why,
+            )
+            .at(Level::Weak)
+            .fixed_by(vec![offload(interface, "rx-gro", true)]),
+        ];
+    }
+    if queues > 1 {
+        return vec![
+            Finding::good(
+                AREA,
+                id,
+                format!("a veth with {queues} receive queues"),
+                why,
+            )
+            .at(Level::Weak)
+            .by_hand(format!(
+                "ethtool -L {} rx 1 tx 1, at the other end too",
+                link.name
+            )),
+        ];
+    }
+    vec![Finding::good(AREA, id, "received in one context", why)]
+}
+
+pub(super) fn vlan_filter(facts: &Facts) -> Vec<Finding> {
+    let Some(interface) = &facts.interface else {
+        return Vec::new();
+    };
+    if !interface.offloads.active.contains("rx-vlan-filter") {
+        return Vec::new();
+    }
+    vec![
+        Finding::good(
+            AREA,
+            "driver.vlan_filter",
+            "the interface drops frames of VLANs that no link was made for",
+            "tagged streams that are received by a raw socket do not arrive, and nothing counts them",
+        )
+        .at(Level::Note)
+        .by_hand(format!(
+            "make the VLAN's link (rtwire apply does), or: ethtool -K {} rx-vlan-filter off",
+            interface.link.name
+        )),
+    ]
+}
+
+pub(super) fn xdp(facts: &Facts) -> Vec<Finding> {
+    let Some(interface) = &facts.interface else {
+        return Vec::new();
+    };
+    let id = "driver.xdp";
+    let why = "in the driver the receive program answers before a socket buffer is made; generic XDP comes after";
+    let Some(abilities) = interface.xdp else {
+        return vec![
+            Finding::good(
+                AREA,
+                id,
+                "the kernel does not tell what the driver can do",
+                why,
+            )
+            .at(Level::Unknown),
+        ];
+    };
+    let mut can = Vec::new();
+    for (bit, word) in [
+        (1, "native"),
+        (2, "redirect"),
+        (4, "transmit"),
+        (8, "zero-copy AF_XDP"),
+    ] {
+        if abilities.features & bit != 0 {
+            can.push(word);
+        }
+    }
+    if abilities.rx_metadata & 1 != 0 {
+        can.push("receive time stamps");
+    }
+    if abilities.socket & 1 != 0 {
+        can.push("AF_XDP transmit time stamps");
+    }
+    if abilities.socket & 4 != 0 {
+        can.push("AF_XDP launch time");
+    }
+    let found = if can.is_empty() {
+        "generic XDP only".to_owned()
+    } else {
+        format!("XDP: {}", can.join(", "))
+    };
+    vec![
+        Finding::good(AREA, id, found, why).at(if abilities.features & 1 == 0 {
+            Level::Note
+        } else {
+            Level::Good
+        }),
+    ]
+}
+
+pub(super) fn time_stamps(facts: &Facts) -> Vec<Finding> {
+    let Some(interface) = &facts.interface else {
+        return Vec::new();
+    };
+    let stamping = &interface.time_stamping;
+    let id = "driver.time_stamps";
+    let why = "hardware stamps say when a frame was on the wire; software stamps add the host's own delay";
+    let hardware =
+        stamping.kinds.contains("hardware-receive") && stamping.kinds.contains("hardware-transmit");
+    match stamping.phc {
+        Some(clock) if hardware => vec![Finding::good(
+            AREA,
+            id,
+            format!("hardware stamps by /dev/ptp{clock}"),
+            why,
+        )],
+        _ if stamping.kinds.contains("software-receive") || stamping.kinds.is_empty() => vec![
+            Finding::good(AREA, id, "software stamps only, no clock of its own", why)
+                .at(Level::Note),
+        ],
+        _ => vec![Finding::good(AREA, id, "no receive stamps at all", why).at(Level::Weak)],
+    }
+}

@@ -1,0 +1,216 @@
+//! What the checks look at, gathered once.
+
+use std::collections::BTreeMap;
+
+use crate::files::Files;
+use crate::netlink::{
+    Address, LinkFacts, Napi, Netlink, Offloads, Parameters, Qdisc, Route, TimeStamping,
+    XdpAbilities,
+};
+use crate::{HostError, Namespace};
+
+/// Everything that is known about this host.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// `/proc` and `/sys`.
+    pub files: Files,
+    /// The interface that was asked for.
+    pub interface: Option<InterfaceFacts>,
+    /// The processes of this machine.
+    pub processes: Vec<Process>,
+    /// Whether the kernel has a kind of queueing discipline, or `vlan` links; without an entry where nobody could ask.
+    pub kinds: BTreeMap<&'static str, bool>,
+    /// The tables of the packet filter; `None` where the kernel has no such filter or does not tell.
+    pub filter_tables: Option<Vec<String>>,
+}
+
+/// One interface.
+#[derive(Clone, Debug, Default)]
+pub struct InterfaceFacts {
+    /// Name, flags, counters.
+    pub link: LinkFacts,
+    /// The driver's name.
+    pub driver: Option<String>,
+    /// Its addresses.
+    pub addresses: Vec<Address>,
+    /// The routes by it.
+    pub routes: Vec<Route>,
+    /// Its queueing disciplines.
+    pub qdiscs: Vec<Qdisc>,
+    /// Its offloads.
+    pub offloads: Offloads,
+    /// Its numbers: rings, queues, coalescing, pause, energy saving.
+    pub parameters: BTreeMap<Parameters, BTreeMap<&'static str, u64>>,
+    /// What it can stamp.
+    pub time_stamping: TimeStamping,
+    /// Mbit/s.
+    pub speed_mbps: Option<u64>,
+    /// Whether it is full duplex.
+    pub full_duplex: Option<bool>,
+    /// Where it receives.
+    pub napis: Vec<Napi>,
+    /// What its driver can do for XDP.
+    pub xdp: Option<XdpAbilities>,
+}
+
+/// A process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// Its name, at most 15 octets.
+    pub name: String,
+    /// Whether it lives in our network namespace; true also where that cannot be told.
+    pub same_network: bool,
+    /// Its threads under a real-time policy.
+    pub real_time: Vec<Task>,
+}
+
+/// A thread under a real-time policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// Its number.
+    pub tid: u32,
+    /// Its name.
+    pub name: String,
+    /// 1 for SCHED_FIFO, 2 for SCHED_RR, 6 for SCHED_DEADLINE.
+    pub policy: u32,
+    /// 1 to 99.
+    pub priority: u32,
+}
+
+/// The kinds of queueing disciplines that a plan may ask for.
+pub(crate) const KINDS: [&str; 6] = ["mqprio", "etf", "taprio", "cbs", "htb", "tbf"];
+
+impl Facts {
+    /// Looks at this machine. What needs root and is asked without it stays unknown.
+    ///
+    /// # Errors
+    /// There is no interface of this name, or the kernel does not answer at all.
+    pub fn gather(interface: Option<&str>) -> Result<Self, HostError> {
+        let files = Files::default();
+        let mut netlink = Netlink::new();
+        let interface = match interface {
+            Some(name) => Some(InterfaceFacts::gather(&mut netlink, name)?),
+            None => None,
+        };
+        Ok(Self {
+            processes: processes(&files),
+            kinds: kinds(),
+            filter_tables: netlink.filter_tables(),
+            interface,
+            files,
+        })
+    }
+}
+
+impl InterfaceFacts {
+    fn gather(netlink: &mut Netlink, name: &str) -> Result<Self, HostError> {
+        let Some(link) = netlink.link(name)? else {
+            let there = netlink.links()?;
+            return Err(HostError::NoInterface {
+                name: name.to_owned(),
+                there: there.into_iter().map(|link| link.name).collect(),
+            });
+        };
+        let mut parameters = BTreeMap::new();
+        for group in [
+            Parameters::Rings,
+            Parameters::Channels,
+            Parameters::Coalescing,
+            Parameters::Pause,
+            Parameters::EnergySaving,
+        ] {
+            parameters.insert(group, netlink.parameters(group, name).unwrap_or_default());
+        }
+        let (speed_mbps, full_duplex) = netlink.link_mode(name).unwrap_or_default();
+        Ok(Self {
+            driver: rtwire_sys::interface::driver(name).ok().flatten(),
+            addresses: netlink.addresses(link.index)?,
+            routes: netlink.routes(link.index)?,
+            qdiscs: netlink.qdiscs(link.index)?,
+            offloads: netlink.offloads(name).unwrap_or_default(),
+            time_stamping: netlink.time_stamping(name).unwrap_or_default(),
+            napis: netlink.napis(link.index).unwrap_or_default(),
+            xdp: netlink.xdp_abilities(link.index),
+            parameters,
+            speed_mbps,
+            full_duplex,
+            link,
+        })
+    }
+
+    /// A number of the driver's, where it has it.
+    #[must_use]
+    pub fn parameter(&self, group: Parameters, name: &str) -> Option<u64> {
+        self.parameters.get(&group)?.get(name).copied()
+    }
+}
+
+/// Tries, in a namespace of its own that is gone afterwards, which kinds the kernel has.
+pub(crate) fn kinds() -> BTreeMap<&'static str, bool> {
+    let name = format!("rtw-probe-{}", std::process::id());
+    let Ok(namespace) = Namespace::create(&name) else {
+        return BTreeMap::new();
+    };
+    let found = namespace.run(|| {
+        let mut netlink = Netlink::new();
+        let mut found = BTreeMap::new();
+        for kind in KINDS {
+            if let Some(known) = netlink.knows_qdisc(kind) {
+                found.insert(kind, known);
+            }
+        }
+        if let Some(known) = netlink.knows_link("vlan") {
+            found.insert("vlan", known);
+        }
+        found
+    });
+    let _ = namespace.delete();
+    found.unwrap_or_default()
+}
+
+/// The processes of this machine; those that end meanwhile are left out.
+pub(crate) fn processes(files: &Files) -> Vec<Process> {
+    let own = files.link("/proc/thread-self/ns/net");
+    files
+        .list("/proc")
+        .into_iter()
+        .filter_map(|entry| {
+            let pid: u32 = entry.parse().ok()?;
+            let name = files.read(&format!("/proc/{pid}/comm"))?;
+            let theirs = files.link(&format!("/proc/{pid}/ns/net"));
+            Some(Process {
+                pid,
+                name,
+                same_network: own.is_none() || theirs.is_none() || own == theirs,
+                real_time: files
+                    .list(&format!("/proc/{pid}/task"))
+                    .iter()
+                    .filter_map(|tid| task(files, pid, tid))
+                    .collect(),
+            })
+        })
+        .collect()
+}
+
+fn task(files: &Files, pid: u32, tid: &str) -> Option<Task> {
+    let stat = files.read(&format!("/proc/{pid}/task/{tid}/stat"))?;
+    // The name may contain blanks and parentheses: what follows begins behind the last one.
+    let (before, after) = stat.rsplit_once(')')?;
+    // Fields 40 and 41 of proc(5), where the first behind the name is field 3.
+    let fields: Vec<&str> = after.split_whitespace().collect();
+    let priority: u32 = fields.get(37)?.parse().ok()?;
+    let policy: u32 = fields.get(38)?.parse().ok()?;
+    const FIFO: u32 = 1;
+    const ROUND_ROBIN: u32 = 2;
+    const DEADLINE: u32 = 6;
+    [FIFO, ROUND_ROBIN, DEADLINE]
+        .contains(&policy)
+        .then(|| Task {
+            tid: tid.parse().unwrap_or(0),
+            name: before.split_once('(').map_or("", |(_, n)| n).to_owned(),
+            policy,
+            priority,
+        })
+}

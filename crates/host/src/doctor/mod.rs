@@ -1,0 +1,138 @@
+//! Can this host keep a deadline? Every fact that decides it: what was found, why it matters, what changes it.
+//!
+//! ```text
+//!   Files (/proc, /sys) ─┐
+//!   netlink ─────────────┼─► Facts ──► checks (pure) ──► Finding … ──► table, JSON, `--fix`
+//!   processes ───────────┘
+//! ```
+//!
+//! Facts are gathered first, then each check looks at them and nothing else, so a check is tested with facts that
+//! were planted. A finding says how sure it is: read from the kernel, tried out, or concluded from other facts.
+
+mod clock;
+mod cpu;
+mod driver;
+mod facts;
+mod finding;
+mod interface;
+mod interrupts;
+mod kernel;
+mod limits;
+mod queues;
+mod talkers;
+#[cfg(test)]
+mod tests;
+
+pub use facts::{Facts, InterfaceFacts, Process, Task};
+pub use finding::{Area, Certainty, Finding, Level, Remedy};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What one examination found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(title = "rtwire doctor")]
+pub struct Examination {
+    /// 1.
+    pub version: u32,
+    /// The interface that was looked at, if one was.
+    pub interface: Option<String>,
+    /// Whether one of the findings can break a deadline.
+    pub ready: bool,
+    /// Every fact, in the order of the areas.
+    pub findings: Vec<Finding>,
+    /// What was measured, where `--measure` asked for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub measurements: Vec<Measurement>,
+}
+
+/// Something that was measured on this host, beside the host's own noise meanwhile.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Measurement {
+    /// What: for example `wake-up`.
+    pub what: String,
+    /// Under which load: `idle` or what was done meanwhile.
+    pub load: String,
+    /// How many samples.
+    pub samples: u64,
+    /// Half of them were below, ns.
+    pub p50_ns: u64,
+    /// 99 of 100 were below, ns.
+    pub p99_ns: u64,
+    /// 999 of 1000 were below, ns.
+    pub p999_ns: u64,
+    /// The largest, ns.
+    pub max_ns: u64,
+    /// Longest stall of a core meanwhile, ns, as the recorder of the host's noise saw it; null if not recorded.
+    pub noise_max_ns: Option<u64>,
+    /// Frames sent that never came back, where frames were sent.
+    pub lost: u64,
+    /// What was asked of the kernel for it and found in force.
+    pub verified: Vec<String>,
+}
+
+/// A check: facts in, findings out.
+type Check = fn(&Facts) -> Vec<Finding>;
+
+const CHECKS: [Check; 40] = [
+    kernel::preemption,
+    kernel::throttling,
+    kernel::threaded_interrupts,
+    kernel::clock_source,
+    kernel::virtual_machine,
+    kernel::swap,
+    cpu::isolated,
+    cpu::tickless,
+    cpu::idle_states,
+    cpu::governor,
+    cpu::siblings,
+    limits::capabilities,
+    limits::locked_memory,
+    limits::priority,
+    limits::rivals,
+    interrupts::balancer,
+    interrupts::placement,
+    interrupts::thread_priority,
+    interrupts::polling,
+    interface::state,
+    interface::duplex,
+    interface::master,
+    interface::losses,
+    interface::foreign_program,
+    driver::coalescing,
+    driver::energy_saving,
+    driver::pause,
+    driver::merging,
+    driver::splitting,
+    driver::rings_and_queues,
+    driver::order,
+    driver::vlan_filter,
+    driver::xdp,
+    driver::time_stamps,
+    queues::abilities,
+    queues::in_force,
+    talkers::addresses,
+    talkers::listeners,
+    talkers::firewall,
+    clock::synchronisation,
+];
+
+/// Examines the facts.
+#[must_use]
+pub fn examine(facts: &Facts) -> Examination {
+    let mut findings: Vec<Finding> = CHECKS.iter().flat_map(|check| check(facts)).collect();
+    findings.sort_by_key(|finding| finding.area);
+    Examination {
+        version: 1,
+        interface: facts.interface.as_ref().map(|it| it.link.name.clone()),
+        ready: !findings.iter().any(Finding::endangers),
+        findings,
+        measurements: Vec::new(),
+    }
+}
+
+/// The JSON Schema of an examination.
+#[must_use]
+pub fn json_schema() -> serde_json::Value {
+    schemars::schema_for!(Examination).to_value()
+}

@@ -1,0 +1,141 @@
+//! Queueing disciplines: which the kernel has, which is installed.
+
+use super::facts::KINDS;
+use super::{Area, Certainty, Facts, Finding, Level};
+
+const AREA: Area = Area::Queues;
+const ROOT: u32 = u32::MAX;
+const INGRESS: u32 = 0xffff_fff1;
+
+/// What a missing kind takes away, and the option that brings it.
+const MEANING: [(&str, &str, &str); 7] = [
+    (
+        "mqprio",
+        "a transmit queue for each class",
+        "CONFIG_NET_SCH_MQPRIO",
+    ),
+    (
+        "etf",
+        "launch times (SO_TXTIME is ignored silently)",
+        "CONFIG_NET_SCH_ETF",
+    ),
+    (
+        "taprio",
+        "time-aware gates (802.1Qbv)",
+        "CONFIG_NET_SCH_TAPRIO",
+    ),
+    (
+        "cbs",
+        "credit-based shaping (802.1Qav)",
+        "CONFIG_NET_SCH_CBS",
+    ),
+    (
+        "htb",
+        "limits between classes on one queue",
+        "CONFIG_NET_SCH_HTB",
+    ),
+    ("tbf", "a limit on best effort", "CONFIG_NET_SCH_TBF"),
+    ("vlan", "VLAN links with priorities", "CONFIG_VLAN_8021Q"),
+];
+
+pub(super) fn abilities(facts: &Facts) -> Vec<Finding> {
+    if facts.kinds.is_empty() {
+        return vec![
+            Finding::good(
+                AREA,
+                "queues.abilities",
+                "not tried: only root may make the namespace to try them in",
+                "a plan with launch times or gates needs them",
+            )
+            .at(Level::Unknown)
+            .by_hand("run rtwire doctor as root"),
+        ];
+    }
+    let has = |kind: &str| facts.kinds.get(kind) == Some(&true);
+    let there: Vec<&str> = KINDS
+        .into_iter()
+        .chain(["vlan"])
+        .filter(|kind| has(kind))
+        .collect();
+    let mut findings = vec![
+        Finding::good(
+            AREA,
+            "queues.abilities",
+            format!("the kernel has: {}", there.join(", ")),
+            "what a plan may ask of this host",
+        )
+        .sure(Certainty::Tried),
+    ];
+    for (kind, gives, option) in MEANING {
+        if facts.kinds.get(kind) == Some(&false) {
+            findings.push(
+                Finding::good(
+                    AREA,
+                    &format!("queues.no_{kind}"),
+                    format!("the kernel has no {kind}"),
+                    &format!("without it there are no {gives}").replace("no a ", "no "),
+                )
+                .at(Level::Note)
+                .sure(Certainty::Tried)
+                .by_hand(format!("a kernel with {option}; Debian's have it")),
+            );
+        }
+    }
+    findings
+}
+
+pub(super) fn in_force(facts: &Facts) -> Vec<Finding> {
+    let Some(interface) = &facts.interface else {
+        return Vec::new();
+    };
+    let name = &interface.link.name;
+    let mut findings = Vec::new();
+    let id = "queues.in_force";
+    let why = "what the discipline holds back or drops, no sender above it sees";
+    match interface.qdiscs.iter().find(|qdisc| qdisc.parent == ROOT) {
+        None => {}
+        Some(root) => {
+            let usual = [
+                "noqueue",
+                "pfifo_fast",
+                "mq",
+                "fq_codel",
+                "fq",
+                "noop",
+                "pfifo",
+            ];
+            let ours = ["mqprio", "taprio", "etf", "htb", "cbs"];
+            let kind = root.kind.as_str();
+            let finding = Finding::good(AREA, id, format!("root discipline {kind}"), why);
+            findings.push(if usual.contains(&kind) {
+                finding
+            } else if ours.contains(&kind) {
+                finding.at(Level::Note)
+            } else {
+                finding
+                    .at(Level::Weak)
+                    .by_hand(format!("tc qdisc del dev {name} root"))
+            });
+        }
+    }
+    if let Some(entry) = interface
+        .qdiscs
+        .iter()
+        .find(|qdisc| qdisc.parent == INGRESS)
+    {
+        findings.push(
+            Finding::good(
+                AREA,
+                "queues.ingress",
+                format!("an {} discipline stands before every received frame", entry.kind),
+                "its filters may drop, redirect or delay frames before a channel sees them",
+            )
+            .at(Level::Weak)
+            .by_hand(format!(
+                "see what it does: tc filter show dev {name} ingress; take it off: tc qdisc del dev {name} {}",
+                entry.kind
+            )),
+        );
+    }
+    findings
+}

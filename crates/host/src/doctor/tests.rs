@@ -1,0 +1,236 @@
+//! The checks that look at the machine rather than at an interface, with `/proc` and `/sys` planted.
+
+use std::fs;
+
+use super::*;
+use crate::files::Files;
+
+/// A machine as it should be, in a directory.
+struct Machine(tempfile::TempDir);
+
+impl Machine {
+    fn ideal() -> Self {
+        let machine = Self(tempfile::tempdir().unwrap());
+        for (path, text) in [
+            ("proc/sys/kernel/version", "#1 SMP PREEMPT_RT Debian"),
+            ("proc/sys/kernel/sched_rt_runtime_us", "-1"),
+            ("proc/sys/kernel/sched_rt_period_us", "1000000"),
+            ("proc/cmdline", "root=/dev/sda1 isolcpus=3 -- threadirqs"),
+            ("proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu tsc\n"),
+            ("proc/swaps", "Filename Type Size Used Priority\n"),
+            (
+                "proc/thread-self/status",
+                "Name:\tx\nCapEff:\t000001ffffffffff\n",
+            ),
+            (
+                "proc/thread-self/limits",
+                "Limit  Soft Limit  Hard Limit  Units\nMax locked memory  unlimited  unlimited  bytes\n",
+            ),
+            ("sys/kernel/realtime", "1"),
+            (
+                "sys/devices/system/clocksource/clocksource0/current_clocksource",
+                "tsc",
+            ),
+            ("sys/devices/system/cpu/online", "0-3"),
+            ("sys/devices/system/cpu/isolated", "3"),
+            ("sys/devices/system/cpu/nohz_full", "3"),
+            ("sys/devices/system/cpu/smt/active", "0"),
+            ("sys/devices/system/cpu/cpu0/cpuidle/state0/name", "POLL"),
+            ("sys/devices/system/cpu/cpu0/cpuidle/state0/latency", "0"),
+            ("sys/devices/system/cpu/cpu0/cpuidle/state1/name", "C1"),
+            ("sys/devices/system/cpu/cpu0/cpuidle/state1/latency", "2"),
+        ] {
+            machine.write(path, text);
+        }
+        for cpu in 0..4 {
+            machine.write(
+                &format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor"),
+                "performance",
+            );
+        }
+        machine
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.0.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn facts(&self) -> Facts {
+        let files = Files::below(self.0.path());
+        Facts {
+            processes: facts::processes(&files),
+            kinds: facts::KINDS.into_iter().map(|kind| (kind, true)).collect(),
+            files,
+            interface: None,
+            filter_tables: None,
+        }
+    }
+
+    fn examine(&self) -> Examination {
+        examine(&self.facts())
+    }
+}
+
+fn ids(examination: &Examination) -> Vec<&str> {
+    let findings = examination.findings.iter();
+    let bad = findings.filter(|finding| finding.endangers());
+    bad.map(|finding| finding.id.as_str()).collect()
+}
+
+#[test]
+fn nothing_is_found_on_a_machine_without_faults() {
+    let examination = Machine::ideal().examine();
+    assert_eq!(ids(&examination), Vec::<&str>::new(), "{examination:#?}");
+    assert!(examination.ready);
+}
+
+#[test]
+fn each_planted_fault_is_found_and_only_it() {
+    let cpu = "sys/devices/system/cpu";
+    let planted: [(&str, &[(&str, &str)]); 11] = [
+        (
+            "kernel.preemption",
+            &[
+                ("sys/kernel/realtime", "0"),
+                ("proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC"),
+            ],
+        ),
+        (
+            "kernel.rt_throttling",
+            &[("proc/sys/kernel/sched_rt_runtime_us", "950000")],
+        ),
+        (
+            "kernel.clock_source",
+            &[(
+                "sys/devices/system/clocksource/clocksource0/current_clocksource",
+                "hpet",
+            )],
+        ),
+        (
+            "processors.governor",
+            &[(
+                "sys/devices/system/cpu/cpu2/cpufreq/scaling_governor",
+                "powersave",
+            )],
+        ),
+        (
+            "processors.idle_states",
+            &[
+                ("sys/devices/system/cpu/cpu0/cpuidle/state2/name", "C6"),
+                ("sys/devices/system/cpu/cpu0/cpuidle/state2/latency", "133"),
+            ],
+        ),
+        (
+            "limits.capabilities",
+            // All but CAP_NET_RAW.
+            &[("proc/thread-self/status", "CapEff:\t000001ffffffdfff\n")],
+        ),
+        (
+            "limits.rivals",
+            &[
+                ("proc/77/comm", "hog"),
+                (
+                    "proc/77/task/77/stat",
+                    "77 (a (b) hog) R 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 95 1 0 0",
+                ),
+            ],
+        ),
+        ("interrupts.balancer", &[("proc/78/comm", "irqbalance")]),
+        (
+            "limits.locked_memory",
+            &[
+                // All but CAP_IPC_LOCK.
+                ("proc/thread-self/status", "CapEff:\t000001ffffffbfff\n"),
+                (
+                    "proc/thread-self/limits",
+                    "Max locked memory  65536  65536  bytes\n",
+                ),
+            ],
+        ),
+        (
+            "limits.real_time_priority",
+            &[
+                // All but CAP_SYS_NICE.
+                ("proc/thread-self/status", "CapEff:\t000001ffff7fffff\n"),
+                ("proc/thread-self/limits", "Max realtime priority  0  0  \n"),
+            ],
+        ),
+        (
+            "clocks.rivals",
+            &[("proc/79/comm", "ptp4l"), ("proc/80/comm", "chronyd")],
+        ),
+    ];
+    for (id, files) in planted {
+        let machine = Machine::ideal();
+        for (path, text) in files {
+            machine.write(path, text);
+        }
+        let examination = machine.examine();
+        let found = ids(&examination);
+        assert!(found.contains(&id), "{id} is not in {found:?}");
+        let others: Vec<&str> = found
+            .into_iter()
+            .filter(|other| *other != id && *other != "limits.capabilities")
+            .collect();
+        assert!(others.is_empty(), "{id}: also found {others:?}");
+        assert!(!examination.ready);
+    }
+    // A process that holds the machine awake takes the idle states' sting.
+    let machine = Machine::ideal();
+    machine.write(&format!("{cpu}/cpu0/cpuidle/state2/latency"), "133");
+    machine.write("dev/cpu_dma_latency", "\0\0\0\0");
+    assert_eq!(ids(&machine.examine()), Vec::<&str>::new());
+}
+
+#[test]
+fn interrupts_on_isolated_processors_are_found_and_the_remedy_moves_them() {
+    let machine = Machine::ideal();
+    machine.write(
+        "proc/interrupts",
+        "  CPU0\n 41:  5  IR-PCI-MSI eth7-rx-0\n 42: 5 IR-PCI-MSI eth77\n",
+    );
+    machine.write("proc/irq/41/smp_affinity_list", "0-3");
+    machine.write("proc/irq/41/effective_affinity_list", "3");
+    let mut facts = machine.facts();
+    let mut interface = InterfaceFacts::default();
+    interface.link.name = "eth7".to_owned();
+    interface.link.flags = 0x81;
+    interface.link.carrier = true;
+    facts.interface = Some(interface);
+    let examination = examine(&facts);
+    assert_eq!(ids(&examination), ["interrupts.placement"]);
+    let finding = examination.findings.iter().find(|one| one.endangers());
+    let remedy = finding.and_then(|one| one.remedy.as_ref()).unwrap();
+    assert_eq!(
+        remedy.command,
+        "echo 0,1,2 > /proc/irq/41/smp_affinity_list"
+    );
+}
+
+#[test]
+fn every_finding_that_endangers_says_what_to_do() {
+    let machine = Machine::ideal();
+    machine.write("sys/kernel/realtime", "0");
+    machine.write("proc/sys/kernel/version", "#1 SMP");
+    machine.write("proc/sys/kernel/sched_rt_runtime_us", "950000");
+    machine.write("proc/78/comm", "irqbalance");
+    for finding in machine.examine().findings {
+        if finding.endangers() {
+            let remedy = finding.remedy.as_ref();
+            assert!(
+                remedy.is_some_and(|remedy| !remedy.command.is_empty()),
+                "{finding:?}"
+            );
+            assert!(!finding.why.is_empty() && !finding.found.is_empty());
+        }
+    }
+}
+
+#[test]
+fn the_committed_schema_is_that_of_the_code() {
+    let committed = include_str!("../../../../schema/doctor.schema.json");
+    let committed: serde_json::Value = serde_json::from_str(committed).unwrap();
+    assert_eq!(committed, json_schema(), "run `make generate`");
+}

@@ -1,0 +1,114 @@
+//! The kernel's files, below a root that tests may put elsewhere.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// `/proc`, `/sys` and `/dev` as they are seen from a root directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Files {
+    root: PathBuf,
+}
+
+impl Default for Files {
+    fn default() -> Self {
+        Self::below("/")
+    }
+}
+
+impl Files {
+    /// The files below `root`; `/` for this machine's own.
+    #[must_use]
+    pub fn below(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// Whether these are this machine's own.
+    #[must_use]
+    pub fn are_real(&self) -> bool {
+        self.root == Path::new("/")
+    }
+
+    /// Where a file is; `path` begins with a slash.
+    #[must_use]
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
+    }
+
+    /// A file's text without white space around it; `None` where it is not there or not for us.
+    #[must_use]
+    pub fn read(&self, path: &str) -> Option<String> {
+        let bytes = fs::read(self.path(path)).ok()?;
+        Some(String::from_utf8_lossy(&bytes).trim().to_owned())
+    }
+
+    /// As [`Files::read`], where an empty text and the kernel's `(null)` count as nothing.
+    #[must_use]
+    pub fn said(&self, path: &str) -> Option<String> {
+        self.read(path)
+            .filter(|text| !text.is_empty() && text != "(null)")
+    }
+
+    /// A file that holds one number.
+    #[must_use]
+    pub fn number(&self, path: &str) -> Option<i64> {
+        self.read(path)?.parse().ok()
+    }
+
+    /// The names in a directory, sorted as text; empty where it is not there.
+    #[must_use]
+    pub fn list(&self, path: &str) -> Vec<String> {
+        let Ok(entries) = fs::read_dir(self.path(path)) else {
+            return Vec::new();
+        };
+        let mut names: Vec<String> = entries
+            .filter_map(Result::ok)
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// Whether a file or directory is there.
+    #[must_use]
+    pub fn has(&self, path: &str) -> bool {
+        self.path(path).exists()
+    }
+
+    /// Where a symbolic link points.
+    #[must_use]
+    pub fn link(&self, path: &str) -> Option<String> {
+        fs::read_link(self.path(path))
+            .ok()?
+            .into_os_string()
+            .into_string()
+            .ok()
+    }
+}
+
+/// The numbers in a list as the kernel writes them: `0-2,5`. A reader of a file that the machine's owner may have
+/// written, so nothing beyond 4096 is counted up.
+#[must_use]
+pub fn cpu_list(text: &str) -> Vec<u32> {
+    const MOST: u32 = 4096;
+    let mut found = Vec::new();
+    for part in text.trim().split(',').filter(|part| !part.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        if let (Ok(first), Ok(last)) = (first.trim().parse::<u32>(), last.trim().parse::<u32>()) {
+            found.extend(first..=last.min(MOST));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_processors() {
+        assert_eq!(cpu_list("0-2,5"), [0, 1, 2, 5]);
+        assert_eq!(cpu_list(""), Vec::<u32>::new());
+        assert_eq!(cpu_list("x,3"), [3]);
+        assert_eq!(cpu_list("0-4294967295").len(), 4097);
+    }
+}

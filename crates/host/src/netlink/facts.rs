@@ -1,0 +1,501 @@
+//! What is there: links, addresses, routes, queueing disciplines, NAPI instances, XDP, kinds the kernel knows.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use super::Netlink;
+use super::attributes::{Writer, each, find, find_path, i32_at, number, text, u32_at, u64_at};
+use super::raw::RawRequest;
+use crate::HostError;
+
+const RTM_NEWLINK: u16 = 16;
+const RTM_NEWADDR: u16 = 20;
+const RTM_DELADDR: u16 = 21;
+const RTM_NEWROUTE: u16 = 24;
+const RTM_GETLINK: u16 = 18;
+const RTM_GETADDR: u16 = 22;
+const RTM_GETROUTE: u16 = 26;
+const RTM_NEWQDISC: u16 = 36;
+const RTM_GETQDISC: u16 = 38;
+const NLM_F_EXCL_CREATE: u16 = 0x600;
+const LINK_HEADER: usize = 16;
+const ADDRESS_HEADER: usize = 8;
+const ROUTE_HEADER: usize = 12;
+const QDISC_HEADER: usize = 20;
+
+/// A link as the kernel describes it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkFacts {
+    /// Its name.
+    pub name: String,
+    /// Its index.
+    pub index: u32,
+    /// `IFF_…`.
+    pub flags: u32,
+    /// The most octets behind the Ethernet header.
+    pub mtu: u32,
+    /// Whether a cable and a partner are there.
+    pub carrier: bool,
+    /// The kind of a virtual link: `veth`, `vlan` …
+    pub kind: Option<String>,
+    /// The index of the bridge or bond that it is a port of.
+    pub master: Option<u32>,
+    /// Transmit queues.
+    pub tx_queues: u32,
+    /// Receive queues.
+    pub rx_queues: u32,
+    /// How many asked for all frames, whatever their address.
+    pub promiscuity: u32,
+    /// How an XDP program is attached: 0 not, 1 driver, 2 generic, 3 hardware, 4 several.
+    pub xdp_attached: u8,
+    /// Received frames that were dropped for want of a buffer or a taker.
+    pub rx_dropped: u64,
+    /// Frames that were to be sent and were dropped.
+    pub tx_dropped: u64,
+    /// Received frames with an error.
+    pub rx_errors: u64,
+    /// Received frames that found the ring full.
+    pub rx_missed: u64,
+    /// The bus that the device sits on, such as `pci`; none for virtual links.
+    pub parent_bus: Option<String>,
+}
+
+impl LinkFacts {
+    /// Whether it was brought up.
+    #[must_use]
+    pub const fn up(&self) -> bool {
+        self.flags & 1 != 0
+    }
+
+    /// Whether it asks and answers for addresses (ARP).
+    #[must_use]
+    pub const fn arp(&self) -> bool {
+        self.flags & 0x80 == 0
+    }
+}
+
+/// An address of an interface, with the bytes that would make it again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// The address.
+    pub address: IpAddr,
+    /// Length of its network part, bits.
+    pub prefix: u8,
+    /// Whether the kernel made it up itself (IPv6 link-local).
+    pub automatic: bool,
+    /// The kernel's own description.
+    pub raw: Vec<u8>,
+}
+
+/// A route by an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// Whether it leads to everywhere.
+    pub default: bool,
+    /// Who made it: 2 the kernel, along with an address.
+    pub protocol: u8,
+    /// The routing table.
+    pub table: u32,
+    /// The kernel's own description.
+    pub raw: Vec<u8>,
+}
+
+impl Route {
+    /// In words: `default via 10.0.0.1 table 254`.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        let attributes = self.raw.get(ROUTE_HEADER..).unwrap_or_default();
+        let to = find(attributes, 1).and_then(address);
+        let by = find(attributes, 5).and_then(address);
+        let prefix = self.raw.get(1).copied().unwrap_or(0);
+        let to = to.map_or_else(|| "default".to_owned(), |to| format!("{to}/{prefix}"));
+        let family = if self.raw.first() == Some(&10) {
+            " (IPv6)"
+        } else {
+            ""
+        };
+        let by = by.map_or_else(String::new, |by| format!(" via {by}"));
+        format!("route {to}{by} table {}{family}", self.table)
+    }
+}
+
+/// A VLAN link: its VLAN, and which PCP a frame of a socket's priority carries.
+pub type VlanFacts = (u16, BTreeMap<u32, u8>);
+
+/// A queueing discipline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Qdisc {
+    /// Its kind.
+    pub kind: String,
+    /// Its handle; 0 for those that the kernel attached itself.
+    pub handle: u32,
+    /// What it hangs on.
+    pub parent: u32,
+    /// Its parameters as the kernel describes them.
+    pub options: Vec<u8>,
+}
+
+/// What the driver can do for XDP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct XdpAbilities {
+    /// `NETDEV_XDP_ACT_…`.
+    pub features: u64,
+    /// Receive metadata: 1 time stamp, 2 hash, 4 VLAN tag.
+    pub rx_metadata: u64,
+    /// AF_XDP: 1 transmit time stamp, 2 checksum, 4 launch time.
+    pub socket: u64,
+}
+
+fn link_header(index: u32) -> [u8; LINK_HEADER] {
+    let mut header = [0; LINK_HEADER];
+    header[4..8].copy_from_slice(&index.to_ne_bytes());
+    header
+}
+
+fn link(reply: &[u8]) -> Option<LinkFacts> {
+    let attributes = reply.get(LINK_HEADER..)?;
+    let value = |kind| find(attributes, kind).and_then(number);
+    let small = |kind| value(kind).and_then(|n| u32::try_from(n).ok());
+    // struct rtnl_link_stats64: rx_packets, tx_packets, rx_bytes, tx_bytes, rx_errors, tx_errors, rx_dropped,
+    // tx_dropped, multicast, collisions, length, over, crc, frame, fifo, missed
+    let statistics = find(attributes, 23).unwrap_or_default();
+    let count = |nth: usize| u64_at(statistics, nth * 8).unwrap_or(0);
+    Some(LinkFacts {
+        name: find(attributes, 3).map(text)?,
+        index: u32_at(reply, 4)?,
+        flags: u32_at(reply, 8)?,
+        mtu: small(4).unwrap_or(0),
+        carrier: value(33).is_some_and(|carrier| carrier != 0),
+        kind: find_path(attributes, &[18, 1]).map(text),
+        master: small(10),
+        tx_queues: small(31).unwrap_or(1),
+        rx_queues: small(32).unwrap_or(1),
+        promiscuity: small(30).unwrap_or(0),
+        xdp_attached: find_path(attributes, &[43, 2])
+            .and_then(number)
+            .and_then(|mode| u8::try_from(mode).ok())
+            .unwrap_or(0),
+        rx_errors: count(4),
+        rx_dropped: count(6),
+        tx_dropped: count(7),
+        rx_missed: count(15),
+        parent_bus: find(attributes, 57).map(text),
+    })
+}
+
+fn address(bytes: &[u8]) -> Option<IpAddr> {
+    match bytes.len() {
+        4 => <[u8; 4]>::try_from(bytes).ok().map(IpAddr::from),
+        16 => <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from),
+        _ => None,
+    }
+}
+
+impl Netlink {
+    /// An interface by name; `None` where there is no such one.
+    ///
+    /// # Errors
+    /// The kernel refuses to tell.
+    pub fn link(&mut self, name: &str) -> Result<Option<LinkFacts>, HostError> {
+        const ENODEV: i32 = 19;
+        super::links::c_name(name)?;
+        let body = Writer::behind(&link_header(0)).text(3, name).finish();
+        let what = || format!("read interface `{name}`");
+        match self.ask(&RawRequest::route(RTM_GETLINK, 0, body), what) {
+            Ok(replies) => Ok(replies.first().and_then(|reply| link(reply))),
+            Err(HostError::Netlink { errno: ENODEV, .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// All interfaces of the namespace.
+    ///
+    /// # Errors
+    /// The kernel refuses to tell.
+    pub fn links(&mut self) -> Result<Vec<LinkFacts>, HostError> {
+        let request = RawRequest::route(RTM_GETLINK, 0, link_header(0).to_vec()).dump();
+        let replies = self.ask(&request, || "read the interfaces".to_owned())?;
+        Ok(replies.iter().filter_map(|reply| link(reply)).collect())
+    }
+
+    /// The addresses of an interface, IPv4 and IPv6, in the kernel's order.
+    ///
+    /// # Errors
+    /// The kernel refuses to tell.
+    pub fn addresses(&mut self, index: u32) -> Result<Vec<Address>, HostError> {
+        let request = RawRequest::route(RTM_GETADDR, 0, vec![0; ADDRESS_HEADER]).dump();
+        let replies = self.ask(&request, || {
+            format!("read the addresses of interface {index}")
+        })?;
+        Ok(replies
+            .into_iter()
+            .filter(|reply| u32_at(reply, 4) == Some(index))
+            .filter_map(|reply| {
+                const PERMANENT: u64 = 0x80;
+                const SCOPE_LINK: u8 = 253;
+                const KERNEL_LINK_LOCAL: u64 = 3;
+                let attributes = reply.get(ADDRESS_HEADER..)?;
+                // Where both are told (point to point), the local one is the interface's.
+                let own = find(attributes, 2).or_else(|| find(attributes, 1))?;
+                let own = address(own)?;
+                let flags = find(attributes, 8).and_then(number).unwrap_or(0);
+                let made_by = find(attributes, 11).and_then(number).unwrap_or(0);
+                let link_local = own.is_ipv6() && reply.get(3) == Some(&SCOPE_LINK);
+                Some(Address {
+                    address: own,
+                    prefix: *reply.get(1)?,
+                    automatic: made_by == KERNEL_LINK_LOCAL
+                        || (made_by == 0 && link_local)
+                        || (own.is_ipv6() && flags & PERMANENT == 0),
+                    raw: reply,
+                })
+            })
+            .collect())
+    }
+
+    /// The routes by an interface, all tables.
+    ///
+    /// # Errors
+    /// The kernel refuses to tell.
+    pub fn routes(&mut self, index: u32) -> Result<Vec<Route>, HostError> {
+        let request = RawRequest::route(RTM_GETROUTE, 0, vec![0; ROUTE_HEADER]).dump();
+        let replies = self.ask(&request, || format!("read the routes by interface {index}"))?;
+        Ok(replies
+            .into_iter()
+            .filter_map(|reply| {
+                const UNICAST: u8 = 1;
+                let attributes = reply.get(ROUTE_HEADER..)?;
+                let by = find(attributes, 4).and_then(number)?;
+                let unicast = reply.get(7) == Some(&UNICAST);
+                (by == u64::from(index) && unicast).then_some(())?;
+                let table = find(attributes, 15).and_then(|value| u32_at(value, 0));
+                Some(Route {
+                    default: reply.get(1) == Some(&0),
+                    protocol: *reply.get(5)?,
+                    table: table.unwrap_or(u32::from(*reply.get(4)?)),
+                    raw: reply,
+                })
+            })
+            .collect())
+    }
+
+    /// Takes an address away; `raw` as [`Address::raw`].
+    pub(crate) fn remove_address(&mut self, raw: &[u8], shown: &str) -> Result<(), HostError> {
+        const EADDRNOTAVAIL: i32 = 99;
+        let request = RawRequest::route(RTM_DELADDR, 0, raw.to_vec());
+        match self.acknowledge(&request, || format!("remove address {shown}")) {
+            // Secondary addresses go with their first one.
+            Err(HostError::Netlink {
+                errno: EADDRNOTAVAIL,
+                ..
+            }) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Gives an address back.
+    pub(crate) fn put_address(
+        &mut self,
+        raw: &[u8],
+        index: u32,
+        shown: &str,
+    ) -> Result<(), HostError> {
+        const EEXIST: i32 = 17;
+        let mut raw = raw.to_vec();
+        if let Some(place) = raw.get_mut(4..8) {
+            place.copy_from_slice(&index.to_ne_bytes());
+        }
+        let request = RawRequest::route(RTM_NEWADDR, NLM_F_EXCL_CREATE, raw);
+        match self.acknowledge(&request, || format!("give address {shown} back")) {
+            Err(HostError::Netlink { errno: EEXIST, .. }) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Gives a route back.
+    pub(crate) fn put_route(&mut self, raw: &[u8], shown: &str) -> Result<(), HostError> {
+        const EEXIST: i32 = 17;
+        let request = RawRequest::route(RTM_NEWROUTE, NLM_F_EXCL_CREATE, raw.to_vec());
+        match self.acknowledge(&request, || format!("give {shown} back")) {
+            Err(HostError::Netlink { errno: EEXIST, .. }) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// The VLAN and the egress priorities of a VLAN link; `None` where there is no such link.
+    ///
+    /// # Errors
+    /// The kernel refuses to tell.
+    pub fn vlan(&mut self, name: &str) -> Result<Option<VlanFacts>, HostError> {
+        const ENODEV: i32 = 19;
+        super::links::c_name(name)?;
+        let body = Writer::behind(&link_header(0)).text(3, name).finish();
+        let what = || format!("read VLAN link `{name}`");
+        let replies = match self.ask(&RawRequest::route(RTM_GETLINK, 0, body), what) {
+            Err(HostError::Netlink { errno: ENODEV, .. }) => return Ok(None),
+            other => other?,
+        };
+        Ok(replies.first().and_then(|reply| {
+            let data = find_path(reply.get(LINK_HEADER..)?, &[18, 2])?;
+            let id = find(data, 1).and_then(number)?;
+            let egress = find(data, 3).unwrap_or_default();
+            let egress = each(egress)
+                .filter_map(|(_, pair)| {
+                    Some((u32_at(pair, 0)?, u8::try_from(u32_at(pair, 4)?).ok()?))
+                })
+                .collect();
+            Some((u16::try_from(id).ok()?, egress))
+        }))
+    }
+
+    /// Makes a VLAN link, with the PCP that frames of each socket priority carry.
+    ///
+    /// # Errors
+    /// The kernel has no VLANs (8021q), the name is taken, or CAP_NET_ADMIN is missing.
+    pub fn create_vlan(
+        &mut self,
+        interface: &str,
+        name: &str,
+        id: u16,
+        egress: &BTreeMap<u32, u8>,
+    ) -> Result<(), HostError> {
+        super::links::c_name(name)?;
+        let what = || format!("create VLAN link `{name}` upon `{interface}`");
+        let Some(parent) = self.link(interface)? else {
+            return Err(HostError::NoInterface {
+                name: interface.to_owned(),
+                there: Vec::new(),
+            });
+        };
+        let mut map = Writer::default();
+        for (from, to) in egress {
+            let pair = [from.to_ne_bytes(), u32::from(*to).to_ne_bytes()].concat();
+            map = map.bytes(1, &pair);
+        }
+        let data = Writer::default().u16(1, id).nested(3, map);
+        let info = Writer::default().text(1, "vlan").nested(2, data);
+        let body = Writer::behind(&link_header(0))
+            .text(3, name)
+            .u32(5, parent.index)
+            .nested(18, info)
+            .finish();
+        self.acknowledge(
+            &RawRequest::route(RTM_NEWLINK, NLM_F_EXCL_CREATE, body),
+            what,
+        )
+    }
+
+    /// The queueing disciplines of an interface, in the kernel's order.
+    ///
+    /// # Errors
+    /// The kernel refuses to tell.
+    pub fn qdiscs(&mut self, index: u32) -> Result<Vec<Qdisc>, HostError> {
+        const DUMP_INVISIBLE: u16 = 10;
+        let body = Writer::behind(&[0; QDISC_HEADER])
+            .bytes(DUMP_INVISIBLE, &[])
+            .finish();
+        let request = RawRequest::route(RTM_GETQDISC, 0, body).dump();
+        let replies = self.ask(&request, || format!("read the queues of interface {index}"))?;
+        let mut found: Vec<Qdisc> = Vec::new();
+        for reply in replies {
+            if i32_at(&reply, 4) != i32::try_from(index).ok() {
+                continue;
+            }
+            let (Some(handle), Some(parent), Some(attributes)) = (
+                u32_at(&reply, 8),
+                u32_at(&reply, 12),
+                reply.get(QDISC_HEADER..),
+            ) else {
+                continue;
+            };
+            found.push(Qdisc {
+                kind: find(attributes, 1).map(text).unwrap_or_default(),
+                handle,
+                parent,
+                options: find(attributes, 2).unwrap_or_default().to_vec(),
+            });
+        }
+        Ok(found)
+    }
+
+    /// What the driver can do for XDP; `None` where the kernel (before 6.3) does not tell.
+    #[must_use]
+    pub fn xdp_abilities(&mut self, index: u32) -> Option<XdpAbilities> {
+        const DEV_GET: u8 = 1;
+        let body = Writer::default().u32(1, index).finish();
+        let replies = self
+            .ask(&RawRequest::generic("netdev", DEV_GET, &body), String::new)
+            .ok()?;
+        let attributes = replies.first()?.get(4..)?;
+        let value = |kind| find(attributes, kind).and_then(number).unwrap_or(0);
+        Some(XdpAbilities {
+            features: value(3),
+            rx_metadata: value(5),
+            socket: value(6),
+        })
+    }
+
+    /// Whether the kernel knows a kind of queueing discipline: asked for by a request that lacks all else, so
+    /// nothing is made. May load the kernel's module of that name. For a namespace of the asker's own.
+    #[must_use]
+    pub fn knows_qdisc(&mut self, kind: &str) -> Option<bool> {
+        const ENOENT: i32 = 2;
+        const LOOPBACK: u32 = 1;
+        const ROOT: u32 = u32::MAX;
+        let mut header = [0; QDISC_HEADER];
+        header[4..8].copy_from_slice(&LOOPBACK.to_ne_bytes());
+        header[12..16].copy_from_slice(&ROOT.to_ne_bytes());
+        let body = Writer::behind(&header).text(1, kind).finish();
+        let request = RawRequest::route(RTM_NEWQDISC, NLM_F_EXCL_CREATE, body);
+        match self.acknowledge(&request, String::new) {
+            Ok(()) => Some(true),
+            Err(error) if error.is_permission() => None,
+            Err(HostError::Netlink { errno, reason, .. }) => {
+                Some(errno != ENOENT && !reason.contains("unknown"))
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// Whether the kernel knows a kind of virtual link, asked for in the same way.
+    #[must_use]
+    pub fn knows_link(&mut self, kind: &str) -> Option<bool> {
+        const EOPNOTSUPP: i32 = 95;
+        let info = Writer::default().text(1, kind);
+        let body = Writer::behind(&link_header(0)).nested(18, info).finish();
+        let request = RawRequest::route(RTM_NEWLINK, NLM_F_EXCL_CREATE, body);
+        match self.acknowledge(&request, String::new) {
+            Ok(()) => Some(true),
+            Err(error) if error.is_permission() => None,
+            Err(HostError::Netlink { errno, .. }) => Some(errno != EOPNOTSUPP),
+            Err(_) => None,
+        }
+    }
+
+    /// The tables of the packet filter (nftables), as `family name`; `None` where the kernel has none of it.
+    #[must_use]
+    pub fn filter_tables(&mut self) -> Option<Vec<String>> {
+        const NETLINK_NETFILTER: u16 = 12;
+        const NFT_MSG_GETTABLE: u16 = (10 << 8) | 1;
+        let request = RawRequest::classic(NETLINK_NETFILTER, NFT_MSG_GETTABLE, vec![0; 4]).dump();
+        let replies = self.ask(&request, String::new).ok()?;
+        Some(
+            replies
+                .iter()
+                .filter_map(|reply| {
+                    let family = match reply.first()? {
+                        1 => "inet",
+                        2 => "ip",
+                        3 => "arp",
+                        5 => "netdev",
+                        7 => "bridge",
+                        10 => "ip6",
+                        _ => "other",
+                    };
+                    let (_, name) = each(reply.get(4..)?).find(|(kind, _)| *kind == 1)?;
+                    Some(format!("{family} {}", text(name)))
+                })
+                .collect(),
+        )
+    }
+}
