@@ -44,6 +44,8 @@ struct rtw_control {
 	__u64 malformed;
 	__u64 wrong_length;
 	__u64 other_port;	/* no channel here; packet sockets may serve it */
+	/* user space's own */
+	__u64 next_channel;	/* where to look for a free channel first */
 };
 
 struct rtw_channel {
@@ -67,6 +69,8 @@ struct rtw_channel {
 	__u64 no_room;		/* respond: answer longer than there is room */
 	__u64 missing;		/* newest value: numbers that did not come */
 	__u64 broken;		/* queue: its memory makes no sense */
+	/* user space's own */
+	__u64 owner;		/* 0: free; 1 + port; 2^32 more for police only */
 };
 
 struct rtw_value {
@@ -89,7 +93,9 @@ struct rtw_value {
 struct rtw_slot {
 	__u64 version;
 	__u64 suspect;		/* 2^32 + the number that would tell a restart */
-	__u64 reserved[6];
+	__u64 wakes;		/* 1: a reader may sleep */
+	__u64 asleep;		/* 1: the next value has to wake all that sleep */
+	__u64 reserved[4];
 	struct rtw_value value[RTW_BUFFERS];
 };
 

@@ -43,4 +43,20 @@ struct rtw_frame {
 	__u64 sender_ns;
 };
 
+/*
+ * What becomes of a frame that is in its reader's memory: it ends here, or, the
+ * first one for a reader that sleeps, goes on to Linux, where a packet socket
+ * wakes the reader.
+ *
+ * The reader says that it is asleep and then looks once more; so the frame must
+ * be there before this look. A full barrier, on both sides.
+ */
+static __always_inline int rtw_wake(const __u64 *wakes, __u64 *asleep)
+{
+	if (*wakes && __sync_fetch_and_add(asleep, 0) &&
+	    __sync_lock_test_and_set(asleep, 0))
+		return XDP_PASS;
+	return XDP_DROP;
+}
+
 #endif

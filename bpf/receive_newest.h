@@ -90,7 +90,7 @@ static __always_inline int rtw_newest(struct xdp_md *ctx,
 	}
 	channel->missing += ahead - 1;
 	rtw_publish(slot->version, version + 2);
-	return XDP_DROP;
+	return rtw_wake(&slot->wakes, &slot->asleep);
 }
 
 #endif

@@ -79,14 +79,7 @@ static __always_inline int rtw_queue(struct xdp_md *ctx,
 	    bpf_xdp_load_bytes(ctx, frame->data_at, place->data, length))
 		place->length = 0;
 	rtw_publish(place->turn, position + 1);
-	/*
-	 * The reader says that it is asleep and then looks once more; so the
-	 * frame must be there before this look. A full barrier, both times.
-	 */
-	if (queue->wakes && __sync_fetch_and_add(&queue->asleep, 0) &&
-	    __sync_lock_test_and_set(&queue->asleep, 0))
-		return XDP_PASS;
-	return XDP_DROP;
+	return rtw_wake(&queue->wakes, &queue->asleep);
 broken:
 	__sync_fetch_and_add(&channel->broken, 1);
 	return XDP_DROP;

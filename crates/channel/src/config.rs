@@ -1,5 +1,6 @@
 //! How channels are to be opened.
 
+use rtwire_link::program::Police;
 use rtwire_link::{TxPath, TxStamping, WakeUp};
 use rtwire_wire::rtdip::Semantics;
 use rtwire_wire::{EtherType, MacAddress, Pcp, VlanTag};
@@ -135,14 +136,18 @@ pub struct ListenerConfig {
     pub wake_up: WakeUp,
     /// In which order a queue is handed out.
     pub order: Order,
-    /// How many frames may wait: as many in the kernel, and as many again in this process, sorted by priority.
+    /// How many frames may wait: as many in the kernel, and as many again in this process, sorted by priority. With the
+    /// receive program: as many of each priority, rounded up to a power of two.
     pub queue_frames: usize,
     /// Whether the kernel is to stamp what comes. It begins some time after opening (up to 0.3 s on a busy host).
     pub stamps: bool,
+    /// The channel's contract: what exceeds it is dropped and counted. The receive program does that before a frame costs a
+    /// copy, packet sockets only when it is fetched.
+    pub police: Option<Police>,
 }
 
 impl ListenerConfig {
-    /// RTDiP frames, no key, blocking, most urgent first, room for 256 frames, with stamps.
+    /// RTDiP frames, no key, blocking, most urgent first, room for 256 frames, with stamps, no contract.
     #[must_use]
     pub const fn new(port: u16) -> Self {
         Self {
@@ -153,6 +158,7 @@ impl ListenerConfig {
             order: Order::MostUrgentFirst,
             queue_frames: 256,
             stamps: true,
+            police: None,
         }
     }
 }

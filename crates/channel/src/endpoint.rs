@@ -2,11 +2,17 @@
 
 use crate::config::{ListenerConfig, ListenerTransport, Order};
 use crate::error::ChannelError;
+use crate::feed::Feed;
 use crate::inbox::Inbox;
 use crate::newest::NewestListener;
+use crate::path::{Chosen, EndpointConfig, PathInUse, refused, strays};
 use crate::queue::QueueListener;
 use crate::statistics::{EndpointStatistics, Refusals, SharedRefusals};
 use crate::strays::{Strays, channel_filter};
+use rtwire_link::program::{
+    CounterReader, NewestReader, ProgramCounters, ProgramError, QueueChannel, QueueConfig,
+    ReceiveProgram,
+};
 use rtwire_link::{LinkError, Receiver, ReceiverConfig};
 use rtwire_sys::ErrorKind;
 use rtwire_sys::interface::{self, Interface};
@@ -33,18 +39,37 @@ pub struct Endpoint {
 struct Shared {
     interface: Interface,
     ether_type: EtherType,
+    chosen: Chosen,
+    /// What the program had counted when this endpoint was opened.
+    before: ProgramCounters,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     /// Refusals of open listeners.
-    open: Vec<Arc<SharedRefusals>>,
+    open: Vec<Open>,
     /// Refusals of closed listeners, and the endpoint's own.
     closed: Refusals,
     not_examined: u64,
     /// From the first RTDiP listener on.
     strays: Option<Strays>,
+}
+
+/// What an open listener counts.
+#[derive(Clone, Debug)]
+struct Open {
+    refusals: Arc<SharedRefusals>,
+    /// What the program counts for it.
+    program: Option<CounterReader>,
+}
+
+impl Open {
+    fn read(&self) -> Refusals {
+        let program = self.program.as_ref();
+        let program = program.map(|program| refused(&program.counters()));
+        self.refusals.read().plus(program.unwrap_or_default())
+    }
 }
 
 impl Endpoint {
@@ -61,13 +86,46 @@ impl Endpoint {
     /// # Errors
     /// There is no such interface.
     pub fn with_ether_type(interface: &str, ether_type: EtherType) -> Result<Self, ChannelError> {
+        Self::with(&EndpointConfig {
+            ether_type,
+            ..EndpointConfig::new(interface)
+        })
+    }
+
+    /// An endpoint as configured. Attaches the receive program, if that is the path.
+    ///
+    /// # Errors
+    /// There is no such interface; the receive program was asked for and is not to be had.
+    pub fn with(config: &EndpointConfig) -> Result<Self, ChannelError> {
+        let chosen = Chosen::open(config)?;
+        let before = chosen.program.as_ref().map(ReceiveProgram::counters);
         Ok(Self {
             shared: Arc::new(Shared {
-                interface: interface::by_name(interface)?,
-                ether_type,
+                interface: interface::by_name(&config.interface)?,
+                ether_type: config.ether_type,
+                chosen,
+                before: before.unwrap_or_default(),
                 state: Mutex::default(),
             }),
         })
+    }
+
+    /// The way frames come to this endpoint's listeners.
+    #[must_use]
+    pub fn path(&self) -> PathInUse {
+        self.shared.chosen.in_use()
+    }
+
+    /// Why it is not the way that was to be tried first.
+    #[must_use]
+    pub fn why_not_better(&self) -> Option<&str> {
+        self.shared.chosen.why.as_deref()
+    }
+
+    /// The receive program, if that is the way.
+    #[must_use]
+    pub fn program(&self) -> Option<&ReceiveProgram> {
+        self.shared.chosen.program.as_ref()
     }
 
     /// Opens a listener that gets every value, most urgent first.
@@ -84,22 +142,81 @@ impl Endpoint {
     /// # Errors
     /// As [`queue_listener`](Self::queue_listener).
     pub fn newest_listener(&self, config: &ListenerConfig) -> Result<NewestListener, ChannelError> {
+        if let Some(program) = self.program_for(config) {
+            let open = || Ok(program.newest_channel(config.port, config.key)?);
+            let slot = patiently(open).map_err(|error| self.in_use(config, error))?;
+            slot.police(config.police.as_ref())?;
+            let counters = slot.counter_reader();
+            let reader: NewestReader = slot.reader(config.wake_up)?;
+            let registration = self.register(config, None, Some(counters));
+            return Ok(NewestListener::in_program(reader, registration));
+        }
         let inbox = self.listen(config, Semantics::Newest)?;
         Ok(NewestListener::new(inbox, config.queue_frames))
     }
 
-    fn listen(&self, config: &ListenerConfig, semantics: Semantics) -> Result<Inbox, ChannelError> {
-        let shared = &self.shared;
-        let in_use = |error: ChannelError| {
-            if is_in_use(&error) {
-                ChannelError::PortInUse {
-                    port: config.port,
-                    interface: shared.interface.name.clone(),
-                }
-            } else {
-                error
+    /// The program, for what it can receive.
+    fn program_for(&self, config: &ListenerConfig) -> Option<&ReceiveProgram> {
+        self.program()
+            .filter(|_| config.transport == ListenerTransport::Rtdip)
+    }
+
+    fn in_use(&self, config: &ListenerConfig, error: ChannelError) -> ChannelError {
+        if is_in_use(&error) {
+            ChannelError::PortInUse {
+                port: config.port,
+                interface: self.shared.interface.name.clone(),
             }
+        } else {
+            error
+        }
+    }
+
+    fn register(
+        &self,
+        config: &ListenerConfig,
+        lock: Option<NameLock>,
+        program: Option<CounterReader>,
+    ) -> Registration {
+        let open = Open {
+            refusals: Arc::default(),
+            program,
         };
+        self.shared.state().open.push(open.clone());
+        Registration {
+            shared: Arc::clone(&self.shared),
+            port: config.port,
+            open,
+            lock,
+        }
+    }
+
+    /// Opens a queue channel of the receive program.
+    fn listen_in_program(
+        &self,
+        program: &ReceiveProgram,
+        config: &ListenerConfig,
+    ) -> Result<Inbox, ChannelError> {
+        let queue = QueueConfig {
+            frames: config.queue_frames,
+            wake_up: config.wake_up,
+            by_priority: config.order == Order::MostUrgentFirst,
+            stamps: config.stamps,
+        };
+        let open = || Ok(program.queue_channel(config.port, config.key, &queue)?);
+        let channel: QueueChannel = patiently(open).map_err(|error| self.in_use(config, error))?;
+        channel.police(config.police.as_ref())?;
+        let registration = self.register(config, None, Some(channel.counter_reader()));
+        let feed = Feed::Program(Box::new(channel));
+        Inbox::new(feed, *config, Semantics::Queue, registration)
+    }
+
+    fn listen(&self, config: &ListenerConfig, semantics: Semantics) -> Result<Inbox, ChannelError> {
+        if let Some(program) = self.program_for(config) {
+            return self.listen_in_program(program, config);
+        }
+        let shared = &self.shared;
+        let in_use = |error| self.in_use(config, error);
         let link = ReceiverConfig {
             interface: shared.interface.name.clone(),
             wake_up: config.wake_up,
@@ -107,14 +224,13 @@ impl Endpoint {
             stamps: config.stamps,
             one_by_one: config.order == Order::Arrival && semantics == Semantics::Queue,
         };
-        let refusals = Arc::<SharedRefusals>::default();
         let (receiver, lock) = match config.transport {
             ListenerTransport::Rtdip => {
                 let name = shared.lock_name(config.port);
                 let lock = patiently(|| Ok(NameLock::take(&name)?)).map_err(in_use)?;
                 let filter = channel_filter(&shared.interface.mac, config.port)?;
                 let receiver = Receiver::frames(&link, shared.ether_type.0, &filter)?;
-                if let (None, Some(place)) = (std::env::var_os("V_NONE"), receiver.filter_place()) {
+                if let Some(place) = receiver.filter_place() {
                     shared.add_port(config.port, place)?;
                 }
                 (receiver, Some(lock))
@@ -124,14 +240,9 @@ impl Endpoint {
                 (receiver.map_err(in_use)?, None)
             }
         };
-        shared.state().open.push(Arc::clone(&refusals));
-        let registration = Registration {
-            shared: Arc::clone(shared),
-            port: config.port,
-            refusals,
-            lock,
-        };
-        Ok(Inbox::new(receiver, *config, semantics, registration))
+        let registration = self.register(config, lock, None);
+        let feed = Feed::Link(Box::new(receiver));
+        Inbox::new(feed, *config, semantics, registration)
     }
 
     /// What belonged to nobody and what listeners refused, so far. Examines what has come since the last call: not for a
@@ -146,6 +257,11 @@ impl Endpoint {
             .open
             .iter()
             .fold(state.closed, |total, open| total.plus(open.read()));
+        let program = self.program().map(ReceiveProgram::counters);
+        let refused = match &program {
+            Some(now) => refused.plus(strays(now, &self.shared.before)),
+            None => refused,
+        };
         Ok(EndpointStatistics {
             refused,
             not_examined: state.not_examined,
@@ -154,7 +270,11 @@ impl Endpoint {
 }
 
 fn is_in_use(error: &ChannelError) -> bool {
-    matches!(error, ChannelError::Link(LinkError::System(error)) if error.kind() == ErrorKind::InUse)
+    match error {
+        ChannelError::Link(LinkError::System(error)) => error.kind() == ErrorKind::InUse,
+        ChannelError::Program(error) => matches!(error, ProgramError::PortInUse { .. }),
+        _ => false,
+    }
 }
 
 /// Tries again for a moment what somebody else has: a process that is just being started holds copies of its parent's
@@ -223,13 +343,18 @@ impl Shared {
 pub(crate) struct Registration {
     shared: Arc<Shared>,
     port: u16,
-    refusals: Arc<SharedRefusals>,
+    open: Open,
     lock: Option<NameLock>,
 }
 
 impl Registration {
     pub(crate) fn refusals(&self) -> &SharedRefusals {
-        &self.refusals
+        &self.open.refusals
+    }
+
+    /// All that was refused so far, by the program, too.
+    pub(crate) fn refused(&self) -> Refusals {
+        self.open.read()
     }
 }
 
@@ -239,7 +364,8 @@ impl Drop for Registration {
             self.shared.remove_port(self.port);
         }
         let mut state = self.shared.state();
-        state.open.retain(|open| !Arc::ptr_eq(open, &self.refusals));
-        state.closed = state.closed.plus(self.refusals.read());
+        let own = &self.open.refusals;
+        state.open.retain(|open| !Arc::ptr_eq(&open.refusals, own));
+        state.closed = state.closed.plus(self.open.read());
     }
 }

@@ -1,6 +1,7 @@
 //! What goes wrong with channels.
 
 use rtwire_link::LinkError;
+use rtwire_link::program::ProgramError;
 
 /// Why a channel could not be opened, or a value not sent or received.
 #[derive(Debug, thiserror::Error)]
@@ -8,6 +9,9 @@ pub enum ChannelError {
     /// The interface or a path upon it.
     #[error(transparent)]
     Link(#[from] LinkError),
+    /// The receive program.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
     /// Somebody in this network namespace listens at this port of this interface already.
     #[error(
         "port {port} on interface `{interface}` is in use already: choose another port, or end the program that listens there"
@@ -40,6 +44,7 @@ impl ChannelError {
     pub fn capability(&self) -> Option<&'static str> {
         match self {
             Self::Link(error) => error.capability(),
+            Self::Program(error) => error.capability(),
             _ => None,
         }
     }

@@ -3,9 +3,12 @@
 use crate::config::ListenerConfig;
 use crate::endpoint::Registration;
 use crate::error::ChannelError;
+use crate::feed::{Fed, Feed, accepted};
 use crate::sequence::{Seen, SequenceCounts, SequenceTracker};
 use crate::statistics::{ListenerStatistics, Reason};
-use rtwire_link::{Frame, Receiver};
+use rtwire_link::Frame;
+use rtwire_link::program::Bucket;
+use rtwire_sys::clock::{self, Clock};
 use rtwire_wire::rtdip::{Header, RtdipError, Semantics};
 use rtwire_wire::{MacAddress, Pcp, ethernet};
 use std::net::SocketAddrV4;
@@ -151,7 +154,9 @@ fn sum(a: SequenceCounts, b: SequenceCounts) -> SequenceCounts {
 /// The receiving end of one channel, before any order.
 #[derive(Debug)]
 pub(crate) struct Inbox {
-    receiver: Receiver,
+    /// Before the feed: what the program has counted is read a last time before its channel closes.
+    registration: Registration,
+    feed: Feed,
     config: ListenerConfig,
     semantics: Semantics,
     senders: Senders,
@@ -159,18 +164,24 @@ pub(crate) struct Inbox {
     unstamped: u64,
     /// The oldest frame, if it was accepted. One place, so that it is written only once.
     current: Accepted,
-    registration: Registration,
+    /// The contract, where the program does not see to it.
+    bucket: Option<Bucket>,
 }
 
 impl Inbox {
     pub(crate) fn new(
-        receiver: Receiver,
+        feed: Feed,
         config: ListenerConfig,
         semantics: Semantics,
         registration: Registration,
-    ) -> Self {
-        Self {
-            receiver,
+    ) -> Result<Self, ChannelError> {
+        let bucket = match (&feed, &config.police) {
+            (Feed::Link(_), Some(police)) => Some(Bucket::new(police)?),
+            _ => None,
+        };
+        Ok(Self {
+            registration,
+            feed,
             config,
             semantics,
             senders: Senders {
@@ -181,49 +192,58 @@ impl Inbox {
             received: 0,
             unstamped: 0,
             current: Accepted::EMPTY,
-            registration,
-        }
+            bucket,
+        })
     }
 
     pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> Result<bool, ChannelError> {
-        Ok(self.receiver.wait(timeout)?)
+        self.feed.wait(timeout)
     }
 
     pub(crate) fn busy_poll(&mut self, budget: Duration) -> Result<(), ChannelError> {
-        Ok(self.receiver.busy_poll(budget)?)
+        self.feed.busy_poll(budget)
     }
 
     pub(crate) fn look(&mut self) -> Result<bool, ChannelError> {
-        Ok(self.receiver.look()?)
+        self.feed.look()
     }
 
-    pub(crate) fn available(&self, ahead: usize) -> bool {
-        self.receiver.available(ahead)
+    pub(crate) fn available(&mut self, ahead: usize) -> bool {
+        self.feed.available(ahead)
     }
 
     pub(crate) fn release(&mut self) {
-        self.receiver.release();
+        self.feed.release();
     }
 
     /// The oldest frame, which [`examine`](Self::examine) has accepted, and its data.
     pub(crate) fn current(&self) -> (&Accepted, &[u8]) {
-        let frame = self.receiver.peek().map_or(&[][..], |frame| frame.data);
-        let end = self.current.start + self.current.length;
-        (
-            &self.current,
-            frame.get(self.current.start..end).unwrap_or(&[]),
-        )
+        let data = match self.feed.peek() {
+            Some(Fed::Frame(frame)) => {
+                let end = self.current.start + self.current.length;
+                frame.data.get(self.current.start..end)
+            }
+            Some(Fed::Judged(frame)) => Some(frame.data),
+            None => None,
+        };
+        (&self.current, data.unwrap_or(&[]))
     }
 
     /// Judges the oldest frame: accepted, then it is [`current`](Self::current), or counted by its fault. To be asked once
     /// for each frame; does not release it.
     pub(crate) fn examine(&mut self) -> bool {
-        let Some(frame) = self.receiver.peek() else {
-            return false;
-        };
-        if let Err(reason) = judge(&frame, &self.config, self.semantics, &mut self.current) {
-            self.registration.refusals().count(reason);
-            return false;
+        match self.feed.peek() {
+            None => return false,
+            Some(Fed::Judged(frame)) => {
+                self.current = accepted(&frame, (self.config.port, self.config.key));
+            }
+            Some(Fed::Frame(frame)) => {
+                let judged = judge(&frame, &self.config, self.semantics, &mut self.current);
+                if let Err(reason) = judged.and_then(|()| police(&frame, self.bucket.as_mut())) {
+                    self.registration.refusals().count(reason);
+                    return false;
+                }
+            }
         }
         self.received += 1;
         let current = &mut self.current;
@@ -233,7 +253,7 @@ impl Inbox {
     }
 
     pub(crate) fn dropped(&mut self) -> Result<u64, ChannelError> {
-        Ok(self.receiver.dropped()?)
+        self.feed.dropped()
     }
 
     pub(crate) fn statistics(&mut self) -> Result<ListenerStatistics, ChannelError> {
@@ -245,8 +265,8 @@ impl Inbox {
             reordered: counts.reordered,
             restarted: counts.restarted,
             unstamped: self.unstamped,
-            dropped: self.receiver.dropped()?,
-            refused: self.registration.refusals().read(),
+            dropped: self.feed.dropped()?,
+            refused: self.registration.refused(),
         })
     }
 }
@@ -285,6 +305,22 @@ fn judge(
     accepted.source = source;
     accepted.stamp_ns = frame.stamp_tai_ns;
     Ok(())
+}
+
+/// Holds a frame against the channel's contract, when it is fetched.
+#[inline]
+fn police(frame: &Frame<'_>, bucket: Option<&mut Bucket>) -> Result<(), Reason> {
+    /// Octets of the headers of Ethernet, IPv4 and UDP, which a datagram does not show.
+    const OUTSIDE: usize = 42;
+    let Some(bucket) = bucket else { return Ok(()) };
+    let outside = frame.source.map_or(0, |_| OUTSIDE);
+    let now_ns = clock::now_ns(Clock::Monotonic);
+    let conforms = bucket.conforms(frame.data.len() + outside, now_ns);
+    if conforms {
+        Ok(())
+    } else {
+        Err(Reason::Policed)
+    }
 }
 
 pub(crate) fn reason(error: RtdipError) -> Reason {

@@ -30,15 +30,21 @@
 //! [`Talker::send`] and the listeners' receive calls do not allocate, lock, log or format, and make at most one system call
 //! for a frame. Opening and `statistics` are for before and after.
 //!
+//! # Receive paths
+//! An endpoint uses packet sockets, or, if it is asked to ([`EndpointConfig::path`]), the receive program: then a queue has a
+//! ring for each priority in memory of its own, and a newest value is read from memory without a system call.
+//!
 //! # Limits
-//! Newest-value channels are kept by the reader, not yet in the kernel: a reader that sleeps longer than its queue holds
-//! misses newer values than it sees, and is told so. All priorities of one channel share its memory.
+//! With packet sockets newest values are kept by the reader: one that sleeps longer than its queue holds misses newer values
+//! than it sees, and is told so; and all priorities of one channel share its memory.
 
 mod config;
 mod endpoint;
 mod error;
+mod feed;
 mod inbox;
 mod newest;
+mod path;
 mod pool;
 mod queue;
 pub mod sequence;
@@ -52,7 +58,9 @@ pub use endpoint::Endpoint;
 pub use error::ChannelError;
 pub use inbox::{Received, SourceAddress};
 pub use newest::{Newest, NewestListener};
+pub use path::{EndpointConfig, PathInUse, ReceivePath};
 pub use queue::QueueListener;
+pub use rtwire_link::program::{Police, ProgramError};
 pub use rtwire_link::{LinkError, TxPath, TxStamp, TxStampKind, TxStamping, TxStamps, WakeUp};
 pub use rtwire_wire::rtdip::Semantics;
 pub use shaper::{Shaper, ShaperConfig};

@@ -1,10 +1,14 @@
 //! The receiving end of a newest-value channel: the newest value, when it came, and how many were skipped.
 
+mod kept;
+
+use crate::endpoint::Registration;
 use crate::error::ChannelError;
-use crate::inbox::{Accepted, Inbox, SourceAddress};
-use crate::sequence::Seen;
+use crate::feed::not_udp;
+use crate::inbox::{Inbox, SourceAddress};
 use crate::statistics::ListenerStatistics;
-use rtwire_sys::clock::{self, Clock};
+use kept::Kept;
+use rtwire_link::program::NewestReader;
 use rtwire_wire::Pcp;
 use std::time::Duration;
 
@@ -36,125 +40,77 @@ pub struct Newest<'a> {
     pub overrun: bool,
 }
 
+/// Octets of user data that a listener has room for.
+const ROOM: usize = 1536;
+
 /// Reads the newest value of one channel. Opened by [`Endpoint::newest_listener`](crate::Endpoint::newest_listener).
 ///
 /// A value never follows a later one of the same talker; numbers are compared modulo 2³². A talker that begins again is
 /// known by its time, which is later though its number is not (see [`SequenceTracker`](crate::sequence::SequenceTracker)).
 #[derive(Debug)]
 pub struct NewestListener {
-    inbox: Inbox,
-    places: usize,
-    data: Box<[u8]>,
-    current: Option<Accepted>,
-    arrival_ns: u64,
-    fresh: bool,
-    skipped: u64,
-    overrun: bool,
-    dropped: u64,
+    source: Source,
+}
+
+#[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one for each listener, and reached without a detour"
+)]
+enum Source {
+    Kept(Kept),
+    Slot(Box<Slot>),
+}
+
+/// The newest value in the receive program's memory.
+#[derive(Debug)]
+struct Slot {
+    /// Before the reader: what the program has counted is read a last time before its channel closes.
+    registration: Registration,
+    reader: NewestReader,
+    data: [u8; ROOM],
 }
 
 impl NewestListener {
     pub(crate) fn new(inbox: Inbox, places: usize) -> Self {
         Self {
-            inbox,
-            places,
-            data: vec![0; 1536].into_boxed_slice(),
-            current: None,
-            arrival_ns: 0,
-            fresh: false,
-            skipped: 0,
-            overrun: false,
-            dropped: 0,
+            source: Source::Kept(Kept::new(inbox, places)),
         }
     }
 
-    /// Gives the newest value; `None` before the first. Does not wait. Two system calls if opened to block or for UDP, else
-    /// none; no allocation.
+    pub(crate) fn in_program(reader: NewestReader, registration: Registration) -> Self {
+        Self {
+            source: Source::Slot(Box::new(Slot {
+                registration,
+                reader,
+                data: [0; ROOM],
+            })),
+        }
+    }
+
+    /// Gives the newest value; `None` before the first. Does not wait. With the receive program no system call but one look
+    /// in 0.1 s whether interface and program are still there, while nothing fresh comes; with packet sockets two system
+    /// calls if opened to block or for UDP, else none. No allocation.
     ///
     /// # Errors
-    /// The interface is gone or down.
+    /// The interface is gone or down; the receive program was detached by somebody else.
+    #[inline]
     pub fn read(&mut self) -> Result<Option<Newest<'_>>, ChannelError> {
-        self.fetch()?;
-        let Some(current) = &self.current else {
-            return Ok(None);
-        };
-        let newest = Newest {
-            data: &self.data[..current.length],
-            sequence: current.header.sequence,
-            source_port: current.header.source_port,
-            source: current.source,
-            priority: current.header.priority,
-            sender_time_ns: current.header.time_ns,
-            arrival_ns: self.arrival_ns,
-            stamped: current.stamp_ns.is_some(),
-            fresh: self.fresh,
-            skipped: self.skipped,
-            overrun: self.overrun,
-        };
-        self.fresh = false;
-        self.skipped = 0;
-        self.overrun = false;
-        Ok(Some(newest))
+        match &mut self.source {
+            Source::Kept(kept) => kept.read(),
+            Source::Slot(slot) => slot.read(),
+        }
     }
 
     /// Waits until there is a newer value than the last read gave; gives whether there is. Waits as chosen at open.
     ///
     /// # Errors
-    /// The interface is gone or down.
+    /// The interface is gone or down; the receive program was detached by somebody else.
     pub fn wait(&mut self, timeout: Option<Duration>) -> Result<bool, ChannelError> {
-        let start = clock::now_ns(Clock::Monotonic);
-        let mut left = timeout;
-        while !self.fresh {
-            if !self.inbox.wait(left)? {
-                return Ok(false);
-            }
-            self.fetch()?;
-            let passed = clock::now_ns(Clock::Monotonic).saturating_sub(start);
-            left = timeout.map(|timeout| timeout.saturating_sub(Duration::from_nanos(passed)));
-            if left == Some(Duration::ZERO) {
-                break;
-            }
+        match &mut self.source {
+            Source::Kept(kept) => kept.wait(timeout),
+            Source::Slot(slot) => Ok(slot.reader.wait(timeout)?),
         }
-        Ok(self.fresh)
-    }
-
-    fn fetch(&mut self) -> Result<(), ChannelError> {
-        let mut taken = 0;
-        while self.inbox.look()? {
-            taken += 1;
-            if self.inbox.examine() {
-                self.accept();
-            }
-            self.inbox.release();
-            // A flood must not keep a reader here for ever.
-            if taken >= 4 * self.places {
-                break;
-            }
-        }
-        // Only a queue that was full can have lost any: the call is spared otherwise. (How many frames fill a queue of the
-        // blocking kind depends on the driver's memory for each.)
-        if taken >= self.places.div_ceil(4) {
-            let dropped = self.inbox.dropped()?;
-            self.overrun |= dropped > self.dropped;
-            self.dropped = dropped;
-        }
-        Ok(())
-    }
-
-    fn accept(&mut self) {
-        let (accepted, from) = self.inbox.current();
-        let skipped = match accepted.seen {
-            Seen::New { skipped } => skipped,
-            Seen::Restart => 0,
-            Seen::Late | Seen::Duplicate => return,
-        };
-        self.skipped += u64::from(skipped) + u64::from(self.fresh);
-        self.fresh = true;
-        self.data[..from.len()].copy_from_slice(from);
-        self.arrival_ns = accepted
-            .stamp_ns
-            .unwrap_or_else(|| clock::now_ns(Clock::Tai));
-        self.current = Some(*accepted);
     }
 
     /// Receives in this reader's own calls: one that finds nothing polls the driver, for `budget` where it waits and once
@@ -163,14 +119,57 @@ impl NewestListener {
     /// # Errors
     /// The channel is not over UDP; CAP_NET_ADMIN is missing.
     pub fn busy_poll(&mut self, budget: Duration) -> Result<(), ChannelError> {
-        self.inbox.busy_poll(budget)
+        match &mut self.source {
+            Source::Kept(kept) => kept.busy_poll(budget),
+            Source::Slot(_) => Err(not_udp()),
+        }
     }
 
-    /// What was counted so far. Two system calls: not for a real-time loop.
+    /// What was counted so far. Two system calls with packet sockets: not for a real-time loop. With the receive program
+    /// values that came behind a later one and those that came twice are not told apart: `reordered` counts both.
     ///
     /// # Errors
     /// The kernel refuses to tell what it has dropped.
     pub fn statistics(&mut self) -> Result<ListenerStatistics, ChannelError> {
-        self.inbox.statistics()
+        match &mut self.source {
+            Source::Kept(kept) => kept.statistics(),
+            Source::Slot(slot) => Ok(slot.statistics()),
+        }
+    }
+}
+
+impl Slot {
+    #[inline]
+    fn read(&mut self) -> Result<Option<Newest<'_>>, ChannelError> {
+        let Some(newest) = self.reader.read(&mut self.data)? else {
+            return Ok(None);
+        };
+        Ok(Some(Newest {
+            data: &self.data[..newest.length.min(ROOM)],
+            sequence: newest.sequence,
+            source_port: newest.source_port,
+            source: SourceAddress::Mac(newest.source),
+            // The program takes none above 7.
+            priority: Pcp::new(newest.priority).unwrap_or(Pcp::HIGHEST),
+            sender_time_ns: newest.sender_time_ns,
+            arrival_ns: newest.arrival_ns,
+            stamped: true,
+            fresh: newest.fresh,
+            skipped: newest.skipped,
+            overrun: false,
+        }))
+    }
+
+    fn statistics(&self) -> ListenerStatistics {
+        let slot = self.reader.slot();
+        let counters = slot.counters();
+        ListenerStatistics {
+            received: counters.accepted,
+            lost: slot.missing(),
+            reordered: counters.stale,
+            dropped: counters.busy,
+            refused: self.registration.refused(),
+            ..ListenerStatistics::default()
+        }
     }
 }

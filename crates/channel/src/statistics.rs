@@ -19,6 +19,8 @@ pub struct Refusals {
     pub wrong_key: u64,
     /// Queue semantics at a newest-value channel, or the other way round.
     pub wrong_semantics: u64,
+    /// Beyond the channel's contract.
+    pub policed: u64,
 }
 
 impl Refusals {
@@ -32,6 +34,7 @@ impl Refusals {
             + self.unknown_port
             + self.wrong_key
             + self.wrong_semantics
+            + self.policed
     }
 
     pub(crate) const fn plus(self, other: Self) -> Self {
@@ -43,6 +46,7 @@ impl Refusals {
             unknown_port: self.unknown_port + other.unknown_port,
             wrong_key: self.wrong_key + other.wrong_key,
             wrong_semantics: self.wrong_semantics + other.wrong_semantics,
+            policed: self.policed + other.policed,
         }
     }
 }
@@ -91,7 +95,7 @@ pub struct EndpointStatistics {
 /// Refusals that one thread counts and another reads.
 #[derive(Debug, Default)]
 pub(crate) struct SharedRefusals {
-    counts: [AtomicU64; 7],
+    counts: [AtomicU64; 8],
 }
 
 /// Why a frame was refused.
@@ -104,6 +108,7 @@ pub(crate) enum Reason {
     UnknownPort,
     WrongKey,
     WrongSemantics,
+    Policed,
 }
 
 impl SharedRefusals {
@@ -121,6 +126,7 @@ impl SharedRefusals {
             unknown_port: count(Reason::UnknownPort),
             wrong_key: count(Reason::WrongKey),
             wrong_semantics: count(Reason::WrongSemantics),
+            policed: count(Reason::Policed),
         }
     }
 }

@@ -18,7 +18,7 @@ fn every_value_comes_as_it_was_sent() {
             let mut config = listener_config(way, 1001);
             (config.wake_up, config.order) = wait;
             config.key = 0xfeed;
-            let (endpoint, mut listener) = listener(&pair, &config);
+            let (endpoint, mut listener) = listener(&pair, way, &config);
             let mut config = talker_config(&pair.a, &pair.b, way, 1001);
             config.key = 0xfeed;
             config.pcp = Pcp::new(5).unwrap();
@@ -63,7 +63,7 @@ fn stamps_are_there_and_in_order() {
         for wait in WAITS {
             let mut config = listener_config(way, 1001);
             (config.wake_up, config.order) = wait;
-            let (_endpoint, mut listener) = listener(&pair, &config);
+            let (_endpoint, mut listener) = listener(&pair, way, &config);
             let mut config = talker_config(&pair.a, &pair.b, way, 1001);
             config.stamping = Some(BOTH_STAMPS);
             let mut talker = talker(&pair, &config);
@@ -90,7 +90,7 @@ fn stamps_are_there_and_in_order() {
             for (frame, (sent, received, seen)) in rows.into_iter().enumerate() {
                 let (queue, driver) = (queue[frame], driver[frame]);
                 let at = format!("{way:?} {wait:?} frame {frame}");
-                if way == Way::RtdipDirect {
+                if way.is_direct() {
                     assert_eq!(queue, 0, "{at}: there is no queue to enter");
                 } else {
                     assert!(sent <= queue && queue <= driver, "{at}");
@@ -174,15 +174,17 @@ fn tagged_frames_come_too() {
     require!(root, program "ip");
     let pair = NetnsPair::new();
     for wait in WAITS {
-        for (vid, path) in [
+        for (vid, way) in [
             (0, Way::RtdipQdisc),
             (100, Way::RtdipQdisc),
             (100, Way::RtdipDirect),
+            (100, Way::Native),
+            (100, Way::Generic),
         ] {
-            let mut config = listener_config(Way::RtdipQdisc, 1001);
+            let mut config = listener_config(way, 1001);
             (config.wake_up, config.order) = wait;
-            let (_endpoint, mut listener) = listener(&pair, &config);
-            let mut config = talker_config(&pair.a, &pair.b, path, 1001);
+            let (_endpoint, mut listener) = listener(&pair, way, &config);
+            let mut config = talker_config(&pair.a, &pair.b, way, 1001);
             config.pcp = Pcp::new(6).unwrap();
             config.transport = rtwire_channel::Transport::Rtdip {
                 destination: MacAddress(pair.b.mac),

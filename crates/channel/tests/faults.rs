@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 fn a_port_has_one_listener() {
     require!(root, program "ip");
     let pair = NetnsPair::new();
-    for way in [Way::RtdipQdisc, Way::Udp] {
+    for way in WAYS {
         let config = listener_config(way, 1001);
-        let (endpoint, first) = listener(&pair, &config);
+        let (endpoint, first) = listener(&pair, way, &config);
         let again = |endpoint: &Endpoint| pair.b.run(|| endpoint.queue_listener(&config).map(drop));
-        let other = pair.b.run(|| Endpoint::open(&pair.b.interface).unwrap());
+        let other = self::endpoint(&pair, way);
         for endpoint in [&endpoint, &other] {
             let error = again(endpoint).unwrap_err();
             assert!(
@@ -96,12 +96,12 @@ fn without_cap_net_raw_the_capability_is_named() {
 #[test]
 fn an_interface_that_vanishes_ends_the_wait() {
     require!(root, program "ip");
-    for way in [Way::RtdipQdisc, Way::Udp] {
+    for way in WAYS {
         for wait in WAITS {
             let pair = NetnsPair::new();
             let mut config = listener_config(way, 1001);
             (config.wake_up, config.order) = wait;
-            let (_endpoint, mut listener) = listener(&pair, &config);
+            let (_endpoint, mut listener) = listener(&pair, way, &config);
             let mut talker = talker(&pair, &talker_config(&pair.a, &pair.b, way, 1001));
             talker.send(b"x").unwrap();
             assert!(listener.recv(SOON).unwrap().is_some());
@@ -140,7 +140,7 @@ fn an_interface_that_was_down_comes_back() {
         for wait in WAITS {
             let mut config = listener_config(way, 1001);
             (config.wake_up, config.order) = wait;
-            let (_endpoint, mut listener) = listener(&pair, &config);
+            let (_endpoint, mut listener) = listener(&pair, way, &config);
             let mut talker = talker(&pair, &talker_config(&pair.a, &pair.b, way, 1001));
             ip(&pair.b.namespace, "link set rtwb down");
             if way != Way::Udp {
@@ -186,7 +186,7 @@ fn a_reader_that_stops_loses_only_its_own() {
                 let mut config = listener_config(way, port);
                 (config.wake_up, config.order) = wait;
                 config.queue_frames = 64;
-                listener(&pair, &config)
+                listener(&pair, way, &config)
             };
             let (_first, mut stopped) = open(1001);
             let (_second, mut reading) = open(1002);
@@ -276,7 +276,7 @@ fn without_bpf_strays_are_counted_all_the_same() {
     without_bpf(|| {
         let refused = rtwire_link::StrayCounter::load([2, 0, 0, 0, 0, 1]).unwrap_err();
         assert!(refused.to_string().contains("CAP_BPF"), "{refused}");
-        count_faulty_frames();
+        count_faulty_frames(&[Way::RtdipQdisc]);
         count_strays_while_listeners_come_and_go();
     });
 }
@@ -338,16 +338,19 @@ fn count_strays_while_listeners_come_and_go() {
 #[test]
 fn faulty_frames_are_counted_by_their_fault() {
     require!(root, program "ip");
-    count_faulty_frames();
+    count_faulty_frames(&FRAMES);
 }
 
-fn count_faulty_frames() {
+fn count_faulty_frames(ways: &[Way]) {
     let pair = NetnsPair::new();
-    for wait in WAITS {
-        let mut config = listener_config(Way::RtdipQdisc, 1001);
+    for (wait, way) in WAITS
+        .into_iter()
+        .flat_map(|wait| ways.iter().map(move |&way| (wait, way)))
+    {
+        let mut config = listener_config(way, 1001);
         (config.wake_up, config.order) = wait;
         config.key = 5;
-        let (endpoint, mut listener) = listener(&pair, &config);
+        let (endpoint, mut listener) = listener(&pair, way, &config);
         let mut injector = Injector::new(&pair);
         injector.send(&good_packet());
         assert!(listener.recv(SOON).unwrap().is_some());
@@ -380,6 +383,7 @@ fn count_faulty_frames() {
             unknown_port: 1,
             wrong_key: 1,
             wrong_semantics: 1,
+            policed: 0,
         };
         assert_eq!(endpoint.statistics().unwrap().refused, expected, "{wait:?}");
         assert_eq!(listener.statistics().unwrap().received, 1);
@@ -398,11 +402,12 @@ fn count_faulty_frames() {
 fn faulty_datagrams_are_counted_by_their_fault() {
     require!(root, program "ip");
     let pair = NetnsPair::new();
+    let way = Way::Udp;
     for wait in WAITS {
-        let mut config = listener_config(Way::Udp, 1001);
+        let mut config = listener_config(way, 1001);
         (config.wake_up, config.order) = wait;
         config.key = 5;
-        let (endpoint, mut listener) = listener(&pair, &config);
+        let (endpoint, mut listener) = listener(&pair, way, &config);
         let socket = pair
             .a
             .run(|| std::net::UdpSocket::bind("10.77.0.1:0"))
@@ -436,6 +441,7 @@ fn faulty_datagrams_are_counted_by_their_fault() {
             unknown_port: 1,
             wrong_key: 1,
             wrong_semantics: 1,
+            policed: 0,
         };
         assert_eq!(endpoint.statistics().unwrap().refused, expected, "{wait:?}");
     }
@@ -445,9 +451,10 @@ fn faulty_datagrams_are_counted_by_their_fault() {
 fn arbitrary_octets_are_survived() {
     require!(root, program "ip");
     let pair = NetnsPair::new();
-    let mut config = listener_config(Way::RtdipQdisc, 1001);
+    let way = Way::RtdipQdisc;
+    let mut config = listener_config(way, 1001);
     config.wake_up = WakeUp::Spin;
-    let (endpoint, mut listener) = listener(&pair, &config);
+    let (endpoint, mut listener) = listener(&pair, way, &config);
     let mut injector = Injector::new(&pair);
     // A small generator of our own: the same octets in every run.
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
@@ -479,7 +486,7 @@ fn too_much_data_is_refused() {
     require!(root, program "ip");
     let pair = NetnsPair::new();
     for (way, fit) in [(Way::RtdipQdisc, 1476), (Way::Udp, 1448)] {
-        let (_endpoint, mut listener) = listener(&pair, &listener_config(way, 1001));
+        let (_endpoint, mut listener) = listener(&pair, way, &listener_config(way, 1001));
         let mut talker = talker(&pair, &talker_config(&pair.a, &pair.b, way, 1001));
         assert_eq!(talker.maximum_data(), fit);
         assert_eq!(talker.frame_octets(fit), 1514);
@@ -519,7 +526,7 @@ fn a_full_transmit_queue_is_told_and_numbers_stay_right() {
         .status();
     assert!(done.unwrap().success());
     for way in WAYS {
-        let (_endpoint, mut listener) = listener(&pair, &listener_config(way, 1001));
+        let (_endpoint, mut listener) = listener(&pair, way, &listener_config(way, 1001));
         let mut config = talker_config(&pair.a, &pair.b, way, 1001);
         config.stamping = Some(BOTH_STAMPS);
         let mut talker = talker(&pair, &config);
@@ -555,6 +562,6 @@ fn a_full_transmit_queue_is_told_and_numbers_stay_right() {
         assert_eq!(talker.statistics().sent, 40);
         assert_eq!(talker.statistics().queue_full, full.len() as u64);
         // Past the queueing discipline there is no queue to be full.
-        assert_eq!(full.is_empty(), way == Way::RtdipDirect, "{way:?}");
+        assert_eq!(full.is_empty(), way.is_direct(), "{way:?}");
     }
 }

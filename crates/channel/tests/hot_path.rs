@@ -3,7 +3,9 @@
 
 mod common;
 use common::*;
-use rtwire_channel::{Endpoint, NewestListener, Order, QueueListener, Semantics, Talker, WakeUp};
+use rtwire_channel::{
+    Endpoint, EndpointConfig, NewestListener, Order, QueueListener, Semantics, Talker, WakeUp,
+};
 use rtwire_testkit::{CountingAllocator, NetnsPair, Side, allocations, require};
 use std::net::Ipv4Addr;
 use std::process::Command;
@@ -27,7 +29,11 @@ fn open(
     let mut config = listener_config(way, 1001);
     (config.wake_up, config.order) = wait;
     let listener = b.run(|| {
-        let endpoint = Endpoint::open(&b.interface).unwrap();
+        let path = EndpointConfig {
+            path: way.path(),
+            ..EndpointConfig::new(b.interface.as_str())
+        };
+        let endpoint = Endpoint::with(&path).unwrap();
         match semantics {
             Semantics::Queue => Listener::Queue(endpoint.queue_listener(&config).unwrap()),
             Semantics::Newest => Listener::Newest(endpoint.newest_listener(&config).unwrap()),

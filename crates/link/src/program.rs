@@ -24,11 +24,12 @@
 //! The whole description is `docs/receive-program.md`.
 //!
 //! # Limits
-//! Needs Linux 6.1, CAP_BPF and CAP_NET_ADMIN (root). One program on an interface, of one process; 64 channels; frames of
-//! the usual size (user data up to 1484 octets). An answer may
+//! Needs Linux 6.1, CAP_BPF and CAP_NET_ADMIN (root); processes that share an interface also CAP_SYS_ADMIN. 64 channels;
+//! frames of the usual size (user data up to 1484 octets). An answer may
 //! be longer than its question only as far as the driver lets a frame grow (over veth, do not rely on any). A reply over
 //! veth needs an XDP program at the peer, too, in native mode.
 
+mod attach;
 mod error;
 mod layout;
 #[cfg(test)]
@@ -40,27 +41,29 @@ mod queue;
 mod queue_tests;
 #[cfg(test)]
 mod random_tests;
+mod registry;
 mod respond;
+#[cfg(test)]
+mod sharing_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod torn_tests;
+mod wait;
 
-use layout::{
-    Action, CHANNEL_WORDS, CHANNELS, CONTROL_WORDS, Channel, Control, PORTS, REPLY_WORDS,
-    SLOT_WORDS,
-};
-use rtwire_sys::bpf::{BpfError, BpfObject, MapOfMaps, MappedArray, XdpLink};
+use layout::{Action, Channel, Control};
+use rtwire_sys::Errno;
+use rtwire_sys::bpf::{MapOfMaps, MappedArray, XdpLink};
 use rtwire_sys::interface::{self, Interface};
 use rtwire_sys::port_lock::NameLock;
-use rtwire_sys::{Errno, ErrorKind};
 use rtwire_wire::EtherType;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 pub use error::ProgramError;
-pub use newest::{Newest, NewestSlot};
-pub use police::{Police, PolicedPort};
+pub use newest::{Newest, NewestReader, NewestSlot};
+pub use police::{Bucket, Police, PolicedPort};
 pub use queue::{QueueChannel, QueueConfig, QueueFrame};
 pub use respond::Responder;
 pub use rtwire_sys::bpf::XdpMode;
@@ -69,10 +72,6 @@ pub use rtwire_sys::bpf::XdpMode;
 pub const FIRST_ASKING_PORT: u16 = layout::FIRST_ASKING_PORT;
 /// The most octets of user data in an answer.
 pub const MAXIMUM_REPLY_OCTETS: usize = layout::REPLY_OCTETS;
-
-/// The compiled program.
-static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/receive.bpf.o"));
-const PROGRAM: &str = "receive";
 
 /// Which mode to attach in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -149,8 +148,8 @@ pub struct ChannelCounters {
     pub broken: u64,
 }
 
-/// The program on one interface. It is detached when this and all its channels are dropped, or the process ends. Cheap
-/// to clone; clones are the same program.
+/// The program on one interface. Several processes share it: it is detached when the last of them has dropped this and all
+/// its channels, or ended, however. Cheap to clone; clones are the same program.
 #[derive(Clone, Debug)]
 pub struct ReceiveProgram {
     shared: Arc<Shared>,
@@ -160,7 +159,8 @@ pub struct ReceiveProgram {
 pub(crate) struct Shared {
     interface: Interface,
     ether_type: EtherType,
-    link: Option<XdpLink>,
+    attachment: Mutex<Attachment>,
+    program: OwnedFd,
     why_generic: Option<String>,
     control: MappedArray,
     ports: MappedArray,
@@ -169,20 +169,24 @@ pub(crate) struct Shared {
     replies: MappedArray,
     /// The memory of each queue channel.
     queues: MapOfMaps,
-    /// Which channels are taken, and where to look for a free one first: the one closed last is taken last, since another
-    /// processor may still be busy with its last frame.
-    taken: Mutex<Taken>,
+    /// The network namespace in which the locks of ports are, by its inode.
+    namespace: u64,
+    /// When it was last looked for channels of processes that are no more, ns of CLOCK_MONOTONIC.
+    tidied_ns: AtomicU64,
 }
 
+/// What keeps the program at its interface.
 #[derive(Debug)]
-struct Taken {
-    /// The port of each channel that is open.
-    ports: [Option<u16>; CHANNELS],
-    first: usize,
+struct Attachment {
+    /// None in tests, where it is not attached to anything.
+    link: Option<XdpLink>,
+    /// Whether another process, or another part of this one, had attached it.
+    joined: bool,
 }
 
 impl ReceiveProgram {
-    /// Attaches the program to an interface, native where that is possible, else generic.
+    /// Attaches the program to an interface, native where that is possible, else generic; or joins those who share it there
+    /// already.
     ///
     /// # Errors
     /// No such interface; no privilege; another XDP program is there ([`ProgramError::is_in_use`]); no XDP.
@@ -196,22 +200,42 @@ impl ReceiveProgram {
     /// As [`attach`](Self::attach).
     pub fn with(config: &ProgramConfig) -> Result<Self, ProgramError> {
         let interface = interface::by_name(&config.interface)?;
-        let (object, mut shared) = load(interface, config.ether_type)?;
-        let (link, why_generic) = attach(&object, shared.interface.index, config.attach)?;
-        shared.link = Some(link);
-        shared.why_generic = why_generic;
         Ok(Self {
-            shared: Arc::new(shared),
+            shared: Arc::new(attach::open(interface, config.ether_type, config.attach)?),
         })
+    }
+
+    /// Whether somebody else had attached the program before, so that it is shared.
+    #[must_use]
+    pub fn is_joined(&self) -> bool {
+        self.shared.attachment().joined
+    }
+
+    /// Detaches the program, for all who share it, as an administrator can from outside (`bpftool link detach`). Their
+    /// channels stay, and get nothing until it is attached again.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn detach(&self) -> Result<(), Errno> {
+        let attachment = self.shared.attachment();
+        attachment.link.as_ref().map_or(Ok(()), XdpLink::detach)
+    }
+
+    /// Attaches the program again, where somebody has detached it: in the mode it had. Its channels are as they were; what
+    /// came meanwhile went to Linux. Nothing happens where it is attached. Call from the network namespace it belongs to.
+    ///
+    /// # Errors
+    /// As [`attach`](Self::attach).
+    pub fn reattach(&self) -> Result<(), ProgramError> {
+        attach::again(&self.shared)
     }
 
     /// Where the program runs.
     #[must_use]
     pub fn mode(&self) -> XdpMode {
-        self.shared
-            .link
-            .as_ref()
-            .map_or(XdpMode::Generic, XdpLink::mode)
+        let attachment = self.shared.attachment();
+        let link = attachment.link.as_ref();
+        link.map_or(XdpMode::Generic, XdpLink::mode)
     }
 
     /// Why it does not run in native mode, where that was tried.
@@ -226,11 +250,13 @@ impl ReceiveProgram {
         &self.shared.interface
     }
 
-    /// Whether the program still runs: not where its interface is gone, or somebody has detached it. One system call.
+    /// Whether the program still runs: not where its interface is gone, or somebody has detached it. One system call; once
+    /// in a second some more, to close the channels of processes that have ended without doing so.
     ///
     /// # Errors
     /// The kernel refuses to tell.
     pub fn is_attached(&self) -> Result<bool, Errno> {
+        self.shared.tidy_now_and_then();
         self.shared.is_attached()
     }
 
@@ -259,19 +285,16 @@ impl ReceiveProgram {
         prepare: impl FnOnce(&Shared, usize) -> Result<(), ProgramError>,
     ) -> Result<OpenChannel, ProgramError> {
         let shared = &self.shared;
-        // What is only passed on has its listener elsewhere.
-        let lock = match action {
-            Action::Pass => None,
-            _ => Some(shared.lock(port)?),
-        };
-        let index = shared.take(port)?;
+        let lock = shared.lock(port, action)?;
+        let index = shared.take(port, action)?;
         let channel = OpenChannel {
             program: Arc::clone(shared),
             index,
             port,
             _lock: lock,
         };
-        for word in 0..CHANNEL_WORDS {
+        // All but the owner, which `take` has written.
+        for word in 0..Channel::Owner as usize {
             if let Some(word) = shared.channels.word(index, word) {
                 word.store(0, Ordering::Relaxed);
             }
@@ -286,115 +309,14 @@ impl ReceiveProgram {
     }
 }
 
-fn load(interface: Interface, ether_type: EtherType) -> Result<(BpfObject, Shared), ProgramError> {
-    let object = BpfObject::load(PROGRAM, OBJECT, &[])?;
-    let shared = Shared {
-        control: object.map_array("control", CONTROL_WORDS)?,
-        ports: object.map_array("ports", 1)?,
-        channels: object.map_array("channels", CHANNEL_WORDS)?,
-        slots: object.map_array("slots", SLOT_WORDS)?,
-        replies: object.map_array("replies", REPLY_WORDS)?,
-        queues: object.map_of_maps("queues")?,
-        interface,
-        ether_type,
-        link: None,
-        why_generic: None,
-        taken: Mutex::new(Taken {
-            ports: [None; CHANNELS],
-            first: 0,
-        }),
-    };
-    debug_assert_eq!(shared.ports.len(), PORTS);
-    let mut mac = [0; 8];
-    mac[..6].copy_from_slice(&shared.interface.mac);
-    let set = |field: Control, value| {
-        if let Some(word) = shared.control.word(0, field as usize) {
-            word.store(value, Ordering::Relaxed);
-        }
-    };
-    set(Control::EtherType, ether_type.0.into());
-    set(Control::Mac, u64::from_ne_bytes(mac));
-    Ok((object, shared))
-}
-
-fn attach(
-    object: &BpfObject,
-    ifindex: u32,
-    how: Attach,
-) -> Result<(XdpLink, Option<String>), ProgramError> {
-    let attach = |mode| object.attach_xdp(PROGRAM, ifindex, mode);
-    match how {
-        Attach::Only(mode) => Ok((attach(mode)?, None)),
-        Attach::Best => match attach(XdpMode::Native) {
-            Ok(link) => Ok((link, None)),
-            Err(error @ BpfError::XdpInUse { .. }) => Err(error.into()),
-            Err(native) => match attach(XdpMode::Generic) {
-                Ok(link) => Ok((link, Some(native.to_string()))),
-                Err(error @ BpfError::XdpInUse { .. }) => Err(error.into()),
-                Err(generic) => Err(ProgramError::NoMode {
-                    native: Box::new(native),
-                    generic: Box::new(generic),
-                }),
-            },
-        },
-    }
-}
-
-impl Shared {
-    fn is_attached(&self) -> Result<bool, Errno> {
-        self.link.as_ref().map_or(Ok(false), XdpLink::is_attached)
-    }
-
-    fn take(&self, port: u16) -> Result<usize, ProgramError> {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        if taken.ports.contains(&Some(port)) {
-            return Err(self.port_in_use(port));
-        }
-        let free = (0..CHANNELS)
-            .map(|step| (taken.first + step) % CHANNELS)
-            .find(|&index| taken.ports[index].is_none())
-            .ok_or_else(|| ProgramError::NoChannel {
-                interface: self.interface.name.clone(),
-            })?;
-        taken.ports[free] = Some(port);
-        taken.first = (free + 1) % CHANNELS;
-        Ok(free)
-    }
-
-    fn give_back(&self, index: usize) {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(entry) = taken.ports.get_mut(index) {
-            *entry = None;
-        }
-    }
-
-    /// Takes the lock that every listener of the port on this interface holds, of whatever process.
-    fn lock(&self, port: u16) -> Result<NameLock, ProgramError> {
-        let name = format!(
-            "rtwire/{:04x}/{}/{port}",
-            self.ether_type.0, self.interface.index
-        );
-        NameLock::take(&name).map_err(|error| match error.kind() {
-            ErrorKind::InUse => self.port_in_use(port),
-            _ => error.into(),
-        })
-    }
-
-    fn port_in_use(&self, port: u16) -> ProgramError {
-        ProgramError::PortInUse {
-            port,
-            interface: self.interface.name.clone(),
-        }
-    }
-}
-
 /// A channel that is open in the program, which lives as long.
 #[derive(Debug)]
 pub(crate) struct OpenChannel {
     program: Arc<Shared>,
     index: usize,
     port: u16,
-    _lock: Option<NameLock>,
+    /// The last to go: whoever has it next finds the port free.
+    _lock: NameLock,
 }
 
 impl OpenChannel {
@@ -413,7 +335,35 @@ impl OpenChannel {
         }
     }
 
+    fn counter_reader(&self) -> CounterReader {
+        CounterReader {
+            program: Arc::clone(&self.program),
+            index: self.index,
+        }
+    }
+
     fn counters(&self) -> ChannelCounters {
+        self.counter_reader().counters()
+    }
+}
+
+/// Reads the counters of one channel, from any thread. It keeps the program attached, but not the channel open: once that is
+/// closed, the numbers may be another channel's.
+#[derive(Clone, Debug)]
+pub struct CounterReader {
+    program: Arc<Shared>,
+    index: usize,
+}
+
+impl CounterReader {
+    fn get(&self, field: Channel) -> u64 {
+        let word = self.program.channels.word(self.index, field as usize);
+        word.map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+
+    /// What was counted so far, but for `accepted` of a slot or a queue. No system call.
+    #[must_use]
+    pub fn counters(&self) -> ChannelCounters {
         ChannelCounters {
             accepted: self.get(Channel::Accepted),
             wrong_key: self.get(Channel::WrongKey),
@@ -432,15 +382,6 @@ impl OpenChannel {
 
 impl Drop for OpenChannel {
     fn drop(&mut self) {
-        if let Some(entry) = self.program.ports.word(self.port.into(), 0) {
-            entry.store(0, Ordering::Release);
-        }
-        let queue = self.get(Channel::Action) == Action::Queue as u64;
-        self.set(Channel::Action, Action::Free as u64);
-        if queue {
-            // The program has let go of the memory when this returns. It fails only where there is none.
-            let _ = self.program.queues.remove(self.index as u32);
-        }
-        self.program.give_back(self.index);
+        self.program.free(self.index, self.port);
     }
 }

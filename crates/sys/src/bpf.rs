@@ -5,12 +5,13 @@
 //! may be done in a real-time loop.
 
 mod array;
+pub mod attached;
 mod map_of_maps;
 pub mod queue;
 mod xdp;
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Mutex;
 
 use libbpf_rs::{MapCore, ObjectBuilder, OpenObject, PrintLevel, ProgramInput, TcHookBuilder};
@@ -19,8 +20,9 @@ use crate::error::Errno;
 use crate::filter::Filter;
 
 pub use array::MappedArray;
+pub use attached::AttachedXdp;
 pub use map_of_maps::MapOfMaps;
-pub use xdp::{TestRun, XdpLink, XdpMode};
+pub use xdp::{TestRun, XdpLink, XdpMode, attach as attach_xdp};
 
 /// Which way a frame goes through an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -312,6 +314,19 @@ impl BpfObject {
                 program: program.to_owned(),
                 source,
             })
+    }
+
+    /// A descriptor of a program, which keeps the program (but not its attachments) alive.
+    ///
+    /// # Errors
+    /// No such program, or no descriptor.
+    pub fn program_descriptor(&self, program: &str) -> Result<OwnedFd, BpfError> {
+        let found = self.program(program)?;
+        let fd = found.as_fd().try_clone_to_owned();
+        fd.map_err(|source| BpfError::Map {
+            map: program.to_owned(),
+            source,
+        })
     }
 
     fn program(&self, name: &str) -> Result<libbpf_rs::ProgramMut<'_>, BpfError> {

@@ -2,8 +2,8 @@
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used)]
 
 use rtwire_channel::{
-    Endpoint, ListenerConfig, ListenerTransport, Order, QueueListener, Talker, TalkerConfig,
-    Transport, TxPath, TxStamping, WakeUp,
+    Endpoint, EndpointConfig, ListenerConfig, ListenerTransport, NewestListener, Order,
+    QueueListener, ReceivePath, Talker, TalkerConfig, Transport, TxPath, TxStamping, WakeUp,
 };
 use rtwire_testkit::{NetnsPair, Side};
 use rtwire_wire::MacAddress;
@@ -14,10 +14,41 @@ use std::time::Duration;
 pub enum Way {
     RtdipQdisc,
     RtdipDirect,
+    /// Received by the receive program, in the driver.
+    Native,
+    /// The same behind the driver.
+    Generic,
     Udp,
 }
 
-pub const WAYS: [Way; 3] = [Way::RtdipQdisc, Way::RtdipDirect, Way::Udp];
+impl Way {
+    pub fn path(self) -> ReceivePath {
+        match self {
+            Self::Native => ReceivePath::Native,
+            Self::Generic => ReceivePath::Generic,
+            _ => ReceivePath::Packet,
+        }
+    }
+
+    /// Whether its talkers send past the queueing discipline.
+    pub fn is_direct(self) -> bool {
+        self == Self::RtdipDirect || self.in_program()
+    }
+
+    pub fn in_program(self) -> bool {
+        self.path() != ReceivePath::Packet
+    }
+}
+
+pub const WAYS: [Way; 5] = [
+    Way::RtdipQdisc,
+    Way::RtdipDirect,
+    Way::Native,
+    Way::Generic,
+    Way::Udp,
+];
+/// Those of frames, each with another way in.
+pub const FRAMES: [Way; 3] = [Way::RtdipQdisc, Way::Native, Way::Generic];
 
 /// All ways to wait. The last takes frames one by one, as they have come.
 pub const WAITS: [(WakeUp, Order); 4] = [
@@ -39,7 +70,7 @@ pub fn talker_config(from: &Side, to: &Side, way: Way, port: u16) -> TalkerConfi
         _ => Transport::rtdip(MacAddress(to.mac)),
     };
     TalkerConfig {
-        path: if way == Way::RtdipDirect {
+        path: if way.is_direct() {
             TxPath::Direct
         } else {
             TxPath::Qdisc
@@ -64,13 +95,31 @@ pub fn talker(pair: &NetnsPair, config: &TalkerConfig) -> Talker {
     pair.a.run(|| Talker::open(config)).unwrap()
 }
 
+/// An endpoint in `b`.
+pub fn endpoint(pair: &NetnsPair, way: Way) -> Endpoint {
+    let config = EndpointConfig {
+        path: way.path(),
+        ..EndpointConfig::new(pair.b.interface.as_str())
+    };
+    pair.b.run(|| Endpoint::with(&config)).unwrap()
+}
+
 /// An endpoint in `b` and a listener of it.
-pub fn listener(pair: &NetnsPair, config: &ListenerConfig) -> (Endpoint, QueueListener) {
-    pair.b.run(|| {
-        let endpoint = Endpoint::open(&pair.b.interface).unwrap();
-        let listener = endpoint.queue_listener(config).unwrap();
-        (endpoint, listener)
-    })
+pub fn listener(pair: &NetnsPair, way: Way, config: &ListenerConfig) -> (Endpoint, QueueListener) {
+    let endpoint = endpoint(pair, way);
+    let listener = pair.b.run(|| endpoint.queue_listener(config)).unwrap();
+    (endpoint, listener)
+}
+
+/// The same with a listener for the newest value.
+pub fn newest_listener(
+    pair: &NetnsPair,
+    way: Way,
+    config: &ListenerConfig,
+) -> (Endpoint, NewestListener) {
+    let endpoint = endpoint(pair, way);
+    let listener = pair.b.run(|| endpoint.newest_listener(config)).unwrap();
+    (endpoint, listener)
 }
 
 pub const BOTH_STAMPS: TxStamping = TxStamping {

@@ -328,16 +328,16 @@ impl Updates {
                 .unwrap()
                 .store(number, Ordering::Relaxed);
         };
-        set("control", 8, 0, 0, EtherType::RTDIP.0.into());
+        set("control", 9, 0, 0, EtherType::RTDIP.0.into());
         set(
             "control",
-            8,
+            9,
             0,
             1,
             u64::from_ne_bytes([2, 0, 0, 0, 0, 1, 0, 0]),
         );
         set("ports", 1, PORT.into(), 0, 1);
-        set("channels", 18, 0, 0, 2);
+        set("channels", 19, 0, 0, 2);
         Self {
             object,
             sequence: 0,

@@ -2,7 +2,7 @@
 
 use super::layout::{CHANNELS, FIRST_ASKING_PORT, REPLY_OCTETS};
 use crate::LinkError;
-use rtwire_sys::bpf::BpfError;
+use rtwire_sys::bpf::{BpfError, XdpMode};
 
 /// Why the receive program could not be attached, or a channel of it not opened.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +24,34 @@ pub enum ProgramError {
         native: Box<BpfError>,
         /// Why not generic.
         generic: Box<BpfError>,
+    },
+    /// The program is there, in another mode than was asked for.
+    #[error(
+        "the receive program is attached to interface `{interface}` in {mode} mode already, by another process; take that mode, or end what has attached it"
+    )]
+    OtherMode {
+        /// The interface.
+        interface: String,
+        /// The mode it is in.
+        mode: XdpMode,
+    },
+    /// The program is there, for another EtherType.
+    #[error(
+        "the receive program is attached to interface `{interface}` for EtherType {there:#06x} already, by another process; take that EtherType, or end what has attached it"
+    )]
+    OtherEtherType {
+        /// The interface.
+        interface: String,
+        /// The EtherType it serves.
+        there: u16,
+    },
+    /// The program is there, but its maps are not to be had.
+    #[error("cannot share the receive program of interface `{interface}`: {source}")]
+    NotJoined {
+        /// The interface.
+        interface: String,
+        /// What the kernel said.
+        source: std::io::Error,
     },
     /// Somebody has the port on this interface: a channel of this program, or a listener of any process.
     #[error(
@@ -80,10 +108,15 @@ pub enum ProgramError {
 }
 
 impl ProgramError {
-    /// Whether it is another XDP program that stands in the way.
+    /// Whether it is another XDP program that stands in the way, or this one attached in another way.
     #[must_use]
     pub fn is_in_use(&self) -> bool {
-        matches!(self, Self::Bpf(BpfError::XdpInUse { .. }))
+        matches!(
+            self,
+            Self::Bpf(BpfError::XdpInUse { .. })
+                | Self::OtherMode { .. }
+                | Self::OtherEtherType { .. }
+        )
     }
 
     /// Whether XDP is not to be had here, so that packet sockets must do; not where something else is wrong.

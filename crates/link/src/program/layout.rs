@@ -40,8 +40,9 @@ pub(crate) enum Control {
     Malformed,
     WrongLength,
     OtherPort,
+    NextChannel,
 }
-pub(crate) const CONTROL_WORDS: usize = Control::OtherPort as usize + 1;
+pub(crate) const CONTROL_WORDS: usize = Control::NextChannel as usize + 1;
 
 /// The fields of `struct rtw_channel`.
 #[derive(Clone, Copy, Debug)]
@@ -66,8 +67,9 @@ pub(crate) enum Channel {
     NoRoom,
     Missing,
     Broken,
+    Owner,
 }
-pub(crate) const CHANNEL_WORDS: usize = Channel::Broken as usize + 1;
+pub(crate) const CHANNEL_WORDS: usize = Channel::Owner as usize + 1;
 
 /// The fields of `struct rtw_value` before its data.
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +93,8 @@ pub(crate) const VALUE_WORDS: usize = Value::Data as usize + DATA_WORDS;
 pub(crate) enum Slot {
     Version = 0,
     Suspect = 1,
+    Wakes = 2,
+    Asleep = 3,
     Value = 8,
 }
 pub(crate) const SLOT_WORDS: usize = Slot::Value as usize + BUFFERS as usize * VALUE_WORDS;
@@ -130,6 +134,7 @@ pub(crate) const FIELDS: [Layout; 8] = [
             ("malformed", Control::Malformed as usize),
             ("wrong_length", Control::WrongLength as usize),
             ("other_port", Control::OtherPort as usize),
+            ("next_channel", Control::NextChannel as usize),
         ],
         CONTROL_WORDS,
     ),
@@ -154,6 +159,7 @@ pub(crate) const FIELDS: [Layout; 8] = [
             ("no_room", Channel::NoRoom as usize),
             ("missing", Channel::Missing as usize),
             ("broken", Channel::Broken as usize),
+            ("owner", Channel::Owner as usize),
         ],
         CHANNEL_WORDS,
     ),
@@ -177,7 +183,9 @@ pub(crate) const FIELDS: [Layout; 8] = [
         &[
             ("version", Slot::Version as usize),
             ("suspect", Slot::Suspect as usize),
-            ("reserved", 2),
+            ("wakes", Slot::Wakes as usize),
+            ("asleep", Slot::Asleep as usize),
+            ("reserved", 4),
             ("value", Slot::Value as usize),
         ],
         SLOT_WORDS,

@@ -1,10 +1,14 @@
 //! The newest value of a channel, read where the receive program has put it.
 
 use super::layout::{BUFFERS, Channel, SLOT_WORDS, Slot, VALUE_WORDS, Value};
-use super::{ChannelCounters, OpenChannel, Police, ProgramError, ReceiveProgram};
+use super::wait::{CHECK, Sleeper, Waiter};
+use super::{ChannelCounters, CounterReader, OpenChannel, Police, ProgramError, ReceiveProgram};
+use crate::{LinkError, WakeUp};
+use rtwire_sys::clock::{self, Clock};
 use rtwire_wire::MacAddress;
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::time::Duration;
 
 const _: () = assert!(
     SLOT_WORDS % 2 == 0 && VALUE_WORDS % 2 == 0,
@@ -41,6 +45,8 @@ pub struct NewestSlot {
     channel: Arc<OpenChannel>,
     /// What the last value read was numbered; 0: none was read.
     seen: u64,
+    /// Whether the first read counts what it skipped, too.
+    from_the_first: bool,
 }
 
 impl NewestSlot {
@@ -48,6 +54,7 @@ impl NewestSlot {
         Self {
             channel: Arc::new(channel),
             seen: 0,
+            from_the_first: false,
         }
     }
 
@@ -69,7 +76,7 @@ impl NewestSlot {
                 let (mut newest, offered) = newest;
                 newest.fresh = offered != self.seen;
                 newest.skipped = offered.saturating_sub(self.seen + 1);
-                if self.seen == 0 {
+                if self.seen == 0 && !self.from_the_first {
                     // What came before a reader's first look was not meant for it.
                     newest.skipped = 0;
                 }
@@ -81,12 +88,61 @@ impl NewestSlot {
     }
 
     #[inline]
-    fn version(&self, order: Ordering) -> u64 {
+    fn word(&self, field: Slot) -> Option<&AtomicU64> {
         let program = &self.channel.program;
-        let word = program
-            .slots
-            .word(self.channel.index, Slot::Version as usize);
-        word.map_or(0, |word| word.load(order))
+        program.slots.word(self.channel.index, field as usize)
+    }
+
+    #[inline]
+    fn version(&self, order: Ordering) -> u64 {
+        self.word(Slot::Version).map_or(0, |word| word.load(order))
+    }
+
+    /// A reader that can also wait for a newer value, and that counts what it skipped from the channel's first value on.
+    ///
+    /// # Errors
+    /// CAP_NET_RAW is missing, or the interface is gone.
+    pub fn reader(&self, wake_up: WakeUp) -> Result<NewestReader, ProgramError> {
+        let channel = &self.channel;
+        let waiter = Waiter::new(&channel.program, channel.port, wake_up)?;
+        if wake_up != WakeUp::Spin {
+            if let Some(wakes) = self.word(Slot::Wakes) {
+                wakes.store(1, Ordering::Release);
+            }
+        }
+        Ok(NewestReader {
+            slot: Self {
+                from_the_first: true,
+                ..self.clone()
+            },
+            waiter,
+            next_check_ns: 0,
+        })
+    }
+
+    /// Reads this channel's counters from elsewhere, for as long as it is open.
+    #[must_use]
+    pub fn counter_reader(&self) -> CounterReader {
+        self.channel.counter_reader()
+    }
+
+    /// What [`seen`](Self::seen) would become with the next read; 0: there is no value yet.
+    #[inline]
+    fn newest_number(&self) -> u64 {
+        loop {
+            let version = self.version(Ordering::Acquire) / 2;
+            if version == 0 {
+                return 0;
+            }
+            let at = Slot::Value as usize + (version % BUFFERS) as usize * VALUE_WORDS;
+            let slots = &self.channel.program.slots;
+            let word = slots.word(self.channel.index, at + Value::Offered as usize);
+            let offered = word.map_or(0, |word| word.load(Ordering::Relaxed));
+            fence(Ordering::Acquire);
+            if self.version(Ordering::Relaxed) < 2 * version + 2 * BUFFERS - 1 {
+                return offered;
+            }
+        }
     }
 
     /// Copies value `number`; gives with it how many values were sent up to it.
@@ -144,6 +200,85 @@ impl NewestSlot {
     #[must_use]
     pub fn missing(&self) -> u64 {
         self.channel.get(Channel::Missing)
+    }
+}
+
+/// Reads the newest value of one channel, waits for newer ones, and learns what becomes of program and interface.
+#[derive(Debug)]
+pub struct NewestReader {
+    slot: NewestSlot,
+    waiter: Waiter,
+    /// When it is next looked whether there is still anything to read from, ns of CLOCK_MONOTONIC.
+    next_check_ns: u64,
+}
+
+/// Sleeps until there is a value with another number than `seen`.
+struct Newer<'a> {
+    slot: &'a NewestSlot,
+    seen: u64,
+}
+
+impl Sleeper for Newer<'_> {
+    #[inline]
+    fn look(&mut self) -> bool {
+        self.slot.newest_number() != self.seen
+    }
+
+    fn look_or_sleep(&mut self) -> bool {
+        if let Some(asleep) = self.slot.word(Slot::Asleep) {
+            asleep.store(1, Ordering::SeqCst);
+        }
+        // A full barrier: the program writes the value and then looks at the word; we do it the other way round. Another
+        // reader may sleep at the same slot, so the word is left as it is: at worst one frame goes on to nobody.
+        fence(Ordering::SeqCst);
+        self.look()
+    }
+
+    fn awake(&mut self) {}
+}
+
+impl NewestReader {
+    /// As [`NewestSlot::read`]. No system call where the value is a fresh one; else one look in 0.1 s whether interface and
+    /// program are still there (three system calls).
+    ///
+    /// # Errors
+    /// The interface is gone, or down (told once); the program was detached by somebody else.
+    #[inline]
+    pub fn read(&mut self, out: &mut [u8]) -> Result<Option<Newest>, LinkError> {
+        let newest = self.slot.read(out);
+        if newest.is_none_or(|newest| !newest.fresh) {
+            self.check()?;
+        }
+        Ok(newest)
+    }
+
+    fn check(&mut self) -> Result<(), LinkError> {
+        let now = clock::now_ns(Clock::Monotonic);
+        if now < self.next_check_ns {
+            return Ok(());
+        }
+        self.next_check_ns = now + CHECK.as_nanos() as u64;
+        self.waiter.check(&self.slot.channel.program)
+    }
+
+    /// Waits for a value newer than the last read gave; gives whether there is one. Waits as chosen at open; `None` waits
+    /// for ever. At most one system call, none while spinning.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn wait(&mut self, timeout: Option<Duration>) -> Result<bool, LinkError> {
+        let mut newer = Newer {
+            seen: self.slot.seen,
+            slot: &self.slot,
+        };
+        self.waiter
+            .wait(&self.slot.channel.program, &mut newer, timeout)
+    }
+
+    /// The slot it reads.
+    #[must_use]
+    pub fn slot(&self) -> &NewestSlot {
+        &self.slot
     }
 }
 

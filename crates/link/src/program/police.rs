@@ -2,7 +2,7 @@
 
 use super::layout::{Action, Channel};
 use super::{ChannelCounters, OpenChannel, ProgramError, ReceiveProgram};
-use rtwire_wire::FRAME_OVERHEAD_OCTETS;
+use rtwire_wire::{FRAME_OVERHEAD_OCTETS, MINIMUM_FRAME_OCTETS};
 
 /// A contract, counted on the wire: in any time t at most `burst_bits + rate_bps · t` bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +26,13 @@ impl Police {
         }
     }
 
+    const fn impossible(&self) -> ProgramError {
+        ProgramError::Contract {
+            rate_bps: self.rate_bps,
+            burst_bits: self.burst_bits,
+        }
+    }
+
     /// ns that an octet takes, times 2^16, rounded down; and ns that the burst takes, times 2^8, rounded up: both in the
     /// sender's favour.
     fn terms(&self) -> Option<(u64, u64)> {
@@ -40,16 +47,53 @@ impl Police {
     }
 }
 
+/// The police of a channel where there is no receive program to do it: the same arithmetic.
+#[derive(Clone, Copy, Debug)]
+pub struct Bucket {
+    byte_time: u64,
+    burst: u64,
+    overhead: u64,
+    /// When it will be full, ns times 2^8 from the first frame on.
+    until: u128,
+}
+
+impl Bucket {
+    /// A full bucket.
+    ///
+    /// # Errors
+    /// The contract is not possible.
+    pub fn new(police: &Police) -> Result<Self, ProgramError> {
+        let (byte_time, burst) = police.terms().ok_or_else(|| police.impossible())?;
+        Ok(Self {
+            byte_time,
+            burst,
+            overhead: police.overhead_octets.into(),
+            until: 0,
+        })
+    }
+
+    /// Whether a frame of `octets` (from the destination address on, without check sequence) at `now_ns` is within the
+    /// contract; then it is counted. The clock is any that does not go back.
+    pub fn conforms(&mut self, octets: usize, now_ns: u64) -> bool {
+        let wire = octets.max(MINIMUM_FRAME_OCTETS) as u64 + self.overhead;
+        let cost = u128::from((wire * self.byte_time) >> 8);
+        let now = u128::from(now_ns) << 8;
+        let ahead = self.until.saturating_sub(now);
+        let conforms = ahead + cost <= u128::from(self.burst);
+        if conforms {
+            self.until = now + ahead + cost;
+        }
+        conforms
+    }
+}
+
 impl OpenChannel {
     pub(super) fn police(&self, police: Option<&Police>) -> Result<(), ProgramError> {
         let Some(police) = police else {
             self.set(Channel::PoliceByteTime, 0);
             return Ok(());
         };
-        let (byte_time, burst) = police.terms().ok_or(ProgramError::Contract {
-            rate_bps: police.rate_bps,
-            burst_bits: police.burst_bits,
-        })?;
+        let (byte_time, burst) = police.terms().ok_or_else(|| police.impossible())?;
         self.set(Channel::PoliceOverhead, police.overhead_octets.into());
         self.set(Channel::PoliceBurst, burst);
         self.set(Channel::PoliceByteTime, byte_time);

@@ -1,20 +1,12 @@
 //! Queue channels: every frame, most urgent first, in memory of the channel's own.
 
 use super::layout::Action;
-use super::{ChannelCounters, OpenChannel, Police, ProgramError, ReceiveProgram};
-use crate::responder::port_filter;
+use super::wait::{Sleeper, Waiter};
+use super::{ChannelCounters, CounterReader, OpenChannel, Police, ProgramError, ReceiveProgram};
 use crate::{LinkError, WakeUp};
 use rtwire_sys::bpf::queue::FrameQueue;
-use rtwire_sys::clock::{self, Clock};
-use rtwire_sys::packet::PacketSocket;
-use rtwire_sys::{Batch, Errno, Wait};
 use rtwire_wire::MacAddress;
 use std::time::Duration;
-
-/// How often a reader that nothing comes to looks whether interface and program are still there.
-const CHECK: Duration = Duration::from_millis(100);
-/// Frames that may wait at the socket that wakes a sleeper; one is enough.
-const BELL_OCTETS: usize = 16 * 2304;
 
 /// How a queue channel is to be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,32 +58,20 @@ pub struct QueueFrame<'a> {
 pub struct QueueChannel {
     pub(super) queue: FrameQueue,
     pub(super) channel: OpenChannel,
-    /// Where the frame comes that is to wake a sleeper. None only in tests without an interface.
-    bell: Option<Bell>,
-    wake_up: WakeUp,
-    detached: bool,
+    waiter: Waiter,
 }
 
-#[derive(Debug)]
-struct Bell {
-    socket: PacketSocket,
-    batch: Batch,
-    /// The receive timeout in force at the socket.
-    timeout: Option<Duration>,
-}
+impl Sleeper for FrameQueue {
+    fn look(&mut self) -> bool {
+        FrameQueue::look(self)
+    }
 
-impl Bell {
-    /// Waits for at most `time`. What comes is in the queue already, and thrown away here.
-    fn wait(&mut self, time: Duration) -> Result<(), Errno> {
-        if self.timeout != Some(time) {
-            self.socket.set_receive_timeout(Some(time))?;
-            self.timeout = Some(time);
-        }
-        match self.socket.receive(&mut self.batch, Wait::One, 1) {
-            Ok(_) => Ok(()),
-            Err(errno) if errno.would_block() || errno.interrupted() => Ok(()),
-            Err(errno) => Err(errno),
-        }
+    fn look_or_sleep(&mut self) -> bool {
+        FrameQueue::look_or_sleep(self)
+    }
+
+    fn awake(&mut self) {
+        FrameQueue::awake(self);
     }
 }
 
@@ -105,26 +85,8 @@ impl QueueChannel {
     /// detached by somebody else ([`LinkError::ProgramDetached`], until it is attached again).
     #[inline]
     pub fn wait(&mut self, timeout: Option<Duration>) -> Result<bool, LinkError> {
-        if self.queue.look() {
-            return Ok(true);
-        }
-        if timeout == Some(Duration::ZERO) {
-            return Ok(false);
-        }
-        match self.wake_up {
-            WakeUp::Block => self.block(timeout),
-            WakeUp::Spin => self.spin(timeout),
-            WakeUp::SpinThenBlock(budget) => {
-                let spin = timeout.map_or(budget, |timeout| timeout.min(budget));
-                if self.spin(Some(spin))? {
-                    return Ok(true);
-                }
-                match timeout.map(|timeout| timeout.saturating_sub(budget)) {
-                    Some(Duration::ZERO) => Ok(false),
-                    rest => self.block(rest),
-                }
-            }
-        }
+        self.waiter
+            .wait(&self.channel.program, &mut self.queue, timeout)
     }
 
     /// Whether a frame is there now. No system call; fit for a real-time loop.
@@ -180,6 +142,12 @@ impl QueueChannel {
         self.queue.full()
     }
 
+    /// Reads this channel's counters from elsewhere, for as long as it is open.
+    #[must_use]
+    pub fn counter_reader(&self) -> CounterReader {
+        self.channel.counter_reader()
+    }
+
     /// What was counted so far; what a full ring has dropped is told by [`full`](Self::full).
     #[must_use]
     pub fn counters(&self) -> ChannelCounters {
@@ -196,106 +164,6 @@ impl QueueChannel {
     pub fn police(&self, police: Option<&Police>) -> Result<(), ProgramError> {
         self.channel.police(police)
     }
-
-    fn spin(&mut self, timeout: Option<Duration>) -> Result<bool, LinkError> {
-        let mut end = None;
-        let mut next_check = None;
-        loop {
-            // The clock costs more than a look: it is asked only now and then, and not before the first looks.
-            for _ in 0..32 {
-                if self.queue.look() {
-                    return Ok(true);
-                }
-                std::hint::spin_loop();
-            }
-            let now = clock::now_ns(Clock::Monotonic);
-            if let Some(timeout) = timeout {
-                let end = *end.get_or_insert_with(|| now.saturating_add(nanoseconds(timeout)));
-                if now >= end {
-                    return Ok(false);
-                }
-            }
-            let check = now + nanoseconds(CHECK);
-            if now >= *next_check.get_or_insert(check) {
-                self.check()?;
-                next_check = Some(check);
-            }
-        }
-    }
-
-    fn block(&mut self, timeout: Option<Duration>) -> Result<bool, LinkError> {
-        // A frame that comes within the first slice costs no look at the clock.
-        let mut slice = timeout.map_or(CHECK, |timeout| timeout.min(CHECK));
-        let mut end = None;
-        loop {
-            if self.queue.look_or_sleep() {
-                return Ok(true);
-            }
-            let result = self.bell.as_mut().map_or(Ok(()), |bell| bell.wait(slice));
-            self.queue.awake();
-            if self.queue.look() {
-                return Ok(true);
-            }
-            if let Err(errno) = result {
-                return Err(self.failed(errno));
-            }
-            self.check()?;
-            let Some(timeout) = timeout else { continue };
-            let now = clock::now_ns(Clock::Monotonic);
-            let end = *end.get_or_insert_with(|| {
-                let left = timeout.saturating_sub(slice);
-                now.saturating_add(nanoseconds(left))
-            });
-            if now >= end {
-                return Ok(false);
-            }
-            slice = Duration::from_nanos(end - now).min(CHECK);
-        }
-    }
-
-    /// Looks whether interface and program are still there.
-    #[cold]
-    fn check(&mut self) -> Result<(), LinkError> {
-        let Some(bell) = &self.bell else {
-            return Ok(());
-        };
-        let interface = || self.channel.program.interface.name.clone();
-        if !bell.socket.interface_exists() {
-            return Err(LinkError::InterfaceGone {
-                interface: interface(),
-            });
-        }
-        if let Some(errno) = bell.socket.take_error() {
-            return Err(self.failed(errno));
-        }
-        // Not asked where it was not: a kernel that does not tell is no reason to stop.
-        self.detached = self.channel.program.is_attached() == Ok(false);
-        if self.detached {
-            return Err(LinkError::ProgramDetached {
-                interface: interface(),
-            });
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn failed(&self, errno: Errno) -> LinkError {
-        LinkError::of(
-            "receive",
-            &self.channel.program.interface.name,
-            errno,
-            0,
-            || {
-                self.bell
-                    .as_ref()
-                    .is_none_or(|bell| bell.socket.interface_exists())
-            },
-        )
-    }
-}
-
-fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl ReceiveProgram {
@@ -310,20 +178,9 @@ impl ReceiveProgram {
         key: u32,
         config: &QueueConfig,
     ) -> Result<QueueChannel, ProgramError> {
-        let shared = &self.shared;
         // Before the channel: what would wake a sleeper must be there when the first frame comes.
-        let (socket, ()) = PacketSocket::receiver(
-            &shared.interface,
-            shared.ether_type.0,
-            &port_filter(port)?,
-            |socket| socket.set_receive_room(BELL_OCTETS).map(drop),
-        )?;
-        let bell = Bell {
-            socket,
-            batch: Batch::new(1, 64).with_only(false, false),
-            timeout: None,
-        };
-        self.queue_with(port, key, config, Some(bell))
+        let waiter = Waiter::new(&self.shared, port, config.wake_up)?;
+        self.queue_with(port, key, config, waiter)
     }
 
     fn queue_with(
@@ -331,7 +188,7 @@ impl ReceiveProgram {
         port: u16,
         key: u32,
         config: &QueueConfig,
-        bell: Option<Bell>,
+        waiter: Waiter,
     ) -> Result<QueueChannel, ProgramError> {
         let no_memory = |source: std::io::Error| ProgramError::QueueMemory {
             frames: config.frames,
@@ -347,9 +204,7 @@ impl ReceiveProgram {
         Ok(QueueChannel {
             queue,
             channel,
-            bell,
-            wake_up: config.wake_up,
-            detached: false,
+            waiter,
         })
     }
 
@@ -360,6 +215,6 @@ impl ReceiveProgram {
         key: u32,
         config: &QueueConfig,
     ) -> Result<QueueChannel, ProgramError> {
-        self.queue_with(port, key, config, None)
+        self.queue_with(port, key, config, Waiter::without_interface(config.wake_up))
     }
 }

@@ -9,7 +9,7 @@ use rtwire_wire::rtdip::Semantics;
 use rtwire_wire::{Pcp, VlanTag};
 use std::time::Duration;
 
-fn message(port: u16, priority: u8, sequence: u32) -> Build {
+pub(super) fn message(port: u16, priority: u8, sequence: u32) -> Build {
     let mut build = build(port, sequence);
     build.header.semantics = Semantics::Queue;
     build.header.priority = Pcp::new(priority).unwrap();
@@ -343,7 +343,7 @@ fn a_reader_learns_what_becomes_of_program_and_interface() {
         .a
         .run(|| program.queue_channel(1001, 7, &QueueConfig::default()))
         .unwrap();
-    program.shared.link.as_ref().unwrap().detach().unwrap();
+    program.detach().unwrap();
     for _ in 0..2 {
         let detached = queue.wait(Some(Duration::from_secs(1)));
         assert!(

@@ -1,6 +1,8 @@
 //! The receive program, run on frames of every kind (`BPF_PROG_TEST_RUN`).
 
+use super::attach::{PROGRAM, load};
 use super::*;
+use rtwire_sys::bpf::BpfObject;
 use rtwire_sys::clock::{self, Clock};
 use rtwire_testkit::require;
 use rtwire_wire::rtdip::{Header, Semantics};
@@ -603,16 +605,19 @@ fn a_program_that_is_detached_or_loses_its_interface_says_so() {
         (XdpMode::Native, None)
     );
     assert_eq!(program.is_attached(), Ok(true));
-    program.shared.link.as_ref().unwrap().detach().unwrap();
+    program.detach().unwrap();
     assert_eq!(program.is_attached(), Ok(false));
-    // The place is free for another, and stays taken while a channel of the second is open.
+    // The place is free for another, which is shared, and stays attached while a channel of anybody's is open.
     let second = attach();
+    assert!(!second.is_joined());
     let slot = second.newest_channel(1001, 0).unwrap();
     drop(second);
-    let third = pair.a.run(|| ReceiveProgram::attach(&pair.a.interface));
-    assert!(third.is_err_and(|error| error.is_in_use()));
+    let third = attach();
+    assert!(third.is_joined());
+    drop(third);
     drop(slot);
     let third = attach();
+    assert!(!third.is_joined());
     for change in ["down", "up"] {
         rtwire_testkit::ip(
             &pair.a.namespace,

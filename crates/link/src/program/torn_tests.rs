@@ -1,10 +1,12 @@
 //! A writer at full speed and readers at another processor: nothing torn, nothing backwards.
 
+use super::attach::PROGRAM;
 use super::tests::{Bench, build};
 use super::*;
 use rtwire_sys::sched;
 use rtwire_testkit::require;
 use std::sync::MutexGuard;
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::thread;
 use std::time::{Duration, Instant};

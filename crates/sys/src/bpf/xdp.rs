@@ -1,7 +1,7 @@
 //! XDP: programs in the driver's receive path, attached by a link, and run on frames for tests.
 
 use std::fmt;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use libbpf_rs::{ProgramInput, libbpf_sys};
 
@@ -54,8 +54,8 @@ pub(super) fn remedy(errno: Errno) -> &'static str {
 /// An attached XDP program. Dropping it detaches; so does the end of the process, however it ends.
 #[derive(Debug)]
 pub struct XdpLink {
-    link: OwnedFd,
-    mode: XdpMode,
+    pub(super) link: OwnedFd,
+    pub(super) mode: XdpMode,
 }
 
 impl XdpLink {
@@ -113,6 +113,48 @@ pub struct TestRun {
     pub duration_ns: u32,
 }
 
+/// Attaches a program, named `name` in errors, to an interface of the calling thread's network namespace, by a link.
+/// Linux 5.9; CAP_NET_ADMIN. Not for a real-time loop.
+///
+/// # Errors
+/// [`BpfError::XdpInUse`] where another XDP program is; [`BpfError::Xdp`] with the reason otherwise.
+pub fn attach(
+    program: BorrowedFd<'_>,
+    name: &str,
+    ifindex: u32,
+    mode: XdpMode,
+) -> Result<XdpLink, BpfError> {
+    // SAFETY: bpf_link_create_opts is plain data, for which all zeroes is a valid value.
+    let mut options: libbpf_sys::bpf_link_create_opts = unsafe { std::mem::zeroed() };
+    options.sz = size_of_val(&options) as _;
+    options.flags = mode.flags();
+    // SAFETY: the descriptor is open for the whole call, and so is `options`, whose size is given rightly.
+    let result = unsafe {
+        libbpf_sys::bpf_link_create(
+            program.as_raw_fd(),
+            i32::try_from(ifindex).unwrap_or(i32::MAX),
+            libbpf_sys::BPF_XDP,
+            &raw const options,
+        )
+    };
+    if result < 0 {
+        let program = name.to_owned();
+        return Err(match -result {
+            // EEXIST: one in the other mode.
+            libc::EBUSY | libc::EEXIST => BpfError::XdpInUse { program, ifindex },
+            errno => BpfError::Xdp {
+                program,
+                ifindex,
+                mode,
+                errno: Errno(errno),
+            },
+        });
+    }
+    // SAFETY: a new descriptor, nobody else's.
+    let link = unsafe { OwnedFd::from_raw_fd(result) };
+    Ok(XdpLink { link, mode })
+}
+
 impl BpfObject {
     /// Attaches a program of section `xdp` to an interface of the calling thread's network namespace, by a link.
     /// Linux 5.9; CAP_NET_ADMIN. Not for a real-time loop.
@@ -125,36 +167,12 @@ impl BpfObject {
         ifindex: u32,
         mode: XdpMode,
     ) -> Result<XdpLink, BpfError> {
-        let found = self.program(program)?;
-        // SAFETY: bpf_link_create_opts is plain data, for which all zeroes is a valid value.
-        let mut options: libbpf_sys::bpf_link_create_opts = unsafe { std::mem::zeroed() };
-        options.sz = size_of_val(&options) as _;
-        options.flags = mode.flags();
-        // SAFETY: the descriptor is open for the whole call, and so is `options`, whose size is given rightly.
-        let result = unsafe {
-            libbpf_sys::bpf_link_create(
-                found.as_fd().as_raw_fd(),
-                i32::try_from(ifindex).unwrap_or(i32::MAX),
-                libbpf_sys::BPF_XDP,
-                &raw const options,
-            )
-        };
-        if result < 0 {
-            let program = program.to_owned();
-            return Err(match -result {
-                // EEXIST: one in the other mode.
-                libc::EBUSY | libc::EEXIST => BpfError::XdpInUse { program, ifindex },
-                errno => BpfError::Xdp {
-                    program,
-                    ifindex,
-                    mode,
-                    errno: Errno(errno),
-                },
-            });
-        }
-        // SAFETY: a new descriptor, nobody else's.
-        let link = unsafe { OwnedFd::from_raw_fd(result) };
-        Ok(XdpLink { link, mode })
+        attach(
+            self.program_descriptor(program)?.as_fd(),
+            program,
+            ifindex,
+            mode,
+        )
     }
 
     /// Runs an XDP program `repeat` times on a frame of at least 14 octets, without a network (`BPF_PROG_TEST_RUN`);

@@ -1,0 +1,112 @@
+//! Where a queue's frames come from: a receiver of link, or a queue channel of the receive program. One interface for both.
+
+use crate::error::ChannelError;
+use crate::inbox::{Accepted, SourceAddress};
+use crate::sequence::Seen;
+use rtwire_link::program::{QueueChannel, QueueFrame};
+use rtwire_link::{Frame, LinkError, Receiver};
+use rtwire_wire::Pcp;
+use rtwire_wire::rtdip::{Header, Semantics};
+use std::time::Duration;
+
+/// Why a channel in the program cannot poll.
+pub(crate) fn not_udp() -> ChannelError {
+    LinkError::Unsupported {
+        what: "the receive program cannot poll a driver: poll with a receiver of datagrams on the same interface",
+    }
+    .into()
+}
+
+/// Frames, oldest first; or, from the program, the most urgent first.
+#[derive(Debug)]
+pub(crate) enum Feed {
+    Link(Box<Receiver>),
+    Program(Box<QueueChannel>),
+}
+
+/// What a feed gives: a frame that is still to be judged, or one that the program has judged.
+pub(crate) enum Fed<'a> {
+    Frame(Frame<'a>),
+    Judged(QueueFrame<'a>),
+}
+
+impl Feed {
+    #[inline]
+    pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> Result<bool, ChannelError> {
+        Ok(match self {
+            Self::Link(receiver) => receiver.wait(timeout)?,
+            Self::Program(queue) => queue.wait(timeout)?,
+        })
+    }
+
+    pub(crate) fn busy_poll(&mut self, budget: Duration) -> Result<(), ChannelError> {
+        match self {
+            Self::Link(receiver) => Ok(receiver.busy_poll(budget)?),
+            Self::Program(_) => Err(not_udp()),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn look(&mut self) -> Result<bool, ChannelError> {
+        Ok(match self {
+            Self::Link(receiver) => receiver.look()?,
+            Self::Program(queue) => queue.look(),
+        })
+    }
+
+    /// Whether there is a frame `ahead` places behind the next, that may be more urgent than it. Not from the program: there
+    /// the next one is the most urgent.
+    #[inline]
+    pub(crate) fn available(&mut self, ahead: usize) -> bool {
+        match self {
+            Self::Link(receiver) => receiver.available(ahead),
+            Self::Program(queue) => ahead == 0 && queue.look(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn release(&mut self) {
+        match self {
+            Self::Link(receiver) => receiver.release(),
+            Self::Program(queue) => queue.release(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn peek(&self) -> Option<Fed<'_>> {
+        match self {
+            Self::Link(receiver) => receiver.peek().map(Fed::Frame),
+            Self::Program(queue) => queue.peek().map(Fed::Judged),
+        }
+    }
+
+    /// Frames lost since there was no room for them.
+    pub(crate) fn dropped(&mut self) -> Result<u64, ChannelError> {
+        Ok(match self {
+            Self::Link(receiver) => receiver.dropped()?,
+            Self::Program(queue) => queue.full(),
+        })
+    }
+}
+
+/// What there is to know of a frame that the program has judged.
+#[inline]
+pub(crate) fn accepted(frame: &QueueFrame<'_>, (port, key): (u16, u32)) -> Accepted {
+    Accepted {
+        header: Header {
+            semantics: Semantics::Queue,
+            // The program takes none above 7.
+            priority: Pcp::new(frame.priority).unwrap_or(Pcp::HIGHEST),
+            destination_port: port,
+            source_port: frame.source_port,
+            sequence: frame.sequence,
+            key,
+            time_ns: frame.sender_time_ns,
+        },
+        source: SourceAddress::Mac(frame.source),
+        stamp_ns: frame.arrival_ns,
+        start: 0,
+        length: frame.data.len(),
+        seen: Seen::New { skipped: 0 },
+    }
+}

@@ -1,0 +1,130 @@
+//! The newest value, kept by its reader: it fetches what has come, and forgets all but the newest.
+
+use super::Newest;
+use crate::error::ChannelError;
+use crate::inbox::{Accepted, Inbox};
+use crate::sequence::Seen;
+use crate::statistics::ListenerStatistics;
+use rtwire_sys::clock::{self, Clock};
+use std::time::Duration;
+
+/// A value never follows a later one of the same talker; numbers are compared modulo 2³². A talker that begins again is
+/// known by its time, which is later though its number is not (see [`SequenceTracker`](crate::sequence::SequenceTracker)).
+#[derive(Debug)]
+pub(crate) struct Kept {
+    inbox: Inbox,
+    places: usize,
+    data: Box<[u8]>,
+    current: Option<Accepted>,
+    arrival_ns: u64,
+    fresh: bool,
+    skipped: u64,
+    overrun: bool,
+    dropped: u64,
+}
+
+impl Kept {
+    pub(crate) fn new(inbox: Inbox, places: usize) -> Self {
+        Self {
+            inbox,
+            places,
+            data: vec![0; 1536].into_boxed_slice(),
+            current: None,
+            arrival_ns: 0,
+            fresh: false,
+            skipped: 0,
+            overrun: false,
+            dropped: 0,
+        }
+    }
+
+    /// The newest value there is.
+    pub(crate) fn read(&mut self) -> Result<Option<Newest<'_>>, ChannelError> {
+        self.fetch()?;
+        let Some(current) = &self.current else {
+            return Ok(None);
+        };
+        let newest = Newest {
+            data: &self.data[..current.length],
+            sequence: current.header.sequence,
+            source_port: current.header.source_port,
+            source: current.source,
+            priority: current.header.priority,
+            sender_time_ns: current.header.time_ns,
+            arrival_ns: self.arrival_ns,
+            stamped: current.stamp_ns.is_some(),
+            fresh: self.fresh,
+            skipped: self.skipped,
+            overrun: self.overrun,
+        };
+        self.fresh = false;
+        self.skipped = 0;
+        self.overrun = false;
+        Ok(Some(newest))
+    }
+
+    /// Waits until there is one that was not read.
+    pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> Result<bool, ChannelError> {
+        let start = clock::now_ns(Clock::Monotonic);
+        let mut left = timeout;
+        while !self.fresh {
+            if !self.inbox.wait(left)? {
+                return Ok(false);
+            }
+            self.fetch()?;
+            let passed = clock::now_ns(Clock::Monotonic).saturating_sub(start);
+            left = timeout.map(|timeout| timeout.saturating_sub(Duration::from_nanos(passed)));
+            if left == Some(Duration::ZERO) {
+                break;
+            }
+        }
+        Ok(self.fresh)
+    }
+
+    fn fetch(&mut self) -> Result<(), ChannelError> {
+        let mut taken = 0;
+        while self.inbox.look()? {
+            taken += 1;
+            if self.inbox.examine() {
+                self.accept();
+            }
+            self.inbox.release();
+            // A flood must not keep a reader here for ever.
+            if taken >= 4 * self.places {
+                break;
+            }
+        }
+        // Only a queue that was full can have lost any: the call is spared otherwise. (How many frames fill a queue of the
+        // blocking kind depends on the driver's memory for each.)
+        if taken >= self.places.div_ceil(4) {
+            let dropped = self.inbox.dropped()?;
+            self.overrun |= dropped > self.dropped;
+            self.dropped = dropped;
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self) {
+        let (accepted, from) = self.inbox.current();
+        let skipped = match accepted.seen {
+            Seen::New { skipped } => skipped,
+            Seen::Restart => 0,
+            Seen::Late | Seen::Duplicate => return,
+        };
+        self.skipped += u64::from(skipped) + u64::from(self.fresh);
+        self.fresh = true;
+        self.data[..from.len()].copy_from_slice(from);
+        self.arrival_ns = accepted
+            .stamp_ns
+            .unwrap_or_else(|| clock::now_ns(Clock::Tai));
+        self.current = Some(*accepted);
+    }
+
+    pub(crate) fn busy_poll(&mut self, budget: Duration) -> Result<(), ChannelError> {
+        self.inbox.busy_poll(budget)
+    }
+
+    pub(crate) fn statistics(&mut self) -> Result<ListenerStatistics, ChannelError> {
+        self.inbox.statistics()
+    }
+}

@@ -1,0 +1,212 @@
+//! The program's way to its interface: attached, or joined where another process of this system has attached it.
+
+use super::layout::{CHANNEL_WORDS, CONTROL_WORDS, Control, PORTS, REPLY_WORDS, SLOT_WORDS};
+use super::{Attach, Attachment, ProgramError, Shared, XdpMode};
+use rtwire_sys::bpf::{AttachedXdp, BpfError, BpfObject, XdpLink, attach_xdp, attached};
+use rtwire_sys::interface::Interface;
+use rtwire_sys::{Errno, netns};
+use rtwire_wire::EtherType;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// The compiled program.
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/receive.bpf.o"));
+pub(super) const PROGRAM: &str = "receive";
+/// How long attaching and joining are tried in turn.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+pub(super) fn open(
+    interface: Interface,
+    ether_type: EtherType,
+    how: Attach,
+) -> Result<Shared, ProgramError> {
+    let (object, mut shared) = load(interface, ether_type)?;
+    let start = Instant::now();
+    loop {
+        let refused = match attach(&object, shared.interface.index, how) {
+            Ok((link, why_generic)) => {
+                shared.attachment = Mutex::new(Attachment {
+                    link: Some(link),
+                    joined: false,
+                });
+                shared.why_generic = why_generic;
+                return Ok(shared);
+            }
+            Err(error) if error.is_in_use() => match join(&shared, how, error) {
+                Ok(joined) => {
+                    joined.tidy_now_and_then();
+                    return Ok(joined);
+                }
+                Err(refused) => refused,
+            },
+            Err(error) => return Err(error),
+        };
+        // Those that have it may just be leaving: a process that is being started holds copies of its parent's descriptors
+        // until it becomes another program. A foreign program's are none of our affair.
+        let foreign = matches!(refused, ProgramError::Bpf(_));
+        if foreign || start.elapsed() > PATIENCE {
+            return Err(refused);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+pub(super) fn load(
+    interface: Interface,
+    ether_type: EtherType,
+) -> Result<(BpfObject, Shared), ProgramError> {
+    let object = BpfObject::load(PROGRAM, OBJECT, &[])?;
+    let shared = Shared {
+        control: object.map_array("control", CONTROL_WORDS)?,
+        ports: object.map_array("ports", 1)?,
+        channels: object.map_array("channels", CHANNEL_WORDS)?,
+        slots: object.map_array("slots", SLOT_WORDS)?,
+        replies: object.map_array("replies", REPLY_WORDS)?,
+        queues: object.map_of_maps("queues")?,
+        program: object.program_descriptor(PROGRAM)?,
+        interface,
+        ether_type,
+        attachment: Mutex::new(Attachment {
+            link: None,
+            joined: false,
+        }),
+        why_generic: None,
+        namespace: namespace(),
+        tidied_ns: AtomicU64::new(0),
+    };
+    debug_assert_eq!(shared.ports.len(), PORTS);
+    let mut mac = [0; 8];
+    mac[..6].copy_from_slice(&shared.interface.mac);
+    let set = |field: Control, value| {
+        if let Some(word) = shared.control.word(0, field as usize) {
+            word.store(value, Ordering::Relaxed);
+        }
+    };
+    set(Control::EtherType, ether_type.0.into());
+    set(Control::Mac, u64::from_ne_bytes(mac));
+    Ok((object, shared))
+}
+
+/// The calling thread's network namespace, by its inode; 0 if it is not to be told.
+pub(super) fn namespace() -> u64 {
+    netns::own()
+        .and_then(|file| file.metadata())
+        .map_or(0, |metadata| metadata.ino())
+}
+
+fn attach(
+    object: &BpfObject,
+    ifindex: u32,
+    how: Attach,
+) -> Result<(XdpLink, Option<String>), ProgramError> {
+    let attach = |mode| object.attach_xdp(PROGRAM, ifindex, mode);
+    match how {
+        Attach::Only(mode) => Ok((attach(mode)?, None)),
+        Attach::Best => match attach(XdpMode::Native) {
+            Ok(link) => Ok((link, None)),
+            Err(error @ BpfError::XdpInUse { .. }) => Err(error.into()),
+            Err(native) => match attach(XdpMode::Generic) {
+                Ok(link) => Ok((link, Some(native.to_string()))),
+                Err(error @ BpfError::XdpInUse { .. }) => Err(error.into()),
+                Err(generic) => Err(ProgramError::NoMode {
+                    native: Box::new(native),
+                    generic: Box::new(generic),
+                }),
+            },
+        },
+    }
+}
+
+/// Takes part in the program that is at the interface of `own`, which was loaded in vain. `in_use` is what to say if it is
+/// none of ours.
+fn join(own: &Shared, how: Attach, in_use: ProgramError) -> Result<Shared, ProgramError> {
+    let interface = || own.interface.name.clone();
+    let Ok(found) = AttachedXdp::find(own.interface.index) else {
+        return Err(in_use);
+    };
+    let gone = || ProgramError::NotJoined {
+        interface: interface(),
+        source: std::io::Error::other("it has just been detached; try again"),
+    };
+    let mut found = found.ok_or_else(gone)?;
+    let tag = |program| attached::identity(program).map(|(_, tag)| tag);
+    if tag(found.program()).ok() != tag(own.program.as_fd()).ok() {
+        return Err(in_use);
+    }
+    let mode = found.mode();
+    if let Attach::Only(wanted) = how {
+        if wanted != mode {
+            return Err(ProgramError::OtherMode {
+                interface: interface(),
+                mode,
+            });
+        }
+    }
+    let link = found.take_link().ok_or_else(gone)?;
+    let map = |source| ProgramError::NotJoined {
+        interface: interface(),
+        source,
+    };
+    let shared = Shared {
+        control: found.map_array("control", CONTROL_WORDS).map_err(map)?,
+        ports: found.map_array("ports", 1).map_err(map)?,
+        channels: found.map_array("channels", CHANNEL_WORDS).map_err(map)?,
+        slots: found.map_array("slots", SLOT_WORDS).map_err(map)?,
+        replies: found.map_array("replies", REPLY_WORDS).map_err(map)?,
+        queues: found.map_of_maps("queues").map_err(map)?,
+        program: found.program().try_clone_to_owned().map_err(map)?,
+        interface: own.interface.clone(),
+        ether_type: own.ether_type,
+        attachment: Mutex::new(Attachment {
+            link: Some(link),
+            joined: true,
+        }),
+        why_generic: (mode == XdpMode::Generic && how == Attach::Best).then(|| {
+            "another process has attached the program in generic mode, and it is shared".to_owned()
+        }),
+        namespace: own.namespace,
+        tidied_ns: AtomicU64::new(0),
+    };
+    let word = shared.control.word(0, Control::EtherType as usize);
+    let there = word.map_or(0, |word| word.load(Ordering::Relaxed));
+    if there != u64::from(own.ether_type.0) {
+        return Err(ProgramError::OtherEtherType {
+            interface: interface(),
+            there: there as u16,
+        });
+    }
+    Ok(shared)
+}
+
+/// Attaches a program again that somebody has detached; or, if another of those who share it has done so, joins that.
+pub(super) fn again(shared: &Shared) -> Result<(), ProgramError> {
+    if shared.is_attached() == Ok(true) {
+        return Ok(());
+    }
+    let mut attachment = shared.attachment();
+    let mode = attachment
+        .link
+        .as_ref()
+        .map_or(XdpMode::Generic, XdpLink::mode);
+    let ifindex = shared.interface.index;
+    match attach_xdp(shared.program.as_fd(), PROGRAM, ifindex, mode) {
+        Ok(link) => attachment.link = Some(link),
+        Err(in_use @ BpfError::XdpInUse { .. }) => {
+            let id = |program| attached::identity(program).map(|(id, _)| id);
+            let found: Result<Option<AttachedXdp>, Errno> = AttachedXdp::find(ifindex);
+            let Ok(Some(mut found)) = found else {
+                return Err(in_use.into());
+            };
+            if id(found.program()).ok() != id(shared.program.as_fd()).ok() {
+                return Err(in_use.into());
+            }
+            attachment.link = found.take_link();
+            attachment.joined = true;
+        }
+        Err(error) => return Err(error.into()),
+    }
+    Ok(())
+}

@@ -1,0 +1,222 @@
+//! How a reader of the program's memory waits: it looks at the memory, or sleeps at a packet socket until the program lets
+//! a frame through to wake it.
+
+use super::{ProgramError, Shared};
+use crate::responder::port_filter;
+use crate::{LinkError, WakeUp};
+use rtwire_sys::clock::{self, Clock};
+use rtwire_sys::packet::PacketSocket;
+use rtwire_sys::{Batch, Errno, Wait};
+use std::time::Duration;
+
+/// How often a reader that nothing comes to looks whether interface and program are still there.
+pub(super) const CHECK: Duration = Duration::from_millis(100);
+/// Room for frames that wait where a sleeper is woken; one is enough.
+const BELL_OCTETS: usize = 16 * 2304;
+
+/// Memory that is read by one that may sleep.
+pub(super) trait Sleeper {
+    /// Whether there is something to read.
+    fn look(&mut self) -> bool;
+    /// Says that the next frame has to wake this reader, unless there is something already: then true.
+    fn look_or_sleep(&mut self) -> bool;
+    /// Takes that back.
+    fn awake(&mut self);
+}
+
+/// Waits in the way that was chosen at open.
+#[derive(Debug)]
+pub(super) struct Waiter {
+    /// Where the frame comes that is to wake a sleeper. None only in tests without an interface.
+    bell: Option<Bell>,
+    wake_up: WakeUp,
+}
+
+#[derive(Debug)]
+struct Bell {
+    socket: PacketSocket,
+    batch: Batch,
+    /// The receive timeout in force at the socket.
+    timeout: Option<Duration>,
+}
+
+impl Bell {
+    /// Waits for at most `time`. What comes is in the memory already, and thrown away here.
+    fn wait(&mut self, time: Duration) -> Result<(), Errno> {
+        if self.timeout != Some(time) {
+            self.socket.set_receive_timeout(Some(time))?;
+            self.timeout = Some(time);
+        }
+        match self.socket.receive(&mut self.batch, Wait::One, 1) {
+            Ok(_) => Ok(()),
+            Err(errno) if errno.would_block() || errno.interrupted() => Ok(()),
+            Err(errno) => Err(errno),
+        }
+    }
+}
+
+impl Waiter {
+    pub(super) fn new(program: &Shared, port: u16, wake_up: WakeUp) -> Result<Self, ProgramError> {
+        let (socket, ()) = PacketSocket::receiver(
+            &program.interface,
+            program.ether_type.0,
+            &port_filter(port)?,
+            |socket| socket.set_receive_room(BELL_OCTETS).map(drop),
+        )?;
+        Ok(Self {
+            bell: Some(Bell {
+                socket,
+                batch: Batch::new(1, 64).with_only(false, false),
+                timeout: None,
+            }),
+            wake_up,
+        })
+    }
+
+    #[cfg(test)]
+    pub(super) fn without_interface(wake_up: WakeUp) -> Self {
+        Self {
+            bell: None,
+            wake_up,
+        }
+    }
+
+    #[inline]
+    pub(super) fn wait(
+        &mut self,
+        program: &Shared,
+        memory: &mut impl Sleeper,
+        timeout: Option<Duration>,
+    ) -> Result<bool, LinkError> {
+        if memory.look() {
+            return Ok(true);
+        }
+        if timeout == Some(Duration::ZERO) {
+            return Ok(false);
+        }
+        match self.wake_up {
+            WakeUp::Block => self.block(program, memory, timeout),
+            WakeUp::Spin => self.spin(program, memory, timeout),
+            WakeUp::SpinThenBlock(budget) => {
+                let spin = timeout.map_or(budget, |timeout| timeout.min(budget));
+                if self.spin(program, memory, Some(spin))? {
+                    return Ok(true);
+                }
+                match timeout.map(|timeout| timeout.saturating_sub(budget)) {
+                    Some(Duration::ZERO) => Ok(false),
+                    rest => self.block(program, memory, rest),
+                }
+            }
+        }
+    }
+
+    fn spin(
+        &mut self,
+        program: &Shared,
+        memory: &mut impl Sleeper,
+        timeout: Option<Duration>,
+    ) -> Result<bool, LinkError> {
+        let mut end = None;
+        let mut next_check = None;
+        loop {
+            // The clock costs more than a look: it is asked only now and then, and not before the first looks.
+            for _ in 0..32 {
+                if memory.look() {
+                    return Ok(true);
+                }
+                std::hint::spin_loop();
+            }
+            let now = clock::now_ns(Clock::Monotonic);
+            if let Some(timeout) = timeout {
+                let end = *end.get_or_insert_with(|| now.saturating_add(nanoseconds(timeout)));
+                if now >= end {
+                    return Ok(false);
+                }
+            }
+            let check = now + nanoseconds(CHECK);
+            if now >= *next_check.get_or_insert(check) {
+                self.check(program)?;
+                next_check = Some(check);
+            }
+        }
+    }
+
+    fn block(
+        &mut self,
+        program: &Shared,
+        memory: &mut impl Sleeper,
+        timeout: Option<Duration>,
+    ) -> Result<bool, LinkError> {
+        // A frame that comes within the first slice costs no look at the clock.
+        let mut slice = timeout.map_or(CHECK, |timeout| timeout.min(CHECK));
+        let mut end = None;
+        loop {
+            if memory.look_or_sleep() {
+                return Ok(true);
+            }
+            let result = self.bell.as_mut().map_or(Ok(()), |bell| bell.wait(slice));
+            memory.awake();
+            if memory.look() {
+                return Ok(true);
+            }
+            if let Err(errno) = result {
+                return Err(self.failed(program, errno));
+            }
+            self.check(program)?;
+            let Some(timeout) = timeout else { continue };
+            let now = clock::now_ns(Clock::Monotonic);
+            let end = *end.get_or_insert_with(|| {
+                let left = timeout.saturating_sub(slice);
+                now.saturating_add(nanoseconds(left))
+            });
+            if now >= end {
+                return Ok(false);
+            }
+            slice = Duration::from_nanos(end - now).min(CHECK);
+        }
+    }
+
+    /// Looks whether interface and program are still there. Three system calls.
+    #[cold]
+    pub(super) fn check(&self, program: &Shared) -> Result<(), LinkError> {
+        let Some(bell) = &self.bell else {
+            return Ok(());
+        };
+        self.check_interface(program, bell)?;
+        program.tidy_now_and_then();
+        // A kernel that does not tell is no reason to stop.
+        if program.is_attached() == Ok(false) {
+            // Nobody has detached it if its interface went meanwhile.
+            self.check_interface(program, bell)?;
+            return Err(LinkError::ProgramDetached {
+                interface: program.interface.name.clone(),
+            });
+        }
+        Ok(())
+    }
+
+    fn check_interface(&self, program: &Shared, bell: &Bell) -> Result<(), LinkError> {
+        if !bell.socket.interface_exists() {
+            return Err(LinkError::InterfaceGone {
+                interface: program.interface.name.clone(),
+            });
+        }
+        match bell.socket.take_error() {
+            Some(errno) => Err(self.failed(program, errno)),
+            None => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn failed(&self, program: &Shared, errno: Errno) -> LinkError {
+        let exists = || {
+            let bell = self.bell.as_ref();
+            bell.is_none_or(|bell| bell.socket.interface_exists())
+        };
+        LinkError::of("receive", &program.interface.name, errno, 0, exists)
+    }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,225 @@
+//! The XDP program that is attached to an interface already, of whatever process: found by the kernel's numbers.
+//!
+//! So several processes can share one program without any of them serving the others, and without a file that a crash would
+//! leave behind: whoever holds the link keeps the program attached. Needs CAP_SYS_ADMIN (root).
+
+use super::array::MappedArray;
+use super::map_of_maps::MapOfMaps;
+use super::xdp::{XdpLink, XdpMode};
+use crate::error::Errno;
+use libbpf_rs::libbpf_sys;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// A program that is attached, and its maps.
+#[derive(Debug)]
+pub struct AttachedXdp {
+    program: OwnedFd,
+    mode: XdpMode,
+    /// None if it is not attached by a link.
+    link: Option<OwnedFd>,
+    maps: Vec<(String, OwnedFd)>,
+}
+
+/// What tells one program from another: a hash of its instructions, made by the kernel.
+pub type Tag = [u8; 8];
+
+/// The number of the XDP program at an interface of the calling thread's network namespace, and its mode; `None` if there is
+/// none. No privilege.
+///
+/// # Errors
+/// No such interface.
+pub fn program_at(ifindex: u32) -> Result<Option<(u32, XdpMode)>, Errno> {
+    // SAFETY: bpf_xdp_query_opts is plain data, for which all zeroes is a valid value.
+    let mut options: libbpf_sys::bpf_xdp_query_opts = unsafe { std::mem::zeroed() };
+    options.sz = size_of_val(&options) as _;
+    // SAFETY: `options`, whose size is given rightly, is valid for the whole call.
+    let result = unsafe {
+        libbpf_sys::bpf_xdp_query(
+            i32::try_from(ifindex).unwrap_or(i32::MAX),
+            0,
+            &raw mut options,
+        )
+    };
+    if result != 0 {
+        return Err(Errno(-result));
+    }
+    Ok(match u32::from(options.attach_mode) {
+        libbpf_sys::XDP_ATTACHED_DRV => Some((options.drv_prog_id, XdpMode::Native)),
+        libbpf_sys::XDP_ATTACHED_SKB => Some((options.skb_prog_id, XdpMode::Generic)),
+        _ => None,
+    })
+}
+
+/// A program's number and tag.
+///
+/// # Errors
+/// The kernel refuses to tell.
+pub fn identity(program: BorrowedFd<'_>) -> Result<(u32, Tag), Errno> {
+    let info = program_info(program, &mut [])?;
+    Ok((info.id, info.tag))
+}
+
+impl AttachedXdp {
+    /// The program at an interface of the calling thread's network namespace; `None` if there is none. CAP_SYS_ADMIN.
+    ///
+    /// # Errors
+    /// No privilege, no such interface.
+    pub fn find(ifindex: u32) -> Result<Option<Self>, Errno> {
+        let Some((id, mode)) = program_at(ifindex)? else {
+            return Ok(None);
+        };
+        // SAFETY: the argument is a number.
+        let program = owned(unsafe { libbpf_sys::bpf_prog_get_fd_by_id(id) })?;
+        let mut ids = [0; 32];
+        let info = program_info(program.as_fd(), &mut ids)?;
+        let mut maps = Vec::new();
+        for &id in &ids[..(info.nr_map_ids as usize).min(ids.len())] {
+            // SAFETY: the argument is a number.
+            let map = owned(unsafe { libbpf_sys::bpf_map_get_fd_by_id(id) })?;
+            let name = name(&map_info(map.as_fd())?.name);
+            maps.push((name, map));
+        }
+        Ok(Some(Self {
+            link: link_of(id)?,
+            program,
+            mode,
+            maps,
+        }))
+    }
+
+    /// Where it runs.
+    #[must_use]
+    pub fn mode(&self) -> XdpMode {
+        self.mode
+    }
+
+    /// The program.
+    #[must_use]
+    pub fn program(&self) -> BorrowedFd<'_> {
+        self.program.as_fd()
+    }
+
+    /// Holds the link from now on: the program stays attached while anybody does. `None` if it is attached in another way.
+    pub fn take_link(&mut self) -> Option<XdpLink> {
+        let mode = self.mode;
+        self.link.take().map(|link| XdpLink { link, mode })
+    }
+
+    /// Maps an array into memory.
+    ///
+    /// # Errors
+    /// There is no such map, or its values are of another length.
+    pub fn map_array(&self, map: &str, words: usize) -> io::Result<MappedArray> {
+        let fd = self.map(map)?;
+        let info = map_info(fd).map_err(|errno| io::Error::from_raw_os_error(errno.0))?;
+        if info.value_size as usize != words * size_of::<u64>() {
+            return Err(io::Error::from(io::ErrorKind::InvalidData));
+        }
+        MappedArray::new(fd.try_clone_to_owned()?, words, info.max_entries as usize)
+    }
+
+    /// An array of maps.
+    ///
+    /// # Errors
+    /// There is no such map.
+    pub fn map_of_maps(&self, map: &str) -> io::Result<MapOfMaps> {
+        Ok(MapOfMaps::new(self.map(map)?.try_clone_to_owned()?))
+    }
+
+    fn map(&self, name: &str) -> io::Result<BorrowedFd<'_>> {
+        let found = self.maps.iter().find(|(found, _)| found == name);
+        found
+            .map(|(_, fd)| fd.as_fd())
+            .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+    }
+}
+
+/// The link by which a program is attached.
+fn link_of(program: u32) -> Result<Option<OwnedFd>, Errno> {
+    let mut id = 0;
+    loop {
+        let mut next = 0;
+        // SAFETY: `next` is a valid place for the whole call.
+        let result = unsafe { libbpf_sys::bpf_link_get_next_id(id, &raw mut next) };
+        match -result {
+            0 => id = next,
+            libc::ENOENT => return Ok(None),
+            errno => return Err(Errno(errno)),
+        }
+        // SAFETY: the argument is a number. One that is gone meanwhile is not ours.
+        let Ok(link) = owned(unsafe { libbpf_sys::bpf_link_get_fd_by_id(id) }) else {
+            continue;
+        };
+        // SAFETY: bpf_link_info is plain data, for which all zeroes is a valid value.
+        let mut info: libbpf_sys::bpf_link_info = unsafe { std::mem::zeroed() };
+        let mut length = size_of_val(&info) as u32;
+        // SAFETY: `info` is a valid place of the length given, and both live for the whole call.
+        let result = unsafe {
+            libbpf_sys::bpf_link_get_info_by_fd(link.as_raw_fd(), &raw mut info, &raw mut length)
+        };
+        if result == 0 && info.type_ == libbpf_sys::BPF_LINK_TYPE_XDP && info.prog_id == program {
+            // SAFETY: a link of XDP, so this member of the union is the one that the kernel has filled.
+            if unsafe { info.__bindgen_anon_1.xdp.ifindex } != 0 {
+                return Ok(Some(link));
+            }
+        }
+    }
+}
+
+fn program_info(
+    program: BorrowedFd<'_>,
+    maps: &mut [u32],
+) -> Result<libbpf_sys::bpf_prog_info, Errno> {
+    // SAFETY: bpf_prog_info is plain data, for which all zeroes is a valid value.
+    let mut info: libbpf_sys::bpf_prog_info = unsafe { std::mem::zeroed() };
+    info.nr_map_ids = maps.len() as u32;
+    info.map_ids = if maps.is_empty() {
+        0
+    } else {
+        maps.as_mut_ptr() as u64
+    };
+    let mut length = size_of_val(&info) as u32;
+    // SAFETY: `info` is a valid place of the length given, and points to room for as many numbers as it says; all live for
+    // the whole call.
+    let result = unsafe {
+        libbpf_sys::bpf_prog_get_info_by_fd(program.as_raw_fd(), &raw mut info, &raw mut length)
+    };
+    if result == 0 {
+        Ok(info)
+    } else {
+        Err(Errno(-result))
+    }
+}
+
+fn map_info(map: BorrowedFd<'_>) -> Result<libbpf_sys::bpf_map_info, Errno> {
+    // SAFETY: bpf_map_info is plain data, for which all zeroes is a valid value.
+    let mut info: libbpf_sys::bpf_map_info = unsafe { std::mem::zeroed() };
+    let mut length = size_of_val(&info) as u32;
+    // SAFETY: `info` is a valid place of the length given, and both live for the whole call.
+    let result = unsafe {
+        libbpf_sys::bpf_map_get_info_by_fd(map.as_raw_fd(), &raw mut info, &raw mut length)
+    };
+    if result == 0 {
+        Ok(info)
+    } else {
+        Err(Errno(-result))
+    }
+}
+
+fn name(octets: &[libc::c_char]) -> String {
+    let octets: Vec<u8> = octets
+        .iter()
+        .map(|&octet| octet as u8)
+        .take_while(|&octet| octet != 0)
+        .collect();
+    String::from_utf8_lossy(&octets).into_owned()
+}
+
+fn owned(result: i32) -> Result<OwnedFd, Errno> {
+    if result < 0 {
+        return Err(Errno(-result));
+    }
+    // SAFETY: the kernel has just made this descriptor for us, and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(result) })
+}
