@@ -51,6 +51,29 @@ pub enum LinkError {
         /// What was asked for, and what to take in its place.
         what: &'static str,
     },
+    /// No queue of the interface would keep launch times: the kernel would ignore them silently.
+    #[error(
+        "interface `{interface}` keeps no launch times for priority {priority}: {found}; needed: {remedy}"
+    )]
+    NoLaunch {
+        /// The interface.
+        interface: String,
+        /// The socket's priority.
+        priority: u32,
+        /// What there is in place of it.
+        found: String,
+        /// What would be right.
+        remedy: String,
+    },
+    /// The launch queue dropped the frame at once; it had a number.
+    #[error(
+        "the launch queue refused a frame for {launch_ns} ns of CLOCK_TAI: that time had passed, or came before the one that \
+         left last, or the queue was full; hand frames over earlier and in order"
+    )]
+    LaunchRefused {
+        /// Its launch time.
+        launch_ns: u64,
+    },
     /// The kernel refuses to sleep until an instant.
     #[error("clock_nanosleep: {0}")]
     Clock(Errno),

@@ -1,8 +1,8 @@
 //! How do frames move? One interface: transmit paths, receive paths, time stamps, the cycle.
 //!
 //! ```text
-//!  Sender::frames    ──► qdisc | direct ──► interface ──► kernel stamps ──► TxStamps (any thread)
-//!  Sender::datagrams ──► qdisc
+//!  Sender::frames    ──► qdisc | direct | launch ──► interface ──► kernel stamps ──► TxStamps (any thread)
+//!  Sender::datagrams ──► qdisc | launch
 //!  Receiver::frames    ◄── ring shared with the kernel | recvmmsg ◄── filter ◄── interface
 //!  Receiver::datagrams ◄── recvmmsg
 //!  Cycle               the beat that a cyclic sender or reader keeps
@@ -36,6 +36,7 @@
 
 mod cycle;
 mod error;
+pub mod launch;
 pub mod program;
 mod receive;
 pub mod responder;
@@ -47,8 +48,10 @@ mod strays;
 
 pub use cycle::{Cycle, CycleConfig, Tick};
 pub use error::LinkError;
+pub use launch::{LaunchMode, LaunchQueue};
 pub use receive::{Frame, Receiver, ReceiverConfig, WakeUp};
+pub use rtwire_sys::launch::{LaunchFailure, LaunchFault};
 pub use rtwire_sys::stamps::{TxStampKind, TxStamping};
 pub use send::{Sender, SenderConfig, TxPath};
-pub use stamps::{TxStamp, TxStamps};
+pub use stamps::{TxReport, TxStamp, TxStamps};
 pub use strays::{StrayCounter, Strays};

@@ -1,9 +1,12 @@
 //! Sending: one prepared frame, one system call.
 
 use crate::error::LinkError;
+use crate::launch::{self, LaunchMode, LaunchQueue};
 use crate::stamps::TxStamps;
 use rtwire_sys::Errno;
+use rtwire_sys::clock::Clock;
 use rtwire_sys::interface::{self, Interface};
+use rtwire_sys::launch::LaunchOptions;
 use rtwire_sys::packet::PacketSocket;
 use rtwire_sys::stamps::{TxStampReader, TxStamping};
 use rtwire_sys::udp::UdpSocket;
@@ -18,6 +21,10 @@ pub enum TxPath {
     Qdisc,
     /// Past it: no queue and no shaper but the sender's own.
     Direct,
+    /// Through a queue that keeps each frame until its launch time ([`Sender::send_at`]): ETF, alone or below mqprio or
+    /// TAPRIO. Looked for when the sender is opened, since a kernel without it ignores launch times silently. Needs sch_etf
+    /// and CAP_NET_ADMIN.
+    Launch(LaunchMode),
 }
 
 /// How a sender is to be opened.
@@ -66,62 +73,85 @@ pub struct Sender {
     frames: u64,
     refused: u64,
     reader: Option<TxStampReader>,
+    launch: Option<LaunchQueue>,
+}
+
+/// The set-up calls that both kinds of sockets have.
+macro_rules! open_reader {
+    ($socket:expr, $config:expr) => {{
+        let mut reader = None;
+        if let TxPath::Launch(mode) = $config.path {
+            $socket.set_receive_room($config.stamp_room)?;
+            reader = Some($socket.enable_launch(LaunchOptions {
+                clock: Clock::Tai,
+                deadline: mode == LaunchMode::Deadline,
+                report: true,
+            })?);
+        }
+        if let Some(which) = $config.stamping {
+            $socket.set_receive_room($config.stamp_room)?;
+            reader = Some($socket.enable_tx_stamps(which)?);
+        }
+        reader
+    }};
+}
+
+impl SenderConfig {
+    fn launch_queue(&self, interface: &Interface) -> Result<Option<LaunchQueue>, LinkError> {
+        match self.path {
+            TxPath::Launch(mode) => launch::queue(interface, self.priority, mode).map(Some),
+            _ => Ok(None),
+        }
+    }
 }
 
 impl Sender {
     /// Opens a sender of whole Ethernet frames.
     ///
     /// # Errors
-    /// CAP_NET_RAW is missing, or there is no such interface.
+    /// CAP_NET_RAW is missing, there is no such interface, or it keeps no launch times ([`LinkError::NoLaunch`]).
     pub fn frames(config: &SenderConfig) -> Result<Self, LinkError> {
         let interface = interface::by_name(&config.interface)?;
+        let launch = config.launch_queue(&interface)?;
         let socket = PacketSocket::sender(&interface)?;
         if config.path == TxPath::Direct {
             socket.bypass_qdisc()?;
         }
         socket.set_priority(config.priority)?;
-        let reader = match config.stamping {
-            Some(which) => {
-                socket.set_receive_room(config.stamp_room)?;
-                Some(socket.enable_tx_stamps(which)?)
-            }
-            None => None,
-        };
+        let reader = open_reader!(socket, config);
         Ok(Self {
             socket: Socket::Packet(socket),
             interface,
             frames: 0,
             refused: 0,
             reader,
+            launch,
         })
     }
 
     /// Opens a sender of UDP datagrams to one peer. They always go through the queueing discipline.
     ///
     /// # Errors
-    /// There is no such interface or no way to the peer, or the path is not [`TxPath::Qdisc`].
+    /// There is no such interface or no way to the peer, the path is neither [`TxPath::Qdisc`] nor [`TxPath::Launch`], or
+    /// the interface keeps no launch times ([`LinkError::NoLaunch`]).
     pub fn datagrams(config: &SenderConfig, peer: SocketAddrV4) -> Result<Self, LinkError> {
-        if config.path != TxPath::Qdisc {
+        if !matches!(config.path, TxPath::Qdisc | TxPath::Launch(_)) {
             return Err(LinkError::Unsupported {
                 what: "UDP has no way past the queueing discipline: take the path `qdisc`, or RTDiP",
             });
         }
         let interface = interface::by_name(&config.interface)?;
+        let launch = config.launch_queue(&interface)?;
         let socket = UdpSocket::sender(&interface, peer)?;
         socket.set_priority(config.priority, config.type_of_service)?;
-        let reader = match config.stamping {
-            Some(which) => {
-                socket.set_receive_room(config.stamp_room)?;
-                Some(socket.enable_tx_stamps(which)?)
-            }
-            None => None,
-        };
+        let reader = open_reader!(socket, config);
         Ok(Self {
             socket: Socket::Udp(socket),
             interface,
             frames: 0,
             refused: 0,
             reader,
+            launch,
         })
     }
 
@@ -150,10 +180,38 @@ impl Sender {
     /// [`LinkError::QueueFull`] if it was dropped before it left: it has used up a number. With any other error it has not.
     #[inline]
     pub fn send(&mut self, bytes: &[u8]) -> Result<u64, LinkError> {
+        if self.launch.is_some() {
+            return Err(LinkError::Unsupported {
+                what: "a sender of the path `launch` needs a launch time for each frame: call `send_at`",
+            });
+        }
+        self.give(bytes, None)
+    }
+
+    /// Hands over one frame or datagram that is to leave at `launch_tai_ns` of CLOCK_TAI; gives its number, from 0 on. It
+    /// must be handed over earlier than the queue's [`LaunchQueue::delta_ns`] before that. One system call, no allocation;
+    /// fit for a real-time loop. What becomes of it later stands in the reports ([`Sender::take_stamps`]).
+    ///
+    /// # Errors
+    /// [`LinkError::LaunchRefused`] if the queue dropped it at once: it has used up a number. Else as of [`Self::send`].
+    #[inline]
+    pub fn send_at(&mut self, bytes: &[u8], launch_tai_ns: u64) -> Result<u64, LinkError> {
+        if self.launch.is_none() {
+            return Err(LinkError::Unsupported {
+                what: "launch times need a sender of the path `launch`",
+            });
+        }
+        self.give(bytes, Some(launch_tai_ns))
+    }
+
+    #[inline]
+    fn give(&mut self, bytes: &[u8], launch_ns: Option<u64>) -> Result<u64, LinkError> {
         loop {
-            let result = match &self.socket {
-                Socket::Packet(socket) => socket.send(bytes),
-                Socket::Udp(socket) => socket.send(bytes),
+            let result = match (&self.socket, launch_ns) {
+                (Socket::Packet(socket), None) => socket.send(bytes),
+                (Socket::Udp(socket), None) => socket.send(bytes),
+                (Socket::Packet(socket), Some(ns)) => socket.send_at(bytes, ns),
+                (Socket::Udp(socket), Some(ns)) => socket.send_at(bytes, ns),
             };
             let Err(errno) = result else {
                 let number = self.frames;
@@ -167,8 +225,18 @@ impl Sender {
                 self.refused += 1;
                 continue;
             }
-            return Err(self.failed(errno, bytes.len()));
+            let error = self.failed(errno, bytes.len());
+            return Err(match (error, launch_ns) {
+                (LinkError::QueueFull, Some(launch_ns)) => LinkError::LaunchRefused { launch_ns },
+                (error, _) => error,
+            });
         }
+    }
+
+    /// The queue that keeps launch times, for a sender of the path [`TxPath::Launch`].
+    #[must_use]
+    pub fn launch_queue(&self) -> Option<LaunchQueue> {
+        self.launch
     }
 
     /// Whether this is the news of an earlier datagram and not this one's fate (the kernel reports it only once).
@@ -195,8 +263,8 @@ impl Sender {
         error
     }
 
-    /// Splits off the collector of transmit stamps, which may go to another thread; `None` if none were asked for or it
-    /// is gone already.
+    /// Splits off the collector of transmit stamps and launch reports, which may go to another thread; `None` if neither were
+    /// asked for or it is gone already.
     ///
     /// # Errors
     /// The offset of CLOCK_TAI cannot be read.

@@ -2,7 +2,8 @@
 
 use crate::error::LinkError;
 use rtwire_sys::clock;
-use rtwire_sys::stamps::{RawTxStamp, TxStampKind, TxStampReader};
+use rtwire_sys::launch::{LaunchFailure, LaunchFault};
+use rtwire_sys::stamps::{self, RawTxStamp, TxStampKind, TxStampReader};
 use std::time::Duration;
 
 /// When one frame left, or entered its queue.
@@ -16,13 +17,24 @@ pub struct TxStamp {
     pub tai_ns: u64,
 }
 
-/// Collects the transmit stamps of one sender. Belongs on a thread other than the sender's.
+/// What became of one frame on its way out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TxReport {
+    /// It passed a point.
+    Stamp(TxStamp),
+    /// It did not leave at its launch time (path `launch`); the time tells which it was, in CLOCK_TAI.
+    Launch(LaunchFailure),
+}
+
+/// Collects the transmit stamps and launch reports of one sender. Belongs on a thread other than the sender's.
 #[derive(Debug)]
 pub struct TxStamps {
     reader: TxStampReader,
     interface: String,
     tai_offset_ns: i64,
     newest: u64,
+    launch_refused: u64,
+    launch_missed: u64,
 }
 
 impl TxStamps {
@@ -32,11 +44,13 @@ impl TxStamps {
             interface,
             tai_offset_ns: clock::tai_offset_ns()?,
             newest: 0,
+            launch_refused: 0,
+            launch_missed: 0,
         })
     }
 
     /// Waits up to `timeout` for stamps and shows all that are there; gives how many. A zero `timeout` does not wait.
-    /// Batches of 64 with one system call each.
+    /// Launch reports are counted. Batches of 64 with one system call each.
     ///
     /// # Errors
     /// The socket's error queue cannot be read.
@@ -44,6 +58,25 @@ impl TxStamps {
         &mut self,
         timeout: Duration,
         mut show: impl FnMut(TxStamp),
+    ) -> Result<usize, LinkError> {
+        let mut shown = 0;
+        self.collect_reports(timeout, |report| {
+            if let TxReport::Stamp(stamp) = report {
+                shown += 1;
+                show(stamp);
+            }
+        })?;
+        Ok(shown)
+    }
+
+    /// As [`Self::collect`], with the reports of frames that did not leave at their launch time.
+    ///
+    /// # Errors
+    /// The socket's error queue cannot be read.
+    pub fn collect_reports(
+        &mut self,
+        timeout: Duration,
+        mut show: impl FnMut(TxReport),
     ) -> Result<usize, LinkError> {
         let fail =
             |interface: &str, errno| LinkError::of("reading stamps", interface, errno, 0, || true);
@@ -54,18 +87,42 @@ impl TxStamps {
         }
         let mut shown = 0;
         let newest = &mut self.newest;
+        let (refused, missed) = (&mut self.launch_refused, &mut self.launch_missed);
         loop {
             let taken = self
                 .reader
                 .read(|raw| {
                     shown += 1;
-                    show(unwrap(newest, raw, self.tai_offset_ns));
+                    show(match raw {
+                        stamps::TxReport::Stamp(raw) => {
+                            TxReport::Stamp(unwrap(newest, raw, self.tai_offset_ns))
+                        }
+                        stamps::TxReport::Launch(failure) => {
+                            match failure.fault {
+                                LaunchFault::Refused => *refused += 1,
+                                LaunchFault::Missed => *missed += 1,
+                            }
+                            TxReport::Launch(failure)
+                        }
+                    });
                 })
                 .map_err(|errno| fail(&self.interface, errno))?;
             if taken == 0 {
                 return Ok(shown);
             }
         }
+    }
+
+    /// Frames collected so far that the launch queue did not take: late, or out of order.
+    #[must_use]
+    pub fn launch_refused(&self) -> u64 {
+        self.launch_refused
+    }
+
+    /// Frames collected so far that the launch queue had and could not send in time.
+    #[must_use]
+    pub fn launch_missed(&self) -> u64 {
+        self.launch_missed
     }
 }
 

@@ -16,7 +16,7 @@ pub enum Clock {
 }
 
 impl Clock {
-    const fn id(self) -> libc::clockid_t {
+    pub(crate) const fn id(self) -> libc::clockid_t {
         match self {
             Self::Tai => libc::CLOCK_TAI,
             Self::Monotonic => libc::CLOCK_MONOTONIC,

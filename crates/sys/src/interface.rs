@@ -88,6 +88,44 @@ pub fn driver(name: &str) -> Result<Option<String>> {
     Ok(Some(String::from_utf8_lossy(text).into_owned()).filter(|text| !text.is_empty()))
 }
 
+/// The name of the interface below a VLAN interface; `None` if it is none.
+///
+/// # Errors
+/// There is no interface of this name.
+pub fn vlan_below(name: &str) -> Result<Option<String>> {
+    /// `struct vlan_ioctl_args`; its union is filled to its length.
+    #[repr(C)]
+    struct Arguments {
+        command: libc::c_int,
+        device: [u8; 24],
+        answer: [u8; 24],
+        priority: libc::c_short,
+    }
+    const GET_VLAN_REALDEV_NAME_CMD: libc::c_int = 8;
+    const SIOCGIFVLAN: libc::Ioctl = 0x8982;
+    let query = Query::new(name)?;
+    query.ask("SIOCGIFINDEX", libc::SIOCGIFINDEX, |_| ())?;
+    let mut arguments = Arguments {
+        command: GET_VLAN_REALDEV_NAME_CMD,
+        device: [0; 24],
+        answer: [0; 24],
+        priority: 0,
+    };
+    // `Query::new` has checked that the name is shorter than 16 octets.
+    for (to, from) in arguments.device.iter_mut().zip(name.as_bytes()) {
+        *to = *from;
+    }
+    // SAFETY: the arguments are valid for the whole call and have the kernel's layout, which reads and writes only them.
+    let result = unsafe { libc::ioctl(query.socket.as_raw_fd(), SIOCGIFVLAN, &raw mut arguments) };
+    if result != 0 {
+        // No VLAN, or a kernel that knows none.
+        return Ok(None);
+    }
+    let text = arguments.answer.split(|&octet| octet == 0).next();
+    let text = String::from_utf8_lossy(text.unwrap_or_default()).into_owned();
+    Ok(Some(text).filter(|text| !text.is_empty()))
+}
+
 /// Whether an interface of this index is still there, in the namespace that `socket` belongs to. One system call.
 #[must_use]
 pub fn exists(socket: &OwnedFd, index: u32) -> bool {

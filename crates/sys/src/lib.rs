@@ -4,6 +4,7 @@
 //!  clock, sched, memory, signal    the process itself
 //!  interface, port_lock, netns     the network namespace it is in
 //!  packet + filter + ring, udp     frames and datagrams in and out; `messages` and `stamps` are what both share
+//!  launch, qdisc                   launch times, and which queues an interface has
 //!  bpf                             programs in the kernel
 //! ```
 //!
@@ -21,11 +22,13 @@ pub mod filter;
 pub mod interface;
 #[cfg(feature = "lacking-kernel")]
 pub mod lacking;
+pub mod launch;
 pub mod memory;
 mod messages;
 pub mod netns;
 pub mod packet;
 pub mod port_lock;
+pub mod qdisc;
 pub mod ring;
 pub mod sched;
 pub mod signal;

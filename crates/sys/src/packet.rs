@@ -3,6 +3,7 @@
 use crate::error::{Errno, Error, Result};
 use crate::filter::Filter;
 use crate::interface::{self, Interface};
+use crate::launch::{self, LaunchOptions};
 use crate::messages::{Batch, Wait};
 use crate::socket::{self, Ready};
 use crate::stamps::{self, TxStampReader, TxStamping};
@@ -217,6 +218,24 @@ impl PacketSocket {
     pub fn enable_tx_stamps(&self, which: TxStamping) -> Result<TxStampReader> {
         stamps::enable_tx(&self.socket, &self.name, which)?;
         Ok(TxStampReader::new(Arc::clone(&self.socket)))
+    }
+
+    /// Lets every frame say when it is to leave; gives the reader of the queue's reports (and of transmit stamps, if any).
+    ///
+    /// # Errors
+    /// CAP_NET_ADMIN is missing, or the kernel is older than 4.19.
+    pub fn enable_launch(&self, options: LaunchOptions) -> Result<TxStampReader> {
+        launch::enable(&self.socket, &self.name, options)?;
+        Ok(TxStampReader::new(Arc::clone(&self.socket)))
+    }
+
+    /// Sends one frame that is to leave at `launch_ns` of the launch clock. One system call; fit for a real-time loop.
+    ///
+    /// # Errors
+    /// As of [`Self::send`]; ENOBUFS also where the queue refuses the time.
+    #[inline]
+    pub fn send_at(&self, bytes: &[u8], launch_ns: u64) -> std::result::Result<(), Errno> {
+        launch::send_at(&self.socket, bytes, launch_ns)
     }
 
     /// Sends one frame, header and all. One system call; fit for a real-time loop.

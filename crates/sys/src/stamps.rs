@@ -1,6 +1,7 @@
 //! Transmit time stamps: asked for on a socket, read from its error queue.
 
 use crate::error::{Errno, Error, Result};
+use crate::launch::{self, LaunchFailure};
 use crate::messages::{Batch, Wait, software_stamp};
 use crate::socket::{self, Ready};
 use std::os::fd::OwnedFd;
@@ -25,6 +26,15 @@ pub struct RawTxStamp {
     pub kind: TxStampKind,
     /// When, ns of CLOCK_REALTIME.
     pub realtime_ns: u64,
+}
+
+/// What a sender's error queue tells of one frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TxReport {
+    /// When it passed a point on its way out.
+    Stamp(RawTxStamp),
+    /// That it did not leave at its launch time.
+    Launch(LaunchFailure),
 }
 
 const OPTIONS: u32 = libc::SOF_TIMESTAMPING_SOFTWARE
@@ -62,7 +72,7 @@ pub(crate) fn enable_rx(socket: &OwnedFd, object: &str) -> Result<()> {
         .map_err(|errno| Error::new("setsockopt(SO_TIMESTAMPING)", object, errno, None))
 }
 
-/// Reads the transmit stamps of one socket, from any thread.
+/// Reads the transmit stamps and launch reports of one socket, from any thread.
 #[derive(Debug)]
 pub struct TxStampReader {
     socket: Arc<OwnedFd>,
@@ -85,43 +95,48 @@ impl TxStampReader {
         Ok(socket::wait(&self.socket, false, Some(timeout))? != Ready::Nothing)
     }
 
-    /// Reads what is there, up to 64 stamps with one system call, and shows each; gives how many messages it took from
-    /// the queue. Messages that are no stamps (ICMP errors of a UDP socket) are taken and not shown.
+    /// Reads what is there, up to 64 reports with one system call, and shows each; gives how many messages it took from
+    /// the queue. Messages that are neither (ICMP errors of a UDP socket) are taken and not shown.
     ///
     /// # Errors
     /// What the kernel says; an empty queue is no error.
-    pub fn read(&mut self, mut show: impl FnMut(RawTxStamp)) -> std::result::Result<usize, Errno> {
+    pub fn read(&mut self, mut show: impl FnMut(TxReport)) -> std::result::Result<usize, Errno> {
         let count = match self.batch.receive(&self.socket, Wait::ErrorQueue, 64) {
             Ok(count) => count,
             Err(errno) if errno.would_block() || errno.interrupted() => return Ok(0),
             Err(errno) => return Err(errno),
         };
         for index in 0..count {
-            if let Some(stamp) = self.decode(index) {
-                show(stamp);
+            if let Some(report) = self.decode(index) {
+                show(report);
             }
         }
         Ok(count)
     }
 
-    fn decode(&self, index: usize) -> Option<RawTxStamp> {
+    fn decode(&self, index: usize) -> Option<TxReport> {
         let mut time = None;
         let mut report = None;
+        let mut failure = None;
         self.batch
             .each_control(index, |level, kind, payload| match (level, kind) {
                 (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => time = software_stamp(payload),
                 (libc::SOL_PACKET, libc::PACKET_TX_TIMESTAMP)
                 | (libc::SOL_IP, libc::IP_RECVERR) => {
                     report = extended_error(payload);
+                    failure = launch::report(payload);
                 }
                 _ => {}
             });
+        if let Some(failure) = failure {
+            return Some(TxReport::Launch(failure));
+        }
         let (kind, id) = report?;
-        Some(RawTxStamp {
+        Some(TxReport::Stamp(RawTxStamp {
             id,
             kind,
             realtime_ns: time?,
-        })
+        }))
     }
 }
 

@@ -2,16 +2,18 @@
 
 # test_program ARGUMENTS…: builds a test or benchmark target and prints its path.
 test_program() {
-	cargo "$@" --no-run --locked "${PROFILE[@]}" --message-format=json 2>"$WORK/cargo.log" |
+	local profile=("${PROFILE[@]}")
+	# Benchmarks have a profile of their own, which is release.
+	[ "$1" != bench ] || profile=()
+	cargo "$@" --no-run --locked "${profile[@]}" --message-format=json 2>"$WORK/cargo.log" |
 		sed -n 's/.*"profile":{[^}]*"test":true.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
 }
 
-# payload: builds $WORK/payload.cpio.
+# payload WHAT: builds $WORK/payload.cpio with the programs of `suites`, of `measure`, or of both (`all`).
 payload() {
 	local tree=$WORK/payload suite file program line
 	mkdir -p "$tree"/lab/{bin,examples} "$WORK/payload-programs/bin"
 	cargo build --locked "${PROFILE[@]}" -p rtwire -q
-
 	add_program "${CARGO_TARGET_DIR:-target}/$PROFILE_FOLDER/rtwire" rtwire
 	cp -r "$VM"/{suites,measure,lib.sh,case} "$tree/lab/"
 	cp "$VM/guest-run" "$tree/lab/run"
@@ -19,13 +21,13 @@ payload() {
 	cp examples/*.toml "$tree/lab/examples/"
 	: >"$tree/lab/programs"
 	for file in "$VM"/suites/*.cargo; do
-		[ -e "$file" ] || continue
+		[ "$1" != measure ] || continue
 		suite=$(basename "$file" .cargo)
 		while read -r line; do
 			line=${line%%#*}
 			[ -n "${line// /}" ] || continue
 			# shellcheck disable=SC2086
-			program=$(test_program ${line%% -- *})
+			program=$(test_program ${line%% -- *}) || true
 			[ -n "$program" ] || {
 				cat "$WORK/cargo.log" >&2
 				echo "scripts/vm: $file: \`cargo ${line%% -- *}\` builds no program" >&2
@@ -35,6 +37,16 @@ payload() {
 			case $line in *" -- "*) line=${line#* -- } ;; *) line= ;; esac
 			echo "$suite $(basename "$program") $line" >>"$tree/lab/programs"
 		done <"$file"
+	done
+	for file in "$VM"/measure/*.cargo; do
+		[ "$1" != suites ] || continue
+		# shellcheck disable=SC2046
+		program=$(test_program $(list "$file")) || true
+		[ -n "$program" ] || {
+			cat "$WORK/cargo.log" >&2
+			return 1
+		}
+		add_program "$program" "$(basename "$file" .cargo)"
 	done
 	pack "$tree" "$WORK/payload.cpio"
 }

@@ -21,13 +21,28 @@ functional() {
 		tr -d '\r' | tee "$WORK/log" | judge
 }
 
-# measure VERSION ONLY VERB: one core whose time is the count of its instructions; the same every time.
+# virtual VERSION COMMAND-LINE: a guest of one core whose time is the count of its instructions.
+virtual() {
+	guest "$1" "$2 nokaslr norandmaps random.trust_cpu=off" \
+		-accel tcg,thread=single -smp 1 -cpu max,rdrand=off,rdseed=off -icount shift=0,sleep=off \
+		-rtc base=2025-01-01,clock=vm -seed 1 -serial stdio </dev/null | tr -d '\r'
+}
+
+# bench VERSION NAME TIME: one measurement, everything that it says.
+bench() {
+	case $3 in
+	virtual) virtual "$1" "lab.mode=bench lab.only=$2" ;;
+	*)
+		guest "$1" "lab.mode=bench lab.only=$2 lab.time=real" -accel tcg,thread=multi -cpu max -smp 2 \
+			-serial stdio </dev/null | tr -d '\r'
+		;;
+	esac
+}
+
+# measure VERSION ONLY VERB: in virtual time, held against the baselines.
 measure() {
 	echo "Linux $1, virtual time"
-	guest "$1" "lab.mode=measure lab.only=$2 nokaslr norandmaps random.trust_cpu=off" \
-		-accel tcg,thread=single -smp 1 -cpu max,rdrand=off,rdseed=off -icount shift=0,sleep=off \
-		-rtc base=2025-01-01,clock=vm -seed 1 -serial stdio </dev/null |
-		tr -d '\r' | tee "$WORK/log" | judge || return 1
+	virtual "$1" "lab.mode=measure lab.only=$2" | tee "$WORK/log" | judge || return 1
 	local now=$WORK/values baseline
 	baseline=$VM/baselines/$(cut -d. -f1,2 <<<"$1").tsv
 	{
@@ -74,7 +89,7 @@ compare() {
 			}
 			for (name in was) if (only == "" && !(name in now)) { printf "FAILED  %s is in the baseline and was not measured\n", name; bad = 1 }
 			exit bad
-		}' "$1" "$2" "$3"
+		}' "$1" "$2"
 }
 
 # judge: turns what the guest says into lines for people; fails if a test failed or the guest did not reach its end.

@@ -1,0 +1,297 @@
+//! The part that measures: on a kernel with ETF.
+
+use rtwire_link::{Cycle, CycleConfig, LaunchMode, Sender, SenderConfig, TxPath};
+use rtwire_measure::bench::{Compared, Row};
+use rtwire_sys::clock::{Clock, now_ns, tai_offset_ns};
+use rtwire_sys::filter::{Filter, Instruction};
+use rtwire_sys::packet::PacketSocket;
+use rtwire_sys::{Batch, Wait, interface, memory, sched};
+use rtwire_testkit::{NetnsPair, ip};
+use std::net::UdpSocket;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const ETHER_TYPE: u16 = 0x88B5;
+const PERIOD_NS: u64 = 1_000_000;
+/// How long before its launch time a frame is handed over.
+const LEAD_NS: u64 = 600_000;
+/// The real-time priority of the sender, and the socket priority that leads to ETF.
+const FIFO: u8 = 80;
+const PRIORITY: u32 = 3;
+/// How early ETF may be told to wake: the first of these that loses nothing is taken.
+const DELTAS_NS: [u64; 13] = [
+    4_000, 5_000, 6_000, 8_000, 10_000, 15_000, 20_000, 50_000, 100_000, 200_000, 500_000,
+    1_000_000, 5_000_000,
+];
+
+pub(crate) fn main(arguments: &[String]) {
+    let after = |name: &str| {
+        let at = arguments.iter().position(|argument| argument == name)?;
+        arguments.get(at + 1)
+    };
+    let frames = after("--frames").map_or(500, |text| text.parse().unwrap());
+    let label = after("--label").map_or("real time", String::as_str);
+    for row in rows(frames, label) {
+        println!("@@ row {}", serde_json::to_string(&row).unwrap());
+    }
+}
+
+/// One sender's errors.
+struct Errors {
+    name: &'static str,
+    /// ns from the launch time, sorted; negative: early.
+    errors_ns: Vec<i64>,
+    sent: u64,
+}
+
+impl Errors {
+    fn at(&self, permille: usize) -> f64 {
+        let n = self.errors_ns.len();
+        let index = (n * permille).div_ceil(1000).clamp(1, n.max(1)) - 1;
+        self.errors_ns
+            .get(index)
+            .map_or(0.0, |&ns| ns as f64 / 1000.0)
+    }
+
+    /// From the 1st to the 99th percentile.
+    fn spread(&self) -> f64 {
+        self.at(990) - self.at(10)
+    }
+}
+
+pub(crate) fn rows(frames: u64, label: &str) -> Vec<Row> {
+    let lane = Lane::new();
+    let delta_ns = lane.calibrate();
+    let mut rows = Vec::new();
+    for (load, name) in [(false, "idle"), (true, "under load")] {
+        let sleeper = lane.under_load(load, || lane.sleeper(frames));
+        let launch = lane.under_load(load, || lane.launch(frames, delta_ns));
+        for (own, other) in [(&launch, &sleeper), (&sleeper, &launch)] {
+            let mut figure = |what: &str, value: f64, against: f64, judged: bool| {
+                let lost = own.sent - own.errors_ns.len() as u64;
+                let held = value <= against && lost == 0;
+                let mut why = Vec::new();
+                if own.name == "ETF" {
+                    why.push(format!("ETF with delta {} µs", delta_ns / 1000));
+                }
+                if lost > 0 {
+                    why.push(format!("{lost} of {} lost", own.sent));
+                }
+                rows.push(Row {
+                    figure: format!("launch error, {}, {name}, {label}, {what}", own.name),
+                    value,
+                    unit: "µs".to_owned(),
+                    reach: judged.then(|| "at most clock_nanosleep's".to_owned()),
+                    held: judged.then_some(held),
+                    why: (!why.is_empty()).then(|| why.join("; ")),
+                    samples: own.errors_ns.len() as u64,
+                    against: vec![Compared {
+                        name: other.name.to_owned(),
+                        value: against,
+                    }],
+                });
+            };
+            for (what, permille) in [
+                ("min", 0),
+                ("p50", 500),
+                ("p99", 990),
+                ("p99.9", 999),
+                ("max", 1000),
+            ] {
+                figure(what, own.at(permille), other.at(permille), false);
+            }
+            figure("p99 - p1", own.spread(), other.spread(), own.name == "ETF");
+        }
+    }
+    rows
+}
+
+struct Lane {
+    pair: NetnsPair,
+    tai_offset_ns: i64,
+}
+
+impl Lane {
+    /// A cable whose near end has two queues: launch times in one, everything else in the other.
+    fn new() -> Self {
+        let pair = NetnsPair::new();
+        ip(&pair.a.namespace, "link del rtwa");
+        ip(
+            &pair.a.namespace,
+            &format!(
+                "link add rtwa numtxqueues 2 numrxqueues 2 type veth peer name rtwb netns {} numtxqueues 2 numrxqueues 2",
+                pair.b.namespace
+            ),
+        );
+        for (side, own, peer) in [(&pair.a, "1", "2"), (&pair.b, "2", "1")] {
+            let interface = &side.interface;
+            for command in [
+                format!("link set {interface} address 02:00:00:00:00:0{own}"),
+                format!("addr add {}/24 dev {interface}", side.address),
+                format!("link set {interface} up"),
+                format!(
+                    "neigh replace 10.77.0.{peer} lladdr 02:00:00:00:00:0{peer} dev {interface} nud permanent"
+                ),
+            ] {
+                ip(&side.namespace, &command);
+            }
+        }
+        let lane = Self {
+            pair,
+            tai_offset_ns: tai_offset_ns().unwrap(),
+        };
+        lane.tc("qdisc add dev rtwa root handle 100: mqprio num_tc 2 map 0 0 0 1 0 0 0 0 0 0 0 0 0 0 0 0 queues 1@0 1@1 hw 0");
+        memory::lock_all().unwrap();
+        lane
+    }
+
+    fn try_tc(&self, arguments: &str) -> Result<(), String> {
+        let output = Command::new("tc")
+            .args(["-n", &self.pair.a.namespace])
+            .args(arguments.split_whitespace())
+            .output()
+            .unwrap();
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        output.status.success().then_some(()).ok_or(error)
+    }
+
+    fn tc(&self, arguments: &str) {
+        if let Err(error) = self.try_tc(arguments) {
+            panic!("tc {arguments}: {error}");
+        }
+    }
+
+    /// The smallest delta that loses no frame of a hundred, twice.
+    fn calibrate(&self) -> u64 {
+        for delta_ns in DELTAS_NS {
+            let whole = || self.launch(100, delta_ns).errors_ns.len() == 100;
+            if whole() && whole() {
+                return delta_ns;
+            }
+        }
+        panic!("no delta up to 5 ms lets every frame leave");
+    }
+
+    /// Runs `work` while another, not real-time thread sends datagrams as fast as it can.
+    fn under_load<T>(&self, load: bool, work: impl FnOnce() -> T) -> T {
+        let stop = AtomicBool::new(!load);
+        std::thread::scope(|scope| {
+            let stop = &stop;
+            scope.spawn(move || {
+                self.pair.a.run(|| {
+                    let socket = UdpSocket::bind("10.77.0.1:0").unwrap();
+                    socket.connect("10.77.0.2:9").unwrap();
+                    while !stop.load(Ordering::Relaxed) {
+                        let _ = socket.send(&[0; 1000]);
+                    }
+                });
+            });
+            let result = work();
+            stop.store(true, Ordering::Relaxed);
+            result
+        })
+    }
+
+    fn sleeper(&self, frames: u64) -> Errors {
+        self.errors(
+            "clock_nanosleep",
+            frames,
+            TxPath::Direct,
+            0,
+            |sender, frame, _| {
+                let _ = sender.send(frame);
+            },
+        )
+    }
+
+    fn launch(&self, frames: u64, delta_ns: u64) -> Errors {
+        // ETF cannot be changed in place: the first time there is none, which is as well.
+        let _ = self.try_tc("qdisc del dev rtwa parent 100:2");
+        self.tc(&format!(
+            "qdisc add dev rtwa parent 100:2 etf clockid CLOCK_TAI delta {delta_ns}"
+        ));
+        let lead_ns = LEAD_NS.max(2 * delta_ns);
+        self.errors(
+            "ETF",
+            frames,
+            TxPath::Launch(LaunchMode::Strict),
+            lead_ns,
+            |sender, frame, launch_ns| {
+                let _ = sender.send_at(frame, launch_ns);
+            },
+        )
+    }
+
+    /// Sends `frames` in cycles, each `lead_ns` before its time, and looks when they came.
+    fn errors(
+        &self,
+        name: &'static str,
+        frames: u64,
+        path: TxPath,
+        lead_ns: u64,
+        send: impl Fn(&mut Sender, &[u8], u64) + Sync,
+    ) -> Errors {
+        let socket = self.pair.b.run(|| {
+            let interface = interface::by_name("rtwb").unwrap();
+            PacketSocket::receiver(
+                &interface,
+                ETHER_TYPE,
+                &Filter::new(&[Instruction::Accept]).unwrap(),
+                |socket| {
+                    socket.set_receive_room(32 << 20)?;
+                    socket.enable_rx_stamps()
+                },
+            )
+            .unwrap()
+            .0
+        });
+        // Stamps begin in the kernel's own time.
+        std::thread::sleep(Duration::from_millis(400));
+        let config = SenderConfig {
+            path,
+            priority: PRIORITY,
+            ..SenderConfig::new("rtwa")
+        };
+        self.pair.a.run(|| {
+            let mut sender = Sender::frames(&config).unwrap();
+            sched::set_fifo(FIFO).unwrap();
+            memory::touch_stack();
+            let mut frame = [0_u8; 64];
+            frame[..6].copy_from_slice(&[2, 0, 0, 0, 0, 2]);
+            frame[6..12].copy_from_slice(&[2, 0, 0, 0, 0, 1]);
+            frame[12..14].copy_from_slice(&ETHER_TYPE.to_be_bytes());
+            let first = (now_ns(Clock::Tai) / PERIOD_NS + 20) * PERIOD_NS;
+            let mut cycle = Cycle::new(CycleConfig {
+                clock: Clock::Tai,
+                period_ns: PERIOD_NS,
+                epoch_ns: first - lead_ns,
+                spin_ns: 0,
+            });
+            for _ in 0..frames {
+                let launch_ns = cycle.wait().unwrap().instant_ns + lead_ns;
+                frame[16..24].copy_from_slice(&launch_ns.to_ne_bytes());
+                send(&mut sender, &frame, launch_ns);
+            }
+        });
+        std::thread::sleep(Duration::from_millis(50));
+        let mut batch = Batch::new(64, 64);
+        let mut errors_ns = Vec::new();
+        while socket.receive(&mut batch, Wait::No, 64).is_ok() {
+            for index in 0..batch.len() {
+                let message = batch.get(index).unwrap();
+                let launch_ns = u64::from_ne_bytes(message.data[16..24].try_into().unwrap());
+                if let Some(stamp) = message.stamp_realtime_ns {
+                    let arrival = stamp.saturating_add_signed(self.tai_offset_ns);
+                    errors_ns.push(arrival as i64 - launch_ns as i64);
+                }
+            }
+        }
+        errors_ns.sort_unstable();
+        Errors {
+            name,
+            errors_ns,
+            sent: frames,
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Launch times: which queue would keep them, asked before the first frame.
+//!
+//! A queue that knows nothing of launch times ignores them without a word, and the frame leaves at once. So the interface's
+//! queues are read first, and the one that the socket's priority leads to must be ETF, on CLOCK_TAI, in the sender's mode.
+
+use crate::error::LinkError;
+use rtwire_sys::interface::{self, Interface};
+use rtwire_sys::qdisc::{self, Details, Etf, Qdisc};
+
+/// What a launch time means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum LaunchMode {
+    /// The frame leaves at this time, not before.
+    #[default]
+    Strict,
+    /// The frame leaves as soon as it can, at the latest at this time; until then in the order of the times.
+    Deadline,
+}
+
+/// The queue that keeps the frames of one sender until their time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaunchQueue {
+    /// How long before its launch time a frame is handed to the driver, ns. Frames must be sent earlier than that; software
+    /// ETF lets them leave this much early.
+    pub delta_ns: u64,
+    /// The card itself keeps the frame until its time.
+    pub hardware: bool,
+    /// ETF hangs below TAPRIO, which refuses a launch time outside of the priority's gate windows.
+    pub gated: bool,
+}
+
+const CLOCK_TAI: i32 = 11;
+
+/// Finds the queue that frames of `priority` reach, and whether it keeps launch times as `mode` means them.
+///
+/// # Errors
+/// [`LinkError::NoLaunch`], which says what there is and what would be right.
+pub fn queue(
+    interface: &Interface,
+    priority: u32,
+    mode: LaunchMode,
+) -> Result<LaunchQueue, LinkError> {
+    // A VLAN has no queue of its own: its frames reach those of the interface below.
+    let below = match interface::vlan_below(&interface.name)? {
+        Some(name) => Some(interface::by_name(&name)?),
+        None => None,
+    };
+    let interface = below.as_ref().unwrap_or(interface);
+    let all = qdisc::of(interface)?;
+    judge(&all, priority, mode).map_err(|(found, remedy)| LinkError::NoLaunch {
+        interface: interface.name.clone(),
+        priority,
+        found,
+        remedy: remedy.replace("IF", &interface.name),
+    })
+}
+
+type Refusal = (String, String);
+
+fn judge(all: &[Qdisc], priority: u32, mode: LaunchMode) -> Result<LaunchQueue, Refusal> {
+    let at = |parent: u32| all.iter().find(|one| one.parent == parent);
+    let install = |place: &str| {
+        let deadline = if mode == LaunchMode::Deadline {
+            " deadline_mode"
+        } else {
+            ""
+        };
+        format!(
+            "`tc qdisc replace dev IF {place} etf clockid CLOCK_TAI delta 200000{deadline}`, with a kernel that has sch_etf"
+        )
+    };
+    let Some(root) = at(qdisc::ROOT) else {
+        return Err(("it shows no queue at all".to_owned(), install("root")));
+    };
+    let map = match root.details {
+        Details::Etf(etf) => return accept(etf, mode, "root", false),
+        Details::Queues(map) => map,
+        Details::Other => {
+            let found = format!("its queue is `{}`, which ignores launch times", root.kind);
+            return Err((found, install("root")));
+        }
+    };
+    let mut kept = None;
+    for number in map.queues(priority) {
+        let parent = root.handle | (number + 1);
+        let place = format!("parent {:x}:{:x}", root.handle >> 16, number + 1);
+        match at(parent).map(|leaf| (&leaf.kind, &leaf.details)) {
+            Some((_, &Details::Etf(etf))) => {
+                kept = Some(accept(etf, mode, &place, root.kind == "taprio")?);
+            }
+            other => {
+                let kind = other.map_or("the kernel's default", |(kind, _)| kind.as_str());
+                let found = format!(
+                    "of its {} queues, number {number} is `{kind}`, which ignores launch times",
+                    root.kind
+                );
+                return Err((found, install(&place)));
+            }
+        }
+    }
+    kept.ok_or_else(|| {
+        let found = format!("its {} gives this priority no queue", root.kind);
+        (found, "give the priority's class a queue".to_owned())
+    })
+}
+
+fn accept(etf: Etf, mode: LaunchMode, place: &str, gated: bool) -> Result<LaunchQueue, Refusal> {
+    if etf.clock != CLOCK_TAI {
+        let found = format!("its ETF keeps clock {} instead of CLOCK_TAI", etf.clock);
+        return Err((found, format!("ETF at {place} with `clockid CLOCK_TAI`")));
+    }
+    if etf.deadline != (mode == LaunchMode::Deadline) && !etf.skip_socket_check {
+        let name = |deadline| {
+            if deadline {
+                "deadlines"
+            } else {
+                "instants, not deadlines"
+            }
+        };
+        let found = format!(
+            "its ETF takes launch times as {}, the sender means {}",
+            name(etf.deadline),
+            name(!etf.deadline)
+        );
+        return Err((
+            found,
+            format!("the same mode at both (`deadline_mode` of the ETF at {place})"),
+        ));
+    }
+    Ok(LaunchQueue {
+        delta_ns: u64::try_from(etf.delta_ns).unwrap_or(0),
+        hardware: etf.offload,
+        gated,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn etf(clock: i32, deadline: bool) -> Details {
+        Details::Etf(Etf {
+            delta_ns: 5_000,
+            clock,
+            deadline,
+            offload: false,
+            skip_socket_check: false,
+        })
+    }
+
+    fn root(kind: &str, details: Details) -> Vec<Qdisc> {
+        vec![Qdisc {
+            handle: 0x64_0000,
+            parent: qdisc::ROOT,
+            kind: kind.to_owned(),
+            details,
+        }]
+    }
+
+    #[test]
+    fn only_an_etf_of_the_same_clock_and_mode_will_do() {
+        let queue = judge(&root("etf", etf(CLOCK_TAI, false)), 3, LaunchMode::Strict).unwrap();
+        assert_eq!(queue.delta_ns, 5_000);
+        assert!(!queue.gated && !queue.hardware);
+        for (all, mode, text) in [
+            (vec![], LaunchMode::Strict, "no queue at all"),
+            (
+                root("noqueue", Details::Other),
+                LaunchMode::Strict,
+                "`noqueue`",
+            ),
+            (
+                root("etf", etf(1, false)),
+                LaunchMode::Strict,
+                "instead of CLOCK_TAI",
+            ),
+            (
+                root("etf", etf(CLOCK_TAI, true)),
+                LaunchMode::Strict,
+                "as deadlines",
+            ),
+            (
+                root("etf", etf(CLOCK_TAI, false)),
+                LaunchMode::Deadline,
+                "not deadlines, the sender",
+            ),
+        ] {
+            let (found, remedy) = judge(&all, 3, mode).unwrap_err();
+            assert!(found.contains(text), "{found}");
+            assert!(!remedy.is_empty());
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Which queueing disciplines an interface has, as the kernel tells it; and which of them a socket's frames reach.
+//!
+//! Only looked at, never changed; needs no privilege.
+
+use crate::error::{Errno, Error, Result};
+use crate::interface::Interface;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// One queueing discipline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Qdisc {
+    /// Its handle, major number in the upper half; 0 for one that the kernel has made by itself.
+    pub handle: u32,
+    /// The class it hangs below; [`ROOT`] for the interface's own.
+    pub parent: u32,
+    /// Its name: `etf`, `mqprio`, `noqueue` …
+    pub kind: String,
+    /// What decides about launch times.
+    pub details: Details,
+}
+
+/// The parent of an interface's root discipline.
+pub const ROOT: u32 = u32::MAX;
+
+/// The settings of a discipline that decide about launch times.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Details {
+    /// Earliest time first.
+    Etf(Etf),
+    /// mqprio or TAPRIO: hardware queues by priority.
+    Queues(QueueMap),
+    /// None of them.
+    Other,
+}
+
+/// Settings of ETF (`struct tc_etf_qopt`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Etf {
+    /// How long before its launch time a frame is handed to the driver, ns.
+    pub delta_ns: i32,
+    /// The clock's number; 11 is CLOCK_TAI.
+    pub clock: i32,
+    /// Launch times are deadlines.
+    pub deadline: bool,
+    /// The card keeps the frame until its time.
+    pub offload: bool,
+    /// It asks not which socket a frame is of (below TAPRIO).
+    pub skip_socket_check: bool,
+}
+
+/// Which hardware queues serve which priority (`struct tc_mqprio_qopt`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueMap {
+    class_of: [u8; 16],
+    count: [u16; 16],
+    offset: [u16; 16],
+}
+
+impl QueueMap {
+    /// The queues that frames of a socket priority may take, from 0 on. Priorities above 15 count by their lower four bits.
+    #[must_use]
+    pub fn queues(&self, priority: u32) -> std::ops::Range<u32> {
+        let class = usize::from(self.class_of[(priority & 15) as usize] & 15);
+        let first = u32::from(self.offset[class]);
+        first..first + u32::from(self.count[class])
+    }
+
+    fn decode(octets: &[u8]) -> Option<Self> {
+        // num_tc 1, prio_tc_map 16, hw 1, count 16 × 2, offset 16 × 2.
+        let words = |at: usize| -> Option<[u16; 16]> {
+            let mut words = [0; 16];
+            for (word, pair) in words
+                .iter_mut()
+                .zip(octets.get(at..at + 32)?.chunks_exact(2))
+            {
+                *word = u16::from_ne_bytes([pair[0], pair[1]]);
+            }
+            Some(words)
+        };
+        Some(Self {
+            class_of: octets.get(1..17)?.try_into().ok()?,
+            count: words(18)?,
+            offset: words(50)?,
+        })
+    }
+}
+
+/// Asks for all disciplines of an interface. Those that the kernel itself puts at the leaves of others are not among them.
+///
+/// # Errors
+/// The kernel refuses a netlink socket or the question.
+pub fn of(interface: &Interface) -> Result<Vec<Qdisc>> {
+    const RTM_NEWQDISC: u16 = 36;
+    const RTM_GETQDISC: u16 = 38;
+    let object = || format!("queueing disciplines of interface `{}`", interface.name);
+    let fail = |call, errno| Error::new(call, object(), errno, None);
+    // SAFETY: all arguments are numbers.
+    let fd = unsafe {
+        libc::socket(
+            libc::AF_NETLINK,
+            libc::SOCK_RAW | libc::SOCK_CLOEXEC,
+            libc::NETLINK_ROUTE,
+        )
+    };
+    if fd < 0 {
+        return Err(Error::last("socket(AF_NETLINK)", object(), None));
+    }
+    // SAFETY: the descriptor is new and nobody else's.
+    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    // struct nlmsghdr (16) and struct tcmsg (20), whose first octet is the family: none.
+    let mut question = [0_u8; 36];
+    let flags = (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16;
+    question[..4].copy_from_slice(&36_u32.to_ne_bytes());
+    question[4..6].copy_from_slice(&RTM_GETQDISC.to_ne_bytes());
+    question[6..8].copy_from_slice(&flags.to_ne_bytes());
+    // SAFETY: the octets are valid for the whole call.
+    let sent = unsafe { libc::send(socket.as_raw_fd(), question.as_ptr().cast(), 36, 0) };
+    if sent < 0 {
+        return Err(fail("send(RTM_GETQDISC)", Errno::last()));
+    }
+    let mut found = Vec::new();
+    let mut room = vec![0_u8; 64 * 1024];
+    loop {
+        // SAFETY: the room is valid for the whole call and its size is given rightly.
+        let got = unsafe {
+            libc::recv(
+                socket.as_raw_fd(),
+                room.as_mut_ptr().cast(),
+                room.len(),
+                libc::MSG_TRUNC,
+            )
+        };
+        if got < 0 {
+            let errno = Errno::last();
+            if errno.interrupted() {
+                continue;
+            }
+            return Err(fail("recv(RTM_GETQDISC)", errno));
+        }
+        let length = usize::try_from(got).unwrap_or(0).min(room.len());
+        for (kind, body) in messages(&room[..length]) {
+            match kind {
+                RTM_NEWQDISC => found.extend(decode(body, interface.index)),
+                DONE => return Ok(found),
+                ERROR => {
+                    let number = body.get(..4).and_then(|o| o.try_into().ok());
+                    let errno = Errno(-i32::from_ne_bytes(number.unwrap_or_default()));
+                    return Err(fail("RTM_GETQDISC", errno));
+                }
+                _ => {}
+            }
+        }
+        if length == 0 {
+            return Ok(found);
+        }
+    }
+}
+
+const ERROR: u16 = 2;
+const DONE: u16 = 3;
+
+/// Splits netlink messages: type and body of each.
+fn messages(mut octets: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let length = u32::from_ne_bytes(octets.get(..4)?.try_into().ok()?) as usize;
+        let kind = u16::from_ne_bytes(octets.get(4..6)?.try_into().ok()?);
+        let body = octets.get(16..length)?;
+        octets = octets.get(length.next_multiple_of(4)..).unwrap_or(&[]);
+        Some((kind, body))
+    })
+}
+
+/// Splits attributes: type (without its flags) and value of each.
+fn attributes(mut octets: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let length = usize::from(u16::from_ne_bytes(octets.get(..2)?.try_into().ok()?));
+        let kind = u16::from_ne_bytes(octets.get(2..4)?.try_into().ok()?) & 0x3fff;
+        let value = octets.get(4..length)?;
+        octets = octets.get(length.next_multiple_of(4)..).unwrap_or(&[]);
+        Some((kind, value))
+    })
+}
+
+/// One RTM_NEWQDISC, if it is of the interface.
+fn decode(body: &[u8], interface: u32) -> Option<Qdisc> {
+    const TCA_KIND: u16 = 1;
+    const TCA_OPTIONS: u16 = 2;
+    let word = |at: usize| {
+        let octets = body.get(at..at + 4)?.try_into().ok()?;
+        Some(u32::from_ne_bytes(octets))
+    };
+    if word(4)? != interface {
+        return None;
+    }
+    let (mut kind, mut options) = (String::new(), [].as_slice());
+    for (which, value) in attributes(body.get(20..)?) {
+        match which {
+            TCA_KIND => {
+                let text = value.split(|&octet| octet == 0).next().unwrap_or(&[]);
+                kind = String::from_utf8_lossy(text).into_owned();
+            }
+            TCA_OPTIONS => options = value,
+            _ => {}
+        }
+    }
+    let first = |wanted| attributes(options).find_map(|(k, v)| (k == wanted).then_some(v));
+    let details = match kind.as_str() {
+        "etf" => first(1).and_then(decode_etf).map(Details::Etf),
+        "taprio" => first(1).and_then(QueueMap::decode).map(Details::Queues),
+        "mqprio" => QueueMap::decode(options).map(Details::Queues),
+        _ => None,
+    };
+    Some(Qdisc {
+        handle: word(8)?,
+        parent: word(12)?,
+        kind,
+        details: details.unwrap_or(Details::Other),
+    })
+}
+
+fn decode_etf(octets: &[u8]) -> Option<Etf> {
+    let word = |at: usize| octets.get(at..at + 4)?.try_into().ok();
+    let flags = u32::from_ne_bytes(word(8)?);
+    Some(Etf {
+        delta_ns: i32::from_ne_bytes(word(0)?),
+        clock: i32::from_ne_bytes(word(4)?),
+        deadline: flags & 1 != 0,
+        offload: flags & 2 != 0,
+        skip_socket_check: flags & 4 != 0,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interface;
+
+    #[test]
+    fn the_loopback_has_a_root_discipline() {
+        let lo = interface::by_name("lo").unwrap();
+        let found = of(&lo).unwrap();
+        assert!(
+            found.iter().any(|q| q.parent == ROOT && !q.kind.is_empty()),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn any_octets_end_the_parser() {
+        let mut random = 1_u64;
+        for length in 0..200 {
+            let octets: Vec<u8> = (0..length)
+                .map(|_| {
+                    random = random
+                        .wrapping_mul(6_364_136_223_846_793_005)
+                        .wrapping_add(1);
+                    (random >> 60) as u8
+                })
+                .collect();
+            for (_, body) in messages(&octets) {
+                let _ = decode(body, 0);
+            }
+            let _ = attributes(&octets).count();
+        }
+    }
+
+    #[test]
+    fn priorities_find_their_queues() {
+        let mut octets = [0_u8; 82];
+        octets[0] = 2;
+        octets[1 + 3] = 1;
+        octets[18..20].copy_from_slice(&3_u16.to_ne_bytes());
+        octets[20..22].copy_from_slice(&1_u16.to_ne_bytes());
+        octets[52..54].copy_from_slice(&3_u16.to_ne_bytes());
+        let map = QueueMap::decode(&octets).unwrap();
+        assert_eq!(map.queues(0), 0..3);
+        assert_eq!(map.queues(3), 3..4);
+        assert_eq!(map.queues(19), 3..4);
+        assert_eq!(QueueMap::decode(&octets[..81]), None);
+    }
+}
