@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What each crate may depend on; nothing depends on the command. `testkit` only ever serves tests.
-const MAY_KNOW: [(&str, &[&str]); 12] = [
+const MAY_KNOW: [(&str, &[&str]); 13] = [
     ("wire", &[]),
     ("plan", &[]),
     ("sim", &["plan"]),
@@ -15,6 +15,7 @@ const MAY_KNOW: [(&str, &[&str]); 12] = [
     ("link", &["wire", "sys"]),
     ("channel", &["link", "wire", "sys"]),
     ("measure", &["wire", "sys"]),
+    ("powerlink", &["wire"]),
     ("host", &["plan", "sys"]),
     (
         "lab",

@@ -1,0 +1,194 @@
+//! The controlled node's part in the cycle: SoC, PReq, PRes, SoA.
+
+use super::{ControlledNode, Dll, Responder};
+use crate::{ErrorCode, Event};
+use rtwire_wire::Outbox;
+use rtwire_wire::powerlink::{Asnd, Message, NmtState, Packet, Poll, Request, Soc, View, node};
+
+impl ControlledNode {
+    pub(super) fn receive(&mut self, now_ns: u64, frame: &[u8], outbox: &mut dyn Outbox) {
+        let view = View::new(frame);
+        if !view.is_powerlink() || view.source_address() == Some(self.address) {
+            return;
+        }
+        let packet = match Packet::parse(frame) {
+            Ok(packet) => packet,
+            Err(_) => {
+                self.statistics.invalid_frames += 1;
+                return;
+            }
+        };
+        self.hear(now_ns, packet.source);
+        if packet.source == self.node {
+            self.events.push(Event::Error {
+                node: self.node,
+                code: ErrorCode::ADDRESS_CONFLICT,
+            });
+        }
+        self.basic_ethernet_ns = None;
+        if self.state == NmtState::BASIC_ETHERNET {
+            self.enter(NmtState::PRE_OPERATIONAL_1);
+        }
+        let for_me = [self.node, node::BROADCAST].contains(&packet.destination);
+        match packet.message {
+            Message::Soc(soc) if packet.source == node::MN => self.soc(now_ns, &soc),
+            Message::PReq(request) if packet.destination == self.node => {
+                self.managing_address = Some(packet.source_address);
+                self.preq(now_ns, &request, outbox);
+            }
+            Message::PRes(response) => {
+                self.pres(now_ns, packet.source, &response.poll, outbox);
+            }
+            Message::Soa(soa) if packet.source == node::MN => {
+                self.managing_address = Some(packet.source_address);
+                self.soa(now_ns, &soa, outbox);
+            }
+            Message::AInv(soa) if packet.source == node::MN && soa.target == self.node => {
+                self.invited(now_ns, soa.service, outbox);
+            }
+            Message::Asnd(Asnd::NmtCommand(command)) if for_me && packet.source == node::MN => {
+                self.nmt_command(now_ns, &command);
+            }
+            Message::Asnd(Asnd::Sdo(sdo)) if packet.destination == self.node => {
+                self.sdo(now_ns, packet.source, &sdo);
+            }
+            _ => {}
+        }
+    }
+
+    fn hear(&mut self, now_ns: u64, source: u8) {
+        for heartbeat in &mut self.heartbeats {
+            if heartbeat.node == source && heartbeat.heard(now_ns) {
+                self.events.push(Event::Heartbeat {
+                    node: source,
+                    silent: false,
+                });
+            }
+        }
+    }
+
+    fn soc(&mut self, now_ns: u64, soc: &Soc) {
+        self.statistics.cycles += 1;
+        self.net_time = soc.net_time;
+        match self.state {
+            NmtState::NOT_ACTIVE => self.enter(NmtState::PRE_OPERATIONAL_1),
+            NmtState::PRE_OPERATIONAL_1 => {
+                self.dll = Dll::WaitSoc;
+                self.cycle_good = true;
+                self.enter(NmtState::PRE_OPERATIONAL_2);
+            }
+            _ => {}
+        }
+        if !self.cyclic() {
+            return;
+        }
+        match self.dll {
+            Dll::WaitPreq => {
+                self.miss_preq(now_ns);
+                self.miss_soa(now_ns);
+            }
+            Dll::WaitSoa => self.miss_soa(now_ns),
+            Dll::WaitSoc | Dll::NonCyclic => {}
+        }
+        if !self.cyclic() {
+            return;
+        }
+        let interval_ns = now_ns.saturating_sub(self.last_soc_ns);
+        let range_ns = self.counters.jitter_range_ns;
+        let off_ns = interval_ns.abs_diff(self.timing.cycle_ns);
+        if range_ns > 0 && self.last_soc_ns > 0 && off_ns > range_ns && self.counters.jitter.error()
+        {
+            self.fault(now_ns, ErrorCode::SOC_JITTER);
+        }
+        if core::mem::replace(&mut self.cycle_good, true) {
+            self.counters.soc.good();
+            self.counters.soa.good();
+            self.counters.preq.good();
+            self.counters.jitter.good();
+        }
+        self.last_soc_ns = now_ns;
+        self.polled = false;
+        self.dll = Dll::WaitPreq;
+        self.arm_soc(now_ns);
+        self.prepare_pres();
+    }
+
+    pub(super) fn miss_preq(&mut self, now_ns: u64) {
+        // A node of multiplexed or chained slots is not asked in each cycle.
+        let expected = self.ever_polled && !self.timing.multiplexed && !self.timing.chained;
+        if self.polled || !expected || !self.answers() {
+            return;
+        }
+        self.cycle_good = false;
+        if self.counters.preq.error() {
+            self.cycle_error(now_ns, ErrorCode::LOSS_OF_PREQ);
+        }
+    }
+
+    fn miss_soa(&mut self, now_ns: u64) {
+        if !self.cyclic() {
+            return;
+        }
+        self.statistics.lost_soa += 1;
+        self.cycle_good = false;
+        if self.counters.soa.error() {
+            self.cycle_error(now_ns, ErrorCode::LOSS_OF_SOA);
+        }
+    }
+
+    fn preq(&mut self, now_ns: u64, request: &Request<'_>, outbox: &mut dyn Outbox) {
+        self.statistics.requests += 1;
+        if !self.answers() {
+            return;
+        }
+        if self.responder == Responder::Node {
+            outbox.send(&self.pres, None);
+        }
+        self.statistics.responses += 1;
+        self.polled = true;
+        self.ever_polled = true;
+        self.dll = Dll::WaitSoa;
+        self.signalling.acknowledge(request.exception_acknowledge);
+        if let Some(channel) = self.request_channel {
+            self.take_data(now_ns, channel, &request.poll);
+        }
+    }
+
+    fn take_data(&mut self, now_ns: u64, channel: usize, poll: &Poll<'_>) {
+        let mapped = matches!(
+            self.state,
+            NmtState::READY_TO_OPERATE | NmtState::OPERATIONAL
+        );
+        if !poll.ready || !mapped {
+            return;
+        }
+        if !self.image.take(channel, poll.pdo_version, poll.payload) {
+            let known = self.image.receive.get(channel);
+            let code = if known.is_some_and(|channel| poll.payload.len() < channel.octets) {
+                ErrorCode::PDO_SHORT
+            } else {
+                ErrorCode::PDO_VERSION
+            };
+            self.fault(now_ns, code);
+        }
+    }
+
+    fn pres(&mut self, now_ns: u64, source: u8, poll: &Poll<'_>, outbox: &mut dyn Outbox) {
+        if source == node::MN && self.timing.chained && self.answers() {
+            // PollResponse chaining: the managing node's response is the request to all.
+            if self.responder == Responder::Node {
+                let at = (self.timing.chain_ns > 0).then_some(now_ns + self.timing.chain_ns);
+                outbox.send(&self.pres, at);
+            }
+            self.statistics.responses += 1;
+            self.polled = true;
+            self.dll = Dll::WaitSoa;
+        }
+        let from_request =
+            source == node::MN && self.image.receive_of(node::MN) == self.request_channel;
+        let channel = self.image.receive_of(source);
+        if let Some(channel) = channel.filter(|_| source != 0 && !from_request) {
+            self.take_data(now_ns, channel, poll);
+        }
+    }
+}

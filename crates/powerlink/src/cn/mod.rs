@@ -1,0 +1,395 @@
+//! The controlled node.
+
+mod asynchronous;
+mod cycle;
+mod objects;
+mod signalling;
+mod state;
+pub(crate) use objects::Objects;
+pub(crate) use state::Heartbeat;
+
+use crate::counter::{Counter, Statistics};
+use crate::pdo::{self, ProcessImage};
+use crate::queue::{Events, Frames};
+use crate::sdo::SdoServer;
+use crate::{Error, Event, ObjectDictionary};
+use rtwire_wire::powerlink::{
+    MINIMUM_OCTETS, Message, NetTime, NmtState, Packet, Response, SendRequest, multicast, node, pad,
+};
+use rtwire_wire::{MacAddress, Node, Outbox};
+use signalling::Signalling;
+
+/// The longest frame, without FCS.
+pub(crate) const FRAME_OCTETS: usize = 1514;
+
+/// What a controlled node is made of.
+#[derive(Clone, Debug)]
+pub struct ControlledConfig {
+    /// Its number, 1 to 239.
+    pub node: u8,
+    /// Its interface's address.
+    pub address: MacAddress,
+    /// Its objects; begin with [`ObjectDictionary::controlled_node`] or a device description.
+    pub dictionary: ObjectDictionary,
+}
+
+/// Where the cycle stands (DS 301, 4.2.4.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Dll {
+    NonCyclic,
+    WaitSoc,
+    WaitPreq,
+    WaitSoa,
+}
+
+/// Who sends the answer to a PReq.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Responder {
+    /// The node, when it sees the PReq.
+    #[default]
+    Node,
+    /// The driver, with [`ControlledNode::prepared_pres`].
+    Driver,
+}
+
+/// Settings of the dictionary that the cycle needs at hand.
+#[derive(Clone, Copy, Debug, Default)]
+struct Timing {
+    cycle_ns: u64,
+    tolerance_ns: u64,
+    basic_ethernet_ns: u64,
+    multiplexed: bool,
+    chained: bool,
+    chain_ns: u64,
+    mtu: usize,
+}
+
+/// The errors that a controlled node counts.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    soc: Counter,
+    soa: Counter,
+    preq: Counter,
+    jitter: Counter,
+    jitter_range_ns: u64,
+}
+
+/// A controlled node.
+#[derive(Clone, Debug)]
+pub struct ControlledNode {
+    node: u8,
+    address: MacAddress,
+    dictionary: ObjectDictionary,
+    initial: ObjectDictionary,
+    state: NmtState,
+    dll: Dll,
+    timing: Timing,
+    counters: Counters,
+    image: ProcessImage,
+    request_channel: Option<usize>,
+    pres: Vec<u8>,
+    pres_generation: u64,
+    responder: Responder,
+    server: SdoServer,
+    urgent: Frames,
+    generic: Frames,
+    signalling: Signalling,
+    events: Events,
+    statistics: Statistics,
+    managing_address: Option<MacAddress>,
+    application_ready: bool,
+    wants_ready: bool,
+    polled: bool,
+    ever_polled: bool,
+    last_soc_ns: u64,
+    soc_deadline_ns: Option<u64>,
+    basic_ethernet_ns: Option<u64>,
+    net_time: NetTime,
+    heartbeats: Vec<state::Heartbeat>,
+    cycle_good: bool,
+    scratch: Vec<u8>,
+}
+
+impl ControlledNode {
+    /// A controlled node that is switched off: [`Node::start`] switches it on.
+    ///
+    /// # Errors
+    /// The number is none of a controlled node, or the dictionary maps what is not there.
+    pub fn new(config: ControlledConfig) -> Result<Self, Error> {
+        if !(1..=node::LAST_CN).contains(&config.node) {
+            return Err(Error::Configuration {
+                what: format!(
+                    "{} is no number of a controlled node: 1 to 239 are",
+                    config.node
+                ),
+            });
+        }
+        let mut dictionary = config.dictionary;
+        dictionary.set_number(0x1f93, 1, u64::from(config.node));
+        dictionary.set_value(0x1030, 5, &config.address.0);
+        if dictionary.number(0x1e40, 2) == 0 {
+            // DS 301, 5.1.2: the address of a node is 192.168.100.number, router 254.
+            let ip = |last| u64::from(u32::from_be_bytes([192, 168, 100, last]));
+            let _ = dictionary.entry_mut(0x1e40, 2).map(|entry| {
+                entry.value = (ip(config.node) as u32).to_le_bytes().to_vec();
+            });
+            let _ = dictionary.entry_mut(0x1e40, 5).map(|entry| {
+                entry.value = (ip(254) as u32).to_le_bytes().to_vec();
+            });
+            let _ = dictionary.entry_mut(0x1e40, 3).map(|entry| {
+                entry.value = 0xffff_ff00_u32.to_le_bytes().to_vec();
+            });
+        }
+        let mut this = Self {
+            node: config.node,
+            address: config.address,
+            initial: dictionary.clone(),
+            dictionary,
+            state: NmtState::OFF,
+            dll: Dll::NonCyclic,
+            timing: Timing::default(),
+            counters: Counters::default(),
+            image: ProcessImage::default(),
+            request_channel: None,
+            pres: vec![0; FRAME_OCTETS],
+            pres_generation: 0,
+            responder: Responder::Node,
+            server: SdoServer::new(300, 15_000_000_000),
+            urgent: Frames::default(),
+            generic: Frames::default(),
+            signalling: Signalling::default(),
+            events: Events::default(),
+            statistics: Statistics::default(),
+            managing_address: None,
+            application_ready: true,
+            wants_ready: false,
+            polled: false,
+            ever_polled: false,
+            last_soc_ns: 0,
+            soc_deadline_ns: None,
+            basic_ethernet_ns: None,
+            net_time: NetTime::default(),
+            heartbeats: Vec::new(),
+            cycle_good: true,
+            scratch: vec![0; FRAME_OCTETS],
+        };
+        this.lay_out()?;
+        Ok(this)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn number(&self) -> u8 {
+        self.node
+    }
+
+    /// Its state.
+    #[must_use]
+    pub const fn state(&self) -> NmtState {
+        self.state
+    }
+
+    /// The next event, if something has happened.
+    pub fn next_event(&mut self) -> Option<Event> {
+        self.events.pop()
+    }
+
+    /// What it has seen.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        Statistics {
+            events_lost: self.events.lost,
+            ..self.statistics
+        }
+    }
+
+    /// Its objects. Error counters are put in when they are read over the network.
+    #[must_use]
+    pub const fn dictionary(&self) -> &ObjectDictionary {
+        &self.dictionary
+    }
+
+    /// Its objects, for the application to change; what the cycle uses is taken over at the next reset.
+    pub const fn dictionary_mut(&mut self) -> &mut ObjectDictionary {
+        &mut self.dictionary
+    }
+
+    /// Its process image.
+    #[must_use]
+    pub const fn image(&self) -> &ProcessImage {
+        &self.image
+    }
+
+    /// Its process image, to write outputs.
+    pub const fn image_mut(&mut self) -> &mut ProcessImage {
+        &mut self.image
+    }
+
+    /// Takes the outputs over into the prepared PRes. May be called in a real-time loop.
+    pub fn commit(&mut self) {
+        self.prepare_pres();
+    }
+
+    /// The time that the last SoC told.
+    #[must_use]
+    pub const fn net_time(&self) -> NetTime {
+        self.net_time
+    }
+
+    /// Whether the application is ready to operate; until then the node stays in PreOperational2. It is, unless told
+    /// otherwise.
+    pub fn set_application_ready(&mut self, ready: bool) {
+        self.application_ready = ready;
+        if ready && self.wants_ready && self.state == NmtState::PRE_OPERATIONAL_2 {
+            self.enter_ready();
+        }
+    }
+
+    /// Who answers PReqs.
+    pub const fn set_responder(&mut self, responder: Responder) {
+        self.responder = responder;
+    }
+
+    /// The frame that answers a PReq, whole and padded; empty where the node is in a state in which it does not answer.
+    #[must_use]
+    pub fn prepared_pres(&self) -> &[u8] {
+        if self.answers() { &self.pres } else { &[] }
+    }
+
+    /// Grows with each change of [`prepared_pres`](Self::prepared_pres).
+    #[must_use]
+    pub const fn pres_generation(&self) -> u64 {
+        self.pres_generation
+    }
+
+    /// Queues an ordinary Ethernet frame for the asynchronous phase; in NotActive and BasicEthernet the driver may send it
+    /// itself. Says whether there was room.
+    pub fn send_ethernet(&mut self, frame: &[u8]) -> bool {
+        let room = frame.len() <= FRAME_OCTETS && self.generic.push(frame);
+        self.prepare_pres();
+        room
+    }
+
+    /// Whether the node answers PReqs in its state.
+    const fn answers(&self) -> bool {
+        matches!(
+            self.state,
+            NmtState::PRE_OPERATIONAL_2 | NmtState::READY_TO_OPERATE | NmtState::OPERATIONAL
+        )
+    }
+
+    /// Takes the mapping from the dictionary.
+    fn lay_out(&mut self) -> Result<(), Error> {
+        let limit = |subindex| {
+            let limit = self.dictionary.number(0x1f98, subindex) as usize;
+            move |_: u8| limit
+        };
+        // What other nodes send is limited by what a frame may hold; what the own node gets or sends by its limits.
+        let (preq, pres) = (limit(4), limit(5));
+        let received = |node| if node == 0 { preq(0) } else { 1490 };
+        let receive = pdo::channels(
+            &self.dictionary,
+            pdo::RECEIVE,
+            received,
+            pdo::Check::Objects,
+        )?;
+        let transmit = pdo::channels(&self.dictionary, pdo::TRANSMIT, pres, pdo::Check::Objects)?;
+        let image = ProcessImage::new(receive, transmit);
+        if (&image.receive, &image.transmit) != (&self.image.receive, &self.image.transmit) {
+            self.image = image;
+            self.events.push(Event::Image);
+        }
+        self.request_channel = self
+            .image
+            .receive_of(0)
+            .or_else(|| self.image.receive_of(node::MN));
+        Ok(())
+    }
+
+    fn send_request(&self) -> SendRequest {
+        let sdo = self.server.frames_waiting(true);
+        let (priority, pending) = match self.urgent.len() {
+            0 => (3, self.generic.len() + sdo),
+            urgent => (7, urgent),
+        };
+        SendRequest {
+            priority: if pending == 0 { 0 } else { priority },
+            pending: pending.min(7) as u8,
+            links: [false; 2],
+        }
+    }
+
+    /// Writes the PRes anew; its generation grows only if it is another.
+    fn prepare_pres(&mut self) {
+        let operational = self.state == NmtState::OPERATIONAL;
+        let mapped = matches!(
+            self.state,
+            NmtState::READY_TO_OPERATE | NmtState::OPERATIONAL
+        );
+        let payload = if mapped { self.image.payload(0) } else { &[] };
+        let version = self
+            .image
+            .transmit
+            .first()
+            .map_or(0, |channel| channel.version);
+        let packet = Packet {
+            destination_address: multicast::PRES,
+            source_address: self.address,
+            destination: node::BROADCAST,
+            source: self.node,
+            message: Message::PRes(Response {
+                state: self.state,
+                exception_new: self.signalling.new,
+                request: self.send_request(),
+                poll: rtwire_wire::powerlink::Poll {
+                    multiplexed: self.timing.multiplexed,
+                    ready: operational,
+                    pdo_version: version,
+                    payload,
+                },
+            }),
+        };
+        self.scratch.resize(FRAME_OCTETS, 0);
+        let Ok(octets) = packet.emit(&mut self.scratch) else {
+            return;
+        };
+        let octets = pad(&mut self.scratch, octets, MINIMUM_OCTETS);
+        let fresh = self.scratch.get(..octets).unwrap_or_default();
+        if self.pres != fresh {
+            self.pres.clear();
+            self.pres.extend_from_slice(fresh);
+            self.pres_generation += 1;
+        }
+    }
+}
+
+impl Node for ControlledNode {
+    fn start(&mut self, now_ns: u64, _outbox: &mut dyn Outbox) {
+        self.reset(now_ns, NmtState::INITIALISING);
+    }
+
+    fn frame(&mut self, now_ns: u64, frame: &[u8], outbox: &mut dyn Outbox) {
+        self.receive(now_ns, frame, outbox);
+    }
+
+    fn moment(&mut self, now_ns: u64, _outbox: &mut dyn Outbox) {
+        self.time(now_ns);
+    }
+
+    fn wake_at_ns(&self) -> Option<u64> {
+        let silent = self
+            .heartbeats
+            .iter()
+            .filter_map(state::Heartbeat::deadline_ns)
+            .min();
+        [
+            self.soc_deadline_ns,
+            self.basic_ethernet_ns,
+            self.server.wake_at_ns(),
+            silent,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+}

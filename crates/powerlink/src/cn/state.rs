@@ -1,0 +1,248 @@
+//! The controlled node's NMT states (DS 301, 7.1.4), its deadlines and its error counters.
+
+use super::{ControlledNode, Counters, Dll, Timing};
+use crate::counter::Counter;
+use crate::sdo::SdoServer;
+use crate::{ErrorCode, Event};
+use rtwire_wire::powerlink::{ErrorEntry, NmtCommandId, NmtState};
+
+/// A node whose frames are watched.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Heartbeat {
+    pub(crate) node: u8,
+    timeout_ns: u64,
+    heard_ns: Option<u64>,
+    silent: bool,
+}
+
+impl Heartbeat {
+    /// From object 1016h: ms in bits 0 to 15, node in bits 16 to 23.
+    pub(crate) fn from_number(number: u64) -> Option<Self> {
+        let (milliseconds, node) = (number & 0xffff, (number >> 16) as u8);
+        (milliseconds != 0 && node != 0).then_some(Self {
+            node,
+            timeout_ns: milliseconds * 1_000_000,
+            heard_ns: None,
+            silent: false,
+        })
+    }
+
+    pub(crate) fn deadline_ns(&self) -> Option<u64> {
+        let heard = self.heard_ns.filter(|_| !self.silent)?;
+        Some(heard + self.timeout_ns)
+    }
+
+    /// The node was heard; says whether it had been silent.
+    pub(crate) const fn heard(&mut self, now_ns: u64) -> bool {
+        self.heard_ns = Some(now_ns);
+        core::mem::replace(&mut self.silent, false)
+    }
+
+    /// Whether it has just fallen silent.
+    pub(crate) fn expire(&mut self, now_ns: u64) -> bool {
+        let expired = self
+            .deadline_ns()
+            .is_some_and(|deadline| now_ns >= deadline);
+        self.silent |= expired;
+        expired
+    }
+}
+
+impl ControlledNode {
+    pub(super) fn enter(&mut self, state: NmtState) {
+        if self.state != state {
+            let from = core::mem::replace(&mut self.state, state);
+            self.dictionary.set_number(0x1f8c, 0, u64::from(state.0));
+            self.events.push(Event::State { from, to: state });
+        }
+        self.prepare_pres();
+    }
+
+    /// Goes through the initialisation states from `from` on, to NotActive.
+    pub(super) fn reset(&mut self, now_ns: u64, from: NmtState) {
+        let states = [
+            NmtState::INITIALISING,
+            NmtState::RESET_APPLICATION,
+            NmtState::RESET_COMMUNICATION,
+            NmtState::RESET_CONFIGURATION,
+        ];
+        let first = states.iter().position(|&state| state == from);
+        for &state in states.iter().skip(first.unwrap_or_default()) {
+            self.enter(state);
+            match state {
+                NmtState::RESET_APPLICATION => self.dictionary = self.initial.clone(),
+                NmtState::RESET_COMMUNICATION => {
+                    self.server.reset();
+                    self.urgent.clear();
+                    self.generic.clear();
+                    self.signalling = super::Signalling::default();
+                }
+                NmtState::RESET_CONFIGURATION => self.take_configuration(),
+                _ => {}
+            }
+        }
+        self.dll = Dll::NonCyclic;
+        self.soc_deadline_ns = None;
+        self.wants_ready = false;
+        self.ever_polled = false;
+        self.managing_address = None;
+        let wait = self.timing.basic_ethernet_ns;
+        self.basic_ethernet_ns = (wait > 0).then_some(now_ns + wait);
+        self.enter(NmtState::NOT_ACTIVE);
+    }
+
+    /// Takes settings from the dictionary.
+    pub(super) fn take_configuration(&mut self) {
+        let d = &self.dictionary;
+        self.timing = Timing {
+            cycle_ns: d.number(0x1006, 0) * 1000,
+            tolerance_ns: d.number(0x1c14, 0),
+            basic_ethernet_ns: d.number(0x1f99, 0) * 1000,
+            multiplexed: d.number(0x1f98, 7) > 0 && d.number(0x1f9b, self.node) > 0,
+            chained: d.number(0x1f98, 10) == 1,
+            chain_ns: d.number(0x1f98, 11),
+            mtu: (d.number(0x1f98, 8) as usize).clamp(300, 1500),
+        };
+        let counter = |index| Counter {
+            cumulative: d.number(index, 1) as u32,
+            count: 0,
+            threshold: d.number(index, 3) as u32,
+        };
+        self.counters = Counters {
+            soc: counter(0x1c0b),
+            soa: counter(0x1c0c),
+            preq: counter(0x1c0d),
+            jitter: counter(0x1c0e),
+            jitter_range_ns: d.number(0x1c13, 0),
+        };
+        let timeout_ns = d.number(0x1300, 0) * 1_000_000;
+        let all = (1..=254).map(|subindex| d.number(0x1016, subindex));
+        self.heartbeats = all.filter_map(Heartbeat::from_number).collect();
+        self.server = SdoServer::new(self.timing.mtu, timeout_ns.max(1_000_000));
+        if self.lay_out().is_err() {
+            self.fault(0, ErrorCode::PDO_SHORT);
+        }
+        self.prepare_pres();
+    }
+
+    /// Does what the managing node, or the application, commands. Says whether the command is one of states.
+    pub(super) fn command(&mut self, now_ns: u64, command: NmtCommandId) -> bool {
+        match command.plain() {
+            NmtCommandId::SW_RESET => self.reset(now_ns, NmtState::INITIALISING),
+            NmtCommandId::RESET_NODE => self.reset(now_ns, NmtState::RESET_APPLICATION),
+            NmtCommandId::RESET_COMMUNICATION => self.reset(now_ns, NmtState::RESET_COMMUNICATION),
+            NmtCommandId::RESET_CONFIGURATION => self.reset(now_ns, NmtState::RESET_CONFIGURATION),
+            NmtCommandId::ENABLE_READY_TO_OPERATE => {
+                if self.state == NmtState::PRE_OPERATIONAL_2 {
+                    self.wants_ready = true;
+                    if self.application_ready {
+                        self.enter_ready();
+                    }
+                }
+            }
+            NmtCommandId::START_NODE => {
+                if self.state == NmtState::READY_TO_OPERATE {
+                    self.enter(NmtState::OPERATIONAL);
+                }
+            }
+            NmtCommandId::STOP_NODE => {
+                if self.answers() {
+                    self.enter(NmtState::STOPPED);
+                }
+            }
+            NmtCommandId::ENTER_PRE_OPERATIONAL_2 => {
+                let states = [
+                    NmtState::READY_TO_OPERATE,
+                    NmtState::OPERATIONAL,
+                    NmtState::STOPPED,
+                ];
+                if states.contains(&self.state) {
+                    self.wants_ready = false;
+                    self.enter(NmtState::PRE_OPERATIONAL_2);
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    pub(super) fn enter_ready(&mut self) {
+        self.wants_ready = false;
+        // Mapping that was changed since the reset counts from here on.
+        if self.lay_out().is_err() {
+            self.fault(0, ErrorCode::PDO_SHORT);
+            return;
+        }
+        self.enter(NmtState::READY_TO_OPERATE);
+    }
+
+    /// An error that the managing node and the application are told.
+    pub(super) fn fault(&mut self, now_ns: u64, code: ErrorCode) {
+        self.signalling.push(ErrorEntry {
+            entry_type: ErrorEntry::COMMUNICATION_OCCURRED,
+            code: code.0,
+            time: self.net_time,
+            detail: now_ns.to_le_bytes(),
+        });
+        self.events.push(Event::Error {
+            node: self.node,
+            code,
+        });
+    }
+
+    /// Back to PreOperational1 (NMT_CT11).
+    pub(super) fn cycle_error(&mut self, now_ns: u64, code: ErrorCode) {
+        self.fault(now_ns, code);
+        self.dll = Dll::NonCyclic;
+        self.soc_deadline_ns = None;
+        self.wants_ready = false;
+        self.ever_polled = false;
+        self.enter(NmtState::PRE_OPERATIONAL_1);
+    }
+
+    /// Whether SoC are awaited.
+    pub(super) fn cyclic(&self) -> bool {
+        self.answers() || self.state == NmtState::STOPPED
+    }
+
+    pub(super) fn arm_soc(&mut self, from_ns: u64) {
+        let wait = self.timing.cycle_ns + self.timing.tolerance_ns;
+        // Without a cycle time there is nothing to hold the SoC against.
+        self.soc_deadline_ns = (self.timing.cycle_ns > 0).then_some(from_ns + wait);
+    }
+
+    /// What the passing of time brings.
+    pub(super) fn time(&mut self, now_ns: u64) {
+        if let Some(deadline) = self.soc_deadline_ns.filter(|&deadline| now_ns >= deadline) {
+            let late_ns = now_ns - deadline;
+            if late_ns > self.timing.cycle_ns {
+                // The node itself was stalled: SoC may lie unread. Watch anew from here.
+                self.statistics.own_stalls += 1;
+                self.statistics.worst_stall_ns = self.statistics.worst_stall_ns.max(late_ns);
+                self.soc_deadline_ns = Some(now_ns + self.timing.cycle_ns);
+            } else if self.cyclic() {
+                self.statistics.lost_soc += 1;
+                self.cycle_good = false;
+                self.soc_deadline_ns = Some(deadline + self.timing.cycle_ns.max(1));
+                if self.counters.soc.error() {
+                    self.cycle_error(now_ns, ErrorCode::LOSS_OF_SOC);
+                }
+            } else {
+                self.soc_deadline_ns = None;
+            }
+        }
+        if self.basic_ethernet_ns.is_some_and(|at| now_ns >= at) {
+            self.basic_ethernet_ns = None;
+            if self.state == NmtState::NOT_ACTIVE {
+                self.enter(NmtState::BASIC_ETHERNET);
+            }
+        }
+        self.server.moment(now_ns);
+        for heartbeat in &mut self.heartbeats {
+            if heartbeat.expire(now_ns) {
+                let node = heartbeat.node;
+                self.events.push(Event::Heartbeat { node, silent: true });
+            }
+        }
+    }
+}

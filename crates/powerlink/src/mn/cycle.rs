@@ -1,0 +1,323 @@
+//! The cycle: SoC on a grid, requests and responses, SoA, the asynchronous slot (DS 301, 4.2.4.6).
+
+use super::schedule::Invitation;
+use super::{Chain, ManagingNode, start_up};
+use crate::{ErrorCode, Event, LostReason};
+use rtwire_wire::Outbox;
+use rtwire_wire::powerlink::{NmtState, RequestedService, node};
+
+/// Where the cycle stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Nothing runs.
+    Off,
+    /// Whether there is another managing node.
+    Listen { until_ns: u64 },
+    /// The reduced cycle: the next SoA.
+    Reduced { at_ns: u64 },
+    /// The reduced cycle: an answer is awaited.
+    ReducedAnswer {
+        invited: Invitation,
+        deadline_ns: u64,
+    },
+    /// The cycle is over.
+    WaitSoc,
+    /// The SoC has been sent, the first request is to follow.
+    WaitFirst { at_ns: u64 },
+    /// A response is awaited.
+    WaitResponse {
+        at: usize,
+        deadline_ns: u64,
+        /// Whether the node was stalled, and has given the response another chance.
+        grace: bool,
+    },
+    /// Responses of PollResponse chaining are awaited.
+    WaitChain { deadline_ns: u64 },
+    /// Somebody has the asynchronous slot.
+    WaitAsync { invited: Invitation },
+}
+
+impl ManagingNode {
+    /// When the phase ends, if nothing else ends it.
+    pub(super) fn phase_deadline_ns(&self) -> Option<u64> {
+        let soc_ns = self.next_soc_ns.saturating_sub(self.config.lead_ns);
+        Some(match self.phase {
+            Phase::Off => return None,
+            Phase::Listen { until_ns } => until_ns,
+            Phase::Reduced { at_ns } => at_ns,
+            Phase::ReducedAnswer { deadline_ns, .. } => deadline_ns,
+            Phase::WaitSoc | Phase::WaitAsync { .. } => soc_ns,
+            Phase::WaitFirst { at_ns } => at_ns,
+            Phase::WaitResponse { deadline_ns, .. } | Phase::WaitChain { deadline_ns } => {
+                deadline_ns
+            }
+        })
+    }
+
+    /// What the passing of time brings.
+    pub(super) fn time(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
+        let Some(due_ns) = self.phase_deadline_ns().filter(|&due| now_ns >= due) else {
+            return;
+        };
+        let late_ns = now_ns - due_ns;
+        match self.phase {
+            Phase::Off => {}
+            Phase::Listen { .. } => self.enter_reduced(now_ns),
+            Phase::Reduced { .. } => self.reduced(now_ns, outbox),
+            Phase::ReducedAnswer { invited, .. } => {
+                self.unanswered(now_ns, invited);
+                self.reduced(now_ns, outbox);
+            }
+            Phase::WaitSoc => self.soc(now_ns, outbox),
+            Phase::WaitAsync { invited } => {
+                self.unanswered(now_ns, invited);
+                self.soc(now_ns, outbox);
+            }
+            Phase::WaitFirst { .. } => self.poll(now_ns, 0, true, outbox),
+            Phase::WaitResponse { at, grace, .. } => {
+                let timeout = self.polls.get(at).map_or(0, |poll| poll.timeout_ns);
+                if !grace && self.was_stalled(late_ns) {
+                    // The response may lie unread: look once more before it is taken for lost.
+                    self.phase = Phase::WaitResponse {
+                        at,
+                        deadline_ns: now_ns + timeout,
+                        grace: true,
+                    };
+                    return;
+                }
+                self.miss(now_ns, at);
+                self.poll(now_ns, at + 1, true, outbox);
+            }
+            Phase::WaitChain { .. } => {
+                self.miss_chained(now_ns);
+                self.finish(now_ns, outbox);
+            }
+        }
+    }
+
+    /// Whether the node itself must have been stalled, to be woken so late.
+    fn was_stalled(&mut self, late_ns: u64) -> bool {
+        let stalled = late_ns > self.timing.cycle_ns / 2;
+        if stalled {
+            self.statistics.own_stalls += 1;
+            self.statistics.worst_stall_ns = self.statistics.worst_stall_ns.max(late_ns);
+        }
+        stalled
+    }
+
+    pub(super) fn reduced(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
+        self.advance(now_ns);
+        if self.state != NmtState::PRE_OPERATIONAL_1 {
+            return;
+        }
+        let invited = self.asynchronous_phase(now_ns, outbox);
+        self.phase = Phase::ReducedAnswer {
+            invited,
+            deadline_ns: now_ns + self.timing.async_timeout_ns,
+        };
+    }
+
+    /// An answer has come in the reduced cycle: the next SoA need not wait.
+    pub(super) fn answered(&mut self, now_ns: u64) {
+        match self.phase {
+            Phase::ReducedAnswer { .. } => self.phase = Phase::Reduced { at_ns: now_ns },
+            Phase::WaitAsync { .. } => self.phase = Phase::WaitSoc,
+            _ => {}
+        }
+    }
+
+    fn unanswered(&mut self, now_ns: u64, invited: Invitation) {
+        if invited.target == node::MN || invited.service == RequestedService::NO_SERVICE {
+            return;
+        }
+        self.statistics.invitations_unused += 1;
+        let Some(cn) = self.cn_mut(invited.target) else {
+            return;
+        };
+        if invited.service == RequestedService::STATUS_REQUEST && cn.status_lost.error() {
+            let node = invited.target;
+            self.events.push(Event::Error {
+                node,
+                code: ErrorCode::NO_STATUS,
+            });
+            self.lose(now_ns, node, LostReason::Status);
+        }
+    }
+
+    fn soc(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
+        let cycle_ns = self.timing.cycle_ns;
+        let lead_ns = self.config.lead_ns;
+        let late_ns = now_ns.saturating_sub(self.next_soc_ns.saturating_sub(lead_ns));
+        // Too late for this one: the next that can still be sent at its time. Never a burst to catch up.
+        if late_ns >= cycle_ns {
+            let skipped = late_ns.div_ceil(cycle_ns);
+            self.was_stalled(late_ns);
+            self.statistics.skipped_cycles += skipped;
+            self.next_soc_ns += skipped * cycle_ns;
+            self.phase = Phase::WaitSoc;
+            self.exceed(now_ns);
+            return;
+        }
+        let at_ns = self.next_soc_ns;
+        self.next_soc_ns += cycle_ns;
+        self.advance(now_ns);
+        if core::mem::replace(&mut self.cycle_good, true) {
+            self.exceeded.good();
+        }
+        self.statistics.cycles += 1;
+        self.count_slots();
+        self.prepare_polls();
+        self.send_soc(at_ns, outbox);
+        if self.timing.wait_preq_ns > 0 {
+            self.phase = Phase::WaitFirst {
+                at_ns: now_ns + self.timing.wait_preq_ns,
+            };
+        } else {
+            self.poll(now_ns, 0, true, outbox);
+        }
+    }
+
+    fn count_slots(&mut self) {
+        let cycles = self.timing.multiplexed_cycles;
+        if cycles > 0 {
+            self.multiplexed_slot += 1;
+            if self.multiplexed_slot > cycles {
+                self.multiplexed_slot = 1;
+                self.multiplexed_flag = !self.multiplexed_flag;
+            }
+        }
+        if self.timing.prescaler > 0 {
+            self.prescaled += 1;
+            if self.prescaled >= self.timing.prescaler {
+                self.prescaled = 0;
+                self.prescaled_flag = !self.prescaled_flag;
+            }
+        }
+    }
+
+    /// The cycle has taken longer than its time.
+    pub(super) fn exceed(&mut self, now_ns: u64) {
+        self.cycle_good = false;
+        if !self.exceeded.error() {
+            return;
+        }
+        self.events.push(Event::Error {
+            node: node::MN,
+            code: ErrorCode::CYCLE_EXCEEDED_TOO_OFTEN,
+        });
+        if self.timing.start_up & start_up::NO_RETURN_TO_PRE_OPERATIONAL_1 == 0 {
+            self.enter_reduced(now_ns);
+        }
+    }
+
+    /// Sends the request at `at`, if there is one, and if it is this node's to send.
+    pub(super) fn poll(&mut self, now_ns: u64, at: usize, send: bool, outbox: &mut dyn Outbox) {
+        let count = self.poll_count;
+        let Some(poll) = self.polls.get(at).filter(|_| at < count) else {
+            self.chained_or_finish(now_ns, outbox);
+            return;
+        };
+        if send || self.chain == Chain::Node {
+            outbox.send(&poll.frame, None);
+        }
+        let (number, timeout_ns) = (poll.node, poll.timeout_ns);
+        self.statistics.requests += 1;
+        if let Some(cn) = self.cn_mut(number) {
+            cn.requested_ns = now_ns;
+        }
+        // A request is held back no less than its SoC.
+        let from_ns = now_ns.max(self.next_soc_ns.saturating_sub(self.timing.cycle_ns));
+        self.phase = Phase::WaitResponse {
+            at,
+            deadline_ns: from_ns + timeout_ns,
+            grace: false,
+        };
+    }
+
+    fn chained_or_finish(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
+        if self.own_response {
+            self.send_response(outbox);
+        }
+        let chained = self.nodes.iter_mut().filter(|cn| cn.chained && cn.polled);
+        let mut last_ns = None;
+        for cn in chained {
+            cn.requested_ns = now_ns;
+            last_ns = last_ns.max(Some(cn.chain_ns + cn.timeout_ns));
+        }
+        match last_ns {
+            Some(last_ns) => {
+                self.phase = Phase::WaitChain {
+                    deadline_ns: now_ns + last_ns,
+                };
+            }
+            None => self.finish(now_ns, outbox),
+        }
+    }
+
+    /// The isochronous phase is over.
+    pub(super) fn finish(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
+        if now_ns >= self.next_soc_ns.saturating_sub(self.config.lead_ns) {
+            // It took longer than its time: no asynchronous phase, and the SoC skips to the newest cycle.
+            self.phase = Phase::WaitSoc;
+            self.exceed(now_ns);
+            if self.phase == Phase::WaitSoc {
+                let late_ns = now_ns - self.next_soc_ns.min(now_ns);
+                let skipped = late_ns / self.timing.cycle_ns + 1;
+                self.statistics.skipped_cycles += skipped;
+                self.next_soc_ns += skipped * self.timing.cycle_ns;
+            }
+            return;
+        }
+        let invited = self.asynchronous_phase(now_ns, outbox);
+        let waits = invited.target != node::MN && invited.service != RequestedService::NO_SERVICE;
+        self.phase = if waits {
+            Phase::WaitAsync { invited }
+        } else {
+            Phase::WaitSoc
+        };
+    }
+
+    /// The response to the request at `at` did not come.
+    pub(super) fn miss(&mut self, now_ns: u64, at: usize) {
+        let number = self.polls.get(at).map_or(node::INVALID, |poll| poll.node);
+        let Some(cn) = self.cn_mut(number) else {
+            return;
+        };
+        cn.requested_ns = 0;
+        // Before its first response a node need not have heard the SoC that lets it respond.
+        if !cn.responded {
+            return;
+        }
+        let lost = cn.lost.error();
+        self.statistics.lost_responses += 1;
+        if lost {
+            self.events.push(Event::Error {
+                node: number,
+                code: ErrorCode::LOSS_OF_PRES,
+            });
+            self.lose(now_ns, number, LostReason::Responses);
+        }
+    }
+
+    fn miss_chained(&mut self, now_ns: u64) {
+        let missing =
+            |cn: &&super::Cn| cn.chained && cn.polled && cn.responded && cn.requested_ns != 0;
+        let all: Vec<u8> = self
+            .nodes
+            .iter()
+            .filter(missing)
+            .map(|cn| cn.number)
+            .collect();
+        for number in all {
+            let lost = self.cn_mut(number).is_some_and(|cn| cn.lost.error());
+            self.statistics.lost_responses += 1;
+            if lost {
+                self.events.push(Event::Error {
+                    node: number,
+                    code: ErrorCode::LOSS_OF_PRES,
+                });
+                self.lose(now_ns, number, LostReason::Responses);
+            }
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! The managing node.
+
+mod boot;
+mod configure;
+mod cycle;
+mod frames;
+mod node;
+mod receive;
+mod schedule;
+
+use crate::cn::FRAME_OCTETS;
+use crate::cn::Heartbeat;
+use crate::counter::{Counter, Statistics};
+use crate::pdo::{self, Check, ProcessImage};
+use crate::queue::{Events, Frames};
+use crate::sdo::{SdoJob, SdoServer};
+use crate::{Cdc, Error, Event, ObjectDictionary};
+use cycle::Phase;
+use node::Cn;
+pub use node::NodeStatus;
+use rtwire_wire::powerlink::{NmtCommandId, NmtState, node as number};
+use rtwire_wire::{MacAddress, Node, Outbox};
+
+/// Bits of object 1F80h that this node knows.
+mod start_up {
+    pub(super) const NO_AUTO_START: u64 = 0x4;
+    pub(super) const NO_START_NODE: u64 = 0x8;
+    pub(super) const RESET_ALL_MANDATORY: u64 = 0x10;
+    pub(super) const STOP_ALL_MANDATORY: u64 = 0x40;
+    pub(super) const NO_AUTO_PRE_OPERATIONAL_2: u64 = 0x80;
+    pub(super) const NO_AUTO_READY: u64 = 0x100;
+    pub(super) const NO_RETURN_TO_PRE_OPERATIONAL_1: u64 = 0x1000;
+    pub(super) const BASIC_ETHERNET: u64 = 0x2000;
+}
+
+/// What a managing node is made of.
+#[derive(Clone, Debug)]
+pub struct ManagingConfig {
+    /// Its interface's address.
+    pub address: MacAddress,
+    /// Its objects with the network's configuration; begin with [`ObjectDictionary::managing_node`] or a device
+    /// description, and apply a [`Cdc`].
+    pub dictionary: ObjectDictionary,
+    /// How long before its instant the node wants to be woken for an SoC, ns: 0 unless the driver holds frames back until
+    /// their launch time.
+    pub lead_ns: u64,
+    /// What is to be added to the driver's clock to have ns since 1970, for the SoC's time; none: the SoC tells no time.
+    pub net_time_offset_ns: Option<i64>,
+    /// Room between two responses of PollResponse chaining, ns.
+    pub chain_margin_ns: u64,
+}
+
+impl ManagingConfig {
+    /// A configuration from a concise device configuration alone, as configurators write it. Objects of the application
+    /// that it mentions are made as octets.
+    ///
+    /// # Errors
+    /// An entry does not fit its object.
+    pub fn from_cdc(address: MacAddress, cdc: &Cdc) -> Result<Self, Error> {
+        let mut dictionary = ObjectDictionary::managing_node();
+        for entry in &cdc.entries {
+            if dictionary.object(entry.index).is_none() && entry.index >= 0x2000 {
+                dictionary.insert_variable(entry.index, "", crate::od::DataType::OctetString);
+            }
+        }
+        // What this node has no use for, such as where parameters are stored, is left out.
+        let known = Cdc {
+            entries: cdc
+                .entries
+                .iter()
+                .filter(|entry| dictionary.entry(entry.index, entry.subindex).is_ok())
+                .cloned()
+                .collect(),
+        };
+        known.apply(&mut dictionary)?;
+        Ok(Self {
+            address,
+            dictionary,
+            lead_ns: 0,
+            net_time_offset_ns: None,
+            chain_margin_ns: 10_000,
+        })
+    }
+}
+
+/// Who sends the requests of a cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Chain {
+    /// The node, each when the response before has come.
+    #[default]
+    Node,
+    /// The driver; the node sends the first, and those behind a response that did not come.
+    Driver,
+}
+
+/// A request of a cycle.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct PreparedPoll {
+    /// Whom it is for.
+    pub node: u8,
+    /// The whole frame, padded.
+    pub frame: Vec<u8>,
+    /// How long the response may take, ns.
+    pub timeout_ns: u64,
+}
+
+/// Settings of the dictionary that the cycle needs at hand.
+#[derive(Clone, Copy, Debug, Default)]
+struct Timing {
+    cycle_ns: u64,
+    wait_preq_ns: u64,
+    async_timeout_ns: u64,
+    multiplexed_cycles: u8,
+    prescaler: u16,
+    mtu: usize,
+    start_up: u64,
+}
+
+/// A managing node.
+#[derive(Clone, Debug)]
+pub struct ManagingNode {
+    config: ManagingConfig,
+    dictionary: ObjectDictionary,
+    state: NmtState,
+    phase: Phase,
+    timing: Timing,
+    nodes: Vec<Cn>,
+    /// Where in `nodes` each number is.
+    places: Box<[Option<u8>; 256]>,
+    image: ProcessImage,
+    polls: Vec<PreparedPoll>,
+    poll_count: usize,
+    poll_generation: u64,
+    chain: Chain,
+    urgent: Frames,
+    generic: Frames,
+    server: SdoServer,
+    events: Events,
+    statistics: Statistics,
+    exceeded: Counter,
+    heartbeats: Vec<Heartbeat>,
+    start_ns: u64,
+    next_soc_ns: u64,
+    entered_ns: u64,
+    warned: bool,
+    soa_count: u64,
+    multiplexed_slot: u8,
+    multiplexed_flag: bool,
+    prescaled: u16,
+    prescaled_flag: bool,
+    turn: usize,
+    round: usize,
+    cycle_good: bool,
+    released: bool,
+    scratch: Vec<u8>,
+    own_response: bool,
+}
+
+impl ManagingNode {
+    /// A managing node that is switched off: [`Node::start`] switches it on.
+    ///
+    /// # Errors
+    /// No cycle time, no controlled node, or a mapping that does not fit.
+    pub fn new(config: ManagingConfig) -> Result<Self, Error> {
+        let mut this = Self {
+            dictionary: config.dictionary.clone(),
+            config,
+            state: NmtState::OFF,
+            phase: Phase::Off,
+            timing: Timing::default(),
+            nodes: Vec::new(),
+            places: Box::new([None; 256]),
+            image: ProcessImage::default(),
+            polls: Vec::new(),
+            poll_count: 0,
+            poll_generation: 0,
+            chain: Chain::Node,
+            urgent: Frames::default(),
+            generic: Frames::default(),
+            server: SdoServer::new(300, 15_000_000_000),
+            events: Events::default(),
+            statistics: Statistics::default(),
+            exceeded: Counter::default(),
+            heartbeats: Vec::new(),
+            start_ns: 0,
+            next_soc_ns: 0,
+            entered_ns: 0,
+            warned: false,
+            soa_count: 0,
+            multiplexed_slot: 1,
+            multiplexed_flag: false,
+            prescaled: 0,
+            prescaled_flag: false,
+            turn: 0,
+            round: 0,
+            cycle_good: true,
+            released: false,
+            scratch: vec![0; FRAME_OCTETS],
+            own_response: false,
+        };
+        this.take_configuration()?;
+        Ok(this)
+    }
+
+    /// Takes settings, nodes and mapping from the dictionary.
+    fn take_configuration(&mut self) -> Result<(), Error> {
+        let d = &self.dictionary;
+        let wrong = |what: &str| Error::Configuration { what: what.into() };
+        self.timing = Timing {
+            cycle_ns: d.number(0x1006, 0) * 1000,
+            wait_preq_ns: d.number(0x1f8a, 1),
+            async_timeout_ns: d.number(0x1f8a, 2).max(1000),
+            multiplexed_cycles: d.number(0x1f98, 7) as u8,
+            prescaler: d.number(0x1f98, 9) as u16,
+            mtu: (d.number(0x1f98, 8) as usize).clamp(300, 1500),
+            start_up: d.number(0x1f80, 0),
+        };
+        if self.timing.cycle_ns == 0 {
+            return Err(wrong("object 1006h is 0: it holds the cycle time in µs"));
+        }
+        self.exceeded = Counter {
+            cumulative: d.number(0x1c02, 1) as u32,
+            count: 0,
+            threshold: d.number(0x1c02, 3) as u32,
+        };
+        let limits = |first: u16| move |node: u8| d.number(first, node) as usize;
+        let (preq, pres) = (limits(0x1f8b), limits(0x1f8d));
+        let own = d.number(0x1f98, 5) as usize;
+        let sent = |node: u8| if node == 0 { own } else { preq(node) };
+        let receive = pdo::channels(d, pdo::RECEIVE, pres, Check::Places)?;
+        let transmit = pdo::channels(d, pdo::TRANSMIT, sent, Check::Places)?;
+        let mut nodes = Vec::new();
+        let mut places = [None; 256];
+        for node in 1..=number::LAST_CN {
+            let assignment = d.number(0x1f81, node);
+            if assignment & 3 == 3 {
+                places[usize::from(node)] = Some(nodes.len() as u8);
+                nodes.push(Cn::new(d, node, assignment, self.timing.mtu));
+            }
+        }
+        if nodes.is_empty() {
+            return Err(wrong(
+                "object 1F81h names no controlled node: bits 0 and 1 of its entry are set for each",
+            ));
+        }
+        let image = ProcessImage::new(receive, transmit);
+        for cn in &mut nodes {
+            cn.receive_channel = image.receive_of(cn.number);
+            cn.transmit_channel = image.transmit_to(cn.number);
+        }
+        if (&image.receive, &image.transmit) != (&self.image.receive, &self.image.transmit) {
+            self.image = image;
+            self.events.push(Event::Image);
+        }
+        self.nodes = nodes;
+        *self.places = places;
+        self.own_response = d.number(0x1f81, number::MN) & node::MN_RESPONDS != 0
+            || self.nodes.iter().any(|cn| cn.chained);
+        let all = (1..=254).map(|subindex| d.number(0x1016, subindex));
+        self.heartbeats = all.filter_map(Heartbeat::from_number).collect();
+        let timeout_ns = (d.number(0x1300, 0) * 1_000_000).max(1_000_000);
+        self.server = SdoServer::new(self.timing.mtu, timeout_ns);
+        self.polls
+            .resize_with(self.nodes.len(), PreparedPoll::default);
+        Ok(())
+    }
+
+    /// Its state.
+    #[must_use]
+    pub const fn state(&self) -> NmtState {
+        self.state
+    }
+
+    /// The next event, if something has happened.
+    pub fn next_event(&mut self) -> Option<Event> {
+        self.events.pop()
+    }
+
+    /// What it has seen.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        Statistics {
+            events_lost: self.events.lost,
+            ..self.statistics
+        }
+    }
+
+    /// How each controlled node is.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeStatus> {
+        self.nodes.iter().map(Cn::status)
+    }
+
+    /// Its objects.
+    #[must_use]
+    pub const fn dictionary(&self) -> &ObjectDictionary {
+        &self.dictionary
+    }
+
+    /// Its objects, for the application to change; what the cycle uses is taken over at the next reset.
+    pub const fn dictionary_mut(&mut self) -> &mut ObjectDictionary {
+        &mut self.dictionary
+    }
+
+    /// Its process image.
+    #[must_use]
+    pub const fn image(&self) -> &ProcessImage {
+        &self.image
+    }
+
+    /// Its process image, to write outputs.
+    pub const fn image_mut(&mut self) -> &mut ProcessImage {
+        &mut self.image
+    }
+
+    /// Takes the outputs over into the prepared requests. May be called in a real-time loop.
+    pub fn commit(&mut self) {
+        self.prepare_polls();
+    }
+
+    /// Length of a cycle, ns.
+    #[must_use]
+    pub const fn cycle_ns(&self) -> u64 {
+        self.timing.cycle_ns
+    }
+
+    /// When the next SoC is due.
+    #[must_use]
+    pub const fn next_soc_ns(&self) -> u64 {
+        self.next_soc_ns
+    }
+
+    /// The requests of the cycle that runs, or comes next, in their order.
+    #[must_use]
+    pub fn polls(&self) -> &[PreparedPoll] {
+        self.polls.get(..self.poll_count).unwrap_or_default()
+    }
+
+    /// Grows with each change of [`polls`](Self::polls).
+    #[must_use]
+    pub const fn poll_generation(&self) -> u64 {
+        self.poll_generation
+    }
+
+    /// Who sends the requests.
+    pub const fn set_chain(&mut self, chain: Chain) {
+        self.chain = chain;
+    }
+
+    /// Queues an ordinary Ethernet frame for the asynchronous phase. Says whether there was room.
+    pub fn send_ethernet(&mut self, frame: &[u8]) -> bool {
+        frame.len() <= FRAME_OCTETS && self.generic.push(frame)
+    }
+
+    /// Begins a job of service data with a node; gives the number by which its event is known, if the node is configured.
+    pub fn submit(&mut self, now_ns: u64, node: u8, job: SdoJob) -> Option<u32> {
+        let cn = self.cn_mut(node)?;
+        Some(cn.client.submit(now_ns, job))
+    }
+
+    /// Sends an NMT command to a node ([`number::BROADCAST`] for all). Resets, stops and starts change what this node expects of it.
+    pub fn nmt(&mut self, now_ns: u64, command: NmtCommandId, node: u8) {
+        self.command(now_ns, command, node, &[]);
+    }
+
+    /// Lets the node go on where object 1F80h tells it to wait for the application: to PreOperational2, ReadyToOperate and
+    /// Operational.
+    pub const fn release(&mut self) {
+        self.released = true;
+    }
+
+    fn cn_mut(&mut self, node: u8) -> Option<&mut Cn> {
+        let place = (*self.places.get(usize::from(node))?)?;
+        self.nodes.get_mut(usize::from(place))
+    }
+}
+
+impl Node for ManagingNode {
+    fn start(&mut self, now_ns: u64, _outbox: &mut dyn Outbox) {
+        self.begin(now_ns);
+    }
+
+    fn frame(&mut self, now_ns: u64, frame: &[u8], outbox: &mut dyn Outbox) {
+        self.receive(now_ns, frame, outbox);
+    }
+
+    fn moment(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
+        self.time(now_ns, outbox);
+    }
+
+    fn wake_at_ns(&self) -> Option<u64> {
+        self.phase_deadline_ns()
+    }
+}

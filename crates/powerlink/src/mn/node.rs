@@ -1,0 +1,180 @@
+//! What the managing node knows of each controlled node.
+
+use crate::ObjectDictionary;
+use crate::counter::Counter;
+use crate::sdo::SdoClient;
+use rtwire_wire::MacAddress;
+use rtwire_wire::powerlink::{Ident, NmtState, SendRequest};
+
+const START: u64 = 0x4;
+const MANDATORY: u64 = 0x8;
+const ASYNC_ONLY: u64 = 0x100;
+const MULTIPLEXED: u64 = 0x200;
+/// The managing node itself sends a PRes (bit of its own entry).
+pub(super) const MN_RESPONDS: u64 = 0x1000;
+const CHAINED: u64 = 0x4000;
+
+/// How far a node has come (DS 301, 7.4.1.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Boot {
+    /// It is asked who it is.
+    Search,
+    /// Its error signalling begins anew.
+    Clear,
+    /// PollResponse chaining is set up.
+    Sync,
+    /// Its configuration is written.
+    Configure,
+    /// It is complete, and is to reach PreOperational2.
+    Identified,
+    /// It was told to become ready.
+    Enabled,
+    /// It is ready, and waits for the managing node.
+    Ready,
+    /// It was told to start.
+    Started,
+    /// It is operational.
+    Running,
+    /// The application, or a command, has stopped it.
+    Stopped,
+}
+
+/// How a controlled node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeStatus {
+    /// Its number.
+    pub node: u8,
+    /// Whether the network needs it.
+    pub mandatory: bool,
+    /// Its address, once it is known.
+    pub address: Option<MacAddress>,
+    /// The state that it has told last.
+    pub state: NmtState,
+    /// Whether it takes part as far as it should.
+    pub operational: bool,
+    /// Responses.
+    pub responses: u64,
+    /// Responses that did not come.
+    pub lost: Counter,
+    /// Responses that came too late.
+    pub late: Counter,
+    /// From the last request to its response, ns.
+    pub latency_ns: u64,
+    /// Who it has said it is.
+    pub ident: Option<Ident>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Cn {
+    pub(super) number: u8,
+    pub(super) start: bool,
+    pub(super) mandatory: bool,
+    pub(super) async_only: bool,
+    pub(super) chained: bool,
+    /// The multiplexed cycle it is asked in; 0: in each.
+    pub(super) slot: u8,
+    pub(super) timeout_ns: u64,
+    pub(super) boot: Boot,
+    pub(super) state: NmtState,
+    pub(super) address: Option<MacAddress>,
+    pub(super) ident: Option<Ident>,
+    pub(super) receive_channel: Option<usize>,
+    pub(super) transmit_channel: Option<usize>,
+    pub(super) client: SdoClient,
+    pub(super) lost: Counter,
+    pub(super) late: Counter,
+    pub(super) status_lost: Counter,
+    pub(super) responses: u64,
+    pub(super) latency_ns: u64,
+    pub(super) request: SendRequest,
+    /// EN as it was read last, and the answer EA.
+    pub(super) acknowledged: bool,
+    pub(super) status_wanted: bool,
+    pub(super) status_due_ns: u64,
+    pub(super) ident_due_ns: u64,
+    pub(super) ident_tries: u32,
+    pub(super) deadline_ns: Option<u64>,
+    pub(super) polled: bool,
+    pub(super) responded: bool,
+    pub(super) wrong_state: u32,
+    pub(super) configured: bool,
+    /// Jobs of the configuration: number, object, whether a refusal is tolerated.
+    pub(super) configuring: Vec<(u32, u16, u8, bool)>,
+    /// When it is to respond in PollResponse chaining, ns after the managing node's PRes.
+    pub(super) chain_ns: u64,
+    pub(super) requested_ns: u64,
+    pub(super) complained: bool,
+}
+
+impl Cn {
+    pub(super) fn new(d: &ObjectDictionary, number: u8, assignment: u64, mtu: usize) -> Self {
+        let counter = |cumulative, threshold| Counter {
+            cumulative: d.number(cumulative, number) as u32,
+            count: 0,
+            threshold: d.number(threshold, number) as u32,
+        };
+        let cycles = d.number(0x1f98, 7);
+        let slot = d.number(0x1f9b, number) as u8;
+        let multiplexed = assignment & MULTIPLEXED != 0 && cycles > 0;
+        Self {
+            number,
+            start: assignment & START != 0,
+            mandatory: assignment & MANDATORY != 0,
+            async_only: assignment & ASYNC_ONLY != 0,
+            chained: assignment & CHAINED != 0,
+            slot: if multiplexed {
+                slot.clamp(1, cycles.min(255) as u8)
+            } else {
+                0
+            },
+            timeout_ns: d.number(0x1f92, number).max(1000),
+            boot: Boot::Search,
+            state: NmtState::NOT_ACTIVE,
+            address: None,
+            ident: None,
+            receive_channel: None,
+            transmit_channel: None,
+            client: SdoClient::new(mtu, (d.number(0x1300, 0) * 1_000_000).max(1_000_000)),
+            lost: counter(0x1c07, 0x1c09),
+            late: counter(0x1c04, 0x1c06),
+            status_lost: counter(0x1c15, 0x1c17),
+            responses: 0,
+            latency_ns: 0,
+            request: SendRequest::NONE,
+            acknowledged: false,
+            status_wanted: false,
+            status_due_ns: 0,
+            ident_due_ns: 0,
+            ident_tries: 0,
+            deadline_ns: None,
+            polled: false,
+            responded: false,
+            wrong_state: 0,
+            configured: false,
+            configuring: Vec::new(),
+            chain_ns: 0,
+            requested_ns: 0,
+            complained: false,
+        }
+    }
+
+    pub(super) fn status(&self) -> NodeStatus {
+        NodeStatus {
+            node: self.number,
+            mandatory: self.mandatory,
+            address: self.address,
+            state: self.state,
+            operational: self.boot == Boot::Running,
+            responses: self.responses,
+            lost: self.lost,
+            late: self.late,
+            latency_ns: self.latency_ns,
+            ident: self.ident,
+        }
+    }
+
+    /// Whether it is asked in the isochronous phase.
+    pub(super) const fn isochronous(&self) -> bool {
+        self.polled && !self.async_only && !self.chained
+    }
+}

@@ -1,0 +1,297 @@
+//! What comes from other nodes.
+
+use super::cycle::Phase;
+use super::node::Boot;
+use super::{Chain, ManagingNode};
+use crate::cn::Objects;
+use crate::sdo::Peer;
+use crate::{ErrorCode, Event, NodeEvent};
+use rtwire_wire::Outbox;
+use rtwire_wire::powerlink::{
+    Asnd, Connection, Message, NmtRequest, NmtState, Packet, Response, Sdo, Status, View, node,
+};
+
+impl ManagingNode {
+    pub(super) fn receive(&mut self, now_ns: u64, frame: &[u8], outbox: &mut dyn Outbox) {
+        let view = View::new(frame);
+        if !view.is_powerlink() {
+            self.foreign();
+            return;
+        }
+        if view.source_address() == Some(self.config.address) || self.phase == Phase::Off {
+            return;
+        }
+        let Ok(packet) = Packet::parse(frame) else {
+            self.statistics.invalid_frames += 1;
+            return;
+        };
+        let source = packet.source;
+        for heartbeat in &mut self.heartbeats {
+            if heartbeat.node == source && heartbeat.heard(now_ns) {
+                self.events.push(Event::Heartbeat {
+                    node: source,
+                    silent: false,
+                });
+            }
+        }
+        if source == node::MN {
+            self.other_managing_node(now_ns, &packet.message);
+            return;
+        }
+        let place = self.places.get(usize::from(source)).copied().flatten();
+        let Some(at) = place.map(usize::from) else {
+            return;
+        };
+        match packet.message {
+            Message::PRes(response) => self.response(now_ns, at, &response, outbox),
+            Message::Asnd(asnd) => {
+                let for_me = [node::MN, node::BROADCAST].contains(&packet.destination);
+                match asnd {
+                    Asnd::Ident(ident) => {
+                        self.identified(now_ns, at, &ident, packet.source_address);
+                    }
+                    Asnd::Status(status) => self.status(now_ns, at, &status),
+                    Asnd::SyncResponse(_)
+                        if self.nodes.get(at).is_some_and(|cn| cn.boot == Boot::Sync) =>
+                    {
+                        self.join(now_ns, at);
+                    }
+                    Asnd::NmtRequest(request) if for_me => self.nmt_request(now_ns, &request),
+                    Asnd::Sdo(sdo) if packet.destination == node::MN => {
+                        self.sdo(now_ns, at, source, &sdo);
+                    }
+                    _ => {}
+                }
+                self.slot_over(now_ns, outbox);
+            }
+            _ => {}
+        }
+    }
+
+    /// An ordinary frame ends the asynchronous slot of whoever was invited.
+    fn foreign(&mut self) {
+        if matches!(self.phase, Phase::WaitAsync { .. }) {
+            self.phase = Phase::WaitSoc;
+        }
+    }
+
+    fn slot_over(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
+        self.answered(now_ns);
+        if matches!(self.phase, Phase::Reduced { .. }) {
+            self.reduced(now_ns, outbox);
+        }
+    }
+
+    fn other_managing_node(&mut self, now_ns: u64, message: &Message<'_>) {
+        if !matches!(message, Message::Soc(_) | Message::Soa(_)) {
+            return;
+        }
+        let code = match self.phase {
+            Phase::Listen { .. } => {
+                // It may go away: listen on.
+                let wait = self.dictionary.number(0x1f89, 1) * 1000;
+                self.phase = Phase::Listen {
+                    until_ns: now_ns + wait,
+                };
+                ErrorCode::OTHER_MN
+            }
+            _ => ErrorCode::MULTIPLE_MN,
+        };
+        if !core::mem::replace(&mut self.warned, true) {
+            self.events.push(Event::Error {
+                node: node::MN,
+                code,
+            });
+        }
+    }
+
+    fn response(
+        &mut self,
+        now_ns: u64,
+        at: usize,
+        response: &Response<'_>,
+        outbox: &mut dyn Outbox,
+    ) {
+        let Some(cn) = self.nodes.get_mut(at) else {
+            return;
+        };
+        let number = cn.number;
+        if !cn.polled {
+            return;
+        }
+        cn.responses += 1;
+        let requested_ns = core::mem::take(&mut cn.requested_ns);
+        cn.request = response.request;
+        if response.exception_new != cn.acknowledged && cn.boot > Boot::Clear {
+            cn.status_wanted = true;
+        }
+        let awaited = match self.phase {
+            Phase::WaitResponse {
+                at, deadline_ns, ..
+            } => {
+                // Only the driver may have gone on past a response that is missing.
+                let count = match self.chain {
+                    Chain::Node => at + 1,
+                    Chain::Driver => self.poll_count,
+                };
+                let found =
+                    (at..count).find(|&n| self.polls.get(n).is_some_and(|p| p.node == number));
+                found.map(|found| (at, found, deadline_ns))
+            }
+            _ => None,
+        };
+        let chained = matches!(self.phase, Phase::WaitChain { .. });
+        let (mut in_time, mut follow) = (chained && requested_ns != 0, None);
+        if let Some((first, found, deadline_ns)) = awaited {
+            // The driver's chain has gone on past those between.
+            for missing in first..found {
+                self.miss(now_ns, missing);
+            }
+            // Behind a stall the deadline was moved; what counts is when the response arrived.
+            in_time = found > first || now_ns <= deadline_ns;
+            follow = Some(found + 1);
+        }
+        let Some(cn) = self.nodes.get_mut(at) else {
+            return;
+        };
+        if in_time {
+            cn.latency_ns = now_ns.saturating_sub(requested_ns);
+            cn.responded = true;
+            cn.lost.good();
+            cn.late.good();
+            self.statistics.responses += 1;
+        } else {
+            self.statistics.late_responses += 1;
+            if cn.late.error() {
+                self.events.push(Event::Error {
+                    node: number,
+                    code: ErrorCode::LATE_PRES,
+                });
+            }
+        }
+        let data = response.poll.ready && response.state == NmtState::OPERATIONAL;
+        let channel = cn.receive_channel.filter(|_| data);
+        if let Some(channel) = channel {
+            let poll = &response.poll;
+            if !self.image.take(channel, poll.pdo_version, poll.payload) {
+                let known = self.image.receive.get(channel);
+                let short = known.is_some_and(|known| poll.payload.len() < known.octets);
+                let code = if short {
+                    ErrorCode::PDO_SHORT
+                } else {
+                    ErrorCode::PDO_VERSION
+                };
+                self.events.push(Event::Error { node: number, code });
+            }
+        }
+        self.told_state(now_ns, at, response.state);
+        if let Some(next) = follow {
+            self.poll(now_ns, next, false, outbox);
+        } else if chained
+            && self
+                .nodes
+                .iter()
+                .all(|cn| !cn.chained || !cn.polled || cn.requested_ns == 0)
+        {
+            self.finish(now_ns, outbox);
+        }
+    }
+
+    fn status(&mut self, now_ns: u64, at: usize, status: &Status<'_>) {
+        let Some(cn) = self.nodes.get_mut(at) else {
+            return;
+        };
+        let node = cn.number;
+        cn.status_lost.good();
+        cn.request = status.request;
+        if cn.boot == Boot::Clear {
+            cn.acknowledged = status.exception_new;
+            if status.exception_clear {
+                cn.state = status.state;
+                // Asked once more, without ER: then errors are signalled.
+                cn.status_wanted = true;
+                self.cleared(now_ns, at);
+            }
+            return;
+        }
+        cn.status_wanted = false;
+        if status.exception_new != cn.acknowledged {
+            cn.acknowledged = status.exception_new;
+            let errors: Vec<_> = status.errors.iter().collect();
+            if !errors.is_empty() {
+                self.events.push(Event::Node {
+                    node,
+                    what: NodeEvent::Errors(errors),
+                });
+            }
+        }
+        // While ER is still answered, ask again.
+        if let Some(cn) = self.nodes.get_mut(at) {
+            cn.status_wanted |= status.exception_clear;
+        }
+        self.told_state(now_ns, at, status.state);
+    }
+
+    fn nmt_request(&mut self, now_ns: u64, request: &NmtRequest<'_>) {
+        let (command, target) = (request.command, request.target);
+        match command.0 {
+            // An ident, or a status, that another node wants to hear.
+            1 => {
+                if let Some(cn) = self.cn_mut(target) {
+                    cn.status_wanted = true;
+                }
+            }
+            2 => {
+                if let Some(cn) = self.cn_mut(target) {
+                    cn.status_wanted = true;
+                    cn.status_due_ns = now_ns;
+                }
+            }
+            0x20..=0x7f => {
+                let data: Vec<u8> = request.data.to_vec();
+                let data = if command.has_node_list() || command.0 >= 0x60 {
+                    data
+                } else {
+                    Vec::new()
+                };
+                self.command(now_ns, command, target, &data);
+            }
+            _ => {
+                let invalid = rtwire_wire::powerlink::NmtCommandId::INVALID_SERVICE;
+                self.queue_command(invalid, target, &[]);
+            }
+        }
+    }
+
+    fn sdo(&mut self, now_ns: u64, at: usize, source: u8, sdo: &Sdo<'_>) {
+        // A client's message is a request, or opens as one; anything else answers ours.
+        let Some(cn) = self.nodes.get_mut(at) else {
+            return;
+        };
+        let idle = cn.client.is_idle();
+        let opens = matches!(
+            (sdo.sequence.receive, sdo.sequence.send),
+            (
+                Connection::None | Connection::Initialisation,
+                Connection::Initialisation | Connection::Valid
+            )
+        ) && (sdo.sequence.receive, sdo.sequence.send)
+            != (Connection::Initialisation, Connection::Initialisation);
+        let request = opens || sdo.command.is_some_and(|command| !command.response);
+        if !idle && !request {
+            cn.client.receive(now_ns, sdo);
+            self.outcomes(now_ns, at);
+            return;
+        }
+        let limits = [1490, 1490];
+        let mut objects = Objects {
+            dictionary: &mut self.dictionary,
+            image: &mut self.image,
+            events: &mut self.events,
+            running: true,
+            limits,
+        };
+        self.server
+            .receive(now_ns, Peer::Node(source), sdo, &mut objects);
+    }
+}

@@ -1,0 +1,197 @@
+//! Who may send in the asynchronous phase (DS 301, 4.2.4.2.2 and 7.3).
+//!
+//! NMT commands and requests for them go first. Identification, status and ordinary frames take turns, so that none of
+//! them starves another; among ordinary frames the highest priority goes first, and nodes of one priority take turns.
+
+use super::ManagingNode;
+use super::node::Boot;
+use crate::sdo::Peer;
+use rtwire_wire::Outbox;
+use rtwire_wire::powerlink::{
+    Asnd, MINIMUM_OCTETS, Message, NmtState, Packet, RequestedService, SyncRequest, multicast,
+    node, pad,
+};
+
+/// How often an absent node is asked who it is, ns.
+const IDENT_INTERVAL_NS: u64 = 20_000_000;
+/// How often a node is asked how it is, where nothing else tells, ns.
+const STATUS_INTERVAL_NS: u64 = 2_000_000;
+/// The same for nodes that are never polled, once they are operational, ns.
+const STATUS_SLOW_NS: u64 = 1_000_000_000;
+
+/// Who has been invited, and to what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Invitation {
+    pub(super) service: RequestedService,
+    pub(super) target: u8,
+}
+
+impl ManagingNode {
+    /// Sends the SoA, and what this node itself sends behind it.
+    pub(super) fn asynchronous_phase(
+        &mut self,
+        now_ns: u64,
+        outbox: &mut dyn Outbox,
+    ) -> Invitation {
+        let invitation = self.choose(now_ns);
+        let Invitation { service, target } = invitation;
+        let mut flags = [false; 2];
+        let mut sync = None;
+        if let Some(cn) = self.cn_mut(target) {
+            if service == RequestedService::STATUS_REQUEST {
+                flags = [cn.acknowledged, cn.boot == Boot::Clear];
+            }
+            if service == RequestedService::SYNC_REQUEST {
+                let control =
+                    SyncRequest::RESPONSE_TIME_FIRST | SyncRequest::ADDRESS | SyncRequest::MODE_SET;
+                sync = Some(SyncRequest {
+                    control,
+                    response_time_first_ns: cn.chain_ns as u32,
+                    address: cn.address.unwrap_or_default(),
+                    ..SyncRequest::default()
+                });
+            }
+        }
+        self.send_soa(service, target, flags, sync, outbox);
+        if target == node::MN {
+            let sent = match service {
+                RequestedService::NMT_REQUEST_INVITE => {
+                    self.urgent.pop(|frame| outbox.send(frame, None))
+                }
+                _ => self.send_waiting(now_ns, outbox),
+            };
+            self.statistics.asynchronous_sent += u64::from(sent);
+        }
+        invitation
+    }
+
+    fn choose(&mut self, now_ns: u64) -> Invitation {
+        let of = |service, target| Invitation { service, target };
+        // At the beginning all nodes hear that there is a managing node, before one is asked.
+        if self.state == NmtState::PRE_OPERATIONAL_1 && self.soa_count < 10 {
+            return of(RequestedService::NO_SERVICE, node::INVALID);
+        }
+        if self.urgent.len() > 0 {
+            return of(RequestedService::NMT_REQUEST_INVITE, node::MN);
+        }
+        if let Some(target) = self.requesting(|priority| priority == 7) {
+            return of(RequestedService::NMT_REQUEST_INVITE, target);
+        }
+        for turn in 0..3 {
+            let chosen = match (self.turn + turn) % 3 {
+                0 => self.choose_ident(now_ns),
+                1 => self.choose_status(now_ns),
+                _ => self.choose_generic(),
+            };
+            if let Some((service, target)) = chosen {
+                self.turn = (self.turn + turn + 1) % 3;
+                return of(service, target);
+            }
+        }
+        of(RequestedService::NO_SERVICE, node::INVALID)
+    }
+
+    /// The next node, in turns, for which `wanted` says so.
+    fn next_in_turn(&mut self, wanted: impl Fn(&super::Cn) -> bool) -> Option<usize> {
+        let count = self.nodes.len();
+        let order = (1..=count).map(|step| (self.round + step) % count);
+        let found = order
+            .into_iter()
+            .find(|&at| self.nodes.get(at).is_some_and(&wanted))?;
+        self.round = found;
+        Some(found)
+    }
+
+    fn requesting(&mut self, priority: impl Fn(u8) -> bool) -> Option<u8> {
+        let at = self.next_in_turn(|cn| cn.request.pending > 0 && priority(cn.request.priority))?;
+        let cn = self.nodes.get_mut(at)?;
+        // The next response tells how many wait then.
+        cn.request.pending -= 1;
+        Some(cn.number)
+    }
+
+    fn choose_ident(&mut self, now_ns: u64) -> Option<(RequestedService, u8)> {
+        let at = self.next_in_turn(|cn| cn.boot == Boot::Search && cn.ident_due_ns <= now_ns)?;
+        let cn = self.nodes.get_mut(at)?;
+        cn.ident_tries = cn.ident_tries.saturating_add(1);
+        cn.ident_due_ns = now_ns + IDENT_INTERVAL_NS;
+        Some((RequestedService::IDENT_REQUEST, cn.number))
+    }
+
+    fn choose_status(&mut self, now_ns: u64) -> Option<(RequestedService, u8)> {
+        let reduced = self.state == NmtState::PRE_OPERATIONAL_1;
+        let at = self.next_in_turn(|cn| {
+            let told_by_responses = cn.responded && !reduced;
+            let due = cn.status_due_ns <= now_ns;
+            let present = cn.boot > Boot::Search;
+            present && due && (cn.status_wanted || !told_by_responses)
+        })?;
+        let cn = self.nodes.get_mut(at)?;
+        if cn.boot == Boot::Sync {
+            cn.status_due_ns = now_ns + STATUS_INTERVAL_NS;
+            return Some((RequestedService::SYNC_REQUEST, cn.number));
+        }
+        let slow = cn.async_only && cn.boot >= Boot::Running && cn.client.is_idle();
+        let interval = if slow {
+            STATUS_SLOW_NS
+        } else {
+            STATUS_INTERVAL_NS
+        };
+        cn.status_due_ns = now_ns + interval;
+        Some((RequestedService::STATUS_REQUEST, cn.number))
+    }
+
+    fn choose_generic(&mut self) -> Option<(RequestedService, u8)> {
+        let invite = RequestedService::UNSPECIFIED_INVITE;
+        let own = self.generic.len() + self.server.frames_waiting(true);
+        let jobs = self.nodes.iter().any(|cn| cn.client.frames_waiting() > 0);
+        let highest = self.nodes.iter().filter(|cn| cn.request.pending > 0);
+        let highest = highest.map(|cn| cn.request.priority).max();
+        // Own frames and those of others take turns.
+        let own_first = self.soa_count % 2 == 0;
+        if (own > 0 || jobs) && (own_first || highest.is_none()) {
+            return Some((invite, node::MN));
+        }
+        let highest = highest?;
+        let target = self.requesting(|priority| priority == highest)?;
+        Some((invite, target))
+    }
+
+    /// Sends one frame of service data, or an ordinary one.
+    fn send_waiting(&mut self, now_ns: u64, outbox: &mut dyn Outbox) -> bool {
+        let address = self.config.address;
+        let mut frame = [0; super::FRAME_OCTETS];
+        let mut octets = 0;
+        let mut write = |destination: u8, sdo: &rtwire_wire::powerlink::Sdo<'_>| {
+            let packet = Packet {
+                destination_address: multicast::ASND,
+                source_address: address,
+                destination,
+                source: node::MN,
+                message: Message::Asnd(Asnd::Sdo(*sdo)),
+            };
+            if let Ok(length) = packet.emit(&mut frame) {
+                octets = pad(&mut frame, length, MINIMUM_OCTETS);
+            }
+        };
+        let ordinary_first = self.generic.len() > 0 && self.soa_count % 4 < 2;
+        if !ordinary_first {
+            let at = self.next_in_turn(|cn| cn.client.frames_waiting() > 0);
+            if let Some(cn) = at.and_then(|at| self.nodes.get_mut(at)) {
+                let number = cn.number;
+                cn.client.next_frame(now_ns, &mut |sdo| write(number, sdo));
+            } else {
+                self.server.next_frame(now_ns, true, &mut |peer, sdo| {
+                    if let Peer::Node(number) = peer {
+                        write(number, sdo);
+                    }
+                });
+            }
+            if octets > 0 {
+                outbox.send(frame.get(..octets).unwrap_or_default(), None);
+                return true;
+            }
+        }
+        self.generic.pop(|frame| outbox.send(frame, None))
+    }
+}

@@ -1,0 +1,242 @@
+//! Process data: which objects lie where in PReq and PRes, checked against their sizes (DS 301, 6.4).
+//!
+//! A node's process image has a part that it receives and a part that it sends. Each PDO takes a stretch of its part, and
+//! its objects lie in that stretch as they lie in the frame: taking a frame over is one copy.
+
+use crate::{AbortCode, Error, ObjectDictionary};
+
+/// First communication parameters of received PDOs; the mapping is 200h above.
+pub const RECEIVE: u16 = 0x1400;
+/// First communication parameters of sent PDOs; the mapping is 200h above.
+pub const TRANSMIT: u16 = 0x1800;
+
+/// One object in a PDO.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mapped {
+    /// Index.
+    pub index: u16,
+    /// Sub-index.
+    pub subindex: u8,
+    /// Where it begins in the payload, octets.
+    pub offset_octets: usize,
+    /// How long it is.
+    pub octets: usize,
+}
+
+impl Mapped {
+    /// Reads a mapping entry: index, sub-index, reserved octet, offset and length in bits.
+    ///
+    /// # Errors
+    /// Offset or length is no whole number of octets, or the length is 0.
+    pub const fn from_number(number: u64) -> Result<Self, AbortCode> {
+        let (offset, bits) = (number >> 32 & 0xffff, number >> 48);
+        if offset % 8 != 0 || bits % 8 != 0 || bits == 0 {
+            return Err(AbortCode::INCOMPATIBLE);
+        }
+        Ok(Self {
+            index: number as u16,
+            subindex: (number >> 16) as u8,
+            offset_octets: (offset / 8) as usize,
+            octets: (bits / 8) as usize,
+        })
+    }
+
+    /// The mapping entry.
+    #[must_use]
+    pub const fn to_number(self) -> u64 {
+        self.index as u64
+            | (self.subindex as u64) << 16
+            | ((self.offset_octets as u64 * 8) & 0xffff) << 32
+            | (self.octets as u64 * 8) << 48
+    }
+}
+
+/// One PDO.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Channel {
+    /// At a managing node the controlled node; at a controlled node whose PRes is read, 0 for the PReq, or for the own PRes.
+    pub node: u8,
+    /// Version of the mapping.
+    pub version: u8,
+    /// Octets of payload.
+    pub octets: usize,
+    /// Where its stretch of the process image begins.
+    pub at: usize,
+    /// Its objects, in the order of the mapping.
+    pub mapped: Vec<Mapped>,
+}
+
+impl Channel {
+    /// Its stretch of the process image.
+    #[must_use]
+    pub fn range(&self) -> core::ops::Range<usize> {
+        self.at..self.at + self.octets
+    }
+}
+
+/// Whether mapped objects must be in the dictionary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// They must be there, be mappable, and have the length that the mapping tells.
+    Objects,
+    /// Only the places are checked: a managing node may be configured without its application's objects.
+    Places,
+}
+
+/// Checks the mapping of one PDO with its first `count` entries: what the network is told when it activates it.
+///
+/// # Errors
+/// A mapped object is missing, not mappable, of another length, or does not fit within `limit` octets.
+pub fn check(
+    dictionary: &ObjectDictionary,
+    mapping: u16,
+    count: u8,
+    limit: usize,
+    check: Check,
+) -> Result<Vec<Mapped>, AbortCode> {
+    let transmit = mapping >= TRANSMIT;
+    let mut all = Vec::new();
+    for subindex in 1..=count {
+        let mapped = Mapped::from_number(dictionary.number(mapping, subindex))?;
+        if mapped.offset_octets + mapped.octets > limit {
+            return Err(AbortCode::PDO_LENGTH);
+        }
+        // Indices below 20h are types: they keep room free.
+        if check == Check::Objects && mapped.index >= 0x20 {
+            let entry = dictionary.entry(mapped.index, mapped.subindex)?;
+            if !entry.mappable.allows(transmit) {
+                return Err(AbortCode::NOT_MAPPABLE);
+            }
+            if entry
+                .data_type
+                .octets()
+                .is_some_and(|octets| octets != mapped.octets)
+            {
+                return Err(AbortCode::INCOMPATIBLE);
+            }
+        }
+        all.push(mapped);
+    }
+    Ok(all)
+}
+
+/// All PDOs of one direction that are switched on, each with its stretch of the process image.
+///
+/// # Errors
+/// The first mapping that is wrong.
+pub fn channels(
+    dictionary: &ObjectDictionary,
+    first: u16,
+    limit: impl Fn(u8) -> usize,
+    how: Check,
+) -> Result<Vec<Channel>, Error> {
+    let mut channels = Vec::new();
+    let mut at = 0;
+    for parameters in first..first + 0x100 {
+        let mapping = parameters + 0x200;
+        let count = dictionary.number(mapping, 0) as u8;
+        if count == 0 {
+            continue;
+        }
+        let node = dictionary.number(parameters, 1) as u8;
+        let mapped =
+            check(dictionary, mapping, count, limit(node), how).map_err(|code| Error::Object {
+                index: mapping,
+                subindex: 0,
+                code,
+            })?;
+        let end = |mapped: &Mapped| mapped.offset_octets + mapped.octets;
+        let octets = mapped.iter().map(end).max().unwrap_or_default();
+        channels.push(Channel {
+            node,
+            version: dictionary.number(parameters, 2) as u8,
+            octets,
+            at,
+            mapped,
+        });
+        at += octets;
+    }
+    Ok(channels)
+}
+
+/// Process data of a node: what it has received, and what it sends.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProcessImage {
+    /// What has been received, all PDOs one behind the other.
+    pub inputs: Vec<u8>,
+    /// What is to be sent, all PDOs one behind the other.
+    pub outputs: Vec<u8>,
+    /// PDOs received.
+    pub receive: Vec<Channel>,
+    /// PDOs sent.
+    pub transmit: Vec<Channel>,
+}
+
+impl ProcessImage {
+    /// The image of these PDOs, all zeros.
+    #[must_use]
+    pub fn new(receive: Vec<Channel>, transmit: Vec<Channel>) -> Self {
+        let octets = |channels: &[Channel]| channels.last().map_or(0, |last| last.range().end);
+        Self {
+            inputs: vec![0; octets(&receive)],
+            outputs: vec![0; octets(&transmit)],
+            receive,
+            transmit,
+        }
+    }
+
+    /// The index of the PDO received from `node`.
+    #[must_use]
+    pub fn receive_of(&self, node: u8) -> Option<usize> {
+        self.receive.iter().position(|channel| channel.node == node)
+    }
+
+    /// The index of the PDO sent to `node`.
+    #[must_use]
+    pub fn transmit_to(&self, node: u8) -> Option<usize> {
+        self.transmit
+            .iter()
+            .position(|channel| channel.node == node)
+    }
+
+    /// Takes a payload over, if its mapping is of the same main version and it is long enough; says whether.
+    pub fn take(&mut self, channel: usize, version: u8, payload: &[u8]) -> bool {
+        let Some(channel) = self.receive.get(channel) else {
+            return false;
+        };
+        // Version 0 at either side: not checked (DS 301, 6.4.2).
+        let versions = channel.version == 0 || version == 0 || channel.version >> 4 == version >> 4;
+        let place = self.inputs.get_mut(channel.range());
+        match (place, payload.get(..channel.octets)) {
+            (Some(place), Some(payload)) if versions => {
+                place.copy_from_slice(payload);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// What is to be sent in a PDO.
+    #[must_use]
+    pub fn payload(&self, channel: usize) -> &[u8] {
+        let range = self.transmit.get(channel).map(Channel::range);
+        range
+            .and_then(|range| self.outputs.get(range))
+            .unwrap_or_default()
+    }
+
+    /// Where an object lies: whether among the outputs, and its octets there.
+    #[must_use]
+    pub fn place(&self, index: u16, subindex: u8) -> Option<(bool, core::ops::Range<usize>)> {
+        let find = |channels: &[Channel]| {
+            channels.iter().find_map(|channel| {
+                let same = |m: &&Mapped| (m.index, m.subindex) == (index, subindex);
+                let mapped = channel.mapped.iter().find(same)?;
+                let begin = channel.at + mapped.offset_octets;
+                Some(begin..begin + mapped.octets)
+            })
+        };
+        let received = find(&self.receive).map(|range| (false, range));
+        received.or_else(|| find(&self.transmit).map(|range| (true, range)))
+    }
+}

@@ -1,0 +1,327 @@
+//! The client: jobs one after the other, each a command and its answer.
+
+use super::link::{Brought, Command, Link};
+use super::multiple::{self, MultipleRead, MultipleResult, MultipleWrite};
+use super::{MAXIMUM_TRANSFER_OCTETS, segment_octets};
+use crate::AbortCode;
+use rtwire_wire::powerlink::{Sdo, SdoCommand, SdoCommandId, Segmentation};
+use std::collections::VecDeque;
+
+/// What a client is to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SdoJob {
+    /// Read an object.
+    Read(u16, u8),
+    /// Write an object.
+    Write(u16, u8, Vec<u8>),
+    /// Read several at once.
+    ReadMultiple(Vec<MultipleRead>),
+    /// Write several at once.
+    WriteMultiple(Vec<MultipleWrite>),
+}
+
+/// Why a job was not done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SdoFailure {
+    /// The server has refused, or the client had to give up.
+    #[error("{0}")]
+    Abort(AbortCode),
+    /// The link could not be opened, or has broken.
+    #[error("the node does not answer")]
+    Broken,
+}
+
+/// What became of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SdoOutcome {
+    /// It was written, or this was read.
+    Done(Vec<u8>),
+    /// What became of each of several objects; empty data for one that was written.
+    Multiple(Vec<MultipleResult>),
+    /// It failed.
+    Failed(SdoFailure),
+}
+
+#[derive(Clone, Debug)]
+struct Transfer {
+    id: u32,
+    job: SdoJob,
+    command: SdoCommandId,
+    /// The request's data, and how much of it has been handed down.
+    request: Vec<u8>,
+    handed: usize,
+    /// The response's data, and how long it will be.
+    response: Vec<u8>,
+    expected: Option<usize>,
+}
+
+/// A client of one server.
+#[derive(Clone, Debug)]
+pub struct SdoClient {
+    link: Link,
+    jobs: VecDeque<(u32, SdoJob)>,
+    current: Option<Transfer>,
+    transaction: u8,
+    next_id: u32,
+    segment_octets: usize,
+    outcomes: VecDeque<(u32, SdoOutcome)>,
+    timeout_ns: u64,
+    deadline_ns: Option<u64>,
+}
+
+impl SdoClient {
+    /// A client whose frames have at most `mtu` octets behind the Ethernet header, and which gives up after `timeout_ns`
+    /// without an answer.
+    #[must_use]
+    pub fn new(mtu: usize, timeout_ns: u64) -> Self {
+        Self {
+            link: Link::new(true, timeout_ns),
+            jobs: VecDeque::new(),
+            current: None,
+            transaction: 0,
+            next_id: 0,
+            segment_octets: segment_octets(mtu),
+            outcomes: VecDeque::new(),
+            timeout_ns,
+            deadline_ns: None,
+        }
+    }
+
+    /// Appends a job; gives the number by which its outcome is known.
+    pub fn submit(&mut self, now_ns: u64, job: SdoJob) -> u32 {
+        self.next_id = self.next_id.wrapping_add(1);
+        self.jobs.push_back((self.next_id, job));
+        self.proceed(now_ns);
+        self.next_id
+    }
+
+    /// The next outcome, with its job's number.
+    pub fn outcome(&mut self) -> Option<(u32, SdoOutcome)> {
+        self.outcomes.pop_front()
+    }
+
+    /// Whether there is nothing to do.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.current.is_none() && self.jobs.is_empty()
+    }
+
+    /// Gives up all jobs, without a word to the server: it has been reset.
+    pub fn reset(&mut self) {
+        self.fail_all(SdoFailure::Broken);
+        self.link = Link::new(true, self.timeout_ns);
+        self.deadline_ns = None;
+    }
+
+    /// How many frames wait to be sent.
+    #[must_use]
+    pub fn frames_waiting(&self) -> usize {
+        self.link.frames_waiting()
+    }
+
+    /// Hands the next frame to `write`; says whether there was one.
+    pub fn next_frame(&mut self, now_ns: u64, write: &mut dyn FnMut(&Sdo<'_>)) -> bool {
+        let sent = self.link.next(now_ns, write);
+        self.hand_down();
+        sent
+    }
+
+    /// When [`moment`](Self::moment) wants to be called.
+    #[must_use]
+    pub fn wake_at_ns(&self) -> Option<u64> {
+        let link = self.link.deadline_ns();
+        link.into_iter().chain(self.deadline_ns).min()
+    }
+
+    /// Sends again what got no answer, and gives up what has waited too long.
+    pub fn moment(&mut self, now_ns: u64) {
+        if self.link.expire(now_ns) == Brought::Broken {
+            self.fail_all(SdoFailure::Broken);
+        }
+        if self.deadline_ns.is_some_and(|deadline| now_ns >= deadline) {
+            self.give_up(AbortCode::TIMEOUT);
+            self.proceed(now_ns);
+        }
+    }
+
+    /// Takes a message of the server.
+    pub fn receive(&mut self, now_ns: u64, sdo: &Sdo<'_>) {
+        match self.link.receive(now_ns, sdo) {
+            Brought::Nothing => self.hand_down(),
+            Brought::Broken => self.fail_all(SdoFailure::Broken),
+            Brought::Command => {
+                if let Some(command) = sdo.command {
+                    self.deadline_ns = Some(now_ns + self.timeout_ns);
+                    self.respond(&command);
+                }
+            }
+        }
+        self.proceed(now_ns);
+    }
+
+    fn fail_all(&mut self, failure: SdoFailure) {
+        let current = self.current.take().map(|transfer| transfer.id);
+        let waiting = self.jobs.drain(..).map(|(id, _)| id);
+        let outcomes = current.into_iter().chain(waiting);
+        self.outcomes
+            .extend(outcomes.map(|id| (id, SdoOutcome::Failed(failure))));
+        self.deadline_ns = None;
+    }
+
+    fn finish(&mut self, outcome: SdoOutcome) {
+        if let Some(transfer) = self.current.take() {
+            self.outcomes.push_back((transfer.id, outcome));
+        }
+        self.deadline_ns = None;
+    }
+
+    fn give_up(&mut self, code: AbortCode) {
+        if let Some(transfer) = &self.current {
+            let abort = Command::abort(self.transaction, false, transfer.command, code);
+            self.link.send(abort);
+        }
+        self.finish(SdoOutcome::Failed(SdoFailure::Abort(code)));
+    }
+
+    /// Begins the next job; closes the link behind the last.
+    fn proceed(&mut self, now_ns: u64) {
+        if self.current.is_some() {
+            return;
+        }
+        let Some((id, job)) = self.jobs.pop_front() else {
+            if self.link.is_settled() {
+                self.link.close();
+            }
+            return;
+        };
+        self.link.open(now_ns);
+        self.transaction = self.transaction.wrapping_add(1);
+        let object = |index: u16, subindex| {
+            let [low, high] = index.to_le_bytes();
+            vec![low, high, subindex, 0]
+        };
+        let (command, request) = match &job {
+            SdoJob::Read(index, subindex) => {
+                (SdoCommandId::READ_BY_INDEX, object(*index, *subindex))
+            }
+            SdoJob::Write(index, subindex, data) => {
+                let mut request = object(*index, *subindex);
+                request.extend(data);
+                (SdoCommandId::WRITE_BY_INDEX, request)
+            }
+            SdoJob::ReadMultiple(reads) => (
+                SdoCommandId::READ_MULTIPLE_BY_INDEX,
+                multiple::emit_reads(reads),
+            ),
+            SdoJob::WriteMultiple(writes) => {
+                let each = |(i, s, data): &MultipleWrite| (*i, *s, Ok(data.clone()));
+                let chain: Vec<_> = writes.iter().map(each).collect();
+                (
+                    SdoCommandId::WRITE_MULTIPLE_BY_INDEX,
+                    multiple::emit_chain(&chain),
+                )
+            }
+        };
+        self.current = Some(Transfer {
+            id,
+            job,
+            command,
+            request,
+            handed: 0,
+            response: Vec::new(),
+            expected: None,
+        });
+        self.deadline_ns = Some(now_ns + 2 * self.timeout_ns);
+        self.hand_down();
+    }
+
+    /// Hands segments of the request to the link, as far as it has room.
+    fn hand_down(&mut self) {
+        let Some(transfer) = &mut self.current else {
+            return;
+        };
+        let whole = transfer.request.len();
+        while transfer.handed < whole && self.link.room() > 0 {
+            let rest = transfer.request.get(transfer.handed..).unwrap_or_default();
+            let take = rest.len().min(self.segment_octets);
+            let segmentation = match (transfer.handed, rest.len() - take) {
+                (0, 0) => Segmentation::Expedited,
+                (0, _) => Segmentation::Initiate {
+                    total_octets: u32::try_from(whole + 4).unwrap_or(u32::MAX),
+                },
+                (_, 0) => Segmentation::Complete,
+                _ => Segmentation::Segment,
+            };
+            self.link.send(Command {
+                transaction: self.transaction,
+                segmentation,
+                command: transfer.command,
+                data: rest.get(..take).unwrap_or_default().to_vec(),
+                ..Command::default()
+            });
+            transfer.handed += take;
+        }
+    }
+
+    /// Takes a command of the server.
+    fn respond(&mut self, command: &SdoCommand<'_>) {
+        let Some(transfer) = &mut self.current else {
+            return;
+        };
+        if command.transaction != self.transaction || !command.response {
+            return;
+        }
+        if command.abort {
+            let code = AbortCode(command.abort_code().unwrap_or(AbortCode::GENERAL.0));
+            self.finish(SdoOutcome::Failed(SdoFailure::Abort(code)));
+            return;
+        }
+        if let Segmentation::Initiate { total_octets } = command.segmentation {
+            let expected = (total_octets as usize).saturating_sub(4);
+            if expected > MAXIMUM_TRANSFER_OCTETS {
+                self.give_up(AbortCode::OUT_OF_MEMORY);
+                return;
+            }
+            transfer.expected = Some(expected);
+            transfer.response.reserve(expected);
+        }
+        transfer.response.extend(command.data);
+        if transfer.response.len() > MAXIMUM_TRANSFER_OCTETS {
+            self.give_up(AbortCode::OUT_OF_MEMORY);
+            return;
+        }
+        let complete = matches!(
+            command.segmentation,
+            Segmentation::Expedited | Segmentation::Complete
+        );
+        if !complete {
+            return;
+        }
+        let data = core::mem::take(&mut transfer.response);
+        let wrong = transfer
+            .expected
+            .is_some_and(|expected| expected != data.len());
+        if wrong {
+            self.give_up(AbortCode::LENGTH);
+            return;
+        }
+        let outcome = match &transfer.job {
+            SdoJob::Read(..) | SdoJob::Write(..) => SdoOutcome::Done(data),
+            SdoJob::ReadMultiple(_) => match multiple::parse_chain(&data) {
+                Ok(results) => SdoOutcome::Multiple(results),
+                Err(code) => SdoOutcome::Failed(SdoFailure::Abort(code)),
+            },
+            SdoJob::WriteMultiple(writes) => {
+                let refusals = multiple::parse_refusals(&data);
+                let each = |(index, subindex, _): &MultipleWrite| {
+                    let same = |r: &&(u16, u8, AbortCode)| (r.0, r.1) == (*index, *subindex);
+                    let refused = refusals.iter().find(same);
+                    let result = refused.map_or(Ok(Vec::new()), |refusal| Err(refusal.2));
+                    (*index, *subindex, result)
+                };
+                SdoOutcome::Multiple(writes.iter().map(each).collect())
+            }
+        };
+        self.finish(outcome);
+    }
+}

@@ -1,0 +1,28 @@
+//! Service data: reading and writing objects of another node, in order and without loss (DS 301, 6.3).
+//!
+//! ```text
+//!  SdoClient: jobs ─► commands, divided into segments ─► Link (sequence layer) ─► frames, when the node may send
+//!  SdoServer: objects ◄── commands, put together ◄────── Link                  ◄─ frames
+//! ```
+//! Both are pulled: they say how many frames wait, and give one when the node has an asynchronous slot.
+
+mod client;
+mod link;
+mod multiple;
+mod server;
+
+pub use client::{SdoClient, SdoFailure, SdoJob, SdoOutcome};
+pub use multiple::{MultipleRead, MultipleResult, MultipleWrite};
+pub use server::{ObjectAccess, Peer, SdoServer};
+
+use rtwire_wire::powerlink::SDO_COMMAND_HEADER_OCTETS;
+
+/// The most that one object may hold when it is written over the network, octets.
+pub const MAXIMUM_TRANSFER_OCTETS: usize = 16 << 20;
+
+/// Octets of command data that a frame of `mtu` octets (behind the Ethernet header) has room for: without message type,
+/// nodes, service and sequence layer, and without the command's header and the number of all octets.
+pub(crate) const fn segment_octets(mtu: usize) -> usize {
+    let room = mtu.saturating_sub(4 + 4 + SDO_COMMAND_HEADER_OCTETS + 4);
+    if room < 32 { 32 } else { room }
+}

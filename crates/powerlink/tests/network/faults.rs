@@ -1,0 +1,307 @@
+//! What goes wrong, and what becomes of it.
+
+use crate::harness::*;
+use rtwire_powerlink::{ErrorCode, Event, LostReason, NodeEvent};
+use rtwire_wire::MacAddress;
+use rtwire_wire::powerlink::{MessageType, NmtState, View};
+
+fn is(frame: &[u8], kind: MessageType) -> bool {
+    View::new(frame).message_type() == Some(kind)
+}
+
+fn running(cycle_us: u64, nodes: &[u8]) -> Network {
+    let mut network = network(cycle_us, nodes, |_| ());
+    network.run_till(5 * SECOND, "operational", Network::operational);
+    network.events.clear();
+    network
+}
+
+fn lost(node: u8, reason: LostReason) -> impl Fn(usize, &Event) -> bool {
+    move |_, event| {
+        *event
+            == Event::Node {
+                node,
+                what: NodeEvent::Lost(reason),
+            }
+    }
+}
+
+fn error(code: ErrorCode) -> impl Fn(usize, &Event) -> bool {
+    move |_, event| matches!(event, Event::Error { code: found, .. } if *found == code)
+}
+
+#[test]
+fn a_node_is_lost_and_comes_back() {
+    let mut network = running(1000, &[1, 2]);
+    network.cut_ns[1] = network.now_ns + 200 * MS;
+    network.run(50 * MS);
+    assert!(network.happened(lost(1, LostReason::Responses)).is_some());
+    assert!(network.happened(error(ErrorCode::LOSS_OF_PRES)).is_some());
+    // The other one is not touched.
+    assert_eq!(network.states()[2], NmtState::OPERATIONAL);
+    assert_eq!(network.states()[0], NmtState::OPERATIONAL);
+    network.run_till(5 * SECOND, "back", Network::operational);
+}
+
+#[test]
+fn single_losses_are_counted_and_forgiven() {
+    let mut network = running(1000, &[1]);
+    let mut responses = 0;
+    network.judge = Some(Box::new(move |_, _, frame| {
+        responses += u32::from(is(frame, MessageType::PRES));
+        if is(frame, MessageType::PRES) && responses % 20 == 0 {
+            Fate::Drop
+        } else {
+            Fate::Deliver
+        }
+    }));
+    network.run(SECOND);
+    let statistics = network.mn().statistics();
+    assert!(
+        (45..=55).contains(&statistics.lost_responses),
+        "{statistics:?}"
+    );
+    assert!(network.operational());
+    // Two close together are too much for the default threshold of 15.
+    let mut left = 2;
+    network.judge = Some(Box::new(move |_, _, frame| {
+        if left > 0 && is(frame, MessageType::PRES) {
+            left -= 1;
+            return Fate::Drop;
+        }
+        Fate::Deliver
+    }));
+    network.run(20 * MS);
+    assert!(network.happened(lost(1, LostReason::Responses)).is_some());
+    network.run_till(5 * SECOND, "back", Network::operational);
+}
+
+#[test]
+fn late_responses_are_told_from_lost_ones() {
+    let mut network = running(1000, &[1]);
+    let mut responses = 0;
+    network.judge = Some(Box::new(move |_, _, frame| {
+        responses += u32::from(is(frame, MessageType::PRES));
+        let late = is(frame, MessageType::PRES) && responses % 20 == 0;
+        if late {
+            Fate::Delay(150 * US)
+        } else {
+            Fate::Deliver
+        }
+    }));
+    network.run(SECOND);
+    let statistics = network.mn().statistics();
+    assert!(
+        (45..=55).contains(&statistics.late_responses),
+        "{statistics:?}"
+    );
+    assert!(network.operational());
+}
+
+#[test]
+fn corrupt_responses_do_no_harm() {
+    let mut network = running(1000, &[1]);
+    let mut responses = 0_u32;
+    network.judge = Some(Box::new(move |_, _, frame| {
+        if is(frame, MessageType::PRES) {
+            responses += 1;
+            if responses % 30 == 0 {
+                // A size that cannot be right; a state of no meaning; a frame cut short.
+                match responses / 30 % 3 {
+                    0 => frame[23] = 0xff,
+                    1 => frame[17] = 0x77,
+                    _ => frame.truncate(19),
+                }
+            }
+        }
+        Fate::Deliver
+    }));
+    network.run(2 * SECOND);
+    assert!(network.mn().statistics().invalid_frames > 30);
+    assert!(network.operational());
+}
+
+#[test]
+fn lost_soc_bring_a_node_back_to_pre_operational_1() {
+    let mut network = network(1000, &[1], |cdc| {
+        // Strict: half a cycle of tolerance.
+        let mut strict = cn_cdc(1000);
+        strict.push(0x1c14, 0, 500_000, 4);
+        cdc.push_data(0x1f22, 1, strict.emit());
+    });
+    network.run_till(5 * SECOND, "operational", Network::operational);
+    // One loss is forgiven.
+    let mut left = 1;
+    network.judge = Some(Box::new(move |_, _, frame| {
+        let soc = is(frame, MessageType::SOC);
+        if soc && left > 0 {
+            left -= 1;
+            return Fate::Drop;
+        }
+        Fate::Deliver
+    }));
+    network.run(50 * MS);
+    assert!(network.operational());
+    assert_eq!(network.cn(1).statistics().lost_soc, 1);
+    let mut left = 3;
+    network.judge = Some(Box::new(move |_, _, frame| {
+        let soc = is(frame, MessageType::SOC);
+        if soc && left > 0 {
+            left -= 1;
+            return Fate::Drop;
+        }
+        Fate::Deliver
+    }));
+    network.run(10 * MS);
+    assert!(network.happened(error(ErrorCode::LOSS_OF_SOC)).is_some());
+    network.run_till(5 * SECOND, "back", Network::operational);
+    // The managing node was told why.
+    let told = |_: usize, event: &Event| match event {
+        Event::Node {
+            what: NodeEvent::Errors(errors),
+            ..
+        } => errors
+            .iter()
+            .any(|entry| entry.code == ErrorCode::LOSS_OF_SOC.0),
+        _ => false,
+    };
+    network.run(100 * MS);
+    assert!(network.happened(told).is_some());
+}
+
+#[test]
+fn lost_soa_and_preq_are_counted_too() {
+    for kind in [MessageType::SOA, MessageType::PREQ] {
+        // The managing node is more patient than the node, which so is the first to complain.
+        let mut network = network(1000, &[1], |cdc| cdc.push(0x1c09, 1, 40, 4));
+        network.run_till(5 * SECOND, "operational", Network::operational);
+        network.events.clear();
+        let mut left = 2;
+        network.judge = Some(Box::new(move |_, _, frame| {
+            if left > 0 && is(frame, kind) {
+                left -= 1;
+                return Fate::Drop;
+            }
+            Fate::Deliver
+        }));
+        network.run(20 * MS);
+        let code = match kind {
+            MessageType::SOA => ErrorCode::LOSS_OF_SOA,
+            _ => ErrorCode::LOSS_OF_PREQ,
+        };
+        assert!(network.happened(error(code)).is_some(), "{kind}");
+        network.run_till(5 * SECOND, "back", Network::operational);
+    }
+}
+
+#[test]
+fn two_nodes_of_one_number_are_noticed() {
+    let cdc = mn_cdc(1000, &[1], |_| ());
+    let mut twin = rtwire_powerlink::cn::ControlledConfig {
+        node: 1,
+        address: MacAddress([2, 0, 0, 0, 9, 9]),
+        dictionary: cn_dictionary(),
+    };
+    twin.dictionary.set_number(0x1018, 1, 0x42);
+    let stations = vec![
+        Station::Mn(Box::new(mn(&cdc))),
+        Station::Cn(Box::new(cn(1))),
+        Station::Cn(Box::new(
+            rtwire_powerlink::ControlledNode::new(twin).unwrap(),
+        )),
+    ];
+    let mut network = Network::new(stations);
+    network.run(3 * SECOND);
+    let duplicate = |_: usize, event: &Event| {
+        matches!(
+            event,
+            Event::Node {
+                node: 1,
+                what: NodeEvent::Duplicate { .. }
+            }
+        )
+    };
+    assert!(network.happened(duplicate).is_some());
+    assert!(
+        network
+            .happened(error(ErrorCode::ADDRESS_CONFLICT))
+            .is_some()
+    );
+}
+
+#[test]
+fn a_wrong_identity_is_refused_and_told() {
+    let mut network = network(1000, &[1], |cdc| cdc.push(0x1f85, 1, 0x43, 4));
+    network.run(4 * SECOND);
+    let wrong = |_: usize, event: &Event| {
+        *event
+            == Event::Node {
+                node: 1,
+                what: NodeEvent::WrongIdentity {
+                    code: ErrorCode::WRONG_VENDOR,
+                    expected: 0x43,
+                    found: 0x42,
+                },
+            }
+    };
+    assert!(network.happened(wrong).is_some());
+    assert_eq!(network.states()[0], NmtState::PRE_OPERATIONAL_1);
+}
+
+#[test]
+fn the_cable_is_pulled_in_each_state() {
+    // The moments are spread over the boot and beyond.
+    for tenth in 9..40 {
+        let mut network = network(1000, &[1, 2], |_| ());
+        network.run_until(tenth * 50 * MS);
+        network.cut_ns[1] = network.now_ns + 300 * MS;
+        network.run(310 * MS);
+        network.run_till(10 * SECOND, "operational after all", Network::operational);
+        network.run(100 * MS);
+        assert!(network.operational(), "pulled at {} ms", tenth * 50);
+    }
+}
+
+#[test]
+fn a_stall_of_two_milliseconds_is_survived_at_250_us() {
+    let mut network = running(250, &[1]);
+    let before = network.mn().statistics();
+    for _ in 0..20 {
+        // The whole machine: nobody is woken, nothing is sent.
+        let until_ns = network.now_ns + 2 * MS;
+        network.stalled_ns = vec![until_ns; 2];
+        network.run(50 * MS);
+        assert!(network.operational());
+    }
+    let after = network.mn().statistics();
+    assert_eq!(after.own_stalls - before.own_stalls, 20);
+    // 2 ms are eight cycles: they are skipped and counted, never sent in a burst.
+    assert!(
+        (140..=180).contains(&(after.skipped_cycles - before.skipped_cycles)),
+        "{after:?}"
+    );
+}
+
+#[test]
+fn too_many_stalls_bring_the_managing_node_back() {
+    let mut network = running(250, &[1]);
+    for _ in 0..4 {
+        let until_ns = network.now_ns + 2 * MS;
+        network.stalled_ns = vec![until_ns; 2];
+        network.run(2 * MS + 300 * US);
+    }
+    assert!(
+        network
+            .happened(error(ErrorCode::CYCLE_EXCEEDED_TOO_OFTEN))
+            .is_some()
+    );
+    network.run_till(5 * SECOND, "back", Network::operational);
+}
+
+#[test]
+fn a_silent_managing_node_leaves_nodes_in_pre_operational_1() {
+    let mut network = running(1000, &[1]);
+    network.cut_ns[0] = u64::MAX;
+    network.run(SECOND);
+    assert_eq!(network.states()[1], NmtState::PRE_OPERATIONAL_1);
+}

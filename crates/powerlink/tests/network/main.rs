@@ -1,0 +1,9 @@
+//! Managing and controlled nodes together, in virtual time.
+
+#![allow(clippy::unwrap_used, unreachable_pub, missing_docs)]
+
+mod boot;
+mod faults;
+mod harness;
+mod large;
+mod service;

@@ -1,0 +1,158 @@
+//! Service data, while process data run.
+
+use crate::harness::*;
+use rtwire_powerlink::sdo::{SdoFailure, SdoJob, SdoOutcome};
+use rtwire_powerlink::{AbortCode, Event};
+
+/// Does a job of the managing node; gives its outcome.
+pub fn done(network: &mut Network, node: u8, job: SdoJob, limit_ns: u64) -> SdoOutcome {
+    let now_ns = network.now_ns;
+    let id = network.mn().submit(now_ns, node, job).unwrap();
+    let find = |network: &Network| {
+        network.events.iter().find_map(|(_, _, event)| match event {
+            Event::Sdo { id: n, outcome, .. } if *n == id => Some(outcome.clone()),
+            _ => None,
+        })
+    };
+    network.run_till(limit_ns, "service data", |network| find(network).is_some());
+    find(network).unwrap()
+}
+
+fn running(cycle_us: u64) -> Network {
+    let mut network = network(cycle_us, &[1], |_| ());
+    network.run_till(5 * SECOND, "operational", Network::operational);
+    network
+}
+
+#[test]
+fn objects_are_read_and_written() {
+    let mut network = running(1000);
+    let mut job = |job| done(&mut network, 1, job, SECOND);
+    assert_eq!(
+        job(SdoJob::Write(0x1016, 1, vec![9, 0, 0, 0])),
+        SdoOutcome::Done(vec![])
+    );
+    assert_eq!(
+        job(SdoJob::Read(0x1016, 1)),
+        SdoOutcome::Done(vec![9, 0, 0, 0])
+    );
+    let refused = |code| SdoOutcome::Failed(SdoFailure::Abort(code));
+    assert_eq!(job(SdoJob::Read(0x4444, 0)), refused(AbortCode::NO_OBJECT));
+    assert_eq!(
+        job(SdoJob::Read(0x1018, 9)),
+        refused(AbortCode::NO_SUBINDEX)
+    );
+    assert_eq!(
+        job(SdoJob::Write(0x1000, 0, vec![0; 4])),
+        refused(AbortCode::READ_ONLY)
+    );
+    assert_eq!(
+        job(SdoJob::Write(0x1006, 0, vec![0; 5])),
+        refused(AbortCode::LENGTH_HIGH)
+    );
+    assert_eq!(
+        job(SdoJob::Write(0x1006, 0, vec![0; 3])),
+        refused(AbortCode::LENGTH_LOW)
+    );
+    // Mapping is not changed while process data run.
+    assert_eq!(
+        job(SdoJob::Write(0x1600, 0, vec![0])),
+        refused(AbortCode::DEVICE_STATE)
+    );
+}
+
+#[test]
+fn several_objects_at_once() {
+    let mut network = running(1000);
+    let reads = vec![(0x1000, 0), (0x4444, 0), (0x1018, 1)];
+    let outcome = done(&mut network, 1, SdoJob::ReadMultiple(reads), SECOND);
+    let expected = vec![
+        (0x1000, 0, Ok(vec![0x91, 1, 0x0f, 0])),
+        (0x4444, 0, Err(AbortCode::NO_OBJECT)),
+        (0x1018, 1, Ok(vec![0x42, 0, 0, 0])),
+    ];
+    assert_eq!(outcome, SdoOutcome::Multiple(expected));
+    let writes = vec![
+        (0x1016, 1, vec![1, 0, 0, 0]),
+        (0x1000, 0, vec![0; 4]),
+        (0x1f9a, 0, b"press".to_vec()),
+    ];
+    let outcome = done(&mut network, 1, SdoJob::WriteMultiple(writes), SECOND);
+    let expected = vec![
+        (0x1016, 1, Ok(vec![])),
+        (0x1000, 0, Err(AbortCode::READ_ONLY)),
+        (0x1f9a, 0, Ok(vec![])),
+    ];
+    assert_eq!(outcome, SdoOutcome::Multiple(expected));
+    assert_eq!(
+        network.cn(1).dictionary().read(0x1f9a, 0),
+        Ok(&b"press"[..])
+    );
+}
+
+#[test]
+fn a_megabyte_both_ways_under_cyclic_load() {
+    let mut network = running(1000);
+    let blob: Vec<u8> = (0..1_000_000_u32)
+        .map(|n| (n * 7 + (n >> 8)) as u8)
+        .collect();
+    let before = network.mn().statistics();
+    let outcome = done(
+        &mut network,
+        1,
+        SdoJob::Write(0x2100, 0, blob.clone()),
+        120 * SECOND,
+    );
+    assert_eq!(outcome, SdoOutcome::Done(vec![]));
+    assert_eq!(network.cn(1).dictionary().read(0x2100, 0), Ok(&blob[..]));
+    let outcome = done(&mut network, 1, SdoJob::Read(0x2100, 0), 120 * SECOND);
+    assert_eq!(outcome, SdoOutcome::Done(blob));
+    // The cycle has not noticed.
+    let after = network.mn().statistics();
+    assert_eq!(after.lost_responses, before.lost_responses);
+    assert_eq!(after.skipped_cycles, before.skipped_cycles);
+    assert!(network.operational());
+}
+
+#[test]
+fn lost_messages_are_sent_again() {
+    let mut network = running(1000);
+    let mut count = 0;
+    network.judge = Some(Box::new(move |_, _, frame| {
+        let view = rtwire_wire::powerlink::View::new(frame);
+        let sdo = view.asnd_service() == Some(rtwire_wire::powerlink::AsndService::SDO);
+        count += u32::from(sdo);
+        if sdo && count % 5 == 0 {
+            Fate::Drop
+        } else {
+            Fate::Deliver
+        }
+    }));
+    let blob: Vec<u8> = (0..20_000_u32).map(|n| (n * 13) as u8).collect();
+    let outcome = done(
+        &mut network,
+        1,
+        SdoJob::Write(0x2100, 0, blob.clone()),
+        600 * SECOND,
+    );
+    assert_eq!(outcome, SdoOutcome::Done(vec![]));
+    let outcome = done(&mut network, 1, SdoJob::Read(0x2100, 0), 600 * SECOND);
+    assert_eq!(outcome, SdoOutcome::Done(blob));
+}
+
+#[test]
+fn a_node_that_is_gone_fails_its_jobs() {
+    let mut network = running(1000);
+    network.cut_ns[1] = u64::MAX;
+    let outcome = done(&mut network, 1, SdoJob::Read(0x1000, 0), 60 * SECOND);
+    assert_eq!(outcome, SdoOutcome::Failed(SdoFailure::Broken));
+}
+
+#[test]
+fn process_data_are_read_where_they_are() {
+    let mut network = running(1000);
+    network.mn().image_mut().outputs[0] = 0x5a;
+    network.run(5 * MS);
+    let outcome = done(&mut network, 1, SdoJob::Read(0x6200, 0), SECOND);
+    assert_eq!(outcome, SdoOutcome::Done(vec![0x5a]));
+}
