@@ -4,7 +4,7 @@ CARGO ?= cargo
 RTWIRE = target/release/rtwire
 DEMO_DURATION ?= 10s
 
-.PHONY: help setup setup-test build demo test vm-test vm-shell vm-baseline fuzz lint bench bench-main bench-receive bench-plan docs generate clean
+.PHONY: help setup setup-test build demo test vm-test vm-shell vm-baseline soak fuzz lint bench bench-main bench-receive bench-plan docs generate clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -33,6 +33,9 @@ vm-shell: setup-test ## a shell in the kernel lab, with `rtwire`, the suites, an
 
 vm-baseline: setup-test ## measure the kernel lab's figures anew and keep them as baselines
 	scripts/vm baseline $(ONLY)
+
+soak: setup-test ## ten million pings and a minute of every kind of channel: no number lost, memory constant
+	scripts/soak
 
 fuzz: setup-test ## each fuzz target for 30 seconds
 	scripts/fuzz 30

@@ -1,0 +1,108 @@
+//! Pings without end: every number answered, both processes' memory constant. Needs root.
+//!
+//! 100 000 by default; `RTWIRE_SOAK_PINGS=10000000` (as `make soak` sets it) makes it longer.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+#[path = "respond_common/mod.rs"]
+mod respond_common;
+
+use respond_common::{MAC_B, Running, finished, rtwire};
+use std::process::Child;
+use std::thread;
+use std::time::Duration;
+
+use rtwire_testkit::{NetnsPair, require};
+use serde_json::Value;
+
+/// The source's deadline for a round trip to a reply from the driver.
+const DEADLINE: &str = "74.4us";
+
+fn count() -> u64 {
+    let count = std::env::var("RTWIRE_SOAK_PINGS").ok();
+    count.and_then(|text| text.parse().ok()).unwrap_or(100_000)
+}
+
+/// Resident memory of a process, KiB; `None` where it has ended.
+fn resident_kib(pid: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// Waits for the end, and looks at memory meanwhile: no more at the end than in the first second, but for 3 MiB that the
+/// noise record's pieces come and go with.
+fn ends_with_constant_memory(mut child: Child, responder: u32) -> (Option<i32>, Value, String) {
+    let pids = [child.id(), responder];
+    let mut first = [None; 2];
+    let mut rounds = 0;
+    while child.try_wait().unwrap().is_none() {
+        thread::sleep(Duration::from_millis(100));
+        rounds += 1;
+        for (first, pid) in first.iter_mut().zip(pids) {
+            let Some(now) = resident_kib(pid) else {
+                continue;
+            };
+            if rounds >= 10 {
+                let first = *first.get_or_insert(now);
+                assert!(now <= first + 3072, "{pid}: {first} KiB, then {now} KiB");
+            }
+        }
+    }
+    finished(&child.wait_with_output().unwrap())
+}
+
+#[test]
+fn no_number_is_lost_and_memory_is_constant() {
+    require!(root, program "ip");
+    for mode in ["native", "generic"] {
+        let pair = NetnsPair::new();
+        let responder = Running::start(&pair.b, &["--mode", mode]);
+        let total = count() / if mode == "native" { 1 } else { 10 };
+        let total_text = total.to_string();
+        let asking = [
+            "ping",
+            &pair.a.interface,
+            MAC_B,
+            "--json",
+            "--interval",
+            "0s",
+            "--spin",
+            "--count",
+            &total_text,
+            "--deadline",
+            DEADLINE,
+            "--cpu",
+            "0",
+            "--realtime",
+            "50",
+        ];
+        let child = rtwire(&pair.a, &asking).spawn().unwrap();
+        let (code, report, stderr) = ends_with_constant_memory(child, responder.id());
+        // Late ones are this machine's business: the benchmark shows them.
+        assert!(
+            matches!(code, Some(0 | 1 | 4)),
+            "{code:?} {report} {stderr}"
+        );
+        let number = |key: &str| report[key].as_u64().unwrap_or(u64::MAX);
+        assert_eq!(number("answered"), total, "{report}");
+        for none in [
+            "lost",
+            "late",
+            "waiting",
+            "duplicate",
+            "reordered",
+            "unknown",
+        ] {
+            assert_eq!(number(none), 0, "{none}: {report}");
+        }
+        assert_eq!(
+            number("over_deadline"),
+            number("over_deadline_explained") + number("over_deadline_unexplained")
+        );
+        println!("{mode}: {report}");
+        let (code, reports, said) = responder.end(Some("-INT"));
+        assert_eq!(code, Some(0), "{said}");
+        assert_eq!(reports[0]["answered"], total);
+    }
+}
