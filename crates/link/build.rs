@@ -7,7 +7,7 @@ fn main() {
     let sources = PathBuf::from(env("CARGO_MANIFEST_DIR")).join("../../bpf");
     println!("cargo::rerun-if-changed={}", sources.display());
     println!("cargo::rerun-if-env-changed=CLANG");
-    for name in ["receive", "strays"] {
+    for name in ["receive", "powerlink", "strays"] {
         compile(&sources, name);
     }
 }

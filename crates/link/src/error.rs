@@ -30,6 +30,14 @@ pub enum LinkError {
         /// Its name when it was opened.
         interface: String,
     },
+    /// The XDP program that a path needs was taken off its interface.
+    #[error(
+        "the XDP program was detached from interface `{interface}` by somebody else; start again to attach it again"
+    )]
+    Detached {
+        /// The interface.
+        interface: String,
+    },
     /// The transmit queue was full: this frame was dropped, and had a number.
     #[error(
         "the transmit queue of the interface is full: the frame was dropped; send less, or shape"

@@ -37,6 +37,7 @@
 mod cycle;
 mod error;
 pub mod launch;
+pub mod powerlink;
 pub mod program;
 mod receive;
 pub mod responder;

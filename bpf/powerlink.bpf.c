@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/*
+ * The isochronous phase of POWERLINK, in the driver (XDP).
+ *
+ * Controlled node: a poll request is answered at once with the response that
+ * user space has prepared. Managing node: a poll response makes the next poll
+ * leave. Every frame that a node has to see is put into a ring in memory, with
+ * its time and with what was done, so that the node's state machine sees the
+ * same frames in the same order as without this program; it is woken (by
+ * passing the frame on to its packet socket) only by frames that cannot wait.
+ * Frames of other protocols go to Linux as they came.
+ */
+#include <linux/if_ether.h>
+
+#include "powerlink.h"
+#include "rtwire_bpf.h"
+
+#define ETH_P_POWERLINK 0x88ab
+#define RTW_PL_SOC 1
+#define RTW_PL_PREQ 3
+#define RTW_PL_PRES 4
+#define RTW_PL_TRIES 4
+
+/* What every POWERLINK frame begins with. */
+struct rtw_pl_header {
+	__u8 destination_mac[ETH_ALEN];
+	__u8 source_mac[ETH_ALEN];
+	__u16 type;
+	__u8 message;
+	__u8 destination;
+	__u8 source;
+} __attribute__((packed));
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct rtw_pl_control);
+} control SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, RTW_PL_RING);
+	__type(key, __u32);
+	__type(value, struct rtw_pl_record);
+} ring SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct rtw_pl_response);
+} response SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct rtw_pl_chain);
+} chain SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, RTW_PL_POLLS *RTW_PL_CYCLES);
+	__type(key, __u32);
+	__type(value, struct rtw_pl_prepared);
+} polls SEC(".maps");
+
+/* Puts the frame into the ring; the record is shown by `rtw_pl_show`. */
+static __always_inline struct rtw_pl_record *
+rtw_pl_record(struct xdp_md *ctx, struct rtw_pl_control *common, __u64 now,
+	      __u64 *number)
+{
+	__u32 length = (long)ctx->data_end - (long)ctx->data;
+	struct rtw_pl_record *record;
+	__u32 index;
+
+	barrier_var(length);
+	if (length > RTW_PL_FRAME_BYTES || length < sizeof(struct rtw_pl_header)) {
+		__sync_fetch_and_add(&common->malformed, 1);
+		return 0;
+	}
+	*number = __sync_fetch_and_add(&common->head, 1);
+	index = *number % RTW_PL_RING;
+	record = bpf_map_lookup_elem(&ring, &index);
+	if (!record)
+		return 0;
+	/* Whoever reads the old frame sees that it goes. */
+	__sync_lock_test_and_set(&record->number, 0);
+	record->arrival_ns = now;
+	record->length = length;
+	record->did = 0;
+	barrier_var(length);
+	/* Seen already, but the verifier has lost sight of it. */
+	if (!length || length > RTW_PL_FRAME_BYTES ||
+	    bpf_xdp_load_bytes(ctx, 0, record->data, length))
+		record->length = 0;
+	return record;
+}
+
+static __always_inline void rtw_pl_show(struct rtw_pl_record *record,
+					__u64 number, __u64 did)
+{
+	record->did = did;
+	__sync_lock_test_and_set(&record->number, number + 1);
+}
+
+/* Makes the frame a prepared one; not 0: there is no room, or nothing. */
+static __always_inline int rtw_pl_become(struct xdp_md *ctx,
+					 const struct rtw_pl_prepared *prepared)
+{
+	__u32 length = READ_ONCE(prepared->length);
+	long now = (long)ctx->data_end - (long)ctx->data;
+
+	barrier_var(length);
+	if (length > RTW_PL_FRAME_BYTES || length < ETH_ZLEN)
+		return -1;
+	if (length != now && bpf_xdp_adjust_tail(ctx, (int)(length - now)))
+		return -1;
+	barrier_var(length);
+	if (!length || length > RTW_PL_FRAME_BYTES)
+		return -1;
+	return bpf_xdp_store_bytes(ctx, 0, prepared->data, length);
+}
+
+/* A poll request for this node. */
+static __always_inline int rtw_pl_answer(struct xdp_md *ctx,
+					 struct rtw_pl_control *common,
+					 struct rtw_pl_record *record,
+					 __u64 number)
+{
+	struct rtw_pl_response *ready;
+	__u32 zero = 0;
+	__u64 version;
+	int i;
+
+	ready = bpf_map_lookup_elem(&response, &zero);
+	if (!ready || !ready->armed)
+		goto left;
+	for (i = 0; i < RTW_PL_TRIES; i++) {
+		version = READ_ONCE(ready->version);
+		if (rtw_pl_become(ctx, &ready->prepared[version % RTW_PL_BUFFERS]))
+			goto left;
+		/* A full barrier: the copy is made before this look. */
+		if (__sync_fetch_and_add(&ready->version, 0) - version < RTW_PL_BUFFERS - 1) {
+			__sync_fetch_and_add(&common->answered, 1);
+			rtw_pl_show(record, number, RTW_PL_ANSWERED);
+			return XDP_TX;
+		}
+	}
+left:
+	__sync_fetch_and_add(&common->unanswered, 1);
+	rtw_pl_show(record, number, 0);
+	return XDP_PASS;
+}
+
+/* A poll response: if it is the one that is waited for, the next poll leaves. */
+static __always_inline int rtw_pl_next(struct xdp_md *ctx,
+				       struct rtw_pl_control *common,
+				       struct rtw_pl_record *record,
+				       __u64 number, __u8 source)
+{
+	struct rtw_pl_prepared *waiting, *next;
+	struct rtw_pl_chain *links;
+	__u32 zero = 0, index, base;
+	__u64 turn, count;
+
+	links = bpf_map_lookup_elem(&chain, &zero);
+	if (!links)
+		goto pass;
+	turn = READ_ONCE(links->turn);
+	base = turn >> 32 & 1;
+	count = base ? links->count[1] : links->count[0];
+	base *= RTW_PL_POLLS;
+	index = (__u32)turn;
+	/* The last response of a cycle wakes user space. */
+	if (index + 1 >= count || index + 1 >= RTW_PL_POLLS)
+		goto pass;
+	index += base;
+	waiting = bpf_map_lookup_elem(&polls, &index);
+	if (!waiting || waiting->node != source)
+		goto pass;
+	index++;
+	next = bpf_map_lookup_elem(&polls, &index);
+	if (!next ||
+	    __sync_val_compare_and_swap(&links->turn, turn, turn + 1) != turn)
+		goto pass;
+	if (rtw_pl_become(ctx, next)) {
+		/* User space is woken, and finds that it is its turn. */
+		__sync_val_compare_and_swap(&links->turn, turn + 1, turn);
+		__sync_fetch_and_add(&common->unchained, 1);
+		rtw_pl_show(record, number, 0);
+		return XDP_PASS;
+	}
+	__sync_fetch_and_add(&common->chained, 1);
+	rtw_pl_show(record, number, RTW_PL_CHAINED);
+	return XDP_TX;
+pass:
+	rtw_pl_show(record, number, 0);
+	return XDP_PASS;
+}
+
+SEC("xdp")
+int powerlink(struct xdp_md *ctx)
+{
+	void *data = (void *)(long)ctx->data;
+	void *end = (void *)(long)ctx->data_end;
+	struct rtw_pl_header *header = data;
+	struct rtw_pl_record *record;
+	struct rtw_pl_control *common;
+	__u8 message, destination, source;
+	__u64 number = 0, now;
+	__u32 zero = 0;
+
+	if (data + ETH_HLEN > end || header->type != bpf_htons(ETH_P_POWERLINK))
+		return XDP_PASS;
+	common = bpf_map_lookup_elem(&control, &zero);
+	if (!common)
+		return XDP_PASS;
+	if ((void *)(header + 1) > end) {
+		__sync_fetch_and_add(&common->malformed, 1);
+		return XDP_PASS;
+	}
+	message = header->message & 0x7f;
+	destination = header->destination;
+	source = header->source;
+	if (message == RTW_PL_PRES &&
+	    !(common->wanted[source >> 6 & 3] >> (source & 63) & 1)) {
+		__sync_fetch_and_add(&common->unwanted, 1);
+		return XDP_DROP;
+	}
+	/* A switch that does not know the address yet floods the others' polls. */
+	if (message == RTW_PL_PREQ &&
+	    (!(common->role & RTW_PL_CONTROLLED) ||
+	     destination != (__u8)common->node))
+		return XDP_DROP;
+
+	now = bpf_ktime_get_ns();
+	record = rtw_pl_record(ctx, common, now, &number);
+	if (!record)
+		return XDP_PASS;
+	if (message == RTW_PL_PREQ)
+		return rtw_pl_answer(ctx, common, record, number);
+	if (message == RTW_PL_PRES && common->role & RTW_PL_MANAGING)
+		return rtw_pl_next(ctx, common, record, number, source);
+	rtw_pl_show(record, number, 0);
+	/*
+	 * A controlled node reads SoC and the others' responses when the SoA
+	 * wakes it.
+	 */
+	if (!(common->role & RTW_PL_MANAGING) &&
+	    (message == RTW_PL_SOC || message == RTW_PL_PRES))
+		return XDP_DROP;
+	return XDP_PASS;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

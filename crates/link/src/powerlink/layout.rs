@@ -1,0 +1,147 @@
+//! The structures that are shared with the POWERLINK program (`bpf/powerlink.h`), by 64-bit words.
+
+/// Room for one frame, octets.
+pub(super) const FRAME_OCTETS: usize = 1520;
+/// Frames that wait for user space.
+pub(super) const RING: usize = 256;
+/// Buffers of the prepared response.
+pub(super) const BUFFERS: u64 = 4;
+/// Polls of one cycle at most.
+pub(super) const POLLS: usize = 256;
+/// Cycles that are prepared at a time.
+pub(super) const CYCLES: usize = 2;
+/// The response has left.
+pub(super) const ANSWERED: u64 = 1;
+/// The next poll has left; for tests, since nobody else has to know.
+#[cfg(test)]
+pub(super) const CHAINED: u64 = 2;
+/// Role: answer poll requests.
+pub(super) const CONTROLLED: u64 = 1;
+/// Role: chain polls.
+pub(super) const MANAGING: u64 = 2;
+
+const FRAME_WORDS: usize = FRAME_OCTETS / 8;
+
+/// The fields of `struct rtw_pl_control`.
+#[derive(Clone, Copy, Debug)]
+#[repr(usize)]
+#[allow(dead_code, reason = "the program's own fields keep their places")]
+pub(super) enum Control {
+    Role = 0,
+    Node = 1,
+    Mac = 2,
+    Wanted = 3,
+    Head = 7,
+    Answered,
+    Unanswered,
+    Chained,
+    Unchained,
+    Unwanted,
+    Malformed,
+}
+pub(super) const CONTROL_WORDS: usize = Control::Malformed as usize + 1;
+
+/// The fields of `struct rtw_pl_record`.
+#[derive(Clone, Copy, Debug)]
+#[repr(usize)]
+pub(super) enum Record {
+    Number,
+    ArrivalNs,
+    Length,
+    Did,
+    Data,
+}
+pub(super) const RECORD_WORDS: usize = Record::Data as usize + FRAME_WORDS;
+
+/// The fields of `struct rtw_pl_prepared`.
+#[derive(Clone, Copy, Debug)]
+#[repr(usize)]
+pub(super) enum Prepared {
+    Length,
+    Node,
+    Data,
+}
+pub(super) const PREPARED_WORDS: usize = Prepared::Data as usize + FRAME_WORDS;
+
+/// The fields of `struct rtw_pl_response`.
+#[derive(Clone, Copy, Debug)]
+#[repr(usize)]
+pub(super) enum Response {
+    Version,
+    Armed,
+    Prepared,
+}
+pub(super) const RESPONSE_WORDS: usize =
+    Response::Prepared as usize + BUFFERS as usize * PREPARED_WORDS;
+
+/// The fields of `struct rtw_pl_chain`.
+#[derive(Clone, Copy, Debug)]
+#[repr(usize)]
+pub(super) enum Chain {
+    Turn,
+    Count,
+}
+pub(super) const CHAIN_WORDS: usize = Chain::Count as usize + CYCLES;
+
+/// A structure's name, its fields with their offsets in words, and its length in words.
+#[cfg(test)]
+type Layout = (&'static str, &'static [(&'static str, usize)], usize);
+
+/// Every structure, as the header has it.
+#[cfg(test)]
+pub(super) const FIELDS: [Layout; 5] = [
+    (
+        "rtw_pl_control",
+        &[
+            ("role", Control::Role as usize),
+            ("node", Control::Node as usize),
+            ("mac", Control::Mac as usize),
+            ("wanted", Control::Wanted as usize),
+            ("head", Control::Head as usize),
+            ("answered", Control::Answered as usize),
+            ("unanswered", Control::Unanswered as usize),
+            ("chained", Control::Chained as usize),
+            ("unchained", Control::Unchained as usize),
+            ("unwanted", Control::Unwanted as usize),
+            ("malformed", Control::Malformed as usize),
+        ],
+        CONTROL_WORDS,
+    ),
+    (
+        "rtw_pl_record",
+        &[
+            ("number", Record::Number as usize),
+            ("arrival_ns", Record::ArrivalNs as usize),
+            ("length", Record::Length as usize),
+            ("did", Record::Did as usize),
+            ("data", Record::Data as usize),
+        ],
+        RECORD_WORDS,
+    ),
+    (
+        "rtw_pl_prepared",
+        &[
+            ("length", Prepared::Length as usize),
+            ("node", Prepared::Node as usize),
+            ("data", Prepared::Data as usize),
+        ],
+        PREPARED_WORDS,
+    ),
+    (
+        "rtw_pl_response",
+        &[
+            ("version", Response::Version as usize),
+            ("armed", Response::Armed as usize),
+            ("prepared", Response::Prepared as usize),
+        ],
+        RESPONSE_WORDS,
+    ),
+    (
+        "rtw_pl_chain",
+        &[
+            ("turn", Chain::Turn as usize),
+            ("count", Chain::Count as usize),
+        ],
+        CHAIN_WORDS,
+    ),
+];

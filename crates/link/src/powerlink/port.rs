@@ -1,0 +1,228 @@
+//! The port: what the node sends and sees, with the driver in between.
+
+use super::layout::{ANSWERED, BUFFERS, Control, PREPARED_WORDS, Response};
+use super::polls::{Fate, Polls};
+use super::ring::Reader;
+use super::{DriverCounters, Program, Role, prepare};
+use crate::error::LinkError;
+use crate::program::{Attach, ProgramError};
+use crate::run::{PacketPort, Port, PortConfig};
+use rtwire_sys::bpf::{XdpLink, XdpMode};
+use rtwire_sys::interface::Interface;
+use std::sync::atomic::{Ordering, fence};
+use std::time::Duration;
+
+const SOC: u8 = 1;
+const PREQ: u8 = 3;
+const PRES: u8 = 4;
+/// Where the message type and the destination node are in a frame.
+const MESSAGE_AT: usize = 14;
+const DESTINATION_AT: usize = 15;
+
+/// How a driver port is to be opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DriverConfig {
+    /// The packet socket behind it.
+    pub port: PortConfig,
+    /// What the station is to do.
+    pub role: Role,
+    /// Its number.
+    pub node: u8,
+    /// Nodes whose poll responses are to be heard; `None`: all.
+    pub wanted: Option<Vec<u8>>,
+    /// Polls in a cycle at most, for a managing node.
+    pub most_polls: usize,
+    /// Cycles in which multiplexed slots take turns; 1 without.
+    pub multiplex_cycles: usize,
+    /// Which mode to attach in.
+    pub attach: Attach,
+}
+
+impl DriverConfig {
+    /// A station that hears everything, without multiplexed slots.
+    #[must_use]
+    pub fn new(port: PortConfig, role: Role, node: u8) -> Self {
+        Self {
+            port,
+            role,
+            node,
+            wanted: None,
+            most_polls: 64,
+            multiplex_cycles: 1,
+            attach: Attach::Best,
+        }
+    }
+}
+
+/// A port whose isochronous phase runs in the driver.
+#[derive(Debug)]
+pub struct DriverPort {
+    pub(super) packet: PacketPort,
+    pub(super) program: Program,
+    reader: Reader,
+    role: Role,
+    polls: Polls,
+    /// The last poll request that was shown: whether the driver has answered it. `None`: the node has said its response.
+    request: Option<bool>,
+    /// Whether a frame came out of the ring since the socket last had one.
+    came: bool,
+}
+
+impl DriverPort {
+    /// Opens the port and attaches the program.
+    ///
+    /// # Errors
+    /// No such interface; no privilege; another XDP program is there ([`ProgramError::is_in_use`]); no XDP.
+    pub fn open(config: &DriverConfig) -> Result<Self, ProgramError> {
+        let packet = PacketPort::open(&config.port)?;
+        let all: Vec<u8> = (0..=255).collect();
+        let (object, mut program) = Program::load(
+            packet.interface(),
+            config.role,
+            config.node,
+            config.wanted.as_ref().unwrap_or(&all),
+        )?;
+        program.attach(&object, packet.interface().index, config.attach)?;
+        Ok(Self::with(packet, program, config))
+    }
+
+    pub(super) fn with(packet: PacketPort, program: Program, config: &DriverConfig) -> Self {
+        Self {
+            packet,
+            program,
+            reader: Reader::new(),
+            role: config.role,
+            polls: Polls::new(config.most_polls, config.multiplex_cycles),
+            request: None,
+            came: true,
+        }
+    }
+
+    /// The interface, as it was when the port was opened.
+    #[must_use]
+    pub fn interface(&self) -> &Interface {
+        self.packet.interface()
+    }
+
+    /// Where the program runs.
+    #[must_use]
+    pub fn mode(&self) -> XdpMode {
+        let link = self.program.link.as_ref();
+        link.map_or(XdpMode::Generic, XdpLink::mode)
+    }
+
+    /// Why it does not run in native mode, where that was tried.
+    #[must_use]
+    pub fn why_generic(&self) -> Option<&str> {
+        self.program.why_generic.as_deref()
+    }
+
+    /// What was counted so far. No system call.
+    #[must_use]
+    pub fn counters(&self) -> DriverCounters {
+        self.program.counters(self.reader.overrun())
+    }
+
+    /// From now on the driver answers no poll request, until the node has said a response to one again.
+    pub fn disarm(&mut self) {
+        self.arm(0);
+    }
+
+    fn arm(&self, armed: u64) {
+        if let Some(word) = self.program.response.word(0, Response::Armed as usize) {
+            word.store(armed, Ordering::Release);
+        }
+    }
+
+    /// Prepares the response to the next poll request. One writer: `&mut`.
+    fn respond(&mut self, frame: &[u8]) {
+        let Some(version) = self.program.response.word(0, Response::Version as usize) else {
+            return;
+        };
+        let next = version.load(Ordering::Relaxed) + 1;
+        let at = Response::Prepared as usize + (next % BUFFERS) as usize * PREPARED_WORDS;
+        // The version stored last time comes before what is overwritten now: a program that still copies this buffer sees it.
+        fence(Ordering::SeqCst);
+        prepare(&self.program.response, 0, at, 0, frame);
+        version.store(next, Ordering::Release);
+        self.arm(1);
+    }
+
+    /// The socket's copies only wake: what they hold is in the ring.
+    fn drain_socket(&mut self) -> Result<bool, LinkError> {
+        let mut some = false;
+        while self.packet.receive(&mut |_, _| {})? {
+            some = true;
+        }
+        Ok(some)
+    }
+
+    /// Frames that reach the socket but not the ring mean that the program is gone.
+    #[cold]
+    fn look_at_program(&self) -> Result<(), LinkError> {
+        match self.program.link.as_ref().map(XdpLink::is_attached) {
+            Some(Ok(false)) => Err(LinkError::Detached {
+                interface: self.interface().name.clone(),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Port for DriverPort {
+    fn send(&mut self, frame: &[u8]) -> Result<(), LinkError> {
+        let message = frame.get(MESSAGE_AT).map_or(0, |octet| octet & 0x7f);
+        match (self.role, message) {
+            (Role::Controlled, PRES) => {
+                self.respond(frame);
+                // Left already where the driver has answered; a response to nothing is sent as it is.
+                if self.request.take() == Some(true) {
+                    return Ok(());
+                }
+            }
+            (Role::Managing, SOC) => self.polls.cycle(&self.program),
+            (Role::Managing, PREQ) => {
+                let node = frame.get(DESTINATION_AT).copied().unwrap_or(0);
+                if self.polls.poll(&self.program, node, frame) == Fate::Sent {
+                    return Ok(());
+                }
+            }
+            _ => {}
+        }
+        self.packet.send(frame)
+    }
+
+    fn receive(&mut self, show: &mut dyn FnMut(Option<u64>, &[u8])) -> Result<bool, LinkError> {
+        // A node that has seen a poll request and said nothing does not want to be answered for.
+        if self.request.take().is_some() {
+            self.arm(0);
+        }
+        let head = self.program.get(Control::Head);
+        let Some(taken) = self.reader.take(&self.program.ring, head) else {
+            if self.packet.is_ready() && self.drain_socket()? && !std::mem::take(&mut self.came) {
+                self.look_at_program()?;
+            }
+            return Ok(false);
+        };
+        self.came = true;
+        let frame = &self.reader.octets()[..taken.length];
+        if frame.get(MESSAGE_AT).map(|octet| octet & 0x7f) == Some(PREQ) {
+            self.request = Some(taken.did & ANSWERED != 0);
+        }
+        show(Some(taken.arrival_ns), frame);
+        Ok(true)
+    }
+
+    fn is_ready(&self) -> bool {
+        self.reader.is_ready(&self.program.ring)
+    }
+
+    fn wait(&mut self, timeout: Duration) -> Result<(), LinkError> {
+        // Else what woke us last time would do so at once.
+        self.drain_socket()?;
+        if self.is_ready() {
+            return Ok(());
+        }
+        self.packet.wait(timeout)
+    }
+}
