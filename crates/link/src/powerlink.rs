@@ -29,6 +29,7 @@ mod layout_tests;
 mod polls;
 mod port;
 mod ring;
+mod station;
 #[cfg(test)]
 mod tests;
 
@@ -41,6 +42,7 @@ use rtwire_sys::interface::Interface;
 use std::sync::atomic::Ordering;
 
 pub use port::{DriverConfig, DriverPort};
+pub use station::{StationPath, StationPort};
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/powerlink.bpf.o"));
 const PROGRAM: &str = "powerlink";

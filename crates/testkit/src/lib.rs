@@ -17,10 +17,12 @@
 #![allow(clippy::missing_panics_doc, clippy::expect_used)]
 
 mod netns;
+mod star;
 
 pub use netns::{NetnsPair, Side, ip};
 pub use rtwire_sys::counting::{CountingAllocator, allocations};
 use rtwire_sys::lacking;
+pub use star::Star;
 use std::io::Write;
 use std::path::Path;
 use std::thread;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-const PREFIX: &str = "rtwtest-";
+pub(crate) const PREFIX: &str = "rtwtest-";
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// One end of a [`NetnsPair`].
@@ -160,7 +160,7 @@ fn wait_for_carrier(side: &Side) {
     panic!("the cable of {} was not noticed", side.namespace);
 }
 
-fn write_in(namespace: &str, path: &str, value: &str) {
+pub(crate) fn write_in(namespace: &str, path: &str, value: &str) {
     thread::scope(|scope| {
         scope.spawn(|| {
             netns::enter(namespace).expect("the namespace was just made");
@@ -175,7 +175,7 @@ fn mac_text(mac: [u8; 6]) -> String {
 }
 
 /// Removes the namespaces of test processes that are no more.
-fn remove_leftovers() {
+pub(crate) fn remove_leftovers() {
     for name in netns::list(PREFIX).unwrap_or_default() {
         let process = name[PREFIX.len()..].split('-').next().unwrap_or("");
         if !std::path::Path::new("/proc").join(process).exists() {

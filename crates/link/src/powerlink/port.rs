@@ -128,6 +128,16 @@ impl DriverPort {
         self.arm(0);
     }
 
+    /// From now on the driver answers poll requests with this frame, whole and padded; an empty one disarms it. For nodes
+    /// that tell their response as soon as it changes: what leaves is then never older than that.
+    pub fn respond_with(&mut self, frame: &[u8]) {
+        if frame.is_empty() {
+            self.disarm();
+        } else {
+            self.respond(frame);
+        }
+    }
+
     fn arm(&self, armed: u64) {
         if let Some(word) = self.program.response.word(0, Response::Armed as usize) {
             word.store(armed, Ordering::Release);

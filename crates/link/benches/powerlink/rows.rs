@@ -1,0 +1,187 @@
+//! From what was measured to the table.
+//!
+//! The other stack is not installed here: its figures were taken on a machine of the same kind, some time before, with one
+//! controlled node at 1 ms over several runs; so each is a range. A figure that is within reach of its lower end holds; one
+//! that is beyond reach of its upper end does not; between them nothing can be said.
+
+use crate::rig::{Outcome, Path, Scenario};
+use rtwire_measure::bench::{Compared, Row};
+use rtwire_measure::summary::Summary;
+use std::time::Duration;
+
+const OTHER: &str = "openPOWERLINK 2.7.2, measured before";
+const PRES_P50_US: (f64, f64) = (16.0, 35.0);
+const PRES_P99_US: (f64, f64) = (42.0, 99.0);
+const SOC_P50_US: (f64, f64) = (6.0, 9.0);
+const SOC_P99_US: (f64, f64) = (54.0, 217.0);
+
+type Measured = [(Scenario, Outcome)];
+
+pub(crate) fn all(measured: &Measured, holding: &Measured, hold: Duration) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (scenario, outcome) in measured {
+        let judged = scenario.nodes == 1 && scenario.cycle_us == 1_000;
+        let share = match scenario.path {
+            Path::Driver => (0.1, 0.15),
+            Path::User => (0.7, 0.7),
+        };
+        let latency = outcome.report.latency_ns;
+        let deviation = outcome.report.soc.as_ref().map(|soc| soc.deviation_ns);
+        for (figure, summary, at, range, share) in [
+            ("PReq–PRes", latency, "p50", PRES_P50_US, share.0),
+            ("PReq–PRes", latency, "p99", PRES_P99_US, share.1),
+            ("SoC deviation", deviation, "p50", SOC_P50_US, 0.25),
+            ("SoC deviation", deviation, "p99", SOC_P99_US, 0.25),
+        ] {
+            let figure = format!("{figure}, {scenario}, {at}");
+            rows.push(row(figure, summary, at, judged.then_some((range, share))));
+        }
+    }
+    rows.extend(phases(measured));
+    rows.extend(calls(measured));
+    rows.extend(held(holding, hold));
+    rows
+}
+
+fn row(
+    figure: String,
+    summary: Option<Summary>,
+    at: &str,
+    reach: Option<((f64, f64), f64)>,
+) -> Row {
+    let value = summary.map(|s| if at == "p50" { s.p50 } else { s.p99 } as f64 / 1_000.0);
+    let (held, why) = match (value, reach) {
+        (None, _) => (None, Some("nothing was measured".to_owned())),
+        (Some(_), None) => (None, None),
+        (Some(value), Some(((low, high), share))) if value <= share * low => {
+            let _ = high;
+            (Some(true), None)
+        }
+        (Some(value), Some(((_, high), share))) if value > share * high => {
+            (Some(false), Some("not reached in this run".to_owned()))
+        }
+        _ => (
+            None,
+            Some("within reach of the other's higher figure, not of its lower one".to_owned()),
+        ),
+    };
+    Row {
+        figure,
+        value: value.unwrap_or(0.0),
+        unit: "µs".to_owned(),
+        reach: reach
+            .map(|((low, high), share)| format!("at most {share} of {low} to {high} µs ({OTHER})")),
+        held,
+        why,
+        samples: summary.map_or(0, |s| s.samples),
+        against: reach.map_or_else(Vec::new, |((low, high), _)| {
+            vec![
+                Compared {
+                    name: format!("{OTHER}, at best"),
+                    value: low,
+                },
+                Compared {
+                    name: format!("{OTHER}, at worst"),
+                    value: high,
+                },
+            ]
+        }),
+    }
+}
+
+/// The isochronous phase with eight nodes, driver beside user space.
+fn phases(measured: &Measured) -> Vec<Row> {
+    let phase = |scenario: &Scenario| {
+        let (_, outcome) = measured.iter().find(|(other, _)| other == scenario)?;
+        outcome.report.utilization.as_ref()?.isochronous_ns
+    };
+    let chains = measured
+        .iter()
+        .map(|(scenario, _)| *scenario)
+        .filter(|scenario| scenario.nodes == 8 && scenario.path == Path::Driver);
+    chains
+        .filter_map(|scenario| {
+            let driver = phase(&scenario)?;
+            let user = phase(&Scenario {
+                path: Path::User,
+                ..scenario
+            })?;
+            let held = driver.p50 as f64 <= 0.2 * user.p50 as f64;
+            Some(Row {
+                figure: format!("isochronous phase, {scenario}, p50"),
+                value: driver.p50 as f64 / 1_000.0,
+                unit: "µs".to_owned(),
+                reach: Some("at most 0.2 of user space".to_owned()),
+                held: Some(held),
+                why: (!held).then(|| "not reached in this run".to_owned()),
+                samples: driver.samples,
+                against: vec![Compared {
+                    name: "user space".to_owned(),
+                    value: user.p50 as f64 / 1_000.0,
+                }],
+            })
+        })
+        .collect()
+}
+
+/// System calls that a controlled node makes in a cycle.
+fn calls(measured: &Measured) -> Vec<Row> {
+    measured
+        .iter()
+        .filter(|(scenario, _)| {
+            scenario.nodes == 1 && scenario.cycle_us == 1_000 && !scenario.loaded
+        })
+        .map(|(scenario, outcome)| {
+            let sent = match scenario.path {
+                Path::User => outcome.controlled.sent,
+                // What the driver sends costs no call.
+                Path::Driver => 0,
+            };
+            let calls = outcome.controlled.waits + sent;
+            let value = calls as f64 / outcome.cycles.max(1) as f64;
+            let judged = scenario.path == Path::Driver;
+            Row {
+                figure: format!("system calls a cycle of a CN, {scenario}"),
+                value,
+                unit: "calls".to_owned(),
+                reach: judged.then(|| "one or none".to_owned()),
+                held: judged.then_some(value <= 1.05),
+                why: (judged && value > 1.05).then(|| "woken more than once".to_owned()),
+                samples: outcome.cycles,
+                against: Vec::new(),
+            }
+        })
+        .collect()
+}
+
+/// How long a small cycle ran, and what was lost.
+fn held(holding: &Measured, hold: Duration) -> Vec<Row> {
+    let enough = hold >= Duration::from_secs(600);
+    holding
+        .iter()
+        .map(|(scenario, outcome)| {
+            let expected = hold.as_micros() as u64 / scenario.cycle_us;
+            let lost = outcome.lost as f64;
+            let share = 100.0 * outcome.skipped as f64 / expected.max(1) as f64;
+            Row {
+                figure: format!("PRes lost in {} s, {scenario}", hold.as_secs()),
+                value: lost,
+                unit: "frames".to_owned(),
+                reach: Some("none in 600 s".to_owned()),
+                held: (enough || lost > 0.0).then_some(lost == 0.0),
+                why: Some(format!(
+                    "{} cycles, {} more skipped ({share:.2} %) while the machine stood still{}",
+                    outcome.cycles,
+                    outcome.skipped,
+                    if enough {
+                        ""
+                    } else {
+                        "; measured for a shorter time: see `--minutes`"
+                    }
+                )),
+                samples: outcome.cycles * u64::from(scenario.nodes),
+                against: Vec::new(),
+            }
+        })
+        .collect()
+}
