@@ -3,6 +3,8 @@
 //! Exit codes: 0 done, promises kept; 1 a promise broken or a plan refused; 2 wrong usage or a faulty
 //! file; 3 the host lacks something; 4 inconclusive.
 
+mod apply_command;
+mod confirm_command;
 mod doctor_command;
 mod jitter_command;
 mod lab_command;
@@ -49,12 +51,19 @@ enum Command {
     Ping(ping_command::PingArguments),
     /// Measure the jitter and the answers of a POWERLINK network, from a capture or live
     Jitter(jitter_command::JitterArguments),
+    /// Bring this host's interface to its share of a plan: shown first, all or nothing, read back
+    Apply(apply_command::ApplyArguments),
+    /// Keep what `rtwire apply --confirm-within` changed
+    Confirm(confirm_command::ConfirmArguments),
     /// Find out whether this host can keep a deadline, and what would change it
     Doctor(doctor_command::DoctorArguments),
     /// Put back what `rtwire apply` and `rtwire doctor --fix` changed on this host
     Revert(revert_command::RevertArguments),
     /// Print the JSON Schema of a format
     Schema(schema_command::SchemaArguments),
+    /// Puts the settings of an interface back unless they are confirmed (started by `rtwire apply`)
+    #[command(hide = true)]
+    HostGuardian(confirm_command::ConfirmArguments),
     /// One host of a lab (started by `rtwire lab`, talks JSON over standard input and output)
     #[command(hide = true)]
     LabWorker,
@@ -69,6 +78,9 @@ fn main() -> ExitCode {
         Command::Respond(arguments) => respond_command::run(&arguments),
         Command::Ping(arguments) => ping_command::run(&arguments),
         Command::Jitter(arguments) => jitter_command::run(&arguments),
+        Command::Apply(arguments) => apply_command::run(&arguments),
+        Command::Confirm(arguments) => confirm_command::run(&arguments),
+        Command::HostGuardian(arguments) => confirm_command::guard(&arguments),
         Command::Doctor(arguments) => doctor_command::run(&arguments),
         Command::Revert(arguments) => revert_command::run(&arguments),
         Command::Schema(arguments) => schema_command::run(&arguments),

@@ -26,6 +26,7 @@
 //! # }
 //! ```
 
+pub mod apply;
 pub mod change;
 pub mod doctor;
 mod error;

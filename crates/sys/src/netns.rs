@@ -184,6 +184,28 @@ pub fn create(name: &str) -> io::Result<()> {
     made
 }
 
+/// Runs `work` on a thread in a network namespace that has no name and is gone with it, whatever ends the process.
+///
+/// # Errors
+/// CAP_SYS_ADMIN is missing, or `work` panicked.
+pub fn in_nameless<R: Send>(work: impl FnOnce() -> R + Send) -> io::Result<R> {
+    thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            // SAFETY: unshare takes flags by value and changes only the calling thread's namespaces.
+            if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            Ok(work())
+        });
+        let panicked = |_| {
+            Err(io::Error::other(
+                "the work in a nameless namespace panicked",
+            ))
+        };
+        thread.join().unwrap_or_else(panicked)
+    })
+}
+
 fn unshare_and_mount(target: &Path) -> io::Result<()> {
     // SAFETY: unshare takes flags by value and changes only the calling thread's namespaces.
     if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {

@@ -85,8 +85,18 @@ pub(super) fn restore(
         return Ok(());
     };
     let present = keep(netlink, link.index)?;
+    // The order counts: the first address of a network is its primary one, from which programs send. Where what is there
+    // is not how the wanted list begins, all of it goes and comes again.
+    let same = |family: &dyn Fn(&Item) -> bool| {
+        let here: Vec<&Item> = present.addresses.iter().filter(|one| family(one)).collect();
+        let there: Vec<&Item> = wanted.addresses.iter().filter(|one| family(one)).collect();
+        here.len() <= there.len() && here.iter().zip(&there).all(|(a, b)| a.shown == b.shown)
+    };
+    let six = |item: &Item| item.shown.contains(':');
+    let (keep_six, keep_four) = (same(&six), same(&|item| !six(item)));
     for item in &present.addresses {
-        if !wanted.addresses.iter().any(|one| one.shown == item.shown) {
+        let stays = if six(item) { keep_six } else { keep_four };
+        if !stays {
             let raw = from_hex(&item.raw).ok_or_else(broken)?;
             netlink.remove_address(&raw, &item.shown)?;
         }

@@ -1,6 +1,6 @@
 //! A setting in words, and as the command that a person would type.
 
-use super::{Change, Subject, Value, Wanted};
+use super::{Change, Subject, Value, Wanted, queues};
 
 impl Subject {
     /// In words.
@@ -17,6 +17,7 @@ impl Subject {
             } => format!("{interface}: {name}"),
             Self::Addresses { interface } => format!("{interface}: addresses and routes"),
             Self::Vlan { interface, name } => format!("{interface}: VLAN link {name}"),
+            Self::Queues { interface } => format!("{interface}: queues"),
             Self::Thread { tid, name } => format!("thread {tid} ({name}): scheduling"),
         }
     }
@@ -35,6 +36,8 @@ impl Value {
             Self::Addresses(kept) if kept.shown().is_empty() => "none".to_owned(),
             Self::Addresses(kept) => kept.shown().join(", "),
             Self::Vlan { id, egress } => format!("id {id}, priorities {}", pairs(egress)),
+            Self::Queues(tree) if tree.queues.is_empty() => "the kernel's own".to_owned(),
+            Self::Queues(tree) => queues::show(tree),
             Self::Fifo(priority) => format!("SCHED_FIFO {priority}"),
             Self::Nice(nice) => format!("time sharing, nice {nice}"),
         }
@@ -113,6 +116,9 @@ impl Wanted {
                 pairs(egress)
             ),
             (Subject::Vlan { name, .. }, _) => format!("ip link del {name}"),
+            (Subject::Queues { interface }, Value::Queues(tree)) => {
+                queues::commands(interface, tree)
+            }
             (Subject::Thread { tid, .. }, Value::Fifo(priority)) => {
                 format!("chrt --fifo --pid {priority} {tid}")
             }

@@ -14,13 +14,14 @@
 mod addresses;
 mod command;
 mod operate;
+mod queues;
 mod record;
 #[cfg(test)]
 mod tests;
 mod transaction;
 
 pub use addresses::Kept;
-pub use record::{Header, Record, RecordError, State, default_directory};
+pub use record::{Header, Record, RecordError, State, default_directory, own_session};
 pub use transaction::{ApplyError, Progress, apply, revert};
 
 use std::collections::BTreeMap;
@@ -28,7 +29,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::netlink::Parameters;
+use crate::netlink::{Parameters, Tree};
 
 pub use operate::{read, write};
 
@@ -86,6 +87,11 @@ pub enum Subject {
         /// The link's own name.
         name: String,
     },
+    /// All queueing disciplines of an interface.
+    Queues {
+        /// The interface's name.
+        interface: String,
+    },
     /// The policy and priority of a thread.
     Thread {
         /// Its number.
@@ -116,6 +122,8 @@ pub enum Value {
         /// Which PCP a frame of a socket's priority carries.
         egress: BTreeMap<u32, u8>,
     },
+    /// Queueing disciplines.
+    Queues(Tree),
     /// SCHED_FIFO of a priority, 1 to 99.
     Fifo(u8),
     /// Time sharing at a nice value.

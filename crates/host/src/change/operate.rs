@@ -90,6 +90,10 @@ pub fn read(netlink: &mut Netlink, subject: &Subject) -> Result<Value, HostError
             Some((id, egress)) => Value::Vlan { id, egress },
             None => Value::Absent,
         },
+        Subject::Queues { interface } => match netlink.link(interface)? {
+            Some(link) => Value::Queues(netlink.tree(link.index)?),
+            None => Value::Absent,
+        },
         Subject::Thread { tid, name } => {
             // A number may have been given to another thread meanwhile.
             let now = fs::read_to_string(format!("/proc/{tid}/comm")).unwrap_or_default();
@@ -146,6 +150,10 @@ pub fn write(netlink: &mut Netlink, subject: &Subject, to: &Value) -> Result<(),
             netlink.create_vlan(interface, name, *id, egress)
         }
         (Subject::Vlan { name, .. }, Value::Absent) => netlink.delete_link(name),
+        (Subject::Queues { interface }, Value::Queues(tree)) => match netlink.link(interface)? {
+            Some(link) => netlink.set_tree(link.index, tree),
+            None => Ok(()),
+        },
         (Subject::Thread { tid, .. }, Value::Fifo(priority)) => {
             thread::set(*tid, Want::Fifo(*priority))?;
             Ok(())

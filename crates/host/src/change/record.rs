@@ -125,6 +125,12 @@ fn boot() -> String {
         .unwrap_or_default()
 }
 
+/// Puts the calling process into a session of its own, where the end of a terminal does not reach it. Nothing where it
+/// leads a group already.
+pub fn own_session() {
+    let _ = rustix::process::setsid();
+}
+
 /// The file name of an interface's record: interfaces of different network namespaces may have one name.
 fn stem(interface: &str) -> String {
     let namespace = Files::default()

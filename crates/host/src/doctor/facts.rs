@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use crate::HostError;
 use crate::files::Files;
 use crate::netlink::{
     Address, LinkFacts, Napi, Netlink, Offloads, Parameters, Qdisc, Route, TimeStamping,
     XdpAbilities,
 };
-use crate::{HostError, Namespace};
 
 /// Everything that is known about this host.
 #[derive(Clone, Debug, Default)]
@@ -149,11 +149,7 @@ impl InterfaceFacts {
 
 /// Tries, in a namespace of its own that is gone afterwards, which kinds the kernel has.
 pub(crate) fn kinds() -> BTreeMap<&'static str, bool> {
-    let name = format!("rtw-probe-{}", std::process::id());
-    let Ok(namespace) = Namespace::create(&name) else {
-        return BTreeMap::new();
-    };
-    let found = namespace.run(|| {
+    let found = rtwire_sys::netns::in_nameless(|| {
         let mut netlink = Netlink::new();
         let mut found = BTreeMap::new();
         for kind in KINDS {
@@ -166,7 +162,6 @@ pub(crate) fn kinds() -> BTreeMap<&'static str, bool> {
         }
         found
     });
-    let _ = namespace.delete();
     found.unwrap_or_default()
 }
 

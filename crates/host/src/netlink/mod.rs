@@ -4,6 +4,7 @@
 //! requests those lack (the far end of a veth pair, multicast forwarding entries) are encoded in `raw`.
 
 pub(crate) mod attributes;
+mod discipline;
 mod ethtool;
 mod facts;
 mod links;
@@ -12,12 +13,16 @@ mod queues;
 mod raw;
 #[cfg(test)]
 mod tests;
+mod tree;
 
+pub(crate) use discipline::whole_ticks_ns;
+pub use discipline::{Classes, Discipline, Gate};
 pub use ethtool::{Coalescing, Offloads, Parameter, Parameters, TimeStamping};
 pub use facts::{Address, LinkFacts, Qdisc, Route, VlanFacts, XdpAbilities};
 pub use links::{BridgePort, Neighbour, VethEnd};
 pub use napi::Napi;
 pub use queues::PortQueue;
+pub use tree::{Filter, Queue, Tree};
 
 use netlink_bindings::traits::NetlinkRequest;
 use netlink_socket2::NetlinkSocket;

@@ -1,0 +1,475 @@
+//! The disciplines of a share: which, in which order, with which numbers. Pure.
+
+use super::configure::{Choices, Configuration, Lack, Mechanism, Present};
+use super::share::Share;
+use crate::change::{Subject, Value, Wanted};
+use crate::netlink::{Classes, Discipline, Filter, Gate, Queue, Tree, whole_ticks_ns};
+
+const ROOT: u32 = u32::MAX;
+const MAJOR: u32 = 0x1_0000;
+const FIRST_CHILD: u32 = 0x10_0000;
+const RTDIP: u16 = 0x88b5;
+const PTP: u16 = 0x88f7;
+const VLAN: u16 = 0x8100;
+const IPV4: u16 = 0x0800;
+/// What PTP may send, bit/s: a few hundred small frames a second.
+const PTP_RATE_BPS: u64 = 1_000_000;
+/// Next to nothing, bytes a second: a class sends by borrowing.
+const OWN_RATE: u32 = 125;
+const LEAF_FRAMES: u32 = 1_000;
+
+pub(super) fn queues(all: &mut Configuration, share: &Share, present: &Present, choices: &Choices) {
+    all.mechanism = choose(all, share, present, choices);
+    let tree = match all.mechanism {
+        Mechanism::None | Mechanism::Auto => return,
+        Mechanism::Htb => htb(all, share),
+        Mechanism::Mqprio | Mechanism::Etf => mqprio(all, share, present, choices),
+        Mechanism::Taprio | Mechanism::TaprioAssist | Mechanism::TaprioHardware => {
+            taprio(all, share, present, choices)
+        }
+    };
+    all.wanted.push(Wanted {
+        subject: Subject::Queues {
+            interface: present.interface.clone(),
+        },
+        to: Value::Queues(tree),
+    });
+}
+
+fn has(present: &Present, kind: &str) -> bool {
+    present.kinds.get(kind) == Some(&true)
+}
+
+/// The streams whose promise hangs on the time of their sending.
+fn timed(share: &Share) -> Vec<&str> {
+    let streams = share.sends.iter().filter(|stream| stream.launch.is_some());
+    streams.map(|stream| stream.name.as_str()).collect()
+}
+
+fn choose(
+    all: &mut Configuration,
+    share: &Share,
+    present: &Present,
+    choices: &Choices,
+) -> Mechanism {
+    let timed = timed(share);
+    let asked = match choices.mechanism {
+        Mechanism::Auto if share.gates.is_some() => Mechanism::Taprio,
+        Mechanism::Auto if !timed.is_empty() => Mechanism::Etf,
+        Mechanism::Auto if enough_queues(share, present) && has(present, "mqprio") => {
+            if share.classes > 1 {
+                Mechanism::Mqprio
+            } else {
+                Mechanism::Htb
+            }
+        }
+        Mechanism::Auto => Mechanism::Htb,
+        other => other,
+    };
+    let needs: &[&str] = match asked {
+        Mechanism::Taprio | Mechanism::TaprioHardware => &["taprio"],
+        Mechanism::TaprioAssist => &["taprio", "etf"],
+        Mechanism::Etf if share.classes > 1 => &["mqprio", "etf"],
+        Mechanism::Etf => &["etf"],
+        Mechanism::Mqprio => &["mqprio"],
+        Mechanism::Htb => &["htb"],
+        Mechanism::None | Mechanism::Auto => &[],
+    };
+    let mut missing: Vec<String> = needs
+        .iter()
+        .filter(|kind| !has(present, kind))
+        .map(|kind| format!("the discipline {kind}"))
+        .collect();
+    let several = !matches!(asked, Mechanism::Htb | Mechanism::None | Mechanism::Auto);
+    if several && !enough_queues(share, present) {
+        missing.push(format!(
+            "{} transmit queues (`{}` has {})",
+            share.classes, present.interface, present.tx_queues
+        ));
+    }
+    let gated = matches!(
+        asked,
+        Mechanism::Taprio | Mechanism::TaprioAssist | Mechanism::TaprioHardware
+    );
+    if gated && share.gates.is_none() {
+        missing.push("gates in the plan".to_owned());
+    }
+    if missing.is_empty() {
+        return asked;
+    }
+    let next = if has(present, "htb") {
+        Mechanism::Htb
+    } else {
+        Mechanism::None
+    };
+    let lost = if asked == Mechanism::Htb {
+        "the order of classes, and the limit on best effort: every promise of this host's streams"
+            .to_owned()
+    } else if timed.is_empty() {
+        "the order of classes in the interface's own queues".to_owned()
+    } else {
+        format!("the windows, delay and jitter of {}", timed.join(", "))
+    };
+    all.lacks.push(Lack {
+        what: missing.join(", "),
+        lost,
+        remedy: "a kernel with these disciplines (Debian's have them), an interface with enough queues, or another `--queues`"
+            .to_owned(),
+        instead: match next {
+            Mechanism::Htb => "classes and limits by HTB, without launch times and gates".to_owned(),
+            _ => "no discipline is set".to_owned(),
+        },
+    });
+    next
+}
+
+/// A class has a queue of its own.
+fn enough_queues(share: &Share, present: &Present) -> bool {
+    present.tx_queues >= u32::from(share.classes.max(1))
+        && (share.classes > 1 || !timed(share).is_empty())
+}
+
+/// Class k is traffic class k; the most urgent has the first queue, since kernels before 6.3 and most hardware serve
+/// the first queue first, and later kernels the highest class.
+fn classes(share: &Share) -> Classes {
+    let number = share.classes.max(1);
+    let mut map = [0; 16];
+    for pcp in 0..8_u8 {
+        map[usize::from(pcp)] = rtwire_plan::network::class_of(pcp, number);
+    }
+    Classes {
+        map,
+        queues: (0..number)
+            .map(|class| (queue_of(number, class), 1))
+            .collect(),
+    }
+}
+
+fn queue_of(number: u8, class: u8) -> u16 {
+    u16::from(number - 1 - class.min(number - 1))
+}
+
+/// The place below a discipline with one child for each transmit queue.
+fn place(number: u8, class: u8) -> u32 {
+    MAJOR | (u32::from(queue_of(number, class)) + 1)
+}
+
+fn child(number: u8, class: u8, discipline: Discipline) -> Queue {
+    Queue {
+        handle: FIRST_CHILD + (u32::from(class) << 16),
+        parent: place(number, class),
+        class: false,
+        discipline,
+        raw: None,
+    }
+}
+
+fn root(discipline: Discipline) -> Queue {
+    Queue {
+        handle: MAJOR,
+        parent: ROOT,
+        class: false,
+        discipline,
+        raw: None,
+    }
+}
+
+fn bytes_a_second(bps: u64) -> u32 {
+    u32::try_from(bps / 8).unwrap_or(u32::MAX)
+}
+
+/// How long `bits` take at `bps`, ns, rounded down to what the kernel can express, but never to nothing.
+fn burst_ns(bits: u64, bps: u64) -> u64 {
+    let ns = u128::from(bits) * 1_000_000_000 / u128::from(bps.max(1));
+    let ns = u64::try_from(ns).unwrap_or(u64::MAX / 2);
+    (ns / 64 * 64).max(64)
+}
+
+fn overhead(share: &Share) -> u8 {
+    u8::try_from(share.overhead_bytes).unwrap_or(u8::MAX)
+}
+
+/// What keeps best effort to its allowance, as a child of class 0.
+fn limit(all: &mut Configuration, share: &Share) -> Option<Discipline> {
+    let shared = share.sends.iter().any(|stream| stream.class == 0);
+    if shared {
+        all.notes.push(
+            "a stream shares the least urgent class with best effort, which is therefore not limited by the queue"
+                .to_owned(),
+        );
+        return None;
+    }
+    // Without an allowance only what keeps the clocks passes: a plan that silences ptp4l is no plan.
+    let (rate_bps, bits, frame) = match share.best_effort {
+        Some(limit) => (
+            limit.rate_bps + PTP_RATE_BPS,
+            limit.burst_bits,
+            limit.frame_bytes,
+        ),
+        None => {
+            all.notes.push(no_allowance());
+            (PTP_RATE_BPS, 0, 0)
+        }
+    };
+    let frame_bits = (frame.max(128) + share.overhead_bytes) * 8;
+    Some(Discipline::Tbf {
+        rate_bytes: bytes_a_second(rate_bps),
+        burst_ns: whole_ticks_ns(burst_ns(bits.max(frame_bits), rate_bps)),
+        limit_bytes: 65_536,
+        overhead_bytes: overhead(share),
+    })
+}
+
+fn no_allowance() -> String {
+    format!(
+        "the plan allows this host nothing besides its streams: all else is held to {} kbit/s, enough for PTP",
+        PTP_RATE_BPS / 1_000
+    )
+}
+
+fn launch_classes(share: &Share) -> Vec<u8> {
+    let streams = share.sends.iter().filter(|stream| stream.launch.is_some());
+    let mut found: Vec<u8> = streams.map(|stream| stream.class).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+fn etf(choices: &Choices, skip_socket_check: bool) -> Discipline {
+    Discipline::Etf {
+        delta_ns: choices.etf_delta_ns,
+        deadline: false,
+        offload: choices.etf_offload,
+        skip_socket_check,
+    }
+}
+
+fn mqprio(all: &mut Configuration, share: &Share, present: &Present, choices: &Choices) -> Tree {
+    let number = share.classes;
+    let mut queues = vec![root(Discipline::Mqprio {
+        classes: classes(share),
+    })];
+    if all.mechanism == Mechanism::Etf {
+        for class in launch_classes(share) {
+            // ETF drops what has no launch time: best effort must not be in its class.
+            if class == 0 {
+                all.notes.push(
+                    "a stream with a launch time is in the least urgent class: frames without one are dropped there".to_owned(),
+                );
+            }
+            queues.push(child(number, class, etf(choices, false)));
+        }
+    }
+    if has(present, "tbf") && !queues.iter().any(|queue| queue.parent == place(number, 0)) {
+        if let Some(limit) = limit(all, share) {
+            queues.push(child(number, 0, limit));
+        }
+    }
+    sorted(queues)
+}
+
+fn taprio(all: &mut Configuration, share: &Share, present: &Present, choices: &Choices) -> Tree {
+    let number = share.classes;
+    let Some(gates) = &share.gates else {
+        return Tree::default();
+    };
+    let flags = match all.mechanism {
+        Mechanism::TaprioAssist => 1,
+        Mechanism::TaprioHardware => 2,
+        _ => 0,
+    };
+    let entries = gates
+        .entries
+        .iter()
+        .flat_map(|entry| split(u32::from(entry.gates), entry.duration_ns))
+        .collect();
+    let assist = all.mechanism == Mechanism::TaprioAssist;
+    let mut queues = vec![root(Discipline::Taprio {
+        classes: classes(share),
+        base_time_ns: i64::try_from(gates.base_offset_ns).unwrap_or(0),
+        cycle_ns: gates.cycle_ns,
+        entries,
+        flags,
+        // Twice what ETF needs: a frame must reach it before ETF would call it late.
+        txtime_delay_ns: if assist {
+            choices.etf_delta_ns.saturating_mul(2)
+        } else {
+            0
+        },
+    })];
+    if assist {
+        for class in 0..number {
+            queues.push(child(number, class, etf(choices, true)));
+        }
+    } else if has(present, "tbf") && flags == 0 {
+        if let Some(limit) = limit(all, share) {
+            queues.push(child(number, 0, limit));
+        }
+    }
+    sorted(queues)
+}
+
+/// One entry of the plan, as entries that the kernel's 32-bit durations hold.
+fn split(gates: u32, duration_ns: u64) -> Vec<Gate> {
+    const LONGEST: u64 = 4_000_000_000;
+    let mut left = duration_ns;
+    let mut found = Vec::new();
+    while left > 0 {
+        let part = left.min(LONGEST);
+        found.push(Gate {
+            gates,
+            duration_ns: u32::try_from(part).unwrap_or(u32::MAX),
+        });
+        left -= part;
+    }
+    found
+}
+
+/// As the kernel lists them.
+fn sorted(mut queues: Vec<Queue>) -> Tree {
+    if let Some(children) = queues.get_mut(1..) {
+        children.sort_by_key(|queue| {
+            let at_root = queue.parent == ROOT;
+            (!queue.class, !at_root, queue.parent, queue.handle)
+        });
+    }
+    Tree {
+        queues,
+        ..Tree::default()
+    }
+}
+
+/// One queue for all: HTB lends the link's rate to the most urgent class first, and limits best effort. What a frame
+/// is on the wire decides its class.
+fn htb(all: &mut Configuration, share: &Share) -> Tree {
+    const LINK: u32 = MAJOR | 1;
+    const BEST_EFFORT: u32 = MAJOR | 2;
+    const CONTROL: u32 = MAJOR | 3;
+    const FIRST: u32 = MAJOR | 0x10;
+    let link_bytes = bytes_a_second(share.link_rate_bps);
+    let mut queues = vec![root(Discipline::Htb { default_class: 2 })];
+    let class = |handle, parent, rate_bytes, ceil_bps: u64, priority, bits| Queue {
+        handle,
+        parent,
+        class: true,
+        discipline: Discipline::HtbClass {
+            rate_bytes,
+            ceil_bytes: bytes_a_second(ceil_bps),
+            priority,
+            burst_ns: 64,
+            ceil_burst_ns: whole_ticks_ns(burst_ns(bits, ceil_bps)),
+            overhead_bytes: overhead(share),
+        },
+        raw: None,
+    };
+    // A full frame at a time, so that a queue is looked at anew before each.
+    let frame_bits = (1514 + share.overhead_bytes) * 8;
+    let mut link = class(LINK, ROOT, link_bytes, share.link_rate_bps, 0, frame_bits);
+    if let Discipline::HtbClass {
+        burst_ns: own,
+        ceil_burst_ns,
+        ..
+    } = &mut link.discipline
+    {
+        *own = *ceil_burst_ns;
+    }
+    queues.push(link);
+    let number = share.classes.max(1);
+    let mut used: Vec<u8> = share.sends.iter().map(|stream| stream.class).collect();
+    used.sort_unstable();
+    used.dedup();
+    for each in &used {
+        let priority = u32::from((number - 1).saturating_sub(*each));
+        queues.push(class(
+            FIRST + u32::from(*each),
+            LINK,
+            OWN_RATE,
+            share.link_rate_bps,
+            priority.min(6),
+            frame_bits,
+        ));
+    }
+    let allowed = share.best_effort;
+    if allowed.is_none() {
+        all.notes.push(no_allowance());
+    }
+    queues.push(class(CONTROL, LINK, OWN_RATE, PTP_RATE_BPS, 7, frame_bits));
+    if let Some(limit) = allowed {
+        queues.push(class(
+            BEST_EFFORT,
+            LINK,
+            OWN_RATE,
+            limit.rate_bps,
+            7,
+            limit.burst_bits,
+        ));
+    } else {
+        queues.push(class(
+            BEST_EFFORT,
+            LINK,
+            OWN_RATE,
+            PTP_RATE_BPS,
+            7,
+            frame_bits,
+        ));
+    }
+    let leaves: Vec<Queue> = queues
+        .iter()
+        .filter(|queue| queue.class && queue.handle != LINK)
+        .map(|queue| Queue {
+            handle: (queue.handle & 0xffff) << 16 | FIRST_CHILD << 4,
+            parent: queue.handle,
+            class: false,
+            discipline: Discipline::Pfifo {
+                frames: LEAF_FRAMES,
+            },
+            raw: None,
+        })
+        .collect();
+    queues.extend(leaves);
+    let mut tree = sorted(queues);
+    tree.filters = filters(share, FIRST, CONTROL);
+    tree
+}
+
+/// What a frame is on the wire decides its class: PTP, the tag's PCP, the RTDiP header's priority, or the UDP port.
+fn filters(share: &Share, first: u32, control: u32) -> Vec<Filter> {
+    let mut found = vec![Filter {
+        priority: 1,
+        protocol: PTP,
+        words: vec![(0, 0, 0)],
+        class: control,
+    }];
+    for stream in &share.sends {
+        let class = first + u32::from(stream.class);
+        let pcp = u32::from(stream.pcp);
+        if stream.vlan.is_some() {
+            found.push(Filter {
+                priority: 2,
+                protocol: VLAN,
+                words: vec![(0xe000_0000, pcp << 29, 0)],
+                class,
+            });
+        } else if stream.udp {
+            found.push(Filter {
+                priority: 3,
+                protocol: IPV4,
+                words: vec![
+                    (0x00ff_0000, 17 << 16, 8),
+                    (0x0000_ffff, u32::from(stream.port), 20),
+                ],
+                class,
+            });
+        } else {
+            found.push(Filter {
+                priority: 4,
+                protocol: RTDIP,
+                words: vec![(0x00ff_0000, pcp << 16, 0)],
+                class,
+            });
+        }
+    }
+    found.sort();
+    found.dedup();
+    found
+}

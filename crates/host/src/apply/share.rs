@@ -1,0 +1,163 @@
+//! One host's share of a plan: what its interface has to do. Pure.
+
+use rtwire_plan::network::{Network, class_of};
+use rtwire_plan::{GateList, Launch, Plan, Transport};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What one host has to do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Share {
+    /// The host.
+    pub host: String,
+    /// Its neighbour in the network.
+    pub neighbour: String,
+    /// The fingerprint of the network that it was planned from.
+    pub input_hash: String,
+    /// The rate that the plan counts on, bit/s.
+    pub link_rate_bps: u64,
+    /// Queues, 1 to 8; the highest number is the most urgent.
+    pub classes: u8,
+    /// What a frame costs on the wire beyond header and payload, bytes.
+    pub overhead_bytes: u64,
+    /// The streams that it sends.
+    pub sends: Vec<SharedStream>,
+    /// The streams that it receives.
+    pub receives: Vec<SharedStream>,
+    /// The limit on all that is no stream; none where the plan allows nothing else.
+    pub best_effort: Option<Limit>,
+    /// When its gates open and close.
+    pub gates: Option<GateList>,
+}
+
+/// One stream, as far as an interface has to know it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SharedStream {
+    /// Its name.
+    pub name: String,
+    /// Its PCP, 0 to 7.
+    pub pcp: u8,
+    /// Its class at this host.
+    pub class: u8,
+    /// Its VLAN.
+    pub vlan: Option<u16>,
+    /// Whether it goes in UDP.
+    pub udp: bool,
+    /// Its port.
+    pub port: u16,
+    /// Header and payload without FCS, bytes.
+    pub frame_bytes: u64,
+    /// When it is launched, if the plan says.
+    pub launch: Option<Launch>,
+}
+
+/// What best effort may send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Limit {
+    /// On the wire, bit/s, rounded down.
+    pub rate_bps: u64,
+    /// On the wire, bits, rounded down.
+    pub burst_bits: u64,
+    /// The largest frame, header and payload without FCS, bytes.
+    pub frame_bytes: u64,
+}
+
+/// Why a plan has no share for a host.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ShareError {
+    /// There is no such host.
+    #[error("the plan has no host \"{host}\"; its hosts are {}", .hosts.join(", "))]
+    NoHost {
+        /// The name.
+        host: String,
+        /// Those there are.
+        hosts: Vec<String>,
+    },
+    /// The gates do not fill their cycle.
+    #[error(
+        "the gate list of \"{host}\" is {sum_ns} ns long and its cycle {cycle_ns} ns: they must be equal to the nanosecond"
+    )]
+    Gates {
+        /// The host.
+        host: String,
+        /// What the entries add up to.
+        sum_ns: u64,
+        /// The cycle.
+        cycle_ns: u64,
+    },
+}
+
+/// The share of `host` in a plan that was made from `network`.
+///
+/// # Errors
+/// There is no such host, or its gate list does not fill its cycle exactly.
+pub fn share(network: &Network, plan: &Plan, host: &str) -> Result<Share, ShareError> {
+    let Some(own) = network.host(host) else {
+        return Err(ShareError::NoHost {
+            host: host.to_owned(),
+            hosts: network.hosts.iter().map(|one| one.name.clone()).collect(),
+        });
+    };
+    let port = plan.ports.iter().find(|port| port.node == host);
+    let gates = port.and_then(|port| port.gates.clone());
+    if let Some(list) = &gates {
+        let sum_ns: u64 = list.entries.iter().map(|entry| entry.duration_ns).sum();
+        if sum_ns != list.cycle_ns {
+            return Err(ShareError::Gates {
+                host: host.to_owned(),
+                sum_ns,
+                cycle_ns: list.cycle_ns,
+            });
+        }
+    }
+    let streams = |mine: &dyn Fn(&rtwire_plan::Stream) -> bool| {
+        let all = network.streams.iter().filter(|stream| mine(stream));
+        all.map(|stream| SharedStream {
+            name: stream.name.clone(),
+            pcp: stream.pcp,
+            class: class_of(stream.pcp, own.queues),
+            vlan: stream.vlan,
+            udp: stream.transport == Transport::Udp,
+            port: stream.port,
+            frame_bytes: stream.frame_bytes,
+            launch: plan
+                .streams
+                .iter()
+                .find(|planned| planned.name == stream.name)
+                .and_then(|planned| planned.launch.clone()),
+        })
+        .collect()
+    };
+    Ok(Share {
+        host: host.to_owned(),
+        neighbour: port.map_or_else(String::new, |port| port.port.clone()),
+        input_hash: network.input_hash.clone(),
+        link_rate_bps: port.map_or(0, |port| port.link_rate_bps),
+        classes: own.queues,
+        overhead_bytes: network.defaults.frame_overhead_bytes,
+        sends: streams(&|stream| stream.talker == host),
+        receives: streams(&|stream| stream.listeners.iter().any(|one| one == host)),
+        best_effort: limit(network, host),
+        gates,
+    })
+}
+
+/// All allowances of a host together. Rates are rounded down: a limit may be too strict, never too lax.
+fn limit(network: &Network, host: &str) -> Option<Limit> {
+    let own: Vec<_> = network
+        .best_effort
+        .iter()
+        .filter(|one| one.host == host)
+        .collect();
+    let largest = own.iter().map(|one| one.frame_bytes).max()?;
+    let sum = |part: &dyn Fn(&rtwire_plan::BestEffort) -> i128| {
+        let sum: i128 = own.iter().map(|one| part(one)).sum();
+        u64::try_from(sum).unwrap_or(0)
+    };
+    Some(Limit {
+        rate_bps: sum(&|one| one.rate.floor()),
+        burst_bits: sum(&|one| one.burst.floor()),
+        frame_bytes: largest,
+    })
+}

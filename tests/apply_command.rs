@@ -1,0 +1,420 @@
+//! `rtwire apply`, `confirm` and `revert` on a veth, with the disciplines that every kernel has; what needs others is in
+//! the kernel lab (`tests/vm/suites/apply.sh`). Needs root.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rtwire_testkit::{NetnsPair, ip, require};
+use serde_json::Value;
+
+const NETWORK: &str = r#"
+[network]
+name = "t"
+[[switch]]
+name = "s"
+buffer = "200 kB"
+queues = 4
+[[host]]
+name = "A"
+queues = 4
+[[host]]
+name = "B"
+queues = 4
+[[link]]
+ends = ["A", "s"]
+rate = "100 Mbit/s"
+[[link]]
+ends = ["s", "B"]
+rate = "100 Mbit/s"
+[[stream]]
+name = "fast"
+talker = "A"
+listeners = ["B"]
+payload = "64 B"
+interval = "1 ms"
+priority = 7
+[[stream]]
+name = "slow"
+talker = "A"
+listeners = ["B"]
+payload = "200 B"
+interval = "10 ms"
+priority = 3
+vlan = 5
+[[best-effort]]
+name = "logs"
+host = "A"
+to = ["B"]
+rate = "10 Mbit/s"
+burst = "3000 B"
+frame = "1514 B"
+"#;
+
+/// What a person sees of an interface, to be compared byte by byte.
+const LOOKS: &str = "set +e; ip -d link show dev rtwa; ip address show dev rtwa; ip route; ip -6 route; tc qdisc show dev rtwa | sed 's/direct_packets_stat [0-9]*//'; \
+    tc class show dev rtwa; tc filter show dev rtwa; ethtool -k rtwa; ethtool -l rtwa; ethtool -c rtwa 2>&1; \
+    sysctl net.ipv4.conf.rtwa net.ipv6.conf.rtwa 2>&1; true";
+
+struct Bench {
+    pair: NetnsPair,
+    folder: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let bench = Self {
+            pair: NetnsPair::new(),
+            folder: tempfile::tempdir().unwrap(),
+        };
+        fs::write(bench.plan(), NETWORK).unwrap();
+        // Settings of somebody who was here before: all of it must come back.
+        bench.sh(
+            "ip route add 10.9.0.0/16 via 10.77.0.2; ip route add 10.8.0.0/16 via 10.77.0.2 metric 7; \
+             ip address add 10.78.0.1/24 dev rtwa; ip address add 10.77.0.9/24 dev rtwa; ethtool -K rtwa gro off tso on; \
+             sysctl -qw net.ipv6.conf.rtwa.accept_dad=0 net.ipv6.conf.rtwa.disable_ipv6=0; \
+             ip -6 address add fd77::1/64 dev rtwa nodad",
+        );
+        thread::sleep(Duration::from_millis(300));
+        bench
+    }
+
+    fn plan(&self) -> std::path::PathBuf {
+        self.folder.path().join("plan.toml")
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command
+            .args(["netns", "exec", &self.pair.a.namespace, program])
+            .env("RTWIRE_STATE_DIRECTORY", self.folder.path().join("state"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    fn sh(&self, line: &str) -> String {
+        let output = self.command("sh").args(["-ec", line]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{line}: {said}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    fn looks(&self) -> String {
+        // A link-local address that came back is probed for a second: that is a state, no setting.
+        self.sh(LOOKS).replace(" tentative", "")
+    }
+
+    fn apply_command(&self, more: &[&str]) -> Command {
+        let mut command = self.command(env!("CARGO_BIN_EXE_rtwire"));
+        command
+            .args(["apply", self.plan().to_str().unwrap()])
+            .args(["--host", "A", "--interface", "rtwa"])
+            .args(more);
+        command
+    }
+
+    fn apply(&self, more: &[&str]) -> Output {
+        self.apply_command(more).output().unwrap()
+    }
+
+    fn rtwire(&self, arguments: &[&str]) -> Output {
+        self.command(env!("CARGO_BIN_EXE_rtwire"))
+            .args(arguments)
+            .output()
+            .unwrap()
+    }
+}
+
+fn said(output: &Output) -> String {
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+fn code(output: &Output, wanted: i32) {
+    assert_eq!(output.status.code(), Some(wanted), "{}", said(output));
+}
+
+#[test]
+fn what_is_applied_is_in_force_and_what_is_reverted_is_as_before_to_the_byte() {
+    require!(root, program "ip", program "tc", program "ethtool", program "sysctl");
+    let bench = Bench::new();
+    let before = bench.looks();
+    let dry = bench.apply(&["--dry-run"]);
+    code(&dry, 0);
+    assert!(said(&dry).contains("none made"), "{}", said(&dry));
+    same(&bench.looks(), &before, "a dry run changes nothing");
+
+    code(&bench.apply(&[]), 0);
+    let classes = bench.sh("tc class show dev rtwa");
+    for part in ["rate 100Mbit", "ceil 101", "prio 7", "prio 0"] {
+        assert!(classes.contains(part), "no `{part}` in {classes}");
+    }
+    let filters = bench.sh("tc filter show dev rtwa");
+    assert!(filters.contains("flowid 1:13"), "{filters}");
+    let address = bench.sh("ip address show dev rtwa");
+    assert!(
+        !address.contains("inet") && address.contains("NOARP"),
+        "{address}"
+    );
+
+    let again = bench.apply(&[]);
+    code(&again, 0);
+    assert!(
+        said(&again).contains("as planned already"),
+        "{}",
+        said(&again)
+    );
+    code(&bench.rtwire(&["revert", "rtwa"]), 0);
+    thread::sleep(Duration::from_millis(300));
+    same(&bench.looks(), &before, "");
+}
+
+#[test]
+fn queues_of_somebody_else_come_back_or_are_left_alone() {
+    require!(root, program "ip", program "tc");
+    let bench = Bench::new();
+    for queues in [
+        "tc qdisc add dev rtwa root handle 7: tbf rate 20mbit burst 4k latency 5ms",
+        "tc qdisc add dev rtwa root handle 7: pfifo limit 77",
+        "tc qdisc add dev rtwa root handle 7: htb default 5; tc class add dev rtwa parent 7: classid 7:5 htb rate 3mbit; \
+         tc qdisc add dev rtwa parent 7:5 handle 8: pfifo limit 9",
+    ] {
+        bench.sh(queues);
+        let before = bench.looks();
+        code(&bench.apply(&[]), 0);
+        assert_ne!(bench.looks(), before);
+        code(&bench.rtwire(&["revert", "rtwa"]), 0);
+        thread::sleep(Duration::from_millis(300));
+        same(&bench.looks(), &before, queues);
+        bench.sh("tc qdisc del dev rtwa root");
+    }
+    // Filters of a kind that cannot be put back.
+    bench.sh("tc qdisc add dev rtwa root handle 7: htb; \
+         tc filter add dev rtwa parent 7: bpf bytecode '1,6 0 0 4294967295' flowid 7:1");
+    let before = bench.looks();
+    let output = bench.apply(&[]);
+    code(&output, 3);
+    assert!(
+        said(&output).contains("could not be put back"),
+        "{}",
+        said(&output)
+    );
+    same(&bench.looks(), &before, "");
+}
+
+#[test]
+fn the_lines_that_explain_do_the_same() {
+    require!(root, program "ip", program "tc", program "ethtool");
+    let bench = Bench::new();
+    let before = bench.looks();
+    let explained = bench.apply(&["--explain"]);
+    code(&explained, 0);
+    same(&bench.looks(), &before, "");
+    let lines = String::from_utf8(explained.stdout).unwrap();
+    code(&bench.apply(&[]), 0);
+    let applied = bench.looks();
+    code(&bench.rtwire(&["revert", "rtwa"]), 0);
+    bench.sh(&lines);
+    // `tc` rounds bursts to microseconds; all else is the same, handles too.
+    same(
+        &without_bursts(&bench.looks()),
+        &without_bursts(&applied),
+        &lines,
+    );
+    let rest = said(&bench.apply(&["--dry-run"]));
+    let only_bursts = rest.matches("would change").count() == rest.matches("rtwa: queues").count();
+    assert!(only_bursts, "{rest}");
+}
+
+#[test]
+fn unconfirmed_settings_go_back_by_themselves_and_confirmed_ones_stay() {
+    require!(root, program "ip", program "tc", program "ethtool");
+    let bench = Bench::new();
+    let before = bench.looks();
+    code(&bench.apply(&["--confirm-within", "1s"]), 0);
+    assert_ne!(bench.looks(), before);
+    wait_for(Duration::from_secs(20), || bench.looks() == before);
+    code(&bench.rtwire(&["confirm", "rtwa"]), 2);
+
+    code(&bench.apply(&["--confirm-within", "4s"]), 0);
+    let applied = bench.looks();
+    code(&bench.rtwire(&["confirm", "rtwa"]), 0);
+    thread::sleep(Duration::from_secs(5));
+    same(&bench.looks(), &applied, "");
+    // Applied twice is refused: the record of the first would be lost.
+    bench.sh("ip link set rtwa arp on");
+    let twice = bench.apply(&[]);
+    code(&twice, 1);
+    assert!(said(&twice).contains("rtwire revert"), "{}", said(&twice));
+    code(&bench.rtwire(&["revert"]), 0);
+    thread::sleep(Duration::from_millis(300));
+    same(&bench.looks(), &before, "");
+}
+
+fn without_bursts(looks: &str) -> String {
+    let mut before = "";
+    let words = looks.split_inclusive(char::is_whitespace).filter(|word| {
+        let keep = !matches!(before, "burst" | "cburst");
+        before = word.trim();
+        keep
+    });
+    words.collect()
+}
+
+/// Fails with the lines that differ.
+fn same(now: &str, before: &str, context: &str) {
+    let missing: Vec<&str> = before
+        .lines()
+        .filter(|line| !now.lines().any(|one| one == *line))
+        .collect();
+    let new: Vec<&str> = now
+        .lines()
+        .filter(|line| !before.lines().any(|one| one == *line))
+        .collect();
+    assert!(
+        now == before,
+        "{context}\nmissing: {missing:#?}\nnew: {new:#?}"
+    );
+}
+
+fn wait_for(limit: Duration, mut there: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !there() {
+        assert!(start.elapsed() < limit, "still not after {limit:?}");
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn a_guardian_that_was_killed_too_leaves_a_record_that_the_next_run_finds() {
+    require!(root, program "ip", program "tc", program "ethtool", program "pgrep");
+    let bench = Bench::new();
+    let before = bench.looks();
+    code(&bench.apply(&["--confirm-within", "2s"]), 0);
+    let pids = Command::new("ip")
+        .args(["netns", "pids", &bench.pair.a.namespace])
+        .output()
+        .unwrap();
+    for pid in String::from_utf8(pids.stdout).unwrap().split_whitespace() {
+        let line = fs::read(Path::new("/proc").join(pid).join("cmdline")).unwrap_or_default();
+        assert!(String::from_utf8_lossy(&line).contains("host-guardian"));
+        assert!(
+            Command::new("kill")
+                .args(["-9", pid])
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+    thread::sleep(Duration::from_secs(3));
+    assert_ne!(bench.looks(), before, "nobody is there to put it back");
+    let doctor = bench.rtwire(&["doctor", "rtwa"]);
+    assert!(
+        said(&doctor).contains("rtwire revert rtwa"),
+        "{}",
+        said(&doctor)
+    );
+    // Too late: puts back what nobody confirmed.
+    let late = bench.rtwire(&["confirm", "rtwa"]);
+    code(&late, 1);
+    thread::sleep(Duration::from_millis(300));
+    same(&bench.looks(), &before, "");
+}
+
+#[test]
+fn killed_at_any_moment_it_can_be_put_back() {
+    require!(root, program "ip", program "tc", program "ethtool");
+    let bench = Bench::new();
+    let before = bench.looks();
+    let start = Instant::now();
+    code(&bench.apply(&[]), 0);
+    let whole = start.elapsed();
+    code(&bench.rtwire(&["revert", "rtwa"]), 0);
+    let (mut unfinished, mut finished) = (0, 0);
+    for moment in 0..100_u32 {
+        let mut child = bench.apply_command(&[]).spawn().unwrap();
+        // Evenly over the whole run, and a little beyond.
+        thread::sleep(whole * moment / 90);
+        let _ = child.kill();
+        let _ = child.wait();
+        let output = bench.rtwire(&["revert"]);
+        code(&output, 0);
+        if said(&output).contains("setting(s)") {
+            unfinished += 1;
+        } else {
+            finished += 1;
+        }
+        if moment % 10 == 9 {
+            thread::sleep(Duration::from_millis(200));
+            same(
+                &bench.looks(),
+                &before,
+                &format!("killed at moment {moment}"),
+            );
+        }
+    }
+    assert!(
+        unfinished > 5 && finished > 5,
+        "{unfinished} with changes, {finished} without"
+    );
+}
+
+#[test]
+fn a_change_that_is_refused_takes_all_others_back() {
+    require!(root, program "ip", program "tc", program "ethtool");
+    let bench = Bench::new();
+    let before = bench.looks();
+    // The settings before the interrupt's are made, that one is not there to be set.
+    bench.sh("ip link add rtwdummy type veth peer name rtwdummy2");
+    let text = fs::read_to_string(bench.plan()).unwrap();
+    // A frame larger than a veth takes: the MTU is refused by the kernel.
+    let text = text
+        .replace("payload = \"200 B\"", "frame = \"65535 B\"")
+        .replace("\"200 kB\"", "\"2 MB\"");
+    fs::write(bench.plan(), text).unwrap();
+    let output = bench.apply(&[]);
+    assert_ne!(output.status.code(), Some(0), "{}", said(&output));
+    same(&bench.looks(), &before, &said(&output));
+    code(&bench.rtwire(&["revert", "rtwa"]), 2);
+}
+
+#[test]
+fn wrong_usage_and_missing_abilities_are_named() {
+    require!(root, program "ip");
+    let bench = Bench::new();
+    let before = bench.looks();
+    let plan = bench.plan();
+    let plan = plan.to_str().unwrap();
+    let nobody = bench.rtwire(&["apply", plan, "--host", "C", "--interface", "rtwa"]);
+    code(&nobody, 2);
+    assert!(said(&nobody).contains("A, B"), "{}", said(&nobody));
+    let nowhere = bench.rtwire(&["apply", plan, "--host", "A", "--interface", "rtwx"]);
+    code(&nowhere, 2);
+    assert!(said(&nowhere).contains("rtwa"), "{}", said(&nowhere));
+    code(&bench.apply(&["--confirm-within", "soon"]), 2);
+    let taprio = bench.apply(&["--queues", "taprio"]);
+    code(&taprio, 3);
+    let text = said(&taprio);
+    assert!(
+        text.contains("cannot be promised") && text.contains("--fallback"),
+        "{text}"
+    );
+    same(&bench.looks(), &before, "");
+    let report = bench.apply(&["--queues", "taprio", "--fallback", "--json"]);
+    code(&report, 0);
+    let report: Value = serde_json::from_slice(&report.stdout).unwrap();
+    assert_eq!(report["mechanism"], "htb");
+    assert_eq!(report["applied"], true);
+    assert!(!report["lacks"].as_array().unwrap().is_empty());
+    ip(&bench.pair.a.namespace, "link show rtwa");
+    code(&bench.rtwire(&["revert", "rtwa"]), 0);
+}

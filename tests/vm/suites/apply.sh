@@ -1,0 +1,197 @@
+# `rtwire apply` with the disciplines that ordinary kernels lack: what is asked for is in force and reads back equal, and
+# `rtwire revert` leaves everything byte for byte as it was, also after SIGKILL at any moment.
+
+network() { # GATES-KEY SCHEDULE-KEY
+	cat >plan.toml <<-END
+		[network]
+		name = "t"
+		[[switch]]
+		name = "s"
+		buffer = "200 kB"
+		queues = 4
+		$1
+		[[host]]
+		name = "A"
+		queues = 4
+		$1
+		[[host]]
+		name = "B"
+		queues = 4
+		[[link]]
+		ends = ["A", "s"]
+		rate = "100 Mbit/s"
+		[[link]]
+		ends = ["s", "B"]
+		rate = "100 Mbit/s"
+		[[stream]]
+		name = "fast"
+		talker = "A"
+		listeners = ["B"]
+		payload = "64 B"
+		interval = "1 ms"
+		priority = 7
+		vlan = 5
+		$2
+		[[best-effort]]
+		name = "logs"
+		host = "A"
+		to = ["B"]
+		rate = "10 Mbit/s"
+		burst = "3000 B"
+		frame = "1514 B"
+	END
+}
+
+looks() {
+	in_a ip -d link
+	in_a ip address show dev ra
+	in_a ip route
+	in_a tc qdisc show dev ra
+	in_a tc class show dev ra
+	in_a ethtool -k ra
+	in_a ethtool -l ra || true
+	in_a ethtool -c ra 2>&1 || true
+	in_a cat /proc/sys/net/ipv4/conf/ra/*
+	in_a cat /proc/sys/net/ipv6/conf/ra/* 2>/dev/null || true
+}
+
+apply() { in_a rtwire apply plan.toml --host A --interface ra "$@"; }
+
+round() { # what is applied differs, what is reverted does not
+	looks >before
+	expect 0 apply "$@"
+	says "read back"
+	in_a tc qdisc show dev ra
+	looks >applied
+	expect 0 apply "$@"
+	says "as planned already"
+	expect 0 in_a rtwire revert ra
+	looks >after
+	cmp before after || {
+		diff before after || true
+		fail "not as before"
+	}
+	! cmp -s before applied || fail "nothing was applied"
+}
+
+test_mqprio_with_limited_best_effort() {
+	network "" ""
+	pair 4
+	round
+	expect 0 apply
+	expect 0 in_a tc qdisc show dev ra
+	says "qdisc mqprio 1: root tc 4 map 0 0 1 1 2 2 3 3"
+	says "queues:(3:3) (2:2) (1:1) (0:0)"
+	says "qdisc tbf 10: parent 1:4 rate"
+}
+
+test_vlan_links_carry_the_priority() {
+	network "" ""
+	pair 4
+	expect 0 apply
+	index=$(in_a cat /sys/class/net/ra/ifindex 2>/dev/null || in_a ip -o link show ra | cut -d: -f1)
+	expect 0 in_a ip -d link show "rtw${index}v5"
+	says "vlan protocol 802.1Q id 5"
+	says "7:7"
+	# PCP 7 is really on the wire.
+	in_b tc qdisc add dev rb clsact
+	in_b tc filter add dev rb ingress protocol 802.1Q pref 1 flower vlan_prio 7 action pass
+	in_a ip address add 10.9.0.1/24 dev "rtw${index}v5"
+	in_a ip neigh add 10.9.0.2 lladdr 02:00:00:00:00:02 dev "rtw${index}v5" nud permanent
+	# The highest class of service that ping asks for is socket priority 6; DSCP does not reach 7.
+	in_a ping -Q 0xc0 -c 2 -i 0.05 -W 1 -I "rtw${index}v5" 10.9.0.2 >/dev/null 2>&1 || true
+	expect 0 in_a rtwire revert ra
+	expect 1 in_a ip link show "rtw${index}v5"
+}
+
+test_gates_in_the_kernel() {
+	network 'gates = "unlimited"' 'schedule = "time-triggered"
+		jitter = "10 us"'
+	pair 4
+	round
+	expect 0 apply
+	expect 0 in_a tc qdisc show dev ra
+	says "taprio"
+	says "cycle-time 1000000"
+	sum=$(in_a tc qdisc show dev ra | sed -n 's/.*interval \([0-9]*\).*/\1/p' | awk '{ s += $1 } END { print s }')
+	[ "$sum" = 1000000 ] || fail "the gates are open for $sum of 1000000 ns"
+}
+
+test_gates_with_launch_times() {
+	network 'gates = "unlimited"' 'schedule = "time-triggered"
+		jitter = "10 us"'
+	pair 4
+	round --queues taprio-assist
+}
+
+test_launch_times() {
+	network 'gates = "unlimited"' 'schedule = "time-triggered"
+		jitter = "10 us"'
+	pair 4
+	round --queues etf --etf-delta 150000
+	expect 0 apply --queues etf --etf-delta 150000
+	expect 0 in_a tc qdisc show dev ra
+	says "clockid TAI delta 150000"
+}
+
+test_gates_in_hardware_are_refused_and_nothing_is_changed() {
+	network 'gates = "unlimited"' 'schedule = "time-triggered"
+		jitter = "10 us"'
+	pair 4
+	looks >before
+	expect 3 apply --queues taprio-hardware
+	says "nothing is changed"
+	looks >after
+	cmp before after || fail "not as before"
+}
+
+test_one_queue_has_no_gates() {
+	network 'gates = "unlimited"' 'schedule = "time-triggered"
+		jitter = "10 us"'
+	pair
+	looks >before
+	expect 3 apply
+	says "4 transmit queues"
+	says "cannot be promised any more: the windows, delay and jitter of fast"
+	looks >after
+	cmp before after || fail "not as before"
+	expect 0 apply --fallback
+	expect 0 in_a tc qdisc show dev ra
+	says "htb"
+}
+
+test_a_real_card() {
+	network "" ""
+	nic_pair
+	round
+}
+
+test_killed_at_any_moment() {
+	network 'gates = "unlimited"' 'schedule = "time-triggered"
+		jitter = "10 us"'
+	pair 4
+	looks >before
+	start=$(date +%s%N)
+	expect 0 apply
+	whole=$((($(date +%s%N) - start) / 1000000))
+	expect 0 in_a rtwire revert ra
+	changed=0
+	for moment in $(seq 0 99); do
+		apply >/dev/null 2>&1 &
+		process=$!
+		sleep "$(awk "BEGIN { print $whole * $moment / 90000 }")"
+		# `ip netns exec` becomes the command.
+		kill -9 $process 2>/dev/null || true
+		wait $process 2>/dev/null || true
+		expect 0 in_a rtwire revert
+		case $output in *"setting(s)"*) changed=$((changed + 1)) ;; esac
+		if [ $((moment % 20)) = 19 ]; then
+			looks >after
+			cmp before after || {
+				diff before after || true
+				fail "not as before, killed at moment $moment"
+			}
+		fi
+	done
+	[ $changed -gt 5 ] || fail "only $changed of 100 runs had changed something"
+}
