@@ -2,12 +2,17 @@
 //! sockets, UDP and TCP, all spinning, in one run and in random order; and what a newest value costs to write and to read.
 //! Writes `target/bench/receive.json`.
 //!
-//! Then process priority, in `respond/priority.rs`.
+//! Then newest values at many periods, ten million round trips against a deadline, and process priority, in files of their own
+//! below `respond/`.
 //!
 //! `--quick` makes few rounds, for tests; `--out FOLDER` writes to `FOLDER/bench/receive.json`; `--only PART` measures one
-//! part: `replies`, `newest`, `priority`.
+//! part: `replies`, `newest`, `ages`, `deadline`, `priority`.
 #![allow(clippy::unwrap_used)]
 
+#[path = "respond/ages.rs"]
+mod ages;
+#[path = "respond/deadline.rs"]
+mod deadline;
 #[path = "respond/lanes.rs"]
 mod lanes;
 #[path = "respond/priority.rs"]
@@ -93,6 +98,10 @@ fn main() {
         rows
     });
     measure("newest", &|| newest(&options));
+    measure("ages", &|| ages::rows(options.quick));
+    measure("deadline", &|| {
+        deadline::rows(if options.quick { 2_000 } else { 10_000_000 })
+    });
     measure("priority", &|| {
         let (rounds, stretch_ms) = if options.quick { (1, 60) } else { (10, 500) };
         priority::rows(rounds, Duration::from_millis(stretch_ms))

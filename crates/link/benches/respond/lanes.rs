@@ -248,6 +248,11 @@ impl Lane {
             .map_or(String::new(), |program| program.mode().to_string())
     }
 
+    /// Asks once, where no server takes orders; gives whether an answer came.
+    pub(crate) fn ask(&mut self) -> bool {
+        self.client.ask().is_some()
+    }
+
     /// Asks as often as told, and notes the times.
     pub(crate) fn stretch(&mut self, count: usize) {
         if let Some((orders, _)) = &self.server {
