@@ -4,7 +4,7 @@ CARGO ?= cargo
 RTWIRE = target/release/rtwire
 DEMO_DURATION ?= 10s
 
-.PHONY: help setup setup-test build demo test vm-test vm-shell vm-baseline soak fuzz lint bench bench-main bench-receive bench-plan bench-powerlink docs generate clean
+.PHONY: help setup setup-test build demo test vm-test vm-shell vm-baseline soak fuzz lint bench bench-main bench-receive bench-plan bench-host bench-powerlink docs generate clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -46,7 +46,7 @@ lint: setup ## formatting, lints, documentation, direction of dependencies, long
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 	@scripts/longest-files
 
-bench: bench-main bench-receive bench-plan bench-powerlink ## all benchmarks; results in target/bench
+bench: bench-main bench-receive bench-plan bench-host bench-powerlink ## all benchmarks; results in target/bench
 
 bench-main: setup-test ## round trip of RTDiP, UDP and TCP, interleaved in one run
 	$(CARGO) bench --locked -p rtwire-channel --bench round_trip
@@ -59,6 +59,9 @@ bench-powerlink: setup-test ## POWERLINK's isochronous phase, in user space and 
 
 bench-plan: setup ## bounds beside what can happen; speed of planning, admission, schedules, simulation
 	$(CARGO) bench --locked -p rtwire --bench plan
+
+bench-host: setup-test ## how exactly launch times are kept, in the kernel lab
+	$(CARGO) bench --locked -p rtwire-link --bench launch
 
 docs: setup ## the crates' documentation
 	$(CARGO) doc --workspace --no-deps --locked

@@ -63,7 +63,7 @@ pub struct TalkerConfig {
     pub key: u32,
     /// Queue or newest value; must be the listener's.
     pub semantics: Semantics,
-    /// The way out of this host. UDP has only [`TxPath::Qdisc`].
+    /// The way out of this host. UDP has [`TxPath::Qdisc`] and [`TxPath::Launch`].
     pub path: TxPath,
     /// Whether each value tells the moment of CLOCK_TAI at which it was sent: 8 octets, and a look at the clock (some
     /// 60 ns). Without it a listener cannot tell a value's age, nor a talker that began again from one that lost some.

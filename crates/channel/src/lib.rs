@@ -61,7 +61,9 @@ pub use newest::{Newest, NewestListener};
 pub use path::{EndpointConfig, PathInUse, ReceivePath};
 pub use queue::QueueListener;
 pub use rtwire_link::program::{Police, ProgramError};
-pub use rtwire_link::{LinkError, TxPath, TxStamp, TxStampKind, TxStamping, TxStamps, WakeUp};
+pub use rtwire_link::{
+    LaunchMode, LaunchQueue, LinkError, TxPath, TxStamp, TxStampKind, TxStamping, TxStamps, WakeUp,
+};
 pub use rtwire_wire::rtdip::Semantics;
 pub use shaper::{Shaper, ShaperConfig};
 pub use statistics::{EndpointStatistics, ListenerStatistics, Refusals, TalkerStatistics};

@@ -3,7 +3,7 @@
 use crate::config::{TalkerConfig, Transport};
 use crate::error::ChannelError;
 use crate::statistics::TalkerStatistics;
-use rtwire_link::{LinkError, Sender, SenderConfig, TxStamps};
+use rtwire_link::{LaunchQueue, LinkError, Sender, SenderConfig, TxStamps};
 use rtwire_sys::clock::{self, Clock};
 use rtwire_wire::rtdip::{self, RtdipError};
 use rtwire_wire::{MINIMUM_FRAME_OCTETS, MacAddress, VLAN_TAG_OCTETS, ethernet};
@@ -34,7 +34,7 @@ impl Talker {
     ///
     /// # Errors
     /// CAP_NET_RAW is missing (RTDiP), CAP_NET_ADMIN is missing for a socket priority above 6, there is no such interface,
-    /// or no way to the peer (UDP).
+    /// no way to the peer (UDP), or no queue that keeps launch times.
     pub fn open(config: &TalkerConfig) -> Result<Self, ChannelError> {
         let link = SenderConfig {
             path: config.path,
@@ -116,6 +116,26 @@ impl Talker {
     /// Too much data; the interface gone or down; [`LinkError::QueueFull`] if the interface's own queue has dropped the
     /// frame, which then has used up a sequence number.
     pub fn send(&mut self, data: &[u8]) -> Result<u32, ChannelError> {
+        self.give(data, None)
+    }
+
+    /// Hands over one value that is to leave at `launch_tai_ns` of CLOCK_TAI, which is the time in its header; path
+    /// [`TxPath::Launch`](crate::TxPath::Launch). Otherwise as [`Self::send`].
+    ///
+    /// # Errors
+    /// As of [`Self::send`]; [`LinkError::LaunchRefused`] if the queue dropped the frame at once, which then has used up a
+    /// sequence number.
+    pub fn send_at(&mut self, data: &[u8], launch_tai_ns: u64) -> Result<u32, ChannelError> {
+        self.give(data, Some(launch_tai_ns))
+    }
+
+    /// The queue that keeps launch times, with [`TxPath::Launch`](crate::TxPath::Launch).
+    #[must_use]
+    pub fn launch_queue(&self) -> Option<LaunchQueue> {
+        self.sender.launch_queue()
+    }
+
+    fn give(&mut self, data: &[u8], launch_ns: Option<u64>) -> Result<u32, ChannelError> {
         let too_long = || ChannelError::TooLong {
             octets: data.len(),
             fit: self.fit,
@@ -139,13 +159,21 @@ impl Talker {
             self.frame[end..self.least].fill(0);
             end = self.least;
         }
-        match self.sender.send(&self.frame[..end]) {
+        let frame = &self.frame[..end];
+        let given = match launch_ns {
+            None => self.sender.send(frame),
+            Some(launch_ns) => self.sender.send_at(frame, launch_ns),
+        };
+        match given {
             Ok(_) => {
                 self.header.sequence = sequence.wrapping_add(1);
                 Ok(sequence)
             }
             Err(error) => {
-                if matches!(error, LinkError::QueueFull) {
+                if matches!(
+                    error,
+                    LinkError::QueueFull | LinkError::LaunchRefused { .. }
+                ) {
                     self.header.sequence = sequence.wrapping_add(1);
                     self.queue_full += 1;
                 }

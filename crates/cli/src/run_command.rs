@@ -41,7 +41,7 @@ pub(crate) struct RunArguments {
     /// go to a group address of their own
     #[arg(long = "peer", value_name = "NAME=ADDRESS", value_parser = parse_peer)]
     peers: Vec<(String, PeerAddress)>,
-    /// The way out of RTDiP frames (UDP has only `qdisc`)
+    /// The way out of RTDiP frames; UDP has `qdisc` and `launch`
     #[arg(long, value_enum, default_value = "qdisc")]
     path: Way,
     /// Who does the receive work
@@ -70,6 +70,8 @@ enum Way {
     Qdisc,
     /// Past it: the sender's own shaper is the only one
     Direct,
+    /// Streams of an interval leave at their launch times, kept by ETF; all else through the queueing discipline
+    Launch,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -129,6 +131,7 @@ fn station(arguments: &RunArguments) -> Result<Verdict, (u8, String)> {
         path: match arguments.path {
             Way::Qdisc => TransmitPath::Qdisc,
             Way::Direct => TransmitPath::Direct,
+            Way::Launch => TransmitPath::Launch,
         },
         receive: match arguments.receive {
             Receive::Auto => ReceiveWork::Automatic,

@@ -49,6 +49,8 @@ pub enum TransmitPath {
     Qdisc,
     /// Past it.
     Direct,
+    /// Through a queue that keeps each frame until its launch time.
+    Launch,
 }
 
 /// Where a stream's frames go.
@@ -82,6 +84,8 @@ pub(crate) struct TalkerTask {
     /// Its thread's priority (SCHED_FIFO).
     pub(crate) realtime: u8,
     pub(crate) path: TransmitPath,
+    /// The plan's launch: so many ns after whole periods of CLOCK_TAI, and the period in ns.
+    pub(crate) launch: Option<(u64, u64)>,
     /// Whether to take the kernel's transmit stamps.
     pub(crate) stamps: bool,
 }

@@ -64,6 +64,7 @@ pub(crate) fn talker(
         frames_most,
         realtime: REALTIME,
         path: TransmitPath::Qdisc,
+        launch: None,
         stamps: true,
     }
 }
@@ -134,6 +135,7 @@ pub(crate) fn best_effort(
                 frames_most: 0,
                 realtime: REALTIME,
                 path: TransmitPath::Qdisc,
+                launch: None,
                 stamps: true,
             },
             listener: ListenerTask {

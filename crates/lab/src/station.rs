@@ -23,7 +23,9 @@ use rtwire_sys::packet::PacketSocket;
 use rtwire_sys::sched::thread::Want;
 use rtwire_sys::{ErrorKind, interface};
 
-use crate::assignment::{Address, Assignment, ListenerTask, Order, TalkerTask, TransmitPath};
+use crate::assignment::{
+    Address, Assignment, ListenerTask, Order, Pattern, TalkerTask, TransmitPath,
+};
 use crate::duties;
 use crate::worker::{Schedule, Work};
 
@@ -76,7 +78,7 @@ pub struct StationOptions {
     pub peers: Vec<(String, PeerAddress)>,
     /// How long; `None`: until it is stopped.
     pub duration: Option<Duration>,
-    /// The way out.
+    /// The way out. With [`TransmitPath::Launch`] streams of an interval have launch times, all else the queueing discipline.
     pub path: TransmitPath,
     /// Who does the receive work.
     pub receive: ReceiveWork,
@@ -264,13 +266,25 @@ fn assignment(options: &StationOptions) -> Result<Assignment, StationError> {
     for (index, stream) in network.streams.iter().enumerate() {
         if stream.talker == *host {
             let task = duties::talker(index, stream, address(options, index, stream)?, 0);
+            let cyclic = matches!(task.pattern, Pattern::Cyclic { .. });
+            let planned = options
+                .plan
+                .streams
+                .iter()
+                .find(|one| one.name == stream.name);
             talkers.push(TalkerTask {
                 realtime: realtime(stream.pcp),
-                path: match stream.transport {
+                path: match (options.path, stream.transport) {
+                    // A stream without instants has no launch times.
+                    (TransmitPath::Launch, _) if !cyclic => TransmitPath::Qdisc,
+                    (TransmitPath::Launch, _) => TransmitPath::Launch,
                     // Datagrams have no other way.
-                    Transport::Udp => TransmitPath::Qdisc,
-                    Transport::Rtdip => options.path,
+                    (_, Transport::Udp) => TransmitPath::Qdisc,
+                    (path, Transport::Rtdip) => path,
                 },
+                launch: planned
+                    .and_then(|one| one.launch.as_ref())
+                    .map(|launch| (launch.offset_ns, launch.period_ns)),
                 stamps: false,
                 ..task
             });
@@ -298,7 +312,10 @@ fn assignment(options: &StationOptions) -> Result<Assignment, StationError> {
             if flow.host == *host {
                 talkers.push(TalkerTask {
                     realtime: realtime(0),
-                    path: options.path,
+                    path: match options.path {
+                        TransmitPath::Launch => TransmitPath::Qdisc,
+                        path => path,
+                    },
                     stamps: false,
                     ..flow.talker
                 });

@@ -199,6 +199,7 @@ pub(crate) fn calibration(
                 frames_most: usize::try_from(most).unwrap_or(usize::MAX),
                 realtime: REALTIME,
                 path: TransmitPath::Qdisc,
+                launch: None,
                 stamps: true,
             },
         );

@@ -8,8 +8,9 @@ test_error() {
 	launch --guest --frames $frames --label "$LAB_KERNEL, $label" >/tmp/rows || fail "$(tail -n 20 /tmp/rows)"
 	cat /tmp/rows
 	# The figures that are held against baselines: the middle and the spread.
-	sed -n 's/^@@ row {"figure":"launch error, \([^,]*\), \([^,]*\),.*, \(p50\|p99 - p1\)","value":\([-0-9.]*\).*/\1 \2 \3 \4/p' /tmp/rows |
+	sed -n 's/^@@ row {"figure":"launch error, \([^,]*\), \([^,]*\),.*, \(p50\|lost\|p99 - p1\)","value":\([-0-9.]*\).*/\1 \2 \3 \4/p' /tmp/rows |
 		sed 's/under load/load/; s/p99 - p1/spread/' | while read -r sender load figure us; do
+		[ $figure = lost ] && value "launch/$sender/$load/lost" "${us%.0}" frames && continue
 		value "launch/$sender/$load/$figure" "$(echo "$us" | awk '{ printf "%.0f", $1 * 1000 }')" ns
 	done
 }

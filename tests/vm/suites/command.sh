@@ -28,3 +28,48 @@ test_lab_without_bridge_names_it() { lacking bridge "create bridge"; }
 test_lab_without_htb_names_it() { lacking sch_htb "HTB queue"; }
 test_lab_without_clsact_names_it() { lacking sch_ingress "sch_ingress"; }
 test_lab_without_bpf_classifier_names_it() { lacking cls_bpf "cls_bpf"; }
+
+# Two hosts and a cable; one stream is launched by the plan.
+launched_network() {
+	cat >/tmp/two.toml <<-TOML
+		[network]
+		name = "two hosts"
+		[defaults]
+		tick-error = "20 ms"
+		link-rate = "1 Gbit/s"
+		[[host]]
+		name = "A"
+		[[host]]
+		name = "B"
+		[[link]]
+		ends = ["A", "B"]
+		[[stream]]
+		name = "there"
+		talker = "A"
+		listeners = ["B"]
+		payload = "64 B"
+		interval = "100 ms"
+		priority = 3
+	TOML
+}
+
+test_run_with_launch_times() {
+	launched_network
+	pair 2
+	tc -n vm-a qdisc add dev ra root handle 100: mqprio num_tc 2 map 0 0 0 1 0 0 0 0 0 0 0 0 0 0 0 0 queues 1@0 1@1 hw 0
+	# Without ETF there is nothing to keep the times: refused, by name, as something that the host lacks.
+	expect 3 in_a rtwire run /tmp/two.toml --host A --interface ra --path launch --duration 1s
+	says "sch_etf"
+	says "number 1"
+	tc -n vm-a qdisc add dev ra parent 100:2 etf clockid CLOCK_TAI delta 20000000
+	in_b rtwire run /tmp/two.toml --host B --interface rb --duration 4s --json >/tmp/b.json &
+	listener=$!
+	expect 0 in_a rtwire run /tmp/two.toml --host A --interface ra --path launch --duration 2s --json
+	says '"path": "launch"'
+	sent=$(echo "$output" | sed -n 's/.*"frames_sent": \([0-9]*\).*/\1/p')
+	wait $listener || true
+	got=$(sed -n 's/.*"frames_received": \([0-9]*\).*/\1/p' /tmp/b.json)
+	[ "$sent" -ge 5 ] || fail "$sent sent: $output"
+	# What ETF could not send in time on this slow machine it has dropped.
+	[ "$got" -ge 3 ] || fail "$got of $sent came: $(cat /tmp/b.json)"
+}

@@ -6,8 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use rtwire_channel::{
-    ChannelError, LinkError, Semantics, Shaper, ShaperConfig, Talker, TalkerConfig, Transport,
-    TxPath, TxStamping, TxStamps,
+    ChannelError, LaunchMode, LinkError, Semantics, Shaper, ShaperConfig, Talker, TalkerConfig,
+    Transport, TxPath, TxStamping, TxStamps,
 };
 use rtwire_measure::noise::StallSource;
 use rtwire_sys::clock::{self, Clock};
@@ -26,6 +26,8 @@ const OVERSHOOTS_MOST: usize = 4_000_000;
 const FINEST_TICK_NS: u64 = 1_000;
 /// What no plan lets pass: a burst that does not hold one frame.
 const NEVER: &str = "a frame of this stream is larger than its contract's burst";
+/// How long handing a frame over to a launch queue may take, beyond its delta and the declared tick error.
+const HAND_OVER_NS: u64 = 200_000;
 /// How long to wait for stamps that have not come after the last frame.
 const STAMPS_WAIT: Duration = Duration::from_millis(300);
 
@@ -130,6 +132,7 @@ impl Talking {
             path: match task.path {
                 TransmitPath::Qdisc => TxPath::Qdisc,
                 TransmitPath::Direct => TxPath::Direct,
+                TransmitPath::Launch => TxPath::Launch(LaunchMode::Strict),
             },
             stamping: task.stamps.then_some(TxStamping {
                 queue: true,
@@ -250,7 +253,16 @@ struct Sending<'a> {
 impl Sending<'_> {
     fn go(&mut self, schedule: &Schedule, (start_ns, end_ns): (u64, u64)) -> Result<(), String> {
         let done = match self.task.pattern {
-            Pattern::Cyclic { interval_ns } => self.cyclic(schedule, start_ns, end_ns, interval_ns),
+            Pattern::Cyclic { interval_ns } => {
+                let start_ns = first_instant(start_ns, self.task.launch);
+                match self.talker.launch_queue() {
+                    None => self.cyclic(schedule, start_ns, end_ns, interval_ns),
+                    Some(queue) => {
+                        let lead_ns = queue.delta_ns + self.task.tick_error_ns + HAND_OVER_NS;
+                        self.launched(schedule, (start_ns, end_ns), interval_ns, lead_ns)
+                    }
+                }
+            }
             Pattern::Saturating => self.saturating(schedule, start_ns, end_ns),
             Pattern::Greedy => self.greedy(schedule, start_ns, end_ns),
             Pattern::Bursts {
@@ -314,6 +326,37 @@ impl Sending<'_> {
         Ok(())
     }
 
+    /// Hands over one frame for each instant of the grid, `lead_ns` before it. One that is awake too late for an instant
+    /// leaves it out, and it is counted; the queue sees to the rest, and it too counts what it could not send in time.
+    fn launched(
+        &mut self,
+        schedule: &Schedule,
+        (start_ns, end_ns): (u64, u64),
+        interval_ns: u64,
+        lead_ns: u64,
+    ) -> Result<(), String> {
+        let mut due = start_ns;
+        // The first instants pass while it gets ready, if the lead is long.
+        while due < now_ns() + lead_ns {
+            due += interval_ns;
+        }
+        while due < end_ns && !schedule.is_stopped() {
+            sleep_until(due - lead_ns)?;
+            let now = now_ns();
+            self.log.tick(due - lead_ns, now);
+            match self.talker.send_at(&self.payload, due) {
+                Ok(_)
+                | Err(ChannelError::Link(LinkError::QueueFull | LinkError::LaunchRefused { .. })) =>
+                    {}
+                Err(error) => return Err(error.to_string()),
+            }
+            let passed = (now + lead_ns).saturating_sub(due) / interval_ns;
+            self.log.result.ticks_skipped += passed;
+            due += (passed + 1) * interval_ns;
+        }
+        Ok(())
+    }
+
     /// Always has something to send; the shaper says when.
     fn saturating(
         &mut self,
@@ -370,6 +413,17 @@ impl Sending<'_> {
     }
 }
 
+/// The first instant of the plan's launches, from `start_ns` on; without them that itself.
+fn first_instant(start_ns: u64, launch: Option<(u64, u64)>) -> u64 {
+    match launch {
+        Some((offset_ns, period_ns @ 1..)) => {
+            let at = start_ns - start_ns % period_ns + offset_ns % period_ns;
+            if at < start_ns { at + period_ns } else { at }
+        }
+        _ => start_ns,
+    }
+}
+
 fn sleep_until(instant_ns: u64) -> Result<(), String> {
     while now_ns() < instant_ns {
         clock::sleep_until(Clock::Tai, instant_ns).map_err(|errno| errno.text())?;
@@ -381,6 +435,16 @@ fn sleep_until(instant_ns: u64) -> Result<(), String> {
 mod tests {
     use super::*;
     use rtwire_measure::noise::Stall;
+
+    #[test]
+    fn launches_are_on_the_plans_grid_and_not_before_the_start() {
+        assert_eq!(first_instant(1_000, None), 1_000);
+        assert_eq!(first_instant(1_000, Some((0, 500))), 1_000);
+        assert_eq!(first_instant(1_000, Some((30, 400))), 1_230);
+        assert_eq!(first_instant(1_031, Some((30, 500))), 1_530);
+        assert_eq!(first_instant(1_030, Some((530, 500))), 1_030);
+        assert_eq!(first_instant(7, Some((3, 0))), 7);
+    }
 
     #[global_allocator]
     static ALLOCATOR: rtwire_testkit::CountingAllocator = rtwire_testkit::CountingAllocator;
