@@ -145,7 +145,7 @@ fn simulate(
     network: &Network,
     plan: &Plan,
 ) -> Result<Report, rtwire_sim::SimulationError> {
-    let model = Model::new(network)?;
+    let model = Model::with_plan(network, plan)?;
     let choice = PatternChoice::from(arguments.pattern);
     let scenario = Scenario::new(
         &model,

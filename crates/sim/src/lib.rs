@@ -12,11 +12,13 @@
 //!                            search: tries to break each promise    Plan
 //! ```
 //!
-//! Limits: no gates, no credit shaping, no preemption; a cut-through switch is not
+//! Limits: no credit shaping, no preemption; a cut-through switch is not
 //! modelled; see `docs/simulator.md`.
 
+pub mod clock;
 pub mod error;
 mod fixed;
+mod gates;
 mod histogram;
 pub mod model;
 pub mod queue;
@@ -27,6 +29,7 @@ pub mod search;
 pub mod simulator;
 mod source;
 
+pub use clock::Clock;
 pub use error::SimulationError;
 pub use model::Model;
 pub use report::{Outcome, Report, Witness, report_schema};

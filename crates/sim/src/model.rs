@@ -1,10 +1,11 @@
 //! A network in the form in which it is played: flat tables, numbers in place of names.
 
 use rtwire_plan::network::class_of;
-use rtwire_plan::{ContractKind, Network, Ratio};
+use rtwire_plan::{ContractKind, Network, Plan, Ratio};
 
 use crate::error::SimulationError;
 use crate::fixed::LineClock;
+use crate::gates::Gates;
 
 /// No such entry.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -23,6 +24,10 @@ pub struct Model {
     pub(crate) flows: Vec<Flow>,
     pub(crate) listeners: Vec<Listener>,
     pub(crate) hosts: Vec<String>,
+    /// Hosts, then switches: whose clocks may differ.
+    pub(crate) nodes: Vec<String>,
+    /// How far a clock may be from the network's time, picoseconds.
+    pub(crate) clock_error_ps: u64,
     /// About how far apart two events are, picoseconds.
     pub(crate) gap_ps: u64,
     /// The network's fingerprint.
@@ -42,6 +47,7 @@ pub(crate) struct PortModel {
     pub(crate) catches_up: bool,
     pub(crate) classes: u8,
     pub(crate) pool: u32,
+    pub(crate) gates: Option<Gates>,
 }
 
 /// Memory of one port, or of all ports of a switch.
@@ -62,6 +68,8 @@ pub(crate) struct Edge {
     /// Who listens behind this port.
     pub(crate) listener: u32,
     pub(crate) branches: (u32, u32),
+    /// Where a schedule has its window here: picoseconds after the start of each period, and the period.
+    pub(crate) window_ps: Option<(u64, u64)>,
 }
 
 /// How a flow binds itself.
@@ -69,6 +77,8 @@ pub(crate) struct Edge {
 pub(crate) enum Binding {
     /// One frame in each interval.
     Interval { interval_ps: u64 },
+    /// One frame in each period, at an offset of its own on its host's clock.
+    Launch { period_ps: u64, offset_ps: u64 },
     /// A rate and a burst.
     Rate,
     /// Nothing binds it.
@@ -146,6 +156,15 @@ impl Model {
             flows: Vec::new(),
             listeners: Vec::new(),
             hosts: network.hosts.iter().map(|host| host.name.clone()).collect(),
+            nodes: network
+                .hosts
+                .iter()
+                .map(|host| host.name.clone())
+                .chain(network.switches.iter().map(|switch| switch.name.clone()))
+                .collect(),
+            clock_error_ps: to_ps(network.schedule.clock_error_ns, || {
+                "the clock error".to_owned()
+            })?,
             gap_ps: 0,
             input_hash: network.input_hash.clone(),
             name: network.name.clone(),
@@ -214,6 +233,58 @@ impl Model {
         Ok(model)
     }
 
+    /// Prepare a network that runs its plan: gates as the plan has them, time-triggered streams launched at their offsets.
+    ///
+    /// # Errors
+    /// As [`Model::new`].
+    pub fn with_plan(network: &Network, plan: &Plan) -> Result<Model, SimulationError> {
+        let mut model = Model::new(network)?;
+        for port in &mut model.ports {
+            let planned = plan
+                .ports
+                .iter()
+                .find(|planned| planned.node == port.node && planned.port == port.to);
+            let node = model.nodes.iter().position(|node| *node == port.node);
+            if let (Some(list), Some(node)) =
+                (planned.and_then(|planned| planned.gates.as_ref()), node)
+            {
+                let holds_back = network
+                    .gates(&port.node)
+                    .is_some_and(|gates| gates.holds_back);
+                let what = format!("{}>{}", port.node, port.to);
+                port.gates = Some(Gates::new(list, holds_back, number(node), &what)?);
+            }
+        }
+        for (index, planned) in plan.streams.iter().enumerate().take(network.streams.len()) {
+            let Some(launch) = &planned.launch else {
+                continue;
+            };
+            let what = || format!("the launch of \"{}\"", planned.name);
+            let period_ps = to_ps(launch.period_ns.max(1), what)?;
+            // Clocks show nothing below zero: launches begin when all have passed it.
+            let periods = (2 * model.clock_error_ps).div_ceil(period_ps);
+            model.flows[index].binding = Binding::Launch {
+                period_ps,
+                offset_ps: to_ps(launch.offset_ns, what)?.saturating_add(periods * period_ps),
+            };
+            for edge in model
+                .edges
+                .iter_mut()
+                .filter(|edge| edge.flow as usize == index)
+            {
+                let port = &model.ports[edge.port as usize];
+                let window = launch
+                    .windows
+                    .iter()
+                    .find(|window| window.node == port.node && window.port == port.to);
+                if let (Some(window), Some(_)) = (window, &port.gates) {
+                    edge.window_ps = Some((to_ps(window.start_ns, what)? % period_ps, period_ps));
+                }
+            }
+        }
+        Ok(model)
+    }
+
     fn add_ports(&mut self, network: &Network) -> Result<PortNumbers, SimulationError> {
         let mut numbers = PortNumbers::new();
         let mut shared = std::collections::HashMap::new();
@@ -248,6 +319,7 @@ impl Model {
                     catches_up,
                     classes: network.queues(node).clamp(1, 8),
                     pool,
+                    gates: None,
                 });
                 numbers.insert((node.clone(), to.clone()), at);
             }
@@ -301,6 +373,7 @@ impl Model {
                         class: class_of(draft.pcp, self.ports[port as usize].classes),
                         listener: NONE,
                         branches: (0, 0),
+                        window_ps: None,
                     });
                     children.push(Vec::new());
                     match before {

@@ -1,6 +1,6 @@
 //! What was seen beside what was promised, as data: the form of `rtwire simulate --json`.
 
-use rtwire_plan::Plan;
+use rtwire_plan::{Plan, Promise};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -81,7 +81,13 @@ pub struct StreamReport {
     pub promised_delay_ns: Option<u64>,
     /// The worst case in thousandths of the promise, rounded up.
     pub used_permille: Option<u64>,
-    /// Whether the worst case is beyond the promise.
+    /// Largest less least delay of the plain simulation, picoseconds, where the plan bounds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter_ps: Option<u64>,
+    /// The plan's bound of it, nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promised_jitter_ns: Option<u64>,
+    /// Whether the worst case, or the jitter, is beyond the promise.
     pub violated: bool,
 }
 
@@ -104,6 +110,9 @@ pub struct PortReport {
     pub used_permille: Option<u64>,
     /// Frames that found no memory.
     pub frames_dropped: u64,
+    /// Scheduled frames that did not leave at the start of their window.
+    #[serde(default)]
+    pub frames_off_window: u64,
     /// Whether a backlog or a class's delay is beyond its bound.
     pub violated: bool,
     /// By class that the plan has a bound for.
@@ -151,13 +160,14 @@ fn permille_of_ns(seen_ps: u64, promised_ns: u64) -> u64 {
 }
 
 /// The promise for a stream's listener.
-pub(crate) fn promise_ns(plan: &Plan, stream: &str, listener: &str) -> Option<u64> {
+fn promise<'a>(plan: &'a Plan, stream: &str, listener: &str) -> Option<&'a Promise> {
     let stream = plan.streams.iter().find(|plan| plan.name == stream)?;
-    let promise = stream
-        .promises
-        .iter()
-        .find(|promise| promise.listener == listener)?;
-    promise.delay_ns
+    let mut promises = stream.promises.iter();
+    promises.find(|promise| promise.listener == listener)
+}
+
+pub(crate) fn promise_ns(plan: &Plan, stream: &str, listener: &str) -> Option<u64> {
+    promise(plan, stream, listener)?.delay_ns
 }
 
 impl Report {
@@ -206,6 +216,10 @@ impl Report {
                     promise_ns(plan, &flow.name, &listener.name)
                 },
                 used_permille: None,
+                jitter_ps: None,
+                promised_jitter_ns: promise(plan, &flow.name, &listener.name)
+                    .filter(|_| !flow.best_effort)
+                    .and_then(|promise| promise.jitter_ns),
                 violated: false,
             });
         }
@@ -227,6 +241,7 @@ impl Report {
                 promised_backlog_frames: bound.and_then(|bound| bound.backlog_frames),
                 used_permille: None,
                 frames_dropped: 0,
+                frames_off_window: 0,
                 violated: false,
                 classes: classes
                     .iter()
@@ -249,6 +264,10 @@ impl Report {
         for (stream, seen) in self.streams.iter_mut().zip(simulator.listeners()) {
             if seen.received > 0 {
                 stream.worst_delay_ps = stream.worst_delay_ps.max(Some(seen.worst_ps));
+                if stream.promised_jitter_ns.is_some() {
+                    let jitter_ps = seen.worst_ps - seen.least_ps;
+                    stream.jitter_ps = stream.jitter_ps.max(Some(jitter_ps));
+                }
             }
         }
         let mut reports = self.ports.iter_mut().peekable();
@@ -264,6 +283,7 @@ impl Report {
             port.highest_backlog_bytes = port.highest_backlog_bytes.max(bytes);
             port.highest_backlog_frames = port.highest_backlog_frames.max(seen.backlog_frames);
             port.frames_dropped += seen.dropped;
+            port.frames_off_window += seen.off_window;
             for class in &mut port.classes {
                 let worst = seen.class_delay_ps.get(usize::from(class.class));
                 class.worst_delay_ps = class.worst_delay_ps.max(worst.copied().unwrap_or(0));
@@ -279,6 +299,10 @@ impl Report {
             if let Some(promised) = stream.promised_delay_ns {
                 stream.used_permille = Some(permille_of_ns(worst, promised));
                 stream.violated = worst > promised.saturating_mul(1000);
+            }
+            if let (Some(jitter_ps), Some(promised)) = (stream.jitter_ps, stream.promised_jitter_ns)
+            {
+                stream.violated |= jitter_ps > promised.saturating_mul(1000);
             }
             broken |= stream.violated || stream.frames_lost > 0;
         }
@@ -298,7 +322,7 @@ impl Report {
                     .is_some_and(|ns| class.worst_delay_ps > ns.saturating_mul(1000));
                 port.violated |= class.violated;
             }
-            broken |= port.violated || port.frames_dropped > 0;
+            broken |= port.violated || port.frames_dropped > 0 || port.frames_off_window > 0;
         }
         self.outcome = if broken {
             Outcome::Broken

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::clock::Clock;
 use crate::model::{Binding, Model};
 use crate::random::Random;
 
@@ -75,6 +76,40 @@ pub struct Scenario {
     pub drift_ppm: Vec<i32>,
     /// The flow whose frames come last among those of one instant.
     pub last_at_ties: Option<usize>,
+    /// Clocks that gates and launches follow: of hosts, then of switches, in the order of the description. None: all exact.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clocks: Vec<Clock>,
+}
+
+/// Clocks by chance within the error that a description allows; `far` puts each at a limit.
+pub(crate) fn clocks(model: &Model, random: &mut Random, far: bool) -> Vec<Clock> {
+    // Two picoseconds are kept back: instants are rounded up to whole ones at both ends.
+    let limit_ps = model.clock_error_ps.saturating_sub(2);
+    if limit_ps == 0 {
+        return Vec::new();
+    }
+    let limit = i64::try_from(limit_ps).unwrap_or(i64::MAX / 2);
+    let wide = limit_ps.saturating_mul(2);
+    let nodes = model.nodes.iter();
+    nodes
+        .map(|_| {
+            let error_ps = if far {
+                if random.once_in(2) { limit } else { -limit }
+            } else {
+                i64::try_from(random.up_to(wide)).unwrap_or(0) - limit
+            };
+            let drift_ppm = if far {
+                0
+            } else {
+                i32::try_from(random.up_to(200)).unwrap_or(0) - 100
+            };
+            Clock {
+                error_ps,
+                drift_ppm,
+                limit_ps,
+            }
+        })
+        .collect()
 }
 
 /// What sources do when nobody says more.
@@ -112,6 +147,7 @@ pub(crate) fn cycle_ps(model: &Model, flow: usize) -> u64 {
     let flow = &model.flows[flow];
     let cycle = match flow.binding {
         Binding::Interval { interval_ps } => interval_ps,
+        Binding::Launch { period_ps, .. } => period_ps,
         _ => flow
             .shaping_ps
             .max(crate::fixed::duration_ps(u64::from(flow.bits), flow.rate).unwrap_or(0)),
@@ -165,6 +201,7 @@ impl Scenario {
             .iter()
             .map(|_| i32::try_from(random.up_to(width)).unwrap_or(0) - limit)
             .collect();
+        let clocks = clocks(model, &mut random, choice == PatternChoice::Greedy);
         Scenario {
             seed,
             duration_ps,
@@ -172,6 +209,7 @@ impl Scenario {
             lateness: vec![late; model.ports.len()],
             drift_ppm,
             last_at_ties: None,
+            clocks,
         }
     }
 }

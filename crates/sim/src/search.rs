@@ -11,7 +11,7 @@ use rtwire_plan::Plan;
 use crate::model::{Binding, Model};
 use crate::random::Random;
 use crate::report::{Report, Witness, promise_ns};
-use crate::scenario::{Behaviour, Lateness, Pattern, Scenario, cycle_ps};
+use crate::scenario::{Behaviour, Lateness, Pattern, Scenario, clocks, cycle_ps};
 use crate::simulator::Simulator;
 
 /// Changes without success after which a climb is given up.
@@ -225,6 +225,7 @@ impl Search<'_, '_> {
             lateness: vec![all; self.model.ports.len()],
             drift_ppm: vec![0; self.model.hosts.len()],
             last_at_ties: Some(victim_flow as usize),
+            clocks: clocks(self.model, &mut self.random, true),
         }
     }
 
@@ -270,6 +271,11 @@ impl Search<'_, '_> {
 
     /// One change or a few.
     fn change(&mut self, scenario: &mut Scenario) {
+        if !scenario.clocks.is_empty() && self.random.once_in(4) {
+            // One clock to the other end of what it may be.
+            let at = self.random.below(scenario.clocks.len() as u64) as usize;
+            scenario.clocks[at].error_ps = -scenario.clocks[at].error_ps;
+        }
         let changes = 1 + self.random.below(3) / 2;
         for _ in 0..changes {
             let flow = self.random.below(self.model.flows.len() as u64) as usize;

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use crate::clock::Clock;
+use crate::gates::Turn;
 use crate::model::{Binding, Model, NONE};
 use crate::queue::EventQueue;
 use crate::random::Random;
@@ -62,6 +64,9 @@ struct Port {
     last_release_ps: u64,
     /// The tie number of the last hand-over: at one instant a link keeps its order.
     last_tie: u16,
+    /// Of a port with gates: the wake that counts, and when the last frame got through the switch.
+    wake_ps: u64,
+    last_eligible_ps: u64,
     seen: PortSeen,
 }
 
@@ -84,6 +89,7 @@ pub struct Simulator<'a> {
     dropped: u64,
     drift_ppm: Vec<i32>,
     lateness: Vec<Lateness>,
+    clocks: Vec<Clock>,
     duration_ps: u64,
     last_at_ties: u32,
 }
@@ -114,6 +120,8 @@ impl<'a> Simulator<'a> {
             hold_until_ps: 0,
             last_release_ps: 0,
             last_tie: 0,
+            wake_ps: u64::MAX,
+            last_eligible_ps: 0,
             seen: PortSeen {
                 class_delay_ps: vec![0; usize::from(port.classes)],
                 ..PortSeen::default()
@@ -135,6 +143,7 @@ impl<'a> Simulator<'a> {
             dropped: 0,
             drift_ppm: Vec::new(),
             lateness: Vec::new(),
+            clocks: Vec::new(),
             duration_ps: 0,
             last_at_ties: NONE,
         }
@@ -157,7 +166,8 @@ impl<'a> Simulator<'a> {
         assert!(
             scenario.sources.len() == self.model.flows.len()
                 && scenario.lateness.len() == self.model.ports.len()
-                && scenario.drift_ppm.len() == self.model.hosts.len(),
+                && scenario.drift_ppm.len() == self.model.hosts.len()
+                && (scenario.clocks.is_empty() || scenario.clocks.len() == self.model.nodes.len()),
             "the scenario is not of this network"
         );
         self.reset(scenario);
@@ -195,6 +205,9 @@ impl<'a> Simulator<'a> {
             port.hold_until_ps = 0;
             port.last_release_ps = 0;
             port.last_tie = 0;
+            port.wake_ps = u64::MAX;
+            port.last_eligible_ps = 0;
+            port.seen.off_window = 0;
             port.seen.backlog_bits = 0;
             port.seen.backlog_frames = 0;
             port.seen.dropped = 0;
@@ -203,6 +216,7 @@ impl<'a> Simulator<'a> {
         for listener in &mut self.listeners {
             listener.received = 0;
             listener.worst_ps = 0;
+            listener.least_ps = 0;
             listener.worst_born_ps = 0;
             listener.histogram.clear();
         }
@@ -217,6 +231,7 @@ impl<'a> Simulator<'a> {
         self.dropped = 0;
         self.drift_ppm.clone_from(&scenario.drift_ppm);
         self.lateness.clone_from(&scenario.lateness);
+        self.clocks.clone_from(&scenario.clocks);
         self.duration_ps = scenario.duration_ps;
         self.last_at_ties = scenario.last_at_ties.map_or(NONE, |flow| flow as u32);
     }
@@ -251,6 +266,11 @@ impl<'a> Simulator<'a> {
                 if edge.listener != NONE {
                     let delay = self.now_ps - frame.born_ps;
                     let seen = &mut self.listeners[edge.listener as usize];
+                    seen.least_ps = if seen.received == 0 {
+                        delay
+                    } else {
+                        seen.least_ps.min(delay)
+                    };
                     seen.received += 1;
                     seen.histogram.record(delay);
                     if delay > seen.worst_ps {
@@ -268,7 +288,13 @@ impl<'a> Simulator<'a> {
                 let port = self.model.edges[frame.edge as usize].port;
                 self.queue(port, Waiting { frame, came_ps });
             }
-            Event::Wakes(port) => self.choosing.push(port),
+            Event::Wakes(port) => {
+                // Where gates had the port wait, an earlier reason to wake may have come since.
+                let gated = self.model.ports[port as usize].gates.is_some();
+                if !gated || self.ports[port as usize].wake_ps == self.now_ps {
+                    self.choosing.push(port);
+                }
+            }
             Event::Sends { flow, bits } => {
                 self.sent[flow as usize] += 1;
                 let (first, end) = self.model.flows[flow as usize].branches;
@@ -296,7 +322,11 @@ impl<'a> Simulator<'a> {
         let next = self.sources[flow as usize].as_mut().and_then(Source::next);
         if let Some((local_ps, bits)) = next {
             let host = self.model.flows[flow as usize].host as usize;
-            let at = true_time(local_ps, self.drift_ppm[host]).max(self.now_ps);
+            let at = match self.model.flows[flow as usize].binding {
+                Binding::Launch { .. } => self.clock(host).when_ps(local_ps),
+                _ => true_time(local_ps, self.drift_ppm[host]),
+            };
+            let at = at.max(self.now_ps);
             self.send_at(flow, at, bits);
         }
     }
@@ -306,6 +336,10 @@ impl<'a> Simulator<'a> {
             let tie = self.tie(flow);
             self.events.push(at_ps, tie, Event::Sends { flow, bits });
         }
+    }
+
+    fn clock(&self, node: usize) -> Clock {
+        self.clocks.get(node).copied().unwrap_or_default()
     }
 
     fn tie(&self, flow: u32) -> u16 {
@@ -351,6 +385,21 @@ impl<'a> Simulator<'a> {
             frame,
             came_ps: now_ps,
         };
+        if port_model.gates.is_some() && !port_model.catches_up {
+            // A switch with gates is late before its queues, not behind them.
+            let late_ps = match self.lateness[index as usize] {
+                Lateness::Prompt => 0,
+                Lateness::BusyStart | Lateness::Pipeline => port_model.latency_ps,
+                Lateness::Random => self.random.up_to(port_model.latency_ps),
+            };
+            let at = (now_ps + late_ps).max(self.ports[index as usize].last_eligible_ps);
+            self.ports[index as usize].last_eligible_ps = at;
+            let tie = self.tie(edge.flow);
+            let came_ps = now_ps;
+            self.events
+                .push(at, tie, Event::Eligible { frame, came_ps });
+            return;
+        }
         if self.lateness[index as usize] == Lateness::Pipeline
             && port_model.latency_ps > 0
             && !port_model.catches_up
@@ -406,6 +455,17 @@ impl<'a> Simulator<'a> {
         let port = &mut self.ports[index as usize];
         port.queues[usize::from(class)].push_back(waiting);
         port.filled |= 1 << class;
+        if self.model.ports[index as usize].gates.is_some() {
+            // Whatever it waits for, this frame may go before that.
+            if self.now_ps >= port.busy_until_ps {
+                port.wake_ps = self.now_ps;
+                self.choosing.push(index);
+            } else if port.wake_ps != port.busy_until_ps {
+                port.wake_ps = port.busy_until_ps;
+                self.events.push(port.busy_until_ps, 0, Event::Wakes(index));
+            }
+            return;
+        }
         if port.woken {
             return;
         }
@@ -437,7 +497,51 @@ impl<'a> Simulator<'a> {
         let port_model = &self.model.ports[index as usize];
         let port = &mut self.ports[index as usize];
         port.woken = false;
-        let Some(class) = port.filled.checked_ilog2() else {
+        let mut chosen = port.filled.checked_ilog2();
+        if let (Some(gates), Some(_)) = (&port_model.gates, chosen) {
+            // Two frames that come at one instant both ask.
+            if now_ps < port.busy_until_ps {
+                return;
+            }
+            let clock = self
+                .clocks
+                .get(gates.node as usize)
+                .copied()
+                .unwrap_or_default();
+            let shown_ps = clock.shows_ps(now_ps);
+            let fraction = if now_ps > port.busy_until_ps {
+                0
+            } else {
+                port.fraction
+            };
+            let took = |queue: u8| {
+                let first = port.queues[usize::from(queue)].front();
+                first.map_or(0, |first| {
+                    port_model.line.transmit(first.frame.bits, fraction).0
+                })
+            };
+            chosen = match gates.turn(shown_ps, port.filled, took) {
+                Turn::Send(queue) => Some(u32::from(queue)),
+                Turn::Wait(until_ps) => {
+                    let at = clock.when_ps(until_ps).max(now_ps + 1);
+                    if port.wake_ps != at {
+                        port.wake_ps = at;
+                        self.events.push(at, 0, Event::Wakes(index));
+                    }
+                    return;
+                }
+                Turn::Never => return,
+            };
+            if let Some(first) = chosen.and_then(|class| port.queues[class as usize].front()) {
+                if let Some((start, period)) = self.model.edges[first.frame.edge as usize].window_ps
+                {
+                    // An instant is rounded up to a whole picosecond.
+                    let off = (shown_ps % period + period - start) % period;
+                    port.seen.off_window += u64::from(off > 1);
+                }
+            }
+        }
+        let Some(class) = chosen else {
             return;
         };
         let queue = &mut port.queues[class as usize];
@@ -482,6 +586,7 @@ impl<'a> Simulator<'a> {
         *delay = (*delay).max(release_ps - came_ps);
         if port.filled != 0 {
             port.woken = true;
+            port.wake_ps = end_ps;
             self.events.push(end_ps, 0, Event::Wakes(index));
         }
         self.frame_hops += 1;

@@ -24,6 +24,8 @@ pub(crate) struct Source {
 enum Pace {
     /// One frame in each interval; `nominal_ps` is the start of the next one.
     Slots { interval_ps: u64, nominal_ps: u64 },
+    /// One frame in each period on its host's clock, or none.
+    Launches { period_ps: u64, nominal_ps: u64 },
     /// Whatever the bucket allows.
     Bucket {
         bucket: Bucket,
@@ -54,6 +56,13 @@ impl Source {
             Binding::Interval { interval_ps } => Pace::Slots {
                 interval_ps: interval_ps.max(1),
                 nominal_ps: phase_ps,
+            },
+            Binding::Launch {
+                period_ps,
+                offset_ps,
+            } => Pace::Launches {
+                period_ps: period_ps.max(1),
+                nominal_ps: offset_ps,
             },
             Binding::Rate | Binding::Unshaped => Pace::Bucket {
                 bucket: Bucket::new(flow.rate, flow.burst, u64::from(flow.bits)),
@@ -109,6 +118,26 @@ impl Source {
     /// and its bits on the wire. None: it will never send again.
     pub(crate) fn next(&mut self) -> Option<(u64, u32)> {
         let bits = self.size();
+        if let Pace::Launches {
+            period_ps,
+            nominal_ps,
+        } = &mut self.pace
+        {
+            if self.behaviour.pattern == Pattern::Random && self.random.once_in(4) {
+                // Programs that have nothing to say miss a turn.
+                let turns = self.random.up_to(3);
+                *nominal_ps = nominal_ps.saturating_add(period_ps.saturating_mul(turns));
+            }
+            let nominal = *nominal_ps;
+            *nominal_ps = nominal.saturating_add(*period_ps);
+            let late_ps = match self.behaviour.pattern {
+                Pattern::Greedy if self.count % 2 == 0 => self.tick_error_ps,
+                _ => self.late_ps(),
+            };
+            self.count = self.count.saturating_add(1);
+            self.last_ps = nominal.saturating_add(late_ps);
+            return Some((self.last_ps, self.bits));
+        }
         let pause = self.behaviour.gap_before != 0 && self.behaviour.gap_before == self.count;
         let gap_ps = if pause { self.behaviour.gap_ps } else { 0 };
         let fresh = self.count == 0 || pause;
@@ -122,6 +151,8 @@ impl Source {
             };
         let after_ps = self.last_ps.saturating_add(gap_ps);
         let at = match &mut self.pace {
+            // Returned above.
+            Pace::Launches { .. } => return None,
             Pace::Slots {
                 interval_ps,
                 nominal_ps,

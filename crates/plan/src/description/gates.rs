@@ -89,8 +89,8 @@ pub(super) fn rules(
         guard_wire_bytes: frame_bytes + defaults.frame_overhead_bytes,
         queueing: text("queueing") != Some("off"),
         isolation: match text("isolation") {
-            Some("streams") => Isolation::Streams,
-            _ => Isolation::Frames,
+            Some("frames") => Isolation::Frames,
+            _ => Isolation::Streams,
         },
     }
 }

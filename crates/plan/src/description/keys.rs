@@ -192,8 +192,8 @@ pub(crate) const TABLES: &[Table] = &[
             with_default(
                 "isolation",
                 Kind::Choice(&["frames", "streams"]),
-                "frames",
-                "`frames`: frames wait in one queue in the order of their windows. `streams`: none is in a queue while the window of another is open, so that a lost frame lets no other through early.",
+                "streams",
+                "`streams`: no frame is in a queue while the window of another is open, so that one which is lost or never sent lets no other through early. `frames`: frames wait in the order of their windows; denser where switches vary and clocks are exact, but the promises hold only as long as every talker sends in each interval and nothing is lost.",
             ),
         ],
     },

@@ -84,6 +84,7 @@ impl Request {
                 circle: hop.link,
                 offset: folded(i128::from(*start)),
                 length: hop.length_ns,
+                point: false,
             });
             let from = match hop.before {
                 Some(before) => placement.starts_ns.get(before).copied().unwrap_or(0),
@@ -91,11 +92,13 @@ impl Request {
             };
             let arrival = i128::from(from) + i128::from(hop.early_ns);
             let waiting = i128::from(*start) + i128::from(hop.hold_ns) - arrival;
-            if let (Some(circle), Ok(length @ 1..)) = (hop.queue, u64::try_from(waiting)) {
+            if let Some(circle) = hop.queue {
+                let length = u64::try_from(waiting).unwrap_or(0);
                 pieces.push(Piece {
                     circle,
                     offset: folded(arrival),
-                    length,
+                    length: length.max(1),
+                    point: length == 0,
                 });
             }
         }
@@ -110,6 +113,8 @@ struct Piece {
     /// Below the request's period.
     offset: u64,
     length: u64,
+    /// A frame that passes a queue without waiting: it meets only those that wait there.
+    point: bool,
 }
 
 /// What a placed request takes of a circle.
@@ -125,6 +130,8 @@ struct Resource {
     entries: Vec<Entry>,
     /// By period: the entries folded upon it, where somebody asked.
     folded: Vec<Option<Circle>>,
+    /// Whether any entry is more than a point.
+    waits: bool,
 }
 
 /// The circles, and what has been placed on them.
@@ -139,6 +146,8 @@ pub(crate) struct Board<'a> {
     placements: Vec<Option<Placement>>,
     /// What each request takes when launched at 0 without waiting; none where that would be late or too long.
     pieces: Vec<Option<Vec<Piece>>>,
+    /// Kept from one question to the next: those of the pieces that anything can meet.
+    asked: Vec<Piece>,
 }
 
 impl<'a> Board<'a> {
@@ -162,6 +171,7 @@ impl<'a> Board<'a> {
         let resource = Resource {
             entries: Vec::new(),
             folded: vec![None; periods.len()],
+            waits: false,
         };
         Board {
             requests,
@@ -170,6 +180,7 @@ impl<'a> Board<'a> {
             resources: vec![resource; circles],
             placements: vec![None; requests.len()],
             pieces,
+            asked: Vec::new(),
         }
     }
 
@@ -178,6 +189,7 @@ impl<'a> Board<'a> {
         for resource in &mut self.resources {
             resource.entries.clear();
             resource.folded.fill(None);
+            resource.waits = false;
         }
         self.placements.fill(None);
     }
@@ -231,10 +243,18 @@ impl<'a> Board<'a> {
         let class = self.classes[request];
         let around = self.periods[class];
         let pieces = self.pieces[request].take()?;
-        for piece in &pieces {
+        let mut asked = core::mem::take(&mut self.asked);
+        asked.clear();
+        asked.extend(
+            pieces
+                .iter()
+                .filter(|piece| !piece.point || self.resources[piece.circle].waits),
+        );
+        for piece in &asked {
             self.fold(piece.circle, class);
         }
-        let found = self.scan(&pieces, class, around, from);
+        let found = self.scan(&asked, class, around, from);
+        self.asked = asked;
         self.pieces[request] = Some(pieces);
         self.requests[request].without_waiting(found?)
     }
@@ -294,6 +314,7 @@ impl<'a> Board<'a> {
     pub(crate) fn place(&mut self, request: usize, placement: Placement) {
         let class = self.classes[request];
         for piece in self.requests[request].pieces(&placement) {
+            self.resources[piece.circle].waits |= !piece.point;
             self.resources[piece.circle].entries.push(Entry {
                 class,
                 start: piece.offset,
@@ -395,7 +416,8 @@ impl<'a> Board<'a> {
             *left -= 1;
             let arrival = i128::from(from) + i128::from(hop.early_ns);
             let waiting = i128::from(start) + i128::from(hop.hold_ns) - arrival;
-            if let (Some(queue), Ok(length @ 1..)) = (hop.queue, u64::try_from(waiting)) {
+            if let Some(queue) = hop.queue {
+                let length = u64::try_from(waiting).unwrap_or(0).max(1);
                 // Below the period.
                 let at = u64::try_from(arrival.rem_euclid(i128::from(around))).unwrap_or(0);
                 if length > around || self.free(queue, class, at, length, &mut 0) > 0 {

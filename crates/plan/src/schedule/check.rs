@@ -13,6 +13,8 @@ struct Seen<'a> {
     period_ns: u64,
     /// Earliest arrival in the queue, relative to the start of the launch's period; may be negative.
     arrival_ns: i128,
+    /// From the latest arrival to the start of the window, picoseconds.
+    lead_ps: i128,
 }
 
 /// Everything that is wrong with the schedule of `plan` for `network`; empty where nothing is.
@@ -127,6 +129,9 @@ fn walk<'a>(
             }
             (first, last) = (start - error * 1000, start + error * 1000);
         } else {
+            if at == 0 && window.start_ns != launch.offset_ns {
+                faults.push(format!("\"{name}\" is not launched where its window is"));
+            }
             let own = network
                 .streams
                 .iter()
@@ -145,7 +150,13 @@ fn walk<'a>(
             let late = i128::from(launch_error_ns) * 1000 + blocked;
             (first, last) = (start - error * 1000, start + error * 1000 + late);
         }
+        let margin = if at == 0 {
+            i128::from(launch_error_ns)
+        } else {
+            error
+        } * 1000;
         let seen = Seen {
+            lead_ps: start - latest - margin,
             stream: name,
             window,
             period_ns: launch.period_ns.max(1),
@@ -286,7 +297,10 @@ fn covered(list: &GateList, from: u64, to: u64, frame: &Seen<'_>, seen: &[Seen<'
             .find_map(|other| {
                 let period = other.period_ns;
                 let into = (at + period - other.window.start_ns % period) % period;
-                (into < other.window.duration_ns).then(|| at + other.window.duration_ns - into)
+                // It must have come before this one can.
+                let came_ps = i128::from(at - into.min(at)) * 1000 - other.lead_ps;
+                (into < other.window.duration_ns && came_ps <= i128::from(from) * 1000)
+                    .then(|| at + other.window.duration_ns - into)
             });
         match busy {
             Some(end) => at = end,

@@ -287,7 +287,7 @@ fn hop(
         return Ok(Hop {
             before: None,
             link: step.port,
-            queue: (gated && late_ns > 0).then_some(queue),
+            queue: gated.then_some(queue),
             early_ns: 0,
             late_ns,
             length_ns,

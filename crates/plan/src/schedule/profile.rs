@@ -58,10 +58,10 @@ impl GateProfile {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Isolation {
-    /// They come in the order of their windows.
-    #[default]
+    /// They come in the order of their windows: enough as long as every frame is sent and none is lost.
     Frames,
     /// None is in the queue while the window of another is open.
+    #[default]
     Streams,
 }
 
@@ -88,7 +88,7 @@ impl Default for ScheduleRules {
             best_effort_percent: 0,
             guard_wire_bytes: 1542,
             queueing: true,
-            isolation: Isolation::Frames,
+            isolation: Isolation::Streams,
         }
     }
 }

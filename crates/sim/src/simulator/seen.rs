@@ -16,6 +16,8 @@ pub struct PortSeen {
     pub dropped: u64,
     /// By class: largest time from arrival at the port to the last bit on the link, picoseconds.
     pub class_delay_ps: Vec<u64>,
+    /// Scheduled frames that did not begin to be sent at the start of their window, on the port's own clock.
+    pub off_window: u64,
 }
 
 /// What was seen of a stream at a listener.
@@ -25,6 +27,8 @@ pub struct ListenerSeen {
     pub received: u64,
     /// Largest delay, picoseconds.
     pub worst_ps: u64,
+    /// Least delay, picoseconds; 0 where nothing came.
+    pub least_ps: u64,
     /// When the frame of the largest delay entered its talker's queue, picoseconds.
     pub worst_born_ps: u64,
     pub(super) histogram: Histogram,

@@ -1,0 +1,174 @@
+//! The gates of a port: which queues may send at an instant of its clock, and when that changes.
+
+use rtwire_plan::GateList;
+
+use crate::error::SimulationError;
+
+/// Gates that repeat.
+#[derive(Clone, Debug)]
+pub(crate) struct Gates {
+    cycle_ps: u64,
+    base_ps: u64,
+    /// Where each state ends, picoseconds after the start of the list.
+    ends_ps: Vec<u64>,
+    masks: Vec<u8>,
+    /// A frame that would not end before its gate closes is held back.
+    pub(crate) holds_back: bool,
+    /// Whose clock it follows.
+    pub(crate) node: u32,
+}
+
+/// What a port may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Send the first frame of this queue.
+    Send(u8),
+    /// Nothing before the clock shows so much.
+    Wait(u64),
+    /// Nothing, ever.
+    Never,
+}
+
+impl Gates {
+    pub(crate) fn new(
+        list: &GateList,
+        holds_back: bool,
+        node: u32,
+        what: &str,
+    ) -> Result<Gates, SimulationError> {
+        let range = || SimulationError::Range {
+            what: format!("the gate list of {what}"),
+        };
+        let ps = |ns: u64| ns.checked_mul(1000).ok_or_else(range);
+        let mut ends_ps = Vec::with_capacity(list.entries.len());
+        let mut end = 0_u64;
+        for entry in list.entries.iter().filter(|entry| entry.duration_ns > 0) {
+            end = end.checked_add(ps(entry.duration_ns)?).ok_or_else(range)?;
+            ends_ps.push(end);
+        }
+        if end == 0 {
+            return Err(SimulationError::Inconsistent {
+                what: format!("the gate list of {what} is empty"),
+            });
+        }
+        let entries = list.entries.iter().filter(|entry| entry.duration_ns > 0);
+        Ok(Gates {
+            // Hardware repeats a list after its cycle, whatever its entries add up to: a sum that is less leaves the
+            // last state, a sum that is more is cut.
+            cycle_ps: ps(list.cycle_ns)?.max(1),
+            base_ps: ps(list.base_offset_ns)?,
+            ends_ps,
+            masks: entries.map(|entry| entry.gates).collect(),
+            holds_back,
+            node,
+        })
+    }
+
+    /// Which state holds at an instant, and how long it still does.
+    fn state(&self, shown_ps: u64) -> (usize, u64) {
+        let base = self.base_ps % self.cycle_ps;
+        let into = (shown_ps % self.cycle_ps + self.cycle_ps - base) % self.cycle_ps;
+        let last = self.ends_ps.len() - 1;
+        let index = self.ends_ps.partition_point(|end| *end <= into).min(last);
+        let end = if index == last {
+            self.cycle_ps
+        } else {
+            self.ends_ps[index].min(self.cycle_ps)
+        };
+        (index, end - into)
+    }
+
+    fn next(&self, index: usize) -> (usize, u64) {
+        let (mut next, mut start) = (index + 1, self.ends_ps[index]);
+        if next >= self.ends_ps.len() || start >= self.cycle_ps {
+            (next, start) = (0, 0);
+        }
+        let end = if next + 1 == self.ends_ps.len() {
+            self.cycle_ps
+        } else {
+            self.ends_ps[next].min(self.cycle_ps)
+        };
+        (next, end - start)
+    }
+
+    /// What to do at an instant of the clock, with frames in the queues of `filled`; `took_ps` tells how long the first
+    /// frame of a queue takes.
+    pub(crate) fn turn(&self, shown_ps: u64, filled: u8, took_ps: impl Fn(u8) -> u64) -> Turn {
+        let (mut index, mut left) = self.state(shown_ps);
+        let mut ahead = 0_u64;
+        // Once round, and the first state again, of which a part lies behind us.
+        for _ in 0..=self.ends_ps.len() {
+            let open = self.masks[index] & filled;
+            let mut ready = open;
+            while let Some(queue) = ready.checked_ilog2() {
+                let queue = queue as u8;
+                if !self.holds_back || self.open_for(index, left, queue, took_ps(queue)) {
+                    return if ahead == 0 {
+                        Turn::Send(queue)
+                    } else {
+                        Turn::Wait(shown_ps.saturating_add(ahead))
+                    };
+                }
+                ready &= !(1 << queue);
+            }
+            ahead = ahead.saturating_add(left);
+            (index, left) = self.next(index);
+        }
+        Turn::Never
+    }
+
+    /// Whether a queue stays open for so long.
+    fn open_for(&self, index: usize, left_ps: u64, queue: u8, wanted_ps: u64) -> bool {
+        let (mut index, mut sum) = (index, left_ps);
+        for _ in 0..=self.ends_ps.len() {
+            if sum >= wanted_ps {
+                return true;
+            }
+            let (next, more) = self.next(index);
+            if self.masks[next] & 1 << queue == 0 {
+                return false;
+            }
+            index = next;
+            sum = sum.saturating_add(more);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+mod tests {
+    use rtwire_plan::{GateEntry, GateList};
+
+    use super::{Gates, Turn};
+
+    fn gates(holds_back: bool) -> Gates {
+        let entry = |gates, duration_ns| GateEntry { gates, duration_ns };
+        let list = GateList {
+            cycle_ns: 100,
+            base_offset_ns: 10,
+            entries: vec![entry(0x80, 20), entry(0x7f, 50), entry(0, 30)],
+            scheduled_queues: 0x80,
+            unscheduled_open_ns: 50,
+            guard_band_ns: 30,
+        };
+        Gates::new(&list, holds_back, 0, "a port").unwrap()
+    }
+
+    #[test]
+    fn queues_take_turns() {
+        let took = |_: u8| 15_000;
+        for holds_back in [false, true] {
+            let gates = gates(holds_back);
+            assert_eq!(gates.turn(10_000, 0x81, took), Turn::Send(7));
+            assert_eq!(gates.turn(10_000, 0x01, took), Turn::Wait(30_000));
+            assert_eq!(gates.turn(30_000, 0x81, took), Turn::Send(0));
+            assert_eq!(gates.turn(80_000, 0x01, took), Turn::Wait(130_000));
+            assert_eq!(gates.turn(9_999, 0x80, took), Turn::Wait(10_000));
+        }
+        assert_eq!(gates(false).turn(79_999, 0x01, took), Turn::Send(0));
+        assert_eq!(gates(true).turn(65_000, 0x01, took), Turn::Send(0));
+        assert_eq!(gates(true).turn(65_001, 0x01, took), Turn::Wait(130_000));
+        assert_eq!(gates(true).turn(65_001, 0x01, |_| 50_001), Turn::Never);
+    }
+}

@@ -1,0 +1,311 @@
+//! Random networks with gates: no frame leaves its window, no delay, jitter or backlog is above its bound, whatever
+//! clocks, talkers and unscheduled traffic do within what the description allows.
+//!
+//! More networks with RTWIRE_SIMULATIONS=5000.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod common;
+
+use std::fmt::Write as _;
+
+use common::network;
+use rtwire_plan::schedule::check::faults;
+use rtwire_plan::{Isolation, Network, Options, Plan, plan};
+use rtwire_sim::random::Random;
+use rtwire_sim::{Model, Outcome, PatternChoice, Report, Scenario, Simulator};
+
+const MS: u64 = 1_000_000_000;
+const CHOICES: [PatternChoice; 5] = [
+    PatternChoice::Greedy,
+    PatternChoice::Periodic,
+    PatternChoice::Random,
+    PatternChoice::Shaped,
+    PatternChoice::Mixed,
+];
+
+fn pick<T: Copy>(random: &mut Random, list: &[T]) -> T {
+    list[random.below(list.len() as u64) as usize]
+}
+
+/// A random tree of gated switches with scheduled and other streams.
+fn random_description(random: &mut Random) -> String {
+    let switches = 1 + random.below(5);
+    let hosts = 2 + random.below(6);
+    let mut text = String::from("[network]\nname = \"random\"\n[defaults]\n");
+    let error = pick(random, &["0 ns", "50 ns", "500 ns", "3 us"]);
+    writeln!(text, "clock-error = \"{error}\"").unwrap();
+    let isolation = pick(random, &["frames", "streams"]);
+    let queueing = pick(random, &["on", "off"]);
+    let frame = pick(random, &["1518 B", "200 B"]);
+    let share = pick(random, &[0, 10, 30]);
+    writeln!(
+        text,
+        "[schedule]\nbest-effort-share = {share}\nisolation = \"{isolation}\"\nqueueing = \"{queueing}\"\nlargest-frame = \"{frame}\""
+    )
+    .unwrap();
+    text.push_str(
+        "[[gate-profile]]\nname = \"few\"\nentries = 24\nminimum-window = \"700 ns\"\nguard-band = \"built-in\"\n\
+         [[gate-profile]]\nname = \"held\"\nguard-band = \"built-in\"\n",
+    );
+    let fast = random.once_in(2);
+    let link = |text: &mut String, random: &mut Random, a: &str, b: &str| {
+        let rate = if fast {
+            pick(random, &["1 Gbit/s", "2500 Mbit/s"])
+        } else {
+            pick(random, &["100 Mbit/s", "1 Gbit/s", "30 Mbit/s"])
+        };
+        let cable = pick(random, &[0, 50, 500]);
+        writeln!(
+            text,
+            "[[link]]\nends = [\"{a}\", \"{b}\"]\nrate = \"{rate}\"\ncable-delay = \"{cable} ns\""
+        )
+        .unwrap();
+    };
+    for switch in 0..switches {
+        let latency = pick(random, &[0, 0, 1, 4]);
+        let queues = pick(random, &[3, 8, 8]);
+        let gates = pick(random, &["unlimited", "held", "few", "vsc9959"]);
+        writeln!(
+            text,
+            "[[switch]]\nname = \"s{switch}\"\nlatency = \"{latency} us\"\nqueues = {queues}\nbuffer = \"100 MB\"\ngates = \"{gates}\""
+        )
+        .unwrap();
+        if switch > 0 {
+            let other = random.below(switch);
+            link(
+                &mut text,
+                random,
+                &format!("s{switch}"),
+                &format!("s{other}"),
+            );
+        }
+    }
+    for host in 0..hosts {
+        let latency = pick(random, &[0, 0, 2]);
+        let gates = pick(
+            random,
+            &["", "", "gates = \"unlimited\"\n", "gates = \"held\"\n"],
+        );
+        writeln!(
+            text,
+            "[[host]]\nname = \"h{host}\"\nlatency = \"{latency} us\"\n{gates}"
+        )
+        .unwrap();
+        let at = random.below(switches);
+        link(&mut text, random, &format!("h{host}"), &format!("s{at}"));
+    }
+    let streams = 1 + random.below(14);
+    for stream in 0..streams {
+        let talker = random.below(hosts);
+        let mut listeners = vec![(talker + 1 + random.below(hosts - 1)) % hosts];
+        if random.once_in(3) {
+            let more = (talker + 1 + random.below(hosts - 1)) % hosts;
+            if !listeners.contains(&more) {
+                listeners.push(more);
+            }
+        }
+        let listeners: Vec<String> = listeners
+            .iter()
+            .map(|host| format!("\"h{host}\""))
+            .collect();
+        writeln!(
+            text,
+            "[[stream]]\nname = \"f{stream}\"\ntalker = \"h{talker}\"\nlisteners = [{}]",
+            listeners.join(", ")
+        )
+        .unwrap();
+        let bytes = pick(random, &[60, 60, 200, 777, 1514]);
+        if random.below(5) < 3 {
+            let interval = pick(random, &[250, 500, 1000, 2000, 750]);
+            let late = pick(random, &[0, 0, 0, 1]);
+            let priority = pick(random, &[6, 7]);
+            writeln!(
+                text,
+                "frame = \"{bytes} B\"\ninterval = \"{interval} us\"\npriority = {priority}\nschedule = \"time-triggered\"\ntick-error = \"{late} us\""
+            )
+            .unwrap();
+        } else if random.once_in(2) {
+            writeln!(
+                text,
+                "frame = \"{bytes} B\"\ninterval = \"1 ms\"\npriority = {}",
+                random.below(5)
+            )
+            .unwrap();
+        } else {
+            writeln!(
+                text,
+                "frame = \"{bytes} B\"\nrate = \"2 Mbit/s\"\npriority = {}",
+                random.below(5)
+            )
+            .unwrap();
+        }
+    }
+    if random.once_in(2) {
+        writeln!(
+            text,
+            "[[best-effort]]\nhost = \"h0\"\nto = [\"h1\"]\nrate = \"5 Mbit/s\"\nburst = \"{} B\"",
+            pick(random, &[1538, 6000])
+        )
+        .unwrap();
+    }
+    text
+}
+
+fn play(network: &Network, plan: &Plan, choice: PatternChoice, seed: u64) -> Report {
+    let model = Model::with_plan(network, plan).unwrap();
+    let scenario = Scenario::new(&model, choice, seed, 20 * MS, 0);
+    let mut simulator = Simulator::new(&model);
+    simulator.run(&scenario);
+    assert_eq!(simulator.in_flight(), 0, "frames are stuck");
+    Report::new(&model, &simulator, &scenario, choice.word(), plan)
+}
+
+fn count() -> u64 {
+    std::env::var("RTWIRE_SIMULATIONS").map_or(100, |text| text.parse().unwrap())
+}
+
+#[test]
+fn schedules_hold_whatever_clocks_do() {
+    let (mut planned, mut offered, mut frames) = (0, 0, 0);
+    for seed in 0..count() {
+        let mut random = Random::new(seed, 77);
+        let text = random_description(&mut random);
+        let network = match rtwire_plan::read(&text, "random.toml", &[]) {
+            Ok(network) => network,
+            // The queues of a switch with few of them may be shared: such a network is no matter of schedules.
+            Err(faults) => {
+                let message = faults.to_string();
+                assert!(
+                    message.contains("share queue") || message.contains("same or higher"),
+                    "{message}\n{text}"
+                );
+                continue;
+            }
+        };
+        offered += 1;
+        let options = Options {
+            ignore_limits: true,
+        };
+        let plan = plan(&network, &options).unwrap();
+        if !plan.warnings.is_empty() {
+            continue;
+        }
+        planned += 1;
+        assert_eq!(
+            faults(&network, &plan),
+            Vec::<String>::new(),
+            "seed {seed}\n{text}"
+        );
+        for (at, choice) in CHOICES.into_iter().enumerate() {
+            let misses = matches!(choice, PatternChoice::Random | PatternChoice::Mixed);
+            if misses && network.schedule.isolation == Isolation::Frames {
+                // Talkers that miss turns: what `frames` does not promise anything about.
+                continue;
+            }
+            let report = play(&network, &plan, choice, seed * 10 + at as u64);
+            let broken: Vec<_> = report
+                .streams
+                .iter()
+                .filter(|stream| stream.violated || stream.frames_lost > 0)
+                .collect();
+            let ports: Vec<_> = report
+                .ports
+                .iter()
+                .filter(|port| port.violated || port.frames_off_window > 0)
+                .collect();
+            assert!(
+                report.outcome == Outcome::Kept,
+                "seed {seed}, {choice:?}: {broken:#?} {ports:#?}\n{text}"
+            );
+            frames += report.frame_hops;
+        }
+    }
+    println!("{planned} of {offered} networks planned, {frames} frame-hops");
+    assert!(planned * 2 > offered, "{planned} of {offered}");
+}
+
+const CELL: &str = include_str!("../../../examples/scheduled-cell.toml");
+
+fn off_window(report: &Report) -> u64 {
+    report.ports.iter().map(|port| port.frames_off_window).sum()
+}
+
+#[test]
+fn an_error_of_one_nanosecond_is_seen() {
+    let network = network(CELL);
+    let good = plan(&network, &Options::default()).unwrap();
+    assert_eq!(
+        off_window(&play(&network, &good, PatternChoice::Periodic, 1)),
+        0
+    );
+    let mut changed = 0;
+    for at in 0..good.ports.len() {
+        if good.ports[at].gates.is_none() {
+            continue;
+        }
+        changed += 1;
+        let name = format!("{}>{}", good.ports[at].node, good.ports[at].port);
+        // All windows of one port late.
+        let mut bad = good.clone();
+        bad.ports[at].gates.as_mut().unwrap().base_offset_ns += 1;
+        assert!(!faults(&network, &bad).is_empty(), "{name}");
+        let report = play(&network, &bad, PatternChoice::Periodic, 1);
+        assert!(
+            off_window(&report) > 0 && report.outcome == Outcome::Broken,
+            "{name}"
+        );
+        // One window short, and whatever follows it early.
+        let mut bad = good.clone();
+        bad.ports[at].gates.as_mut().unwrap().entries[0].duration_ns -= 1;
+        let found = faults(&network, &bad);
+        assert!(
+            found.iter().any(|fault| fault.contains("entries of")),
+            "{found:?}"
+        );
+        let entries = &mut bad.ports[at].gates.as_mut().unwrap().entries;
+        entries[1].duration_ns += 1;
+        let found = faults(&network, &bad);
+        assert!(
+            found
+                .iter()
+                .any(|fault| fault.contains("not open for it alone")),
+            "{name}: {found:?}"
+        );
+    }
+    assert!(changed >= 5);
+    for stream in 0..good.streams.len() {
+        let mut bad = good.clone();
+        let Some(launch) = &mut bad.streams[stream].launch else {
+            continue;
+        };
+        launch.offset_ns += 1;
+        let found = faults(&network, &bad);
+        assert!(!found.is_empty());
+    }
+    // The controller has gates of its own: its frame comes when they are open already.
+    let mut bad = good.clone();
+    bad.streams[0].launch.as_mut().unwrap().offset_ns += 1;
+    assert!(off_window(&play(&network, &bad, PatternChoice::Periodic, 1)) > 0);
+}
+
+/// Clocks twice as far apart as the description allows break a schedule that is as tight as they allow.
+#[test]
+fn worse_clocks_than_stated_are_seen() {
+    let network = network(CELL);
+    let plan = plan(&network, &Options::default()).unwrap();
+    let model = Model::with_plan(&network, &plan).unwrap();
+    let mut simulator = Simulator::new(&model);
+    let mut broken = false;
+    for seed in 0..20 {
+        let mut scenario = Scenario::new(&model, PatternChoice::Greedy, seed, 20 * MS, 0);
+        for clock in &mut scenario.clocks {
+            clock.error_ps *= 2;
+            clock.limit_ps *= 2;
+        }
+        simulator.run(&scenario);
+        broken |=
+            Report::new(&model, &simulator, &scenario, "greedy", &plan).outcome == Outcome::Broken;
+    }
+    assert!(broken);
+}
