@@ -12,6 +12,7 @@ mod ping_account;
 mod ping_command;
 mod ping_stalls;
 mod plan_command;
+mod plan_schedule;
 mod respond_command;
 mod revert_command;
 mod run_command;

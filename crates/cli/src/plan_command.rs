@@ -4,11 +4,15 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
 
 use clap::Args;
 use rtwire_plan::answer::Answer;
 use rtwire_plan::refusal::show_ns;
+use rtwire_plan::schedule::Scheduling;
 use rtwire_plan::{NodeKind, Options, Plan, Promise, TermKind};
+
+use crate::plan_schedule;
 
 /// The plan was refused.
 const REFUSED: u8 = 1;
@@ -32,6 +36,15 @@ pub(crate) struct PlanArguments {
     /// Show where the promise of this stream comes from, hop by hop
     #[arg(long, value_name = "STREAM", conflicts_with = "json")]
     explain: Option<String>,
+    /// Keep the launches and windows of this plan (from --json); only what is new finds a place
+    #[arg(long, value_name = "PLAN.json")]
+    keep: Option<PathBuf>,
+    /// With --keep: let kept streams move where a new one finds no place otherwise
+    #[arg(long, requires = "keep")]
+    replan: bool,
+    /// Show every gate list, entry by entry
+    #[arg(long, conflicts_with_all = ["json", "explain"])]
+    gates: bool,
 }
 
 pub(crate) fn key_and_value(text: &str) -> Result<(String, String), String> {
@@ -78,12 +91,29 @@ pub(crate) fn run(arguments: &PlanArguments) -> ExitCode {
             ));
         }
     }
-    let outcome = rtwire_plan::plan(
-        &network,
-        &Options {
-            ignore_limits: arguments.no_admission,
-        },
-    );
+    let options = Options {
+        ignore_limits: arguments.no_admission,
+    };
+    let kept = match arguments.keep.as_deref().map(plan_schedule::kept) {
+        Some(Err(fault)) => return fail(&fault),
+        Some(Ok(plan)) => Some(plan),
+        None => None,
+    };
+    // Ctrl-C ends a search for places and shows what was found; without the handler it ends the program.
+    let stop = if network.streams.iter().any(|stream| stream.time_triggered) {
+        rtwire_sys::signal::install_stop_flag().ok()
+    } else {
+        None
+    };
+    let mut go_on =
+        plan_schedule::progress(|| stop.is_some_and(|stop| stop.load(Ordering::Relaxed)));
+    let mut scheduling = Scheduling::new(&mut go_on);
+    if let Some(kept) = &kept {
+        scheduling = scheduling.keeping(kept);
+        scheduling.moves = arguments.replan;
+    }
+    let outcome = rtwire_plan::plan_with(&network, &options, &mut scheduling);
+    plan_schedule::clear();
     if arguments.json {
         print_json(&Answer::from(&outcome));
     }
@@ -92,6 +122,7 @@ pub(crate) fn run(arguments: &PlanArguments) -> ExitCode {
             if !arguments.json {
                 print(&match &arguments.explain {
                     Some(name) => explanation(&plan, name),
+                    None if arguments.gates => plan_schedule::lists(&plan),
                     None => tables(&network.name, &plan),
                 });
             }
@@ -187,6 +218,10 @@ fn tables(name: &str, plan: &Plan) -> String {
         "latency",
         "cable",
     ])];
+    let scheduled = plan.streams.iter().any(|stream| stream.launch.is_some());
+    if scheduled {
+        rows[0].push("windows, clocks".to_owned());
+    }
     for stream in &plan.streams {
         for promise in &stream.promises {
             rows.push(vec![
@@ -200,6 +235,9 @@ fn tables(name: &str, plan: &Plan) -> String {
                 total(promise, &[TermKind::Latency]),
                 total(promise, &[TermKind::Cable]),
             ]);
+            if let (true, Some(row)) = (scheduled, rows.last_mut()) {
+                row.push(total(promise, &[TermKind::Window, TermKind::Clock]));
+            }
         }
     }
     table(&mut text, 2, &rows);
@@ -239,6 +277,7 @@ fn tables(name: &str, plan: &Plan) -> String {
         ]);
     }
     table(&mut text, 1, &rows);
+    plan_schedule::summary(&mut text, plan);
     for warning in &plan.warnings {
         let _ = writeln!(text, "\nwarning: {warning}");
     }
@@ -261,6 +300,7 @@ fn explanation(plan: &Plan, name: &str) -> String {
             show_ns(shaper.interval_ns),
             show_ns(shaper.tick_error_ns)
         );
+        plan_schedule::launch(&mut text, stream);
         for promise in &stream.promises {
             let _ = writeln!(
                 text,

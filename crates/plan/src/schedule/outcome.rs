@@ -112,15 +112,15 @@ pub(crate) fn synthesize(
             solution.rounds,
         ));
     }
-    if !missing.is_empty() {
-        return Ok(Some(schedule));
-    }
-    let placements: Vec<&Placement> = solution.placements.iter().flatten().collect();
+    // Those that found a place are shown with their windows all the same.
+    let placements = solution.placements;
     for (port, cycle) in asking.ports.iter().zip(&cycles) {
         schedule.port(network, &asking, port, *cycle, &placements)?;
     }
     for (number, asked) in asking.asked.iter().enumerate() {
-        schedule.stream(network, &asking, number, asked, placements[number])?;
+        if let Some(placement) = &placements[number] {
+            schedule.stream(network, &asking, number, asked, placement)?;
+        }
     }
     Ok(Some(schedule))
 }
@@ -286,7 +286,7 @@ impl Schedule {
         asking: &Asking,
         port: &Port,
         cycle: u64,
-        placements: &[&Placement],
+        placements: &[Option<Placement>],
     ) -> Result<(), Overflow> {
         let Some(gates) = &port.gates else {
             return Ok(());
@@ -301,8 +301,11 @@ impl Schedule {
             let queue = usize::from(step.queue & 7);
             largest[queue] = largest[queue].max(wire);
             let period = asking.requests[number].period_ns;
-            let start = placements[number].starts_ns[hop];
-            let spread = spread(asking, number, hop, placements[number]);
+            let Some(placement) = &placements[number] else {
+                continue;
+            };
+            let start = placement.starts_ns[hop];
+            let spread = spread(asking, number, hop, placement);
             for copy in 0..cycle / period {
                 slots.push(Slot {
                     start: start % period + copy * period,

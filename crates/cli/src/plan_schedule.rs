@@ -1,0 +1,202 @@
+//! What `rtwire plan` prints of a schedule: launches, windows, gate lists.
+
+use std::fmt::Write as _;
+use std::io::IsTerminal as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rtwire_plan::answer::Answer;
+use rtwire_plan::refusal::show_ns;
+use rtwire_plan::{GateList, Plan, StreamPlan};
+
+use crate::plan_command::table;
+
+/// The plan in a file that `rtwire plan --json` wrote.
+pub(crate) fn kept(path: &Path) -> Result<Plan, String> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path).map_err(|fault| format!("--keep {name}: {fault}"))?;
+    let answer: Answer = serde_json::from_str(&text).map_err(|fault| {
+        format!("--keep {name}: {fault}\n      | expected is what `rtwire plan FILE --json` prints")
+    })?;
+    answer
+        .plan
+        .ok_or_else(|| format!("--keep {name}: there is no plan in it: it was refused"))
+}
+
+/// Asked between rounds of a search: shows that it goes on where somebody watches, and ends it when told to stop.
+pub(crate) fn progress(stopped: impl Fn() -> bool) -> impl FnMut() -> bool {
+    let shown = std::io::stderr().is_terminal();
+    let started = Instant::now();
+    let (mut rounds, mut last) = (0_u64, started);
+    move || {
+        rounds += 1;
+        if shown && last.elapsed() >= Duration::from_millis(200) {
+            last = Instant::now();
+            eprint!(
+                "\r\x1b[Ksearching for places in the schedule: round {rounds}, Ctrl-C shows the best so far"
+            );
+        }
+        !stopped()
+    }
+}
+
+/// Take the line of [`progress`] away.
+pub(crate) fn clear() {
+    if std::io::stderr().is_terminal() {
+        eprint!("\r\x1b[K");
+    }
+}
+
+/// Queues as people write them: `7`, `0-6`, `0-2 5`.
+fn queues(mask: u8) -> String {
+    let mut parts = Vec::new();
+    let mut queue = 0;
+    while queue < 8 {
+        let from = queue;
+        while queue < 8 && mask & 1 << queue != 0 {
+            queue += 1;
+        }
+        match queue - from {
+            0 => queue += 1,
+            1 => parts.push(from.to_string()),
+            _ => parts.push(format!("{from}-{}", queue - 1)),
+        }
+    }
+    if parts.is_empty() {
+        "none".to_owned()
+    } else {
+        parts.join(" ")
+    }
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    let permille = u128::from(part) * 1000 / u128::from(whole.max(1));
+    format!("{}.{} %", permille / 10, permille % 10)
+}
+
+/// Launches and a line for each gated port; nothing where the plan has no schedule.
+pub(crate) fn summary(text: &mut String, plan: &Plan) {
+    let mut rows = vec![
+        ["time-triggered", "launch", "every", "jitter"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
+    for stream in &plan.streams {
+        let Some(launch) = &stream.launch else {
+            continue;
+        };
+        let jitter = stream
+            .promises
+            .iter()
+            .filter_map(|promise| promise.jitter_ns)
+            .max();
+        rows.push(vec![
+            stream.name.clone(),
+            show_ns(launch.offset_ns),
+            show_ns(launch.period_ns),
+            jitter.map_or_else(|| "-".to_owned(), show_ns),
+        ]);
+    }
+    if rows.len() == 1 {
+        return;
+    }
+    text.push('\n');
+    table(text, 1, &rows);
+    let header = [
+        "gates",
+        "queues",
+        "cycle",
+        "entries",
+        "open to others",
+        "guard band",
+    ];
+    let mut rows = vec![header.map(str::to_owned).to_vec()];
+    for port in &plan.ports {
+        let Some(list) = &port.gates else { continue };
+        rows.push(vec![
+            format!("{}>{}", port.node, port.port),
+            queues(list.scheduled_queues),
+            show_ns(list.cycle_ns),
+            list.entries.len().to_string(),
+            percent(list.unscheduled_open_ns, list.cycle_ns),
+            show_ns(list.guard_band_ns),
+        ]);
+    }
+    if rows.len() > 1 {
+        text.push('\n');
+        table(text, 2, &rows);
+    }
+}
+
+/// Every gate list, entry by entry.
+pub(crate) fn lists(plan: &Plan) -> String {
+    let mut text = String::new();
+    for port in &plan.ports {
+        if let Some(list) = &port.gates {
+            one(&mut text, &format!("{}>{}", port.node, port.port), list);
+        }
+    }
+    if text.is_empty() {
+        text.push_str("no port needs a gate list\n");
+    }
+    text
+}
+
+fn one(text: &mut String, port: &str, list: &GateList) {
+    let _ = writeln!(
+        text,
+        "{port}: {} entries in {}, the first begins {} into the cycle",
+        list.entries.len(),
+        show_ns(list.cycle_ns),
+        show_ns(list.base_offset_ns)
+    );
+    let mut rows = vec![["from", "for", "open queues"].map(str::to_owned).to_vec()];
+    let mut at = list.base_offset_ns;
+    for entry in &list.entries {
+        rows.push(vec![
+            show_ns(at),
+            show_ns(entry.duration_ns),
+            queues(entry.gates),
+        ]);
+        at = (at + entry.duration_ns) % list.cycle_ns.max(1);
+    }
+    table(text, 0, &rows);
+    text.push('\n');
+}
+
+/// When a stream is launched, and its windows.
+pub(crate) fn launch(text: &mut String, stream: &StreamPlan) {
+    let Some(launch) = &stream.launch else { return };
+    let _ = writeln!(
+        text,
+        "\nlaunched {} after the start of each {} on its talker's clock; windows on the clocks of their nodes:",
+        show_ns(launch.offset_ns),
+        show_ns(launch.period_ns)
+    );
+    let mut rows = vec![["port", "queue", "from", "for"].map(str::to_owned).to_vec()];
+    for window in &launch.windows {
+        rows.push(vec![
+            format!("{}>{}", window.node, window.port),
+            window.queue.to_string(),
+            show_ns(window.start_ns),
+            show_ns(window.duration_ns),
+        ]);
+    }
+    table(text, 1, &rows);
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn queues_are_written_short() {
+        for (mask, text) in [
+            (0, "none"),
+            (0x80, "7"),
+            (0x7f, "0-6"),
+            (0xff, "0-7"),
+            (0b1010_0111, "0-2 5 7"),
+        ] {
+            assert_eq!(super::queues(mask), text);
+        }
+    }
+}
