@@ -24,11 +24,20 @@ const MAY_KNOW: [(&str, &[&str]); 13] = [
     (
         "cli",
         &[
-            "plan", "host", "channel", "link", "measure", "wire", "sys", "lab", "sim",
+            "plan",
+            "host",
+            "channel",
+            "link",
+            "measure",
+            "wire",
+            "sys",
+            "lab",
+            "sim",
+            "powerlink",
         ],
     ),
     ("testkit", &["sys"]),
-    ("fuzz", &["wire", "plan", "measure"]),
+    ("fuzz", &["wire", "plan", "measure", "powerlink"]),
 ];
 
 fn root() -> PathBuf {

@@ -13,6 +13,8 @@ mod ping_command;
 mod ping_stalls;
 mod plan_command;
 mod plan_schedule;
+mod powerlink_check;
+mod powerlink_command;
 mod respond_command;
 mod revert_command;
 mod run_command;
@@ -52,6 +54,8 @@ enum Command {
     Ping(ping_command::PingArguments),
     /// Measure the jitter and the answers of a POWERLINK network, from a capture or live
     Jitter(jitter_command::JitterArguments),
+    /// Look at POWERLINK configurations and device descriptions
+    Powerlink(powerlink_command::PowerlinkArguments),
     /// Bring this host's interface to its share of a plan: shown first, all or nothing, read back
     Apply(apply_command::ApplyArguments),
     /// Keep what `rtwire apply --confirm-within` changed
@@ -79,6 +83,7 @@ fn main() -> ExitCode {
         Command::Respond(arguments) => respond_command::run(&arguments),
         Command::Ping(arguments) => ping_command::run(&arguments),
         Command::Jitter(arguments) => jitter_command::run(&arguments),
+        Command::Powerlink(arguments) => powerlink_command::run(&arguments),
         Command::Apply(arguments) => apply_command::run(&arguments),
         Command::Confirm(arguments) => confirm_command::run(&arguments),
         Command::HostGuardian(arguments) => confirm_command::guard(&arguments),

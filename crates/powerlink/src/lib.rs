@@ -43,11 +43,13 @@ pub mod cn;
 mod counter;
 mod error;
 mod event;
+pub mod explain;
 pub mod mn;
 pub mod od;
 pub mod pdo;
 mod queue;
 pub mod sdo;
+pub mod xdd;
 
 pub use cdc::{Cdc, CdcEntry};
 pub use cn::ControlledNode;
@@ -57,3 +59,4 @@ pub use event::{ErrorCode, Event, LostReason, NodeEvent};
 pub use mn::ManagingNode;
 pub use od::ObjectDictionary;
 pub use pdo::ProcessImage;
+pub use xdd::Description;

@@ -130,15 +130,9 @@ impl ControlledNode {
         if dictionary.number(0x1e40, 2) == 0 {
             // DS 301, 5.1.2: the address of a node is 192.168.100.number, router 254.
             let ip = |last| u64::from(u32::from_be_bytes([192, 168, 100, last]));
-            let _ = dictionary.entry_mut(0x1e40, 2).map(|entry| {
-                entry.value = (ip(config.node) as u32).to_le_bytes().to_vec();
-            });
-            let _ = dictionary.entry_mut(0x1e40, 5).map(|entry| {
-                entry.value = (ip(254) as u32).to_le_bytes().to_vec();
-            });
-            let _ = dictionary.entry_mut(0x1e40, 3).map(|entry| {
-                entry.value = 0xffff_ff00_u32.to_le_bytes().to_vec();
-            });
+            dictionary.set_number(0x1e40, 2, ip(config.node));
+            dictionary.set_number(0x1e40, 3, 0xffff_ff00);
+            dictionary.set_number(0x1e40, 5, ip(254));
         }
         let mut this = Self {
             node: config.node,
@@ -322,11 +316,8 @@ impl ControlledNode {
     /// Writes the PRes anew; its generation grows only if it is another.
     fn prepare_pres(&mut self) {
         let operational = self.state == NmtState::OPERATIONAL;
-        let mapped = matches!(
-            self.state,
-            NmtState::READY_TO_OPERATE | NmtState::OPERATIONAL
-        );
-        let payload = if mapped { self.image.payload(0) } else { &[] };
+        // The mapping is in force from the reset on; RD tells whether the data are valid.
+        let payload = self.image.payload(0);
         let version = self
             .image
             .transmit

@@ -38,6 +38,8 @@ impl ManagingNode {
             return;
         }
         self.enter(now_ns, NmtState::NOT_ACTIVE);
+        // Whatever the nodes have been doing before: they begin anew, too.
+        self.queue_command(NmtCommandId::RESET_NODE, number::BROADCAST, &[]);
         let wait = self.dictionary.number(0x1f89, 1) * 1000;
         self.phase = Phase::Listen {
             until_ns: now_ns + wait,

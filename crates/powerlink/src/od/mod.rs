@@ -42,7 +42,7 @@ impl Entry {
         }
     }
 
-    /// Its value as a number, if it has one; BOOLEAN is 0 or 1.
+    /// Its value as a number, if it has one; BOOLEAN is 0 or 1, an IP address its 32 bits.
     #[must_use]
     pub fn number(&self) -> Option<i128> {
         let mut wide = [0; 8];
@@ -54,7 +54,9 @@ impl Entry {
                 let shift = 64 - 8 * octets as u32;
                 Some(i128::from((unsigned << shift) as i64 >> shift))
             }
-            DataType::Boolean | DataType::Unsigned(_) => Some(i128::from(unsigned)),
+            DataType::Boolean | DataType::Unsigned(_) | DataType::IpAddress => {
+                Some(i128::from(unsigned))
+            }
             _ => None,
         }
     }

@@ -78,7 +78,8 @@ impl SdoClient {
             link: Link::new(true, timeout_ns),
             jobs: VecDeque::new(),
             current: None,
-            transaction: 0,
+            // The first command has the number 0.
+            transaction: u8::MAX,
             next_id: 0,
             segment_octets: segment_octets(mtu),
             outcomes: VecDeque::new(),

@@ -160,14 +160,13 @@ fn multiplexed_nodes_take_turns() {
         for (node, slot) in [(2, 1), (3, 2)] {
             cdc.push(0x1f81, node, 0x8000_020f, 4);
             cdc.push(0x1f9b, node, slot, 1);
+            // The nodes know of it, too.
+            let mut own = cn_cdc(1000);
+            own.push(0x1f98, 7, 2, 1);
+            own.push(0x1f9b, node, slot, 1);
+            cdc.push_data(0x1f22, node, own.emit());
         }
     });
-    for (at, node) in [(2, 2), (3, 3)] {
-        // The nodes know of it, too.
-        let d = network.cn(at).dictionary_mut();
-        d.set_number(0x1f98, 7, 2);
-        d.set_number(0x1f9b, node, 1);
-    }
     network.run_till(8 * SECOND, "operational", Network::operational);
     network.record = Some(Vec::new());
     network.run(20 * MS);

@@ -1,0 +1,159 @@
+//! `rtwire powerlink check`: a configuration or a device description in words.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use rtwire_powerlink::explain::{self, Explanation};
+use rtwire_powerlink::{Cdc, Description};
+use serde_json::{Value, json};
+
+/// The file is faulty.
+const FAULTY: u8 = 2;
+
+/// Arguments of `rtwire powerlink check`.
+#[derive(Args)]
+pub(crate) struct CheckArguments {
+    /// The file: a concise device configuration (usually `mnobd.cdc`), or a device description (XDD, XDC)
+    file: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Read, explain, print.
+pub(crate) fn run(arguments: &CheckArguments) -> ExitCode {
+    let name = arguments.file.display();
+    let explanation = match explained(arguments) {
+        Ok(explanation) => explanation,
+        Err(message) => {
+            eprintln!("rtwire powerlink check: {name}: {message}");
+            return ExitCode::from(FAULTY);
+        }
+    };
+    let text = if arguments.json {
+        format!("{:#}\n", to_json(&explanation))
+    } else {
+        to_text(&explanation)
+    };
+    // A reader that went away (`| head`) is no fault of ours.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    for fault in &explanation.faults {
+        eprintln!("rtwire powerlink check: {name}: {fault}");
+    }
+    if explanation.faults.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(FAULTY)
+    }
+}
+
+fn explained(arguments: &CheckArguments) -> Result<Explanation, String> {
+    let bytes = std::fs::read(&arguments.file).map_err(|error| error.to_string())?;
+    // A description is XML: it begins with `<`, perhaps behind a byte order mark and spaces.
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+    let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
+    if first == Some(&b'<') {
+        let text = std::str::from_utf8(text)
+            .map_err(|error| format!("no UTF-8 text: {error}; save the description as UTF-8"))?;
+        let description = Description::parse(text).map_err(|error| error.to_string())?;
+        return Ok(explain::explain_description(&description));
+    }
+    if bytes.is_empty() {
+        return Err("the file is empty".into());
+    }
+    let cdc = Cdc::parse(&bytes).map_err(|error| {
+        format!("neither a device description (it does not begin with `<`) nor a concise device configuration: {error}")
+    })?;
+    Ok(explain::explain_cdc(&cdc))
+}
+
+fn to_text(explanation: &Explanation) -> String {
+    let mut out = String::new();
+    let _ = writeln!(out, "{}, {} objects", explanation.kind, explanation.objects);
+    for line in &explanation.summary {
+        let _ = writeln!(out, "  {line}");
+    }
+    if !explanation.nodes.is_empty() {
+        let _ = writeln!(
+            out,
+            "\nnode  sent  received  response within  objects  role"
+        );
+    }
+    for node in &explanation.nodes {
+        let _ = writeln!(
+            out,
+            "{:>4}  {:>2} B  {:>6} B  {:>12} µs  {:>7}  {}",
+            node.node,
+            node.payload_octets[0],
+            node.payload_octets[1],
+            node.response_timeout_us,
+            node.configuration_entries,
+            node.role.join(", ")
+        );
+    }
+    if !explanation.pdos.is_empty() {
+        let _ = writeln!(out, "\nprocess data");
+    }
+    for pdo in &explanation.pdos {
+        let (what, to) = match (pdo.transmit, pdo.node) {
+            (true, 0) => ("sent to", "all".to_owned()),
+            (true, node) => ("sent to", format!("node {node}")),
+            (false, 0) => ("received from", "the managing node".to_owned()),
+            (false, node) => ("received from", format!("node {node}")),
+        };
+        let _ = writeln!(out, "  {what} {to}, {} octets:", pdo.octets);
+        for (index, subindex, offset, octets) in &pdo.mapped {
+            let end = offset + octets;
+            let _ = writeln!(out, "    {offset}..{end}  {index:04X}h/{subindex}");
+        }
+    }
+    for remark in &explanation.remarks {
+        let _ = writeln!(out, "\nnote: {remark}");
+    }
+    if !explanation.faults.is_empty() {
+        let _ = writeln!(out, "\n{} faults, see below", explanation.faults.len());
+    }
+    out
+}
+
+fn to_json(explanation: &Explanation) -> Value {
+    let nodes = explanation.nodes.iter().map(|node| {
+        json!({
+            "node": node.node,
+            "role": node.role,
+            "response_timeout_us": node.response_timeout_us,
+            "configuration_entries": node.configuration_entries,
+            "sent_bytes": node.payload_octets[0],
+            "received_bytes": node.payload_octets[1],
+        })
+    });
+    let pdos = explanation.pdos.iter().map(|pdo| {
+        let mapped = pdo.mapped.iter().map(|(index, subindex, offset, octets)| {
+            json!({
+                "index": index,
+                "subindex": subindex,
+                "offset_bytes": offset,
+                "bytes": octets,
+            })
+        });
+        json!({
+            "transmit": pdo.transmit,
+            "node": pdo.node,
+            "bytes": pdo.octets,
+            "mapped": mapped.collect::<Vec<_>>(),
+        })
+    });
+    json!({
+        "kind": explanation.kind,
+        "objects": explanation.objects,
+        "cycle_us": explanation.cycle_us,
+        "summary": explanation.summary,
+        "nodes": nodes.collect::<Vec<_>>(),
+        "pdos": pdos.collect::<Vec<_>>(),
+        "remarks": explanation.remarks,
+        "faults": explanation.faults,
+    })
+}
