@@ -105,7 +105,13 @@ impl Layout {
                 let mut exits: Vec<_> = exits.collect();
                 exits.sort_unstable();
                 exits.dedup();
-                blueprint.groups.insert(group, exits);
+                match stream.transport {
+                    Transport::Rtdip => blueprint.groups.insert(group, exits).is_some(),
+                    Transport::Udp => {
+                        let group = crate::duties::group_ip(index);
+                        blueprint.ip_groups.insert(group, exits).is_some()
+                    }
+                };
             }
         }
         Ok(Self {
@@ -197,13 +203,6 @@ fn destination(
     };
     if let Some(host) = single {
         return Ok(Destination::Host(host));
-    }
-    if stream.transport == Transport::Udp {
-        return Err(LabError::NotEmulated {
-            stream: stream.name.clone(),
-            what: "a UDP stream with several listeners or a route of its own",
-            instead: "use transport = \"rtdip\", or one stream for each listener",
-        });
     }
     Ok(Destination::Group(crate::duties::group(index)))
 }

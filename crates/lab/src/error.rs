@@ -71,16 +71,6 @@ pub enum LabError {
         "the unloaded network could not be calibrated, because the machine stalled all the time: nothing can be measured on it now; try again, or calibrate longer (--calibration)"
     )]
     NeverQuiet,
-    /// The description uses what the lab does not emulate.
-    #[error("stream `{stream}`: the lab does not emulate {what}; {instead}")]
-    NotEmulated {
-        /// The stream.
-        stream: String,
-        /// What it needs.
-        what: &'static str,
-        /// What to do.
-        instead: &'static str,
-    },
     /// The run is longer than memory for its samples.
     #[error(
         "a run of {seconds} s would take {samples} samples; this lab keeps {most} at most: shorten --duration"

@@ -66,6 +66,8 @@ pub(crate) struct Blueprint {
     pub(crate) tagged: BTreeSet<(usize, usize)>,
     /// For each group address: the switch ports (node, neighbour) its frames leave by.
     pub(crate) groups: BTreeMap<[u8; 6], Vec<(usize, usize)>>,
+    /// The same for groups of datagrams: a bridge looks for those by their IP address.
+    pub(crate) ip_groups: BTreeMap<Ipv4Addr, Vec<(usize, usize)>>,
     /// For each host (by node): the switch ports (node, neighbour) that lead to it.
     pub(crate) towards: BTreeMap<usize, Vec<(usize, usize)>>,
 }
@@ -242,7 +244,11 @@ impl Fabric {
                 let mut netlink = Netlink::new();
                 netlink.create_bridge(BRIDGE, BRIDGE_IFINDEX)?;
                 netlink.offloads_off(BRIDGE)?;
-                netlink.set_up_without_arp(BRIDGE)
+                netlink.set_up_without_arp(BRIDGE)?;
+                if self.blueprint.ip_groups.is_empty() {
+                    return Ok(());
+                }
+                netlink.keep_ip_multicast(BRIDGE)
             })??;
         }
         Ok(())
@@ -360,6 +366,13 @@ impl Fabric {
             for &(switch, neighbour) in exits {
                 self.with_exit(switch, neighbour, |netlink, ifindex| {
                     netlink.add_forwarding(ifindex, host_mac(host))
+                })?;
+            }
+        }
+        for (&group, exits) in &self.blueprint.ip_groups {
+            for &(switch, neighbour) in exits {
+                self.with_exit(switch, neighbour, |netlink, ifindex| {
+                    netlink.add_ip_multicast(BRIDGE_IFINDEX, ifindex, group)
                 })?;
             }
         }

@@ -33,7 +33,7 @@
 //!
 //! Limits: the hosts' processes are this program again (`rtwire lab-worker`), so only the `rtwire` command
 //! can run a lab; an emulated link begins a transmission where a wire would end it, and cables have no
-//! length; a UDP stream has one listener.
+//! length.
 
 mod assignment;
 mod awake;

@@ -1,6 +1,7 @@
 //! From a planned network to what each host has to do.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::path::Path;
 
 use rtwire_plan::{ContractKind, Network, Ratio, Stream, Transport};
@@ -95,7 +96,11 @@ pub(crate) fn assignments(
         let task = duties::talker(index, stream, address, frames_most);
         hosts.talker(&stream.talker, task);
         for listener in &stream.listeners {
-            hosts.listener(listener, duties::listener(index, stream, frames_most));
+            let mut task = duties::listener(index, stream, frames_most);
+            if let Address::Udp { ip } = address {
+                task.group = Some(ip).filter(Ipv4Addr::is_multicast);
+            }
+            hosts.listener(listener, task);
         }
     }
     let to_host = |_, to: &str| {
@@ -119,6 +124,9 @@ fn address(layout: &Layout, index: usize, stream: &Stream) -> Address {
         (_, Destination::Host(node)) => Address::Rtdip {
             mac: host_mac(node),
             vlan: stream.vlan,
+        },
+        (Transport::Udp, Destination::Group(_)) => Address::Udp {
+            ip: duties::group_ip(index),
         },
         (_, Destination::Group(mac)) => Address::Rtdip {
             mac,

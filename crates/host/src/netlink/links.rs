@@ -144,7 +144,9 @@ impl Netlink {
             .push_learning(0)
             .push_unicast_flood(0)
             .push_mcast_flood(0)
-            .push_bcast_flood(0);
+            .push_bcast_flood(0)
+            // A port where another bridge asks for members is no way to them.
+            .push_multicast_router(0);
         self.acknowledge(&request, what)
     }
 
@@ -298,6 +300,52 @@ impl Netlink {
         request.encode().push_lladdr(&mac);
         self.acknowledge(&request, || {
             format!("add a forwarding entry at port {port}")
+        })
+    }
+
+    /// Has a bridge keep groups of datagrams to its static entries: it does so only where somebody asks for members, so it
+    /// asks itself, once now and then once a day. The bridge must be up.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn keep_ip_multicast(&mut self, bridge: &str) -> Result<(), HostError> {
+        /// In hundredths of a second.
+        const A_DAY: u64 = 24 * 3600 * 100;
+        let c_name = c_name(bridge)?;
+        // First how long answers take, then the questions: the kernel waits for the former before it relies on entries.
+        for ask in [false, true] {
+            let mut request = rt_link::Request::new().op_newlink_do(&rt_link::Ifinfomsg::new());
+            let encoder = request.encode().push_ifname(&c_name).nested_linkinfo();
+            let mut data = encoder
+                .nested_data_bridge()
+                .push_mcast_query_response_intvl(1);
+            if ask {
+                data = data
+                    .push_mcast_startup_query_cnt(1)
+                    .push_mcast_query_intvl(A_DAY)
+                    .push_mcast_router(0)
+                    .push_mcast_querier(1);
+            }
+            drop(data);
+            self.acknowledge(&request, || {
+                format!("have bridge `{bridge}` keep groups to their members")
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Adds a static forwarding entry for a group of datagrams. See [`keep_ip_multicast`](Self::keep_ip_multicast).
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn add_ip_multicast(
+        &mut self,
+        bridge: u32,
+        port: u32,
+        group: Ipv4Addr,
+    ) -> Result<(), HostError> {
+        self.acknowledge(&raw::ip_multicast_entry(bridge, port, group), || {
+            format!("add an entry for group {group} at port {port}")
         })
     }
 

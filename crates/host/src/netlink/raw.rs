@@ -1,6 +1,7 @@
 //! The requests that the generated bindings lack, byte by byte as the kernel's headers lay them out.
 
 use std::ffi::CStr;
+use std::net::Ipv4Addr;
 use std::os::fd::AsRawFd;
 
 use netlink_bindings::ethtool;
@@ -171,6 +172,17 @@ pub(super) fn multicast_entry(bridge: u32, port: u32, group: [u8; 6]) -> RawRequ
         flags: NLM_F_CREATE,
         body,
     }
+}
+
+/// The same for a group of datagrams.
+pub(super) fn ip_multicast_entry(bridge: u32, port: u32, group: Ipv4Addr) -> RawRequest {
+    const ETH_P_IP: u16 = 0x0800;
+    let mut request = multicast_entry(bridge, port, [0; 6]);
+    // The union of addresses begins 8 octets into the entry, which is the last attribute; its protocol 16 behind that.
+    let at = request.body.len() - 28 + 8;
+    request.body[at..at + 4].copy_from_slice(&group.octets());
+    request.body[at + 16..at + 18].copy_from_slice(&ETH_P_IP.to_be_bytes());
+    request
 }
 
 /// Switches features of an interface off and on. The typed request exists, but the bindings (0.3.5) number the
