@@ -16,7 +16,7 @@ const MAY_KNOW: [(&str, &[&str]); 13] = [
     ("channel", &["link", "wire", "sys"]),
     ("measure", &["wire", "sys"]),
     ("powerlink", &["wire"]),
-    ("host", &["plan", "sys"]),
+    ("host", &["plan", "sys", "wire"]),
     (
         "lab",
         &["plan", "host", "channel", "link", "measure", "wire", "sys"],

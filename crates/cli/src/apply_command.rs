@@ -7,9 +7,10 @@ use std::process::{Command, ExitCode, Stdio};
 use clap::{Args, ValueEnum};
 use rtwire_host::HostError;
 use rtwire_host::apply::{
-    self, Choices, Configuration, Isolation, Mechanism, Present, Report, Share,
+    self, Choices, Configuration, Isolation, Lack, Mechanism, Present, Report, Share,
 };
 use rtwire_host::change::{self, Change, Header, Progress, Record, Subject, Value};
+use rtwire_host::clock::ClockQuestion;
 use rtwire_host::doctor::Facts;
 use rtwire_host::netlink::Netlink;
 use rtwire_plan::Options;
@@ -80,6 +81,15 @@ pub(crate) struct ApplyArguments {
     /// Put everything back unless `rtwire confirm` comes in time, such as 30s
     #[arg(long, value_name = "TIME")]
     confirm_within: Option<String>,
+    /// Go on without a common time where the plan needs one
+    #[arg(long)]
+    no_sync: bool,
+    /// The management socket of ptp4l, where the plan needs a common time
+    #[arg(long, value_name = "PATH", default_value = rtwire_host::clock::DEFAULT_SOCKET)]
+    ptp_socket: PathBuf,
+    /// This host is the grandmaster
+    #[arg(long)]
+    gives_time: bool,
     /// Override a value of the table `defaults`, as in `rtwire plan`
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = crate::plan_command::key_and_value)]
     set: Vec<(String, String)>,
@@ -199,6 +209,7 @@ fn apply_plan(arguments: &ApplyArguments) -> Result<(), Failure> {
     let facts = Facts::gather(Some(&arguments.interface)).map_err(|error| host_failure(&error))?;
     let present = Present::from_facts(&facts).map_err(|error| host_failure(&error))?;
     let configuration = apply::configure(&share, &present, &choices(arguments));
+    let (time_lack, time_note) = common_time(arguments, &share, &facts);
     let mut netlink = Netlink::new();
     let changes = changes(&mut netlink, &configuration)?;
     let mut report = Report {
@@ -207,8 +218,18 @@ fn apply_plan(arguments: &ApplyArguments) -> Result<(), Failure> {
         interface: arguments.interface.clone(),
         input_hash: share.input_hash.clone(),
         mechanism: configuration.mechanism,
-        lacks: configuration.lacks.clone(),
-        notes: configuration.notes.clone(),
+        lacks: configuration
+            .lacks
+            .iter()
+            .cloned()
+            .chain(time_lack)
+            .collect(),
+        notes: configuration
+            .notes
+            .iter()
+            .cloned()
+            .chain(time_note)
+            .collect(),
         commands: changes.iter().map(Change::command).collect(),
         changes,
         applied: false,
@@ -249,6 +270,49 @@ fn apply_plan(arguments: &ApplyArguments) -> Result<(), Failure> {
         return Ok(());
     }
     make(arguments, &mut netlink, &mut report, confirm_ns)
+}
+
+/// Gates and launch times mean something only where all hosts have one time: what is missing for that, or, with
+/// `--no-sync`, what has to be said about every result.
+fn common_time(
+    arguments: &ApplyArguments,
+    share: &Share,
+    facts: &Facts,
+) -> (Option<Lack>, Option<String>) {
+    let timed = share.sends.iter().any(|stream| stream.launch.is_some());
+    if share.gates.is_none() && !timed {
+        return (None, None);
+    }
+    let mut question = ClockQuestion {
+        socket: arguments.ptp_socket.clone(),
+        gives_time: arguments.gives_time,
+        phc: facts.interface.as_ref().and_then(|it| it.time_stamping.phc),
+        ..ClockQuestion::default()
+    };
+    if share.clock_error_ns > 0 {
+        question.limit_ns = share.clock_error_ns;
+    }
+    let state = rtwire_host::clock::state(&question);
+    if state.synchronised {
+        return (None, None);
+    }
+    let reasons = state.reasons.join("; ");
+    if arguments.no_sync {
+        return (
+            None,
+            Some(format!(
+                "NOT SYNCHRONISED ({reasons}): gates and launch times are those of this host's own clock"
+            )),
+        );
+    }
+    let lack = Lack {
+        what: format!("the network's time ({reasons})"),
+        lost: "every window, and every delay and jitter that hangs on one".to_owned(),
+        remedy: "ptp4l and phc2sys, see `rtwire clock`; or go on without a common time: --no-sync"
+            .to_owned(),
+        instead: "gates and launch times of this host's own clock".to_owned(),
+    };
+    (Some(lack), None)
 }
 
 fn introduce(arguments: &ApplyArguments, report: &Report) {

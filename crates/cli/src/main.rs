@@ -4,8 +4,10 @@
 //! file; 3 the host lacks something; 4 inconclusive.
 
 mod apply_command;
+mod clock_command;
 mod confirm_command;
 mod doctor_command;
+mod export_command;
 mod jitter_command;
 mod lab_command;
 mod ping_account;
@@ -60,10 +62,14 @@ enum Command {
     Apply(apply_command::ApplyArguments),
     /// Keep what `rtwire apply --confirm-within` changed
     Confirm(confirm_command::ConfirmArguments),
+    /// Show whether this host shares the network's time, as ptp4l and the clocks say
+    Clock(clock_command::ClockArguments),
     /// Find out whether this host can keep a deadline, and what would change it
     Doctor(doctor_command::DoctorArguments),
     /// Put back what `rtwire apply` and `rtwire doctor --fix` changed on this host
     Revert(revert_command::RevertArguments),
+    /// Write each switch's share of a plan: IEEE 802.1Q YANG data, or a page for a person
+    Export(export_command::ExportArguments),
     /// Print the JSON Schema of a format
     Schema(schema_command::SchemaArguments),
     /// Puts the settings of an interface back unless they are confirmed (started by `rtwire apply`)
@@ -87,8 +93,10 @@ fn main() -> ExitCode {
         Command::Apply(arguments) => apply_command::run(&arguments),
         Command::Confirm(arguments) => confirm_command::run(&arguments),
         Command::HostGuardian(arguments) => confirm_command::guard(&arguments),
+        Command::Clock(arguments) => clock_command::run(&arguments),
         Command::Doctor(arguments) => doctor_command::run(&arguments),
         Command::Revert(arguments) => revert_command::run(&arguments),
+        Command::Export(arguments) => export_command::run(&arguments),
         Command::Schema(arguments) => schema_command::run(&arguments),
         Command::LabWorker => rtwire_lab::worker_main(),
     }

@@ -24,6 +24,8 @@ enum Format {
     Bench,
     /// What `rtwire doctor --json` prints.
     Doctor,
+    /// What `rtwire clock --json` prints.
+    Clock,
     /// What `rtwire apply --json` prints.
     Apply,
 }
@@ -46,6 +48,7 @@ pub(crate) fn run(arguments: &SchemaArguments) -> ExitCode {
         Format::Jitter => rtwire_measure::jitter::json_schema(),
         Format::Run => rtwire_lab::station::json_schema(),
         Format::Bench => rtwire_measure::bench::json_schema(),
+        Format::Clock => rtwire_host::clock::json_schema(),
         Format::Apply => rtwire_host::apply::json_schema(),
         Format::Doctor => rtwire_host::doctor::json_schema(),
     };

@@ -28,6 +28,7 @@
 
 pub mod apply;
 pub mod change;
+pub mod clock;
 pub mod doctor;
 mod error;
 pub mod files;

@@ -3,6 +3,7 @@
 //! ```text
 //!  bytes ──► ethernet::Frame (lenient view) ──► rtdip::Packet (lenient view) ──► rtdip::Header (strict value)
 //!  bytes ◄── ethernet::Header::emit         ◄── rtdip::Header::emit
+//!  bytes ◄─► ptp::question, ptp::Message (management: what a PTP daemon is asked, and answers)
 //!  bytes ──► powerlink::View (lenient view)     powerlink::Packet (strict value) ◄──► bytes
 //! ```
 //!
@@ -35,6 +36,7 @@ mod mac;
 mod node;
 pub mod powerlink;
 mod priority;
+pub mod ptp;
 pub mod rtdip;
 mod size;
 

@@ -59,11 +59,11 @@ apply() { in_a rtwire apply plan.toml --host A --interface ra "$@"; }
 
 round() { # what is applied differs, what is reverted does not
 	looks >before
-	expect 0 apply "$@"
+	expect 0 apply --no-sync "$@"
 	says "read back"
 	in_a tc qdisc show dev ra
 	looks >applied
-	expect 0 apply "$@"
+	expect 0 apply --no-sync "$@"
 	says "as planned already"
 	expect 0 in_a rtwire revert ra
 	looks >after
@@ -78,7 +78,7 @@ test_mqprio_with_limited_best_effort() {
 	network "" ""
 	pair 4
 	round
-	expect 0 apply
+	expect 0 apply --no-sync
 	expect 0 in_a tc qdisc show dev ra
 	says "qdisc mqprio 1: root tc 4 map 0 0 1 1 2 2 3 3"
 	says "queues:(3:3) (2:2) (1:1) (0:0)"
@@ -88,7 +88,7 @@ test_mqprio_with_limited_best_effort() {
 test_vlan_links_carry_the_priority() {
 	network "" ""
 	pair 4
-	expect 0 apply
+	expect 0 apply --no-sync
 	index=$(in_a cat /sys/class/net/ra/ifindex 2>/dev/null || in_a ip -o link show ra | cut -d: -f1)
 	expect 0 in_a ip -d link show "rtw${index}v5"
 	says "vlan protocol 802.1Q id 5"
@@ -109,7 +109,7 @@ test_gates_in_the_kernel() {
 		jitter = "10 us"'
 	pair 4
 	round
-	expect 0 apply
+	expect 0 apply --no-sync
 	expect 0 in_a tc qdisc show dev ra
 	says "taprio"
 	says "cycle-time 1000000"
@@ -129,7 +129,7 @@ test_launch_times() {
 		jitter = "10 us"'
 	pair 4
 	round --queues etf --etf-delta 150000
-	expect 0 apply --queues etf --etf-delta 150000
+	expect 0 apply --no-sync --queues etf --etf-delta 150000
 	expect 0 in_a tc qdisc show dev ra
 	says "clockid TAI delta 150000"
 }
@@ -139,7 +139,7 @@ test_gates_in_hardware_are_refused_and_nothing_is_changed() {
 		jitter = "10 us"'
 	pair 4
 	looks >before
-	expect 3 apply --queues taprio-hardware
+	expect 3 apply --no-sync --queues taprio-hardware
 	says "nothing is changed"
 	looks >after
 	cmp before after || fail "not as before"
@@ -150,12 +150,12 @@ test_one_queue_has_no_gates() {
 		jitter = "10 us"'
 	pair
 	looks >before
-	expect 3 apply
+	expect 3 apply --no-sync
 	says "4 transmit queues"
 	says "cannot be promised any more: the windows, delay and jitter of fast"
 	looks >after
 	cmp before after || fail "not as before"
-	expect 0 apply --fallback
+	expect 0 apply --no-sync --fallback
 	expect 0 in_a tc qdisc show dev ra
 	says "htb"
 }
@@ -172,12 +172,12 @@ test_killed_at_any_moment() {
 	pair 4
 	looks >before
 	start=$(date +%s%N)
-	expect 0 apply
+	expect 0 apply --no-sync
 	whole=$((($(date +%s%N) - start) / 1000000))
 	expect 0 in_a rtwire revert ra
 	changed=0
 	for moment in $(seq 0 99); do
-		apply >/dev/null 2>&1 &
+		apply --no-sync >/dev/null 2>&1 &
 		process=$!
 		sleep "$(awk "BEGIN { print $whole * $moment / 90000 }")"
 		# `ip netns exec` becomes the command.
@@ -194,4 +194,15 @@ test_killed_at_any_moment() {
 		fi
 	done
 	[ $changed -gt 5 ] || fail "only $changed of 100 runs had changed something"
+}
+
+test_gates_without_a_common_time_are_refused() {
+	network 'gates = "unlimited"' 'schedule = "time-triggered"
+		jitter = "10 us"'
+	pair 4
+	expect 3 apply
+	says "the network's time"
+	says "--no-sync"
+	expect 0 apply --no-sync
+	says "NOT SYNCHRONISED"
 }

@@ -28,6 +28,8 @@ pub struct Share {
     pub best_effort: Option<Limit>,
     /// When its gates open and close.
     pub gates: Option<GateList>,
+    /// How far the plan allows this host's clock to be from the network's time, ns; 0 where it does not say.
+    pub clock_error_ns: u64,
 }
 
 /// One stream, as far as an interface has to know it.
@@ -140,6 +142,7 @@ pub fn share(network: &Network, plan: &Plan, host: &str) -> Result<Share, ShareE
         receives: streams(&|stream| stream.listeners.iter().any(|one| one == host)),
         best_effort: limit(network, host),
         gates,
+        clock_error_ns: network.defaults.clock_error_ns,
     })
 }
 

@@ -1,0 +1,188 @@
+//! `rtwire clock`: does this host share the network's time?
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use rtwire_host::change::default_directory;
+use rtwire_host::clock::{self, ClockQuestion, ClockState};
+use rtwire_host::netlink::Netlink;
+
+/// Not synchronised.
+const APART: u8 = 1;
+/// Wrong usage.
+const FAULTY: u8 = 2;
+/// There is no ptp4l to ask.
+const LACKING: u8 = 3;
+
+/// Arguments of `rtwire clock`.
+#[derive(Args)]
+pub(crate) struct ClockArguments {
+    /// The interface whose clock is compared with the system's
+    interface: Option<String>,
+    /// The management socket of ptp4l (`uds_address`)
+    #[arg(long, value_name = "PATH", default_value = clock::DEFAULT_SOCKET)]
+    socket: PathBuf,
+    /// The PTP domain
+    #[arg(long, default_value_t = 0)]
+    domain: u8,
+    /// How far the clock may be from its master, in ns
+    #[arg(long, value_name = "NS", default_value_t = 1_000)]
+    limit: u64,
+    /// This host is the grandmaster
+    #[arg(long)]
+    gives_time: bool,
+    /// Look once a second for so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    watch: Option<u64>,
+    /// Where the record is kept (JSON lines); by default clock.jsonl in /var/lib/rtwire
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Print JSON, one object for each look (its schema: `rtwire schema clock`)
+    #[arg(long)]
+    json: bool,
+}
+
+/// Look, print, keep.
+pub(crate) fn run(arguments: &ClockArguments) -> ExitCode {
+    let phc = match &arguments.interface {
+        None => None,
+        Some(name) => {
+            let mut netlink = Netlink::new();
+            match netlink.link(name) {
+                Ok(Some(_)) => netlink.time_stamping(name).ok().and_then(|found| found.phc),
+                Ok(None) => {
+                    eprintln!(
+                        "rtwire clock: there is no interface `{name}`; look at `ip link` for those there are"
+                    );
+                    return ExitCode::from(FAULTY);
+                }
+                Err(error) => {
+                    eprintln!("rtwire clock: {error}");
+                    return ExitCode::from(FAULTY);
+                }
+            }
+        }
+    };
+    let question = ClockQuestion {
+        socket: arguments.socket.clone(),
+        domain: arguments.domain,
+        limit_ns: arguments.limit,
+        gives_time: arguments.gives_time,
+        phc,
+        ..ClockQuestion::default()
+    };
+    let record = arguments
+        .record
+        .clone()
+        .unwrap_or_else(|| default_directory().join("clock.jsonl"));
+    let start = Instant::now();
+    let watch = Duration::from_secs(arguments.watch.unwrap_or(0));
+    let mut code = 0;
+    loop {
+        let state = clock::state(&question);
+        show(arguments, &state);
+        if let Err(error) = clock::keep(&record, &state) {
+            eprintln!(
+                "rtwire clock: cannot keep the record {}: {error}",
+                record.display()
+            );
+        }
+        let this = match (&state.daemon, state.synchronised) {
+            (_, true) => 0,
+            (Some(_), false) => APART,
+            (None, false) => LACKING,
+        };
+        // The worst of all looks counts.
+        code = code.max(this);
+        if start.elapsed() + Duration::from_secs(1) > watch {
+            return ExitCode::from(code);
+        }
+        thread::sleep(Duration::from_secs(1));
+    }
+}
+
+fn show(arguments: &ClockArguments, state: &ClockState) {
+    let mut out = std::io::stdout();
+    if arguments.json {
+        let text = if arguments.watch.is_some() {
+            serde_json::to_string(state)
+        } else {
+            serde_json::to_string_pretty(state)
+        };
+        if let Ok(text) = text {
+            let _ = writeln!(out, "{text}");
+        }
+        return;
+    }
+    let known = |value: Option<String>| value.unwrap_or_else(|| "unknown".to_owned());
+    if arguments.watch.is_some() {
+        let offset = state.daemon.as_ref().and_then(|daemon| daemon.offset_ns);
+        let _ = writeln!(
+            out,
+            "{}  offset {}  {}",
+            if state.synchronised {
+                "synchronised"
+            } else {
+                "APART       "
+            },
+            known(offset.map(|ns| format!("{ns} ns"))),
+            state.reasons.join("; ")
+        );
+        return;
+    }
+    if let Some(daemon) = &state.daemon {
+        let ports: Vec<String> = daemon
+            .ports
+            .iter()
+            .map(|port| format!("{} {}", port.number, port.state))
+            .collect();
+        let grandmaster = if daemon.own_grandmaster {
+            format!("{} (this clock itself)", daemon.identity)
+        } else {
+            daemon.grandmaster.clone()
+        };
+        let _ = writeln!(out, "clock          {}", daemon.identity);
+        let _ = writeln!(out, "ports          {}", ports.join(", "));
+        let _ = writeln!(out, "grandmaster    {grandmaster}");
+        let _ = writeln!(
+            out,
+            "offset         {} (limit {} ns)",
+            known(daemon.offset_ns.map(|ns| format!("{ns} ns"))),
+            state.limit_ns
+        );
+        let _ = writeln!(
+            out,
+            "path delay     {}",
+            known(daemon.delay_ns.map(|ns| format!("{ns} ns")))
+        );
+        let _ = writeln!(
+            out,
+            "TAI - UTC      {} by the grandmaster{}, {} s by this kernel",
+            known(daemon.utc_offset_s.map(|s| format!("{s} s"))),
+            if daemon.utc_offset_valid {
+                ""
+            } else {
+                " (who does not vouch for it)"
+            },
+            state.system.tai_offset_s
+        );
+    }
+    if let (Some(offset), Some(uncertainty)) = (
+        state.system.phc_minus_tai_ns,
+        state.system.phc_uncertainty_ns,
+    ) {
+        let _ = writeln!(
+            out,
+            "hardware clock {offset} ns from CLOCK_TAI (±{uncertainty} ns)"
+        );
+    }
+    if state.synchronised {
+        let _ = writeln!(out, "synchronised");
+    } else {
+        let _ = writeln!(out, "NOT synchronised: {}", state.reasons.join("; "));
+    }
+}
