@@ -1,5 +1,7 @@
 //! The nearest change that fits: found by search, and planned again before it is named.
 
+mod schedule;
+
 use core::fmt;
 
 use schemars::JsonSchema;
@@ -28,6 +30,8 @@ pub enum ChangeKind {
     Priority,
     /// A faster link.
     LinkRate,
+    /// Another interval of a time-triggered stream, or a smaller share for unscheduled traffic.
+    Schedule,
 }
 
 /// A change that was planned again and fits.
@@ -168,6 +172,7 @@ pub(crate) fn suggest(network: &Network, reasons: &[Reason]) -> Vec<Suggestion> 
     found.extend(priority(&mut search));
     found.extend(lower_rate(&mut search));
     found.extend(link_rate(&mut search));
+    found.extend(schedule::changes(&mut search));
     found
 }
 
