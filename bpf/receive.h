@@ -24,6 +24,11 @@
 #define RTW_PLACE_BYTES 1536
 /* The most user data in a reply: 1500 octets less header and time. */
 #define RTW_REPLY_BYTES 1476
+/* Patches of one answer; octets that one of them copies; octets of a question's
+ * data that can be copied. */
+#define RTW_PATCHES 8
+#define RTW_PATCH_BYTES 16
+#define RTW_PATCH_QUESTION 128
 /* Responders answer ports from here on, and never have such a port. */
 #define RTW_FIRST_ASKING_PORT 49152
 
@@ -139,7 +144,8 @@ struct rtw_place {
 
 struct rtw_content {
 	__u64 length;
-	__u64 reserved;
+	__u64 patches;		/* how many of `patch` are in use */
+	__u64 patch[RTW_PATCHES]; /* octets | source << 16 | place << 32 */
 	__u8 data[RTW_DATA_BYTES]; /* zeros behind the content */
 };
 
@@ -151,6 +157,8 @@ struct rtw_content {
 struct rtw_reply {
 	__u64 version;
 	__u64 echo;		/* 1: answer with the question's own data */
+	__u64 patched;		/* 1: there is, or was, content with patches */
+	__u64 reserved;
 	struct rtw_content content[RTW_BUFFERS];
 };
 

@@ -44,7 +44,7 @@ static __always_inline int rtw_queue(struct xdp_md *ctx,
 				     const struct rtw_frame *frame,
 				     struct rtw_channel *channel, void *memory)
 {
-	__u32 length = frame->length, index = 0, level;
+	__u32 length = frame->length, index = 0, level, last_octet;
 	struct rtw_place *place;
 	struct rtw_queue *queue;
 	__u64 position, places;
@@ -73,10 +73,13 @@ static __always_inline int rtw_queue(struct xdp_md *ctx,
 	place->sequence = frame->sequence;
 	place->length = length;
 	place->priority = frame->priority;
-	barrier_var(length);
+	/* The verifier of Linux 6.1 learns nothing from `length != 0`. */
+	last_octet = length - 1;
+	barrier_var(last_octet);
 	/* It cannot fail; a place must be given on all the same. */
-	if (length &&
-	    bpf_xdp_load_bytes(ctx, frame->data_at, place->data, length))
+	if (last_octet < RTW_DATA_BYTES &&
+	    bpf_xdp_load_bytes(ctx, frame->data_at, place->data,
+			       last_octet + 1))
 		place->length = 0;
 	rtw_publish(place->turn, position + 1);
 	return rtw_wake(&queue->wakes, &queue->asleep);

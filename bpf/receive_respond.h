@@ -2,7 +2,7 @@
 /*
  * Respond: the question's own frame goes back as the answer, with addresses and
  * ports swapped, the question's number, the time at which it came, and content
- * that user space prepared.
+ * that user space prepared, with fields of the question put into it.
  *
  * Only questions from an asking port are answered, and no responder has such a
  * port: else two responders would answer each other for ever.
@@ -14,6 +14,7 @@
 
 #include "receive.h"
 #include "receive_frame.h"
+#include "receive_patch.h"
 
 #define RTW_REPLY_TRIES 4
 /* Octets of content that even the shortest frame has room for. */
@@ -58,6 +59,7 @@ static __always_inline int rtw_answer_content(struct xdp_md *ctx,
 					      const struct rtw_frame *frame,
 					      struct rtw_channel *channel,
 					      const struct rtw_content *content,
+					      const struct rtw_patch_source *source,
 					      __u32 *length)
 {
 	__u32 at = frame->at + RTW_HEADER_BYTES + RTW_TIME_BYTES;
@@ -81,7 +83,9 @@ static __always_inline int rtw_answer_content(struct xdp_md *ctx,
 	barrier_var(copied);
 	if (copied >= RTW_REPLY_BYTES)
 		return -1;
-	return bpf_xdp_store_bytes(ctx, at, content->data, copied + 1);
+	if (bpf_xdp_store_bytes(ctx, at, content->data, copied + 1))
+		return -1;
+	return content->patches ? rtw_patch_apply(ctx, at, content, source) : 0;
 }
 
 static __always_inline int rtw_set_time_flag(struct xdp_md *ctx,
@@ -99,6 +103,7 @@ static __always_inline int rtw_respond(struct xdp_md *ctx,
 				       struct rtw_channel *channel,
 				       struct rtw_reply *reply)
 {
+	struct rtw_patch_source source = {};
 	__u32 length = frame->length;
 	__u64 version;
 	int i;
@@ -110,11 +115,15 @@ static __always_inline int rtw_respond(struct xdp_md *ctx,
 		return XDP_DROP;
 	}
 	if (!reply->echo) {
+		if (reply->patched &&
+		    rtw_patch_collect(ctx, frame->data_at, frame->length,
+				      frame->sequence, &source))
+			goto unanswered;
 		for (i = 0; i < RTW_REPLY_TRIES; i++) {
 			version = READ_ONCE(reply->version);
 			if (rtw_answer_content(ctx, frame, channel,
 					       &reply->content[version % RTW_BUFFERS],
-					       &length))
+					       &source, &length))
 				return XDP_DROP;
 			/* A full barrier: the copy is made before this look. */
 			if (__sync_fetch_and_add(&reply->version, 0) - version < RTW_BUFFERS - 1)

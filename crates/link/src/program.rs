@@ -35,6 +35,7 @@ mod layout;
 #[cfg(test)]
 mod layout_tests;
 mod newest;
+mod patch;
 mod police;
 mod queue;
 #[cfg(test)]
@@ -63,6 +64,8 @@ use std::sync::{Arc, Mutex};
 
 pub use error::ProgramError;
 pub use newest::{Newest, NewestReader, NewestSlot};
+pub use patch::{Patch, PatchSource};
+pub(crate) use patch::{apply as apply_patches, check as check_patches};
 pub use police::{Bucket, Police, PolicedPort};
 pub use queue::{QueueChannel, QueueConfig, QueueFrame};
 pub use respond::Responder;

@@ -3,7 +3,9 @@
 //! The same rules and the same counters; but each answer costs a wake-up of this process. The kernel takes a VLAN tag off
 //! before a packet socket sees the frame, so answers have none.
 
-use crate::program::{ChannelCounters, FIRST_ASKING_PORT, MAXIMUM_REPLY_OCTETS, ProgramError};
+use crate::program::{
+    ChannelCounters, FIRST_ASKING_PORT, Patch, ProgramError, apply_patches, check_patches,
+};
 use crate::{LinkError, Receiver, ReceiverConfig, Sender, SenderConfig, TxPath, WakeUp};
 use rtwire_sys::ErrorKind;
 use rtwire_sys::clock::{self, Clock};
@@ -40,6 +42,7 @@ pub struct PacketResponder {
     port: u16,
     key: u32,
     content: Option<Vec<u8>>,
+    patches: Vec<Patch>,
     frame: Box<[u8]>,
     counters: ChannelCounters,
     _lock: NameLock,
@@ -57,15 +60,24 @@ impl PacketResponder {
         key: u32,
         content: Option<&[u8]>,
     ) -> Result<Self, ProgramError> {
+        Self::open_with((interface, wake_up), port, key, content, &[])
+    }
+
+    /// The same, with fields of each question put into its answer; without content there are none.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); a patch is not possible ([`ProgramError::Patch`]).
+    pub fn open_with(
+        (interface, wake_up): (&str, WakeUp),
+        port: u16,
+        key: u32,
+        content: Option<&[u8]>,
+        patches: &[Patch],
+    ) -> Result<Self, ProgramError> {
         if port >= FIRST_ASKING_PORT {
             return Err(ProgramError::AskingPort { port });
         }
-        if let Some(octets) = content
-            .map(<[u8]>::len)
-            .filter(|&octets| octets > MAXIMUM_REPLY_OCTETS)
-        {
-            return Err(ProgramError::TooLong { octets });
-        }
+        check_patches(content.unwrap_or_default(), patches)?;
         let sender = Sender::frames(&SenderConfig {
             path: TxPath::Direct,
             ..SenderConfig::new(interface)
@@ -93,10 +105,22 @@ impl PacketResponder {
             port,
             key,
             content: content.map(<[u8]>::to_vec),
+            patches: patches.to_vec(),
             frame: vec![0; 1536].into_boxed_slice(),
             counters: ChannelCounters::default(),
             _lock: lock,
         })
+    }
+
+    /// Replaces what the answers hold, and the fields of each question that are put into it.
+    ///
+    /// # Errors
+    /// The content does not fit a frame, or a patch is not possible.
+    pub fn replace_with(&mut self, content: &[u8], patches: &[Patch]) -> Result<(), ProgramError> {
+        check_patches(content, patches)?;
+        self.content = Some(content.to_vec());
+        self.patches = patches.to_vec();
+        Ok(())
     }
 
     /// What was counted so far.
@@ -163,6 +187,9 @@ impl PacketResponder {
             ether_type: EtherType::RTDIP,
         };
         let at = ethernet.emit(&mut self.frame).ok()?;
+        if let Some(content) = &mut self.content {
+            apply_patches(&self.patches, data, header.sequence, now_ns, content);
+        }
         let content = self.content.as_deref().unwrap_or(data);
         let Ok(octets) = answer.emit(content, &mut self.frame[at..]) else {
             self.counters.unanswered += 1;

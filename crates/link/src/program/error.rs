@@ -1,6 +1,8 @@
 //! What goes wrong with the receive program.
 
-use super::layout::{CHANNELS, FIRST_ASKING_PORT, REPLY_OCTETS};
+use super::layout::{
+    CHANNELS, FIRST_ASKING_PORT, PATCH_OCTETS, PATCH_QUESTION, PATCHES, REPLY_OCTETS,
+};
 use crate::LinkError;
 use rtwire_sys::bpf::{BpfError, XdpMode};
 
@@ -94,6 +96,14 @@ pub enum ProgramError {
     TooLong {
         /// Its length.
         octets: usize,
+    },
+    /// A patch that cannot be made.
+    #[error(
+        "patch {number} of the answer is not possible: there are at most {PATCHES}, each of 1 to {PATCH_OCTETS} octets (a number 4, a time 8) from the question's first {PATCH_QUESTION}, to a place within the answer's content"
+    )]
+    Patch {
+        /// Which, from 0 on.
+        number: usize,
     },
     /// A contract that polices nothing, or everything.
     #[error(

@@ -13,6 +13,12 @@ pub(crate) const BUFFERS: u64 = 4;
 pub(crate) const DATA_OCTETS: usize = 1488;
 /// The most user data in a reply.
 pub(crate) const REPLY_OCTETS: usize = 1476;
+/// Patches of one answer.
+pub(crate) const PATCHES: usize = 8;
+/// Octets that one patch copies at most.
+pub(crate) const PATCH_OCTETS: usize = 16;
+/// Octets of a question's data that can be copied.
+pub(crate) const PATCH_QUESTION: usize = 128;
 /// Responders answer ports from here on, and never have such a port.
 pub(crate) const FIRST_ASKING_PORT: u16 = 49_152;
 
@@ -105,14 +111,17 @@ pub(crate) const SLOT_WORDS: usize = Slot::Value as usize + BUFFERS as usize * V
 pub(crate) enum Reply {
     Version,
     Echo,
-    Content,
+    Patched,
+    Content = 4,
 }
 /// The fields of `struct rtw_content`.
 #[derive(Clone, Copy, Debug)]
 #[repr(usize)]
 pub(crate) enum Content {
     Length = 0,
-    Data = 2,
+    Patches = 1,
+    Patch = 2,
+    Data = 10,
 }
 pub(crate) const CONTENT_WORDS: usize = Content::Data as usize + DATA_WORDS;
 pub(crate) const REPLY_WORDS: usize = Reply::Content as usize + BUFFERS as usize * CONTENT_WORDS;
@@ -225,7 +234,8 @@ pub(crate) const FIELDS: [Layout; 8] = [
         "rtw_content",
         &[
             ("length", Content::Length as usize),
-            ("reserved", 1),
+            ("patches", Content::Patches as usize),
+            ("patch", Content::Patch as usize),
             ("data", Content::Data as usize),
         ],
         CONTENT_WORDS,
@@ -235,6 +245,8 @@ pub(crate) const FIELDS: [Layout; 8] = [
         &[
             ("version", Reply::Version as usize),
             ("echo", Reply::Echo as usize),
+            ("patched", Reply::Patched as usize),
+            ("reserved", 3),
             ("content", Reply::Content as usize),
         ],
         REPLY_WORDS,

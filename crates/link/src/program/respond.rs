@@ -1,10 +1,13 @@
 //! Replies that leave from the driver.
 
 use super::layout::{
-    Action, BUFFERS, CONTENT_WORDS, Content, DATA_OCTETS, FIRST_ASKING_PORT, REPLY_OCTETS,
-    REPLY_WORDS, Reply,
+    Action, BUFFERS, CONTENT_WORDS, Content, DATA_OCTETS, FIRST_ASKING_PORT, PATCHES, REPLY_WORDS,
+    Reply,
 };
-use super::{ChannelCounters, OpenChannel, Police, ProgramError, ReceiveProgram, Shared};
+use super::{
+    ChannelCounters, OpenChannel, Patch, Police, ProgramError, ReceiveProgram, Shared,
+    check_patches,
+};
 use std::sync::atomic::{Ordering, fence};
 
 /// A channel whose questions the receive program answers. It closes when it is dropped.
@@ -20,7 +23,15 @@ impl Responder {
     /// # Errors
     /// The content does not fit a frame: more than 1476 octets.
     pub fn replace(&mut self, content: &[u8]) -> Result<(), ProgramError> {
-        write(&self.channel.program, self.channel.index, content)?;
+        self.replace_with(content, &[])
+    }
+
+    /// The same, with fields of each question put into its answer. Content and patches are replaced together.
+    ///
+    /// # Errors
+    /// The content does not fit a frame, or a patch is not possible ([`ProgramError::Patch`]).
+    pub fn replace_with(&mut self, content: &[u8], patches: &[Patch]) -> Result<(), ProgramError> {
+        write(&self.channel.program, self.channel.index, content, patches)?;
         store(
             &self.channel.program,
             self.channel.index,
@@ -52,15 +63,20 @@ fn store(program: &Shared, index: usize, word: usize, value: u64) {
 }
 
 /// Writes the next content and makes it the one in force. One writer at a time: `replace` takes `&mut`.
-fn write(program: &Shared, index: usize, content: &[u8]) -> Result<(), ProgramError> {
-    if content.len() > REPLY_OCTETS {
-        return Err(ProgramError::TooLong {
-            octets: content.len(),
-        });
-    }
+fn write(
+    program: &Shared,
+    index: usize,
+    content: &[u8],
+    patches: &[Patch],
+) -> Result<(), ProgramError> {
+    check_patches(content, patches)?;
     let Some(version) = program.replies.word(index, Reply::Version as usize) else {
         return Ok(());
     };
+    if !patches.is_empty() {
+        // Before the content: what it asks for must have been collected.
+        store(program, index, Reply::Patched as usize, 1);
+    }
     let next = version.load(Ordering::Relaxed) + 1;
     let at = Reply::Content as usize + (next % BUFFERS) as usize * CONTENT_WORDS;
     // The version stored last time comes before what is overwritten now: a program that still copies this buffer sees it.
@@ -71,6 +87,14 @@ fn write(program: &Shared, index: usize, content: &[u8]) -> Result<(), ProgramEr
         at + Content::Length as usize,
         content.len() as u64,
     );
+    let field = |field: Content, number: usize, value| {
+        store(program, index, at + field as usize + number, value);
+    };
+    field(Content::Patches, 0, patches.len() as u64);
+    for number in 0..PATCHES {
+        let word = patches.get(number).map_or(0, Patch::word);
+        field(Content::Patch, number, word);
+    }
     let mut octets = [0_u8; DATA_OCTETS];
     octets[..content.len()].copy_from_slice(content);
     for (word, chunk) in octets.chunks_exact(8).enumerate() {
@@ -102,15 +126,24 @@ impl ReceiveProgram {
         key: u32,
         content: Option<&[u8]>,
     ) -> Result<Responder, ProgramError> {
+        self.respond_channel_with(port, key, content, &[])
+    }
+
+    /// The same, with fields of each question put into its answer; without content there are none.
+    ///
+    /// # Errors
+    /// As [`respond_channel`](Self::respond_channel); a patch is not possible ([`ProgramError::Patch`]).
+    pub fn respond_channel_with(
+        &self,
+        port: u16,
+        key: u32,
+        content: Option<&[u8]>,
+        patches: &[Patch],
+    ) -> Result<Responder, ProgramError> {
         if port >= FIRST_ASKING_PORT {
             return Err(ProgramError::AskingPort { port });
         }
-        if let Some(octets) = content
-            .map(<[u8]>::len)
-            .filter(|&octets| octets > REPLY_OCTETS)
-        {
-            return Err(ProgramError::TooLong { octets });
-        }
+        check_patches(content.unwrap_or_default(), patches)?;
         let channel = self.open(port, key, Action::Respond, |program, index| {
             for word in 0..REPLY_WORDS {
                 store(program, index, word, 0);
@@ -121,7 +154,7 @@ impl ReceiveProgram {
                 Reply::Echo as usize,
                 content.is_none().into(),
             );
-            write(program, index, content.unwrap_or_default())
+            write(program, index, content.unwrap_or_default(), patches)
         })?;
         Ok(Responder { channel })
     }

@@ -650,3 +650,74 @@ fn frames_too_long_for_native_mode_get_the_generic_one() {
         program.why_generic()
     );
 }
+
+#[test]
+fn fields_of_the_question_are_put_into_the_answer() {
+    require!(root);
+    let mut bench = Bench::new();
+    let question_at = |offset| PatchSource::Question { offset };
+    let patch = |source, octets, place| Patch {
+        source,
+        octets,
+        place,
+    };
+    let patches = [
+        patch(question_at(3), 1, 0),
+        patch(question_at(0), 16, 20),
+        patch(PatchSource::Sequence, 4, 40),
+        patch(PatchSource::ArrivalTime, 8, 92),
+        patch(question_at(112), 16, 50),
+    ];
+    let content: Vec<u8> = (0..100).map(|at| at ^ 0xff).collect();
+    let mut responder = bench
+        .program
+        .respond_channel_with(1002, 7, Some(&content), &patches)
+        .unwrap();
+    for (number, length) in (1000..).zip([0, 1, 5, 16, 100, 120, 127, 128, 129, 1400]) {
+        for vlan in [None, tag()] {
+            let mut question = build(1002, number);
+            question.vlan = vlan;
+            let data: Vec<u8> = (0..length).map(|at| (at * 3 + 1) as u8).collect();
+            let before = clock::now_ns(Clock::Tai);
+            let (_, header, answer) = bench.answer(&question.frame(&data));
+            let came = u64::from_be_bytes(answer[92..].try_into().unwrap());
+            let told = header.time_ns.unwrap();
+            // The clock that a program may read is not strictly in step with ours.
+            assert!(
+                came + 1_000_000 > before && came < told + 1_000_000,
+                "{before} {came} {told}"
+            );
+            // The same in user space, as the responder over packet sockets does it.
+            let mut expected = content.clone();
+            apply_patches(&patches, &data, number, came, &mut expected);
+            assert_eq!(answer, expected, "{length}");
+            assert_eq!(answer[0], data.get(3).copied().unwrap_or(0));
+            assert_eq!(answer[40..44], number.to_be_bytes());
+        }
+    }
+    // Content and patches are replaced together, and may have none.
+    responder.replace_with(&[9; 36], &patches[..2]).unwrap();
+    let (.., answer) = bench.answer(&build(1002, 1).frame(&[5; 40]));
+    assert_eq!(answer, [&[5][..], &[9; 19], &[5; 16]].concat()[..30]);
+    responder.replace(&[9; 3]).unwrap();
+    assert_eq!(bench.answer(&build(1002, 1).frame(&[5; 40])).2, [9; 3]);
+
+    let mut fails = |number, patch: Patch| {
+        let refused = responder.replace_with(&[0; 50], &[patches[0], patch]);
+        assert!(
+            matches!(refused, Err(ProgramError::Patch { number: found }) if found == number),
+            "{patch:?}: {refused:?}"
+        );
+    };
+    fails(1, patch(question_at(0), 0, 0));
+    fails(1, patch(question_at(0), 17, 0));
+    fails(1, patch(question_at(125), 4, 0));
+    fails(1, patch(PatchSource::Sequence, 8, 0));
+    fails(1, patch(PatchSource::ArrivalTime, 9, 0));
+    fails(1, patch(question_at(0), 4, 47));
+    let many = [patches[0]; 9];
+    let refused = responder.replace_with(&[0; 50], &many).unwrap_err();
+    assert!(refused.to_string().contains("at most 8"), "{refused}");
+    let (.., answer) = bench.answer(&build(1002, 1).frame(&[5; 40]));
+    assert_eq!(answer, [9; 3], "what is refused changes nothing");
+}

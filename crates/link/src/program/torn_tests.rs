@@ -66,7 +66,7 @@ fn writes(bench: &Bench, length: usize, cpu: usize, numbers: &AtomicU32, stop: &
     written
 }
 
-fn reads(mut slot: NewestSlot, stop: &AtomicBool) -> (u64, u64) {
+fn reads(mut slot: NewestSlot, stop: &AtomicBool, seen: &AtomicU32) -> (u64, u64) {
     at_processor(1);
     let mut out = [0; 1500];
     let (mut reads, mut fresh, mut last) = (0, 0, 0);
@@ -82,6 +82,7 @@ fn reads(mut slot: NewestSlot, stop: &AtomicBool) -> (u64, u64) {
         }
         last = newest.sequence;
         fresh += u64::from(newest.fresh);
+        seen.store(fresh as u32, Ordering::Relaxed);
         for (at, &found) in out[..newest.length].iter().enumerate() {
             assert_eq!(
                 found,
@@ -102,13 +103,20 @@ fn no_reader_sees_a_torn_value_or_a_step_backwards() {
         let slot = bench.program.newest_channel(1001, 7).unwrap();
         let stop = AtomicBool::new(false);
         let start = Instant::now();
+        let seen = [&AtomicU32::new(0), &AtomicU32::new(0)];
         thread::scope(|scope| {
             let writer = scope.spawn(|| writes(&bench, length, 0, &AtomicU32::new(0), &stop));
-            let readers =
-                [slot.clone(), slot.clone()].map(|slot| scope.spawn(|| reads(slot, &stop)));
+            let seen = &seen;
+            let readers = seen
+                .map(|seen| (slot.clone(), seen))
+                .map(|(slot, seen)| scope.spawn(|| reads(slot, &stop, seen)));
             thread::sleep(time());
             // On a machine that others use, too, as long as it takes to have tested something.
-            while slot.counters().accepted < 6000 && start.elapsed() < 30 * time() {
+            let enough = || {
+                slot.counters().accepted > 6000
+                    && seen.iter().all(|seen| seen.load(Ordering::Relaxed) > 200)
+            };
+            while !enough() && start.elapsed() < 30 * time() {
                 thread::sleep(Duration::from_millis(20));
             }
             stop.store(true, Ordering::Relaxed);
@@ -252,7 +260,7 @@ fn values_from_the_wire_are_whole_in_each_mode() {
         thread::scope(|scope| {
             let _stop = StopAtEnd(&stop);
             let (reader, stopped) = (slot.clone(), &stop);
-            let reader = scope.spawn(move || reads(reader, stopped));
+            let reader = scope.spawn(move || reads(reader, stopped, &AtomicU32::new(0)));
             at_processor(0);
             let until = Instant::now() + time();
             let mut number = 0_u32;

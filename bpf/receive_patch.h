@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Patch: octets of the question, its number and the time at which it came, put
+ * into the prepared answer where the answer's content says.
+ *
+ * Nothing here knows a protocol. Whoever answers collects the sources from the
+ * question before he writes over it (`rtw_patch_collect`), and afterwards, when
+ * the content lies in the frame, puts them in (`rtw_patch_apply`).
+ */
+#ifndef RTWIRE_RECEIVE_PATCH_H
+#define RTWIRE_RECEIVE_PATCH_H
+
+#include "receive.h"
+#include "rtwire_bpf.h"
+
+/* What patches are taken from, at the offsets that they name. */
+struct rtw_patch_source {
+	__u8 question[RTW_PATCH_QUESTION]; /* its user data, then zeros */
+	__u32 sequence;			   /* its number, network order */
+	__u32 zero;
+	__u64 arrival_ns;		   /* CLOCK_TAI, network order */
+	__u64 room;			   /* for a copy that begins there */
+};
+
+/*
+ * Collects what a question of `length` octets of data at `data_at` offers;
+ * the source is all zeros before.
+ */
+static __always_inline int rtw_patch_collect(struct xdp_md *ctx, __u32 data_at,
+					     __u32 length, __u32 sequence,
+					     struct rtw_patch_source *source)
+{
+	source->sequence = bpf_htonl(sequence);
+	source->arrival_ns = bpf_cpu_to_be64(bpf_ktime_get_tai_ns());
+	if (length > RTW_PATCH_QUESTION)
+		length = RTW_PATCH_QUESTION;
+	if (!length)
+		return 0;
+	/* Never 0; the verifier of Linux 6.1 learns nothing from that test. */
+	length--;
+	barrier_var(length);
+	if (length >= RTW_PATCH_QUESTION)
+		return -1;
+	return bpf_xdp_load_bytes(ctx, data_at, source->question, length + 1);
+}
+
+/* Puts them into the content, which begins at `at` in the frame. */
+static __always_inline int rtw_patch_apply(struct xdp_md *ctx, __u32 at,
+					   const struct rtw_content *content,
+					   const struct rtw_patch_source *source)
+{
+	for (int i = 0; i < RTW_PATCHES; i++) {
+		__u64 patch = READ_ONCE(content->patch[i]);
+		__u32 length = patch & 0xff;
+		__u32 from = patch >> 16 & 0xffff;
+		__u32 to = patch >> 32 & 0xffff;
+
+		if (!length)
+			return 0;
+		length--;
+		barrier_var(length);
+		barrier_var(from);
+		if (length >= RTW_PATCH_BYTES ||
+		    from > sizeof(*source) - RTW_PATCH_BYTES)
+			return -1;
+		if (bpf_xdp_store_bytes(ctx, at + to, (__u8 *)source + from,
+					length + 1))
+			return -1;
+	}
+	return 0;
+}
+
+#endif

@@ -1,0 +1,99 @@
+//! Fields of a question that are put into its answer.
+
+use super::layout::{PATCH_OCTETS, PATCH_QUESTION, PATCHES};
+use super::{MAXIMUM_REPLY_OCTETS, ProgramError};
+
+/// Where a patch's octets come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatchSource {
+    /// The question's user data, from this octet on; zeros where it has less. Among its first 128.
+    Question {
+        /// The first octet.
+        offset: u8,
+    },
+    /// The question's sequence number: four octets, network order.
+    Sequence,
+    /// When the question came, ns of CLOCK_TAI: eight octets, network order.
+    ArrivalTime,
+}
+
+/// A field of the answer that is the question's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patch {
+    /// Where the octets come from.
+    pub source: PatchSource,
+    /// How many: at most 16, for a number 4, for a time 8.
+    pub octets: u8,
+    /// Where in the answer's content they go.
+    pub place: u16,
+}
+
+/// What all patches of one question are taken from: `struct rtw_patch_source`.
+const SEQUENCE_AT: usize = PATCH_QUESTION;
+const ARRIVAL_AT: usize = PATCH_QUESTION + 8;
+const SOURCE_OCTETS: usize = PATCH_QUESTION + 16;
+
+impl Patch {
+    fn from(&self) -> usize {
+        match self.source {
+            PatchSource::Question { offset } => offset.into(),
+            PatchSource::Sequence => SEQUENCE_AT,
+            PatchSource::ArrivalTime => ARRIVAL_AT,
+        }
+    }
+
+    /// The word that tells the program of it.
+    pub(super) fn word(&self) -> u64 {
+        u64::from(self.octets) | (self.from() as u64) << 16 | u64::from(self.place) << 32
+    }
+
+    fn is_possible(&self, content: usize) -> bool {
+        let octets = usize::from(self.octets);
+        let there = match self.source {
+            PatchSource::Question { offset } => PATCH_QUESTION.saturating_sub(offset.into()),
+            PatchSource::Sequence => 4,
+            PatchSource::ArrivalTime => 8,
+        };
+        (1..=PATCH_OCTETS.min(there)).contains(&octets)
+            && usize::from(self.place) + octets <= content
+    }
+}
+
+/// Whether a content with its patches can be an answer.
+pub(crate) fn check(content: &[u8], patches: &[Patch]) -> Result<(), ProgramError> {
+    if content.len() > MAXIMUM_REPLY_OCTETS {
+        return Err(ProgramError::TooLong {
+            octets: content.len(),
+        });
+    }
+    let wrong = patches
+        .iter()
+        .position(|patch| !patch.is_possible(content.len()));
+    match wrong {
+        None if patches.len() <= PATCHES => Ok(()),
+        None => Err(ProgramError::Patch { number: PATCHES }),
+        Some(number) => Err(ProgramError::Patch { number }),
+    }
+}
+
+/// Puts the fields of a question into an answer's content, as the program does.
+pub(crate) fn apply(
+    patches: &[Patch],
+    question: &[u8],
+    sequence: u32,
+    arrival_ns: u64,
+    content: &mut [u8],
+) {
+    let mut source = [0; SOURCE_OCTETS];
+    let there = question.len().min(PATCH_QUESTION);
+    source[..there].copy_from_slice(&question[..there]);
+    source[SEQUENCE_AT..SEQUENCE_AT + 4].copy_from_slice(&sequence.to_be_bytes());
+    source[ARRIVAL_AT..].copy_from_slice(&arrival_ns.to_be_bytes());
+    for patch in patches {
+        let (octets, place) = (usize::from(patch.octets), usize::from(patch.place));
+        let from = source.get(patch.from()..patch.from() + octets);
+        if let (Some(from), Some(to)) = (from, content.get_mut(place..place + octets)) {
+            to.copy_from_slice(from);
+        }
+    }
+}
