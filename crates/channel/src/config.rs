@@ -68,6 +68,9 @@ pub struct TalkerConfig {
     /// Whether each value tells the moment of CLOCK_TAI at which it was sent: 8 octets, and a look at the clock (some
     /// 60 ns). Without it a listener cannot tell a value's age, nor a talker that began again from one that lost some.
     pub sender_time: bool,
+    /// How many values [`Talker::send_batch`](crate::Talker::send_batch) sends with one system call: at most 32, and a frame's
+    /// memory each.
+    pub batch: usize,
     /// The kernel's transmit stamps, if any; see [`Talker::take_stamps`](crate::Talker::take_stamps).
     pub stamping: Option<TxStamping>,
 }
@@ -89,6 +92,7 @@ impl TalkerConfig {
             semantics: Semantics::Queue,
             path: TxPath::Qdisc,
             sender_time: true,
+            batch: 1,
             stamping: None,
         }
     }

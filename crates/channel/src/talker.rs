@@ -3,9 +3,9 @@
 use crate::config::{TalkerConfig, Transport};
 use crate::error::ChannelError;
 use crate::statistics::TalkerStatistics;
-use rtwire_link::{LaunchQueue, LinkError, Sender, SenderConfig, TxStamps};
+use rtwire_link::{LaunchQueue, LinkError, Sender, SenderConfig, TxPath, TxStamps};
 use rtwire_sys::clock::{self, Clock};
-use rtwire_wire::rtdip::{self, RtdipError};
+use rtwire_wire::rtdip;
 use rtwire_wire::{MINIMUM_FRAME_OCTETS, MacAddress, VLAN_TAG_OCTETS, ethernet};
 
 /// Octets of IPv4 and UDP headers.
@@ -27,6 +27,26 @@ pub struct Talker {
     /// Headers of the frame outside `frame`.
     outside: usize,
     queue_full: u64,
+    /// Frames that are sent with one call, their Ethernet headers written already.
+    batch: Vec<Box<[u8]>>,
+}
+
+/// Values that are sent with one system call at most.
+const MOST_AT_ONCE: usize = 32;
+
+/// Writes RTDiP header and data behind the first `start` octets of a frame, and pads it to `least`; gives its length.
+fn fill(
+    header: &rtdip::Header,
+    data: &[u8],
+    (start, least): (usize, usize),
+    frame: &mut [u8],
+) -> Option<usize> {
+    let end = start + header.emit(data, frame.get_mut(start..)?).ok()?;
+    if end < least {
+        // Else the padding would show what an earlier, longer frame carried.
+        frame.get_mut(end..least)?.fill(0);
+    }
+    Some(end.max(least))
 }
 
 impl Talker {
@@ -75,9 +95,17 @@ impl Talker {
             key: config.key,
             time_ns: config.sender_time.then_some(0),
         };
+        let places = match config.path {
+            // There the memory is the kernel's.
+            TxPath::Xdp => 0,
+            _ if config.batch <= 1 => 0,
+            _ => config.batch.min(MOST_AT_ONCE),
+        };
+        let frame = frame.into_boxed_slice();
+        let batch = vec![frame.clone(); places];
         Ok(Self {
             sender,
-            frame: frame.into_boxed_slice(),
+            frame,
             start,
             least,
             fit: room
@@ -90,6 +118,7 @@ impl Talker {
                 0
             },
             queue_full: 0,
+            batch,
         })
     }
 
@@ -147,24 +176,20 @@ impl Talker {
         if let Some(time_ns) = &mut self.header.time_ns {
             *time_ns = clock::now_ns(Clock::Tai);
         }
-        let written = match self.header.emit(data, &mut self.frame[self.start..]) {
-            Ok(octets) => octets,
-            Err(RtdipError::TooLong { .. }) => return Err(too_long()),
-            // Writing has no other error.
-            Err(_) => return Err(too_long()),
+        let shape = (self.start, self.least);
+        let result = if let Some(place) = self.sender.place() {
+            place[..self.start].copy_from_slice(&self.frame[..self.start]);
+            let end = fill(&self.header, data, shape, place).ok_or_else(too_long)?;
+            self.sender.send_place(end)
+        } else {
+            let end = fill(&self.header, data, shape, &mut self.frame).ok_or_else(too_long)?;
+            let frame = &self.frame[..end];
+            match launch_ns {
+                None => self.sender.send(frame),
+                Some(launch_ns) => self.sender.send_at(frame, launch_ns),
+            }
         };
-        let mut end = self.start + written;
-        if end < self.least {
-            // Else the padding would show what an earlier, longer frame carried.
-            self.frame[end..self.least].fill(0);
-            end = self.least;
-        }
-        let frame = &self.frame[..end];
-        let given = match launch_ns {
-            None => self.sender.send(frame),
-            Some(launch_ns) => self.sender.send_at(frame, launch_ns),
-        };
-        match given {
+        match result {
             Ok(_) => {
                 self.header.sequence = sequence.wrapping_add(1);
                 Ok(sequence)
@@ -180,6 +205,89 @@ impl Talker {
                 Err(error.into())
             }
         }
+    }
+
+    /// Sends several values in their order, up to 32 with one system call if opened with a
+    /// [`batch`](TalkerConfig::batch) of as many; gives how many of them the interface's full queue has dropped. All have the
+    /// time of this call. No allocation.
+    ///
+    /// # Errors
+    /// Too much data in one of them: none is sent. The interface gone or down: those before were sent, as
+    /// [`statistics`](Self::statistics) tell.
+    pub fn send_batch(&mut self, values: &[&[u8]]) -> Result<usize, ChannelError> {
+        if let Some(value) = values.iter().find(|value| value.len() > self.fit) {
+            return Err(ChannelError::TooLong {
+                octets: value.len(),
+                fit: self.fit,
+            });
+        }
+        if let Some(time_ns) = &mut self.header.time_ns {
+            *time_ns = clock::now_ns(Clock::Tai);
+        }
+        let mut dropped = 0;
+        let mut result = Ok(());
+        for values in values.chunks(self.batch.len().clamp(1, MOST_AT_ONCE)) {
+            match self.send_chunk(values) {
+                Ok(lost) => dropped += lost,
+                Err(error) => {
+                    result = Err(error);
+                    break;
+                }
+            }
+        }
+        // While a batch is written, the header runs ahead of what is sent.
+        self.header.sequence = self.sender.count() as u32;
+        self.queue_full += dropped as u64;
+        result.map(|()| dropped)
+    }
+
+    /// Sends what goes with one call.
+    fn send_chunk(&mut self, values: &[&[u8]]) -> Result<usize, ChannelError> {
+        let shape = (self.start, self.least);
+        let first = self.sender.count() as u32;
+        if self.sender.place().is_some() {
+            for (at, value) in (0..).zip(values) {
+                self.header.sequence = first.wrapping_add(at);
+                let Some(place) = self.sender.place() else {
+                    break;
+                };
+                place[..self.start].copy_from_slice(&self.frame[..self.start]);
+                let end = fill(&self.header, value, shape, place).unwrap_or(0);
+                self.sender.push_place(end)?;
+            }
+            let left = values.len() - (self.sender.count() as u32).wrapping_sub(first) as usize;
+            let dropped = match self.sender.flush() {
+                Err(LinkError::QueueFull) => 1,
+                result => result.map(|()| 0)?,
+            };
+            return if left == 0 {
+                Ok(dropped)
+            } else {
+                Ok(dropped + self.send_chunk(&values[values.len() - left..])?)
+            };
+        }
+        if self.batch.is_empty() {
+            let mut dropped = 0;
+            for value in values {
+                self.header.sequence = self.sender.count() as u32;
+                let end = fill(&self.header, value, shape, &mut self.frame).unwrap_or(0);
+                match self.sender.send(&self.frame[..end]) {
+                    Err(LinkError::QueueFull) => dropped += 1,
+                    result => result.map(drop)?,
+                }
+            }
+            return Ok(dropped);
+        }
+        let mut ends = [0; MOST_AT_ONCE];
+        for (at, (value, frame)) in values.iter().zip(&mut self.batch).enumerate() {
+            self.header.sequence = first.wrapping_add(at as u32);
+            ends[at] = fill(&self.header, value, shape, frame).unwrap_or(0);
+        }
+        let mut frames = [&[][..]; MOST_AT_ONCE];
+        for ((to, frame), end) in frames.iter_mut().zip(&self.batch).zip(ends) {
+            *to = &frame[..end];
+        }
+        Ok(self.sender.send_batch(&frames[..values.len()])?)
     }
 
     /// Splits off the collector of the kernel's transmit stamps, for another thread; `None` if none were asked for or it

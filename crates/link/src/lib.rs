@@ -1,7 +1,7 @@
 //! How do frames move? One interface: transmit paths, receive paths, time stamps, the cycle.
 //!
 //! ```text
-//!  Sender::frames    ──► qdisc | direct | launch ──► interface ──► kernel stamps ──► TxStamps (any thread)
+//!  Sender::frames    ──► qdisc | direct | launch | xdp ──► interface ──► kernel stamps ──► TxStamps (any thread)
 //!  Sender::datagrams ──► qdisc | launch
 //!  Receiver::frames    ◄── ring shared with the kernel | recvmmsg ◄── filter ◄── interface
 //!  Receiver::datagrams ◄── recvmmsg

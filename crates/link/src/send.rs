@@ -1,5 +1,7 @@
 //! Sending: one prepared frame, one system call.
 
+mod batch;
+
 use crate::error::LinkError;
 use crate::launch::{self, LaunchMode, LaunchQueue};
 use crate::stamps::TxStamps;
@@ -10,6 +12,7 @@ use rtwire_sys::launch::LaunchOptions;
 use rtwire_sys::packet::PacketSocket;
 use rtwire_sys::stamps::{TxStampReader, TxStamping};
 use rtwire_sys::udp::UdpSocket;
+use rtwire_sys::xsk::XdpSocket;
 use std::net::SocketAddrV4;
 
 /// The way a frame takes out of this host.
@@ -25,6 +28,9 @@ pub enum TxPath {
     /// TAPRIO. Looked for when the sender is opened, since a kernel without it ignores launch times silently. Needs sch_etf
     /// and CAP_NET_ADMIN.
     Launch(LaunchMode),
+    /// Past it, through memory shared with the kernel (AF_XDP), without a copy where the driver can. The frame's priority
+    /// chooses among the driver's queues; each has room for one sender.
+    Xdp,
 }
 
 /// How a sender is to be opened.
@@ -63,6 +69,7 @@ impl SenderConfig {
 enum Socket {
     Packet(PacketSocket),
     Udp(UdpSocket),
+    Xdp(Box<XdpSocket>),
 }
 
 /// Sends frames or datagrams through one interface.
@@ -112,6 +119,9 @@ impl Sender {
     /// CAP_NET_RAW is missing, there is no such interface, or it keeps no launch times ([`LinkError::NoLaunch`]).
     pub fn frames(config: &SenderConfig) -> Result<Self, LinkError> {
         let interface = interface::by_name(&config.interface)?;
+        if config.path == TxPath::Xdp {
+            return Self::in_shared_memory(config, interface);
+        }
         let launch = config.launch_queue(&interface)?;
         let socket = PacketSocket::sender(&interface)?;
         if config.path == TxPath::Direct {
@@ -126,6 +136,26 @@ impl Sender {
             refused: 0,
             reader,
             launch,
+        })
+    }
+
+    fn in_shared_memory(config: &SenderConfig, interface: Interface) -> Result<Self, LinkError> {
+        if config.stamping.is_some() {
+            return Err(LinkError::Unsupported {
+                what: "the path `xdp` has no transmit stamps: take the path `qdisc` or `direct`",
+            });
+        }
+        // The higher half of the priorities in the higher half of the queues, and so on.
+        let queues = interface::transmit_queues(&interface.name);
+        let queue = config.priority.min(7) * queues / 8;
+        let socket = XdpSocket::open(&interface, queue)?;
+        Ok(Self {
+            socket: Socket::Xdp(Box::new(socket)),
+            interface,
+            frames: 0,
+            refused: 0,
+            launch: None,
+            reader: None,
         })
     }
 
@@ -212,6 +242,16 @@ impl Sender {
                 (Socket::Udp(socket), None) => socket.send(bytes),
                 (Socket::Packet(socket), Some(ns)) => socket.send_at(bytes, ns),
                 (Socket::Udp(socket), Some(ns)) => socket.send_at(bytes, ns),
+                (Socket::Xdp(_), _) => {
+                    return match self.place() {
+                        Some(place) if bytes.len() <= place.len() => {
+                            place[..bytes.len()].copy_from_slice(bytes);
+                            self.send_place(bytes.len())
+                        }
+                        Some(_) => Err(self.failed(Errno::TOO_LONG, bytes.len())),
+                        None => Err(self.failed(Errno::QUEUE_FULL, bytes.len())),
+                    };
+                }
             };
             let Err(errno) = result else {
                 let number = self.frames;
@@ -255,6 +295,7 @@ impl Sender {
             || match &self.socket {
                 Socket::Packet(socket) => socket.interface_exists(),
                 Socket::Udp(socket) => socket.interface_exists(),
+                Socket::Xdp(socket) => socket.interface_exists(),
             },
         );
         if matches!(error, LinkError::QueueFull) {

@@ -13,6 +13,8 @@ pub enum Clock {
     Realtime,
     /// As `Monotonic`, but it also counts while the machine is suspended. One boot of the machine is one such clock.
     Boottime,
+    /// What the calling thread has used of its processor.
+    Thread,
 }
 
 impl Clock {
@@ -22,6 +24,7 @@ impl Clock {
             Self::Monotonic => libc::CLOCK_MONOTONIC,
             Self::Realtime => libc::CLOCK_REALTIME,
             Self::Boottime => libc::CLOCK_BOOTTIME,
+            Self::Thread => libc::CLOCK_THREAD_CPUTIME_ID,
         }
     }
 }

@@ -8,6 +8,11 @@ use std::io;
 pub struct Errno(pub i32);
 
 impl Errno {
+    /// More octets than fit.
+    pub const TOO_LONG: Self = Self(libc::EMSGSIZE);
+    /// No room to wait in.
+    pub const QUEUE_FULL: Self = Self(libc::ENOBUFS);
+
     /// The calling thread's last error.
     #[must_use]
     pub fn last() -> Self {

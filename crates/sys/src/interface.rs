@@ -126,6 +126,34 @@ pub fn vlan_below(name: &str) -> Result<Option<String>> {
     Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
+/// How many transmit queues an interface of the calling thread's network namespace uses, as `ethtool -l` tells it; 1 where it
+/// tells none.
+#[must_use]
+pub fn transmit_queues(name: &str) -> u32 {
+    const ETHTOOL_GCHANNELS: u32 = 0x3c;
+    const SIOCETHTOOL: libc::Ioctl = 0x8946;
+    let Ok(mut query) = Query::new(name) else {
+        return 1;
+    };
+    // A command, four most numbers, and those in use: received, transmitted, other, combined.
+    let mut channels = [0_u32; 9];
+    channels[0] = ETHTOOL_GCHANNELS;
+    query.request.ifr_ifru.ifru_data = channels.as_mut_ptr().cast();
+    // SAFETY: the request is valid for the whole call, and its data point to as much as a `struct ethtool_channels` has,
+    // which the kernel fills.
+    let result = unsafe {
+        libc::ioctl(
+            query.socket.as_raw_fd(),
+            SIOCETHTOOL,
+            &raw mut query.request,
+        )
+    };
+    match result {
+        0 => (channels[6] + channels[8]).max(1),
+        _ => 1,
+    }
+}
+
 /// Whether an interface of this index is still there, in the namespace that `socket` belongs to. One system call.
 #[must_use]
 pub fn exists(socket: &OwnedFd, index: u32) -> bool {

@@ -35,6 +35,7 @@ pub mod signal;
 mod socket;
 pub mod stamps;
 pub mod udp;
+pub mod xsk;
 
 pub use error::{Errno, Error, ErrorKind, Result};
 pub use messages::{Batch, Message, Wait};

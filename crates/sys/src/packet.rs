@@ -247,6 +247,15 @@ impl PacketSocket {
         socket::send(&self.socket, frame)
     }
 
+    /// Sends up to 32 frames with one system call; gives how many the kernel took. Fit for a real-time loop.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send), for the first of them; one of a later comes with the next call.
+    #[inline]
+    pub fn send_batch(&self, messages: &[&[u8]]) -> std::result::Result<usize, Errno> {
+        crate::messages::send_batch(&self.socket, messages)
+    }
+
     /// Receives up to `limit` frames into prepared memory. One system call.
     ///
     /// # Errors

@@ -698,7 +698,7 @@ fn fields_of_the_question_are_put_into_the_answer() {
     // Content and patches are replaced together, and may have none.
     responder.replace_with(&[9; 36], &patches[..2]).unwrap();
     let (.., answer) = bench.answer(&build(1002, 1).frame(&[5; 40]));
-    assert_eq!(answer, [&[5][..], &[9; 19], &[5; 16]].concat()[..30]);
+    assert_eq!(answer, [&[5][..], &[9; 19], &[5; 16]].concat());
     responder.replace(&[9; 3]).unwrap();
     assert_eq!(bench.answer(&build(1002, 1).frame(&[5; 40])).2, [9; 3]);
 

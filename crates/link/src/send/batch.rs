@@ -1,0 +1,139 @@
+//! Several frames with one system call, and frames that are written where the kernel reads them.
+
+use super::{Sender, Socket};
+use crate::error::LinkError;
+use rtwire_sys::Errno;
+
+/// Octets in front of what the MTU counts.
+const HEADER_AND_TAG: usize = 18;
+/// What the kernel says when a driver has dropped a frame.
+const EBUSY: i32 = 16;
+
+impl Sender {
+    /// Where the next frame may be written, so that it need not be copied: only on the path `xdp`, and only while there is
+    /// room. No system call.
+    #[inline]
+    pub fn place(&mut self) -> Option<&mut [u8]> {
+        match &mut self.socket {
+            Socket::Xdp(socket) => socket.place(),
+            _ => None,
+        }
+    }
+
+    /// Sends the frame of `octets` octets that was written to [`place`](Self::place); gives its number. One system call.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    #[inline]
+    pub fn send_place(&mut self, octets: usize) -> Result<u64, LinkError> {
+        self.push_place(octets)?;
+        self.flush()?;
+        Ok(self.frames - 1)
+    }
+
+    /// Puts the frame that was written to [`place`](Self::place) among those that the next [`flush`](Self::flush) sends. No
+    /// system call.
+    ///
+    /// # Errors
+    /// It is longer than the interface takes.
+    #[inline]
+    pub fn push_place(&mut self, octets: usize) -> Result<(), LinkError> {
+        let longest = self.interface.mtu as usize + HEADER_AND_TAG;
+        let pushed = match &mut self.socket {
+            Socket::Xdp(socket) => octets <= longest && socket.push(octets),
+            _ => false,
+        };
+        if !pushed {
+            return Err(self.failed(Errno::TOO_LONG, octets));
+        }
+        self.frames += 1;
+        Ok(())
+    }
+
+    /// Sends what was pushed: one system call for 32 frames. Nothing to do on other paths.
+    ///
+    /// # Errors
+    /// The interface is down or gone: then what was pushed has used up no numbers. [`LinkError::QueueFull`]: the driver has
+    /// dropped some, which have.
+    #[inline]
+    pub fn flush(&mut self) -> Result<(), LinkError> {
+        let Socket::Xdp(socket) = &mut self.socket else {
+            return Ok(());
+        };
+        let waiting = socket.waiting();
+        match socket.flush() {
+            Ok(()) => Ok(()),
+            // Its number was counted when it was pushed.
+            Err(Errno(EBUSY)) => Err(LinkError::QueueFull),
+            Err(errno) => {
+                self.frames -= waiting as u64;
+                Err(self.failed(errno, 0))
+            }
+        }
+    }
+
+    /// Sends several frames or datagrams, 32 with each system call, in their order; gives how many of them were dropped at a
+    /// full queue. Each uses up a number, those dropped, too. No allocation.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send), but for a full queue: those before the one that failed were sent, as
+    /// [`count`](Self::count) tells.
+    pub fn send_batch(&mut self, frames: &[&[u8]]) -> Result<usize, LinkError> {
+        if self.launch.is_some() {
+            return Err(LinkError::Unsupported {
+                what: "a sender of the path `launch` needs a launch time for each frame: call `send_at`",
+            });
+        }
+        let mut dropped = 0;
+        let mut left = frames;
+        while let Some(first) = left.first() {
+            let result = match &mut self.socket {
+                Socket::Packet(socket) => socket.send_batch(left),
+                Socket::Udp(socket) => socket.send_batch(left),
+                Socket::Xdp(_) => {
+                    let pushed = self.push_many(left)?;
+                    match self.flush() {
+                        Err(LinkError::QueueFull) => dropped += 1,
+                        result => result?,
+                    }
+                    left = &left[pushed..];
+                    continue;
+                }
+            };
+            match result {
+                Ok(sent) => {
+                    self.frames += sent as u64;
+                    left = &left[sent..];
+                }
+                Err(errno) if errno.interrupted() => {}
+                Err(errno) if self.is_report(errno) => self.refused += 1,
+                Err(errno) => match self.failed(errno, first.len()) {
+                    LinkError::QueueFull => {
+                        dropped += 1;
+                        left = &left[1..];
+                    }
+                    error => return Err(error),
+                },
+            }
+        }
+        Ok(dropped)
+    }
+
+    /// Copies as many frames as there is room for, at least one.
+    fn push_many(&mut self, frames: &[&[u8]]) -> Result<usize, LinkError> {
+        let mut pushed = 0;
+        for frame in frames {
+            let Some(place) = self.place() else { break };
+            let Some(place) = place.get_mut(..frame.len()) else {
+                return Err(self.failed(Errno::TOO_LONG, frame.len()));
+            };
+            place.copy_from_slice(frame);
+            self.push_place(frame.len())?;
+            pushed += 1;
+        }
+        if pushed == 0 {
+            return Err(self.failed(Errno::QUEUE_FULL, 0));
+        }
+        Ok(pushed)
+    }
+}

@@ -1,0 +1,415 @@
+//! Sending through an AF_XDP socket: frames are built in memory that is shared with the kernel, and go past the queueing
+//! discipline to one queue of the driver; without a copy where the driver can. Needs CAP_NET_RAW, and Linux 5.4.
+
+use crate::error::{Errno, Error, Result};
+use crate::interface::{self, Interface};
+use crate::socket;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// Octets of a frame's place.
+const ROOM: usize = 2048;
+/// Places, and entries of each ring: a power of two.
+const PLACES: u32 = 256;
+/// How long a queue that is still in use is tried again: the kernel gives one up some milliseconds after its socket closed.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How often the kernel is asked to send what it has left in the ring, before that is left to the next call.
+const KICKS: usize = 64;
+
+/// A ring of the kernel's interface, of which this process is one side.
+#[derive(Debug)]
+struct Ring {
+    memory: *mut u8,
+    octets: usize,
+    producer: *const AtomicU32,
+    consumer: *const AtomicU32,
+    entries: *mut u8,
+}
+
+/// Sends frames through one queue of an interface.
+#[derive(Debug)]
+pub struct XdpSocket {
+    socket: OwnedFd,
+    /// Of another family: this one's sockets do not tell whether an interface is there.
+    probe: OwnedFd,
+    name: String,
+    interface: u32,
+    queue: u32,
+    zero_copy: bool,
+    frames: *mut u8,
+    transmit: Ring,
+    completion: Ring,
+    /// Places that are nobody's, by their number.
+    free: Vec<u32>,
+}
+
+// SAFETY: the mappings belong to this value alone and stay where they are when it moves to another thread; what the kernel
+// shares of them is handed over by acquire and release on the rings' positions.
+unsafe impl Send for XdpSocket {}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Registration {
+    address: u64,
+    octets: u64,
+    chunk: u32,
+    headroom: u32,
+    flags: u32,
+    metadata: u32,
+}
+// SAFETY: six integers without padding; the address is of memory that lives longer than the socket.
+unsafe impl socket::Plain for Registration {}
+
+impl XdpSocket {
+    /// Opens a sender at one queue. Nothing is received through it.
+    ///
+    /// # Errors
+    /// CAP_NET_RAW is missing; the kernel has no AF_XDP; another socket has the queue ([`crate::ErrorKind::InUse`], after a
+    /// second of trying again); the interface is gone or has no such queue.
+    pub fn open(interface: &Interface, queue: u32) -> Result<Self> {
+        let name = format!("queue {queue} of interface `{}`", interface.name);
+        let kind = (libc::AF_XDP, libc::SOCK_RAW, 0);
+        let socket = socket::open("socket(AF_XDP)", &name, kind, Some("CAP_NET_RAW"))?;
+        let frames = map(None, PLACES as usize * ROOM, 0)
+            .map_err(|errno| Error::new("mmap", &name, errno, None))?;
+        let mut this = Self {
+            transmit: Ring::NONE,
+            completion: Ring::NONE,
+            interface: interface.index,
+            queue,
+            zero_copy: false,
+            frames,
+            free: (0..PLACES).collect(),
+            socket,
+            probe: socket::open(
+                "socket(AF_INET)",
+                &name,
+                (libc::AF_INET, libc::SOCK_DGRAM, 0),
+                None,
+            )?,
+            name,
+        };
+        let registration = Registration {
+            address: frames as u64,
+            octets: (PLACES as usize * ROOM) as u64,
+            chunk: ROOM as u32,
+            headroom: 0,
+            flags: 0,
+            metadata: 0,
+        };
+        this.set("XDP_UMEM_REG", libc::XDP_UMEM_REG, registration)?;
+        // A socket needs a fill ring even if nothing is received.
+        this.set(
+            "XDP_UMEM_FILL_RING",
+            libc::XDP_UMEM_FILL_RING,
+            PLACES as i32,
+        )?;
+        this.set(
+            "XDP_UMEM_COMPLETION_RING",
+            libc::XDP_UMEM_COMPLETION_RING,
+            PLACES as i32,
+        )?;
+        this.set("XDP_TX_RING", libc::XDP_TX_RING, PLACES as i32)?;
+        this.map_rings()?;
+        this.bind()?;
+        this.zero_copy = this.is_zero_copy_now();
+        Ok(this)
+    }
+
+    fn set<T: socket::Plain>(&self, call: &'static str, option: i32, value: T) -> Result<()> {
+        socket::set(&self.socket, libc::SOL_XDP, option, value)
+            .map_err(|errno| Error::new(call, &self.name, errno, Some("CAP_NET_RAW")))
+    }
+
+    fn map_rings(&mut self) -> Result<()> {
+        // SAFETY: xdp_mmap_offsets is plain data, for which all zeroes is a valid value.
+        let mut offsets: libc::xdp_mmap_offsets = unsafe { std::mem::zeroed() };
+        let mut length = size_of_val(&offsets) as libc::socklen_t;
+        // SAFETY: `offsets` is a valid place of the size given.
+        let result = unsafe {
+            libc::getsockopt(
+                self.socket.as_raw_fd(),
+                libc::SOL_XDP,
+                libc::XDP_MMAP_OFFSETS,
+                (&raw mut offsets).cast(),
+                &raw mut length,
+            )
+        };
+        if result != 0 {
+            return Err(Error::last(
+                "getsockopt(XDP_MMAP_OFFSETS)",
+                &self.name,
+                None,
+            ));
+        }
+        let ring = |offset: &libc::xdp_ring_offset, entry: usize, page: u64| {
+            let octets = offset.desc as usize + PLACES as usize * entry;
+            let memory = map(Some(&self.socket), octets, page)
+                .map_err(|errno| Error::new("mmap(AF_XDP)", &self.name, errno, None))?;
+            // SAFETY: the kernel says that positions and entries lie at these offsets of the mapping.
+            Ok(unsafe {
+                Ring {
+                    memory,
+                    octets,
+                    producer: memory.add(offset.producer as usize).cast(),
+                    consumer: memory.add(offset.consumer as usize).cast(),
+                    entries: memory.add(offset.desc as usize),
+                }
+            })
+        };
+        let (transmit, completion) = (
+            ring(
+                &offsets.tx,
+                size_of::<libc::xdp_desc>(),
+                libc::XDP_PGOFF_TX_RING as u64,
+            )?,
+            ring(
+                &offsets.cr,
+                size_of::<u64>(),
+                libc::XDP_UMEM_PGOFF_COMPLETION_RING,
+            )?,
+        );
+        self.transmit = transmit;
+        self.completion = completion;
+        Ok(())
+    }
+
+    fn bind(&self) -> Result<()> {
+        // SAFETY: sockaddr_xdp is plain data, for which all zeroes is a valid value.
+        let mut address: libc::sockaddr_xdp = unsafe { std::mem::zeroed() };
+        address.sxdp_family = libc::AF_XDP as u16;
+        address.sxdp_flags = libc::XDP_USE_NEED_WAKEUP;
+        address.sxdp_ifindex = self.interface;
+        address.sxdp_queue_id = self.queue;
+        let start = Instant::now();
+        loop {
+            // SAFETY: the address is valid for the whole call and its size is given rightly.
+            let result = unsafe {
+                libc::bind(
+                    self.socket.as_raw_fd(),
+                    (&raw const address).cast(),
+                    size_of::<libc::sockaddr_xdp>() as libc::socklen_t,
+                )
+            };
+            if result == 0 {
+                return Ok(());
+            }
+            let error = Error::last("bind(AF_XDP)", &self.name, None);
+            if error.errno().0 != libc::EBUSY || start.elapsed() > PATIENCE {
+                return Err(error);
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    fn is_zero_copy_now(&self) -> bool {
+        socket::get_i32(&self.socket, libc::SOL_XDP, libc::XDP_OPTIONS)
+            .is_ok_and(|options| options as u32 & libc::XDP_OPTIONS_ZEROCOPY != 0)
+    }
+
+    /// Whether the driver sends from this memory itself; else the kernel makes one copy of each frame.
+    #[must_use]
+    pub fn is_zero_copy(&self) -> bool {
+        self.zero_copy
+    }
+
+    /// The place of the next frame: 2048 octets to write it to; `None` while the kernel has all. No system call.
+    #[inline]
+    pub fn place(&mut self) -> Option<&mut [u8]> {
+        if self.free.is_empty() {
+            self.collect();
+        }
+        let place = *self.free.last()?;
+        // SAFETY: the place lies within the mapping, and is nobody's but ours until `push` gives it to the kernel, which
+        // needs `&mut self` and so cannot happen while this is borrowed.
+        Some(unsafe {
+            std::slice::from_raw_parts_mut(self.frames.add(place as usize * ROOM), ROOM)
+        })
+    }
+
+    /// Puts the frame of `octets` octets, which was written to [`place`](Self::place), among those to be sent; false if
+    /// there was no place, or it is not that long. No system call.
+    #[inline]
+    pub fn push(&mut self, octets: usize) -> bool {
+        if octets > ROOM {
+            return false;
+        }
+        let Some(place) = self.free.pop() else {
+            return false;
+        };
+        let ring = &self.transmit;
+        let position = ring.producer().load(Ordering::Relaxed);
+        // The ring has as many entries as there are places, so there is room for each.
+        let entry = (position & (PLACES - 1)) as usize;
+        // SAFETY: the entry lies within the ring's mapping, and is ours until the position is stored.
+        unsafe {
+            ring.entries
+                .cast::<libc::xdp_desc>()
+                .add(entry)
+                .write(libc::xdp_desc {
+                    addr: u64::from(place) * ROOM as u64,
+                    len: octets as u32,
+                    options: 0,
+                });
+        }
+        ring.producer()
+            .store(position.wrapping_add(1), Ordering::Release);
+        true
+    }
+
+    /// Frames that the kernel has not taken yet.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        let produced = self.transmit.producer().load(Ordering::Relaxed);
+        let consumed = self.transmit.consumer().load(Ordering::Acquire);
+        produced.wrapping_sub(consumed) as usize
+    }
+
+    /// Has the kernel send what was pushed: one system call for 32 frames. What it cannot take now stays for the next call.
+    ///
+    /// # Errors
+    /// The interface is down or gone: what it has not taken is taken back. A frame was dropped by the driver (`EBUSY`).
+    #[inline]
+    pub fn flush(&mut self) -> std::result::Result<(), Errno> {
+        let mut dropped = None;
+        for _ in 0..KICKS {
+            if self.waiting() == 0 {
+                break;
+            }
+            // SAFETY: no data and no address: all arguments are numbers.
+            let result = unsafe {
+                libc::sendto(
+                    self.socket.as_raw_fd(),
+                    std::ptr::null(),
+                    0,
+                    libc::MSG_DONTWAIT,
+                    std::ptr::null(),
+                    0,
+                )
+            };
+            if result >= 0 {
+                continue;
+            }
+            let errno = Errno::last();
+            match errno.0 {
+                libc::EAGAIN | libc::EINTR => {}
+                libc::EBUSY | libc::ENOBUFS => dropped = Some(errno),
+                _ => {
+                    self.take_back();
+                    return Err(errno);
+                }
+            }
+        }
+        self.collect();
+        dropped.map_or(Ok(()), Err)
+    }
+
+    /// Takes the frames back that the kernel has refused to take: it takes any only within a call of ours, or, without
+    /// copies, while the interface is up.
+    #[cold]
+    fn take_back(&mut self) {
+        let ring = &self.transmit;
+        let consumed = ring.consumer().load(Ordering::Acquire);
+        let produced = ring.producer().load(Ordering::Relaxed);
+        for position in 0..produced.wrapping_sub(consumed).min(PLACES) {
+            let entry = (consumed.wrapping_add(position) & (PLACES - 1)) as usize;
+            // SAFETY: the entry lies within the ring's mapping, and is one that we have written.
+            let address = unsafe { (*ring.entries.cast::<libc::xdp_desc>().add(entry)).addr };
+            self.free.push((address / ROOM as u64) as u32);
+        }
+        ring.producer().store(consumed, Ordering::Release);
+    }
+
+    /// Takes the places back of what was sent.
+    #[inline]
+    fn collect(&mut self) {
+        let ring = &self.completion;
+        let produced = ring.producer().load(Ordering::Acquire);
+        let mut consumed = ring.consumer().load(Ordering::Relaxed);
+        while consumed != produced {
+            let entry = (consumed & (PLACES - 1)) as usize;
+            // SAFETY: the entry lies within the ring's mapping, and the kernel has written it (its position was read with
+            // acquire).
+            let address = unsafe { *ring.entries.cast::<u64>().add(entry) };
+            let place = (address / ROOM as u64) as u32;
+            // The kernel gives back what it was given; anything else would let two frames share a place.
+            if place < PLACES && self.free.len() < PLACES as usize {
+                self.free.push(place);
+            }
+            consumed = consumed.wrapping_add(1);
+        }
+        ring.consumer().store(consumed, Ordering::Release);
+    }
+
+    /// Whether the interface is still there. One system call.
+    #[must_use]
+    pub fn interface_exists(&self) -> bool {
+        interface::exists(&self.probe, self.interface)
+    }
+}
+
+impl Drop for XdpSocket {
+    fn drop(&mut self) {
+        // SAFETY: the very range that `open` mapped; nothing borrows from it any more.
+        unsafe { libc::munmap(self.frames.cast(), PLACES as usize * ROOM) };
+    }
+}
+
+impl Ring {
+    const NONE: Self = Self {
+        memory: std::ptr::null_mut(),
+        octets: 0,
+        producer: std::ptr::null(),
+        consumer: std::ptr::null(),
+        entries: std::ptr::null_mut(),
+    };
+
+    fn producer(&self) -> &AtomicU32 {
+        // SAFETY: within the mapping, aligned, shared with the kernel and only ever touched atomically; a ring that was
+        // mapped, as all are whose socket was opened.
+        unsafe { &*self.producer }
+    }
+
+    fn consumer(&self) -> &AtomicU32 {
+        // SAFETY: as above.
+        unsafe { &*self.consumer }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        if !self.memory.is_null() {
+            // SAFETY: the very range that was mapped; nothing borrows from it any more.
+            unsafe { libc::munmap(self.memory.cast(), self.octets) };
+        }
+    }
+}
+
+/// Maps memory of the socket, or of this process's own.
+fn map(
+    socket: Option<&OwnedFd>,
+    octets: usize,
+    offset: u64,
+) -> std::result::Result<*mut u8, Errno> {
+    let (flags, fd) = match socket {
+        Some(socket) => (libc::MAP_SHARED, socket.as_raw_fd()),
+        None => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1),
+    };
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let memory = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            octets,
+            libc::PROT_READ | libc::PROT_WRITE,
+            flags | libc::MAP_POPULATE,
+            fd,
+            offset as libc::off_t,
+        )
+    };
+    if memory == libc::MAP_FAILED {
+        Err(Errno::last())
+    } else {
+        Ok(memory.cast())
+    }
+}
