@@ -51,8 +51,9 @@ bench: bench-main bench-receive bench-plan bench-host bench-powerlink ## all ben
 bench-main: setup-test ## round trip of RTDiP, UDP and TCP, interleaved in one run
 	$(CARGO) bench --locked -p rtwire-channel --bench round_trip
 
-bench-receive: setup-test ## answers from the driver beside packet sockets, UDP and TCP; newest values; process priority
+bench-receive: setup-test ## answers from the driver beside packet sockets, UDP and TCP; newest values; process priority; queues
 	$(CARGO) bench --locked -p rtwire-link --bench respond
+	$(CARGO) bench --locked -p rtwire-channel --bench queues
 
 bench-powerlink: setup-test ## POWERLINK's isochronous phase, in user space and in the driver, 1 and 8 nodes, idle and loaded
 	$(CARGO) bench --locked -p rtwire-link --bench powerlink

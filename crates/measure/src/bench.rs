@@ -110,6 +110,24 @@ impl BenchTable {
         Ok(path)
     }
 
+    /// Adds the rows to those that `bench/AREA.json` below `target` has already, in place of rows of the same figure: for an
+    /// area that several programs measure, one after another. Machine, commit, command and noise become this table's.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write). A file that is no such table is written anew.
+    pub fn add_to(mut self, target: &Path, area: &str) -> Result<PathBuf, BenchError> {
+        let path = target.join("bench").join(format!("{area}.json"));
+        let there = fs::read_to_string(path).ok();
+        let there = there.and_then(|text| serde_json::from_str::<Self>(&text).ok());
+        if let Some(there) = there {
+            let mut rows = there.rows;
+            rows.retain(|old| self.rows.iter().all(|new| new.figure != old.figure));
+            rows.append(&mut self.rows);
+            self.rows = rows;
+        }
+        self.write(target, area)
+    }
+
     /// The table for a terminal.
     #[must_use]
     pub fn print_text(&self) -> String {

@@ -1,0 +1,147 @@
+//! Queue channels in figures: round trips over packet sockets and over the receive program beside UDP and TCP, one urgent
+//! message behind a hundred others, and how many messages go one way. Adds its rows to `target/bench/receive.json`.
+//!
+//! Everything that is compared is measured in one run, a little of each in many rounds, in an order drawn anew for each.
+//! `--quick` makes few rounds, for tests; `--out FOLDER` writes to `FOLDER/bench/receive.json`; `--only PART` measures
+//! `trips`, `urgent` or `flow` alone.
+#![allow(clippy::unwrap_used)]
+
+#[path = "queues/flow.rs"]
+mod flow;
+#[path = "round_trip/peers.rs"]
+#[allow(dead_code, reason = "shared with the benchmark of all protocols")]
+mod peers;
+#[path = "queues/trips.rs"]
+mod trips;
+#[path = "queues/urgent.rs"]
+mod urgent;
+
+use rtwire_channel::{EndpointConfig, ListenerConfig, QueueListener, ReceivePath};
+use rtwire_measure::bench::{BenchTable, Compared, Row};
+use rtwire_measure::noise::{NoiseOptions, NoiseRecorder};
+use rtwire_measure::report::Machine;
+use rtwire_sys::{memory, sched};
+use rtwire_testkit::Side;
+use std::path::PathBuf;
+use std::thread;
+
+const PRIORITY: u8 = 50;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let after = |name: &str| {
+        let at = arguments.iter().position(|argument| argument == name)?;
+        arguments.get(at + 1).cloned()
+    };
+    let quick = arguments.iter().any(|argument| argument == "--quick");
+    let only = after("--only");
+    let default = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target")),
+        PathBuf::from,
+    );
+    let out = after("--out").map_or(default, PathBuf::from);
+    if let Err(error) = sched::set_fifo(PRIORITY).and_then(|_| memory::lock_all()) {
+        eprintln!("queues: {error}");
+        std::process::exit(3);
+    }
+    sched::set_other().unwrap();
+    let noise = NoiseOptions {
+        period_ns: 2_000_000,
+        stall_threshold_ns: 500_000,
+        ..NoiseOptions::default()
+    };
+    let recorder = NoiseRecorder::start(noise).unwrap();
+    let mut rows = Vec::new();
+    let parts: [(&str, fn(bool) -> Vec<Row>); 3] = [
+        ("trips", trips::rows),
+        ("urgent", urgent::rows),
+        ("flow", flow::rows),
+    ];
+    for (name, part) in parts {
+        if only.as_ref().is_none_or(|only| only == name) {
+            // A thread of its own, whose core and priority end with it.
+            rows.extend(thread::scope(|scope| {
+                scope.spawn(|| part(quick)).join().unwrap()
+            }));
+        }
+    }
+    let table = BenchTable {
+        machine: Machine::this(env!("CARGO_PKG_VERSION")),
+        commit: commit(),
+        command: arguments.join(" "),
+        noise: Some(recorder.stop().unwrap()),
+        rows,
+    };
+    print!("{}", table.print_text());
+    match table.add_to(&out, "receive") {
+        Ok(path) => println!("added to {}", path.display()),
+        Err(error) => eprintln!("queues: {error}"),
+    }
+}
+
+/// A small generator of our own.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % limit as u64) as usize
+    }
+
+    fn shuffle<T>(&mut self, list: &mut [T]) {
+        for last in (1..list.len()).rev() {
+            list.swap(last, self.below(last + 1));
+        }
+    }
+}
+
+/// The smallest value that at least this share does not exceed, in µs.
+fn quantile(samples: &[u64], permille: usize) -> f64 {
+    let mut sorted = samples.to_vec();
+    sorted.sort_unstable();
+    match sorted.len() {
+        0 => f64::NAN,
+        n => sorted[(n * permille).div_ceil(1000).clamp(1, n) - 1] as f64 / 1000.0,
+    }
+}
+
+fn compared(name: impl Into<String>, value: f64) -> Compared {
+    Compared {
+        name: name.into(),
+        value,
+    }
+}
+
+/// A listener on a path.
+fn listener(side: &Side, path: ReceivePath, config: &ListenerConfig) -> QueueListener {
+    let endpoint = EndpointConfig {
+        path,
+        ..EndpointConfig::new(side.interface.as_str())
+    };
+    side.run(|| {
+        let endpoint = rtwire_channel::Endpoint::with(&endpoint).unwrap();
+        endpoint.queue_listener(config).unwrap()
+    })
+}
+
+/// The commit, `-dirty` with changes, `unknown` outside of a repository.
+fn commit() -> String {
+    let git = |arguments: &[&str]| {
+        let output = std::process::Command::new("git")
+            .args(arguments)
+            .output()
+            .ok()?;
+        output
+            .status
+            .success()
+            .then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let dirty = git(&["status", "--porcelain"]).is_none_or(|changes| !changes.is_empty());
+    match git(&["rev-parse", "--short=12", "HEAD"]) {
+        Some(commit) if dirty => commit + "-dirty",
+        Some(commit) => commit,
+        None => "unknown".to_owned(),
+    }
+}
