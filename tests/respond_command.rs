@@ -6,8 +6,8 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rtwire_link::program::{Attach, ProgramConfig, ReceiveProgram, XdpMode};
-use rtwire_testkit::{NetnsPair, ip, require};
+use rtwire_sys::bpf::XdpMode;
+use rtwire_testkit::{NetnsPair, foreign_xdp, ip, require};
 use serde_json::Value;
 
 #[path = "respond_common/mod.rs"]
@@ -209,11 +209,13 @@ fn another_programs_place_is_respected() {
     require!(root, program "ip");
     for mode in [XdpMode::Native, XdpMode::Generic] {
         let pair = NetnsPair::new();
-        let config = ProgramConfig {
-            attach: Attach::Only(mode),
-            ..ProgramConfig::new(pair.b.interface.as_str())
-        };
-        let theirs = pair.b.run(|| ReceiveProgram::with(&config)).unwrap();
+        let foreign = foreign_xdp();
+        let theirs = pair.b.run(|| {
+            let index = rtwire_sys::interface::by_name(&pair.b.interface)
+                .unwrap()
+                .index;
+            foreign.attach_xdp("foreign", index, mode).unwrap()
+        });
         let output = rtwire(&pair.b, &["respond", &pair.b.interface])
             .output()
             .unwrap();
@@ -229,6 +231,29 @@ fn another_programs_place_is_respected() {
         let _responder = Running::start(&pair.b, &["--path", "packet"]);
         assert_eq!(ping(&pair.a, &["--count", "10"]).0, Some(0));
     }
+}
+
+#[test]
+fn responders_share_the_program_and_one_may_be_killed() {
+    require!(root, program "ip");
+    let pair = NetnsPair::new();
+    let first = Running::start(&pair.b, &["--port", "2007"]);
+    let _second = Running::start(&pair.b, &["--port", "2008"]);
+    let output = rtwire(&pair.b, &["respond", &pair.b.interface, "--port", "2008"])
+        .output()
+        .unwrap();
+    let (_, _, stderr) = finished(&output);
+    assert!(stderr.contains("port 2008"), "{stderr}");
+    assert!(stderr.contains("is in use"), "{stderr}");
+    for port in ["2007", "2008"] {
+        assert_eq!(ping(&pair.a, &["--count", "10", "--port", port]).0, Some(0));
+    }
+    let (code, _, _) = first.end(Some("-KILL"));
+    assert_eq!(code, None);
+    assert_eq!(
+        ping(&pair.a, &["--count", "10", "--port", "2008"]).0,
+        Some(0)
+    );
 }
 
 #[test]

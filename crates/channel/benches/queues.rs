@@ -27,6 +27,9 @@ use std::thread;
 
 const PRIORITY: u8 = 50;
 
+/// A part's name, and what measures it, in few rounds or in all.
+type Part = (&'static str, fn(bool) -> Vec<Row>);
+
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let after = |name: &str| {
@@ -52,7 +55,7 @@ fn main() {
     };
     let recorder = NoiseRecorder::start(noise).unwrap();
     let mut rows = Vec::new();
-    let parts: [(&str, fn(bool) -> Vec<Row>); 3] = [
+    let parts: [Part; 3] = [
         ("trips", trips::rows),
         ("urgent", urgent::rows),
         ("flow", flow::rows),

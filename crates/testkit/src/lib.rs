@@ -16,9 +16,11 @@
 // What a test cannot do without may end it with a panic: that is this crate's purpose.
 #![allow(clippy::missing_panics_doc, clippy::expect_used)]
 
+mod foreign;
 mod netns;
 mod star;
 
+pub use foreign::foreign_xdp;
 pub use netns::{NetnsPair, Side, ip};
 pub use rtwire_sys::counting::{CountingAllocator, allocations};
 use rtwire_sys::lacking;

@@ -73,6 +73,9 @@ struct Flow {
     lost: f64,
 }
 
+/// A figure's name, its unit, and how it is taken of a stretch.
+type Figure = (&'static str, &'static str, fn(&Flow) -> f64);
+
 /// Sends until the time is up, while another thread receives; both count.
 fn measure(
     time: Duration,
@@ -218,7 +221,7 @@ pub(crate) fn rows(quick: bool) -> Vec<Row> {
     let of = |kind: usize, what: fn(&Flow) -> f64| median(flows[kind].iter().map(what).collect());
     let mut rows = Vec::new();
     for (at, kind) in KINDS.into_iter().enumerate() {
-        let figures: [(&str, &str, fn(&Flow) -> f64); 3] = [
+        let figures: [Figure; 3] = [
             ("throughput", "messages/s", |flow| flow.rate),
             ("sender's processor time", "ns", |flow| flow.sender_ns),
             ("receiver's processor time", "ns", |flow| flow.receiver_ns),

@@ -4,7 +4,7 @@ use super::queue_tests::message;
 use super::*;
 use crate::{LinkError, Sender, SenderConfig};
 use rtwire_sys::bpf::attached::program_at;
-use rtwire_testkit::{NetnsPair, require};
+use rtwire_testkit::{NetnsPair, foreign_xdp, require};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -211,7 +211,7 @@ fn a_foreign_program_is_left_alone() {
     for program in [&program, &second] {
         assert_eq!(program.is_attached(), Ok(false));
     }
-    let foreign = foreign();
+    let foreign = foreign_xdp();
     let index = program.interface().index;
     let link = pair
         .a
@@ -238,24 +238,4 @@ fn a_foreign_program_is_left_alone() {
     assert!(attached(&pair), "the second holds it, too");
     drop(second);
     assert!(!attached(&pair));
-}
-
-/// An object with one XDP program that passes everything on, compiled here: what builds this crate is there.
-fn foreign() -> rtwire_sys::bpf::BpfObject {
-    const SOURCE: &[u8] =
-        b"__attribute__((section(\"xdp\"), used)) int foreign(void *frame) { return 2; }\n\
-        char LICENSE[] __attribute__((section(\"license\"), used)) = \"GPL\";\n";
-    let object = std::env::temp_dir().join(format!("rtwtest-foreign-{}.o", std::process::id()));
-    let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
-    let mut child = Command::new(clang)
-        .args(["-O2", "-target", "bpf", "-x", "c", "-c", "-", "-o"])
-        .arg(&object)
-        .stdin(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(SOURCE).unwrap();
-    assert!(child.wait().unwrap().success());
-    let octets = std::fs::read(&object).unwrap();
-    std::fs::remove_file(&object).unwrap();
-    rtwire_sys::bpf::BpfObject::load("foreign", &octets, &[]).unwrap()
 }
