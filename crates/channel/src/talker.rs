@@ -177,7 +177,9 @@ impl Talker {
             *time_ns = clock::now_ns(Clock::Tai);
         }
         let shape = (self.start, self.least);
-        let result = if let Some(place) = self.sender.place() {
+        // What has a launch time goes the way that keeps it, or is refused.
+        let place = self.sender.place().filter(|_| launch_ns.is_none());
+        let result = if let Some(place) = place {
             place[..self.start].copy_from_slice(&self.frame[..self.start]);
             let end = fill(&self.header, data, shape, place).ok_or_else(too_long)?;
             self.sender.send_place(end)
