@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 
 /// Events that wait at most: a driver that takes none must not fill the memory.
 const EVENTS: usize = 4096;
-/// Frames that wait at most, of each priority.
-const FRAMES: usize = 64;
+/// Frames that wait at most, of each priority: a command for each node of a network, and more.
+const FRAMES: usize = 512;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Events {

@@ -9,6 +9,8 @@ use rtwire_wire::powerlink::{Ident, NmtCommandId, NmtState, SendRequest, node as
 
 /// How many cycles a node may take to obey a state command (DS 301, C_NMT_STATE_TOLERANCE).
 const STATE_TOLERANCE: u32 = 5;
+/// Commands that may wait before others are held back: one leaves in a cycle.
+const COMMANDS_WAITING: usize = 16;
 
 impl ManagingNode {
     pub(super) fn enter(&mut self, now_ns: u64, state: NmtState) {
@@ -294,6 +296,11 @@ impl ManagingNode {
             NmtState::PRE_OPERATIONAL_2 | NmtState::READY_TO_OPERATE | NmtState::OPERATIONAL
         );
         let expected = match cn.boot {
+            // Commands that wait to be sent are not heaped up: the node is told when its turn comes.
+            Boot::Identified | Boot::Ready if self.urgent.len() >= COMMANDS_WAITING => {
+                cn.deadline_ns = cn.deadline_ns.map(|_| now_ns + 1_000_000_000);
+                return;
+            }
             Boot::Identified if state == NmtState::PRE_OPERATIONAL_2 && cyclic => {
                 cn.boot = Boot::Enabled;
                 cn.deadline_ns = Some(now_ns + self.dictionary.number(0x1f89, 4).max(1000) * 1000);

@@ -1,6 +1,7 @@
 //! Many nodes, and many cycles.
 
 use crate::harness::*;
+use rtwire_powerlink::{Event, NodeEvent};
 
 #[test]
 fn two_hundred_nodes() {
@@ -8,6 +9,17 @@ fn two_hundred_nodes() {
     let mut network = network(20_000, &nodes, |_| ());
     let took_ns = network.run_till(600 * SECOND, "operational", Network::operational);
     println!("200 nodes are operational after {} ms", took_ns / MS);
+    // One command leaves in a cycle: 200 to become ready and 200 to start take 8 s. Nobody is begun anew on the way.
+    let lost = |_: usize, event: &Event| {
+        matches!(
+            event,
+            Event::Node {
+                what: NodeEvent::Lost(_),
+                ..
+            }
+        )
+    };
+    assert_eq!(network.happened(lost), None);
     network.run(2 * SECOND);
     let statistics = network.mn().statistics();
     assert_eq!(

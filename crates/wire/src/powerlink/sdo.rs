@@ -189,6 +189,8 @@ impl<'a> SdoCommand<'a> {
             return Ok(None);
         };
         let [_, transaction, flags, command, low, high, _, _] = header;
+        // The low four bits have no meaning.
+        let flags = flags & 0xf0;
         if [transaction, flags, command, low, high] == [0; 5] {
             return Ok(None);
         }

@@ -256,3 +256,14 @@ fn lists_of_nodes() {
     );
     assert_eq!(NmtCommandId::RESET_NODE.plain(), NmtCommandId::RESET_NODE);
 }
+
+#[test]
+fn reserved_bits_do_not_make_a_command() {
+    // Of the command's header only bits without a meaning are set.
+    let bytes = [6, 0, 0, 5, 0x0a, 0x0a, 0, 0, 7, 0, 0x0f, 0, 0, 0, 7, 7];
+    let sdo = Sdo::parse_datagram(&bytes).unwrap();
+    assert_eq!(sdo.command, None);
+    let mut out = [0; 16];
+    let octets = sdo.emit_datagram(&mut out).unwrap();
+    assert_eq!(Sdo::parse_datagram(&out[..octets]), Ok(sdo));
+}
