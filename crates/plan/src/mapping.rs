@@ -78,6 +78,7 @@ pub(crate) fn map(network: &Network, closings: &[Closing]) -> Result<Mapped, Ove
                 catches_up: catches_up && latency_ns > 0,
                 classes: network.queues(node),
                 foreign_frame: Ratio::ZERO,
+                ..Server::default()
             });
         }
     }

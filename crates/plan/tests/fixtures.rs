@@ -53,6 +53,7 @@ fn server(rate: Ratio, latency: Ratio) -> Server {
         catches_up: false,
         classes: 1,
         foreign_frame: Ratio::ZERO,
+        ..Server::default()
     }
 }
 

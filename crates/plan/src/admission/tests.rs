@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::types::RouteHop;
 use super::{Admission, AdmissionError, Budgets, Denied, Offer, Route, Ticket};
-use crate::bound::curve::{Line, excess};
+use crate::bound::exact::curve::{Line, excess};
 use crate::bound::graph::{Flow, Graph, Hop, Method, Server};
 use crate::bound::rational::Ratio;
 use crate::bound::tfa::analyse;
@@ -171,6 +171,7 @@ fn graph(admission: &Admission, more: Option<(&Offer, &Route)>) -> Graph {
         catches_up: port.least_per_bit == 0,
         classes: port.classes,
         foreign_frame: Ratio::whole(admission.foreign_frame_bits.into()),
+        ..Server::default()
     });
     let admitted = admission.streams.iter().flatten();
     let all = admitted

@@ -1,210 +1,185 @@
 //! What arrives at a port over each input link: lines and stairs that it stays below.
 
-use super::curve::{Line, Stair, TIME_GRID};
-use super::rational::{Overflow, Ratio};
-use super::tfa::{Analysis, Input, Passing};
+use super::excess::{Arrivals, Stair};
+use super::fixed::{Data, Line, Time, product, quotient_up};
+use super::mutation::{Term, keeps};
+use super::rational::Overflow;
 
-impl Analysis<'_> {
-    pub(super) fn class(&self, (flow, hop): (usize, usize)) -> u8 {
-        self.graph.flows[flow].hops[hop].class
-    }
+/// All flows of one class that come over one input.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Class {
+    pub(super) used: bool,
+    /// Straight contracts, as dense as they are here.
+    pub(super) contracts: Line,
+    /// Those of the flows that have no stair.
+    pub(super) rest: Line,
+    pub(super) stairs: Vec<Stair>,
+    pub(super) largest: Data,
+    /// The classes that they had at the port before: least and highest.
+    pub(super) before: Option<(u8, u8)>,
+    /// Something before has no bound.
+    pub(super) unbounded: bool,
+}
 
-    /// The contract of a flow as it is at a hop; `None` where something before has no bound.
-    pub(super) fn contract(&self, (flow, hop): (usize, usize)) -> Result<Option<Line>, Overflow> {
-        let source = &self.graph.flows[flow];
-        match self.jitter[flow][hop] {
-            Some(jitter) => Line::new(source.burst, source.rate)?
-                .shifted(jitter)
-                .map(Some),
-            None => Ok(None),
-        }
-    }
+/// One input link (or what enters here), by class.
+#[derive(Clone, Debug)]
+pub(super) struct Input {
+    pub(super) from: Option<usize>,
+    pub(super) classes: Vec<Class>,
+}
 
-    pub(super) fn contracts(&self, flows: &[Passing]) -> Result<Option<Line>, Overflow> {
-        let mut total = Line {
-            burst: Ratio::ZERO,
-            rate: Ratio::ZERO,
+/// What is known of a link when it is looked at from its other end.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Departures {
+    /// C t + what a late port catches up; the largest frame of those that are looked at comes on top.
+    pub(super) line: Line,
+    /// By class: all flows of it and above together.
+    pub(super) together: Vec<Option<Line>>,
+    /// By class with a credit: all its flows together, in whole frames but for one.
+    pub(super) credit: Vec<Option<Line>>,
+}
+
+/// Some classes of one input as one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Bundle {
+    pub(super) contracts: Line,
+    pub(super) largest: Data,
+    before: Option<(u8, u8)>,
+}
+
+impl Bundle {
+    pub(super) fn add(&mut self, class: &Class) -> Result<(), Overflow> {
+        self.contracts = self.contracts.plus(class.contracts)?;
+        self.largest = self.largest.max(class.largest);
+        self.before = match (self.before, class.before) {
+            (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
+            (one, other) => one.or(other),
         };
-        for flow in flows {
-            match self.contract(*flow)? {
-                Some(line) => total = total.plus(line)?,
-                None => return Ok(None),
-            }
-        }
-        Ok(Some(total))
+        Ok(())
     }
 
-    /// The periodic ones of some flows as stairs, `ahead` seconds denser; the others as one line, as much denser.
-    pub(super) fn stairs(
-        &self,
-        flows: &[Passing],
-        ahead: Ratio,
-    ) -> Result<(Line, Vec<Stair>), Overflow> {
-        let mut rest = Line {
-            burst: Ratio::ZERO,
-            rate: Ratio::ZERO,
-        };
-        let mut stairs = Vec::new();
-        for &(flow, hop) in flows {
-            let source = &self.graph.flows[flow];
-            match (
-                source.period.filter(|_| self.method.staircase),
-                self.jitter[flow][hop],
-            ) {
-                (Some(period), Some(jitter)) => {
-                    let jitter = source
-                        .jitter
-                        .plus(jitter)?
-                        .plus(ahead)?
-                        .tidied_up(TIME_GRID)?;
-                    stairs.push(Stair {
-                        frame: source.frame_max,
-                        period,
-                        jitter,
-                    });
-                }
-                _ => {
-                    if let Some(line) = self.contract((flow, hop))? {
-                        rest = rest.plus(line.shifted(ahead)?)?;
-                    }
-                }
-            }
-        }
-        Ok((rest, stairs))
-    }
-
-    /// Largest frame of a lower class at a server.
-    pub(super) fn blocking(&self, server: usize, class: u8) -> Ratio {
-        self.passing[server]
-            .iter()
-            .filter(|passing| self.class(**passing) < class)
-            .map(|(flow, _)| self.graph.flows[*flow].frame_max)
-            .fold(self.graph.servers[server].foreign_frame, Ratio::max)
-    }
-
-    /// Every line that flows which share an input link stay below; `None` where they have none.
-    pub(super) fn lines(
-        &self,
-        from: Option<usize>,
-        flows: &[Passing],
-    ) -> Result<Option<Vec<Line>>, Overflow> {
-        let Some(total) = self.contracts(flows)? else {
-            return Ok(None);
-        };
-        let mut lines = vec![total];
+    /// Every line that these flows stay below; the first is that of their contracts.
+    pub(super) fn lines(&self, link: Option<&Departures>) -> Result<Vec<Line>, Overflow> {
+        let mut lines = vec![self.contracts];
         // Flows that enter here come over no link: nothing but their contracts holds them back.
-        let Some(before) = from.filter(|_| !flows.is_empty()) else {
-            return Ok(Some(lines));
+        let Some(link) = link.filter(|_| !self.contracts.is_nothing()) else {
+            return Ok(lines);
         };
-        let link = &self.graph.servers[before];
-        if self.method.line_shaping {
-            let frames = flows
-                .iter()
-                .map(|(flow, _)| self.graph.flows[*flow].frame_max);
-            let frame = frames.fold(Ratio::ZERO, Ratio::max);
-            let ahead = if link.catches_up {
-                link.rate.times(link.latency)?
+        if link.line.rate > 0 {
+            let frame = if keeps(Term::LineFrame) {
+                self.largest
             } else {
-                Ratio::ZERO
+                0
             };
-            lines.push(Line::new(frame.plus(ahead)?, link.rate)?);
-        }
-        if self.method.aggregates {
-            let least = flows.iter().filter_map(|(flow, hop)| {
-                let hops = &self.graph.flows[*flow].hops;
-                hops[*hop].before.map(|at| hops[at].class)
+            lines.push(Line {
+                burst: link.line.burst.checked_add(frame).ok_or(Overflow)?,
+                rate: link.line.rate,
             });
-            if let Some(line) = self.leaving(before, least.min().unwrap_or(0))? {
-                lines.push(line);
+        }
+        if let Some((least, most)) = self.before {
+            let together = link.together.get(usize::from(least)).copied().flatten();
+            lines.extend(together);
+            if least == most {
+                let credit = link.credit.get(usize::from(least)).copied().flatten();
+                lines.extend(credit.map(|line| Line {
+                    burst: line.burst + self.largest,
+                    ..line
+                }));
             }
         }
-        Ok(Some(lines))
-    }
-
-    /// What all flows of a class and above together are below when they leave a server.
-    pub(super) fn leaving(&self, server: usize, class: u8) -> Result<Option<Line>, Overflow> {
-        let link = &self.graph.servers[server];
-        let flows: Vec<_> = self.passing[server]
-            .iter()
-            .copied()
-            .filter(|passing| self.class(*passing) >= class)
-            .collect();
-        let Some(total) = self.contracts(&flows)? else {
-            return Ok(None);
-        };
-        if total.rate > link.rate {
-            return Ok(None);
-        }
-        let largest = flows
-            .iter()
-            .map(|(flow, _)| self.graph.flows[*flow].frame_max)
-            .fold(Ratio::ZERO, Ratio::max);
-        let smallest = if link.catches_up {
-            Ratio::ZERO
-        } else {
-            flows
-                .iter()
-                .map(|(flow, _)| self.graph.flows[*flow].frame_min)
-                .fold(largest, Ratio::min)
-        };
-        let bits = self
-            .blocking(server, class)
-            .plus(largest)?
-            .minus(smallest)?;
-        total
-            .shifted(link.latency.plus(bits.over(link.rate)?)?)
-            .map(Some)
-    }
-
-    /// The flows of a server by the link that they come over.
-    pub(super) fn inputs(&self, server: usize) -> Vec<Input> {
-        let mut inputs: Vec<Input> = Vec::new();
-        for &(flow, hop) in &self.passing[server] {
-            let hops = &self.graph.flows[flow].hops;
-            let from = hops[hop].before.map(|before| hops[before].server);
-            match inputs.iter_mut().find(|(link, _)| *link == from) {
-                Some((_, flows)) => flows.push((flow, hop)),
-                None => inputs.push((from, vec![(flow, hop)])),
-            }
-        }
-        inputs
+        Ok(lines)
     }
 }
 
-/// The lines of one input link: of the class itself, of those above it, of both together.
-pub(super) struct Part {
+/// The lines of one input for one class: of the class itself, of those above it, of both together.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Part<'a> {
     pub(super) equal: Vec<Line>,
     pub(super) above: Vec<Line>,
     pub(super) both: Vec<Line>,
-    pub(super) equal_flows: Vec<Passing>,
-    pub(super) above_flows: Vec<Passing>,
+    pub(super) own: Option<&'a Class>,
+    pub(super) urgent: Vec<&'a Class>,
 }
 
-impl Part {
-    /// Lines in `s` above all that the link brings of the class until `s` and of those above until `s + d`.
-    pub(super) fn lines(&self, d: Ratio) -> Result<Vec<Line>, Overflow> {
-        if self.above[0].burst.is_zero() && self.above[0].rate.is_zero() {
-            return Ok(self.equal.clone());
+impl Part<'_> {
+    /// What the link brings of the class until `s` and of those above until `s + d`, as lines and stairs in `s`.
+    pub(super) fn fill(&self, d: Time, into: &mut Arrivals) -> Result<(), Overflow> {
+        let d = if keeps(Term::Overtaking) { d } else { 0 };
+        into.lines.clear();
+        into.stairs.clear();
+        into.rest = Line::default();
+        if let Some(own) = self.own {
+            into.rest = own.rest;
+            into.stairs.extend_from_slice(&own.stairs);
         }
-        let mut lines = Vec::new();
+        if self.above.first().is_none_or(|line| line.is_nothing()) {
+            into.lines.extend_from_slice(&self.equal);
+            return Ok(());
+        }
+        for urgent in &self.urgent {
+            into.rest = into.rest.plus(urgent.rest.shifted(d))?;
+            let sooner = urgent.stairs.iter().map(|stair| Stair {
+                jitter: stair.jitter.saturating_add(d),
+                ..*stair
+            });
+            into.stairs.extend(sooner);
+        }
         // What overtakes in a window of `d` alone.
-        let mut within = None;
-        for line in &self.above {
-            let value = line.shifted(d)?.burst;
-            within = Some(within.map_or(value, |least: Ratio| least.min(value)));
-        }
-        let within = within.unwrap_or(Ratio::ZERO);
+        let within = self.above.iter().map(|line| line.at(d)).min().unwrap_or(0);
         // The first is that of the contracts.
         for equal in &self.equal {
             for above in &self.above {
-                lines.push(equal.plus(above.shifted(d)?)?);
+                into.lines.push(equal.plus(above.shifted(d))?);
             }
         }
         for line in &self.both {
             // Both until s and the urgent ones on to s + d; or both until s + d.
-            lines.push(Line::new(line.burst.plus(within)?, line.rate)?);
-            lines.push(line.shifted(d)?);
+            into.lines.push(Line {
+                burst: line.burst.checked_add(within).ok_or(Overflow)?,
+                rate: line.rate,
+            });
+            into.lines.push(line.shifted(d));
         }
-        Ok(lines)
+        Ok(())
     }
+}
+
+/// What all flows of a class and above are below when they leave a port of `rate` together.
+///
+/// `arrived` is the sum of their contracts there, `largest` and `smallest` of their frames, `low` the frame in the way.
+pub(super) fn together(
+    arrived: Line,
+    rate: i64,
+    latency: Time,
+    low: Data,
+    largest: Data,
+    smallest: Data,
+) -> Result<Option<Line>, Overflow> {
+    if arrived.rate > rate {
+        return Ok(None);
+    }
+    let low = if keeps(Term::AggregateBlocking) {
+        low
+    } else {
+        0
+    };
+    let largest = if keeps(Term::AggregateFrame) {
+        largest
+    } else {
+        smallest
+    };
+    let latency = if keeps(Term::AggregateLatency) {
+        latency
+    } else {
+        0
+    };
+    let shift = quotient_up(low + largest - smallest, rate)?;
+    let shift = shift.checked_add(latency).ok_or(Overflow)?;
+    Ok(Some(Line {
+        burst: arrived
+            .burst
+            .checked_add(product(arrived.rate, shift))
+            .ok_or(Overflow)?,
+        rate: arrived.rate,
+    }))
 }

@@ -3,7 +3,7 @@
 use super::rational::Ratio;
 
 /// A port: serves frames, highest class first, in order of arrival within a class.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Server {
     /// Rate, bit/s.
     pub rate: Ratio,
@@ -17,6 +17,24 @@ pub struct Server {
     pub classes: u8,
     /// A frame of traffic outside the graph that may be in the way of every class, bits.
     pub foreign_frame: Ratio,
+    /// By class: what shapes it here. Those with a credit are above all others.
+    pub shapers: [ClassShaper; 8],
+}
+
+/// What shapes a class at a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ClassShaper {
+    /// Nothing.
+    #[default]
+    None,
+    /// A credit-based shaper (802.1Qav).
+    Credit {
+        /// Its idle slope, bit/s.
+        idle_slope: Ratio,
+    },
+    /// A regulator for each input link and class before the queue, which makes every flow keep to the contract of its
+    /// source again (802.1Qcr, asynchronous traffic shaping).
+    Regulated,
 }
 
 /// One server on the way of a flow.

@@ -6,15 +6,22 @@
 //! ```text
 //! rational          exact numbers, checked
 //! loeser_haertig    one output port, closed form (the source's own)
-//! curve             the largest excess of arrivals over service
 //! graph             servers and flows
+//! fixed             whole picoseconds and what goes with them
+//! excess            the largest excess of arrivals over service
 //! arrivals          what comes over an input link
+//! credit            classes with a credit-based shaper
 //! tfa               a graph of servers, port by port
 //! ```
 
 mod arrivals;
-pub mod curve;
+mod credit;
+#[cfg(test)]
+pub(crate) mod exact;
+mod excess;
+pub(crate) mod fixed;
 pub mod graph;
 pub mod loeser_haertig;
+mod mutation;
 pub mod rational;
 pub mod tfa;

@@ -43,6 +43,12 @@ fn gcd(a: i128, b: i128) -> i128 {
     i128::try_from(a).unwrap_or(1)
 }
 
+impl Default for Ratio {
+    fn default() -> Ratio {
+        Ratio::ZERO
+    }
+}
+
 impl Ratio {
     /// Zero.
     pub const ZERO: Ratio = Ratio { num: 0, den: 1 };

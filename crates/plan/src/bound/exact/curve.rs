@@ -1,11 +1,11 @@
-//! The largest excess of arrivals over service.
+//! (Tests only: the reference in exact fractions.) The largest excess of arrivals over service.
 //!
 //! What arrives over one input link in a window of length `s` is below each of a
 //! few straight lines, so below their minimum. The sum over the links, less what
 //! a server of rate `C` takes in `s`, is concave; its largest value is at a
 //! corner, which is found by walking the corners in order.
 
-use super::rational::{Overflow, Ratio};
+use crate::bound::rational::{Overflow, Ratio};
 
 /// Bursts are kept as multiples of a millionth of a bit at the coarsest.
 pub(crate) const BITS_GRID: i128 = 1_000_000;
@@ -18,11 +18,11 @@ const CORNER_GRID: i128 = 1_000_000_000_000_000;
 
 /// `burst + rate s` bits in a window of `s` seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line {
+pub(crate) struct Line {
     /// Bits at once.
-    pub burst: Ratio,
+    pub(crate) burst: Ratio,
     /// Bits per second.
-    pub rate: Ratio,
+    pub(crate) rate: Ratio,
 }
 
 impl Line {
@@ -30,7 +30,7 @@ impl Line {
     ///
     /// # Errors
     /// [`Overflow`].
-    pub fn new(burst: Ratio, rate: Ratio) -> Result<Line, Overflow> {
+    pub(crate) fn new(burst: Ratio, rate: Ratio) -> Result<Line, Overflow> {
         Ok(Line {
             burst: burst.tidied_up(BITS_GRID)?,
             rate: rate.tidied_up(RATE_GRID)?,
@@ -41,7 +41,7 @@ impl Line {
     ///
     /// # Errors
     /// [`Overflow`].
-    pub fn shifted(self, shift: Ratio) -> Result<Line, Overflow> {
+    pub(crate) fn shifted(self, shift: Ratio) -> Result<Line, Overflow> {
         Line::new(self.burst.plus(self.rate.times(shift)?)?, self.rate)
     }
 
@@ -49,7 +49,7 @@ impl Line {
     ///
     /// # Errors
     /// [`Overflow`].
-    pub fn plus(self, other: Line) -> Result<Line, Overflow> {
+    pub(crate) fn plus(self, other: Line) -> Result<Line, Overflow> {
         Line::new(self.burst.plus(other.burst)?, self.rate.plus(other.rate)?)
     }
 }
@@ -102,7 +102,7 @@ fn corners(lines: &[Line], list: &mut Vec<Corner>) -> Result<Option<Line>, Overf
 ///
 /// # Errors
 /// [`Overflow`].
-pub fn excess(
+pub(crate) fn excess(
     groups: &[Vec<Line>],
     service: Ratio,
     horizon: Option<Ratio>,
@@ -141,13 +141,13 @@ pub fn excess(
 /// One frame in each period, each at most `jitter` late: `frame (floor((s + jitter) / period) + 1)` bits in a
 /// closed window of `s` seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stair {
+pub(crate) struct Stair {
     /// Bits.
-    pub frame: Ratio,
+    pub(crate) frame: Ratio,
     /// Seconds, above zero.
-    pub period: Ratio,
+    pub(crate) period: Ratio,
     /// Seconds.
-    pub jitter: Ratio,
+    pub(crate) jitter: Ratio,
 }
 
 impl Stair {
@@ -170,13 +170,13 @@ impl Stair {
 
 /// What one input brings: less than each line, and less than `rest` and the stairs together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Arrivals {
+pub(crate) struct Arrivals {
     /// Each an upper bound; the first is the sum of all contracts as straight lines.
-    pub lines: Vec<Line>,
+    pub(crate) lines: Vec<Line>,
     /// The flows that have no stair.
-    pub rest: Line,
+    pub(crate) rest: Line,
     /// The flows that have one.
-    pub stairs: Vec<Stair>,
+    pub(crate) stairs: Vec<Stair>,
 }
 
 /// More steps than this are not walked: the straight lines hold as well.
@@ -186,7 +186,7 @@ const MOST_STEPS: usize = 2_000;
 ///
 /// # Errors
 /// [`Overflow`].
-pub fn excess_with_stairs(groups: &[Arrivals], service: Ratio) -> Result<Option<Ratio>, Overflow> {
+pub(crate) fn excess_with_stairs(groups: &[Arrivals], service: Ratio) -> Result<Option<Ratio>, Overflow> {
     let lines: Vec<Vec<Line>> = groups.iter().map(|group| group.lines.clone()).collect();
     let straight = excess(&lines, service, None)?;
     let (Some(straight), true) = (

@@ -1,0 +1,88 @@
+//! Classes with a credit-based shaper (802.1Qav): what they are served, and what they send at most.
+//!
+//! A class whose credit is zero or more may send; while it sends, its credit falls by
+//! `C - I`, while it waits it rises by `I`. Sources: J. A. Ruiz De Azua, M. Boyer,
+//! "Complete modelling of AVB in Network Calculus" (RTNS 2014); L. Zhao et al.,
+//! "Timing analysis of AVB traffic in TSN networks using network calculus" (RTAS
+//! 2018). `docs/bounds.md` derives both lines.
+
+use super::fixed::{Data, Line, Rate, Time, product, quotient_up};
+use super::mutation::{Term, keeps};
+use super::rational::Overflow;
+
+/// A class with a credit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Credit {
+    /// I.
+    pub(super) idle_slope: Rate,
+    /// It is served at least I (t - wait).
+    pub(super) wait: Time,
+    /// It sends at most this in any window, whole or in part.
+    pub(super) sends: Line,
+}
+
+/// The classes above one with a credit: sums over them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Above {
+    slopes: Rate,
+    /// Sum of L_j (C - I_j), 10^-18 bit times 10^-6 bit/s, over C: time on the link.
+    frames: Data,
+}
+
+impl Credit {
+    /// A class below `above`, whose own largest frame is `frame` and the largest of those below `low`.
+    pub(super) fn new(
+        rate: Rate,
+        idle_slope: Rate,
+        above: &Above,
+        frame: Data,
+        low: Data,
+    ) -> Result<Credit, Overflow> {
+        let low = if keeps(Term::CreditBlocking) { low } else { 0 };
+        let largest = low.max(frame);
+        let left = rate.checked_sub(above.slopes).filter(|left| *left > 0);
+        let left = left.ok_or(Overflow)?;
+        // What those above hold back: their frames that run their credit down, and what they saved up behind a frame.
+        let saved = quotient_up(largest, rate)?;
+        let mut held = product(above.slopes, saved);
+        if keeps(Term::CreditAbove) {
+            held = held.checked_add(above.frames).ok_or(Overflow)?;
+        } else {
+            held = 0;
+        }
+        let wait = quotient_up(low, rate)?
+            .checked_add(quotient_up(held, left)?)
+            .ok_or(Overflow)?;
+        let own = scaled(frame, rate, idle_slope)?;
+        let burst = product(idle_slope, wait).checked_add(own).ok_or(Overflow)?;
+        Ok(Credit {
+            idle_slope,
+            wait,
+            sends: Line {
+                burst,
+                rate: idle_slope,
+            },
+        })
+    }
+}
+
+impl Above {
+    /// With one class more.
+    pub(super) fn and(self, rate: Rate, idle_slope: Rate, frame: Data) -> Result<Above, Overflow> {
+        Ok(Above {
+            slopes: super::fixed::plus(self.slopes, idle_slope)?,
+            frames: self
+                .frames
+                .checked_add(scaled(frame, rate, idle_slope)?)
+                .ok_or(Overflow)?,
+        })
+    }
+}
+
+/// `frame (C - I) / C`, rounded up: by how much credit a frame runs down, in data.
+fn scaled(frame: Data, rate: Rate, idle_slope: Rate) -> Result<Data, Overflow> {
+    let falls = rate.checked_sub(idle_slope).filter(|falls| *falls >= 0);
+    let falls = falls.ok_or(Overflow)?;
+    // The time that the frame takes is rounded up first: the product is exact.
+    Ok(product(falls, quotient_up(frame, rate)?))
+}

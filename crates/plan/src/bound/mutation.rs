@@ -1,0 +1,68 @@
+//! The terms of a bound by name, so that a test can leave each out by turn and see that something notices.
+//!
+//! Outside of tests every term counts, and nothing here costs anything.
+
+/// What a bound is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Term {
+    /// The frame at the closed end of a window.
+    ClosedWindow,
+    /// A lower frame that has begun.
+    Blocking,
+    /// The port's latency.
+    Latency,
+    /// What overtakes while a frame waits.
+    Overtaking,
+    /// What flows are denser by behind a port.
+    Jitter,
+    /// That the least time through a port contains no latency.
+    LeastLatency,
+    /// The frame of the line.
+    LineFrame,
+    /// What a late port catches up.
+    CatchingUp,
+    /// The latency of an aggregate's departure.
+    AggregateLatency,
+    /// Its blocking.
+    AggregateBlocking,
+    /// Its largest frame.
+    AggregateFrame,
+    /// The latency's share of memory.
+    MemoryLatency,
+    /// The lower frame that keeps a credit waiting.
+    CreditBlocking,
+    /// The frames of classes above with a credit.
+    CreditAbove,
+    /// What a class with a credit may send at once towards those below it.
+    CreditBurst,
+    /// The burst with which a flow leaves its regulator.
+    RegulatedBurst,
+    /// What waits in regulators.
+    RegulatedMemory,
+}
+
+#[cfg(test)]
+thread_local! {
+    static WITHOUT: std::cell::Cell<Option<Term>> = const { std::cell::Cell::new(None) };
+}
+
+/// Whether a term counts.
+#[cfg(not(test))]
+pub(crate) const fn keeps(_: Term) -> bool {
+    true
+}
+
+/// Whether a term counts.
+#[cfg(test)]
+pub(crate) fn keeps(term: Term) -> bool {
+    WITHOUT.get() != Some(term)
+}
+
+/// Do some work as if a term did not exist.
+#[cfg(test)]
+pub(crate) fn without<T>(term: Term, work: impl FnOnce() -> T) -> T {
+    WITHOUT.set(Some(term));
+    let result = work();
+    WITHOUT.set(None);
+    result
+}
