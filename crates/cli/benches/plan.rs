@@ -11,6 +11,8 @@
 
 #[path = "plan/admission.rs"]
 mod admission;
+#[path = "plan/planning.rs"]
+mod planning;
 #[path = "plan/schedules.rs"]
 mod schedules;
 #[path = "plan/tools.rs"]
@@ -26,6 +28,7 @@ use rtwire_measure::report::Machine;
 type Part = (&'static str, fn(bool) -> Vec<Row>);
 
 const PARTS: &[Part] = &[
+    ("planning", planning::rows),
     ("admission", admission::rows),
     ("schedules", schedules::rows),
 ];

@@ -1,10 +1,12 @@
 //! The computation behind a plan: ports from the bounds, promises from the ports.
 
-use crate::bound::graph::{Method, PortBound};
+use std::collections::BTreeMap;
+
+use crate::bound::graph::{ClassShaper, Method, PortBound};
 use crate::bound::loeser_haertig::{ClosedForm, Input, closed_form};
 use crate::bound::rational::{Overflow, Ratio, sum};
 use crate::bound::tfa::analyse;
-use crate::mapping::{CLOSED_GATES, Mapped, map};
+use crate::mapping::{CLOSED_GATES, Mapped, Nodes, map};
 use crate::network::{ContractKind, Network, Stream};
 use crate::plan::{
     ClassPlan, NodeKind, Options, PLAN_VERSION, Plan, PortPlan, Promise, Shaper, StreamPlan, Term,
@@ -30,21 +32,21 @@ pub(crate) fn evaluate(
         .as_ref()
         .map_or(&[][..], |schedule| &schedule.closings);
     let mapped = map(network, closings)?;
+    let nodes = Nodes::new(network);
     let bounds = analyse(&mapped.graph, Method::FULL)?;
     let mut results = Vec::new();
     for (index, bound) in bounds.into_iter().enumerate() {
-        let closed = closed(network, &mapped, index)?;
+        // The closed form sums without rounding; where that leaves 128 bits the general bound still holds.
+        let closed = closed(&nodes, &mapped, index).unwrap_or(None);
         results.push(PortResult { bound, closed });
     }
     let mut ports = Vec::new();
     for (index, result) in results.iter().enumerate() {
-        ports.push(port_plan(network, &mapped, index, result)?);
+        ports.push(port_plan(&nodes, &mapped, index, result)?);
     }
     let mut streams = Vec::new();
     for (index, stream) in network.streams.iter().enumerate() {
-        streams.push(stream_plan(
-            network, &mapped, index, stream, &results, &ports,
-        )?);
+        streams.push(stream_plan(&mapped, index, stream, &results, &ports)?);
     }
     let mut plan = Plan {
         version: PLAN_VERSION,
@@ -73,28 +75,35 @@ pub(crate) fn evaluate(
 
 /// The closed form of a switch's port, where all its inputs are links of its own rate from hosts that add nothing.
 fn closed(
-    network: &Network,
+    nodes: &Nodes<'_>,
     mapped: &Mapped,
     index: usize,
 ) -> Result<Option<ClosedForm>, Overflow> {
     let port = &mapped.ports[index];
-    if port.kind != NodeKind::Switch {
+    let graph = &mapped.graph;
+    let shaped = |server: usize| graph.servers[server].shapers != [ClassShaper::None; 8];
+    if port.kind != NodeKind::Switch || shaped(index) {
         return Ok(None);
     }
-    let graph = &mapped.graph;
-    let mut inputs: Vec<(usize, Vec<usize>)> = Vec::new();
+    let mut inputs: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     let mut class = None;
-    for (flow_index, flow) in graph.flows.iter().enumerate() {
-        for hop in flow.hops.iter().filter(|hop| hop.server == index) {
-            if *class.get_or_insert(hop.class) != hop.class {
-                return Ok(None);
-            }
-            let Some(before) = hop.before.map(|before| flow.hops[before].server) else {
-                return Ok(None);
-            };
-            match inputs.iter_mut().find(|(server, _)| *server == before) {
-                Some((_, flows)) => flows.push(flow_index),
-                None => inputs.push((before, vec![flow_index])),
+    for &(flow_index, hop) in &mapped.passing[index] {
+        let flow = &graph.flows[flow_index];
+        let hop = flow.hops[hop];
+        if *class.get_or_insert(hop.class) != hop.class {
+            return Ok(None);
+        }
+        let Some(before) = hop.before.map(|before| flow.hops[before].server) else {
+            return Ok(None);
+        };
+        // Only hosts: a port with another input is not what the form describes.
+        if mapped.ports[before].kind != NodeKind::Host {
+            return Ok(None);
+        }
+        match inputs.get_mut(&before) {
+            Some(flows) => flows.push(flow_index),
+            None => {
+                inputs.insert(before, vec![flow_index]);
             }
         }
     }
@@ -102,16 +111,13 @@ fn closed(
     let mut sizes: Vec<Ratio> = Vec::new();
     for (server, flows) in &inputs {
         let host = &graph.servers[*server];
-        let all = graph
-            .flows
-            .iter()
-            .filter(|flow| flow.hops.iter().any(|hop| hop.server == *server))
-            .count();
+        let all = mapped.passing[*server].len();
         let from_host = mapped.ports[*server].kind == NodeKind::Host;
         if !from_host
             || !host.latency.is_zero()
             || host.rate != graph.servers[index].rate
             || all != flows.len()
+            || shaped(*server)
         {
             return Ok(None);
         }
@@ -135,7 +141,7 @@ fn closed(
         return Ok(None);
     }
     let server = &graph.servers[index];
-    let limit = network
+    let limit = nodes
         .switch(&port.node)
         .map(|switch| switch.buffer)
         .filter(|buffer| !buffer.shared);
@@ -171,15 +177,15 @@ fn class_delay(result: &PortResult, class: u8) -> Result<Option<u64>, Overflow> 
 }
 
 fn port_plan(
-    network: &Network,
+    nodes: &Nodes<'_>,
     mapped: &Mapped,
     index: usize,
     result: &PortResult,
 ) -> Result<PortPlan, Overflow> {
     let port = &mapped.ports[index];
-    let flows: Vec<usize> = (0..mapped.graph.flows.len())
-        .filter(|flow| mapped.hop_at(*flow, index).is_some())
-        .collect();
+    let passing = &mapped.passing[index];
+    let flows: Vec<usize> = passing.iter().map(|(flow, _)| *flow).collect();
+    let class_at = |(flow, hop): (usize, usize)| mapped.graph.flows[flow].hops[hop].class;
     let link_rate = Ratio::whole(i128::from(port.rate_bps));
     let rates = flows.iter().try_fold(Ratio::ZERO, |total, flow| {
         // Beyond what exact sums hold, a millionth of a bit/s is given away.
@@ -199,17 +205,13 @@ fn port_plan(
         (Some(general), Some(closed)) => Some(general.min(closed.buffer_bytes)),
         (general, _) => general,
     };
-    let switch = network.switch(&port.node);
+    let switch = nodes.switch(&port.node);
     let mut classes = Vec::new();
     for class in 0..mapped.graph.servers[index].classes {
-        let names: Vec<String> = flows
+        let names: Vec<String> = passing
             .iter()
-            .filter(|flow| {
-                mapped
-                    .hop_at(**flow, index)
-                    .is_some_and(|hop| hop.class == class)
-            })
-            .map(|flow| mapped.flow_names[*flow].clone())
+            .filter(|passing| class_at(**passing) == class)
+            .map(|(flow, _)| mapped.flow_names[*flow].clone())
             .filter(|name| name != CLOSED_GATES)
             .collect();
         if !names.is_empty() {
@@ -268,7 +270,6 @@ fn backlog_frames(
 }
 
 fn stream_plan(
-    network: &Network,
     mapped: &Mapped,
     index: usize,
     stream: &Stream,
@@ -283,7 +284,7 @@ fn stream_plan(
     let mut promises = Vec::new();
     for (listener, route) in stream.listeners.iter().zip(&stream.routes) {
         let terms = if stream.shaped {
-            terms(network, mapped, index, stream, route, results, ports)?
+            terms(mapped, index, stream, route, results, ports)?
         } else {
             None
         };
@@ -321,7 +322,6 @@ fn stream_plan(
 
 /// What a frame meets on its way; none where a port is unbounded.
 fn terms(
-    network: &Network,
     mapped: &Mapped,
     index: usize,
     stream: &Stream,
@@ -366,7 +366,7 @@ fn terms(
             .map_or(Ratio::ZERO, |bound| bound.blocking);
         let blocking = take(TermKind::Blocking, blocked.over(rate)?.ceil_ns()?);
         let queueing = take(TermKind::Queueing, u64::MAX);
-        let cable_ns = network.link(from, to).map_or(0, |link| link.cable_delay_ns);
+        let cable_ns = mapped.ports[server].cable_ns;
         let cable = Term {
             what: TermKind::Cable,
             at: format!("{from}>{to}"),

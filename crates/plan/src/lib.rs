@@ -46,7 +46,7 @@ pub use bound::rational::{Overflow, Ratio};
 pub use description::{Fault, Faults, read};
 pub use network::{
     BestEffort, Buffer, Contract, ContractKind, Defaults, Host, Link, Network, PortLatency,
-    Semantics, Stream, Switch, Transport,
+    PortShaper, Semantics, ShaperKind, Stream, Switch, Transport,
 };
 pub use plan::{
     NodeKind, Options, Plan, PortPlan, Promise, Shaper, StreamPlan, Term, TermKind, plan, plan_with,

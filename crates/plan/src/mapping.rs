@@ -1,8 +1,10 @@
 //! A network as a graph of servers: each end of each link is one.
 
-use crate::bound::graph::{Flow, Graph, Hop, Server};
+use std::collections::HashMap;
+
+use crate::bound::graph::{ClassShaper, Flow, Graph, Hop, Server};
 use crate::bound::rational::{Overflow, Ratio};
-use crate::network::{ContractKind, Network, class_of};
+use crate::network::{ContractKind, Host, Network, ShaperKind, Switch, class_of};
 use crate::plan::NodeKind;
 use crate::schedule::Closing;
 
@@ -14,6 +16,7 @@ pub(crate) struct Port {
     pub(crate) kind: NodeKind,
     pub(crate) rate_bps: u64,
     pub(crate) latency_ns: u64,
+    pub(crate) cable_ns: u64,
 }
 
 /// The graph, and what its numbers mean.
@@ -25,6 +28,64 @@ pub(crate) struct Mapped {
     pub(crate) graph: Graph,
     /// By flow.
     pub(crate) flow_names: Vec<String>,
+    /// By server: the flows that pass it, and which of their hops it is.
+    pub(crate) passing: Vec<Vec<(usize, usize)>>,
+    numbers: HashMap<String, HashMap<String, usize>>,
+}
+
+/// Hosts and switches by name: looking through lists for each port would take the square of a network's size.
+pub(crate) struct Nodes<'a> {
+    hosts: HashMap<&'a str, &'a Host>,
+    switches: HashMap<&'a str, &'a Switch>,
+}
+
+impl<'a> Nodes<'a> {
+    pub(crate) fn new(network: &'a Network) -> Nodes<'a> {
+        let hosts = network.hosts.iter();
+        let switches = network.switches.iter();
+        Nodes {
+            hosts: hosts.map(|host| (host.name.as_str(), host)).collect(),
+            switches: switches
+                .map(|switch| (switch.name.as_str(), switch))
+                .collect(),
+        }
+    }
+
+    pub(crate) fn switch(&self, name: &str) -> Option<&'a Switch> {
+        self.switches.get(name).copied()
+    }
+
+    fn kind(&self, name: &str) -> NodeKind {
+        if self.hosts.contains_key(name) {
+            NodeKind::Host
+        } else {
+            NodeKind::Switch
+        }
+    }
+
+    /// As [`Network::queues`].
+    pub(crate) fn queues(&self, name: &str) -> u8 {
+        let of_switch = self.switches.get(name).map(|switch| switch.queues);
+        of_switch
+            .or_else(|| self.hosts.get(name).map(|host| host.queues))
+            .unwrap_or(1)
+    }
+
+    /// As [`Network::port_latency`].
+    fn port_latency(&self, network: &Network, from: &str, to: &str) -> (u64, bool) {
+        let of_port = network.port_latencies.iter();
+        if let Some(port) = of_port
+            .into_iter()
+            .find(|port| port.from == from && port.to == to)
+        {
+            return (port.latency_ns, true);
+        }
+        if let Some(host) = self.hosts.get(from) {
+            return (host.latency_ns, true);
+        }
+        let switch = self.switches.get(from);
+        (switch.map_or(0, |switch| switch.latency_ns), false)
+    }
 }
 
 /// The smallest frame on Ethernet, header and payload without FCS, bytes.
@@ -33,9 +94,7 @@ const SMALLEST_FRAME_BYTES: u64 = 60;
 impl Mapped {
     /// The port of a node towards a neighbour.
     pub(crate) fn port(&self, from: &str, to: &str) -> Option<usize> {
-        self.ports
-            .iter()
-            .position(|port| port.node == from && port.to == to)
+        self.numbers.get(from)?.get(to).copied()
     }
 
     /// The hop of a flow at a port.
@@ -54,21 +113,22 @@ pub(crate) const CLOSED_GATES: &str = "(closed gates)";
 pub(crate) fn map(network: &Network, closings: &[Closing]) -> Result<Mapped, Overflow> {
     let mut ports = Vec::new();
     let mut servers = Vec::new();
+    let mut numbers: HashMap<String, HashMap<String, usize>> = HashMap::new();
+    let nodes = Nodes::new(network);
     for link in &network.links {
         let [a, b] = &link.ends;
         for (node, to) in [(a, b), (b, a)] {
-            let (latency_ns, catches_up) = network.port_latency(node, to);
-            let kind = if network.host(node).is_some() {
-                NodeKind::Host
-            } else {
-                NodeKind::Switch
-            };
+            let (latency_ns, catches_up) = nodes.port_latency(network, node, to);
+            let kind = nodes.kind(node);
+            let of_node = numbers.entry(node.clone()).or_default();
+            of_node.entry(to.clone()).or_insert(ports.len());
             ports.push(Port {
                 node: node.clone(),
                 to: to.clone(),
                 kind,
                 rate_bps: link.rate_bps,
                 latency_ns,
+                cable_ns: link.cable_delay_ns,
             });
             servers.push(Server {
                 rate: Ratio::whole(i128::from(link.rate_bps)),
@@ -76,7 +136,7 @@ pub(crate) fn map(network: &Network, closings: &[Closing]) -> Result<Mapped, Ove
                 latency_min: Ratio::ZERO,
                 // Without latency there is nothing to catch up.
                 catches_up: catches_up && latency_ns > 0,
-                classes: network.queues(node),
+                classes: nodes.queues(node),
                 foreign_frame: Ratio::ZERO,
                 ..Server::default()
             });
@@ -89,9 +149,16 @@ pub(crate) fn map(network: &Network, closings: &[Closing]) -> Result<Mapped, Ove
             flows: Vec::new(),
         },
         flow_names: Vec::new(),
+        passing: Vec::new(),
+        numbers,
     };
+    shape(network, &nodes, &mut mapped);
+    // A fast clock sends more in a second than the contract says.
+    let ppb = i128::from(network.defaults.clock_drift_ppb);
+    let drift = Ratio::new(1_000_000_000 + ppb, 1_000_000_000)?;
+    let faster = |rate: Ratio| rate.times(drift)?.tidied_up(1_000_000_000);
     for stream in &network.streams {
-        let mut hops = hops(network, &mapped, &stream.routes, stream.pcp);
+        let mut hops = hops(&nodes, &mapped, &stream.routes, stream.pcp);
         if stream.time_triggered {
             // Only where nothing but its launch keeps it from others: at a talker without gates.
             let first = hops.first().map(|hop| hop.server);
@@ -100,25 +167,30 @@ pub(crate) fn map(network: &Network, closings: &[Closing]) -> Result<Mapped, Ove
         let frame = stream.wire_bits();
         mapped.graph.flows.push(Flow {
             burst: stream.contract.burst,
-            rate: stream.contract.rate,
+            rate: faster(stream.contract.rate)?,
             frame_max: frame,
-            frame_min: frame,
+            frame_min: stream.smallest_wire_bits(),
             period: match stream.contract.kind {
-                ContractKind::Interval { interval_ns } => Some(Ratio::from_ns(interval_ns)),
+                ContractKind::Interval { interval_ns } => {
+                    Some(Ratio::from_ns(interval_ns).over(drift)?)
+                }
                 _ => None,
             },
-            jitter: Ratio::from_ns(stream.contract.tick_error_ns),
+            // On a clock that is as much too slow it takes that much longer, and a little more than by this factor once.
+            jitter: Ratio::from_ns(stream.contract.tick_error_ns)
+                .times(drift)?
+                .times(drift)?,
             hops,
         });
         mapped.flow_names.push(stream.name.clone());
     }
     for allowance in &network.best_effort {
-        let hops = hops(network, &mapped, &allowance.routes, 0);
+        let hops = hops(&nodes, &mapped, &allowance.routes, 0);
         let overhead = allowance.wire_bytes - allowance.frame_bytes.min(allowance.wire_bytes);
         let smallest = SMALLEST_FRAME_BYTES.min(allowance.frame_bytes) + overhead;
         mapped.graph.flows.push(Flow {
             burst: allowance.burst,
-            rate: allowance.rate,
+            rate: faster(allowance.rate)?,
             frame_max: Ratio::whole(i128::from(allowance.wire_bytes) * 8),
             frame_min: Ratio::whole(i128::from(smallest) * 8),
             period: None,
@@ -130,7 +202,32 @@ pub(crate) fn map(network: &Network, closings: &[Closing]) -> Result<Mapped, Ove
     for closing in closings {
         close(&mut mapped, closing)?;
     }
+    mapped.passing = vec![Vec::new(); mapped.ports.len()];
+    for (flow, path) in mapped.graph.flows.iter().enumerate() {
+        for (hop, at) in path.hops.iter().enumerate() {
+            mapped.passing[at.server].push((flow, hop));
+        }
+    }
     Ok(mapped)
+}
+
+/// Put the shapers of the description to their classes.
+fn shape(network: &Network, nodes: &Nodes<'_>, mapped: &mut Mapped) {
+    for shaper in &network.shapers {
+        let class = usize::from(class_of(shaper.pcp, nodes.queues(&shaper.node)));
+        let numbers = mapped.numbers.get(&shaper.node).into_iter().flatten();
+        let numbers = numbers.filter(|(to, _)| shaper.to.as_ref().is_none_or(|only| only == *to));
+        let numbers: Vec<usize> = numbers.map(|(_, number)| *number).collect();
+        for number in numbers {
+            let places = &mut mapped.graph.servers[number].shapers;
+            if let Some(place) = places.get_mut(class) {
+                *place = match shaper.kind {
+                    ShaperKind::Credit { idle_slope } => ClassShaper::Credit { idle_slope },
+                    ShaperKind::Asynchronous => ClassShaper::Regulated,
+                };
+            }
+        }
+    }
 }
 
 /// Closed gates are work that goes before all else.
@@ -162,7 +259,7 @@ fn close(mapped: &mut Mapped, closing: &Closing) -> Result<(), Overflow> {
 }
 
 /// The ports of all routes, each once: where ways part, each branch carries the frame.
-fn hops(network: &Network, mapped: &Mapped, routes: &[Vec<String>], pcp: u8) -> Vec<Hop> {
+fn hops(nodes: &Nodes<'_>, mapped: &Mapped, routes: &[Vec<String>], pcp: u8) -> Vec<Hop> {
     let mut hops: Vec<Hop> = Vec::new();
     for route in routes {
         let mut before = None;
@@ -176,7 +273,7 @@ fn hops(network: &Network, mapped: &Mapped, routes: &[Vec<String>], pcp: u8) -> 
                 None => {
                     hops.push(Hop {
                         server,
-                        class: class_of(pcp, network.queues(from)),
+                        class: class_of(pcp, nodes.queues(from)),
                         before,
                     });
                     Some(hops.len() - 1)

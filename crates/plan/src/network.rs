@@ -32,6 +32,9 @@ pub struct Network {
     pub defaults: Defaults,
     /// Latencies of single ports that replace their node's own.
     pub port_latencies: Vec<PortLatency>,
+    /// Shapers of single classes at ports.
+    #[serde(default)]
+    pub shapers: Vec<PortShaper>,
     /// How time-triggered streams are scheduled.
     #[serde(default)]
     pub schedule: ScheduleRules,
@@ -51,6 +54,9 @@ pub struct Defaults {
     /// How far a clock may be from the network's time, nanoseconds.
     #[serde(default)]
     pub clock_error_ns: u64,
+    /// By how much a talker's clock may run fast, parts per 10^9.
+    #[serde(default)]
+    pub clock_drift_ppb: u64,
 }
 
 /// An end point.
@@ -92,6 +98,32 @@ pub struct Buffer {
     pub frames: Option<u64>,
     /// One pool for all ports of the switch, or so much for each.
     pub shared: bool,
+}
+
+/// A shaper of one class at ports.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortShaper {
+    /// The node that sends.
+    pub node: String,
+    /// Only towards this neighbour.
+    pub to: Option<String>,
+    /// A priority of the class.
+    pub pcp: u8,
+    /// What it does.
+    pub kind: ShaperKind,
+}
+
+/// What a shaper does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum ShaperKind {
+    /// Credit-based (802.1Qav).
+    Credit {
+        /// Rate of the class on the wire, bit/s.
+        idle_slope: Ratio,
+    },
+    /// A regulator for each input and class (802.1Qcr).
+    Asynchronous,
 }
 
 /// A full-duplex cable.
@@ -250,6 +282,9 @@ pub struct Stream {
     pub vlan: Option<u16>,
     /// For each listener: the nodes from talker to listener.
     pub routes: Vec<Vec<String>>,
+    /// Its smallest frame where sizes vary, header and payload without FCS.
+    #[serde(default)]
+    pub smallest_frame_bytes: Option<u64>,
     /// Whether it is launched at an offset and passes through windows of its own.
     #[serde(default)]
     pub time_triggered: bool,
@@ -263,6 +298,14 @@ impl Stream {
     #[must_use]
     pub fn wire_bits(&self) -> Ratio {
         Ratio::whole(i128::from(self.wire_bytes) * 8)
+    }
+
+    /// The smallest frame on the wire in bits.
+    #[must_use]
+    pub fn smallest_wire_bits(&self) -> Ratio {
+        let overhead = self.wire_bytes.saturating_sub(self.frame_bytes);
+        let smallest = self.smallest_frame_bytes.unwrap_or(self.frame_bytes);
+        Ratio::whole(i128::from(smallest + overhead) * 8)
     }
 
     /// Make the contract anew with another shaping interval.
@@ -402,6 +445,18 @@ impl Network {
             Some(switch) => switch.gates.as_ref(),
             None => self.host(name).and_then(|host| host.gates.as_ref()),
         }
+    }
+
+    /// What shapes a class at the port of `from` towards `to`.
+    #[must_use]
+    pub fn shaper(&self, from: &str, to: &str, class: u8) -> Option<ShaperKind> {
+        let queues = self.queues(from);
+        let found = self.shapers.iter().find(|shaper| {
+            shaper.node == from
+                && shaper.to.as_deref().is_none_or(|only| only == to)
+                && class_of(shaper.pcp, queues) == class
+        });
+        found.map(|shaper| shaper.kind)
     }
 
     /// The queues of a node: 1 is FIFO.

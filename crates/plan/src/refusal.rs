@@ -1,14 +1,16 @@
 //! Why a network is refused.
 
 use core::fmt;
+use std::collections::HashMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::bound::graph::ClassShaper;
 use crate::bound::rational::{Overflow, Ratio};
 use crate::mapping::Mapped;
 use crate::network::Network;
-use crate::plan::{NodeKind, Plan};
+use crate::plan::{NodeKind, Plan, PortPlan};
 use crate::suggest::Suggestion;
 
 /// One limit that does not hold.
@@ -32,6 +34,19 @@ pub enum Reason {
         link_rate_bps: u64,
         /// Who sends there.
         flows: Vec<String>,
+    },
+    /// The rates of a class reach the idle slope of its credit.
+    Credit {
+        /// The node that sends.
+        node: String,
+        /// The neighbour.
+        port: String,
+        /// The class.
+        class: u8,
+        /// Sum of its rates on the wire, bit/s, rounded up.
+        rate_bps: u64,
+        /// Its idle slope, bit/s, rounded down.
+        idle_slope_bps: u64,
     },
     /// A port has no bound although its rates fit: something before it has none, or a loop does not settle.
     Unbounded {
@@ -241,6 +256,7 @@ impl Reason {
             self,
             Reason::Unshaped { .. }
                 | Reason::Rate { .. }
+                | Reason::Credit { .. }
                 | Reason::Unbounded { .. }
                 | Reason::Overflow { .. }
         )
@@ -288,6 +304,16 @@ impl fmt::Display for Reason {
                     excess => write!(f, "exceeded by {excess} bit/s"),
                 }
             }
+            Reason::Credit {
+                node,
+                port,
+                class,
+                rate_bps,
+                idle_slope_bps,
+            } => write!(
+                f,
+                "port {node}>{port}: the rates of class {class} add up to {rate_bps} bit/s on the wire, but must stay below its idle slope of {idle_slope_bps} bit/s"
+            ),
             Reason::Unbounded { node, port } => {
                 write!(
                     f,
@@ -552,9 +578,9 @@ pub(crate) fn reasons(
             let link = Ratio::whole(i128::from(port.link_rate_bps));
             let rate_bps =
                 u64::try_from(port.utilization.times(link)?.ceil()).map_err(|_| Overflow)?;
-            let flows = (0..mapped.flow_names.len())
-                .filter(|flow| mapped.hop_at(*flow, index).is_some())
-                .map(|flow| mapped.flow_names[flow].clone())
+            let flows = mapped.passing[index]
+                .iter()
+                .map(|(flow, _)| mapped.flow_names[*flow].clone())
                 .collect();
             reasons.push(Reason::Rate {
                 node,
@@ -566,7 +592,11 @@ pub(crate) fn reasons(
             continue;
         }
         let Some(needed_bytes) = port.backlog_bytes else {
-            reasons.push(Reason::Unbounded { node, port: to });
+            let credits = credits(mapped, index, &port.node, &port.port)?;
+            if credits.is_empty() {
+                reasons.push(Reason::Unbounded { node, port: to });
+            }
+            reasons.extend(credits);
             continue;
         };
         if port.shared || port.node_kind == NodeKind::Host {
@@ -614,14 +644,45 @@ pub(crate) fn reasons(
     Ok(reasons)
 }
 
+/// The classes of a port whose rates reach their credits.
+fn credits(mapped: &Mapped, index: usize, node: &str, port: &str) -> Result<Vec<Reason>, Overflow> {
+    let mut found = Vec::new();
+    for (class, shaper) in (0..).zip(&mapped.graph.servers[index].shapers) {
+        let ClassShaper::Credit { idle_slope } = shaper else {
+            continue;
+        };
+        let mut total = Ratio::ZERO;
+        for (flow, hop) in &mapped.passing[index] {
+            let flow = &mapped.graph.flows[*flow];
+            if flow.hops[*hop].class == class {
+                total = total.plus(flow.rate)?.tidied_up(1_000_000_000)?;
+            }
+        }
+        if total >= *idle_slope {
+            found.push(Reason::Credit {
+                node: node.to_owned(),
+                port: port.to_owned(),
+                class,
+                rate_bps: u64::try_from(total.ceil()).map_err(|_| Overflow)?,
+                idle_slope_bps: u64::try_from(idle_slope.floor()).map_err(|_| Overflow)?,
+            });
+        }
+    }
+    Ok(found)
+}
+
 /// A pool serves all ports at once.
 fn pools(network: &Network, plan: &Plan, reasons: &mut Vec<Reason>) {
+    let mut by_switch: HashMap<&str, Vec<&PortPlan>> = HashMap::new();
+    for port in plan.ports.iter().filter(|port| port.shared) {
+        by_switch.entry(&port.node).or_default().push(port);
+    }
     for switch in network
         .switches
         .iter()
         .filter(|switch| switch.buffer.shared)
     {
-        let ports = || plan.ports.iter().filter(|port| port.node == switch.name);
+        let ports = || by_switch.get(switch.name.as_str()).into_iter().flatten();
         // An unbounded port has been named already.
         let bytes = ports().map(|port| port.backlog_bytes).sum::<Option<u64>>();
         let frames = ports().map(|port| port.backlog_frames).sum::<Option<u64>>();

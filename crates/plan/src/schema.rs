@@ -158,6 +158,10 @@ fn value_form(kind: Kind) -> String {
             dimension: Dimension::Data,
             ..
         } => "amount of data".to_owned(),
+        Kind::Quantity {
+            dimension: Dimension::Share,
+            ..
+        } => "share".to_owned(),
         Kind::Buffer => "amount of data, or `n x size`".to_owned(),
         Kind::Choice(words) => words
             .iter()

@@ -15,6 +15,8 @@ pub enum Dimension {
     Rate,
     /// Base unit bit.
     Data,
+    /// A part of one.
+    Share,
 }
 
 impl Dimension {
@@ -25,6 +27,7 @@ impl Dimension {
             Dimension::Time => "a duration such as \"1 ms\"",
             Dimension::Rate => "a rate such as \"100 Mbit/s\"",
             Dimension::Data => "an amount of data such as \"1514 B\"",
+            Dimension::Share => "a share such as \"100 ppm\"",
         }
     }
 
@@ -33,6 +36,7 @@ impl Dimension {
             Dimension::Time => "a unit of time",
             Dimension::Rate => "a unit of rate",
             Dimension::Data => "a unit of data",
+            Dimension::Share => "a unit of shares",
         }
     }
 }
@@ -61,6 +65,9 @@ const UNITS: &[(&str, Dimension, i128, i128)] = &[
     ("MB", Dimension::Data, 8_000_000, 1),
     ("KiB", Dimension::Data, 8 * 1024, 1),
     ("MiB", Dimension::Data, 8 * 1024 * 1024, 1),
+    ("ppb", Dimension::Share, 1, 1_000_000_000),
+    ("ppm", Dimension::Share, 1, 1_000_000),
+    ("%", Dimension::Share, 1, 100),
 ];
 
 /// The names of all units of a dimension, as the schema's pattern and the manual list them.
@@ -148,6 +155,7 @@ impl UnitFault {
                     Dimension::Time => "ms",
                     Dimension::Rate => "Mbit/s",
                     Dimension::Data => "B",
+                    Dimension::Share => "ppm",
                 };
                 Some(format!("for instance \"{} {unit}\"", text.trim()))
             }

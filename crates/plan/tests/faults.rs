@@ -41,6 +41,61 @@ interval = "1 ms"
 /// What is wrong; the text to replace in `GOOD`; what stands in its place.
 const CASES: &[(&str, &str, &str)] = &[
     ("syntax: no value", "name = \"test\"", "name ="),
+    (
+        "shaper: unknown node",
+        "[[stream]]\nname = \"one\"",
+        "[[shaper]]\nnode = \"s9\"\npriority = 7\nkind = \"credit\"\nidle-slope = \"1 Mbit/s\"\n[[stream]]\nname = \"one\"",
+    ),
+    (
+        "shaper: no such link",
+        "[[stream]]\nname = \"one\"",
+        "[[shaper]]\nnode = \"s1\"\nto = \"B\"\npriority = 7\nkind = \"asynchronous\"\n[[stream]]\nname = \"one\"",
+    ),
+    (
+        "shaper: credit without slope",
+        "[[stream]]\nname = \"one\"",
+        "[[shaper]]\nnode = \"s1\"\npriority = 7\nkind = \"credit\"\n[[stream]]\nname = \"one\"",
+    ),
+    (
+        "shaper: slope of a regulator",
+        "[[stream]]\nname = \"one\"",
+        "[[shaper]]\nnode = \"s1\"\npriority = 7\nkind = \"asynchronous\"\nidle-slope = \"1 Mbit/s\"\n[[stream]]\nname = \"one\"",
+    ),
+    (
+        "shaper: regulator at a host",
+        "[[stream]]\nname = \"one\"",
+        "[[shaper]]\nnode = \"A\"\npriority = 7\nkind = \"asynchronous\"\n[[stream]]\nname = \"one\"",
+    ),
+    (
+        "shaper: twice",
+        "[[stream]]\nname = \"one\"",
+        "[[shaper]]\nnode = \"s1\"\npriority = 7\nkind = \"asynchronous\"\n[[shaper]]\nnode = \"s1\"\nto = \"A\"\npriority = 0\nkind = \"asynchronous\"\n[[stream]]\nname = \"one\"",
+    ),
+    (
+        "shaper: not the highest class",
+        "[[stream]]\nname = \"one\"",
+        "[[shaper]]\nnode = \"A\"\npriority = 3\nkind = \"credit\"\nidle-slope = \"1 Mbit/s\"\n[[stream]]\nname = \"one\"",
+    ),
+    (
+        "shaper: more than the link",
+        "[[stream]]\nname = \"one\"",
+        "[[shaper]]\nnode = \"A\"\npriority = 7\nkind = \"credit\"\nidle-slope = \"100 Mbit/s\"\n[[stream]]\nname = \"one\"",
+    ),
+    (
+        "clock drift without unit",
+        "[defaults]\n",
+        "[defaults]\nclock-drift = \"100\"\n",
+    ),
+    (
+        "clock drift beyond reason",
+        "[defaults]\n",
+        "[defaults]\nclock-drift = \"20 %\"\n",
+    ),
+    (
+        "smallest frame larger than the frame",
+        "payload = \"64 B\"",
+        "payload = \"64 B\"\nsmallest-frame = \"200 B\"",
+    ),
     ("syntax: unclosed text", "name = \"test\"", "name = \"test"),
     (
         "syntax: key twice",

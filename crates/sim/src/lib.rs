@@ -12,7 +12,7 @@
 //!                            search: tries to break each promise    Plan
 //! ```
 //!
-//! Limits: no credit shaping, no preemption; a cut-through switch is not
+//! Limits: no preemption; a cut-through switch is not
 //! modelled; see `docs/simulator.md`.
 
 pub mod clock;
@@ -26,6 +26,7 @@ pub mod random;
 pub mod report;
 pub mod scenario;
 pub mod search;
+mod shaping;
 pub mod simulator;
 mod source;
 

@@ -1,7 +1,7 @@
 //! A network in the form in which it is played: flat tables, numbers in place of names.
 
 use rtwire_plan::network::class_of;
-use rtwire_plan::{ContractKind, Network, Plan, Ratio};
+use rtwire_plan::{ContractKind, Network, Plan, Ratio, ShaperKind};
 
 use crate::error::SimulationError;
 use crate::fixed::LineClock;
@@ -28,6 +28,8 @@ pub struct Model {
     pub(crate) nodes: Vec<String>,
     /// How far a clock may be from the network's time, picoseconds.
     pub(crate) clock_error_ps: u64,
+    /// How many regulators there are in all.
+    pub(crate) regulators: usize,
     /// About how far apart two events are, picoseconds.
     pub(crate) gap_ps: u64,
     /// The network's fingerprint.
@@ -48,6 +50,9 @@ pub(crate) struct PortModel {
     pub(crate) classes: u8,
     pub(crate) pool: u32,
     pub(crate) gates: Option<Gates>,
+    pub(crate) rate_bps: u64,
+    /// By class with a credit-based shaper: its idle slope, bit/s; empty where none has one.
+    pub(crate) idle_bps: Vec<Option<u64>>,
 }
 
 /// Memory of one port, or of all ports of a switch.
@@ -65,6 +70,8 @@ pub(crate) struct Edge {
     pub(crate) port: u32,
     pub(crate) flow: u32,
     pub(crate) class: u8,
+    /// The regulator before its queue.
+    pub(crate) regulator: u32,
     /// Who listens behind this port.
     pub(crate) listener: u32,
     pub(crate) branches: (u32, u32),
@@ -95,6 +102,8 @@ pub(crate) struct Flow {
     /// Of its smallest frame.
     pub(crate) least_bits: u32,
     pub(crate) rate: Ratio,
+    /// What regulators let through: as much faster as a talker's clock may run.
+    pub(crate) regulated_rate: Ratio,
     pub(crate) burst: Ratio,
     pub(crate) shaping_ps: u64,
     pub(crate) tick_error_ps: u64,
@@ -165,11 +174,13 @@ impl Model {
             clock_error_ps: to_ps(network.schedule.clock_error_ns, || {
                 "the clock error".to_owned()
             })?,
+            regulators: 0,
             gap_ps: 0,
             input_hash: network.input_hash.clone(),
             name: network.name.clone(),
         };
         let ports = model.add_ports(network)?;
+        let mut regulators = RegulatorNumbers::new();
         for stream in &network.streams {
             let draft = Draft {
                 name: &stream.name,
@@ -186,8 +197,9 @@ impl Model {
                 best_effort: false,
                 host: 0,
                 bits,
-                least_bits: bits,
+                least_bits: u32::try_from(stream.smallest_wire_bits().floor()).unwrap_or(bits),
                 rate: contract.rate,
+                regulated_rate: regulated(network, contract.rate),
                 burst: contract.burst,
                 shaping_ps: to_ps(contract.shaping_interval_ns, what)?,
                 tick_error_ps: to_ps(contract.tick_error_ns, what)?,
@@ -201,7 +213,7 @@ impl Model {
                 branches: (0, 0),
                 listeners: (0, 0),
             };
-            model.add_flow(network, &ports, &draft, flow)?;
+            model.add_flow(network, &ports, &draft, flow, &mut regulators)?;
         }
         for allowance in &network.best_effort {
             let draft = Draft {
@@ -220,6 +232,7 @@ impl Model {
                 bits: to_bits(allowance.wire_bytes, &allowance.name)?,
                 least_bits: to_bits(least, &allowance.name)?,
                 rate: allowance.rate,
+                regulated_rate: regulated(network, allowance.rate),
                 burst: allowance.burst,
                 shaping_ps: 0,
                 tick_error_ps: 0,
@@ -227,7 +240,7 @@ impl Model {
                 branches: (0, 0),
                 listeners: (0, 0),
             };
-            model.add_flow(network, &ports, &draft, flow)?;
+            model.add_flow(network, &ports, &draft, flow, &mut regulators)?;
         }
         model.gap_ps = model.event_gap_ps();
         Ok(model)
@@ -320,6 +333,8 @@ impl Model {
                     classes: network.queues(node).clamp(1, 8),
                     pool,
                     gates: None,
+                    rate_bps: link.rate_bps,
+                    idle_bps: idle_slopes(network, node, to),
                 });
                 numbers.insert((node.clone(), to.clone()), at);
             }
@@ -333,6 +348,7 @@ impl Model {
         ports: &PortNumbers,
         draft: &Draft<'_>,
         mut flow: Flow,
+        regulators: &mut RegulatorNumbers,
     ) -> Result<(), SimulationError> {
         let number_of_flow = number(self.flows.len());
         let inconsistent = |what: String| SimulationError::Inconsistent { what };
@@ -349,6 +365,7 @@ impl Model {
         // The tree of all routes, each port once.
         let first = self.edges.len();
         let mut children: Vec<Vec<u32>> = Vec::new();
+        let mut befores: Vec<Option<usize>> = Vec::new();
         let mut roots: Vec<u32> = Vec::new();
         let first_listener = number(self.listeners.len());
         for (receiver, route) in draft.receivers.iter().zip(draft.routes) {
@@ -371,10 +388,12 @@ impl Model {
                         port,
                         flow: number_of_flow,
                         class: class_of(draft.pcp, self.ports[port as usize].classes),
+                        regulator: NONE,
                         listener: NONE,
                         branches: (0, 0),
                         window_ps: None,
                     });
+                    befores.push(before);
                     children.push(Vec::new());
                     match before {
                         Some(before) => children[before - first].push(number(at)),
@@ -394,6 +413,19 @@ impl Model {
                 path,
             });
         }
+        for (index, before) in befores.into_iter().enumerate() {
+            let port = &self.ports[self.edges[first + index].port as usize];
+            let class = self.edges[first + index].class;
+            if network.shaper(&port.node, &port.to, class) == Some(ShaperKind::Asynchronous) {
+                let before = before.map_or((NONE, 0), |before| {
+                    (self.edges[before].port, self.edges[before].class)
+                });
+                let key = (self.edges[first + index].port, class, before);
+                let next = number(regulators.len());
+                self.edges[first + index].regulator = *regulators.entry(key).or_insert(next);
+            }
+        }
+        self.regulators = regulators.len();
         for (index, list) in children.into_iter().enumerate() {
             self.edges[first + index].branches = self.add_branches(&list);
         }
@@ -436,6 +468,30 @@ impl Model {
     pub fn port_count(&self) -> usize {
         self.ports.len()
     }
+}
+
+/// By port and class, and by port and class before them: one regulator each.
+type RegulatorNumbers = std::collections::HashMap<(u32, u8, (u32, u8)), u32>;
+
+fn idle_slopes(network: &Network, node: &str, to: &str) -> Vec<Option<u64>> {
+    let classes = network.queues(node).clamp(1, 8);
+    let slopes: Vec<Option<u64>> = (0..classes)
+        .map(|class| match network.shaper(node, to, class) {
+            Some(ShaperKind::Credit { idle_slope }) => u64::try_from(idle_slope.floor()).ok(),
+            _ => None,
+        })
+        .collect();
+    if slopes.iter().any(Option::is_some) {
+        slopes
+    } else {
+        Vec::new()
+    }
+}
+
+fn regulated(network: &Network, rate: Ratio) -> Ratio {
+    let ppb = i128::from(network.defaults.clock_drift_ppb);
+    let faster = Ratio::new(1_000_000_000 + ppb, 1_000_000_000);
+    faster.and_then(|faster| rate.times(faster)).unwrap_or(rate)
 }
 
 type PortNumbers = std::collections::HashMap<(String, String), u32>;

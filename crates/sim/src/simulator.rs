@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 
 use crate::clock::Clock;
 use crate::gates::Turn;
-use crate::model::{Binding, Model, NONE};
+use crate::model::{Binding, Model, NONE, PortModel};
 use crate::queue::EventQueue;
 use crate::random::Random;
 use crate::scenario::{Lateness, Scenario};
+use crate::shaping::{Credit, Regulators};
 use crate::source::Source;
 
 mod seen;
@@ -67,7 +68,36 @@ struct Port {
     /// Of a port with gates: the wake that counts, and when the last frame got through the switch.
     wake_ps: u64,
     last_eligible_ps: u64,
+    /// By class with a credit-based shaper.
+    credits: Vec<Option<Credit>>,
     seen: PortSeen,
+}
+
+impl Port {
+    /// The most urgent class that has a frame and may send it; or when the next one may.
+    fn with_credit(&mut self, now_ps: u64) -> Result<Option<u32>, u64> {
+        let mut ready_ps = u64::MAX;
+        for class in (0..self.credits.len()).rev() {
+            let filled = self.filled & (1 << class) != 0;
+            if let Some(credit) = &mut self.credits[class] {
+                credit.look(now_ps, filled);
+                if filled {
+                    let at = credit.ready_ps(now_ps);
+                    if at <= now_ps {
+                        return Ok(Some(class as u32));
+                    }
+                    ready_ps = ready_ps.min(at);
+                }
+            } else if filled {
+                return Ok(Some(class as u32));
+            }
+        }
+        if ready_ps == u64::MAX {
+            Ok(None)
+        } else {
+            Err(ready_ps)
+        }
+    }
 }
 
 /// Plays scenarios of one network. It keeps its memory from one to the next.
@@ -92,6 +122,14 @@ pub struct Simulator<'a> {
     clocks: Vec<Clock>,
     duration_ps: u64,
     last_at_ties: u32,
+    regulators: Regulators,
+}
+
+fn credits(port: &PortModel) -> Vec<Option<Credit>> {
+    let slopes = port.idle_bps.iter();
+    slopes
+        .map(|idle| idle.map(|idle| Credit::new(idle, port.rate_bps)))
+        .collect()
 }
 
 /// `local` of a clock that is `ppm` fast, on a true clock.
@@ -122,6 +160,7 @@ impl<'a> Simulator<'a> {
             last_tie: 0,
             wake_ps: u64::MAX,
             last_eligible_ps: 0,
+            credits: credits(port),
             seen: PortSeen {
                 class_delay_ps: vec![0; usize::from(port.classes)],
                 ..PortSeen::default()
@@ -146,6 +185,7 @@ impl<'a> Simulator<'a> {
             clocks: Vec::new(),
             duration_ps: 0,
             last_at_ties: NONE,
+            regulators: Regulators::new(model),
         }
     }
 
@@ -191,7 +231,9 @@ impl<'a> Simulator<'a> {
 
     fn reset(&mut self, scenario: &Scenario) {
         self.events.clear();
-        for port in &mut self.ports {
+        self.regulators.reset(self.model);
+        for (port, model) in self.ports.iter_mut().zip(&self.model.ports) {
+            port.credits = credits(model);
             for queue in &mut port.queues {
                 queue.clear();
             }
@@ -400,13 +442,27 @@ impl<'a> Simulator<'a> {
                 .push(at, tie, Event::Eligible { frame, came_ps });
             return;
         }
-        if self.lateness[index as usize] == Lateness::Pipeline
-            && port_model.latency_ps > 0
-            && !port_model.catches_up
-        {
-            let at = now_ps + port_model.latency_ps;
+        // A port with credits has many starts: there each frame is as late as it may be, or none.
+        let pipeline = match self.lateness[index as usize] {
+            Lateness::Pipeline => true,
+            Lateness::Prompt => false,
+            _ => !self.ports[index as usize].credits.is_empty(),
+        } && port_model.latency_ps > 0
+            && !port_model.catches_up;
+        if pipeline || edge.regulator != NONE {
+            let mut came_ps = now_ps;
+            if edge.regulator != NONE {
+                let passed =
+                    self.regulators
+                        .pass_ps(self.model, waiting.frame.edge, now_ps, frame.bits);
+                let Some(passed) = passed else {
+                    // It holds the memory for ever: what is larger than a stream's burst is against its contract.
+                    return;
+                };
+                came_ps = passed;
+            }
+            let at = came_ps + if pipeline { port_model.latency_ps } else { 0 };
             let tie = self.tie(edge.flow);
-            let came_ps = now_ps;
             self.events
                 .push(at, tie, Event::Eligible { frame, came_ps });
             return;
@@ -453,6 +509,9 @@ impl<'a> Simulator<'a> {
     fn queue(&mut self, index: u32, waiting: Waiting) {
         let class = self.model.edges[waiting.frame.edge as usize].class;
         let port = &mut self.ports[index as usize];
+        if let Some(Some(credit)) = port.credits.get_mut(usize::from(class)) {
+            credit.look(self.now_ps, port.filled & (1 << class) != 0);
+        }
         port.queues[usize::from(class)].push_back(waiting);
         port.filled |= 1 << class;
         if self.model.ports[index as usize].gates.is_some() {
@@ -463,6 +522,16 @@ impl<'a> Simulator<'a> {
             } else if port.wake_ps != port.busy_until_ps {
                 port.wake_ps = port.busy_until_ps;
                 self.events.push(port.busy_until_ps, 0, Event::Wakes(index));
+            }
+            return;
+        }
+        if !port.credits.is_empty() {
+            // It may rest although frames wait, so that each that comes may be the next.
+            if self.now_ps >= port.busy_until_ps {
+                self.choosing.push(index);
+            } else {
+                let at = port.busy_until_ps;
+                self.events.push(at, 0, Event::Wakes(index));
             }
             return;
         }
@@ -541,6 +610,18 @@ impl<'a> Simulator<'a> {
                 }
             }
         }
+        if !port.credits.is_empty() {
+            if now_ps < port.busy_until_ps {
+                return;
+            }
+            chosen = match port.with_credit(now_ps) {
+                Ok(class) => class,
+                Err(ready_ps) => {
+                    self.events.push(ready_ps, 0, Event::Wakes(index));
+                    return;
+                }
+            };
+        }
         let Some(class) = chosen else {
             return;
         };
@@ -555,6 +636,9 @@ impl<'a> Simulator<'a> {
         let fraction = if fresh { 0 } else { port.fraction };
         let (took_ps, fraction) = port_model.line.transmit(frame.bits, fraction);
         let end_ps = now_ps.saturating_add(took_ps);
+        if let Some(Some(credit)) = port.credits.get_mut(class as usize) {
+            credit.send(took_ps, end_ps);
+        }
         port.fraction = fraction;
         port.busy_until_ps = end_ps;
         port.sending_bits = frame.bits;

@@ -7,7 +7,7 @@
 
 mod common;
 
-use common::{network, promises, random_description, random_ring};
+use common::{network, promises, random_description, random_ring, random_shapers};
 use rtwire_plan::{Network, Options, Plan, plan};
 use rtwire_sim::random::Random;
 use rtwire_sim::{
@@ -149,6 +149,11 @@ fn no_bound_is_exceeded_in_random_networks() {
 #[test]
 fn no_bound_is_exceeded_in_rings() {
     check_all(count(100), 40, random_ring);
+}
+
+#[test]
+fn no_bound_is_exceeded_with_credits_and_regulators() {
+    check_all(count(300), 40, random_shapers);
 }
 
 /// Memory exactly as large as the plan says is enough, of ports and of pools.

@@ -18,7 +18,6 @@ pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (f64, T) {
     (used_s() - before, result)
 }
 
-#[allow(dead_code, reason = "planning from scratch uses it")]
 /// The largest memory of this process so far, in MiB.
 pub(crate) fn peak_mib() -> f64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap();

@@ -37,6 +37,8 @@ impl Admission {
     /// or an allowance that does not fit.
     pub fn new(network: &Network, budgets: &Budgets) -> Result<Admission, AdmissionError> {
         let mut admission = empty(budgets)?;
+        let ppb = network.defaults.clock_drift_ppb.min(100_000_000);
+        admission.drift = (ppb << 32).div_ceil(1_000_000_000);
         let mut names = Vec::new();
         for link in &network.links {
             let [a, b] = &link.ends;
@@ -151,6 +153,15 @@ impl Admission {
             return Err(AdmissionError::Unsupported {
                 port: shown,
                 what: "gates".to_owned(),
+            });
+        }
+        let shaped = network.shapers.iter().any(|shaper| {
+            shaper.node == name.from && shaper.to.as_deref().is_none_or(|only| only == name.to)
+        });
+        if shaped {
+            return Err(AdmissionError::Unsupported {
+                port: shown,
+                what: "a shaper".to_owned(),
             });
         }
         let number = |count: usize| u32::try_from(count).map_err(|_| range("its number"));
@@ -304,6 +315,7 @@ fn empty(budgets: &Budgets) -> Result<Admission, AdmissionError> {
         largest_frame_bits: budgets.largest_wire_bytes * 8,
         foreign_frame_bits: budgets.foreign_wire_bytes * 8,
         smallest_frame_bits: budgets.smallest_wire_bytes.max(1) * 8,
+        drift: 0,
         streams: Vec::new(),
         next_generation: 0,
         free: Vec::new(),

@@ -72,6 +72,8 @@ pub struct Admission {
     largest_frame_bits: u64,
     foreign_frame_bits: u64,
     smallest_frame_bits: u64,
+    /// By how much clocks may run fast, 2^-32.
+    drift: u64,
     streams: Vec<Option<Record>>,
     next_generation: u64,
     free: Vec<u32>,

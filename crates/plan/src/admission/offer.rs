@@ -154,19 +154,25 @@ impl Admission {
                 .saturating_add(self.class(port, before.class).budget)
                 .saturating_sub(least(port, offer.frame_bits))
         };
+        let rate = self.drifted(offer.rate_1024);
         Delta {
             port: hop.port,
             class: port.class(offer.pcp),
             cell: route.hops[at].cell,
             sum: Sum {
-                burst: offer
-                    .burst_bits
-                    .saturating_add(bits_up(offer.rate_1024, jitter)),
-                rate: offer.rate_1024,
+                burst: offer.burst_bits.saturating_add(bits_up(rate, jitter)),
+                rate,
             },
             jitter,
             known: 0,
         }
+    }
+
+    /// A rate by a fast clock.
+    pub(super) fn drifted(&self, rate: u64) -> u64 {
+        // At most a tenth more.
+        let more = (u128::from(rate) * u128::from(self.drift)).div_ceil(1 << 32);
+        rate + u64::try_from(more).unwrap_or(0)
     }
 
     /// Add a stream's sums at all its hops, or take them away, unchecked.

@@ -122,6 +122,7 @@ impl Admission {
         jitters: &mut Vec<u64>,
     ) {
         jitters.clear();
+        let rate = self.drifted(offer.rate_1024);
         for (at, hop) in route.hops.iter().enumerate() {
             let jitter = if hop.before == NONE {
                 0_u64
@@ -136,8 +137,8 @@ impl Admission {
             let class = self.ports[hop.port as usize].class(offer.pcp);
             let cell = &mut cells[route.hops[at].cell as usize + usize::from(class)];
             // No more than what was checked when it was admitted.
-            cell.burst += offer.burst_bits + bits_up(offer.rate_1024, jitter);
-            cell.rate += offer.rate_1024;
+            cell.burst += offer.burst_bits + bits_up(rate, jitter);
+            cell.rate += rate;
         }
     }
 }

@@ -37,9 +37,11 @@ pub(crate) enum Term {
     CreditBurst,
     /// The burst with which a flow leaves its regulator.
     RegulatedBurst,
-    /// What waits in regulators.
-    RegulatedMemory,
 }
+
+#[cfg(test)]
+#[path = "mutation_tests.rs"]
+mod tests;
 
 #[cfg(test)]
 thread_local! {

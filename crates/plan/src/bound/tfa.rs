@@ -55,8 +55,6 @@ struct Denser {
     late: Time,
     /// Since its source or the last regulator, which makes it keep to its contract again.
     line: Time,
-    /// Of that, what the last port adds: so long a regulator here may hold it.
-    held: Time,
 }
 
 struct Analysis<'a> {
@@ -316,7 +314,6 @@ impl<'a> Analysis<'a> {
                     Some(Denser {
                         late: plus(before.late, held)?,
                         line: plus(line, held)?,
-                        held,
                     })
                 }
                 _ => None,
@@ -735,12 +732,8 @@ impl Analysis<'_> {
             ) else {
                 return Ok(None);
             };
-            let stays = if keeps(Term::RegulatedMemory) {
-                plus(delay, denser.held)?
-            } else {
-                delay
-            };
-            let most = own.line.shifted(denser.line).at(stays);
+            // It leaves within `delay` of when it would have come had it not been late.
+            let most = own.line.shifted(denser.line).at(delay);
             total = total.checked_add(most).ok_or(Overflow)?;
         }
         Ok(Some(total))

@@ -77,7 +77,7 @@ pub(super) fn build(
         fingerprint = fingerprint.with(key).with(value);
     }
     let record = list("network").first()?;
-    let network = Network {
+    let mut network = Network {
         name: record.text("name")?.to_owned(),
         description: record.text("description").map(str::to_owned),
         input_hash: fingerprint.text(),
@@ -88,8 +88,10 @@ pub(super) fn build(
         best_effort,
         defaults,
         port_latencies: Vec::new(),
+        shapers: Vec::new(),
         schedule,
     };
+    network.shapers = super::shapers::shapers(list("shaper"), &network, findings);
     super::gates::check(&network, records, findings);
     Some(network)
 }
@@ -167,6 +169,13 @@ fn defaults(
         frame_overhead_bytes,
         link_rate_bps,
         clock_error_ns: time("clock-error"),
+        clock_drift_ppb: values.get("clock-drift").map_or(0, |drift| {
+            // Within a tenth, which is 10^8 of them.
+            let ppb = drift.times(Ratio::whole(1_000_000_000)).map(Ratio::ceil);
+            ppb.ok()
+                .and_then(|ppb| u64::try_from(ppb).ok())
+                .unwrap_or(0)
+        }),
     }
 }
 

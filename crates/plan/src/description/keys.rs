@@ -80,6 +80,10 @@ const DATA_OR_ZERO: Kind = Kind::Quantity {
     dimension: Dimension::Data,
     zero: true,
 };
+const SHARE: Kind = Kind::Quantity {
+    dimension: Dimension::Share,
+    zero: true,
+};
 const QUEUES: Kind = Kind::Integer { min: 1, max: 8 };
 
 const fn must(name: &'static str, kind: Kind, doc: &'static str) -> Key {
@@ -156,6 +160,12 @@ pub(crate) const TABLES: &[Table] = &[
                 "What a frame costs on the wire beyond header and payload: preamble 8, FCS 4, gap 12.",
             ),
             may("link-rate", RATE, "Rate of links that state none."),
+            with_default(
+                "clock-drift",
+                SHARE,
+                "0 ppm",
+                "By how much a talker's clock may run faster than a switch's: contracts are taken as so much faster. 100 ppm covers two free clocks of 50 ppm each.",
+            ),
             with_default(
                 "clock-error",
                 TIME_OR_ZERO,
@@ -320,6 +330,40 @@ pub(crate) const TABLES: &[Table] = &[
         ],
     },
     Table {
+        name: "shaper",
+        many: true,
+        required: false,
+        doc: "A shaper of one class at the ports of a node.",
+        one_of: &[],
+        keys: &[
+            must(
+                "node",
+                Kind::Name,
+                "The switch or host whose ports it is for.",
+            ),
+            may(
+                "to",
+                Kind::Name,
+                "Only the port to this neighbour; all ports where absent.",
+            ),
+            must(
+                "priority",
+                Kind::Integer { min: 0, max: 7 },
+                "A priority of the class: all that share its queue share the shaper.",
+            ),
+            must(
+                "kind",
+                Kind::Choice(&["credit", "asynchronous"]),
+                "`credit`: credit-based shaper (802.1Qav), for the highest classes. `asynchronous`: a regulator for each input and class holds every stream to its contract again (802.1Qcr).",
+            ),
+            may(
+                "idle-slope",
+                RATE,
+                "Of a credit: the rate that the class may take, on the wire.",
+            ),
+        ],
+    },
+    Table {
         name: "stream",
         many: true,
         required: false,
@@ -333,6 +377,11 @@ pub(crate) const TABLES: &[Table] = &[
                 "frame",
                 DATA,
                 "Header and payload without FCS, 60 B to 1514 B (64 B to 1518 B with a VLAN tag).",
+            ),
+            may(
+                "smallest-frame",
+                DATA,
+                "Its smallest frame, where not all are as large as `frame` or `payload` say.",
             ),
             may(
                 "payload",

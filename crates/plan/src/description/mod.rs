@@ -10,6 +10,7 @@ mod gates;
 pub(crate) mod keys;
 mod links;
 mod nodes;
+mod shapers;
 mod streams;
 mod value;
 mod walk;

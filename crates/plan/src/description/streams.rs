@@ -134,6 +134,7 @@ fn stream(
     };
     let (frame_bytes, payload_bytes) = sizes?;
     let listeners = listeners?;
+    let smallest = smallest(record, frame_bytes, findings);
     Some(Stream {
         name: record.text("name")?.to_owned(),
         talker: talker.to_owned(),
@@ -160,6 +161,7 @@ fn stream(
         port,
         vlan,
         routes: routes?,
+        smallest_frame_bytes: smallest,
         time_triggered: time_triggered(record),
         jitter_ns: record.quantity("jitter").map(ns),
     })
@@ -167,6 +169,21 @@ fn stream(
 
 fn time_triggered(record: &Record) -> bool {
     record.text("schedule") == Some("time-triggered")
+}
+
+/// The smallest frame, where it is stated.
+fn smallest(record: &Record, frame_bytes: u64, findings: &mut Findings<'_>) -> Option<u64> {
+    let size = bytes(record.quantity("smallest-frame")?);
+    let (least, _) = frame_limits(record.has("vlan"));
+    let found = size.filter(|size| (least..=frame_bytes).contains(size));
+    if found.is_none() {
+        findings.at(
+            &record.place("smallest-frame"),
+            "`smallest-frame` is no size that a frame of this stream can have",
+            Some(format!("\"{least} B\" to \"{frame_bytes} B\"")),
+        );
+    }
+    found
 }
 
 /// Frame and payload in bytes, from whichever is given.

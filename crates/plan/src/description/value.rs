@@ -254,7 +254,7 @@ pub(crate) fn quantity(
             }
             true
         }
-        Dimension::Rate | Dimension::Data => value.den() <= 1_000_000_000,
+        Dimension::Rate | Dimension::Data | Dimension::Share => value.den() <= 1_000_000_000,
     };
     if exact {
         Ok(value)
@@ -290,6 +290,7 @@ fn in_range(
         Dimension::Time => (Ratio::whole(1_000), "1000 s"),
         Dimension::Rate => (Ratio::whole(1_000_000_000_000), "1000 Gbit/s"),
         Dimension::Data => (Ratio::whole(8 * 1024 * 1024 * 1024), "1024 MiB"),
+        Dimension::Share => (Ratio::new(1, 10).unwrap_or(Ratio::ONE), "100000 ppm"),
     };
     if value.is_zero() && !zero {
         return Err((format!("`{key}` is zero"), None));

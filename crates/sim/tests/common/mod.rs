@@ -117,6 +117,9 @@ pub(crate) fn random_description(random: &mut Random) -> String {
             listeners.join(", ")
         )
         .unwrap();
+        if frame > 200 && random.once_in(4) {
+            writeln!(text, "smallest-frame = \"{} B\"", pick(random, &[60, 200])).unwrap();
+        }
         let error = pick(random, &[0, 0, 20, 150, 1000]);
         match random.below(5) {
             0 | 1 => {
@@ -153,6 +156,45 @@ pub(crate) fn random_description(random: &mut Random) -> String {
             1538 + random.below(10_000)
         )
         .unwrap();
+    }
+    text
+}
+
+/// A random network some of whose classes have credits or regulators.
+pub(crate) fn random_shapers(random: &mut Random) -> String {
+    let mut text = random_description(random);
+    if random.once_in(3) {
+        text = text.replace("[defaults]\n", "[defaults]\nclock-drift = \"100 ppm\"\n");
+    }
+    let plain = network(&text);
+    for link in &plain.links {
+        for at in [0, 1] {
+            let (node, to) = (&link.ends[at], &link.ends[1 - at]);
+            let queues = u64::from(plain.queues(node));
+            // A priority of each class, the most urgent first.
+            let priorities: Vec<u64> = (0..queues)
+                .rev()
+                .map(|class| (class * 8).div_ceil(queues))
+                .collect();
+            let credits = if queues > 1 { random.below(3) } else { 0 };
+            let mut left = link.rate_bps;
+            for (number, priority) in priorities.iter().enumerate() {
+                let head = format!(
+                    "[[shaper]]\nnode = \"{node}\"\nto = \"{to}\"\npriority = {priority}\n"
+                );
+                if (number as u64) < credits {
+                    let slope = left / 100 * (30 + random.below(40));
+                    left -= slope;
+                    writeln!(
+                        text,
+                        "{head}kind = \"credit\"\nidle-slope = \"{slope} bit/s\""
+                    )
+                    .unwrap();
+                } else if node.starts_with('s') && random.once_in(3) {
+                    writeln!(text, "{head}kind = \"asynchronous\"").unwrap();
+                }
+            }
+        }
     }
     text
 }

@@ -186,7 +186,10 @@ const MOST_STEPS: usize = 2_000;
 ///
 /// # Errors
 /// [`Overflow`].
-pub(crate) fn excess_with_stairs(groups: &[Arrivals], service: Ratio) -> Result<Option<Ratio>, Overflow> {
+pub(crate) fn excess_with_stairs(
+    groups: &[Arrivals],
+    service: Ratio,
+) -> Result<Option<Ratio>, Overflow> {
     let lines: Vec<Vec<Line>> = groups.iter().map(|group| group.lines.clone()).collect();
     let straight = excess(&lines, service, None)?;
     let (Some(straight), true) = (

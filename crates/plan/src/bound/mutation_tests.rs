@@ -1,0 +1,290 @@
+//! Each term of a bound by turn is left out, and a schedule is told that is worse than what is left.
+//!
+//! The schedules are small enough to follow with a pencil. `C` is 100 Mbit/s unless a port says otherwise: a long
+//! frame (12 000 bit) takes 120 us, a short one (1000 bit) 10 us.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use super::{Term, without};
+use crate::bound::graph::{ClassShaper, Flow, Graph, Hop, Method, Server};
+use crate::bound::rational::Ratio;
+use crate::bound::tfa::analyse;
+
+const LONG: i128 = 12_000;
+const SHORT: i128 = 1_000;
+
+fn port(mbit: i128) -> Server {
+    Server {
+        rate: Ratio::whole(mbit * 1_000_000),
+        classes: 1,
+        ..Server::default()
+    }
+}
+
+/// A flow of the lowest class along these servers, at `kbit` kbit/s, of `frames` frames at once.
+fn flow(bits: i128, frames: i128, kbit: i128, servers: &[usize]) -> Flow {
+    let hops = servers.iter().enumerate().map(|(at, server)| Hop {
+        server: *server,
+        class: 0,
+        before: at.checked_sub(1),
+    });
+    Flow {
+        burst: Ratio::whole(bits * frames),
+        rate: Ratio::whole(kbit * 1_000),
+        frame_max: Ratio::whole(bits),
+        frame_min: Ratio::whole(bits),
+        period: None,
+        jitter: Ratio::ZERO,
+        hops: hops.collect(),
+    }
+}
+
+fn urgent(mut flow: Flow, class: u8) -> Flow {
+    for hop in &mut flow.hops {
+        hop.class = class;
+    }
+    flow
+}
+
+fn classes(mut server: Server, classes: u8) -> Server {
+    server.classes = classes;
+    server
+}
+
+fn late(mut server: Server, us: u64) -> Server {
+    server.latency = Ratio::from_ns(us * 1_000);
+    server
+}
+
+fn credit(mut server: Server, class: usize, mbit: i128) -> Server {
+    server.shapers[class] = ClassShaper::Credit {
+        idle_slope: Ratio::whole(mbit * 1_000_000),
+    };
+    server
+}
+
+/// What is bounded.
+#[derive(Clone, Copy)]
+enum Of {
+    /// The delay of a class at a server, microseconds.
+    Delay(usize, usize),
+    /// The memory of a server, bits.
+    Memory(usize),
+}
+
+struct Case {
+    term: Term,
+    servers: Vec<Server>,
+    flows: Vec<Flow>,
+    of: Of,
+    /// What a schedule reaches, and which.
+    reached: i128,
+    #[allow(dead_code, reason = "for readers, and shown where the test fails")]
+    how: &'static str,
+}
+
+fn bound(case: &Case) -> Ratio {
+    let graph = Graph {
+        servers: case.servers.clone(),
+        flows: case.flows.clone(),
+    };
+    let bounds = analyse(&graph, Method::FULL).unwrap();
+    match case.of {
+        Of::Delay(server, class) => {
+            let delay = bounds[server].classes[class].delay.unwrap();
+            delay.times(Ratio::whole(1_000_000)).unwrap()
+        }
+        Of::Memory(server) => bounds[server].backlog.unwrap(),
+    }
+}
+
+fn cases() -> Vec<Case> {
+    let mut periodic = flow(LONG, 1, 1_200, &[0]);
+    periodic.period = Some(Ratio::from_ns(10_000_000));
+    let mut catching = late(port(100), 1_000);
+    catching.catches_up = true;
+    let mut regulated = port(100);
+    regulated.shapers[0] = ClassShaper::Regulated;
+    let behind_others =
+        "8 long frames go first at server 0, so that 6 of this flow leave it one after the other";
+    vec![
+        Case {
+            term: Term::ClosedWindow,
+            servers: vec![port(100)],
+            flows: vec![periodic.clone(), periodic],
+            of: Of::Delay(0, 0),
+            reached: 240,
+            how: "two frames at the same instant",
+        },
+        Case {
+            term: Term::Blocking,
+            servers: vec![classes(port(100), 2)],
+            flows: vec![
+                flow(LONG, 1, 1_000, &[0]),
+                urgent(flow(SHORT, 1, 1_000, &[0]), 1),
+            ],
+            of: Of::Delay(0, 1),
+            reached: 130,
+            how: "the long frame has just begun",
+        },
+        Case {
+            term: Term::Latency,
+            servers: vec![late(port(100), 50)],
+            flows: vec![flow(LONG, 1, 1_000, &[0])],
+            of: Of::Delay(0, 0),
+            reached: 170,
+            how: "the port is as late as it may be",
+        },
+        Case {
+            term: Term::Overtaking,
+            servers: vec![classes(port(100), 2)],
+            flows: vec![
+                flow(LONG, 1, 1_000, &[0]),
+                urgent(flow(SHORT, 5, 50_000, &[0]), 1),
+            ],
+            of: Of::Delay(0, 0),
+            reached: 210,
+            how: "five urgent frames at once, four more while it waits: it begins at 90 us",
+        },
+        Case {
+            term: Term::Jitter,
+            servers: vec![port(100), port(50)],
+            flows: vec![flow(LONG, 8, 100, &[0]), flow(LONG, 1, 40_000, &[0, 1])],
+            of: Of::Delay(1, 0),
+            reached: 840,
+            how: behind_others,
+        },
+        Case {
+            term: Term::LeastLatency,
+            servers: vec![late(port(100), 500), port(50)],
+            flows: vec![flow(LONG, 1, 40_000, &[0, 1])],
+            of: Of::Delay(1, 0),
+            reached: 560,
+            how: "late for the first frame only: 620, 740, 860, 1020 us from server 0; the fourth leaves at 1580 us",
+        },
+        Case {
+            term: Term::LineFrame,
+            servers: vec![port(100), port(100)],
+            flows: vec![flow(LONG, 1, 1_000, &[0, 1])],
+            of: Of::Delay(1, 0),
+            reached: 120,
+            how: "one frame",
+        },
+        Case {
+            term: Term::CatchingUp,
+            servers: vec![catching, port(100)],
+            flows: vec![flow(LONG, 1, 40_000, &[0, 1])],
+            of: Of::Delay(1, 0),
+            reached: 480,
+            how: "the frames of 0, 300, 600 and 900 us are handed over at once",
+        },
+        Case {
+            term: Term::AggregateLatency,
+            servers: vec![late(port(100), 500), port(50)],
+            flows: vec![flow(LONG, 1, 40_000, &[0, 1])],
+            of: Of::Delay(1, 0),
+            reached: 560,
+            how: "as with the least latency",
+        },
+        Case {
+            term: Term::AggregateBlocking,
+            servers: vec![classes(port(100), 2), classes(port(50), 2)],
+            flows: vec![
+                flow(LONG, 1, 100, &[0]),
+                urgent(flow(SHORT, 1, 40_000, &[0, 1]), 1),
+            ],
+            of: Of::Delay(1, 1),
+            reached: 100,
+            how: "frames of each 25 us pile up behind a long one: nine leave from 130 to 210 us, the last at 310 us",
+        },
+        Case {
+            term: Term::AggregateFrame,
+            servers: vec![port(100), port(50)],
+            flows: vec![flow(LONG, 1, 100, &[0, 1]), flow(SHORT, 1, 40_000, &[0, 1])],
+            of: Of::Delay(1, 0),
+            reached: 330,
+            how: "a long frame, then nine short ones that piled up behind it: the last comes at 210 and leaves at 540 us",
+        },
+        Case {
+            term: Term::MemoryLatency,
+            servers: vec![late(port(100), 500)],
+            flows: vec![flow(LONG, 1, 40_000, &[0])],
+            of: Of::Memory(0),
+            reached: 24_000,
+            how: "two frames before the port begins",
+        },
+        Case {
+            term: Term::CreditBlocking,
+            servers: vec![credit(classes(port(100), 2), 1, 30)],
+            flows: vec![
+                flow(LONG, 1, 100, &[0]),
+                urgent(flow(SHORT, 1, 1_000, &[0]), 1),
+            ],
+            of: Of::Delay(0, 1),
+            reached: 130,
+            how: "the long frame has just begun",
+        },
+        Case {
+            term: Term::CreditAbove,
+            servers: vec![credit(credit(classes(port(100), 3), 2, 40), 1, 20)],
+            flows: vec![
+                urgent(flow(LONG, 1, 100, &[0]), 2),
+                urgent(flow(SHORT, 1, 1_000, &[0]), 1),
+            ],
+            of: Of::Delay(0, 1),
+            reached: 130,
+            how: "the long frame of the class above goes first",
+        },
+        Case {
+            term: Term::CreditBurst,
+            servers: vec![credit(classes(port(100), 2), 1, 40)],
+            flows: vec![
+                flow(SHORT, 1, 1_000, &[0]),
+                urgent(flow(LONG, 1, 100, &[0]), 1),
+            ],
+            of: Of::Delay(0, 0),
+            reached: 130,
+            how: "the long frame of the class with the credit goes first",
+        },
+        Case {
+            term: Term::RegulatedBurst,
+            servers: vec![port(100), regulated],
+            flows: vec![flow(LONG, 1, 1_000, &[0, 1])],
+            of: Of::Delay(1, 0),
+            reached: 120,
+            how: "one frame",
+        },
+    ]
+}
+
+#[test]
+fn without_any_term_some_schedule_is_worse_than_the_bound() {
+    for case in cases() {
+        let reached = Ratio::whole(case.reached);
+        let whole = bound(&case);
+        assert!(
+            whole >= reached,
+            "{:?}: {} reaches {reached}, the bound is {whole}",
+            case.term,
+            case.how
+        );
+        let less = without(case.term, || bound(&case));
+        assert!(
+            less < reached,
+            "{:?}: left out, the bound is {less}, and {reached} ({}) does not show it",
+            case.term,
+            case.how
+        );
+    }
+}
+
+#[test]
+fn every_term_has_its_case() {
+    // The last of the enumeration: none behind it is forgotten.
+    let last = Term::RegulatedBurst as usize;
+    for number in 0..=last {
+        assert!(
+            cases().iter().any(|case| case.term as usize == number),
+            "term {number}"
+        );
+    }
+}
