@@ -210,6 +210,7 @@ pub(crate) fn read_and_plan(
     let network = rtwire_plan::read(&text, &file, set).map_err(|faults| (2, faults.to_string()))?;
     let options = rtwire_plan::Options {
         ignore_limits: no_admission,
+        ..rtwire_plan::Options::default()
     };
     let plan = rtwire_plan::plan(&network, &options).map_err(|refusal| {
         let hint = "help: `--no-admission` runs it all the same, to see what happens";

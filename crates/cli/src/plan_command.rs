@@ -2,15 +2,16 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use rtwire_plan::answer::Answer;
+use rtwire_plan::diff::{PlanDiff, diff};
 use rtwire_plan::refusal::show_ns;
 use rtwire_plan::schedule::Scheduling;
-use rtwire_plan::{NodeKind, Options, Plan, Promise, TermKind};
+use rtwire_plan::{Analysis, NodeKind, Options, Plan, Promise, Refusal, TermKind};
 
 use crate::plan_schedule;
 
@@ -18,6 +19,40 @@ use crate::plan_schedule;
 const REFUSED: u8 = 1;
 /// Wrong usage or a faulty file.
 const FAULTY: u8 = 2;
+
+/// How bounds are found.
+#[derive(Clone, Copy, ValueEnum)]
+enum MethodName {
+    /// Contracts as straight lines, each port for itself
+    Tfa,
+    /// And no link brings more than its rate allows
+    #[value(name = "tfa++")]
+    TfaPlusPlus,
+    /// And periodic streams send whole frames
+    Staircase,
+    /// And what leaves a port together; the closed form where it applies
+    Full,
+}
+
+impl From<MethodName> for Analysis {
+    fn from(name: MethodName) -> Analysis {
+        match name {
+            MethodName::Tfa => Analysis::Tfa,
+            MethodName::TfaPlusPlus => Analysis::TfaPlusPlus,
+            MethodName::Staircase => Analysis::Staircase,
+            MethodName::Full => Analysis::Full,
+        }
+    }
+}
+
+/// What is printed as comma-separated values.
+#[derive(Clone, Copy, ValueEnum)]
+enum CsvOf {
+    /// A line for each promise
+    Streams,
+    /// A line for each port
+    Ports,
+}
 
 /// Arguments of `rtwire plan`.
 #[derive(Args)]
@@ -45,6 +80,15 @@ pub(crate) struct PlanArguments {
     /// Show every gate list, entry by entry
     #[arg(long, conflicts_with_all = ["json", "explain"])]
     gates: bool,
+    /// How bounds are found; all are sound, the later ones are tighter
+    #[arg(long, value_enum, default_value = "full")]
+    method: MethodName,
+    /// Print comma-separated values
+    #[arg(long, value_enum, value_name = "WHAT", conflicts_with_all = ["json", "explain"])]
+    csv: Option<CsvOf>,
+    /// Print what differs from the plan of this description, or from a plan that `--json` printed
+    #[arg(long, value_name = "OLD", conflicts_with_all = ["explain", "csv"])]
+    diff: Option<PathBuf>,
 }
 
 pub(crate) fn key_and_value(text: &str) -> Result<(String, String), String> {
@@ -57,22 +101,14 @@ pub(crate) fn key_and_value(text: &str) -> Result<(String, String), String> {
 /// Plan and print.
 pub(crate) fn run(arguments: &PlanArguments) -> ExitCode {
     let file = arguments.file.display().to_string();
-    let text = match std::fs::read(&arguments.file) {
-        Ok(bytes) => match String::from_utf8(bytes) {
-            Ok(text) => text,
-            Err(fault) => {
-                let at = fault.utf8_error().valid_up_to();
-                return fail(&format!(
-                    "{file}: not a text in UTF-8 (byte {at}): this is no network description"
-                ));
-            }
-        },
-        Err(fault) => return fail(&format!("{file}: {fault}")),
+    let text = match read_text(&arguments.file) {
+        Ok(text) => text,
+        Err(message) => return fail(&message),
     };
     let network = match rtwire_plan::read(&text, &file, &arguments.set) {
         Ok(network) => network,
         Err(faults) => {
-            if arguments.json {
+            if arguments.json && arguments.diff.is_none() {
                 print_json(&Answer::from(&faults));
             }
             return fail(&faults.to_string());
@@ -93,6 +129,7 @@ pub(crate) fn run(arguments: &PlanArguments) -> ExitCode {
     }
     let options = Options {
         ignore_limits: arguments.no_admission,
+        analysis: arguments.method.into(),
     };
     let kept = match arguments.keep.as_deref().map(plan_schedule::kept) {
         Some(Err(fault)) => return fail(&fault),
@@ -114,16 +151,21 @@ pub(crate) fn run(arguments: &PlanArguments) -> ExitCode {
     }
     let outcome = rtwire_plan::plan_with(&network, &options, &mut scheduling);
     plan_schedule::clear();
+    if let Some(old) = &arguments.diff {
+        return differences(arguments, old, outcome, options);
+    }
     if arguments.json {
         print_json(&Answer::from(&outcome));
     }
     match outcome {
         Ok(plan) => {
             if !arguments.json {
-                print(&match &arguments.explain {
-                    Some(name) => explanation(&plan, name),
-                    None if arguments.gates => plan_schedule::lists(&plan),
-                    None => tables(&network.name, &plan),
+                print(&match (&arguments.explain, arguments.csv) {
+                    (Some(name), _) => explanation(&plan, name),
+                    (None, Some(CsvOf::Streams)) => plan.streams_csv(),
+                    (None, Some(CsvOf::Ports)) => plan.ports_csv(),
+                    (None, None) if arguments.gates => plan_schedule::lists(&plan),
+                    (None, None) => tables(&network.name, &plan),
                 });
             }
             ExitCode::SUCCESS
@@ -133,6 +175,72 @@ pub(crate) fn run(arguments: &PlanArguments) -> ExitCode {
                 print(&explanation(plan, name));
             }
             eprintln!("rtwire plan: {file}: {refusal}");
+            ExitCode::from(REFUSED)
+        }
+    }
+}
+
+fn read_text(file: &Path) -> Result<String, String> {
+    let shown = file.display();
+    let bytes = std::fs::read(file).map_err(|fault| format!("{shown}: {fault}"))?;
+    String::from_utf8(bytes).map_err(|fault| {
+        let at = fault.utf8_error().valid_up_to();
+        format!("{shown}: not a text in UTF-8 (byte {at}): this is no network description")
+    })
+}
+
+/// The plan of a description, limits or not; or one that `--json` printed.
+fn other_plan(arguments: &PlanArguments, file: &Path, options: Options) -> Result<Plan, String> {
+    let shown = file.display().to_string();
+    let text = read_text(file)?;
+    if text.trim_start().starts_with('{') {
+        let answer: Answer = serde_json::from_str(&text).map_err(|fault| {
+            format!("{shown}: no plan that `rtwire plan --json` printed: {fault}")
+        })?;
+        return answer
+            .plan
+            .ok_or_else(|| format!("{shown}: there is no plan in it, its description was faulty"));
+    }
+    let network =
+        rtwire_plan::read(&text, &shown, &arguments.set).map_err(|faults| faults.to_string())?;
+    // What it was refused for is not the question here.
+    let options = Options {
+        ignore_limits: true,
+        ..options
+    };
+    rtwire_plan::plan(&network, &options).map_err(|refusal| format!("{shown}: {refusal}"))
+}
+
+/// What differs from another plan; the exit code is that of the new one.
+fn differences(
+    arguments: &PlanArguments,
+    old: &Path,
+    outcome: Result<Plan, Refusal>,
+    options: Options,
+) -> ExitCode {
+    let before = match other_plan(arguments, old, options) {
+        Ok(plan) => plan,
+        Err(message) => return fail(&message),
+    };
+    let (plan, refusal) = match outcome {
+        Ok(plan) => (Some(plan), None),
+        Err(refusal) => (refusal.plan.clone().map(|plan| *plan), Some(refusal)),
+    };
+    if let Some(plan) = &plan {
+        let found: PlanDiff = diff(&before, plan);
+        if arguments.json {
+            match serde_json::to_string_pretty(&found) {
+                Ok(text) => print(&(text + "\n")),
+                Err(fault) => return fail(&fault.to_string()),
+            }
+        } else {
+            print(&found.print_text());
+        }
+    }
+    match refusal {
+        None => ExitCode::SUCCESS,
+        Some(refusal) => {
+            eprintln!("rtwire plan: {}: {refusal}", arguments.file.display());
             ExitCode::from(REFUSED)
         }
     }

@@ -111,6 +111,7 @@ pub(crate) fn run(arguments: &SimulateArguments) -> ExitCode {
     };
     let options = Options {
         ignore_limits: arguments.no_admission,
+        ..Options::default()
     };
     let plan = match rtwire_plan::plan(&network, &options) {
         Ok(plan) => plan,

@@ -153,6 +153,7 @@ fn measure(
     // Whether the description's own plan fits was decided before; what the lab adds is shown, not refused.
     let ignore = rtwire_plan::Options {
         ignore_limits: true,
+        ..rtwire_plan::Options::default()
     };
     let plan = rtwire_plan::plan(&network, &ignore).map_err(|e| LabError::Plan(e.to_string()))?;
 

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::bound::graph::{ClassShaper, Method, PortBound};
+use crate::bound::graph::{ClassShaper, PortBound};
 use crate::bound::loeser_haertig::{ClosedForm, Input, closed_form};
 use crate::bound::rational::{Overflow, Ratio, sum};
 use crate::bound::tfa::analyse;
 use crate::mapping::{CLOSED_GATES, Mapped, Nodes, map};
 use crate::network::{ContractKind, Network, Stream};
 use crate::plan::{
-    ClassPlan, NodeKind, Options, PLAN_VERSION, Plan, PortPlan, Promise, Shaper, StreamPlan, Term,
-    TermKind,
+    Analysis, ClassPlan, NodeKind, Options, PLAN_VERSION, Plan, PortPlan, Promise, Shaper,
+    StreamPlan, Term, TermKind,
 };
 use crate::refusal::Reason;
 use crate::schedule::{Scheduling, synthesize};
@@ -33,11 +33,15 @@ pub(crate) fn evaluate(
         .map_or(&[][..], |schedule| &schedule.closings);
     let mapped = map(network, closings)?;
     let nodes = Nodes::new(network);
-    let bounds = analyse(&mapped.graph, Method::FULL)?;
+    let bounds = analyse(&mapped.graph, options.analysis.method())?;
     let mut results = Vec::new();
     for (index, bound) in bounds.into_iter().enumerate() {
         // The closed form sums without rounding; where that leaves 128 bits the general bound still holds.
-        let closed = closed(&nodes, &mapped, index).unwrap_or(None);
+        let closed = if options.analysis == Analysis::Full {
+            closed(&nodes, &mapped, index).unwrap_or(None)
+        } else {
+            None
+        };
         results.push(PortResult { bound, closed });
     }
     let mut ports = Vec::new();
@@ -51,8 +55,7 @@ pub(crate) fn evaluate(
     let mut plan = Plan {
         version: PLAN_VERSION,
         input_hash: network.input_hash.clone(),
-        method: "total flow analysis with staircases, line shaping and aggregate departures; closed form of Löser and Härtig where it applies"
-            .to_owned(),
+        method: options.analysis.words().to_owned(),
         streams,
         ports,
         warnings: Vec::new(),

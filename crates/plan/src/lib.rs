@@ -22,13 +22,15 @@
 //! ```
 //!
 //! Limits: trees and lines (and, with a route for every stream, loops that
-//! settle), FIFO and strict priority; traffic that the description does not name
+//! settle); FIFO, strict priority, credits, regulators and gates; traffic that the description does not name
 //! is not in the promise.
 
 pub mod admission;
 pub mod answer;
 pub mod bound;
+mod csv;
 mod description;
+pub mod diff;
 mod evaluate;
 mod hash;
 mod mapping;
@@ -49,7 +51,8 @@ pub use network::{
     PortShaper, Semantics, ShaperKind, Stream, Switch, Transport,
 };
 pub use plan::{
-    NodeKind, Options, Plan, PortPlan, Promise, Shaper, StreamPlan, Term, TermKind, plan, plan_with,
+    Analysis, NodeKind, Options, Plan, PortPlan, Promise, Shaper, StreamPlan, Term, TermKind, plan,
+    plan_with,
 };
 pub use refusal::{Reason, Refusal};
 pub use schedule::gates::{GateEntry, GateList, Launch, Window};

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::bound::graph::Method;
 use crate::bound::loeser_haertig::ClosedForm;
 use crate::bound::rational::Ratio;
 use crate::evaluate::evaluate;
@@ -19,6 +20,62 @@ pub const PLAN_VERSION: u32 = 1;
 pub struct Options {
     /// Plan what can be planned although limits are exceeded (`--no-admission`): what was ignored becomes warnings.
     pub ignore_limits: bool,
+    /// How bounds are found.
+    pub analysis: Analysis,
+}
+
+/// How bounds are found. Each is sound; the later ones know more and are never above those before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Analysis {
+    /// Total flow analysis: contracts as straight lines, each port for itself.
+    Tfa,
+    /// With it, no link brings more than its rate allows.
+    TfaPlusPlus,
+    /// With that, periodic streams send whole frames, and no frame passes in less than its own time.
+    Staircase,
+    /// With that, what leaves a port together, and the closed form of Löser and Härtig where it applies.
+    #[default]
+    Full,
+}
+
+impl Analysis {
+    /// What it may use.
+    #[must_use]
+    pub const fn method(self) -> Method {
+        let full = Method::FULL;
+        match self {
+            Analysis::Tfa => Method {
+                line_shaping: false,
+                aggregates: false,
+                staircase: false,
+                least_delay: false,
+            },
+            Analysis::TfaPlusPlus => Method {
+                aggregates: false,
+                staircase: false,
+                least_delay: false,
+                ..full
+            },
+            Analysis::Staircase => Method {
+                aggregates: false,
+                ..full
+            },
+            Analysis::Full => full,
+        }
+    }
+
+    /// In words, as plans name it.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Analysis::Tfa => "total flow analysis",
+            Analysis::TfaPlusPlus => "total flow analysis with line shaping",
+            Analysis::Staircase => "total flow analysis with staircases and line shaping",
+            Analysis::Full => {
+                "total flow analysis with staircases, line shaping and aggregate departures; closed form of Löser and Härtig where it applies"
+            }
+        }
+    }
 }
 
 /// What a network guarantees.

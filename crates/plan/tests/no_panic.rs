@@ -68,6 +68,7 @@ fn feed(text: &str) {
                 &network,
                 &Options {
                     ignore_limits: true,
+                    ..Options::default()
                 },
             );
         }

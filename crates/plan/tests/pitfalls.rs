@@ -356,6 +356,7 @@ fn an_unshaped_stream_has_no_contract() {
         &network(&off),
         &Options {
             ignore_limits: true,
+            ..Options::default()
         },
     )
     .unwrap();
@@ -378,6 +379,7 @@ fn behind_an_overloaded_port_there_is_no_promise_but_elsewhere_there_is() {
         &network(&streams),
         &Options {
             ignore_limits: true,
+            ..Options::default()
         },
     )
     .unwrap();

@@ -183,6 +183,7 @@ fn no_promise_is_exceeded_in_random_networks() {
             .unwrap_or_else(|faults| panic!("seed {seed}: {faults}\n{text}"));
         let options = Options {
             ignore_limits: true,
+            ..Options::default()
         };
         let plan =
             plan(&network, &options).unwrap_or_else(|refusal| panic!("seed {seed}: {refusal}"));

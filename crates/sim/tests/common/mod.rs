@@ -18,6 +18,7 @@ pub(crate) fn network(text: &str) -> Network {
 pub(crate) fn promises(network: &Network) -> Plan {
     let options = Options {
         ignore_limits: true,
+        ..Options::default()
     };
     plan(network, &options).unwrap_or_else(|refusal| panic!("{refusal}"))
 }

@@ -1,0 +1,241 @@
+//! Two plans side by side: what a change of the description does to its promises.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::plan::Plan;
+use crate::refusal::show_ns;
+
+/// What differs between two plans; what is the same is left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PlanDiff {
+    /// Promises, by stream and listener.
+    pub promises: Vec<PromiseChange>,
+    /// Memory, by port.
+    pub ports: Vec<PortChange>,
+}
+
+/// A promise in the old plan and in the new one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PromiseChange {
+    /// The stream.
+    pub stream: String,
+    /// The listener.
+    pub listener: String,
+    /// Whether it is there in both, or in which.
+    pub change: Change,
+    /// Promised before, nanoseconds; none without a promise.
+    pub old_ns: Option<u64>,
+    /// Promised now, nanoseconds; none without a promise.
+    pub new_ns: Option<u64>,
+    /// Whether its way is another.
+    pub route_changed: bool,
+}
+
+/// A port's need for memory in the old plan and in the new one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PortChange {
+    /// The node that sends.
+    pub node: String,
+    /// The neighbour.
+    pub port: String,
+    /// Whether it is there in both, or in which.
+    pub change: Change,
+    /// Needed before, bytes; none where unbounded.
+    pub old_bytes: Option<u64>,
+    /// Needed now, bytes; none where unbounded.
+    pub new_bytes: Option<u64>,
+}
+
+/// Where something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// In the new plan only.
+    Added,
+    /// In the old plan only.
+    Removed,
+    /// In both, but not the same.
+    Changed,
+}
+
+type Both<T> = (Option<T>, Option<T>);
+
+/// The promise, where there is one, and its way.
+type Promised<'a> = (Option<u64>, &'a [String]);
+
+fn change<T: PartialEq>(both: &Both<T>) -> Option<Change> {
+    match both {
+        (Some(old), Some(new)) if old == new => None,
+        (Some(_), Some(_)) => Some(Change::Changed),
+        (Some(_), None) => Some(Change::Removed),
+        (None, _) => Some(Change::Added),
+    }
+}
+
+/// What `new` changes in `old`.
+#[must_use]
+pub fn diff(old: &Plan, new: &Plan) -> PlanDiff {
+    let mut promises: BTreeMap<(&str, &str), Both<Promised<'_>>> = BTreeMap::new();
+    let mut ports: BTreeMap<(&str, &str), Both<Option<u64>>> = BTreeMap::new();
+    for (plan, is_new) in [(old, false), (new, true)] {
+        for stream in &plan.streams {
+            for promise in &stream.promises {
+                let both = promises
+                    .entry((&stream.name, &promise.listener))
+                    .or_default();
+                let place = if is_new { &mut both.1 } else { &mut both.0 };
+                *place = Some((promise.delay_ns, &promise.route));
+            }
+        }
+        for port in &plan.ports {
+            let both = ports.entry((&port.node, &port.port)).or_default();
+            let place = if is_new { &mut both.1 } else { &mut both.0 };
+            *place = Some(port.backlog_bytes);
+        }
+    }
+    let promises = promises
+        .into_iter()
+        .filter_map(|((stream, listener), both)| {
+            Some(PromiseChange {
+                stream: stream.to_owned(),
+                listener: listener.to_owned(),
+                change: change(&both)?,
+                old_ns: both.0.and_then(|(delay, _)| delay),
+                new_ns: both.1.and_then(|(delay, _)| delay),
+                route_changed: matches!(both, (Some(old), Some(new)) if old.1 != new.1),
+            })
+        });
+    let ports = ports.into_iter().filter_map(|((node, port), both)| {
+        Some(PortChange {
+            node: node.to_owned(),
+            port: port.to_owned(),
+            change: change(&both)?,
+            old_bytes: both.0.flatten(),
+            new_bytes: both.1.flatten(),
+        })
+    });
+    PlanDiff {
+        promises: promises.collect(),
+        ports: ports.collect(),
+    }
+}
+
+impl PlanDiff {
+    /// Whether nothing differs.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.promises.is_empty() && self.ports.is_empty()
+    }
+
+    /// For a terminal: a line for each change.
+    #[must_use]
+    pub fn print_text(&self) -> String {
+        if self.is_empty() {
+            return "no promise and no port differs\n".to_owned();
+        }
+        let mut text = String::new();
+        for promise in &self.promises {
+            let delay = |ns: Option<u64>| ns.map_or_else(|| "no promise".to_owned(), show_ns);
+            let what = match promise.change {
+                Change::Added => format!("new: {}", delay(promise.new_ns)),
+                Change::Removed => format!("gone: {} before", delay(promise.old_ns)),
+                Change::Changed => format!(
+                    "{} -> {}{}",
+                    delay(promise.old_ns),
+                    delay(promise.new_ns),
+                    by(promise.old_ns, promise.new_ns, show_ns)
+                ),
+            };
+            let route = if promise.route_changed {
+                ", by another way"
+            } else {
+                ""
+            };
+            // Writing to a String cannot fail.
+            let _ = writeln!(
+                text,
+                "{} to {}: {what}{route}",
+                promise.stream, promise.listener
+            );
+        }
+        for port in &self.ports {
+            let bytes = |bytes: Option<u64>| {
+                bytes.map_or_else(|| "no bound".to_owned(), |bytes| format!("{bytes} B"))
+            };
+            let what = match port.change {
+                Change::Added => format!("new: needs {}", bytes(port.new_bytes)),
+                Change::Removed => format!("gone: needed {}", bytes(port.old_bytes)),
+                Change::Changed => format!(
+                    "needs {} -> {}{}",
+                    bytes(port.old_bytes),
+                    bytes(port.new_bytes),
+                    by(port.old_bytes, port.new_bytes, |bytes| format!("{bytes} B"))
+                ),
+            };
+            let _ = writeln!(text, "port {}>{}: {what}", port.node, port.port);
+        }
+        text
+    }
+}
+
+fn by(old: Option<u64>, new: Option<u64>, show: impl Fn(u64) -> String) -> String {
+    match (old, new) {
+        (Some(old), Some(new)) if new > old => format!(" (+{})", show(new - old)),
+        (Some(old), Some(new)) if old > new => format!(" (-{})", show(old - new)),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+    use super::{Change, diff};
+    use crate::{Options, plan, read};
+
+    fn line(change: impl Fn(&str) -> String) -> crate::Plan {
+        let text = change(include_str!("../../../examples/line.toml"));
+        let network = read(&text, "line.toml", &[]).unwrap();
+        let options = Options {
+            ignore_limits: true,
+            ..Options::default()
+        };
+        plan(&network, &options).unwrap()
+    }
+
+    #[test]
+    fn the_same_plan_has_no_difference() {
+        let plan = line(str::to_owned);
+        let none = diff(&plan, &plan);
+        assert!(none.is_empty());
+        assert_eq!(none.print_text(), "no promise and no port differs\n");
+    }
+
+    #[test]
+    fn what_changes_is_told() {
+        let old = line(str::to_owned);
+        let new = line(|text| {
+            text.replace("payload = \"64 B\"", "payload = \"900 B\"")
+                .replace("name = \"actuals-1\"", "name = \"actuals-one\"")
+        });
+        let found = diff(&old, &new);
+        let of = |stream: &str| found.promises.iter().find(|change| change.stream == stream);
+        assert_eq!(of("setpoints").unwrap().change, Change::Changed);
+        assert!(of("setpoints").unwrap().new_ns > of("setpoints").unwrap().old_ns);
+        assert_eq!(of("actuals-1").unwrap().change, Change::Removed);
+        assert_eq!(of("actuals-one").unwrap().change, Change::Added);
+        assert!(
+            found
+                .ports
+                .iter()
+                .any(|port| port.new_bytes > port.old_bytes)
+        );
+        let text = found.print_text();
+        assert!(text.contains("actuals-1 to plc: gone"), "{text}");
+        assert!(text.contains(" (+"), "{text}");
+    }
+}
