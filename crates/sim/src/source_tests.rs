@@ -20,6 +20,7 @@ fn flow(rate: Ratio, burst: Ratio, binding: Binding, tick_error_ps: u64, shaping
         bits: 8000,
         least_bits: 8000,
         rate,
+        regulated_rate: rate,
         burst,
         shaping_ps,
         tick_error_ps,
