@@ -409,3 +409,57 @@ fn the_schema_command_prints_the_committed_schemas() {
         );
     }
 }
+
+#[test]
+fn what_a_change_does_is_told() {
+    let old = example("line.toml");
+    let text = std::fs::read_to_string(&old).unwrap();
+    let new = Scratch::new(
+        text.replace("payload = \"64 B\"", "payload = \"900 B\"")
+            .as_bytes(),
+    );
+    let output = rtwire(&["plan", "--diff", &old, new.path()]);
+    assert_eq!(output.status.code(), Some(0));
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        shown.contains("setpoints to drive1: ") && shown.contains(" (+"),
+        "{shown}"
+    );
+    // The same from what --json printed, and as JSON.
+    let printed = rtwire(&["plan", "--json", &old]);
+    let kept = Scratch::new(&printed.stdout);
+    let again = rtwire(&["plan", "--diff", kept.path(), new.path(), "--json"]);
+    assert_eq!(again.status.code(), Some(0));
+    let changes: Value = serde_json::from_slice(&again.stdout).unwrap();
+    assert!(!changes["promises"].as_array().unwrap().is_empty());
+    let same = rtwire(&["plan", "--diff", kept.path(), &old]);
+    assert_eq!(same.stdout, b"no promise and no port differs\n");
+    let missing = rtwire(&["plan", "--diff", "nowhere.toml", &old]);
+    assert_eq!(missing.status.code(), Some(2));
+}
+
+#[test]
+fn methods_are_ordered_and_values_are_separated_by_commas() {
+    let mut before = u64::MAX;
+    for method in ["tfa", "tfa++", "staircase", "full"] {
+        let output = rtwire(&[
+            "plan",
+            &example("line.toml"),
+            "--method",
+            method,
+            "--csv",
+            "streams",
+        ]);
+        assert_eq!(output.status.code(), Some(0), "{method}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let promises = text
+            .lines()
+            .skip(1)
+            .map(|line| line.split(',').nth(3).unwrap());
+        let total: u64 = promises.map(|ns| ns.parse::<u64>().unwrap()).sum();
+        assert!(total <= before, "{method}: {total} ns after {before} ns");
+        before = total;
+    }
+    let ports = rtwire(&["plan", &example("line.toml"), "--csv", "ports"]);
+    assert!(ports.stdout.starts_with(b"node,port,link_rate_bps"));
+}

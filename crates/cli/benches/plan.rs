@@ -11,6 +11,8 @@
 
 #[path = "plan/admission.rs"]
 mod admission;
+#[path = "plan/bounds.rs"]
+mod bounds;
 #[path = "plan/planning.rs"]
 mod planning;
 #[path = "plan/schedules.rs"]
@@ -28,6 +30,7 @@ use rtwire_measure::report::Machine;
 type Part = (&'static str, fn(bool) -> Vec<Row>);
 
 const PARTS: &[Part] = &[
+    ("bounds", bounds::rows),
     ("planning", planning::rows),
     ("admission", admission::rows),
     ("schedules", schedules::rows),
