@@ -186,6 +186,7 @@ fn schedules_hold_whatever_clocks_do() {
         offered += 1;
         let options = Options {
             ignore_limits: true,
+            ..Options::default()
         };
         let plan = plan(&network, &options).unwrap();
         if !plan.warnings.is_empty() {
