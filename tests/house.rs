@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What each crate may depend on; nothing depends on the command. `testkit` only ever serves tests.
-const MAY_KNOW: [(&str, &[&str]); 13] = [
+const MAY_KNOW: [(&str, &[&str]); 14] = [
     ("wire", &[]),
     ("plan", &[]),
     ("sim", &["plan"]),
@@ -34,8 +34,10 @@ const MAY_KNOW: [(&str, &[&str]); 13] = [
             "lab",
             "sim",
             "powerlink",
+            "station",
         ],
     ),
+    ("station", &["powerlink", "link", "wire", "sys", "plan"]),
     ("testkit", &["sys"]),
     ("fuzz", &["wire", "plan", "measure", "powerlink"]),
 ];

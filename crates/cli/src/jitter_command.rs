@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, IsTerminal as _, Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::Args;
@@ -74,7 +74,7 @@ pub(crate) struct JitterArguments {
 
 type Failure = (u8, String);
 
-fn parse_time(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
     let seconds = parse(text, Dimension::Time)?;
     let ns = seconds
         .ceil_ns()
@@ -135,7 +135,10 @@ fn jitter(arguments: &JitterArguments) -> Result<u8, Failure> {
         })?;
         read(arguments, file, &mut follower, &mut notes)?
     } else if interface::by_name(&arguments.source).is_ok() {
-        listen(arguments, &mut follower, &mut notes)?;
+        let stop = signal::install_stop_flag().map_err(|error| (LACKING, error.to_string()))?;
+        let mut live = Live::open(&arguments.source)?;
+        live.listen(&mut follower, arguments.duration, stop)?;
+        notes = live.into_notes()?;
         "live".to_owned()
     } else {
         return Err((
@@ -207,63 +210,96 @@ fn read(
 }
 
 /// Listens on an interface, to what comes and to what leaves.
-fn listen(
-    arguments: &JitterArguments,
-    follower: &mut Follower,
-    notes: &mut Vec<String>,
-) -> Result<(), Failure> {
-    let system = |error: rtwire_sys::Error| (LACKING, error.to_string());
-    let stop = signal::install_stop_flag().map_err(system)?;
-    let found = interface::by_name(&arguments.source).map_err(system)?;
-    let filter = Filter::new(&[
-        Instruction::LoadHalf(12),
-        Instruction::Jump {
-            test: Test::Equal(ETHER_TYPE.into()),
-            yes: 0,
-            no: 1,
-        },
-        Instruction::Accept,
-        Instruction::Reject,
-    ])
-    .map_err(system)?;
-    let (socket, ()) = PacketSocket::receiver(&found, ETH_P_ALL, &filter, |socket| {
-        socket.enable_rx_stamps()?;
-        socket.take_all()?;
-        socket.set_receive_room(64 << 20)?;
+pub(crate) struct Live {
+    socket: PacketSocket,
+    batch: Batch,
+    interface: String,
+    number: u64,
+    /// What a reader should know of what was heard.
+    notes: Vec<String>,
+}
+
+impl Live {
+    pub(crate) fn open(name: &str) -> Result<Self, Failure> {
+        let system = |error: rtwire_sys::Error| (LACKING, error.to_string());
+        let found = interface::by_name(name).map_err(system)?;
+        let filter = Filter::new(&[
+            Instruction::LoadHalf(12),
+            Instruction::Jump {
+                test: Test::Equal(ETHER_TYPE.into()),
+                yes: 0,
+                no: 1,
+            },
+            Instruction::Accept,
+            Instruction::Reject,
+        ])
+        .map_err(system)?;
+        let (socket, ()) = PacketSocket::receiver(&found, ETH_P_ALL, &filter, |socket| {
+            socket.enable_rx_stamps()?;
+            socket.take_all()?;
+            socket.set_receive_room(64 << 20)?;
+            Ok(())
+        })
+        .map_err(system)?;
+        // Looks at its clock and at Ctrl-C at least so often.
+        let look = Duration::from_millis(100);
+        socket
+            .set_receive_timeout(Some(look))
+            .map_err(|errno| (LACKING, format!("{name}: {errno}")))?;
+        Ok(Self {
+            socket,
+            batch: Batch::new(256, ROOM).with_only(false, true),
+            interface: name.to_owned(),
+            number: 0,
+            notes: Vec::new(),
+        })
+    }
+
+    /// Listens for so long, or until stopped; tells on a terminal how far it is.
+    pub(crate) fn listen(
+        &mut self,
+        follower: &mut Follower,
+        duration: Option<Duration>,
+        stop: &AtomicBool,
+    ) -> Result<(), Failure> {
+        let begun = clock::now_ns(Clock::Monotonic);
+        let end = duration.map(|duration| begun.saturating_add(nanoseconds(duration)));
+        let shown = io::stderr().is_terminal() && duration.is_none_or(|d| d.as_secs() > 1);
+        let mut next_show = begun;
+        loop {
+            let now = clock::now_ns(Clock::Monotonic);
+            if stop.load(Ordering::Relaxed) || end.is_some_and(|end| now >= end) {
+                break;
+            }
+            if shown && now >= next_show {
+                next_show = now + 500_000_000;
+                eprint!(
+                    "\r{} s, {} SoC (Ctrl-C ends and reports)",
+                    (now - begun) / 1_000_000_000,
+                    follower.socs()
+                );
+            }
+            if !self.take(follower)? {
+                break;
+            }
+        }
+        if shown {
+            eprint!("\r\x1b[K");
+        }
         Ok(())
-    })
-    .map_err(system)?;
-    // Looks at its clock and at Ctrl-C at least so often.
-    let look = Duration::from_millis(100);
-    let hot = |errno: rtwire_sys::Errno| (LACKING, format!("{}: {errno}", arguments.source));
-    socket.set_receive_timeout(Some(look)).map_err(hot)?;
-    let mut batch = Batch::new(256, ROOM).with_only(false, true);
-    let begun = clock::now_ns(Clock::Monotonic);
-    let end = arguments
-        .duration
-        .map(|duration| begun.saturating_add(nanoseconds(duration)));
-    let shown = io::stderr().is_terminal();
-    let mut next_show = begun;
-    let mut number = 0;
-    loop {
-        let now = clock::now_ns(Clock::Monotonic);
-        if stop.load(Ordering::Relaxed) || end.is_some_and(|end| now >= end) {
-            break;
-        }
-        if shown && now >= next_show {
-            next_show = now + 500_000_000;
-            eprint!(
-                "\r{} s, {} SoC (Ctrl-C ends and reports)",
-                (now - begun) / 1_000_000_000,
-                follower.socs()
-            );
-        }
-        match socket.receive(&mut batch, Wait::ForOne, usize::MAX) {
+    }
+
+    /// Takes what has come, or waits for it; gives `false` where the interface is gone.
+    fn take(&mut self, follower: &mut Follower) -> Result<bool, Failure> {
+        match self
+            .socket
+            .receive(&mut self.batch, Wait::ForOne, usize::MAX)
+        {
             Ok(count) => {
-                for message in (0..count).filter_map(|index| batch.get(index)) {
-                    number += 1;
+                for message in (0..count).filter_map(|index| self.batch.get(index)) {
+                    self.number += 1;
                     follower.packet(&Packet {
-                        number,
+                        number: self.number,
                         time_ns: message.stamp_realtime_ns,
                         link_type: LINK_ETHERNET,
                         data: message.data,
@@ -272,28 +308,34 @@ fn listen(
                 }
             }
             Err(errno) if errno.would_block() || errno.interrupted() => {
-                if !socket.interface_exists() {
-                    notes.push("The interface was removed meanwhile.".to_owned());
-                    break;
+                if !self.socket.interface_exists() {
+                    self.notes
+                        .push("The interface was removed meanwhile.".to_owned());
+                    return Ok(false);
                 }
             }
             // An interface that is down may come up again; the socket tells it once.
             Err(errno) if errno.kind() == rtwire_sys::ErrorKind::InterfaceDown => {
-                notes.push("The interface was down for a while.".to_owned());
+                self.notes
+                    .push("The interface was down for a while.".to_owned());
             }
-            Err(errno) => return Err(hot(errno)),
+            Err(errno) => return Err((LACKING, format!("{}: {errno}", self.interface))),
         }
+        Ok(true)
     }
-    if shown {
-        eprint!("\r\x1b[K");
+
+    fn into_notes(mut self) -> Result<Vec<String>, Failure> {
+        let statistics = self.socket.statistics();
+        let dropped = statistics
+            .map_err(|error| (LACKING, error.to_string()))?
+            .dropped;
+        if dropped > 0 {
+            self.notes.push(format!(
+                "{dropped} frames came faster than they were read, and are missing here."
+            ));
+        }
+        Ok(self.notes)
     }
-    let dropped = socket.statistics().map_err(system)?.dropped;
-    if dropped > 0 {
-        notes.push(format!(
-            "{dropped} frames came faster than they were read, and are missing here."
-        ));
-    }
-    Ok(())
 }
 
 fn show(

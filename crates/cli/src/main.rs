@@ -56,7 +56,7 @@ enum Command {
     Ping(ping_command::PingArguments),
     /// Measure the jitter and the answers of a POWERLINK network, from a capture or live
     Jitter(jitter_command::JitterArguments),
-    /// Look at POWERLINK configurations and device descriptions
+    /// Run and examine POWERLINK networks: managing and controlled nodes, configurations
     Powerlink(powerlink_command::PowerlinkArguments),
     /// Bring this host's interface to its share of a plan: shown first, all or nothing, read back
     Apply(apply_command::ApplyArguments),

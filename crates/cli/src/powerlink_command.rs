@@ -1,10 +1,31 @@
-//! `rtwire powerlink …`: what there is to do with a POWERLINK network.
+//! `rtwire powerlink …`: managing and controlled nodes, and what one asks of a network.
 
+mod control;
+mod live;
+mod monitor;
+mod scan;
+
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use rtwire_station::{Handle, Project, Station, StationError};
+use rtwire_sys::signal;
 
 use crate::powerlink_check;
+
+/// A limit or promise was not kept, or the network has refused.
+const REFUSED: u8 = 1;
+/// Wrong usage or a faulty file.
+const FAULTY: u8 = 2;
+/// The host lacks something.
+const LACKING: u8 = 3;
+
+/// What went wrong: exit code and message.
+type Failure = (u8, String);
 
 /// Arguments of `rtwire powerlink`.
 #[derive(Args)]
@@ -17,11 +38,124 @@ pub(crate) struct PowerlinkArguments {
 enum Command {
     /// Explain a configuration (CDC) or a device description (XDD, XDC) in words, and say what is wrong with it
     Check(powerlink_check::CheckArguments),
+    /// Run the managing node that a project file describes
+    Mn(RunArguments),
+    /// Run a controlled node that a project file describes
+    Cn(RunArguments),
+    /// Ask every number who is there (on a network without managing node; else ask the one that runs here)
+    Scan(scan::ScanArguments),
+    /// Watch a network: nodes, states, cycle, answers
+    Monitor(monitor::MonitorArguments),
+    /// Read or write objects of a node, through the managing node that runs on this interface
+    Sdo(control::SdoArguments),
+    /// Send an NMT command to a node, through the managing node that runs on this interface
+    Nmt(control::NmtArguments),
 }
 
-/// Do it.
+/// Arguments of `mn` and `cn`.
+#[derive(Args)]
+struct RunArguments {
+    /// The project file, TOML
+    file: PathBuf,
+    /// Stop after so long; without it, at Ctrl-C
+    #[arg(long, value_parser = crate::jitter_command::parse_time)]
+    duration: Option<Duration>,
+    /// Print the state as JSON, one object in a line (its schema: `rtwire schema powerlink`)
+    #[arg(long)]
+    json: bool,
+    /// How often to show the state
+    #[arg(long, default_value = "1s", value_parser = crate::jitter_command::parse_time)]
+    every: Duration,
+}
+
+/// Runs `rtwire powerlink`.
 pub(crate) fn run(arguments: &PowerlinkArguments) -> ExitCode {
-    match &arguments.command {
-        Command::Check(arguments) => powerlink_check::run(arguments),
+    let done = match &arguments.command {
+        Command::Check(check) => return powerlink_check::run(check),
+        Command::Mn(run) => station(run, true),
+        Command::Cn(run) => station(run, false),
+        Command::Scan(scan) => scan::run(scan),
+        Command::Monitor(monitor) => monitor::run(monitor),
+        Command::Sdo(sdo) => control::sdo(sdo),
+        Command::Nmt(nmt) => control::nmt(nmt),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err((code, message)) => {
+            eprintln!("rtwire powerlink: {message}");
+            ExitCode::from(code)
+        }
+    }
+}
+
+fn failure(error: &StationError) -> Failure {
+    let code = if error.is_usage() { FAULTY } else { LACKING };
+    (code, error.to_string())
+}
+
+fn station(arguments: &RunArguments, managing: bool) -> Result<(), Failure> {
+    let project = Project::read(&arguments.file).map_err(|error| failure(&error))?;
+    let stop = signal::install_stop_flag().map_err(|error| (LACKING, error.to_string()))?;
+    let opened = if managing {
+        Station::managing(&project)
+    } else {
+        Station::controlled(&project)
+    };
+    let mut station = opened.map_err(|error| failure(&error))?;
+    eprintln!(
+        "node {} on {}: isochronous phase {}",
+        project.node,
+        project.interface,
+        station.path()
+    );
+    let handle = station.handle();
+    let control = managing
+        .then(|| control::Server::start(&project.interface, handle.clone()))
+        .transpose()?;
+    let ended = AtomicBool::new(false);
+    let result = thread::scope(|scope| {
+        let loops = scope.spawn(|| {
+            let result = station.run(stop, |_| {});
+            ended.store(true, Ordering::Relaxed);
+            result
+        });
+        show(arguments, &handle, stop, &ended);
+        loops.join()
+    });
+    drop(control);
+    match result {
+        Ok(result) => result.map_err(|error| failure(&error)),
+        // A panic of the loop has told itself already.
+        Err(_) => Err((
+            LACKING,
+            "the real-time loop has ended by a fault of its own".to_owned(),
+        )),
+    }
+}
+
+/// Shows the state until the end.
+fn show(arguments: &RunArguments, handle: &Handle, stop: &AtomicBool, ended: &AtomicBool) {
+    let begun = std::time::Instant::now();
+    let mut screen = live::Screen::new(arguments.json);
+    let mut next = Duration::ZERO;
+    let over = || stop.load(Ordering::Relaxed) || ended.load(Ordering::Relaxed);
+    while !over() {
+        if arguments
+            .duration
+            .is_some_and(|duration| begun.elapsed() >= duration)
+        {
+            stop.store(true, Ordering::Relaxed);
+            break;
+        }
+        if begun.elapsed() >= next {
+            next = begun.elapsed() + arguments.every;
+            if let Some(status) = handle.status(Duration::from_millis(300)) {
+                screen.show(&status);
+            }
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    if let Some(status) = handle.last_status() {
+        screen.last(&status);
     }
 }

@@ -20,6 +20,8 @@ enum Format {
     Jitter,
     /// What `rtwire run --json` prints.
     Run,
+    /// What `rtwire powerlink mn --json` and `cn --json` print.
+    Powerlink,
     /// The table that a benchmark writes.
     Bench,
     /// What `rtwire doctor --json` prints.
@@ -47,6 +49,7 @@ pub(crate) fn run(arguments: &SchemaArguments) -> ExitCode {
         Format::Report => rtwire_measure::report::json_schema(),
         Format::Jitter => rtwire_measure::jitter::json_schema(),
         Format::Run => rtwire_lab::station::json_schema(),
+        Format::Powerlink => rtwire_station::json_schema().to_value(),
         Format::Bench => rtwire_measure::bench::json_schema(),
         Format::Clock => rtwire_host::clock::json_schema(),
         Format::Apply => rtwire_host::apply::json_schema(),

@@ -170,7 +170,7 @@ impl<P: Port> Runner<P> {
     }
 
     /// Runs the node until `stop` is set. `after` is called after each call of the node, with the same time, before what
-    /// the node sends is sent: there the application takes what the node has to tell, and gives it new values. It is part
+    /// the node sends is sent, and ten times a second where nothing happens: there the application takes what the node has to tell, and gives it new values. It is part
     /// of the real-time loop.
     ///
     /// # Errors
@@ -181,10 +181,26 @@ impl<P: Port> Runner<P> {
         stop: &AtomicBool,
         mut after: impl FnMut(&mut N, &mut P, u64),
     ) -> Result<(), LinkError> {
+        self.run_with(node, stop, |node, port, _, now_ns| {
+            after(node, port, now_ns);
+        })
+    }
+
+    /// The same; `after` sees what the loop has done, too.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_with<N: Node>(
+        &mut self,
+        node: &mut N,
+        stop: &AtomicBool,
+        mut after: impl FnMut(&mut N, &mut P, &RunStatistics, u64),
+    ) -> Result<(), LinkError> {
         let begun = self.time();
         node.start(begun, &mut self.queue);
-        after(node, &mut self.port, begun);
+        after(node, &mut self.port, &self.statistics, begun);
         let mut busy_until = begun.saturating_add(self.config.linger_ns);
+        let mut next_look = begun;
         while !stop.load(Ordering::Relaxed) {
             self.flush()?;
             if self.take_frames(node, &mut after)? {
@@ -197,7 +213,7 @@ impl<P: Port> Runner<P> {
                 self.statistics.worst_moment_ns = self.statistics.worst_moment_ns.max(late);
                 self.statistics.moments += 1;
                 node.moment(now, &mut self.queue);
-                after(node, &mut self.port, now);
+                after(node, &mut self.port, &self.statistics, now);
                 busy_until = now.saturating_add(self.config.linger_ns);
                 continue;
             }
@@ -206,6 +222,10 @@ impl<P: Port> Runner<P> {
                 .flatten()
                 .min();
             self.wait(now, due, busy_until)?;
+            if now >= next_look {
+                next_look = now + LOOK.as_nanos() as u64;
+                after(node, &mut self.port, &self.statistics, now);
+            }
         }
         // What was due is not kept back; what was meant for later is not sent early.
         self.flush()
@@ -215,7 +235,7 @@ impl<P: Port> Runner<P> {
     fn take_frames<N: Node>(
         &mut self,
         node: &mut N,
-        after: &mut impl FnMut(&mut N, &mut P, u64),
+        after: &mut impl FnMut(&mut N, &mut P, &RunStatistics, u64),
     ) -> Result<bool, LinkError> {
         let (queue, last_ns) = (&mut self.queue, &mut self.now_ns);
         let came = self.port.receive(&mut |arrival_ns, frame| {
@@ -226,7 +246,7 @@ impl<P: Port> Runner<P> {
         match came {
             Ok(true) => {
                 self.statistics.received += 1;
-                after(node, &mut self.port, self.now_ns);
+                after(node, &mut self.port, &self.statistics, self.now_ns);
                 Ok(true)
             }
             Ok(false) => Ok(false),

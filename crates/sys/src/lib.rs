@@ -34,6 +34,7 @@ pub mod sched;
 pub mod signal;
 mod socket;
 pub mod stamps;
+pub mod tap;
 pub mod udp;
 pub mod xsk;
 

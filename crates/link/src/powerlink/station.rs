@@ -2,9 +2,10 @@
 
 use super::{DriverConfig, DriverPort};
 use crate::error::LinkError;
-use crate::program::ProgramError;
+use crate::program::{Attach, ProgramError};
 use crate::run::{PacketPort, Port};
-use rtwire_sys::interface::Interface;
+use rtwire_sys::bpf::XdpMode;
+use rtwire_sys::interface::{self, Interface};
 use std::time::Duration;
 
 /// The isochronous phase in user space, or in the driver.
@@ -28,6 +29,17 @@ pub enum StationPath {
     Driver,
 }
 
+/// The best mode of a veth is the generic one: in native mode what it sends is lost, unless its peer, which may be anywhere,
+/// has an XDP program.
+fn fitting(config: &DriverConfig) -> DriverConfig {
+    let mut config = config.clone();
+    let driver = interface::driver(&config.port.interface);
+    if config.attach == Attach::Best && driver.is_ok_and(|name| name.as_deref() == Some("veth")) {
+        config.attach = Attach::Only(XdpMode::Generic);
+    }
+    config
+}
+
 impl StationPort {
     /// Opens a port. With it comes what to tell the user: which path was taken, and why.
     ///
@@ -40,11 +52,13 @@ impl StationPort {
         };
         match path {
             StationPath::User => user(""),
-            StationPath::Driver | StationPath::Auto => match DriverPort::open(config) {
+            StationPath::Driver | StationPath::Auto => match DriverPort::open(&fitting(config)) {
                 Ok(port) => {
                     let mut said = format!("in the driver, XDP in {} mode", port.mode());
                     if let Some(why) = port.why_generic() {
                         said += &format!(" (native: {why})");
+                    } else if fitting(config).attach != config.attach {
+                        said += " (native: a veth sends from its driver only to a peer that has an XDP program, too)";
                     }
                     Ok((Self::Driver(Box::new(port)), said))
                 }

@@ -1,0 +1,198 @@
+//! From a project to the nodes' configurations.
+
+use crate::StationError;
+use crate::project::{Direction, MappedObject, NodeEntry, Project};
+use rtwire_powerlink::cn::ControlledConfig;
+use rtwire_powerlink::mn::ManagingConfig;
+use rtwire_powerlink::od::{Access, DataType, Entry, Mappable, Object, ObjectKind};
+use rtwire_powerlink::{Cdc, ObjectDictionary, pdo};
+use rtwire_wire::MacAddress;
+
+/// Node assignment (1F81h): the node exists, is controlled, is started, and keeps its cycle.
+const ASSIGNED: u64 = 0x8000_0007;
+const MANDATORY: u64 = 0x8;
+/// PDO communication and mapping objects of channel `n` are `n` above these.
+const MAPPING: u16 = 0x200;
+
+fn entries_of(
+    objects: &[MappedObject],
+    direction: Direction,
+) -> impl Iterator<Item = &MappedObject> {
+    objects
+        .iter()
+        .filter(move |object| object.direction == direction)
+}
+
+fn octets(objects: &[MappedObject], direction: Direction) -> usize {
+    let ends = entries_of(objects, direction).map(|o| o.mapped.offset_octets + o.mapped.octets);
+    ends.max().unwrap_or(0)
+}
+
+/// Writes the mapping of one PDO.
+fn map(cdc: &mut Cdc, parameters: u16, node: u8, objects: &[MappedObject], direction: Direction) {
+    let count = entries_of(objects, direction).count();
+    cdc.push(parameters + MAPPING, 0, 0, 1);
+    if count == 0 {
+        return;
+    }
+    cdc.push(parameters, 1, node.into(), 1);
+    for (subindex, object) in (1..).zip(entries_of(objects, direction)) {
+        cdc.push(parameters + MAPPING, subindex, object.mapped.to_number(), 8);
+    }
+    cdc.push(parameters + MAPPING, 0, count as u64, 1);
+}
+
+/// What the managing node writes to one of its nodes at start.
+fn node_configuration(project: &Project, node: &NodeEntry) -> Cdc {
+    let mut cdc = Cdc::default();
+    cdc.push(0x1006, 0, project.cycle_ns / 1_000, 4);
+    for (parameters, direction) in [
+        (pdo::RECEIVE, Direction::Receives),
+        (pdo::TRANSMIT, Direction::Sends),
+    ] {
+        map(&mut cdc, parameters, 0, &node.objects, direction);
+    }
+    cdc
+}
+
+/// The managing node's own configuration.
+fn network(project: &Project) -> Cdc {
+    let mut cdc = Cdc::default();
+    if project.cycle_ns > 0 {
+        cdc.push(0x1006, 0, project.cycle_ns / 1_000, 4);
+    }
+    for (channel, node) in (0_u16..).zip(&project.nodes) {
+        let number = node.number;
+        let mandatory = if node.mandatory { MANDATORY } else { 0 };
+        cdc.push(0x1f92, number, node.response_timeout_ns, 4);
+        let sent = octets(&node.objects, Direction::Receives).max(36);
+        let received = octets(&node.objects, Direction::Sends).max(36);
+        cdc.push(0x1f8b, number, sent as u64, 2);
+        cdc.push(0x1f8d, number, received as u64, 2);
+        map(
+            &mut cdc,
+            pdo::TRANSMIT + channel,
+            number,
+            &node.objects,
+            Direction::Receives,
+        );
+        map(
+            &mut cdc,
+            pdo::RECEIVE + channel,
+            number,
+            &node.objects,
+            Direction::Sends,
+        );
+        if node.configure {
+            cdc.push_data(0x1f22, number, node_configuration(project, node).emit());
+        }
+        cdc.push(0x1f81, number, ASSIGNED | mandatory, 4);
+    }
+    cdc
+}
+
+fn read_cdc(project: &Project) -> Result<Cdc, StationError> {
+    let Some(path) = &project.cdc else {
+        return Ok(Cdc::default());
+    };
+    let bytes = std::fs::read(path).map_err(|source| StationError::Read {
+        path: path.clone(),
+        source,
+    })?;
+    Cdc::parse(&bytes).map_err(|source| StationError::Configuration {
+        path: path.clone(),
+        source,
+    })
+}
+
+/// The managing node that a project describes.
+pub(crate) fn managing(
+    project: &Project,
+    address: MacAddress,
+    net_time_offset_ns: i64,
+) -> Result<ManagingConfig, StationError> {
+    let mut cdc = read_cdc(project)?;
+    // What the project says is said last.
+    cdc.entries.extend(network(project).entries);
+    let mut config =
+        ManagingConfig::from_cdc(address, &cdc).map_err(|source| StationError::Configuration {
+            path: project.cdc.clone().unwrap_or_else(|| project.path.clone()),
+            source,
+        })?;
+    config.net_time_offset_ns = Some(net_time_offset_ns);
+    Ok(config)
+}
+
+/// The controlled node that a project describes.
+pub(crate) fn controlled(
+    project: &Project,
+    address: MacAddress,
+) -> Result<ControlledConfig, StationError> {
+    let mut dictionary = ObjectDictionary::controlled_node();
+    for object in &project.objects {
+        add_object(&mut dictionary, object);
+    }
+    let faulty = |path: &std::path::Path| {
+        let path = path.to_owned();
+        move |source| StationError::Configuration { path, source }
+    };
+    if let Some(path) = &project.cdc {
+        read_cdc(project)?
+            .apply(&mut dictionary)
+            .map_err(faulty(path))?;
+    }
+    let mut cdc = Cdc::default();
+    if project.cycle_ns > 0 {
+        cdc.push(0x1006, 0, project.cycle_ns / 1_000, 4);
+    }
+    for (parameters, direction) in [
+        (pdo::RECEIVE, Direction::Receives),
+        (pdo::TRANSMIT, Direction::Sends),
+    ] {
+        if entries_of(&project.objects, direction).next().is_some() {
+            map(&mut cdc, parameters, 0, &project.objects, direction);
+        }
+    }
+    cdc.apply(&mut dictionary).map_err(faulty(&project.path))?;
+    Ok(ControlledConfig {
+        node: project.node,
+        address,
+        dictionary,
+    })
+}
+
+/// Makes sure that an object is there and may be mapped.
+fn add_object(dictionary: &mut ObjectDictionary, object: &MappedObject) {
+    let (index, subindex) = (object.mapped.index, object.mapped.subindex);
+    let octets = object.mapped.octets as u8;
+    let mut entry = Entry::new("", DataType::Unsigned(octets));
+    entry.mappable = Mappable::Both;
+    if let Ok(there) = dictionary.entry_mut(index, subindex) {
+        there.mappable = Mappable::Both;
+        return;
+    }
+    if subindex == 0 {
+        dictionary.insert_variable(index, "", DataType::Unsigned(octets));
+        if let Ok(there) = dictionary.entry_mut(index, 0) {
+            there.mappable = Mappable::Both;
+        }
+        return;
+    }
+    let mut record = dictionary.object(index).cloned().unwrap_or_else(|| {
+        let mut count = Entry::new("NumberOfEntries", DataType::Unsigned(1));
+        count.access = Access::Constant;
+        Object {
+            name: String::new(),
+            kind: ObjectKind::Record,
+            entries: [(0, count)].into(),
+            others: None,
+        }
+    });
+    record.entries.insert(subindex, entry);
+    if let Some(count) = record.entries.get_mut(&0) {
+        if count.value.first().is_some_and(|last| *last < subindex) {
+            count.value = vec![subindex];
+        }
+    }
+    dictionary.insert(index, record);
+}

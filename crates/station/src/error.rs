@@ -1,0 +1,84 @@
+//! What goes wrong with a station.
+
+use rtwire_link::LinkError;
+use rtwire_link::program::ProgramError;
+use rtwire_plan::Faults;
+use std::io;
+use std::path::PathBuf;
+
+/// Why a station could not be opened, or has ended.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StationError {
+    /// The project file is faulty.
+    #[error("{0}")]
+    Project(Faults),
+    /// A file could not be read.
+    #[error("cannot read `{}`: {source}", .path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A configuration is not one, or does not fit.
+    #[error("`{}`: {source}", .path.display())]
+    Configuration {
+        /// The file it comes from.
+        path: PathBuf,
+        /// What is wrong.
+        source: rtwire_powerlink::Error,
+    },
+    /// The file is one of the other role.
+    #[error("`{}` describes {found}, not {wanted}; {help}", .path.display())]
+    Role {
+        /// The file.
+        path: PathBuf,
+        /// What it describes.
+        found: &'static str,
+        /// What was asked for.
+        wanted: &'static str,
+        /// What to do.
+        help: &'static str,
+    },
+    /// The process image has no such object.
+    #[error(
+        "no object {index:04X}h/{subindex:02X}h of node {node} is in the process image as {direction}; it has: {there}"
+    )]
+    NoObject {
+        /// The node.
+        node: u8,
+        /// Index.
+        index: u16,
+        /// Sub-index.
+        subindex: u8,
+        /// `input` or `output`.
+        direction: &'static str,
+        /// What there is.
+        there: String,
+    },
+    /// Asking the system failed.
+    #[error(transparent)]
+    System(#[from] rtwire_sys::Error),
+    /// The interface failed.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// The driver path failed.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+}
+
+impl StationError {
+    /// Whether the fault is in a file or in how it was asked for, and not in the host.
+    #[must_use]
+    pub const fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            Self::Project(_)
+                | Self::Read { .. }
+                | Self::Configuration { .. }
+                | Self::Role { .. }
+                | Self::NoObject { .. }
+        )
+    }
+}

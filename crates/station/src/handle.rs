@@ -1,0 +1,139 @@
+//! What other threads may ask of a running station: its state, NMT commands, SDO. Nothing here makes the real-time loop wait.
+
+use crate::status::StationStatus;
+use rtwire_powerlink::sdo::{SdoJob, SdoOutcome};
+use rtwire_wire::powerlink::NmtCommandId;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::time::{Duration, Instant};
+
+/// Requests that may wait for the loop.
+const WAITING: usize = 16;
+
+pub(crate) enum Request {
+    Nmt(NmtCommandId, u8),
+    Sdo(u8, SdoJob),
+}
+
+/// What became of an SDO job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SdoReply {
+    /// The network has answered.
+    Outcome(SdoOutcome),
+    /// The station does not know the node, or is a controlled node.
+    NoSuchNode,
+    /// Not within the time allowed.
+    TimedOut,
+    /// The station has stopped, or has too much to do.
+    NotRunning,
+}
+
+/// Reaches a running station from any thread. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    wanted: Arc<AtomicBool>,
+    shared: Arc<Mutex<Ends>>,
+    requests: SyncSender<Request>,
+}
+
+#[derive(Debug)]
+struct Ends {
+    states: Receiver<StationStatus>,
+    outcomes: Receiver<SdoReply>,
+    last: Option<StationStatus>,
+}
+
+/// The loop's end.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) wanted: Arc<AtomicBool>,
+    pub(crate) states: SyncSender<StationStatus>,
+    pub(crate) outcomes: SyncSender<SdoReply>,
+    pub(crate) requests: Receiver<Request>,
+}
+
+pub(crate) fn pair() -> (Handle, Inner) {
+    let wanted = Arc::new(AtomicBool::new(false));
+    let (states, shown) = sync_channel(2);
+    let (outcomes, ended) = sync_channel(WAITING);
+    let (requests, asked) = sync_channel(WAITING);
+    let ends = Ends {
+        states: shown,
+        outcomes: ended,
+        last: None,
+    };
+    let handle = Handle {
+        wanted: Arc::clone(&wanted),
+        shared: Arc::new(Mutex::new(ends)),
+        requests,
+    };
+    let inner = Inner {
+        wanted,
+        states,
+        outcomes,
+        requests: asked,
+    };
+    (handle, inner)
+}
+
+impl Handle {
+    /// How the station is; `None` if it does not tell within `timeout` (it is not running).
+    #[must_use]
+    pub fn status(&self, timeout: Duration) -> Option<StationStatus> {
+        let mut ends = self.shared.lock().ok()?;
+        while let Ok(status) = ends.states.try_recv() {
+            ends.last = Some(status);
+        }
+        self.wanted.store(true, Ordering::Relaxed);
+        if let Ok(status) = ends.states.recv_timeout(timeout) {
+            ends.last = Some(status);
+            return ends.last.clone();
+        }
+        None
+    }
+
+    /// The last state that was told, without asking anew.
+    #[must_use]
+    pub fn last_status(&self) -> Option<StationStatus> {
+        let mut ends = self.shared.lock().ok()?;
+        while let Ok(status) = ends.states.try_recv() {
+            ends.last = Some(status);
+        }
+        ends.last.clone()
+    }
+
+    /// Has an NMT command sent to a node (255: to all). Says whether it was taken; only a managing node commands.
+    pub fn nmt(&self, command: NmtCommandId, node: u8) -> bool {
+        self.ask(Request::Nmt(command, node))
+    }
+
+    fn ask(&self, request: Request) -> bool {
+        match self.requests.try_send(request) {
+            Ok(()) => true,
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => false,
+        }
+    }
+
+    /// Reads or writes objects of a node. One at a time: others wait.
+    #[must_use]
+    pub fn sdo(&self, node: u8, job: SdoJob, timeout: Duration) -> SdoReply {
+        let Ok(ends) = self.shared.lock() else {
+            return SdoReply::NotRunning;
+        };
+        while ends.outcomes.try_recv().is_ok() {}
+        if !self.ask(Request::Sdo(node, job)) {
+            return SdoReply::NotRunning;
+        }
+        let begun = Instant::now();
+        match ends
+            .outcomes
+            .recv_timeout(timeout.saturating_sub(begun.elapsed()))
+        {
+            Ok(reply) => reply,
+            Err(_) => SdoReply::TimedOut,
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! What does a program open for POWERLINK? A managing or a controlled node on a real interface, described by one file.
+//!
+//! ```text
+//!  project file (TOML) ──► Project ──► Station ── run ──► link::run::Runner ──► interface (user space or driver)
+//!  CDC of a configurator ──┘             │  └── node of rtwire-powerlink
+//!                                        ├── once a cycle: the application's control loop, on the process image
+//!                                        ├── Handle: state of the network, NMT commands, SDO, from any thread
+//!                                        └── plk0: ordinary IP traffic through the asynchronous phase
+//! ```
+//!
+//! A control loop:
+//!
+//! ```no_run
+//! use rtwire_station::{Project, Station};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let project = Project::read("cell.toml".as_ref())?;
+//! let mut station = Station::managing(&project)?;
+//! let level = station.input(1, 0x6000, 1)?;
+//! let valve = station.output(2, 0x6200, 1)?;
+//! let stop = rtwire_sys::signal::install_stop_flag()?;
+//! station.run(stop, |cell| {
+//!     let full = cell.get(level) > 200;
+//!     cell.set(valve, u64::from(full));
+//! })?;
+//! # Ok(()) }
+//! ```
+//!
+//! The loop runs on the calling thread, which [`Station::run`] makes real-time as the file says; the closure is part of the
+//! real-time loop: it must not block. What it sets is sent in the next cycle.
+//!
+//! # Limits
+//! Objects in PDOs are whole octets, and values handed to the closure at most 8 of them; others are reached as octets of the
+//! process image. One station on an interface.
+
+mod configure;
+mod error;
+mod ethernet;
+mod handle;
+mod project;
+mod reader;
+mod station;
+mod status;
+
+pub use error::StationError;
+pub use handle::{Handle, SdoReply};
+pub use project::{Direction, MappedObject, NodeEntry, Project, place};
+pub use rtwire_powerlink as powerlink;
+pub use station::{Io, Point, Station};
+pub use status::{NodeStatus, StationStatus};
+
+/// The JSON Schema of a station's state, as it is committed in `schema/powerlink.schema.json`.
+#[must_use]
+pub fn json_schema() -> schemars::Schema {
+    schemars::schema_for!(StationStatus)
+}

@@ -1,0 +1,374 @@
+//! The project file: one station, and for a managing node its network.
+
+use crate::StationError;
+use crate::reader::{Findings, Keys, nearest, parse, short};
+use core::ops::Range;
+use rtwire_link::powerlink::StationPath;
+use rtwire_powerlink::pdo::Mapped;
+use std::path::{Path, PathBuf};
+use toml::de::{DeTable, DeValue};
+
+/// Longer files are refused unread.
+const LARGEST_FILE_BYTES: usize = 1 << 20;
+
+/// One station, as its file describes it. `docs/powerlink-stations.md` explains every key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Project {
+    /// The file it comes from; paths in it are relative to that file's folder.
+    pub path: PathBuf,
+    /// The station's number: 240 manages, 1 to 239 are controlled.
+    pub node: u8,
+    /// Its interface.
+    pub interface: String,
+    /// Length of a cycle, ns.
+    pub cycle_ns: u64,
+    /// Where the isochronous phase runs.
+    pub station_path: StationPath,
+    /// SCHED_FIFO of this priority; `None`: time sharing.
+    pub priority: Option<u8>,
+    /// The core to run on.
+    pub cpu: Option<usize>,
+    /// How long before its instant a SoC is waited for awake, ns.
+    pub spin_ns: u64,
+    /// How long to look for the next frame before sleeping, ns.
+    pub linger_ns: u64,
+    /// A configuration by a configurator (CDC), applied before all else.
+    pub cdc: Option<PathBuf>,
+    /// Address and prefix of `plk0`; `None`: no such device.
+    pub ethernet: Option<([u8; 4], u8)>,
+    /// The device's name.
+    pub ethernet_device: String,
+    /// A controlled node's objects in its PDOs.
+    pub objects: Vec<MappedObject>,
+    /// A managing node's network.
+    pub nodes: Vec<NodeEntry>,
+}
+
+/// Which way an object's value goes, seen from the controlled node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// With the PReq to the node.
+    Receives,
+    /// With the PRes from the node.
+    Sends,
+}
+
+/// An object in a PDO.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MappedObject {
+    /// Which way.
+    pub direction: Direction,
+    /// Where.
+    pub mapped: Mapped,
+}
+
+/// A controlled node as the managing node knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeEntry {
+    /// Its number, 1 to 239.
+    pub number: u8,
+    /// What people call it.
+    pub name: String,
+    /// Whether the network needs it.
+    pub mandatory: bool,
+    /// How long its PRes may take, ns.
+    pub response_timeout_ns: u64,
+    /// Whether its mapping and cycle are written to it at start.
+    pub configure: bool,
+    /// Its objects in PDOs.
+    pub objects: Vec<MappedObject>,
+}
+
+impl Project {
+    /// Reads a project file.
+    ///
+    /// # Errors
+    /// It cannot be read, or is faulty: then all its faults, each with its place.
+    pub fn read(path: &Path) -> Result<Self, StationError> {
+        let unread = |source| StationError::Read {
+            path: path.to_owned(),
+            source,
+        };
+        let bytes = std::fs::read(path).map_err(unread)?;
+        let text = String::from_utf8(bytes).map_err(|_| {
+            unread(std::io::Error::new(
+                std::io::ErrorKind::InvalidData,
+                "not a text in UTF-8: this is no project file",
+            ))
+        })?;
+        Self::parse(&text, path)
+    }
+
+    /// Reads a project from text; `path` is shown in messages, and where relative paths begin.
+    ///
+    /// # Errors
+    /// All its faults, each with its place.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, StationError> {
+        let mut findings = Findings::new(text);
+        let name = path.display().to_string();
+        if text.len() > LARGEST_FILE_BYTES {
+            findings.at(
+                &(0..0),
+                "the file is larger than 1 MiB: this is no project file".to_owned(),
+                None,
+            );
+            return Err(StationError::Project(findings.into_faults(&name)));
+        }
+        let document = parse(text, &mut findings);
+        let project = if findings.is_clean() {
+            read_document(document.get_ref(), path, &mut findings)
+        } else {
+            None
+        };
+        match project {
+            Some(project) if findings.is_clean() => Ok(project),
+            _ => Err(StationError::Project(findings.into_faults(&name))),
+        }
+    }
+}
+
+const TABLES: [&str; 2] = ["station", "node"];
+
+fn read_document(
+    document: &DeTable<'_>,
+    path: &Path,
+    findings: &mut Findings<'_>,
+) -> Option<Project> {
+    for (name, _) in document {
+        let text = name.get_ref().as_ref();
+        if !TABLES.contains(&text) {
+            let help = nearest(text, &TABLES).map(|near| format!("did you mean `{near}`?"));
+            let help = help.or_else(|| Some("tables are [station] and [[node]]".to_owned()));
+            findings.at(
+                &name.span(),
+                format!("unknown table `{}`", short(text)),
+                help,
+            );
+        }
+    }
+    let nodes = read_nodes(document, findings);
+    let Some(station) = document.get("station") else {
+        findings.at(&(0..0), "missing table `[station]`".to_owned(), None);
+        return None;
+    };
+    let DeValue::Table(table) = station.get_ref() else {
+        findings.at(
+            &station.span(),
+            "`station` is given once, as a table `[station]`".to_owned(),
+            None,
+        );
+        return None;
+    };
+    let mut keys = Keys::new(table, "[station]", station.span(), findings);
+    let node = keys.number("node", 1..241);
+    if !table.contains_key("node") {
+        keys.missing("node");
+    }
+    let interface = keys.text("interface").map(|(text, _)| text.to_owned());
+    if !table.contains_key("interface") {
+        keys.missing("interface");
+    }
+    let cdc = keys.text("cdc").map(|(file, _)| relative(path, file));
+    let cycle_ns = keys.time("cycle", 10_000);
+    if !table.contains_key("cycle") && cdc.is_none() {
+        keys.missing("cycle");
+    }
+    let station_path = match keys.choice("path", &["auto", "user", "driver"]) {
+        Some("user") => StationPath::User,
+        Some("driver") => StationPath::Driver,
+        _ => StationPath::Auto,
+    };
+    let priority = keys.number("priority", 0..100).unwrap_or(50);
+    let cpu = keys.number("cpu", 0..1024).map(|cpu| cpu as usize);
+    let spin_ns = keys.time("spin", 0).unwrap_or(50_000);
+    let linger_ns = keys.time("linger", 0).unwrap_or(0);
+    let ethernet = keys.text("ethernet").and_then(|(text, span)| {
+        let parsed = address(text);
+        if parsed.is_none() {
+            let message = format!("`{}` is no IPv4 address with its prefix", short(text));
+            let help = Some("for instance \"192.168.100.240/24\"".to_owned());
+            keys.findings.at(&span, message, help);
+        }
+        parsed
+    });
+    let device = keys.text("ethernet-device");
+    if let Some((name, span)) = &device {
+        if name.is_empty() || name.len() > 15 || name.contains(['/', ' ']) {
+            keys.findings.at(
+                span,
+                "a device's name has 1 to 15 characters, without `/` and spaces".to_owned(),
+                None,
+            );
+        }
+    }
+    let objects = objects(&mut keys);
+    let given = ["sends", "receives"].iter().find_map(|key| table.get(*key));
+    if node == Some(240) {
+        if let Some(value) = given {
+            keys.findings.at(
+                &value.span(),
+                "a managing node has its objects in the `[[node]]` that they belong to".to_owned(),
+                None,
+            );
+        }
+        if nodes.is_empty() && cdc.is_none() {
+            keys.findings.at(
+                &station.span(),
+                "a managing node needs a network: `[[node]]` for each controlled node, or `cdc`"
+                    .to_owned(),
+                None,
+            );
+        }
+    } else if let Some(list) = document.get("node").filter(|_| node.is_some()) {
+        keys.findings.at(
+            &list.span(),
+            "only a managing node (node = 240) has `[[node]]`".to_owned(),
+            None,
+        );
+    }
+    keys.finish();
+    Some(Project {
+        path: path.to_owned(),
+        node: node? as u8,
+        interface: interface?,
+        cycle_ns: cycle_ns.unwrap_or(0),
+        station_path,
+        priority: (priority > 0).then_some(priority as u8),
+        cpu,
+        spin_ns,
+        linger_ns,
+        cdc,
+        ethernet,
+        ethernet_device: device.map_or("plk0", |(name, _)| name).to_owned(),
+        objects,
+        nodes,
+    })
+}
+
+fn relative(path: &Path, file: &str) -> PathBuf {
+    path.parent().unwrap_or(Path::new("")).join(file)
+}
+
+fn address(text: &str) -> Option<([u8; 4], u8)> {
+    let (address, prefix) = text.split_once('/')?;
+    let address: std::net::Ipv4Addr = address.trim().parse().ok()?;
+    let prefix = prefix
+        .trim()
+        .parse()
+        .ok()
+        .filter(|prefix| (1..=30).contains(prefix))?;
+    Some((address.octets(), prefix))
+}
+
+fn read_nodes(document: &DeTable<'_>, findings: &mut Findings<'_>) -> Vec<NodeEntry> {
+    let Some(list) = document.get("node") else {
+        return Vec::new();
+    };
+    let DeValue::Array(items) = list.get_ref() else {
+        findings.at(
+            &list.span(),
+            "`node` may be given many times: write `[[node]]`".to_owned(),
+            None,
+        );
+        return Vec::new();
+    };
+    let mut nodes: Vec<NodeEntry> = Vec::new();
+    for item in items {
+        let DeValue::Table(table) = item.get_ref() else {
+            findings.at(
+                &item.span(),
+                "a node is a table `[[node]]`".to_owned(),
+                None,
+            );
+            continue;
+        };
+        let mut keys = Keys::new(table, "[[node]]", item.span(), findings);
+        let number = keys.number("number", 1..240);
+        if !table.contains_key("number") {
+            keys.missing("number");
+        }
+        let number = number.unwrap_or(0) as u8;
+        if number > 0 && nodes.iter().any(|other| other.number == number) {
+            let span = table.get("number").map_or(item.span(), toml::Spanned::span);
+            keys.findings
+                .at(&span, format!("node {number} is there already"), None);
+        }
+        let name = keys.text("name").map(|(name, _)| name.to_owned());
+        let entry = NodeEntry {
+            number,
+            name: name.unwrap_or_else(|| format!("node {number}")),
+            mandatory: keys.flag("mandatory").unwrap_or(false),
+            response_timeout_ns: keys.time("response-timeout", 1_000).unwrap_or(200_000),
+            configure: keys.flag("configure").unwrap_or(true),
+            objects: objects(&mut keys),
+        };
+        keys.finish();
+        nodes.push(entry);
+    }
+    nodes
+}
+
+fn objects(keys: &mut Keys<'_, '_, '_>) -> Vec<MappedObject> {
+    let mut all = Vec::new();
+    for (key, direction) in [
+        ("receives", Direction::Receives),
+        ("sends", Direction::Sends),
+    ] {
+        let mut offset_octets = 0;
+        for (text, span) in keys.texts(key) {
+            match object(text, offset_octets) {
+                Some(mapped) => {
+                    offset_octets += mapped.octets;
+                    all.push(MappedObject { direction, mapped });
+                }
+                None => not_an_object(keys, text, &span),
+            }
+        }
+    }
+    all
+}
+
+fn not_an_object(keys: &mut Keys<'_, '_, '_>, text: &str, span: &Range<usize>) {
+    let message = format!("`{}` is no object with its type", short(text));
+    let help =
+        Some("index/sub-index and u8, u16, u32 or u64, for instance \"6000h/1 u8\"".to_owned());
+    keys.findings.at(span, message, help);
+}
+
+fn object(text: &str, offset_octets: usize) -> Option<Mapped> {
+    let (place, kind) = text.trim().split_once(' ')?;
+    let octets = match kind.trim() {
+        "u8" | "i8" => 1,
+        "u16" | "i16" => 2,
+        "u32" | "i32" => 4,
+        "u64" | "i64" => 8,
+        _ => return None,
+    };
+    let (index, subindex) = crate::place(place)?;
+    Some(Mapped {
+        index,
+        subindex,
+        offset_octets,
+        octets,
+    })
+}
+
+/// Reads index and sub-index, as in `6000h/1` and `0x6000/1`; hexadecimal where marked so.
+#[must_use]
+pub fn place(text: &str) -> Option<(u16, u8)> {
+    let number = |text: &str| -> Option<u32> {
+        let text = text.trim();
+        let hexadecimal = text
+            .strip_prefix("0x")
+            .or_else(|| text.strip_suffix(['h', 'H']));
+        match hexadecimal {
+            Some(digits) => u32::from_str_radix(digits, 16).ok(),
+            None => text.parse().ok(),
+        }
+    };
+    let (index, subindex) = text.split_once('/').unwrap_or((text, "0"));
+    Some((
+        u16::try_from(number(index)?).ok()?,
+        u8::try_from(number(subindex)?).ok()?,
+    ))
+}

@@ -1,0 +1,197 @@
+//! How a station and its network are, as plain data.
+
+use rtwire_link::powerlink::DriverCounters;
+use rtwire_link::run::RunStatistics;
+use rtwire_powerlink::sdo::SdoOutcome;
+use rtwire_powerlink::{ControlledNode, Event, LostReason, ManagingNode, NodeEvent, Statistics};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A station's state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(title = "rtwire powerlink station")]
+pub struct StationStatus {
+    /// Its number.
+    pub node: u8,
+    /// Its NMT state, as DS 301 names it.
+    pub state: String,
+    /// Its interface.
+    pub interface: String,
+    /// Where the isochronous phase runs, in words.
+    pub path: String,
+    /// Length of a cycle, ns; 0 where it is not known.
+    pub cycle_ns: u64,
+    /// SoC sent or received.
+    pub cycles: u64,
+    /// Cycles that were left out since their time had passed.
+    pub skipped_cycles: u64,
+    /// Moments that came so late that this station itself was stalled.
+    pub own_stalls: u64,
+    /// The longest of those stalls, ns.
+    pub worst_stall_ns: u64,
+    /// Frames received, as the state machine has seen them.
+    pub frames_received: u64,
+    /// Frames that could not be sent.
+    pub frames_unsent: u64,
+    /// Polls that the driver has answered or sent; null in user space.
+    pub sent_by_driver: Option<u64>,
+    /// System calls for waiting and sending.
+    pub system_calls: u64,
+    /// How often the interface was found down.
+    pub interface_downs: u64,
+    /// A managing node's network, by number.
+    pub nodes: Vec<NodeStatus>,
+    /// The latest events, oldest first, in words.
+    pub events: Vec<String>,
+}
+
+/// One controlled node, as the managing node sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NodeStatus {
+    /// Its number.
+    pub node: u8,
+    /// What the project calls it.
+    pub name: String,
+    /// Whether the network needs it.
+    pub mandatory: bool,
+    /// The state that it has told last.
+    pub state: String,
+    /// Whether it takes part as far as it should.
+    pub operational: bool,
+    /// Responses.
+    pub responses: u64,
+    /// Responses that did not come.
+    pub lost: u32,
+    /// Responses that came too late.
+    pub late: u32,
+    /// From the last request to its response, ns.
+    pub latency_ns: u64,
+}
+
+impl StationStatus {
+    pub(crate) fn base(interface: &str, path: &str) -> Self {
+        Self {
+            node: 0,
+            state: String::new(),
+            interface: interface.to_owned(),
+            path: path.to_owned(),
+            cycle_ns: 0,
+            cycles: 0,
+            skipped_cycles: 0,
+            own_stalls: 0,
+            worst_stall_ns: 0,
+            frames_received: 0,
+            frames_unsent: 0,
+            sent_by_driver: None,
+            system_calls: 0,
+            interface_downs: 0,
+            nodes: Vec::new(),
+            events: Vec::new(),
+        }
+    }
+
+    pub(crate) fn take_statistics(&mut self, statistics: &Statistics) {
+        self.cycles = statistics.cycles;
+        self.skipped_cycles = statistics.skipped_cycles;
+        self.own_stalls = statistics.own_stalls;
+        self.worst_stall_ns = statistics.worst_stall_ns;
+    }
+
+    pub(crate) fn take_run(&mut self, run: &RunStatistics, driver: Option<DriverCounters>) {
+        let by_driver = driver.map(|counters| counters.answered + counters.chained);
+        self.frames_received = run.received;
+        self.frames_unsent = run.unsent + run.overflowed;
+        self.system_calls = (run.waits + run.sent).saturating_sub(by_driver.unwrap_or(0));
+        self.interface_downs = run.downs;
+        self.sent_by_driver = by_driver;
+    }
+
+    pub(crate) fn take_managing(&mut self, node: &ManagingNode, names: &[(u8, String)]) {
+        self.node = rtwire_wire::powerlink::node::MN;
+        self.state = node.state().to_string();
+        self.cycle_ns = node.cycle_ns();
+        self.take_statistics(&node.statistics());
+        let name = |number: u8| {
+            let named = names.iter().find(|(of, _)| *of == number);
+            named.map_or_else(|| format!("node {number}"), |(_, name)| name.clone())
+        };
+        self.nodes = node
+            .nodes()
+            .map(|status| NodeStatus {
+                node: status.node,
+                name: name(status.node),
+                mandatory: status.mandatory,
+                state: status.state.to_string(),
+                operational: status.operational,
+                responses: status.responses,
+                lost: status.lost.cumulative,
+                late: status.late.cumulative,
+                latency_ns: status.latency_ns,
+            })
+            .collect();
+    }
+
+    pub(crate) fn take_controlled(&mut self, node: &ControlledNode) {
+        self.node = node.number();
+        self.state = node.state().to_string();
+        self.cycle_ns = node.dictionary().number(0x1006, 0) * 1_000;
+        self.take_statistics(&node.statistics());
+    }
+}
+
+/// An event in words.
+pub(crate) fn words(event: &Event) -> String {
+    match event {
+        Event::State { from, to } => format!("from {from} to {to}"),
+        Event::Node { node, what } => format!("node {node}: {}", node_words(what)),
+        Event::Error { node, code } => format!("node {node}: {code}"),
+        Event::Sdo { node, id, .. } => format!("node {node}: job {id} of service data is over"),
+        Event::Written { index, subindex } => {
+            format!("object {index:04X}h/{subindex} was written")
+        }
+        Event::Image => "the process image is laid out anew".to_owned(),
+        Event::Heartbeat { node, silent: true } => format!("node {node} has fallen silent"),
+        Event::Heartbeat { node, .. } => format!("node {node} is heard again"),
+        Event::Command { command, .. } => format!("NMT command {command}"),
+    }
+}
+
+fn node_words(what: &NodeEvent) -> String {
+    match what {
+        NodeEvent::Found(_) => "is there".to_owned(),
+        NodeEvent::State(state) => format!("is {state}"),
+        NodeEvent::WrongIdentity {
+            code,
+            expected,
+            found,
+        } => format!("{code}: {expected:08X}h expected, {found:08X}h found"),
+        NodeEvent::Duplicate { known, other } => {
+            format!("answers twice: from {known} and from {other}")
+        }
+        NodeEvent::Configuring { objects } => format!("{objects} objects are being written"),
+        NodeEvent::Configured => "is configured".to_owned(),
+        NodeEvent::ConfigurationFailed {
+            index,
+            subindex,
+            outcome,
+        } => {
+            let why = match outcome {
+                SdoOutcome::Failed(failure) => failure.to_string(),
+                _ => "not taken".to_owned(),
+            };
+            format!("refuses object {index:04X}h/{subindex}: {why}")
+        }
+        NodeEvent::Lost(reason) => {
+            let why = match reason {
+                LostReason::Responses => "its responses did not come",
+                LostReason::Status => "it does not tell its status",
+                LostReason::State => "it is in a state that it should not be in",
+                LostReason::Timeout => "it did not reach the next state in time",
+                LostReason::Configuration => "its configuration failed",
+                LostReason::Reset => "it was told to begin anew",
+            };
+            format!("is lost: {why}")
+        }
+        NodeEvent::Errors(entries) => format!("signals {} errors", entries.len()),
+    }
+}

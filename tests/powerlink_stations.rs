@@ -1,0 +1,445 @@
+//! `rtwire powerlink` as a user runs it: a cell of a managing node and three controlled nodes in namespaces, in user space and
+//! in the driver. Needs root.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rtwire_testkit::{Side, Star, ip, require};
+use serde_json::Value;
+
+fn rtwire(side: &Side, arguments: &[&str]) -> Command {
+    let mut command = Command::new("ip");
+    command
+        .args([
+            "netns",
+            "exec",
+            &side.namespace,
+            env!("CARGO_BIN_EXE_rtwire"),
+            "powerlink",
+        ])
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn asked(side: &Side, arguments: &[&str]) -> (i32, String) {
+    let output = rtwire(side, arguments).output().unwrap();
+    let text = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        said(&output)
+    );
+    (output.status.code().unwrap_or(-1), text)
+}
+
+/// Ended by its own id when dropped. (`ip netns exec` becomes the command: its id is the command's.)
+struct Running(Child);
+
+impl Running {
+    fn start(side: &Side, arguments: &[&str]) -> Self {
+        let mut command = rtwire(side, arguments);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        Self(command.spawn().unwrap())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let id = self.0.id().to_string();
+        let _ = Command::new("kill").args(["-TERM", &id]).status();
+        let end = Instant::now() + Duration::from_secs(5);
+        while Instant::now() < end {
+            if let Ok(Some(_)) = self.0.try_wait() {
+                return;
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn example(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/powerlink-cell");
+    std::fs::read_to_string(folder.join(name)).unwrap()
+}
+
+/// The example's cell, on interfaces of a star, slow enough for a machine that is shared and stalls.
+struct Cell {
+    star: Star,
+    folder: tempfile::TempDir,
+    running: Vec<Option<Running>>,
+}
+
+impl Cell {
+    fn files(path: &str) -> Self {
+        let star = Star::new(4);
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["mn.toml", "cn1.toml", "cn2.toml", "cn3.toml"] {
+            let mut text = example(name)
+                .replace("rtwcell", "rtws")
+                .replace("\"10 ms\"", "\"20 ms\"")
+                .replace("\"3 ms\"", "\"5 ms\"");
+            if name == "mn.toml" {
+                text = text.replace("\"auto\"", &format!("\"{path}\""));
+            } else {
+                text = text.replace("priority", &format!("path = \"{path}\"\npriority"));
+            }
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        Self {
+            star,
+            folder,
+            running: Vec::new(),
+        }
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    fn start(path: &str) -> Self {
+        let mut cell = Self::files(path);
+        for station in [1, 2, 3, 0] {
+            let running = cell.station(station);
+            cell.running.push(Some(running));
+        }
+        cell
+    }
+
+    fn station(&self, station: usize) -> Running {
+        let side = &self.star.stations[station];
+        if station == 0 {
+            Running::start(side, &["mn", &self.file("mn.toml")])
+        } else {
+            Running::start(side, &["cn", &self.file(&format!("cn{station}.toml"))])
+        }
+    }
+
+    fn mn(&self) -> &Side {
+        &self.star.stations[0]
+    }
+
+    /// The states of the nodes, as the managing node tells them.
+    fn states(&self) -> Vec<String> {
+        let (code, text) = asked(self.mn(), &["scan", "rtws", "--json"]);
+        let nodes: Value = match serde_json::from_str(&text) {
+            Ok(nodes) if code == 0 => nodes,
+            _ => return Vec::new(),
+        };
+        let nodes = nodes.as_array().cloned().unwrap_or_default();
+        nodes
+            .iter()
+            .map(|node| node["state"].as_str().unwrap_or("").to_owned())
+            .collect()
+    }
+
+    fn wait(&self, what: &str, wanted: impl Fn(&[String]) -> bool) {
+        let end = Instant::now() + Duration::from_secs(40);
+        loop {
+            let states = self.states();
+            if states.len() == 3 && wanted(&states) {
+                return;
+            }
+            assert!(Instant::now() < end, "{what}: {states:?}");
+            thread::sleep(Duration::from_millis(200));
+        }
+    }
+}
+
+fn operational(states: &[String]) -> bool {
+    states.iter().all(|state| state == "Operational")
+}
+
+#[test]
+fn a_cell_boots_and_does_what_it_is_told() {
+    require!(root);
+    require!(program "ip");
+    for path in ["user", "driver"] {
+        let mut cell = Cell::start(path);
+        cell.wait(path, operational);
+        // Service data, both ways, while the cycle runs.
+        let read = |object: &str, kind: &str| {
+            asked(
+                cell.mn(),
+                &["sdo", "read", "rtws", "2", object, "--type", kind],
+            )
+        };
+        assert_eq!(read("1F93h/1", "u8"), (0, "2\n".to_owned()), "{path}");
+        let (code, text) = read("5fffh", "u8");
+        assert_eq!(code, 1, "{text}");
+        assert!(text.contains("node 2 refuses 5FFFh/0"), "{text}");
+        let write = [
+            "sdo", "write", "rtws", "2", "1020h/1", "1234", "--type", "u32",
+        ];
+        assert_eq!(asked(cell.mn(), &write), (0, String::new()), "{path}");
+        assert_eq!(read("1020h/1", "u32"), (0, "1234\n".to_owned()), "{path}");
+        // Ordinary traffic through the asynchronous phase.
+        round_trip(&cell.star.stations[0], &cell.star.stations[2]);
+        // A node that is stopped, and begins anew.
+        let nmt = |command: &str| asked(cell.mn(), &["nmt", "rtws", command, "3"]);
+        assert_eq!(nmt("stop-node").0, 0);
+        cell.wait("stopped", |states| states[2] == "Stopped");
+        assert_eq!(nmt("reset-node").0, 0);
+        cell.wait("and back", operational);
+        // A node whose program ends, and comes back.
+        cell.running[2] = None;
+        cell.wait("lost", |states| states[2] != "Operational");
+        assert_eq!(cell.states()[0], "Operational", "the others go on");
+        cell.running[2] = Some(cell.station(3));
+        cell.wait("found again", operational);
+        // A cable that is pulled, and put back.
+        ip(&cell.star.ports[2].namespace, "link set rtwp3 down");
+        cell.wait("pulled", |states| states[1] != "Operational");
+        ip(&cell.star.ports[2].namespace, "link set rtwp3 up");
+        cell.wait("put back", operational);
+    }
+}
+
+/// A datagram there and back between two `plk0`.
+fn round_trip(a: &Side, b: &Side) {
+    let server = b.run(|| UdpSocket::bind("192.168.100.2:7000").unwrap());
+    server
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut room = [0; 2000];
+            for _ in 0..3 {
+                let (length, from) = server.recv_from(&mut room).unwrap();
+                server.send_to(&room[..length], from).unwrap();
+            }
+        });
+        a.run(|| {
+            let socket = UdpSocket::bind("192.168.100.240:0").unwrap();
+            socket
+                .set_read_timeout(Some(Duration::from_secs(10)))
+                .unwrap();
+            for length in [1_usize, 100, 180] {
+                let data = vec![length as u8; length];
+                socket.send_to(&data, "192.168.100.2:7000").unwrap();
+                let mut room = [0; 2000];
+                let (answered, _) = socket.recv_from(&mut room).unwrap();
+                assert_eq!(room[..answered], data);
+            }
+        });
+    });
+}
+
+#[test]
+fn the_example_controls_its_cell() {
+    require!(root);
+    require!(program "ip");
+    let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let programs = Path::new(env!("CARGO_BIN_EXE_rtwire")).parent().unwrap();
+    // Beside the command, in the same profile.
+    let mut build = Command::new(env!("CARGO"));
+    build
+        .current_dir(&project)
+        .args(["build", "--locked", "-q", "-p", "rtwire-station"]);
+    build.args(["--example", "powerlink_cell"]);
+    if programs.ends_with("release") {
+        build.arg("--release");
+    }
+    assert!(build.status().unwrap().success());
+    let output = Command::new(project.join("examples/powerlink-cell/run"))
+        .arg("9")
+        .env("RTWIRE_CELL_PROGRAMS", programs)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{text}{}", said(&output));
+    let levels: Vec<(u64, bool)> = text
+        .lines()
+        .filter_map(|line| {
+            let (level, valve) = line.strip_prefix("level ")?.split_once(", valve ")?;
+            Some((level.parse().ok()?, valve == "open"))
+        })
+        .collect();
+    assert!(
+        levels
+            .windows(2)
+            .any(|two| two[1].0 > two[0].0 && two[0].0 > 0),
+        "{text}"
+    );
+    // The valve follows the level, some cycles later.
+    assert!(
+        levels.iter().any(|(level, open)| *level > 550 && *open)
+            || levels
+                .iter()
+                .all(|(level, open)| *level < 550 && (!*open || *level > 450)),
+        "{text}"
+    );
+    assert!(text.contains("cycle 10.00 ms"), "{text}");
+}
+
+#[test]
+fn a_scan_finds_who_is_there_and_disturbs_nobody() {
+    require!(root);
+    require!(program "ip");
+    let cell = Cell::files("user");
+    let (code, text) = asked(cell.mn(), &["scan", "rtws"]);
+    assert_eq!((code, text.as_str()), (0, "no controlled node answers\n"));
+    let _nodes = [cell.station(1), cell.station(3)];
+    thread::sleep(Duration::from_millis(1500));
+    let (code, text) = asked(cell.mn(), &["scan", "rtws", "--json"]);
+    assert_eq!(code, 0, "{text}");
+    let found: Value = serde_json::from_str(&text).unwrap();
+    let numbers: Vec<_> = found
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|n| n["node"].as_u64().unwrap())
+        .collect();
+    assert_eq!(numbers, [1, 3]);
+    let _manager = cell.station(0);
+    thread::sleep(Duration::from_millis(2500));
+    // From another place of the same network: the managing node there is not ours to ask.
+    let (code, text) = asked(&cell.star.stations[2], &["scan", "rtws"]);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("a managing node is active"), "{text}");
+}
+
+#[test]
+fn a_monitor_sees_the_network_from_anywhere() {
+    require!(root);
+    require!(program "ip");
+    let cell = Cell::start("user");
+    cell.wait("boot", operational);
+    let (code, text) = asked(
+        &cell.star.ports[0],
+        &["monitor", "rtwp1", "--duration", "1s", "--json"],
+    );
+    assert_eq!(code, 0, "{text}");
+    let report: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert_eq!(report["cycle"]["cycle_ns"], 20_000_000);
+    assert_eq!(report["nodes"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn the_state_follows_its_schema() {
+    require!(root);
+    require!(program "ip");
+    let cell = Cell::files("user");
+    let output = rtwire(
+        cell.mn(),
+        &[
+            "mn",
+            &cell.file("mn.toml"),
+            "--duration",
+            "600ms",
+            "--every",
+            "200ms",
+            "--json",
+        ],
+    )
+    .output()
+    .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.lines().count() >= 2, "{text}");
+    let schema = Command::new(env!("CARGO_BIN_EXE_rtwire"))
+        .args(["schema", "powerlink"])
+        .output()
+        .unwrap();
+    let schema: Value = serde_json::from_slice(&schema.stdout).unwrap();
+    let committed: PathBuf =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema/powerlink.schema.json");
+    let committed: Value = serde_json::from_slice(&std::fs::read(committed).unwrap()).unwrap();
+    assert_eq!(schema, committed, "`make generate` writes it anew");
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    for line in text.lines() {
+        let state: Value = serde_json::from_str(line).unwrap();
+        let faults: Vec<_> = validator
+            .iter_errors(&state)
+            .map(|f| f.to_string())
+            .collect();
+        assert!(faults.is_empty(), "{faults:?}");
+        assert_eq!(state["nodes"].as_array().unwrap().len(), 3);
+    }
+}
+
+fn refused(text: &str, role: &str) -> (i32, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("project.toml");
+    std::fs::write(&file, text).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_rtwire"))
+        .args(["powerlink", role, file.to_str().unwrap()])
+        .output()
+        .unwrap();
+    let said = said(&output).replace(file.to_str().unwrap(), "project.toml");
+    (output.status.code().unwrap(), said)
+}
+
+#[test]
+fn faulty_projects_are_told_all_at_once_with_their_places() {
+    let text = "[station]\nnode = 241\ninterfce = \"eth0\"\ncycle = \"1 mss\"\npath = \"drvier\"\n\n[[node]]\nnumber = 1\nsends = [\"6000h u16\", \"6000h/1 u17\"]\n\n[[node]]\nnumber = 1\n[extra]\n";
+    let (code, said) = refused(text, "mn");
+    assert_eq!(code, 2);
+    for part in [
+        "project.toml:2:8: `node` is 241, but expected is a number from 1 to 240",
+        "project.toml:3:1: unknown key `interfce` in [station]",
+        "did you mean `interface`?",
+        "project.toml:4:9: ",
+        "project.toml:5:8: `path` is \"drvier\", but expected is \"auto\" or \"user\" or \"driver\"",
+        "did you mean \"driver\"?",
+        "project.toml:9:23: `6000h/1 u17` is no object with its type",
+        "project.toml:12:10: node 1 is there already",
+        "project.toml:13:2: unknown table `extra`",
+    ] {
+        assert!(said.contains(part), "{part}\n---\n{said}");
+    }
+    assert!(
+        !said.contains("`6000h u16` is no"),
+        "sub-index 0 may be left out: {said}"
+    );
+    assert!(
+        !said.contains("missing key `interface`"),
+        "one fault, not two: {said}"
+    );
+    let (code, said) = refused("[station\n", "mn");
+    assert_eq!(code, 2);
+    assert!(said.contains("project.toml:1:9: not TOML"), "{said}");
+    let (code, said) = refused(
+        "[station]\nnode = 240\ninterface = \"lo\"\ncycle = \"1 ms\"\n",
+        "mn",
+    );
+    assert_eq!(code, 2);
+    assert!(said.contains("a managing node needs a network"), "{said}");
+}
+
+#[test]
+fn the_wrong_role_or_a_missing_interface_is_told() {
+    let cn = "[station]\nnode = 7\ninterface = \"rtwnone\"\ncycle = \"1 ms\"\n";
+    let (code, said) = refused(cn, "mn");
+    assert_eq!(code, 2);
+    assert!(
+        said.contains("describes a controlled node, not a managing node"),
+        "{said}"
+    );
+    let (code, said) = refused(cn, "cn");
+    assert_eq!(code, 3);
+    assert!(said.contains("rtwnone"), "{said}");
+    let output = Command::new(env!("CARGO_BIN_EXE_rtwire"))
+        .args(["powerlink", "mn", "/nowhere/cell.toml"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let output = Command::new(env!("CARGO_BIN_EXE_rtwire"))
+        .args(["powerlink", "nmt", "lo", "reset-node", "1"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no managing node runs on `lo` here"));
+}
