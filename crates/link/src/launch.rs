@@ -69,6 +69,11 @@ fn judge(all: &[Qdisc], priority: u32, mode: LaunchMode) -> Result<LaunchQueue, 
             "`tc qdisc replace dev IF {place} etf clockid CLOCK_TAI delta 200000{deadline}`, with a kernel that has sch_etf"
         )
     };
+    // A priority may be the class of a classful queue, such as HTB.
+    if let Some(Details::Etf(etf)) = at(priority).map(|leaf| &leaf.details) {
+        let place = format!("parent {:x}:{:x}", priority >> 16, priority & 0xffff);
+        return accept(*etf, mode, &place, false);
+    }
     let Some(root) = at(qdisc::ROOT) else {
         return Err(("it shows no queue at all".to_owned(), install("root")));
     };
@@ -155,6 +160,19 @@ mod tests {
             kind: kind.to_owned(),
             details,
         }]
+    }
+
+    #[test]
+    fn a_class_may_lead_to_an_etf_of_its_own() {
+        let mut all = root("htb", Details::Other);
+        all.push(Qdisc {
+            handle: 0x80_0000,
+            parent: 0x1_0011,
+            kind: "etf".to_owned(),
+            details: etf(CLOCK_TAI, false),
+        });
+        assert!(judge(&all, 0x1_0011, LaunchMode::Strict).is_ok());
+        assert!(judge(&all, 0x1_0010, LaunchMode::Strict).is_err());
     }
 
     #[test]

@@ -1,7 +1,12 @@
 # What the guest runs: the `rtwire` command, test programs, suites. Sourced by scripts/vm.
 
-# test_program ARGUMENTS…: builds a test or benchmark target and prints its path.
+# test_program ARGUMENTS…: builds a test, benchmark or example and prints its path.
 test_program() {
+	if [ "$1" = build ]; then
+		cargo "$@" --locked "${PROFILE[@]}" --message-format=json 2>"$WORK/cargo.log" |
+			sed -n 's/.*"kind":\["example"\].*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
+		return
+	fi
 	local profile=("${PROFILE[@]}")
 	# Benchmarks have a profile of their own, which is release.
 	[ "$1" != bench ] || profile=()
@@ -18,7 +23,7 @@ payload() {
 	cp -r "$VM"/{suites,measure,lib.sh,case} "$tree/lab/"
 	cp "$VM/guest-run" "$tree/lab/run"
 	chmod +x "$tree/lab/run"
-	cp examples/*.toml "$tree/lab/examples/"
+	cp -r examples/. "$tree/lab/examples/"
 	: >"$tree/lab/programs"
 	for file in "$VM"/suites/*.cargo; do
 		[ "$1" != measure ] || continue

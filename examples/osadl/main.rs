@@ -1,0 +1,419 @@
+//! Peer-to-peer real-time UDP beside best effort, in four set-ups: after the experiment that OSADL runs in its test racks.
+//!
+//! A sends a datagram each 500 µs over a link of 100 Mbit/s, B answers at once, and both send 10 or 20 Mbit/s of best effort in
+//! bursts of sixteen full frames:
+//!
+//! 1. no priority: one queue;
+//! 2. VLAN priority: the real-time datagrams have PCP 5 and a queue of their own, served first;
+//! 3. the same, and best effort is limited to its rate, so that its frames come singly;
+//! 4. launch times: real-time datagrams leave at the start of each cycle and answers 100 µs later, kept by ETF; best effort is
+//!    launched behind them.
+//!
+//! Needs 8021q, HTB and ETF, so it runs in the kernel lab, in virtual time: `scripts/vm bench osadl virtual`. Ends with 1 if
+//! the four do not order as theory says or a bound does not hold. `--bound NS` is what `rtwire plan` promises for there and back
+//! together; the program adds what the same machine needs without load.
+#![allow(clippy::unwrap_used)]
+
+use rtwire_link::{Cycle, CycleConfig, LaunchMode, Sender, SenderConfig, TxPath};
+use rtwire_sys::clock::{self, Clock, now_ns};
+use rtwire_sys::{memory, sched};
+use rtwire_testkit::{NetnsPair, Side, ip};
+use std::net::{SocketAddrV4, UdpSocket};
+use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+const CYCLE_NS: u64 = 500_000;
+const ANSWER_NS: u64 = 100_000;
+/// When best effort is launched in a cycle: behind the answer, and over before the next cycle.
+const BEST_EFFORT_NS: u64 = 250_000;
+/// A full frame on the wire: 1472 octets of data, UDP, IP, Ethernet and VLAN headers, FCS, preamble, gap.
+const FULL_WIRE_BITS: u64 = (1472 + 28 + 18 + 24) * 8;
+const FULL_DATA: usize = 1472;
+const BURST: u64 = 16;
+/// `SO_PRIORITY` as HTB's classes.
+const BEST_EFFORT: u32 = 0x1_0010;
+const REAL_TIME: u32 = 0x1_0011;
+const LEAD_NS: u64 = 150_000;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum SetUp {
+    NoPriority,
+    Priority,
+    Limited,
+    Launch,
+}
+
+impl SetUp {
+    const ALL: [Self; 4] = [
+        Self::NoPriority,
+        Self::Priority,
+        Self::Limited,
+        Self::Launch,
+    ];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::NoPriority => "no priority",
+            Self::Priority => "VLAN priority",
+            Self::Limited => "VLAN priority, best effort limited",
+            Self::Launch => "launch times",
+        }
+    }
+
+    const fn class(self) -> u32 {
+        match self {
+            Self::NoPriority => BEST_EFFORT,
+            _ => REAL_TIME,
+        }
+    }
+
+    const fn path(self) -> TxPath {
+        match self {
+            Self::Launch => TxPath::Launch(LaunchMode::Strict),
+            _ => TxPath::Qdisc,
+        }
+    }
+}
+
+/// Round trips of one set-up under one load.
+struct Outcome {
+    set_up: SetUp,
+    load_bps: u64,
+    round_trips_ns: Vec<u64>,
+    sent: u64,
+    best_effort_frames: u64,
+}
+
+impl Outcome {
+    fn at(&self, permille: usize) -> u64 {
+        let n = self.round_trips_ns.len();
+        let index = (n * permille).div_ceil(1000).clamp(1, n.max(1)) - 1;
+        self.round_trips_ns.get(index).copied().unwrap_or(0)
+    }
+
+    fn lost(&self) -> u64 {
+        self.sent - self.round_trips_ns.len() as u64
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().collect();
+    let number = |name: &str| -> Option<u64> {
+        let at = arguments.iter().position(|argument| argument == name)?;
+        arguments.get(at + 1)?.parse().ok()
+    };
+    let cycles = number("--cycles").unwrap_or(2000);
+    memory::lock_all().unwrap();
+    let pair = cable();
+    let unloaded = run(&pair, SetUp::Priority, 0, cycles / 4);
+    let software_ns = unloaded.at(1000);
+    println!("without load: {} µs at most", software_ns / 1000);
+    println!(
+        "{:<36} {:>6} {:>8} {:>8} {:>8} {:>8} {:>8} {:>6}",
+        "set-up", "Mbit/s", "min µs", "p50", "p99", "p99.9", "max", "lost"
+    );
+    let mut faults = Vec::new();
+    for load_bps in [10_000_000, 20_000_000] {
+        let outcomes = SetUp::ALL.map(|set_up| run(&pair, set_up, load_bps, cycles));
+        for outcome in &outcomes {
+            show(outcome);
+        }
+        let max = outcomes.each_ref().map(|outcome| outcome.at(1000));
+        faults.extend(judge(load_bps, max));
+        for outcome in &outcomes {
+            if outcome.lost() > 0 {
+                faults.push(format!(
+                    "{}: {} lost",
+                    outcome.set_up.name(),
+                    outcome.lost()
+                ));
+            }
+            let bounded = matches!(outcome.set_up, SetUp::Priority | SetUp::Limited);
+            if let (true, Some(bound_ns)) = (bounded, number("--bound")) {
+                // The unloaded round trip holds both transmission times; they are in the bound as well.
+                let limit_ns = bound_ns + software_ns;
+                if outcome.at(1000) > limit_ns {
+                    faults.push(format!(
+                        "{}: {} ns is over the bound of {limit_ns} ns",
+                        outcome.set_up.name(),
+                        outcome.at(1000)
+                    ));
+                }
+            }
+        }
+    }
+    for fault in &faults {
+        println!("not as theory says: {fault}");
+    }
+    ExitCode::from(u8::from(!faults.is_empty()))
+}
+
+/// What theory says of the slowest round trips: a burst in front; one frame in front, each way; the same; nothing.
+fn judge(load_bps: u64, max: [u64; 4]) -> Vec<String> {
+    let [none, priority, limited, launch] = max;
+    let frame_ns = FULL_WIRE_BITS * 10;
+    let mut faults = Vec::new();
+    let mut must = |holds: bool, text: &str| {
+        if !holds {
+            faults.push(format!("{text}, at {load_bps} bit/s: slowest {max:?} ns"));
+        }
+    };
+    must(
+        none > 2 * priority,
+        "priority halves the slowest round trip at least",
+    );
+    must(
+        none > (BURST / 2) * frame_ns,
+        "without priority a burst is in the way",
+    );
+    must(
+        limited <= priority + frame_ns / 10,
+        "limiting best effort does not harm",
+    );
+    must(launch < priority, "launch times beat priority");
+    must(
+        launch < ANSWER_NS + frame_ns / 2,
+        "nothing is in the way of a launch",
+    );
+    faults
+}
+
+fn show(outcome: &Outcome) {
+    let us = |ns: u64| format!("{:.1}", ns as f64 / 1000.0);
+    println!(
+        "{:<36} {:>6} {:>8} {:>8} {:>8} {:>8} {:>8} {:>6}",
+        outcome.set_up.name(),
+        outcome.load_bps / 1_000_000,
+        us(outcome.at(0)),
+        us(outcome.at(500)),
+        us(outcome.at(990)),
+        us(outcome.at(999)),
+        us(outcome.at(1000)),
+        outcome.lost()
+    );
+    let name = outcome.set_up.name().replace(", ", "_").replace(' ', "_");
+    for (what, value) in [("p50", outcome.at(500)), ("max", outcome.at(1000))] {
+        let load = outcome.load_bps / 1_000_000;
+        println!("@@ value osadl/{name}/{load}M/{what} {value} ns");
+    }
+    assert!(outcome.load_bps == 0 || outcome.best_effort_frames > 0);
+}
+
+fn tc(side: &Side, arguments: &str) {
+    let output = Command::new("tc")
+        .args(["-n", &side.namespace])
+        .args(arguments.split_whitespace())
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "tc {arguments}: {error}");
+}
+
+fn address(last: u8) -> SocketAddrV4 {
+    SocketAddrV4::new([10, 78, 0, last].into(), 5000)
+}
+
+/// VLAN 5 upon a pair's cable; real-time frames have PCP 5.
+fn cable() -> NetnsPair {
+    let pair = NetnsPair::new();
+    for (side, own, other) in [(&pair.a, 1, 2), (&pair.b, 2, 1)] {
+        let interface = &side.interface;
+        for command in [
+            format!(
+                "link add link {interface} name v5 type vlan id 5 egress-qos-map {REAL_TIME}:5"
+            ),
+            format!("addr add 10.78.0.{own}/24 dev v5"),
+            "link set v5 up".to_owned(),
+            format!(
+                "neigh add 10.78.0.{other} lladdr 02:00:00:00:00:0{other} dev v5 nud permanent"
+            ),
+        ] {
+            ip(&side.namespace, &command);
+        }
+    }
+    pair
+}
+
+/// A link of 100 Mbit/s in two classes; the most urgent first.
+fn queues(side: &Side, set_up: SetUp, load_bps: u64) {
+    let dev = format!("dev {}", side.interface);
+    let _ = Command::new("tc")
+        .args(["-n", &side.namespace, "qdisc", "del", "dev"])
+        .args([&side.interface, "root"])
+        .output();
+    let ceil = if set_up == SetUp::Limited && load_bps > 0 {
+        // A little more than is sent, or the queue would grow for ever. Without credit the frames come singly.
+        load_bps + load_bps / 10
+    } else {
+        100_000_000
+    };
+    // No credit: each frame keeps the link for its whole time, as a cable does.
+    let one = "burst 1 cburst 1 overhead 24 quantum 1600";
+    tc(
+        side,
+        &format!("qdisc add {dev} root handle 1: htb default 10"),
+    );
+    tc(
+        side,
+        &format!("class add {dev} parent 1: classid 1:1 htb rate 100mbit ceil 100mbit {one}"),
+    );
+    tc(
+        side,
+        &format!("class add {dev} parent 1:1 classid 1:10 htb rate 8kbit ceil {ceil} prio 7 {one}"),
+    );
+    tc(
+        side,
+        &format!(
+            "class add {dev} parent 1:1 classid 1:11 htb rate 8kbit ceil 100mbit prio 0 {one}"
+        ),
+    );
+    if set_up == SetUp::Launch {
+        for class in ["10", "11"] {
+            tc(
+                side,
+                &format!("qdisc add {dev} parent 1:{class} etf clockid CLOCK_TAI delta 15000"),
+            );
+        }
+    }
+}
+
+fn sender(side: &Side, set_up: SetUp, class: u32, to: SocketAddrV4) -> Sender {
+    let config = SenderConfig {
+        path: set_up.path(),
+        priority: class,
+        ..SenderConfig::new("v5")
+    };
+    side.run(|| Sender::datagrams(&config, to).unwrap())
+}
+
+fn receiver(side: &Side, at: SocketAddrV4) -> UdpSocket {
+    let socket = side.run(|| UdpSocket::bind(at).unwrap());
+    socket
+        .set_read_timeout(Some(Duration::from_millis(100)))
+        .unwrap();
+    socket
+}
+
+fn run(pair: &NetnsPair, set_up: SetUp, load_bps: u64, cycles: u64) -> Outcome {
+    for side in [&pair.a, &pair.b] {
+        queues(side, set_up, load_bps);
+    }
+    let first_ns = (now_ns(Clock::Tai) / CYCLE_NS + 40) * CYCLE_NS;
+    let (stop, sending) = (AtomicBool::new(false), AtomicBool::new(true));
+    let (a, b) = (receiver(&pair.a, address(1)), receiver(&pair.b, address(2)));
+    thread::scope(|scope| {
+        let (stop, sending) = (&stop, &sending);
+        let load = |side: &Side, last: u8| {
+            let to = SocketAddrV4::new([10, 78, 0, last].into(), 9);
+            let sender = sender(side, set_up, BEST_EFFORT, to);
+            scope.spawn(move || best_effort(sender, set_up, load_bps, first_ns, stop))
+        };
+        let loads = (load_bps > 0).then(|| [load(&pair.a, 2), load(&pair.b, 1)]);
+        let mut back = sender(&pair.b, set_up, set_up.class(), address(1));
+        scope.spawn(move || {
+            sched::set_fifo(79).unwrap();
+            let mut data = [0; 64];
+            while !stop.load(Ordering::Relaxed) {
+                if b.recv(&mut data).is_ok_and(|octets| octets == 64) {
+                    let start_ns = u64::from_ne_bytes([
+                        data[0], data[1], data[2], data[3], data[4], data[5], data[6], data[7],
+                    ]);
+                    let _ = match set_up {
+                        SetUp::Launch => back.send_at(&data, start_ns + ANSWER_NS),
+                        _ => back.send(&data),
+                    };
+                }
+            }
+        });
+        let answers = scope.spawn(move || {
+            sched::set_fifo(78).unwrap();
+            let mut data = [0; 64];
+            let mut round_trips_ns = Vec::with_capacity(1 << 16);
+            while !stop.load(Ordering::Relaxed) {
+                if a.recv(&mut data).is_ok_and(|octets| octets == 64) {
+                    let now = now_ns(Clock::Tai);
+                    let start_ns = u64::from_ne_bytes([
+                        data[0], data[1], data[2], data[3], data[4], data[5], data[6], data[7],
+                    ]);
+                    round_trips_ns.push(now - start_ns);
+                }
+            }
+            round_trips_ns
+        });
+        let mut out = sender(&pair.a, set_up, set_up.class(), address(2));
+        let asking = scope.spawn(move || {
+            sched::set_fifo(80).unwrap();
+            let lead_ns = if set_up == SetUp::Launch { LEAD_NS } else { 0 };
+            let mut cycle = Cycle::new(CycleConfig {
+                clock: Clock::Tai,
+                period_ns: CYCLE_NS,
+                epoch_ns: first_ns - lead_ns,
+                spin_ns: 0,
+            });
+            let mut data = [0; 64];
+            for _ in 0..cycles {
+                let launch_ns = cycle.wait().unwrap().instant_ns + lead_ns;
+                let start_ns = if lead_ns > 0 {
+                    launch_ns
+                } else {
+                    now_ns(Clock::Tai)
+                };
+                data[..8].copy_from_slice(&start_ns.to_ne_bytes());
+                let _ = if lead_ns > 0 {
+                    out.send_at(&data, launch_ns)
+                } else {
+                    out.send(&data)
+                };
+            }
+            sending.store(false, Ordering::Relaxed);
+        });
+        asking.join().unwrap();
+        // What is behind a burst may take a while.
+        thread::sleep(Duration::from_millis(150));
+        stop.store(true, Ordering::Relaxed);
+        let best_effort_frames = loads.map_or(0, |loads| {
+            loads.into_iter().map(|load| load.join().unwrap()).sum()
+        });
+        let mut round_trips_ns = answers.join().unwrap();
+        round_trips_ns.sort_unstable();
+        Outcome {
+            set_up,
+            load_bps,
+            round_trips_ns,
+            sent: cycles,
+            best_effort_frames,
+        }
+    })
+}
+
+/// Sends full frames at a rate: in bursts, or with launch times one in a cycle that has room for it.
+fn best_effort(
+    mut sender: Sender,
+    set_up: SetUp,
+    load_bps: u64,
+    first_ns: u64,
+    stop: &AtomicBool,
+) -> u64 {
+    let frame_ns = FULL_WIRE_BITS * 1_000_000_000 / load_bps;
+    let data = [0; FULL_DATA];
+    let mut frames = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let due = first_ns + frames * frame_ns;
+        if set_up == SetUp::Launch {
+            let launch_ns = (due / CYCLE_NS + 1) * CYCLE_NS + BEST_EFFORT_NS;
+            let _ = clock::sleep_until(Clock::Tai, launch_ns - 2 * LEAD_NS);
+            let _ = sender.send_at(&data, launch_ns);
+            frames += 1;
+        } else {
+            // Not a whole number of cycles: bursts meet the datagrams at every phase.
+            let _ = clock::sleep_until(Clock::Tai, due + 1_234);
+            for _ in 0..BURST {
+                let _ = sender.send(&data);
+            }
+            frames += BURST;
+        }
+    }
+    frames
+}
