@@ -51,8 +51,7 @@ looks() {
 	in_a ethtool -k ra
 	in_a ethtool -l ra || true
 	in_a ethtool -c ra 2>&1 || true
-	in_a cat /proc/sys/net/ipv4/conf/ra/*
-	in_a cat /proc/sys/net/ipv6/conf/ra/* 2>/dev/null || true
+	in_a sh -c 'cat /proc/sys/net/ipv4/conf/ra/* /proc/sys/net/ipv6/conf/ra/* 2>/dev/null' || true
 }
 
 apply() { in_a rtwire apply plan.toml --host A --interface ra "$@"; }
@@ -81,8 +80,8 @@ test_mqprio_with_limited_best_effort() {
 	expect 0 apply --no-sync
 	expect 0 in_a tc qdisc show dev ra
 	says "qdisc mqprio 1: root tc 4 map 0 0 1 1 2 2 3 3"
-	says "queues:(3:3) (2:2) (1:1) (0:0)"
-	says "qdisc tbf 10: parent 1:4 rate"
+	says "queues:(0:0) (1:1) (2:2) (3:3)"
+	says "qdisc tbf 10: parent 1:1 rate"
 }
 
 test_vlan_links_carry_the_priority() {

@@ -129,8 +129,8 @@ fn enough_queues(share: &Share, present: &Present) -> bool {
         && (share.classes > 1 || !timed(share).is_empty())
 }
 
-/// Class k is traffic class k; the most urgent has the first queue, since kernels before 6.3 and most hardware serve
-/// the first queue first, and later kernels the highest class.
+/// Class k is traffic class k and has queue k: the kernel wants the queues in the order of the classes (6.1 refuses
+/// others as overlapping), and serves the highest class first (from 6.3 on).
 fn classes(share: &Share) -> Classes {
     let number = share.classes.max(1);
     let mut map = [0; 16];
@@ -146,7 +146,7 @@ fn classes(share: &Share) -> Classes {
 }
 
 fn queue_of(number: u8, class: u8) -> u16 {
-    u16::from(number - 1 - class.min(number - 1))
+    u16::from(class.min(number - 1))
 }
 
 /// The place below a discipline with one child for each transmit queue.

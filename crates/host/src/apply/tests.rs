@@ -147,7 +147,7 @@ fn gates_without_taprio_say_which_promise_is_lost() {
         .sum();
     assert_eq!(sum, cycle_ns);
     assert_eq!(classes.map[7], 3, "the most urgent class");
-    assert_eq!(classes.queues[3].0, 0, "has the first queue");
+    assert_eq!(classes.queues[3].0, 3, "queues in the order of classes");
 }
 
 #[test]
