@@ -5,12 +5,17 @@
 use std::fs;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rtwire_testkit::{NetnsPair, Side, ip, require};
 use serde_json::Value;
 
+/// A program that one test starts is seen from all namespaces.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
 /// A pair whose end `a` is as a real-time interface should be.
 struct Healthy {
+    _alone: MutexGuard<'static, ()>,
     pair: NetnsPair,
     state: tempfile::TempDir,
 }
@@ -18,6 +23,7 @@ struct Healthy {
 impl Healthy {
     fn new() -> Self {
         let healthy = Self {
+            _alone: ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner),
             pair: NetnsPair::new(),
             state: tempfile::tempdir().unwrap(),
         };

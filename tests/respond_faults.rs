@@ -126,8 +126,11 @@ fn a_late_answer_in_a_stall_of_this_machine_is_told_from_one_that_nothing_explai
         "50",
         "--deadline",
         "8ms",
+        // A question is on its way much of the time: the thief meets one.
+        "--interval",
+        "100us",
         "--count",
-        "600",
+        "6000",
     ];
     let stop = AtomicBool::new(false);
     let (_, stalled, stderr) = thread::scope(|scope| {
