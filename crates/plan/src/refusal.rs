@@ -317,7 +317,7 @@ impl fmt::Display for Reason {
             Reason::Unbounded { node, port } => {
                 write!(
                     f,
-                    "port {node}>{port}: no bound, because a port before it has none or a loop of ports does not settle"
+                    "port {node}>{port}: no bound, because a port before it has none, a loop of ports does not settle, or regulators stand behind a port without them"
                 )
             }
             Reason::Deadline {

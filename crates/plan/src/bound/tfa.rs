@@ -15,7 +15,7 @@ use super::fixed::{
     self, Data, Line, Rate, Time, plus, product, quotient_down, quotient_up, rate_down, rate_up,
     time_down, time_up,
 };
-use super::graph::{ClassBound, ClassShaper, Graph, Method, PortBound};
+use super::graph::{ClassBound, ClassShaper, Graph, Hop, Method, PortBound};
 use super::mutation::{Term, keeps};
 use super::rational::{Overflow, Ratio};
 
@@ -329,6 +329,12 @@ impl<'a> Analysis<'a> {
         Ok((port.bound, changed))
     }
 
+    /// Whether the streams of a hop's class come to it within their contracts: from their talkers, or out of regulators.
+    fn enters_conforming(&self, hop: Hop) -> bool {
+        let shapers = &self.graph.servers[hop.server].shapers;
+        hop.before.is_none() || shapers.get(usize::from(hop.class)) == Some(&ClassShaper::Regulated)
+    }
+
     /// The flows of a server by the link that they come over, and by class.
     fn inputs(&mut self, server: usize) -> Result<Vec<Input>, Overflow> {
         let here = &self.graph.servers[server];
@@ -368,7 +374,12 @@ impl<'a> Analysis<'a> {
                 let (least, most) = class.before.unwrap_or((before.class, before.class));
                 class.before = Some((least.min(before.class), most.max(before.class)));
             }
-            let Some(denser) = self.denser[own.first + hop_number as usize] else {
+            // A regulator adds no delay behind a queue that its streams entered within their contracts. Behind one that
+            // they entered denser, a stream waits there for others, and nothing bounds for how long.
+            let held_back =
+                regulated && before.is_some_and(|before| !self.enters_conforming(before));
+            let Some(denser) = self.denser[own.first + hop_number as usize].filter(|_| !held_back)
+            else {
                 class.unbounded = true;
                 continue;
             };

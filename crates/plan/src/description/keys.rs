@@ -354,7 +354,7 @@ pub(crate) const TABLES: &[Table] = &[
             must(
                 "kind",
                 Kind::Choice(&["credit", "asynchronous"]),
-                "`credit`: credit-based shaper (802.1Qav), for the highest classes. `asynchronous`: a regulator for each input and class holds every stream to its contract again (802.1Qcr).",
+                "`credit`: credit-based shaper (802.1Qav), for the highest classes. `asynchronous`: a regulator for each input and class holds every stream to its contract again (802.1Qcr); the ports before, but for those of talkers, need it, too.",
             ),
             may(
                 "idle-slope",
