@@ -64,8 +64,9 @@ measure() {
 	fi
 }
 
-# compare NOW BASELINE ONLY: fails where a figure is off by more than 0.5 %. With another kernel, QEMU or compiler than the
-# baseline's the instructions are others: then by more than 10 %.
+# compare NOW BASELINE ONLY: fails where a median or a minimum is off by more than 0.5 %. With another kernel, QEMU or
+# compiler than the baseline's the instructions are others: then by more than 10 %. What depends on how load and measured
+# path fall together (maxima, spreads, anything under load) is another with every build: it is shown, not judged.
 compare() {
 	[ -e "$2" ] || {
 		echo "FAILED: there is no baseline $2; \`scripts/vm baseline\` writes it"
@@ -84,8 +85,10 @@ compare() {
 				if (!(name in was)) { printf "FAILED  %s = %s %s has no baseline\n", name, now[name], unit[name]; bad = 1; continue }
 				off = was[name] == now[name] ? 0 : (was[name] == 0 ? 100 : 100 * (now[name] - was[name]) / was[name])
 				if (off < 0) size = -off; else size = off
-				printf "%s  %s = %s %s (%+.2f %%)\n", (size > limit ? "FAILED" : "ok    "), name, now[name], unit[name], off
-				if (size > limit) bad = 1
+				judged = name ~ /\/(min|p50)$/ && name !~ /\/load\//
+				word = !judged ? "shown " : (size > limit ? "FAILED" : "ok    ")
+				printf "%s  %s = %s %s (%+.2f %%)\n", word, name, now[name], unit[name], off
+				if (judged && size > limit) bad = 1
 			}
 			for (name in was) if (only == "" && !(name in now)) { printf "FAILED  %s is in the baseline and was not measured\n", name; bad = 1 }
 			exit bad

@@ -26,14 +26,14 @@
 //!
 //! let network = rtwire_plan::read(include_str!("../../../../examples/line.toml"), "line.toml", &[])?;
 //! let plan = rtwire_plan::plan(&network, &Default::default())?;
-//! let mut admission = Admission::new(&network, &Budgets::around(&plan, 1_300))?;
+//! let mut admission = Admission::new(&network, &Budgets::around(&plan, 1_500))?;
 //! let stream = &network.streams[0];
 //! let route = admission.route(&stream.routes)?;
-//! // Another one like it, that may take longer.
-//! let offer = Offer { deadline_ns: Some(600_000), ..Offer::of(stream)? };
-//! let ticket = admission.offer(&offer, &route)?;
-//! assert!(admission.promise_ns(ticket).is_some());
-//! admission.remove(ticket)?;
+//! // Another one like it: is there room, and is it in time?
+//! match admission.offer(&Offer::of(stream)?, &route) {
+//!     Ok(ticket) => admission.remove(ticket)?,
+//!     Err(denied) => println!("{denied}"),
+//! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
