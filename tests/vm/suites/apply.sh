@@ -1,6 +1,10 @@
 # `rtwire apply` with the disciplines that ordinary kernels lack: what is asked for is in force and reads back equal, and
 # `rtwire revert` leaves everything byte for byte as it was, also after SIGKILL at any moment.
 
+# What one test leaves recorded is not another's: interfaces of both have the same names.
+RTWIRE_STATE_DIRECTORY=$(mktemp -d)
+export RTWIRE_STATE_DIRECTORY
+
 network() { # GATES-KEY SCHEDULE-KEY
 	cat >plan.toml <<-END
 		[network]
