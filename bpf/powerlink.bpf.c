@@ -78,6 +78,7 @@ rtw_pl_record(struct xdp_md *ctx, struct rtw_pl_control *common, __u64 now,
 {
 	__u32 length = (long)ctx->data_end - (long)ctx->data;
 	struct rtw_pl_record *record;
+	__u32 last_octet;
 	__u32 index;
 
 	barrier_var(length);
@@ -95,10 +96,12 @@ rtw_pl_record(struct xdp_md *ctx, struct rtw_pl_control *common, __u64 now,
 	record->arrival_ns = now;
 	record->length = length;
 	record->did = 0;
-	barrier_var(length);
-	/* Seen already, but the verifier has lost sight of it. */
-	if (!length || length > RTW_PL_FRAME_BYTES ||
-	    bpf_xdp_load_bytes(ctx, 0, record->data, length))
+	/* Seen already, but the verifier has lost sight of it; that of Linux 6.1
+	 * learns nothing from `length != 0`. */
+	last_octet = length - 1;
+	barrier_var(last_octet);
+	if (last_octet >= RTW_PL_FRAME_BYTES ||
+	    bpf_xdp_load_bytes(ctx, 0, record->data, last_octet + 1))
 		record->length = 0;
 	return record;
 }
