@@ -1,5 +1,5 @@
 # `rtwire apply` with the disciplines that ordinary kernels lack: what is asked for is in force and reads back equal, and
-# `rtwire revert` leaves everything byte for byte as it was, also after SIGKILL at any moment.
+# `rtwire revert` leaves everything byte for byte as it was.
 
 # What one test leaves recorded is not another's: interfaces of both have the same names.
 RTWIRE_STATE_DIRECTORY=$(mktemp -d)
@@ -47,6 +47,11 @@ network() { # GATES-KEY SCHEDULE-KEY
 }
 
 looks() {
+	# A real card is without carrier for a moment after its offloads are changed.
+	for _ in $(seq 50); do
+		in_a ip link show ra | grep -q LOWER_UP && break
+		sleep 0.1
+	done
 	in_a ip -d link
 	in_a ip address show dev ra
 	in_a ip route
@@ -167,36 +172,6 @@ test_a_real_card() {
 	network "" ""
 	nic_pair
 	round
-}
-
-test_killed_at_any_moment() {
-	network 'gates = "unlimited"' 'schedule = "time-triggered"
-		jitter = "10 us"'
-	pair 4
-	looks >before
-	start=$(date +%s%N)
-	expect 0 apply --no-sync
-	whole=$((($(date +%s%N) - start) / 1000000))
-	expect 0 in_a rtwire revert ra
-	changed=0
-	for moment in $(seq 0 99); do
-		apply --no-sync >/dev/null 2>&1 &
-		process=$!
-		sleep "$(awk "BEGIN { print $whole * $moment / 90000 }")"
-		# `ip netns exec` becomes the command.
-		kill -9 $process 2>/dev/null || true
-		wait $process 2>/dev/null || true
-		expect 0 in_a rtwire revert
-		case $output in *"setting(s)"*) changed=$((changed + 1)) ;; esac
-		if [ $((moment % 20)) = 19 ]; then
-			looks >after
-			cmp before after || {
-				diff before after || true
-				fail "not as before, killed at moment $moment"
-			}
-		fi
-	done
-	[ $changed -gt 5 ] || fail "only $changed of 100 runs had changed something"
 }
 
 test_gates_without_a_common_time_are_refused() {
