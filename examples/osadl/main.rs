@@ -121,7 +121,8 @@ fn main() -> ExitCode {
             show(outcome);
         }
         let max = outcomes.each_ref().map(|outcome| outcome.at(1000));
-        faults.extend(judge(load_bps, max));
+        let p99 = outcomes.each_ref().map(|outcome| outcome.at(990));
+        faults.extend(judge(load_bps, max, p99));
         for outcome in &outcomes {
             if outcome.lost() > 0 {
                 faults.push(format!(
@@ -150,14 +151,17 @@ fn main() -> ExitCode {
     ExitCode::from(u8::from(!faults.is_empty()))
 }
 
-/// What theory says of the slowest round trips: a burst in front; one frame in front, each way; the same; nothing.
-fn judge(load_bps: u64, max: [u64; 4]) -> Vec<String> {
-    let [none, priority, limited, launch] = max;
+/// What theory says of the slowest round trips: a burst in front; one frame in front, each way; the same; nothing. Which of
+/// two with the same bound has the slowest single one is chance: those are compared by their p99.
+fn judge(load_bps: u64, max: [u64; 4], p99: [u64; 4]) -> Vec<String> {
+    let [none, priority, _, launch] = max;
     let frame_ns = FULL_WIRE_BITS * 10;
     let mut faults = Vec::new();
     let mut must = |holds: bool, text: &str| {
         if !holds {
-            faults.push(format!("{text}, at {load_bps} bit/s: slowest {max:?} ns"));
+            faults.push(format!(
+                "{text}, at {load_bps} bit/s: slowest {max:?} ns, p99 {p99:?} ns"
+            ));
         }
     };
     must(
@@ -169,7 +173,7 @@ fn judge(load_bps: u64, max: [u64; 4]) -> Vec<String> {
         "without priority a burst is in the way",
     );
     must(
-        limited <= priority + frame_ns / 10,
+        p99[2] <= p99[1] + frame_ns / 10,
         "limiting best effort does not harm",
     );
     must(launch < priority, "launch times beat priority");
