@@ -37,6 +37,8 @@
 mod cycle;
 mod error;
 pub mod launch;
+#[cfg(test)]
+mod layout_check;
 pub mod powerlink;
 pub mod program;
 mod receive;

@@ -1,47 +1,17 @@
 //! Whether both sides of the shared memory mean the same by it.
 
 use super::layout;
-use libbpf_rs::btf::types::{MemberAttr, Struct};
-use libbpf_rs::btf::{Btf, BtfType, HasSize};
-use std::path::Path;
+use crate::layout_check;
 
 #[test]
 fn the_layouts_are_those_of_the_kernel_program() {
-    let btf = Btf::from_path(Path::new(concat!(env!("OUT_DIR"), "/powerlink.bpf.o"))).unwrap();
-    for (name, fields, words) in layout::FIELDS {
-        let found: Struct<'_> = btf
-            .type_by_name(name)
-            .unwrap_or_else(|| panic!("no struct {name}"));
-        let members: Vec<(String, usize)> = found
-            .iter()
-            .map(|member| {
-                let MemberAttr::Normal { offset } = member.attr else {
-                    panic!("a bit field among the members of {name}");
-                };
-                assert_eq!(offset % 64, 0, "{name}: {member:?}");
-                let member = member.name.unwrap().to_str().unwrap().to_owned();
-                (member, offset as usize / 64)
-            })
-            .collect();
-        let expected: Vec<(String, usize)> = fields
-            .iter()
-            .map(|&(field, word)| (field.to_owned(), word))
-            .collect();
-        assert_eq!(members, expected, "{name}");
-        assert_eq!(found.size(), words * 8, "{name}");
-        let _ = BtfType::type_id(&found);
-    }
+    layout_check::check(concat!(env!("OUT_DIR"), "/powerlink.bpf.o"), layout::FIELDS);
 }
 
 #[test]
 fn the_numbers_are_those_of_the_header() {
     let header = include_str!("../../../../bpf/powerlink.h");
-    let values = header.lines().filter_map(|line| {
-        let mut parts = line.strip_prefix("#define ")?.split_whitespace();
-        let name = parts.next()?;
-        Some((name, parts.next()?.parse::<u64>().ok()?))
-    });
-    let found: Vec<(&str, u64)> = values.collect();
+    let found = layout_check::numbers(header);
     let expected = [
         ("RTW_PL_FRAME_BYTES", layout::FRAME_OCTETS as u64),
         ("RTW_PL_RING", layout::RING as u64),
