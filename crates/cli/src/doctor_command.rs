@@ -1,14 +1,19 @@
 //! `rtwire doctor`: can this host keep a deadline?
 
-use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
 use rtwire_host::HostError;
 use rtwire_host::change::{self, Header, Progress, Record, Wanted};
-use rtwire_host::doctor::{self, Examination, Facts, Finding, Level};
+use rtwire_host::doctor::{self, Examination, Facts};
 use rtwire_host::netlink::Netlink;
+use rtwire_sys::signal;
+
+use crate::doctor_measure::{self, LoadArgument, MeasureOptions};
+use crate::doctor_table;
+use crate::lab_command::parse_duration;
 
 /// A fact can break a deadline.
 const ENDANGERED: u8 = 1;
@@ -31,6 +36,16 @@ pub(crate) struct DoctorArguments {
     /// Change what is safe to change, keep a record of it, and look again; `rtwire revert` puts it back
     #[arg(long)]
     fix: bool,
+    /// Measure how late threads wake, frames leave and frames are received: on a cable of the machine's own, and on INTERFACE,
+    /// where it sends 1000 small frames a second that are addressed to the interface itself
+    #[arg(long)]
+    measure: bool,
+    /// How long each part of the measurement takes
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration, requires = "measure")]
+    duration: Duration,
+    /// What is done meanwhile, in parts of their own beside the idle ones
+    #[arg(long, value_enum, default_value = "all", requires = "measure")]
+    load: LoadArgument,
 }
 
 /// Examine, change if asked, print.
@@ -50,20 +65,38 @@ pub(crate) fn run(arguments: &DoctorArguments) -> ExitCode {
         }
         examination = doctor::examine(&facts);
     }
+    let mut broken_off = None;
+    if arguments.measure {
+        let stop = match signal::install_stop_flag() {
+            Ok(stop) => stop,
+            Err(error) => {
+                eprintln!("rtwire doctor: {error}");
+                return ExitCode::from(LACKING);
+            }
+        };
+        let options = MeasureOptions {
+            duration: arguments.duration,
+            load: arguments.load,
+            progress: std::io::stderr().is_terminal(),
+        };
+        let measured = doctor_measure::measure(&options, &facts, stop);
+        examination.measured(measured.measurements, measured.verified);
+        broken_off = measured.fault;
+    }
     if arguments.json {
         match serde_json::to_string_pretty(&examination) {
             Ok(text) => print(&(text + "\n")),
             Err(error) => eprintln!("rtwire doctor: {error}"),
         }
     } else {
-        print(&table(&examination, arguments.all));
+        print(&doctor_table::table(&examination, arguments.all));
     }
     for (header, state, changes) in Record::list(&change::default_directory()) {
         if let Some(left) = crate::revert_command::leftover(&header, state, changes) {
             eprintln!("rtwire doctor: {left}");
         }
     }
-    match fixed {
+    match fixed.and(broken_off.map_or(Ok(0), Err)) {
         Err(message) => {
             eprintln!("rtwire doctor: {message}");
             ExitCode::from(LACKING)
@@ -125,55 +158,4 @@ fn fix(examination: &Examination, scope: &str, tell: bool) -> Result<usize, Stri
         ));
     }
     Ok(changes.len())
-}
-
-fn table(examination: &Examination, all: bool) -> String {
-    let mut text = String::new();
-    let shown: Vec<&Finding> = examination
-        .findings
-        .iter()
-        .filter(|finding| all || finding.level != Level::Good)
-        .collect();
-    let mut area = None;
-    for finding in shown {
-        if area != Some(finding.area) {
-            let _ = writeln!(text, "{}", finding.area.word());
-            area = Some(finding.area);
-        }
-        let _ = writeln!(text, "  {:<8}{}", finding.level.word(), finding.found);
-        if finding.endangers() {
-            let _ = writeln!(
-                text,
-                "          why: {} ({})",
-                finding.why,
-                finding.certainty.words()
-            );
-        }
-        if let Some(remedy) = &finding.remedy {
-            let by = if remedy.safe && finding.endangers() {
-                "fix"
-            } else {
-                "do "
-            };
-            let _ = writeln!(text, "          {by}: {}", remedy.command);
-        }
-    }
-    let count = |level| {
-        let findings = examination.findings.iter();
-        findings.filter(|finding| finding.level == level).count()
-    };
-    let (good, weak, faults) = (count(Level::Good), count(Level::Weak), count(Level::Fault));
-    let _ = writeln!(
-        text,
-        "\n{}: {faults} fault(s), {weak} weak point(s), {good} as it should be{}",
-        examination.interface.as_deref().unwrap_or("this machine"),
-        if all { "" } else { " (--all shows those too)" }
-    );
-    let safe = examination.findings.iter().any(|finding| {
-        finding.endangers() && finding.remedy.as_ref().is_some_and(|remedy| remedy.safe)
-    });
-    if safe {
-        text.push_str("`--fix` does what is marked `fix`, and can be taken back\n");
-    }
-    text
 }

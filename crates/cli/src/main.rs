@@ -7,6 +7,8 @@ mod apply_command;
 mod clock_command;
 mod confirm_command;
 mod doctor_command;
+mod doctor_measure;
+mod doctor_table;
 mod export_command;
 mod jitter_command;
 mod lab_command;

@@ -5,7 +5,8 @@ use crate::error::Errno;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// Room for control messages: a time stamp (3 × 16 + 16) and an error report with an address (16 + 16 + 16 + 16).
+/// Room for control messages: a time stamp (3 × 16 + 16), an error report with an address (16 + 16 + 16 + 16) and a packet
+/// socket's own report (16 + 24).
 const CONTROL_OCTETS: usize = 192;
 
 /// How to receive.
@@ -93,6 +94,8 @@ pub struct Message<'a> {
     pub truncated: bool,
     /// When the kernel received it, ns of CLOCK_REALTIME; `None` if the kernel has not stamped it.
     pub stamp_realtime_ns: Option<u64>,
+    /// The VLAN tag (PCP, DEI, VLAN) that the kernel or the card took out of the frame, where such were asked for.
+    pub tag: Option<u16>,
     /// Who sent it, for UDP.
     pub source: Option<SocketAddrV4>,
 }
@@ -273,12 +276,12 @@ impl Batch {
         let header = self.headers[..self.count].get(index)?;
         let start = index * self.room;
         let length = (header.msg_len as usize).min(self.room);
-        let mut stamp = None;
+        let (mut stamp, mut tag) = (None, None);
         if self.control_wanted {
-            self.each_control(index, |level, kind, payload| {
-                if level == libc::SOL_SOCKET && kind == libc::SCM_TIMESTAMPING {
-                    stamp = software_stamp(payload);
-                }
+            self.each_control(index, |level, kind, payload| match (level, kind) {
+                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => stamp = software_stamp(payload),
+                (libc::SOL_PACKET, libc::PACKET_AUXDATA) => tag = tag_taken_out(payload),
+                _ => {}
             });
         }
         let name = &self.names[index];
@@ -289,6 +292,7 @@ impl Batch {
             data: &self.data[start..start + length],
             truncated: header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
             stamp_realtime_ns: stamp,
+            tag,
             source: named.then(|| {
                 SocketAddrV4::new(
                     Ipv4Addr::from(u32::from_be(name.sin_addr.s_addr)),
@@ -318,6 +322,13 @@ impl Batch {
             at = unsafe { libc::CMSG_NXTHDR(header, at) };
         }
     }
+}
+
+/// The tag in a `struct tpacket_auxdata`: status, two lengths and two offsets before it.
+fn tag_taken_out(payload: &[u8]) -> Option<u16> {
+    let status = u32::from_ne_bytes(payload.get(..4)?.try_into().ok()?);
+    let tag = u16::from_ne_bytes(payload.get(16..18)?.try_into().ok()?);
+    (status & libc::TP_STATUS_VLAN_VALID != 0).then_some(tag)
 }
 
 /// The software stamp of an SCM_TIMESTAMPING message: the first of three times, absent if zero.

@@ -211,6 +211,15 @@ impl PacketSocket {
         stamps::enable_rx(&self.socket, &self.name)
     }
 
+    /// Has received frames tell the VLAN tag that was taken out of them ([`crate::messages::Message::tag`]).
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn enable_tags(&self) -> Result<()> {
+        socket::set(&self.socket, libc::SOL_PACKET, libc::PACKET_AUXDATA, 1_i32)
+            .map_err(|errno| Error::new("setsockopt(PACKET_AUXDATA)", &self.name, errno, None))
+    }
+
     /// Asks the kernel to stamp the frames that are sent, and numbers them from 0 on.
     ///
     /// # Errors

@@ -18,6 +18,7 @@ mod interface;
 mod interrupts;
 mod kernel;
 mod limits;
+mod measurement;
 mod queues;
 mod talkers;
 #[cfg(test)]
@@ -25,6 +26,7 @@ mod tests;
 
 pub use facts::{Facts, InterfaceFacts, Process, Task};
 pub use finding::{Area, Certainty, Finding, Level, Remedy};
+pub use measurement::{Measurement, Noise, Right, Stalled, Verification};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -44,31 +46,9 @@ pub struct Examination {
     /// What was measured, where `--measure` asked for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub measurements: Vec<Measurement>,
-}
-
-/// Something that was measured on this host, beside the host's own noise meanwhile.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Measurement {
-    /// What: for example `wake-up`.
-    pub what: String,
-    /// Under which load: `idle` or what was done meanwhile.
-    pub load: String,
-    /// How many samples.
-    pub samples: u64,
-    /// Half of them were below, ns.
-    pub p50_ns: u64,
-    /// 99 of 100 were below, ns.
-    pub p99_ns: u64,
-    /// 999 of 1000 were below, ns.
-    pub p999_ns: u64,
-    /// The largest, ns.
-    pub max_ns: u64,
-    /// Longest stall of a core meanwhile, ns, as the recorder of the host's noise saw it; null if not recorded.
-    pub noise_max_ns: Option<u64>,
-    /// Frames sent that never came back, where frames were sent.
-    pub lost: u64,
-    /// What was asked of the kernel for it and found in force.
-    pub verified: Vec<String>,
+    /// What was asked of the kernel for the measurement, and what was really in force.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub verified: Vec<Verification>,
 }
 
 /// A check: facts in, findings out.
@@ -128,6 +108,7 @@ pub fn examine(facts: &Facts) -> Examination {
         ready: !findings.iter().any(Finding::endangers),
         findings,
         measurements: Vec::new(),
+        verified: Vec::new(),
     }
 }
 
