@@ -10,6 +10,9 @@ use rtwire_wire::powerlink::{
     Status, SyncRequest, SyncResponse, VERSION, multicast, node, node_list_contains, pad,
 };
 
+/// SoA of the reduced cycle without a SoC between them, before a node takes it for that.
+const REDUCED_SOA: u8 = 3;
+
 impl ControlledNode {
     pub(super) fn soa(&mut self, now_ns: u64, soa: &Soa, outbox: &mut dyn Outbox) {
         match self.state {
@@ -18,9 +21,13 @@ impl ControlledNode {
                 if self.dll == Dll::WaitPreq {
                     self.miss_preq(now_ns);
                 }
+                // The managing node is in its reduced cycle again: no SoC will come. One SoA alone does not say so: a SoC
+                // may be lost, and there are managing nodes that always tell the same state.
+                let reduced = self.dll == Dll::WaitSoc && soa.state == NmtState::PRE_OPERATIONAL_1;
+                self.reduced_soa = if reduced { self.reduced_soa + 1 } else { 0 };
                 self.dll = Dll::WaitSoc;
-                // The managing node is in its reduced cycle again: no SoC will come.
-                if soa.state == NmtState::PRE_OPERATIONAL_1 {
+                if self.reduced_soa >= REDUCED_SOA {
+                    self.reduced_soa = 0;
                     self.dll = Dll::NonCyclic;
                     self.soc_deadline_ns = None;
                     self.ever_polled = false;

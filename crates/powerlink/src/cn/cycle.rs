@@ -5,6 +5,9 @@ use crate::{ErrorCode, Event};
 use rtwire_wire::Outbox;
 use rtwire_wire::powerlink::{Asnd, Message, NmtState, Packet, Poll, Request, Soc, View, node};
 
+/// Longer cycles are not learnt from what is seen, ns.
+const LONGEST_CYCLE_NS: u64 = 1_000_000_000;
+
 impl ControlledNode {
     pub(super) fn receive(&mut self, now_ns: u64, frame: &[u8], outbox: &mut dyn Outbox) {
         let view = View::new(frame);
@@ -19,15 +22,22 @@ impl ControlledNode {
             }
         };
         self.hear(now_ns, packet.source);
-        if packet.source == self.node {
+        if packet.source == self.node && !core::mem::replace(&mut self.conflict_told, true) {
             self.events.push(Event::Error {
                 node: self.node,
                 code: ErrorCode::ADDRESS_CONFLICT,
             });
         }
-        self.basic_ethernet_ns = None;
-        if self.state == NmtState::BASIC_ETHERNET {
+        // The frames of a cycle keep a node from BasicEthernet, and bring it back from there (DS 301, 7.1.4.1.1).
+        let of_cycle = matches!(
+            packet.message,
+            Message::Soc(_) | Message::PReq(_) | Message::PRes(_) | Message::Soa(_)
+        );
+        if of_cycle && self.state == NmtState::BASIC_ETHERNET {
             self.enter(NmtState::PRE_OPERATIONAL_1);
+        }
+        if of_cycle && self.state == NmtState::NOT_ACTIVE {
+            self.arm_basic_ethernet(now_ns);
         }
         let for_me = [self.node, node::BROADCAST].contains(&packet.destination);
         match packet.message {
@@ -94,10 +104,15 @@ impl ControlledNode {
             return;
         }
         let interval_ns = now_ns.saturating_sub(self.last_soc_ns);
+        if self.last_soc_ns > 0 {
+            // Nobody has told the cycle: the longest of the last intervals is held for it.
+            let fading = self.seen_cycle_ns - self.seen_cycle_ns / 8;
+            self.seen_cycle_ns = interval_ns.clamp(fading, LONGEST_CYCLE_NS);
+        }
         let range_ns = self.counters.jitter_range_ns;
         let off_ns = interval_ns.abs_diff(self.timing.cycle_ns);
-        if range_ns > 0 && self.last_soc_ns > 0 && off_ns > range_ns && self.counters.jitter.error()
-        {
+        let known = self.timing.cycle_ns > 0 && self.last_soc_ns > 0;
+        if range_ns > 0 && known && off_ns > range_ns && self.counters.jitter.error() {
             self.fault(now_ns, ErrorCode::SOC_JITTER);
         }
         if core::mem::replace(&mut self.cycle_good, true) {

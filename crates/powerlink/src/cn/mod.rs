@@ -107,6 +107,12 @@ pub struct ControlledNode {
     net_time: NetTime,
     heartbeats: Vec<state::Heartbeat>,
     cycle_good: bool,
+    /// SoA in a row that told of the reduced cycle, without a SoC.
+    reduced_soa: u8,
+    /// The cycle as it is seen, where object 1006h does not tell it, ns.
+    seen_cycle_ns: u64,
+    /// Whether another node of the same number was told of.
+    conflict_told: bool,
     scratch: Vec<u8>,
 }
 
@@ -165,6 +171,9 @@ impl ControlledNode {
             net_time: NetTime::default(),
             heartbeats: Vec::new(),
             cycle_good: true,
+            reduced_soa: 0,
+            seen_cycle_ns: 0,
+            conflict_told: false,
             scratch: vec![0; FRAME_OCTETS],
         };
         this.lay_out()?;
@@ -262,6 +271,15 @@ impl ControlledNode {
         let room = frame.len() <= FRAME_OCTETS && self.generic.push(frame);
         self.prepare_pres();
         room
+    }
+
+    /// The cycle that silence is held against, ns: object 1006h, else what was seen; 0 where neither is known.
+    const fn watched_cycle_ns(&self) -> u64 {
+        if self.timing.cycle_ns > 0 {
+            self.timing.cycle_ns
+        } else {
+            self.seen_cycle_ns
+        }
     }
 
     /// Whether the node answers PReqs in its state.

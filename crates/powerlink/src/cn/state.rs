@@ -52,6 +52,9 @@ impl ControlledNode {
     pub(super) fn enter(&mut self, state: NmtState) {
         if self.state != state {
             let from = core::mem::replace(&mut self.state, state);
+            if state != NmtState::NOT_ACTIVE {
+                self.basic_ethernet_ns = None;
+            }
             self.dictionary.set_number(0x1f8c, 0, u64::from(state.0));
             self.events.push(Event::State { from, to: state });
         }
@@ -86,8 +89,11 @@ impl ControlledNode {
         self.wants_ready = false;
         self.ever_polled = false;
         self.managing_address = None;
-        let wait = self.timing.basic_ethernet_ns;
-        self.basic_ethernet_ns = (wait > 0).then_some(now_ns + wait);
+        self.last_soc_ns = 0;
+        self.seen_cycle_ns = 0;
+        self.reduced_soa = 0;
+        self.conflict_told = false;
+        self.arm_basic_ethernet(now_ns);
         self.enter(NmtState::NOT_ACTIVE);
     }
 
@@ -194,6 +200,7 @@ impl ControlledNode {
     pub(super) fn cycle_error(&mut self, now_ns: u64, code: ErrorCode) {
         self.fault(now_ns, code);
         self.dll = Dll::NonCyclic;
+        self.last_soc_ns = 0;
         self.soc_deadline_ns = None;
         self.wants_ready = false;
         self.ever_polled = false;
@@ -206,24 +213,36 @@ impl ControlledNode {
     }
 
     pub(super) fn arm_soc(&mut self, from_ns: u64) {
-        let wait = self.timing.cycle_ns + self.timing.tolerance_ns;
-        // Without a cycle time there is nothing to hold the SoC against.
-        self.soc_deadline_ns = (self.timing.cycle_ns > 0).then_some(from_ns + wait);
+        let cycle_ns = self.watched_cycle_ns();
+        // A cycle that is only seen is not known exactly.
+        let margin_ns = if self.timing.cycle_ns > 0 {
+            0
+        } else {
+            cycle_ns
+        };
+        let wait_ns = cycle_ns + margin_ns + self.timing.tolerance_ns;
+        self.soc_deadline_ns = (cycle_ns > 0).then_some(from_ns + wait_ns);
+    }
+
+    pub(super) fn arm_basic_ethernet(&mut self, now_ns: u64) {
+        let wait = self.timing.basic_ethernet_ns;
+        self.basic_ethernet_ns = (wait > 0).then_some(now_ns + wait);
     }
 
     /// What the passing of time brings.
     pub(super) fn time(&mut self, now_ns: u64) {
         if let Some(deadline) = self.soc_deadline_ns.filter(|&deadline| now_ns >= deadline) {
             let late_ns = now_ns - deadline;
-            if late_ns > self.timing.cycle_ns {
+            let cycle_ns = self.watched_cycle_ns().max(1);
+            if late_ns > cycle_ns {
                 // The node itself was stalled: SoC may lie unread. Watch anew from here.
                 self.statistics.own_stalls += 1;
                 self.statistics.worst_stall_ns = self.statistics.worst_stall_ns.max(late_ns);
-                self.soc_deadline_ns = Some(now_ns + self.timing.cycle_ns);
+                self.soc_deadline_ns = Some(now_ns + cycle_ns);
             } else if self.cyclic() {
                 self.statistics.lost_soc += 1;
                 self.cycle_good = false;
-                self.soc_deadline_ns = Some(deadline + self.timing.cycle_ns.max(1));
+                self.soc_deadline_ns = Some(deadline + cycle_ns);
                 if self.counters.soc.error() {
                     self.cycle_error(now_ns, ErrorCode::LOSS_OF_SOC);
                 }

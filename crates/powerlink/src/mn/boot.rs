@@ -9,6 +9,13 @@ use rtwire_wire::powerlink::{Ident, NmtCommandId, NmtState, SendRequest, node as
 
 /// How many cycles a node may take to obey a state command (DS 301, C_NMT_STATE_TOLERANCE).
 const STATE_TOLERANCE: u32 = 5;
+/// A node that was told to begin anew is not asked who it is for so long, ns (or for so many cycles): many answer from a
+/// prepared frame until the reset reaches them, and are gone then for some 100 ms.
+const RESET_PAUSE_NS: u64 = 100_000_000;
+const RESET_PAUSE_CYCLES: u64 = 4;
+/// A state command that has no effect is sent again after so long, ns (or so many cycles): the frame may have been lost.
+const REPEAT_NS: u64 = 200_000_000;
+const REPEAT_CYCLES: u64 = 10;
 /// Commands that may wait before others are held back: one leaves in a cycle.
 const COMMANDS_WAITING: usize = 16;
 
@@ -53,11 +60,34 @@ impl ManagingNode {
         self.enter(now_ns, NmtState::PRE_OPERATIONAL_1);
         self.soa_count = 0;
         self.phase = Phase::Reduced { at_ns: now_ns };
+        // What waits is the reset of all nodes.
+        let pause_ns = if self.urgent.len() > 0 {
+            self.reset_pause_ns()
+        } else {
+            0
+        };
         let all: Vec<u8> = self.nodes.iter().map(|cn| cn.number).collect();
         for node in all {
             self.search_again(now_ns, node);
+            self.ask_not_before(node, now_ns + pause_ns);
         }
         self.prepare_polls();
+    }
+
+    fn reset_pause_ns(&self) -> u64 {
+        RESET_PAUSE_NS.max(RESET_PAUSE_CYCLES * self.timing.cycle_ns)
+    }
+
+    fn ask_not_before(&mut self, node: u8, at_ns: u64) {
+        if let Some(cn) = self.cn_mut(node) {
+            cn.ident_due_ns = at_ns;
+        }
+    }
+
+    /// Looks for a node anew that was just told to reset.
+    pub(super) fn search_behind_reset(&mut self, now_ns: u64, node: u8) {
+        self.search_again(now_ns, node);
+        self.ask_not_before(node, now_ns + self.reset_pause_ns());
     }
 
     /// Forgets that a node has been identified.
@@ -75,6 +105,8 @@ impl ManagingNode {
         cn.responded = false;
         cn.request = SendRequest::NONE;
         cn.status_wanted = false;
+        cn.status_asked = false;
+        cn.clear_tries = 0;
         cn.wrong_state = 0;
         cn.client.reset();
         let configuring = core::mem::take(&mut cn.configuring);
@@ -93,15 +125,10 @@ impl ManagingNode {
         };
         let mandatory = cn.mandatory && cn.boot >= Boot::Identified;
         cn.configured = false;
-        self.search_again(now_ns, node);
-        if let Some(cn) = self.cn_mut(node) {
-            // A node that cannot be configured is not asked again at once.
-            let pause = if reason == LostReason::Configuration {
-                2_000_000_000
-            } else {
-                0
-            };
-            cn.ident_due_ns = now_ns + pause;
+        self.search_behind_reset(now_ns, node);
+        if reason == LostReason::Configuration {
+            // A node that cannot be configured is not asked again soon.
+            self.ask_not_before(node, now_ns + 2_000_000_000);
         }
         self.events.push(Event::Node {
             node,
@@ -158,7 +185,7 @@ impl ManagingNode {
                 NmtCommandId::SW_RESET
                 | NmtCommandId::RESET_NODE
                 | NmtCommandId::RESET_COMMUNICATION => self.lose(now_ns, node, LostReason::Reset),
-                NmtCommandId::RESET_CONFIGURATION => self.search_again(now_ns, node),
+                NmtCommandId::RESET_CONFIGURATION => self.search_behind_reset(now_ns, node),
                 // A stopped node does not answer requests: its status tells how it is.
                 NmtCommandId::STOP_NODE if cn.boot >= Boot::Identified => {
                     cn.boot = Boot::Stopped;
@@ -279,6 +306,7 @@ impl ManagingNode {
     pub(super) fn told_state(&mut self, now_ns: u64, at: usize, state: NmtState) {
         let managing = self.state;
         let no_start = self.timing.start_up & start_up::NO_START_NODE != 0;
+        let repeat_ns = REPEAT_NS.max(REPEAT_CYCLES * self.timing.cycle_ns);
         let Some(cn) = self.nodes.get_mut(at) else {
             return;
         };
@@ -303,6 +331,7 @@ impl ManagingNode {
             }
             Boot::Identified if state == NmtState::PRE_OPERATIONAL_2 && cyclic => {
                 cn.boot = Boot::Enabled;
+                cn.repeat_ns = now_ns + repeat_ns;
                 cn.deadline_ns = Some(now_ns + self.dictionary.number(0x1f89, 4).max(1000) * 1000);
                 self.queue_command(NmtCommandId::ENABLE_READY_TO_OPERATE, node, &[]);
                 return;
@@ -316,6 +345,7 @@ impl ManagingNode {
             Boot::Ready if state == NmtState::READY_TO_OPERATE => {
                 if managing == NmtState::OPERATIONAL && cn.start && !no_start {
                     cn.boot = Boot::Started;
+                    cn.repeat_ns = now_ns + repeat_ns;
                     let wait = self.dictionary.number(0x1f89, 9).max(1000) * 1000;
                     cn.deadline_ns = Some(now_ns + wait);
                     self.queue_command(NmtCommandId::START_NODE, node, &[]);
@@ -326,6 +356,20 @@ impl ManagingNode {
                 cn.boot = Boot::Running;
                 cn.deadline_ns = None;
                 cn.wrong_state = 0;
+                return;
+            }
+            // The command has no effect yet: it, or the frame that told its effect, may have been lost.
+            Boot::Enabled | Boot::Started if now_ns >= cn.repeat_ns => {
+                cn.repeat_ns = now_ns + repeat_ns;
+                match (cn.boot, state) {
+                    (Boot::Enabled, NmtState::PRE_OPERATIONAL_2) => {
+                        self.queue_command(NmtCommandId::ENABLE_READY_TO_OPERATE, node, &[]);
+                    }
+                    (Boot::Started, NmtState::READY_TO_OPERATE) => {
+                        self.queue_command(NmtCommandId::START_NODE, node, &[]);
+                    }
+                    _ => {}
+                }
                 return;
             }
             Boot::Ready => NmtState::READY_TO_OPERATE,

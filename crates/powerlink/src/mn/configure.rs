@@ -107,7 +107,7 @@ impl ManagingNode {
                     what: NodeEvent::Configured,
                 });
                 // The node takes its configuration over, and is identified anew.
-                self.search_again(now_ns, node);
+                self.search_behind_reset(now_ns, node);
                 self.queue_command(NmtCommandId::RESET_CONFIGURATION, node, &[]);
             }
         }

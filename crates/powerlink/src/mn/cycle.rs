@@ -65,12 +65,12 @@ impl ManagingNode {
             Phase::Listen { .. } => self.enter_reduced(now_ns),
             Phase::Reduced { .. } => self.reduced(now_ns, outbox),
             Phase::ReducedAnswer { invited, .. } => {
-                self.unanswered(now_ns, invited);
+                self.unanswered(invited);
                 self.reduced(now_ns, outbox);
             }
             Phase::WaitSoc => self.soc(now_ns, outbox),
             Phase::WaitAsync { invited } => {
-                self.unanswered(now_ns, invited);
+                self.unanswered(invited);
                 self.soc(now_ns, outbox);
             }
             Phase::WaitFirst { .. } => self.poll(now_ns, 0, true, outbox),
@@ -126,22 +126,11 @@ impl ManagingNode {
         }
     }
 
-    fn unanswered(&mut self, now_ns: u64, invited: Invitation) {
+    fn unanswered(&mut self, invited: Invitation) {
         if invited.target == node::MN || invited.service == RequestedService::NO_SERVICE {
             return;
         }
         self.statistics.invitations_unused += 1;
-        let Some(cn) = self.cn_mut(invited.target) else {
-            return;
-        };
-        if invited.service == RequestedService::STATUS_REQUEST && cn.status_lost.error() {
-            let node = invited.target;
-            self.events.push(Event::Error {
-                node,
-                code: ErrorCode::NO_STATUS,
-            });
-            self.lose(now_ns, node, LostReason::Status);
-        }
     }
 
     fn soc(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {

@@ -91,6 +91,12 @@ pub(super) struct Cn {
     pub(super) acknowledged: bool,
     pub(super) status_wanted: bool,
     pub(super) status_due_ns: u64,
+    /// It was asked how it is, and has not answered yet.
+    pub(super) status_asked: bool,
+    /// StatusResponses without EC while its error signalling is to begin anew.
+    pub(super) clear_tries: u32,
+    /// When a state command that has no effect is sent again.
+    pub(super) repeat_ns: u64,
     pub(super) ident_due_ns: u64,
     pub(super) ident_tries: u32,
     pub(super) deadline_ns: Option<u64>,
@@ -144,6 +150,9 @@ impl Cn {
             acknowledged: false,
             status_wanted: false,
             status_due_ns: 0,
+            status_asked: false,
+            clear_tries: 0,
+            repeat_ns: 0,
             ident_due_ns: 0,
             ident_tries: 0,
             deadline_ns: None,
@@ -171,6 +180,11 @@ impl Cn {
             latency_ns: self.latency_ns,
             ident: self.ident,
         }
+    }
+
+    /// Whether it is asked how it is only now and then.
+    pub(super) fn is_slow(&self) -> bool {
+        self.async_only && self.boot >= Boot::Running && self.client.is_idle()
     }
 
     /// Whether it is asked in the isochronous phase.

@@ -2,6 +2,7 @@
 
 use super::cycle::Phase;
 use super::node::Boot;
+use super::schedule::STATUS_INTERVAL_NS;
 use super::{Chain, ManagingNode};
 use crate::cn::Objects;
 use crate::sdo::Peer;
@@ -10,6 +11,9 @@ use rtwire_wire::Outbox;
 use rtwire_wire::powerlink::{
     Asnd, Connection, Message, NmtRequest, NmtState, Packet, Response, Sdo, Status, View, node,
 };
+
+/// StatusResponses without EC, before a node is taken for one that never sends it.
+const CLEAR_TRIES: u32 = 10;
 
 impl ManagingNode {
     pub(super) fn receive(&mut self, now_ns: u64, frame: &[u8], outbox: &mut dyn Outbox) {
@@ -203,10 +207,15 @@ impl ManagingNode {
         };
         let node = cn.number;
         cn.status_lost.good();
+        if core::mem::take(&mut cn.status_asked) && !cn.is_slow() {
+            cn.status_due_ns = cn.status_due_ns.min(now_ns + STATUS_INTERVAL_NS);
+        }
         cn.request = status.request;
         if cn.boot == Boot::Clear {
             cn.acknowledged = status.exception_new;
-            if status.exception_clear {
+            cn.clear_tries += 1;
+            // A simple node has no error signalling, and never answers with EC.
+            if status.exception_clear || cn.clear_tries >= CLEAR_TRIES {
                 cn.state = status.state;
                 // Asked once more, without ER: then errors are signalled.
                 cn.status_wanted = true;

@@ -6,6 +6,7 @@
 use super::ManagingNode;
 use super::node::Boot;
 use crate::sdo::Peer;
+use crate::{ErrorCode, Event, LostReason};
 use rtwire_wire::Outbox;
 use rtwire_wire::powerlink::{
     Asnd, MINIMUM_OCTETS, Message, NmtState, Packet, RequestedService, SyncRequest, multicast,
@@ -15,9 +16,11 @@ use rtwire_wire::powerlink::{
 /// How often an absent node is asked who it is, ns.
 const IDENT_INTERVAL_NS: u64 = 20_000_000;
 /// How often a node is asked how it is, where nothing else tells, ns.
-const STATUS_INTERVAL_NS: u64 = 2_000_000;
+pub(super) const STATUS_INTERVAL_NS: u64 = 2_000_000;
 /// The same for nodes that are never polled, once they are operational, ns.
 const STATUS_SLOW_NS: u64 = 1_000_000_000;
+/// How long a StatusResponse may take, ns.
+const STATUS_PATIENCE_NS: u64 = 20_000_000;
 
 /// Who has been invited, and to what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,19 +129,47 @@ impl ManagingNode {
             let present = cn.boot > Boot::Search;
             present && due && (cn.status_wanted || !told_by_responses)
         })?;
+        if !self.status_in_time(now_ns, at) {
+            return None;
+        }
         let cn = self.nodes.get_mut(at)?;
         if cn.boot == Boot::Sync {
             cn.status_due_ns = now_ns + STATUS_INTERVAL_NS;
             return Some((RequestedService::SYNC_REQUEST, cn.number));
         }
-        let slow = cn.async_only && cn.boot >= Boot::Running && cn.client.is_idle();
-        let interval = if slow {
-            STATUS_SLOW_NS
-        } else {
-            STATUS_INTERVAL_NS
-        };
-        cn.status_due_ns = now_ns + interval;
+        let slow = cn.is_slow();
+        // An answer makes it sooner.
+        cn.status_due_ns = now_ns
+            + if slow {
+                STATUS_SLOW_NS
+            } else {
+                STATUS_PATIENCE_NS
+            };
+        cn.status_asked = true;
         Some((RequestedService::STATUS_REQUEST, cn.number))
+    }
+
+    /// A StatusResponse counts as lost when the node would be asked again: until then a slow node may answer, also beyond
+    /// its slot. Says whether the node is still there.
+    fn status_in_time(&mut self, now_ns: u64, at: usize) -> bool {
+        let Some(cn) = self.nodes.get_mut(at) else {
+            return false;
+        };
+        let node = cn.number;
+        if !core::mem::take(&mut cn.status_asked) || !cn.status_lost.error() {
+            return true;
+        }
+        // Just identified, and gone: it is in the midst of a reset, and need not be told to do one.
+        if cn.boot == Boot::Clear {
+            self.search_behind_reset(now_ns, node);
+            return false;
+        }
+        self.events.push(Event::Error {
+            node,
+            code: ErrorCode::NO_STATUS,
+        });
+        self.lose(now_ns, node, LostReason::Status);
+        false
     }
 
     fn choose_generic(&mut self) -> Option<(RequestedService, u8)> {

@@ -296,7 +296,13 @@ impl Link {
     fn receive_open(&mut self, now_ns: u64, sdo: &Sdo<'_>) -> Brought {
         let sequence = sdo.sequence;
         match self.state {
-            State::Closed => return Brought::Nothing,
+            // One of the two has begun anew: the other is told at once, and need not wait for its timeout.
+            State::Closed => {
+                if sdo.command.is_some() {
+                    self.say(Connection::None, Connection::None);
+                }
+                return Brought::Nothing;
+            }
             // The first valid message of a server completes the opening.
             State::Opening if self.client => self.state = State::Open,
             State::Opening => return Brought::Nothing,

@@ -7,4 +7,5 @@ mod cross;
 mod faults;
 mod harness;
 mod large;
+mod peers;
 mod service;
