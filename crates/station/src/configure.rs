@@ -11,6 +11,10 @@ use rtwire_wire::MacAddress;
 /// Node assignment (1F81h): the node exists, is controlled, is started, and keeps its cycle.
 const ASSIGNED: u64 = 0x8000_0007;
 const MANDATORY: u64 = 0x8;
+/// SDO over UDP, among the features (1F82h).
+const SDO_BY_UDP: u64 = 0x2;
+/// How long an answer may take before the cycle runs, ns (1F8Ah/2): DS 301's 0.1 ms is for nodes in hardware.
+const ASYNC_SLOT_NS: u64 = 1_000_000;
 /// PDO communication and mapping objects of channel `n` are `n` above these.
 const MAPPING: u16 = 0x200;
 
@@ -111,7 +115,9 @@ pub(crate) fn managing(
     address: MacAddress,
     net_time_offset_ns: i64,
 ) -> Result<ManagingConfig, StationError> {
-    let mut cdc = read_cdc(project)?;
+    let mut cdc = Cdc::default();
+    cdc.push(0x1f8a, 2, ASYNC_SLOT_NS, 4);
+    cdc.entries.extend(read_cdc(project)?.entries);
     // What the project says is said last.
     cdc.entries.extend(network(project).entries);
     let mut config =
@@ -154,6 +160,9 @@ pub(crate) fn controlled(
         }
     }
     cdc.apply(&mut dictionary).map_err(faulty(&project.path))?;
+    // A station has no socket for it.
+    let features = dictionary.number(0x1f82, 0);
+    dictionary.set_number(0x1f82, 0, features & !SDO_BY_UDP);
     Ok(ControlledConfig {
         node: project.node,
         address,

@@ -8,12 +8,12 @@ use crate::project::Project;
 use crate::status::{StationStatus, words};
 use core::ops::Range;
 use rtwire_link::powerlink::{DriverConfig, Role, StationPort};
-use rtwire_link::run::{PortConfig, RealTime, RunConfig, RunStatistics, Runner};
+use rtwire_link::run::{Port as _, PortConfig, RealTime, RunConfig, RunStatistics, Runner};
 use rtwire_powerlink::{ControlledNode, Event, ManagingNode, ProcessImage};
 use rtwire_sys::clock::{self, Clock};
 use rtwire_sys::interface;
 use rtwire_sys::sched::AwakeProcessors;
-use rtwire_wire::powerlink::multicast;
+use rtwire_wire::powerlink::{NmtState, multicast};
 use rtwire_wire::{EtherType, MacAddress, Node, Outbox};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -480,6 +480,7 @@ impl Work<'_> {
             // Before there is a cycle, or where it has stopped, requests are taken all the same.
             self.requests(kind, now_ns);
         }
+        self.basic_ethernet(kind, port);
         if let (Kind::Controlled(node), Some(driver)) = (&*kind, port.driver_mut()) {
             let generation = node.pres_generation();
             if generation != self.pres_generation {
@@ -489,6 +490,20 @@ impl Work<'_> {
         }
         if self.inner.wanted.swap(false, Ordering::Relaxed) {
             self.tell(kind, port, run);
+        }
+    }
+
+    /// In BasicEthernet nobody shares out the medium: ordinary frames leave at once.
+    fn basic_ethernet(&mut self, kind: &Kind, port: &mut StationPort) {
+        let (Kind::Controlled(node), Some(ethernet)) = (kind, &mut self.ethernet) else {
+            return;
+        };
+        if node.state() == NmtState::BASIC_ETHERNET {
+            // A frame that the interface does not take is lost, as on any Ethernet.
+            ethernet.hand_over(|frame| {
+                let _ = port.send(frame);
+                true
+            });
         }
     }
 

@@ -9,6 +9,7 @@ use crate::program::{Attach, ProgramError};
 use crate::run::{PacketPort, Port, PortConfig};
 use rtwire_sys::bpf::{XdpLink, XdpMode};
 use rtwire_sys::interface::Interface;
+use rtwire_wire::EtherType;
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
@@ -181,7 +182,10 @@ impl DriverPort {
 
 impl Port for DriverPort {
     fn send(&mut self, frame: &[u8]) -> Result<(), LinkError> {
-        let message = frame.get(MESSAGE_AT).map_or(0, |octet| octet & 0x7f);
+        // Ordinary frames of the asynchronous phase are sent as they are.
+        let ours = frame.get(12..14) == Some(&EtherType::POWERLINK.0.to_be_bytes()[..]);
+        let message = frame.get(MESSAGE_AT).filter(|_| ours);
+        let message = message.map_or(0, |octet| octet & 0x7f);
         match (self.role, message) {
             (Role::Controlled, PRES) => {
                 self.respond(frame);
