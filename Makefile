@@ -55,8 +55,8 @@ bench-receive: setup-test ## answers from the driver beside packet sockets, UDP 
 	$(CARGO) bench --locked -p rtwire-link --bench respond
 	$(CARGO) bench --locked -p rtwire-channel --bench queues
 
-bench-powerlink: setup-test ## POWERLINK's isochronous phase, in user space and in the driver, 1 and 8 nodes, idle and loaded
-	$(CARGO) bench --locked -p rtwire-link --bench powerlink
+bench-powerlink: setup-test ## POWERLINK's stations, in user space and in the driver, 1 and 8 nodes, idle and loaded; QUICK=1: some of it
+	$(CARGO) bench --locked -p rtwire --bench powerlink -- $(if $(QUICK),--quick)
 
 bench-plan: setup ## bounds beside what can happen; speed of planning, admission, schedules, simulation
 	$(CARGO) bench --locked -p rtwire --bench plan
@@ -68,7 +68,7 @@ docs: setup ## the crates' documentation
 	$(CARGO) doc --workspace --no-deps --locked
 
 generate: build ## write the generated files (schemas) anew
-	for format in network plan simulation report jitter run bench doctor apply clock; do \
+	for format in network plan simulation report jitter run bench doctor apply clock powerlink; do \
 		$(RTWIRE) schema $$format > target/$$format.schema.json && \
 		mv target/$$format.schema.json schema/$$format.schema.json || exit 1; \
 	done

@@ -404,7 +404,7 @@ fn faulty_projects_are_told_all_at_once_with_their_places() {
         "project.toml:3:1: unknown key `interfce` in [station]",
         "did you mean `interface`?",
         "project.toml:4:9: ",
-        "project.toml:5:8: `path` is \"drvier\", but expected is \"auto\" or \"user\" or \"driver\"",
+        "project.toml:5:8: `path` is \"drvier\", but expected is \"auto\" or \"user\" or \"driver\" or \"native\"",
         "did you mean \"driver\"?",
         "project.toml:9:23: `6000h/1 u17` is no object with its type",
         "project.toml:12:10: node 1 is there already",

@@ -173,9 +173,10 @@ fn read_document(
     if !table.contains_key("cycle") && cdc.is_none() {
         keys.missing("cycle");
     }
-    let station_path = match keys.choice("path", &["auto", "user", "driver"]) {
+    let station_path = match keys.choice("path", &["auto", "user", "driver", "native"]) {
         Some("user") => StationPath::User,
         Some("driver") => StationPath::Driver,
+        Some("native") => StationPath::Native,
         _ => StationPath::Auto,
     };
     let priority = keys.number("priority", 0..100).unwrap_or(50);

@@ -9,7 +9,7 @@ use crate::status::{StationStatus, words};
 use core::ops::Range;
 use rtwire_link::powerlink::{DriverConfig, Role, StationPort};
 use rtwire_link::run::{Port as _, PortConfig, RealTime, RunConfig, RunStatistics, Runner};
-use rtwire_powerlink::{ControlledNode, Event, ManagingNode, ProcessImage};
+use rtwire_powerlink::{ControlledNode, Event, LostReason, ManagingNode, NodeEvent, ProcessImage};
 use rtwire_sys::clock::{self, Clock};
 use rtwire_sys::interface;
 use rtwire_sys::sched::AwakeProcessors;
@@ -427,6 +427,7 @@ impl Station {
             names: &self.names,
             points: &mut self.points,
             ethernet: self.ethernet.as_mut(),
+            times_lost: Box::new([0; 256]),
         };
         let ended = self
             .runner
@@ -448,6 +449,8 @@ struct Work<'a> {
     names: &'a [(u8, String)],
     points: &'a mut Vec<(Key, Range<usize>)>,
     ethernet: Option<&'a mut Ethernet>,
+    /// How often each node was taken for lost.
+    times_lost: Box<[u64; 256]>,
 }
 
 impl Work<'_> {
@@ -509,6 +512,13 @@ impl Work<'_> {
 
     fn event(&mut self, kind: &Kind, event: Event) {
         match event {
+            Event::State { from, .. } if from == NmtState::OPERATIONAL => {
+                self.status.left_operational += 1;
+            }
+            Event::Node {
+                node,
+                what: NodeEvent::Lost(reason),
+            } if reason != LostReason::Reset => self.times_lost[usize::from(node)] += 1,
             Event::Image => {
                 for (key, range) in self.points.iter_mut() {
                     *range = kind.find(*key).unwrap_or(0..0);
@@ -548,7 +558,7 @@ impl Work<'_> {
     fn tell(&mut self, kind: &Kind, port: &StationPort, run: &RunStatistics) {
         let mut status = self.status.clone();
         match kind {
-            Kind::Managing(node) => status.take_managing(node, self.names),
+            Kind::Managing(node) => status.take_managing(node, self.names, &self.times_lost),
             Kind::Controlled(node) => status.take_controlled(node),
         }
         status.take_run(run, port.driver().map(|driver| driver.counters()));

@@ -21,6 +21,8 @@ pub struct StationStatus {
     pub path: String,
     /// Length of a cycle, ns; 0 where it is not known.
     pub cycle_ns: u64,
+    /// How often it has left Operational again.
+    pub left_operational: u64,
     /// SoC sent or received.
     pub cycles: u64,
     /// Cycles that were left out since their time had passed.
@@ -64,6 +66,8 @@ pub struct NodeStatus {
     pub lost: u32,
     /// Responses that came too late.
     pub late: u32,
+    /// How often it was taken for lost, and looked for again.
+    pub times_lost: u64,
     /// From the last request to its response, ns.
     pub latency_ns: u64,
 }
@@ -76,6 +80,7 @@ impl StationStatus {
             interface: interface.to_owned(),
             path: path.to_owned(),
             cycle_ns: 0,
+            left_operational: 0,
             cycles: 0,
             skipped_cycles: 0,
             own_stalls: 0,
@@ -106,7 +111,12 @@ impl StationStatus {
         self.sent_by_driver = by_driver;
     }
 
-    pub(crate) fn take_managing(&mut self, node: &ManagingNode, names: &[(u8, String)]) {
+    pub(crate) fn take_managing(
+        &mut self,
+        node: &ManagingNode,
+        names: &[(u8, String)],
+        times_lost: &[u64; 256],
+    ) {
         self.node = rtwire_wire::powerlink::node::MN;
         self.state = node.state().to_string();
         self.cycle_ns = node.cycle_ns();
@@ -126,6 +136,7 @@ impl StationStatus {
                 responses: status.responses,
                 lost: status.lost.cumulative,
                 late: status.late.cumulative,
+                times_lost: times_lost[usize::from(status.node)],
                 latency_ns: status.latency_ns,
             })
             .collect();

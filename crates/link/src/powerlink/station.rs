@@ -27,6 +27,8 @@ pub enum StationPath {
     User,
     /// The driver.
     Driver,
+    /// The driver in native mode, or not at all.
+    Native,
 }
 
 /// The best mode of a veth is the generic one: in native mode what it sends is lost, unless its peer, which may be anywhere,
@@ -44,7 +46,8 @@ impl StationPort {
     /// Opens a port. With it comes what to tell the user: which path was taken, and why.
     ///
     /// # Errors
-    /// No such interface; no privilege; for [`StationPath::Driver`] also: no XDP, or another XDP program is there.
+    /// No such interface; no privilege; for [`StationPath::Driver`] and [`StationPath::Native`] also: no XDP, or another XDP
+    /// program is there.
     pub fn open(config: &DriverConfig, path: StationPath) -> Result<(Self, String), ProgramError> {
         let user = |why: &str| -> Result<(Self, String), ProgramError> {
             let port = PacketPort::open(&config.port)?;
@@ -52,6 +55,15 @@ impl StationPort {
         };
         match path {
             StationPath::User => user(""),
+            StationPath::Native => {
+                let native = DriverConfig {
+                    attach: Attach::Only(XdpMode::Native),
+                    ..config.clone()
+                };
+                let port = DriverPort::open(&native)?;
+                let said = format!("in the driver, XDP in {} mode", port.mode());
+                Ok((Self::Driver(Box::new(port)), said))
+            }
             StationPath::Driver | StationPath::Auto => match DriverPort::open(&fitting(config)) {
                 Ok(port) => {
                     let mut said = format!("in the driver, XDP in {} mode", port.mode());

@@ -17,7 +17,8 @@ const SOC_P99_US: (f64, f64) = (54.0, 217.0);
 
 type Measured = [(Scenario, Outcome)];
 
-pub(crate) fn all(measured: &Measured, holding: &Measured, hold: Duration) -> Vec<Row> {
+/// The rows of all cycles, paths and loads.
+pub(crate) fn cycles(measured: &Measured) -> Vec<Row> {
     let mut rows = Vec::new();
     for (scenario, outcome) in measured {
         let judged = scenario.nodes == 1 && scenario.cycle_us == 1_000;
@@ -25,8 +26,9 @@ pub(crate) fn all(measured: &Measured, holding: &Measured, hold: Duration) -> Ve
             Path::Driver => (0.1, 0.15),
             Path::User => (0.7, 0.7),
         };
-        let latency = outcome.report.latency_ns;
-        let deviation = outcome.report.soc.as_ref().map(|soc| soc.deviation_ns);
+        let report = outcome.report.as_ref();
+        let latency = report.and_then(|report| report.latency_ns);
+        let deviation = report.and_then(|report| report.soc.as_ref().map(|soc| soc.deviation_ns));
         for (figure, summary, at, range, share) in [
             ("PReq–PRes", latency, "p50", PRES_P50_US, share.0),
             ("PReq–PRes", latency, "p99", PRES_P99_US, share.1),
@@ -39,7 +41,6 @@ pub(crate) fn all(measured: &Measured, holding: &Measured, hold: Duration) -> Ve
     }
     rows.extend(phases(measured));
     rows.extend(calls(measured));
-    rows.extend(held(holding, hold));
     rows
 }
 
@@ -51,7 +52,10 @@ fn row(
 ) -> Row {
     let value = summary.map(|s| if at == "p50" { s.p50 } else { s.p99 } as f64 / 1_000.0);
     let (held, why) = match (value, reach) {
-        (None, _) => (None, Some("nothing was measured".to_owned())),
+        (None, _) => (
+            None,
+            Some("nothing was measured: the network did not become operational".to_owned()),
+        ),
         (Some(_), None) => (None, None),
         (Some(value), Some(((low, high), share))) if value <= share * low => {
             let _ = high;
@@ -93,7 +97,12 @@ fn row(
 fn phases(measured: &Measured) -> Vec<Row> {
     let phase = |scenario: &Scenario| {
         let (_, outcome) = measured.iter().find(|(other, _)| other == scenario)?;
-        outcome.report.utilization.as_ref()?.isochronous_ns
+        outcome
+            .report
+            .as_ref()?
+            .utilization
+            .as_ref()?
+            .isochronous_ns
     };
     let chains = measured
         .iter()
@@ -132,13 +141,7 @@ fn calls(measured: &Measured) -> Vec<Row> {
             scenario.nodes == 1 && scenario.cycle_us == 1_000 && !scenario.loaded
         })
         .map(|(scenario, outcome)| {
-            let sent = match scenario.path {
-                Path::User => outcome.controlled.sent,
-                // What the driver sends costs no call.
-                Path::Driver => 0,
-            };
-            let calls = outcome.controlled.waits + sent;
-            let value = calls as f64 / outcome.cycles.max(1) as f64;
+            let value = outcome.calls as f64 / outcome.calls_cycles.max(1) as f64;
             let judged = scenario.path == Path::Driver;
             Row {
                 figure: format!("system calls a cycle of a CN, {scenario}"),
@@ -147,41 +150,51 @@ fn calls(measured: &Measured) -> Vec<Row> {
                 reach: judged.then(|| "one or none".to_owned()),
                 held: judged.then_some(value <= 1.05),
                 why: (judged && value > 1.05).then(|| "woken more than once".to_owned()),
-                samples: outcome.cycles,
+                samples: outcome.calls_cycles,
                 against: Vec::new(),
             }
         })
         .collect()
 }
 
-/// How long a small cycle ran, and what was lost.
-fn held(holding: &Measured, hold: Duration) -> Vec<Row> {
+/// Whether a small cycle has stayed operational, and what was lost.
+pub(crate) fn held(holding: &Measured, hold: Duration) -> Vec<Row> {
     let enough = hold >= Duration::from_secs(600);
-    holding
-        .iter()
-        .map(|(scenario, outcome)| {
-            let expected = hold.as_micros() as u64 / scenario.cycle_us;
-            let lost = outcome.lost as f64;
-            let share = 100.0 * outcome.skipped as f64 / expected.max(1) as f64;
-            Row {
-                figure: format!("PRes lost in {} s, {scenario}", hold.as_secs()),
-                value: lost,
-                unit: "frames".to_owned(),
-                reach: Some("none in 600 s".to_owned()),
-                held: (enough || lost > 0.0).then_some(lost == 0.0),
-                why: Some(format!(
-                    "{} cycles, {} more skipped ({share:.2} %) while the machine stood still{}",
-                    outcome.cycles,
-                    outcome.skipped,
-                    if enough {
-                        ""
-                    } else {
-                        "; measured for a shorter time: see `--minutes`"
-                    }
-                )),
+    let mut rows = Vec::new();
+    for (scenario, outcome) in holding {
+        let account = format!(
+            "{} cycles, {} more skipped in {} stalls of the machine, the worst {}{}{}",
+            outcome.cycles,
+            outcome.skipped,
+            outcome.stalls,
+            rtwire_measure::units::duration(outcome.worst_stall_ns),
+            if enough {
+                ""
+            } else {
+                "; too short to judge: see --minutes"
+            },
+            if outcome.events.is_empty() {
+                String::new()
+            } else {
+                format!("; last events: {}", outcome.events.join("; "))
+            },
+        );
+        for (what, unit, count) in [
+            ("interruptions", "times", outcome.interruptions),
+            ("PRes lost", "frames", outcome.lost),
+        ] {
+            let count = if outcome.booted { count } else { 1 };
+            rows.push(Row {
+                figure: format!("{what} in {} s, {scenario}", hold.as_secs()),
+                value: count as f64,
+                unit: unit.to_owned(),
+                reach: Some("none in 600 s, with stalls of up to 2 ms".to_owned()),
+                held: (enough || count > 0).then_some(count == 0),
+                why: Some(account.clone()),
                 samples: outcome.cycles * u64::from(scenario.nodes),
                 against: Vec::new(),
-            }
-        })
-        .collect()
+            });
+        }
+    }
+    rows
 }

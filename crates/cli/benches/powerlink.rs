@@ -1,0 +1,170 @@
+//! POWERLINK in figures, with the stations that users run: PReq–PRes times, SoC jitter and the length of the isochronous
+//! phase, in user space and in the driver, with 1 and 8 controlled nodes, idle and under load, seen from outside (at the
+//! managing node's port of a bridge, by the kernel's stamps); how long 250 µs stay operational; what a controlled node costs.
+//! Writes `target/bench/powerlink.json`.
+//!
+//! `--quick` measures two cycles for half a second each; `--seconds N` each for N seconds (5); `--minutes N` is how long
+//! 250 µs have to hold (1); `--only WORD` does one part: `cycles`, `hold`, `cost`; `--nodes N` holds with so many nodes only;
+//! `--out FOLDER` writes to `FOLDER/bench/powerlink.json`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::missing_docs_in_private_items,
+    reason = "a benchmark that cannot run should stop"
+)]
+
+#[path = "powerlink/cost.rs"]
+mod cost;
+#[path = "powerlink/load.rs"]
+mod load;
+#[path = "powerlink/rig.rs"]
+mod rig;
+#[path = "powerlink/rows.rs"]
+mod rows;
+#[path = "plan/tools.rs"]
+#[allow(dead_code, reason = "shared with another benchmark")]
+mod tools;
+#[path = "powerlink/watch.rs"]
+mod watch;
+
+use rig::{Outcome, Path, Rig, Scenario};
+use rtwire_measure::bench::BenchTable;
+use rtwire_measure::noise::{NoiseOptions, NoiseRecorder};
+use rtwire_measure::report::Machine;
+use rtwire_sys::{memory, sched};
+use std::path::PathBuf;
+use std::time::Duration;
+
+struct Options {
+    each: Duration,
+    hold: Duration,
+    out: PathBuf,
+    quick: bool,
+    only: Option<String>,
+    nodes: Option<u8>,
+}
+
+impl Options {
+    fn wants(&self, part: &str) -> bool {
+        self.only.as_deref().is_none_or(|only| only == part)
+    }
+}
+
+fn options() -> Options {
+    let arguments: Vec<String> = std::env::args().collect();
+    let after = |name: &str| {
+        let at = arguments.iter().position(|argument| argument == name)?;
+        arguments.get(at + 1).cloned()
+    };
+    let number = |name: &str, usual: f64| {
+        let given = after(name).and_then(|text| text.parse::<f64>().ok());
+        given.filter(|n| *n > 0.0).unwrap_or(usual)
+    };
+    let quick = arguments.iter().any(|argument| argument == "--quick");
+    let default = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target")),
+        PathBuf::from,
+    );
+    let minutes = if quick { 1.0 / 60.0 } else { 1.0 };
+    Options {
+        each: Duration::from_secs_f64(number("--seconds", if quick { 0.5 } else { 5.0 })),
+        hold: Duration::from_secs_f64(number("--minutes", minutes) * 60.0),
+        out: after("--out").map_or(default, PathBuf::from),
+        quick,
+        only: after("--only"),
+        nodes: after("--nodes").and_then(|nodes| nodes.parse().ok()),
+    }
+}
+
+/// All cycles, paths and loads.
+fn cycles(options: &Options) -> Vec<(Scenario, Outcome)> {
+    let mut measured = Vec::new();
+    let cycles: &[u64] = if options.quick {
+        &[5_000, 1_000]
+    } else {
+        &[5_000, 1_000, 500, 250]
+    };
+    for nodes in [1, 8] {
+        let rig = Rig::new(nodes);
+        for &cycle_us in cycles {
+            for loaded in [false, true] {
+                // Paths next to each other, so that they meet the same weather.
+                for path in [Path::User, Path::Driver] {
+                    let scenario = Scenario {
+                        cycle_us,
+                        nodes,
+                        path,
+                        loaded,
+                    };
+                    let outcome = rig.measure(scenario, options.each, true);
+                    eprintln!("{scenario}: {}", outcome.in_short());
+                    measured.push((scenario, outcome));
+                }
+            }
+        }
+    }
+    measured
+}
+
+/// The smallest cycle, for long.
+fn hold(options: &Options) -> Vec<(Scenario, Outcome)> {
+    let mut holding = Vec::new();
+    for nodes in [1, 8] {
+        if options.nodes.is_some_and(|only| only != nodes) {
+            continue;
+        }
+        let scenario = Scenario {
+            cycle_us: 250,
+            nodes,
+            path: Path::Driver,
+            loaded: false,
+        };
+        let outcome = Rig::new(nodes).measure(scenario, options.hold, false);
+        eprintln!("{scenario}, for {:?}: {}", options.hold, outcome.in_short());
+        holding.push((scenario, outcome));
+    }
+    holding
+}
+
+fn main() {
+    let options = options();
+    if let Err(error) = sched::set_fifo(rig::MANAGING_PRIORITY).and_then(|_| memory::lock_all()) {
+        eprintln!("powerlink: {error}");
+        std::process::exit(3);
+    }
+    sched::set_other().unwrap();
+    let recorder = NoiseRecorder::start(NoiseOptions {
+        period_ns: 2_000_000,
+        stall_threshold_ns: 500_000,
+        ..NoiseOptions::default()
+    })
+    .unwrap();
+    let mut rows = Vec::new();
+    if options.wants("cost") {
+        rows.extend(cost::rows(options.each));
+    }
+    if options.wants("cycles") {
+        rows.extend(rows::cycles(&cycles(&options)));
+    }
+    if options.wants("hold") {
+        rows.extend(rows::held(&hold(&options), options.hold));
+    }
+    let noise = recorder.stop().unwrap();
+    let table = BenchTable {
+        machine: Machine::this(env!("CARGO_PKG_VERSION")),
+        commit: tools::commit(),
+        command: std::env::args().collect::<Vec<_>>().join(" "),
+        rows,
+        noise: Some(noise),
+    };
+    print!("{}", table.print_text());
+    let written = if options.only.is_some() {
+        table.add_to(&options.out, "powerlink")
+    } else {
+        table.write(&options.out, "powerlink")
+    };
+    match written {
+        Ok(path) => println!("written to {}", path.display()),
+        Err(error) => eprintln!("powerlink: {error}"),
+    }
+}

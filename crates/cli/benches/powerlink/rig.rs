@@ -1,0 +1,267 @@
+//! One managing node, some controlled nodes, a bridge between them, and somebody who watches.
+
+use crate::load::Load;
+use crate::watch::watch;
+use rtwire_link::program::{Attach, ProgramConfig, ReceiveProgram, XdpMode};
+use rtwire_measure::jitter::JitterReport;
+use rtwire_measure::units::duration;
+use rtwire_station::{Handle, Project, Station, StationStatus};
+use rtwire_testkit::{Side, Star};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Above all others of the rig.
+pub(crate) const MANAGING_PRIORITY: u8 = 60;
+const CONTROLLED_PRIORITY: u8 = 50;
+/// How long a network may take to become operational.
+const BOOT: Duration = Duration::from_secs(20);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Path {
+    User,
+    Driver,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Scenario {
+    pub(crate) cycle_us: u64,
+    pub(crate) nodes: u8,
+    pub(crate) path: Path,
+    pub(crate) loaded: bool,
+}
+
+impl fmt::Display for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} CN, {}, {}, {}",
+            self.nodes,
+            duration(self.cycle_us * 1_000).replace(".000", ""),
+            match self.path {
+                Path::User => "user space",
+                Path::Driver => "driver",
+            },
+            if self.loaded { "loaded" } else { "idle" }
+        )
+    }
+}
+
+pub(crate) struct Outcome {
+    /// Whether the network has become operational.
+    pub(crate) booted: bool,
+    /// What the watcher has seen from then on.
+    pub(crate) report: Option<JitterReport>,
+    /// What the managing node tells of that time.
+    pub(crate) cycles: u64,
+    pub(crate) skipped: u64,
+    pub(crate) stalls: u64,
+    pub(crate) worst_stall_ns: u64,
+    pub(crate) lost: u64,
+    /// How often the managing node has left Operational, or taken a node for lost.
+    pub(crate) interruptions: u64,
+    /// System calls of the first controlled node.
+    pub(crate) calls: u64,
+    /// Its cycles.
+    pub(crate) calls_cycles: u64,
+    /// The last events, where there were interruptions.
+    pub(crate) events: Vec<String>,
+}
+
+impl Outcome {
+    pub(crate) fn in_short(&self) -> String {
+        if !self.booted {
+            return format!("not operational within {BOOT:?}: {:?}", self.events);
+        }
+        let report = self.report.as_ref();
+        let latency = report.and_then(|report| report.latency_ns);
+        let soc = report.and_then(|report| report.soc.as_ref().map(|soc| soc.deviation_ns));
+        let utilization = report.and_then(|report| report.utilization.as_ref());
+        let phase = utilization.and_then(|u| u.isochronous_ns);
+        let show = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), duration);
+        format!(
+            "PRes p50 {} p99 {}, SoC deviation p50 {} p99 {}, phase p50 {}, {} cycles, {} skipped in {} stalls (worst {}), {} lost, {} interruptions",
+            show(latency.map(|s| s.p50)),
+            show(latency.map(|s| s.p99)),
+            show(soc.map(|s| s.p50)),
+            show(soc.map(|s| s.p99)),
+            show(phase.map(|s| s.p50)),
+            self.cycles,
+            self.skipped,
+            self.stalls,
+            duration(self.worst_stall_ns),
+            self.lost,
+            self.interruptions,
+        )
+    }
+}
+
+/// The network; the same for all scenarios of as many nodes.
+pub(crate) struct Rig {
+    star: Star,
+    /// A veth takes frames from its peer's driver only where it has a program, too.
+    _bridge: Vec<ReceiveProgram>,
+}
+
+fn status(handle: &Handle) -> StationStatus {
+    let status = handle.status(Duration::from_secs(10));
+    status.expect("a station that runs tells its state")
+}
+
+fn interruptions(status: &StationStatus) -> u64 {
+    let lost: u64 = status.nodes.iter().map(|node| node.times_lost).sum();
+    status.left_operational + lost
+}
+
+fn lost(status: &StationStatus) -> u64 {
+    status.nodes.iter().map(|node| u64::from(node.lost)).sum()
+}
+
+fn operational(status: &StationStatus) -> bool {
+    status.state == "Operational" && status.nodes.iter().all(|node| node.operational)
+}
+
+impl Rig {
+    pub(crate) fn new(nodes: u8) -> Self {
+        let star = Star::new(nodes + 1);
+        let bridge = star.ports.iter().map(pass).collect();
+        Self {
+            star,
+            _bridge: bridge,
+        }
+    }
+
+    /// Runs a scenario for some time, with somebody who watches or without: each frame that is watched costs time, too.
+    pub(crate) fn measure(&self, scenario: Scenario, time: Duration, watch_it: bool) -> Outcome {
+        let stop = AtomicBool::new(false);
+        let watched = AtomicBool::new(false);
+        let stations = &self.star.stations;
+        thread::scope(|scope| {
+            let (told, handles) = channel();
+            let mut threads = Vec::new();
+            for (node, side) in (1_u8..).zip(&stations[1..]) {
+                let (text, told, stop) = (controlled(scenario, node), told.clone(), &stop);
+                threads.push(scope.spawn(move || run(side, scenario.path, &text, &told, stop)));
+            }
+            let controlled: Vec<Handle> = (0..threads.len())
+                .map(|_| handles.recv().expect("a station begins"))
+                .collect();
+            let (text, stop_of_mn) = (managing(scenario), &stop);
+            threads.push(
+                scope.spawn(move || run(&stations[0], scenario.path, &text, &told, stop_of_mn)),
+            );
+            let manager = handles.recv().expect("the managing node begins");
+            let begun = Instant::now();
+            let mut before = status(&manager);
+            while !operational(&before) && begun.elapsed() < BOOT {
+                thread::sleep(Duration::from_millis(100));
+                before = status(&manager);
+            }
+            let there = operational(&before);
+            let first = status(&controlled[0]);
+            let watcher = (there && watch_it).then(|| {
+                let port = &self.star.ports[0];
+                let watched = &watched;
+                scope.spawn(move || watch(port, scenario.cycle_us * 1_000, watched))
+            });
+            if there {
+                let load = scenario.loaded.then(Load::start);
+                thread::sleep(time);
+                drop(load);
+            }
+            watched.store(true, Ordering::Relaxed);
+            let report = watcher.map(|watcher| watcher.join().unwrap());
+            let (after, last) = (status(&manager), status(&controlled[0]));
+            stop.store(true, Ordering::Relaxed);
+            for thread in threads {
+                thread.join().unwrap();
+            }
+            let interruptions = interruptions(&after) - interruptions(&before);
+            Outcome {
+                booted: there,
+                report,
+                cycles: after.cycles - before.cycles,
+                skipped: after.skipped_cycles - before.skipped_cycles,
+                stalls: after.own_stalls - before.own_stalls,
+                worst_stall_ns: after.worst_stall_ns,
+                lost: lost(&after) - lost(&before),
+                interruptions,
+                calls: last.system_calls - first.system_calls,
+                calls_cycles: last.cycles - first.cycles,
+                events: if interruptions > 0 || !there {
+                    after.events
+                } else {
+                    Vec::new()
+                },
+            }
+        })
+    }
+}
+
+/// The project of a controlled node: an octet in, an octet out.
+pub(crate) fn controlled(scenario: Scenario, node: u8) -> String {
+    // A poll follows the SoC soon; with many nodes on few cores waiting for it would take their time.
+    let linger_us = if scenario.nodes == 1 { 60 } else { 0 };
+    let path = path(scenario.path);
+    format!(
+        "[station]\nnode = {node}\ninterface = \"rtws\"\ncycle = \"{} us\"\npath = \"{path}\"\n\
+         priority = {CONTROLLED_PRIORITY}\nlinger = \"{linger_us} us\"\n\
+         receives = [\"6200h/1 u8\"]\nsends = [\"6000h/1 u8\"]\n",
+        scenario.cycle_us
+    )
+}
+
+fn path(path: Path) -> &'static str {
+    match path {
+        Path::User => "user",
+        Path::Driver => "native",
+    }
+}
+
+pub(crate) fn managing(scenario: Scenario) -> String {
+    let cycle_us = scenario.cycle_us;
+    // All of them may use up their time, and the cycle still holds.
+    let timeout_us = (cycle_us * 4 / 5 / u64::from(scenario.nodes)).min(2_000);
+    let mut text = format!(
+        "[station]\nnode = 240\ninterface = \"rtws\"\ncycle = \"{cycle_us} us\"\npath = \"{}\"\n\
+         priority = {MANAGING_PRIORITY}\nspin = \"{} us\"\n",
+        path(scenario.path),
+        100.min(cycle_us / 4),
+    );
+    for node in 1..=scenario.nodes {
+        text += &format!(
+            "[[node]]\nnumber = {node}\nmandatory = true\nresponse-timeout = \"{timeout_us} us\"\n\
+             receives = [\"6200h/1 u8\"]\nsends = [\"6000h/1 u8\"]\n"
+        );
+    }
+    text
+}
+
+/// Opens a station in its namespace and runs it until told to stop.
+fn run(side: &Side, path: Path, text: &str, told: &Sender<Handle>, stop: &AtomicBool) {
+    side.run(|| {
+        // In native mode a veth takes what its peer's driver sends only where it has a program, too.
+        let _pass = (path == Path::User).then(|| pass(side));
+        let project = Project::parse(text, "bench.toml".as_ref()).unwrap();
+        let mut station = if project.node == 240 {
+            Station::managing(&project)
+        } else {
+            Station::controlled(&project)
+        }
+        .unwrap();
+        told.send(station.handle()).unwrap();
+        station.run(stop, |_| {}).unwrap();
+    });
+}
+
+fn pass(side: &Side) -> ReceiveProgram {
+    side.run(|| {
+        ReceiveProgram::with(&ProgramConfig {
+            attach: Attach::Only(XdpMode::Native),
+            ..ProgramConfig::new(&side.interface)
+        })
+        .unwrap()
+    })
+}
