@@ -5,7 +5,6 @@ mod batch;
 use crate::error::LinkError;
 use crate::launch::{self, LaunchMode, LaunchQueue};
 use crate::stamps::TxStamps;
-use rtwire_sys::Errno;
 use rtwire_sys::clock::Clock;
 use rtwire_sys::interface::{self, Interface};
 use rtwire_sys::launch::LaunchOptions;
@@ -13,6 +12,7 @@ use rtwire_sys::packet::PacketSocket;
 use rtwire_sys::stamps::{TxStampReader, TxStamping};
 use rtwire_sys::udp::UdpSocket;
 use rtwire_sys::xsk::XdpSocket;
+use rtwire_sys::{Errno, InterfaceSocket};
 use std::net::SocketAddrV4;
 
 /// The way a frame takes out of this host.
@@ -83,32 +83,30 @@ pub struct Sender {
     launch: Option<LaunchQueue>,
 }
 
-/// The set-up calls that both kinds of sockets have.
-macro_rules! open_reader {
-    ($socket:expr, $config:expr) => {{
-        let mut reader = None;
-        if let TxPath::Launch(mode) = $config.path {
-            $socket.set_receive_room($config.stamp_room)?;
-            reader = Some($socket.enable_launch(LaunchOptions {
-                clock: Clock::Tai,
-                deadline: mode == LaunchMode::Deadline,
-                report: true,
-            })?);
-        }
-        if let Some(which) = $config.stamping {
-            $socket.set_receive_room($config.stamp_room)?;
-            reader = Some($socket.enable_tx_stamps(which)?);
-        }
-        reader
-    }};
-}
-
 impl SenderConfig {
     fn launch_queue(&self, interface: &Interface) -> Result<Option<LaunchQueue>, LinkError> {
         match self.path {
             TxPath::Launch(mode) => launch::queue(interface, self.priority, mode).map(Some),
             _ => Ok(None),
         }
+    }
+
+    /// Asks the socket for the stamps and launch reports of this set-up.
+    fn reader(&self, socket: &InterfaceSocket) -> Result<Option<TxStampReader>, LinkError> {
+        let mut reader = None;
+        if let TxPath::Launch(mode) = self.path {
+            socket.set_receive_room(self.stamp_room)?;
+            reader = Some(socket.enable_launch(LaunchOptions {
+                clock: Clock::Tai,
+                deadline: mode == LaunchMode::Deadline,
+                report: true,
+            })?);
+        }
+        if let Some(which) = self.stamping {
+            socket.set_receive_room(self.stamp_room)?;
+            reader = Some(socket.enable_tx_stamps(which)?);
+        }
+        Ok(reader)
     }
 }
 
@@ -128,7 +126,7 @@ impl Sender {
             socket.bypass_qdisc()?;
         }
         socket.set_priority(config.priority)?;
-        let reader = open_reader!(socket, config);
+        let reader = config.reader(&socket)?;
         Ok(Self {
             socket: Socket::Packet(socket),
             interface,
@@ -174,7 +172,7 @@ impl Sender {
         let launch = config.launch_queue(&interface)?;
         let socket = UdpSocket::sender(&interface, peer)?;
         socket.set_priority(config.priority, config.type_of_service)?;
-        let reader = open_reader!(socket, config);
+        let reader = config.reader(&socket)?;
         Ok(Self {
             socket: Socket::Udp(socket),
             interface,
@@ -237,12 +235,10 @@ impl Sender {
     #[inline]
     fn give(&mut self, bytes: &[u8], launch_ns: Option<u64>) -> Result<u64, LinkError> {
         loop {
-            let result = match (&self.socket, launch_ns) {
-                (Socket::Packet(socket), None) => socket.send(bytes),
-                (Socket::Udp(socket), None) => socket.send(bytes),
-                (Socket::Packet(socket), Some(ns)) => socket.send_at(bytes, ns),
-                (Socket::Udp(socket), Some(ns)) => socket.send_at(bytes, ns),
-                (Socket::Xdp(_), _) => {
+            let socket: &InterfaceSocket = match &self.socket {
+                Socket::Packet(socket) => socket,
+                Socket::Udp(socket) => socket,
+                Socket::Xdp(_) => {
                     return match self.place() {
                         Some(place) if bytes.len() <= place.len() => {
                             place[..bytes.len()].copy_from_slice(bytes);
@@ -252,6 +248,10 @@ impl Sender {
                         None => Err(self.failed(Errno::QUEUE_FULL, bytes.len())),
                     };
                 }
+            };
+            let result = match launch_ns {
+                None => socket.send(bytes),
+                Some(launch_ns) => socket.send_at(bytes, launch_ns),
             };
             let Err(errno) = result else {
                 let number = self.frames;

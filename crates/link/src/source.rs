@@ -4,7 +4,7 @@ use crate::receive::{Frame, ReceiverConfig};
 use rtwire_sys::packet::{FilterPlace, PacketSocket};
 use rtwire_sys::ring::Ring;
 use rtwire_sys::udp::UdpSocket;
-use rtwire_sys::{Batch, Errno, Ready, Wait};
+use rtwire_sys::{Batch, Errno, InterfaceSocket, Ready, Wait};
 use std::time::Duration;
 
 /// Octets of a frame or datagram that there is room for.
@@ -21,17 +21,10 @@ pub(crate) enum Socket {
 
 impl Socket {
     #[inline]
-    fn receive(&self, batch: &mut Batch, wait: Wait) -> Result<usize, Errno> {
+    fn shared(&self) -> &InterfaceSocket {
         match self {
-            Self::Packet(socket) => socket.receive(batch, wait, MOST),
-            Self::Udp(socket) => socket.receive(batch, wait, MOST),
-        }
-    }
-
-    fn set_receive_timeout(&self, timeout: Duration) -> Result<(), Errno> {
-        match self {
-            Self::Packet(socket) => socket.set_receive_timeout(Some(timeout)),
-            Self::Udp(socket) => socket.set_receive_timeout(Some(timeout)),
+            Self::Packet(socket) => socket,
+            Self::Udp(socket) => socket,
         }
     }
 }
@@ -98,7 +91,7 @@ impl Source {
                 ..
             } => {
                 *next = 0;
-                socket.receive(batch, Wait::No).map(drop)
+                socket.shared().receive(batch, Wait::No, MOST).map(drop)
             }
         }
     }
@@ -118,10 +111,10 @@ impl Source {
             } => {
                 *next = 0;
                 if *timeout != Some(time) {
-                    socket.set_receive_timeout(time)?;
+                    socket.shared().set_receive_timeout(Some(time))?;
                     *timeout = Some(time);
                 }
-                socket.receive(batch, how).map(drop)
+                socket.shared().receive(batch, how, MOST).map(drop)
             }
         }
     }
@@ -199,15 +192,8 @@ impl Source {
 
     pub(crate) fn interface_exists(&self) -> bool {
         match self {
-            Self::Ring { socket, .. }
-            | Self::Batch {
-                socket: Socket::Packet(socket),
-                ..
-            } => socket.interface_exists(),
-            Self::Batch {
-                socket: Socket::Udp(socket),
-                ..
-            } => socket.interface_exists(),
+            Self::Ring { socket, .. } => socket.interface_exists(),
+            Self::Batch { socket, .. } => socket.shared().interface_exists(),
         }
     }
 }

@@ -69,7 +69,7 @@ fn peer(side: &Side) -> Peer {
             &interface,
             ETHER_TYPE,
             &Filter::new(&[Instruction::Accept]).unwrap(),
-            PacketSocket::enable_rx_stamps,
+            |socket| socket.enable_rx_stamps(),
         )
         .unwrap()
         .0

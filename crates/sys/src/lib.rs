@@ -3,7 +3,7 @@
 //! ```text
 //!  clock, sched, memory, signal    the process itself
 //!  interface, port_lock, netns     the network namespace it is in
-//!  packet + filter + ring, udp     frames and datagrams in and out; `messages` and `stamps` are what both share
+//!  packet + filter + ring, udp     frames and datagrams in and out; `InterfaceSocket` is what both share
 //!  launch, qdisc                   launch times, and which queues an interface has
 //!  bpf                             programs in the kernel
 //! ```
@@ -20,6 +20,7 @@ pub mod counting;
 mod error;
 pub mod filter;
 pub mod interface;
+mod interface_socket;
 #[cfg(feature = "lacking-kernel")]
 pub mod lacking;
 pub mod launch;
@@ -39,5 +40,6 @@ pub mod udp;
 pub mod xsk;
 
 pub use error::{Errno, Error, ErrorKind, Result};
+pub use interface_socket::InterfaceSocket;
 pub use messages::{Batch, Message, Wait};
 pub use socket::Ready;

@@ -1,22 +1,24 @@
 //! Packet sockets: whole Ethernet frames in and out of one interface. Need CAP_NET_RAW.
 
-use crate::error::{Errno, Error, Result};
+use crate::error::{Error, Result};
 use crate::filter::Filter;
-use crate::interface::{self, Interface};
-use crate::launch::{self, LaunchOptions};
-use crate::messages::{Batch, Wait};
-use crate::socket::{self, Ready};
-use crate::stamps::{self, TxStampReader, TxStamping};
+use crate::interface::Interface;
+use crate::interface_socket::InterfaceSocket;
+use crate::socket;
+use std::ops::Deref;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// A packet socket bound to one interface.
 #[derive(Debug)]
-pub struct PacketSocket {
-    socket: Arc<OwnedFd>,
-    interface: u32,
-    name: String,
+pub struct PacketSocket(InterfaceSocket);
+
+impl Deref for PacketSocket {
+    type Target = InterfaceSocket;
+
+    fn deref(&self) -> &InterfaceSocket {
+        &self.0
+    }
 }
 
 /// The place of a packet socket's filter.
@@ -79,11 +81,7 @@ impl PacketSocket {
         // Protocol 0: nothing comes in before `bind` says what.
         let kind = (libc::AF_PACKET, libc::SOCK_RAW, 0);
         let socket = socket::open("socket(AF_PACKET)", &name, kind, Some("CAP_NET_RAW"))?;
-        Ok(Self {
-            socket: Arc::new(socket),
-            interface: interface.index,
-            name,
-        })
+        Ok(Self(InterfaceSocket::new(socket, interface, name)))
     }
 
     fn bind(&self, ether_type: u16) -> Result<()> {
@@ -195,22 +193,6 @@ impl PacketSocket {
         socket::set_priority(&self.socket, &self.name, priority)
     }
 
-    /// Asks for room for `octets` of frames (and stamps) that wait; gives what is in force.
-    ///
-    /// # Errors
-    /// The kernel refuses; a smaller room is no error.
-    pub fn set_receive_room(&self, octets: usize) -> Result<usize> {
-        socket::set_receive_room(&self.socket, &self.name, octets)
-    }
-
-    /// Asks the kernel to stamp the frames that come. It begins in its own time: the first may be without.
-    ///
-    /// # Errors
-    /// The kernel refuses.
-    pub fn enable_rx_stamps(&self) -> Result<()> {
-        stamps::enable_rx(&self.socket, &self.name)
-    }
-
     /// Has received frames tell the VLAN tag that was taken out of them ([`crate::messages::Message::tag`]).
     ///
     /// # Errors
@@ -218,93 +200,6 @@ impl PacketSocket {
     pub fn enable_tags(&self) -> Result<()> {
         socket::set(&self.socket, libc::SOL_PACKET, libc::PACKET_AUXDATA, 1_i32)
             .map_err(|errno| Error::new("setsockopt(PACKET_AUXDATA)", &self.name, errno, None))
-    }
-
-    /// Asks the kernel to stamp the frames that are sent, and numbers them from 0 on.
-    ///
-    /// # Errors
-    /// The kernel refuses.
-    pub fn enable_tx_stamps(&self, which: TxStamping) -> Result<TxStampReader> {
-        stamps::enable_tx(&self.socket, &self.name, which)?;
-        Ok(TxStampReader::new(Arc::clone(&self.socket)))
-    }
-
-    /// Lets every frame say when it is to leave; gives the reader of the queue's reports (and of transmit stamps, if any).
-    ///
-    /// # Errors
-    /// CAP_NET_ADMIN is missing, or the kernel is older than 4.19.
-    pub fn enable_launch(&self, options: LaunchOptions) -> Result<TxStampReader> {
-        launch::enable(&self.socket, &self.name, options)?;
-        Ok(TxStampReader::new(Arc::clone(&self.socket)))
-    }
-
-    /// Sends one frame that is to leave at `launch_ns` of the launch clock. One system call; fit for a real-time loop.
-    ///
-    /// # Errors
-    /// As of [`Self::send`]; ENOBUFS also where the queue refuses the time.
-    #[inline]
-    pub fn send_at(&self, bytes: &[u8], launch_ns: u64) -> std::result::Result<(), Errno> {
-        launch::send_at(&self.socket, bytes, launch_ns)
-    }
-
-    /// Sends one frame, header and all. One system call; fit for a real-time loop.
-    ///
-    /// # Errors
-    /// The interface is down or gone, the frame too long, the queue full.
-    #[inline]
-    pub fn send(&self, frame: &[u8]) -> std::result::Result<(), Errno> {
-        socket::send(&self.socket, frame)
-    }
-
-    /// Sends up to 32 frames with one system call; gives how many the kernel took. Fit for a real-time loop.
-    ///
-    /// # Errors
-    /// As [`send`](Self::send), for the first of them; one of a later comes with the next call.
-    #[inline]
-    pub fn send_batch(&self, messages: &[&[u8]]) -> std::result::Result<usize, Errno> {
-        crate::messages::send_batch(&self.socket, messages)
-    }
-
-    /// Receives up to `limit` frames into prepared memory. One system call.
-    ///
-    /// # Errors
-    /// Nothing there ([`Errno::would_block`]), or the interface is down or gone.
-    #[inline]
-    pub fn receive(
-        &self,
-        batch: &mut Batch,
-        wait: Wait,
-        limit: usize,
-    ) -> std::result::Result<usize, Errno> {
-        batch.receive(&self.socket, wait, limit)
-    }
-
-    /// How long a receive that waits does so at most; `None` for ever.
-    ///
-    /// # Errors
-    /// The kernel refuses.
-    pub fn set_receive_timeout(&self, timeout: Option<Duration>) -> std::result::Result<(), Errno> {
-        socket::set_receive_timeout(&self.socket, timeout)
-    }
-
-    /// Waits for a frame. One system call.
-    ///
-    /// # Errors
-    /// What the kernel says; a signal or the end of the time is no error.
-    pub fn wait(&self, timeout: Option<Duration>) -> std::result::Result<Ready, Errno> {
-        socket::wait(&self.socket, true, timeout)
-    }
-
-    /// The error that waits at the socket, taken away by reading it.
-    #[must_use]
-    pub fn take_error(&self) -> Option<Errno> {
-        socket::take_error(&self.socket)
-    }
-
-    /// Whether the interface is still there. One system call.
-    #[must_use]
-    pub fn interface_exists(&self) -> bool {
-        interface::exists(&self.socket, self.interface)
     }
 
     /// Frames passed and dropped since the last time this was asked.

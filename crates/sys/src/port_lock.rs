@@ -2,11 +2,27 @@
 
 use crate::error::{Errno, Error, Result};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+/// How often, and after which pause each, a name is tried again whose holder has let go of it.
+const TRIES: u32 = 500;
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// A held name. Names live in the abstract space of UNIX sockets, which each network namespace has its own of.
+///
+/// The kernel frees a name when the last descriptor of its socket is closed. A process that another thread has just
+/// forked holds a copy of each until it runs its program, so a name may outlive its holder by a moment. The holder says
+/// that it has let go by shutting the socket down; whoever wants the name waits for that moment to pass.
 #[derive(Debug)]
 pub struct NameLock {
-    _socket: OwnedFd,
+    socket: OwnedFd,
+}
+
+impl Drop for NameLock {
+    fn drop(&mut self) {
+        // SAFETY: all arguments are numbers. A failure costs the next holder a moment's wait, and nothing else.
+        unsafe { libc::shutdown(self.socket.as_raw_fd(), libc::SHUT_RDWR) };
+    }
 }
 
 impl NameLock {
@@ -17,12 +33,26 @@ impl NameLock {
     pub fn take(name: &str) -> Result<Self> {
         let (address, length) = address(name)?;
         let socket = socket(name)?;
-        // SAFETY: the address is valid for the whole call and `length` lies within it.
-        let result = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
-        if result != 0 {
-            return Err(Error::last("bind", format!("the name `{name}`"), None));
+        let mut tries_left = TRIES;
+        loop {
+            // SAFETY: the address is valid for the whole call and `length` lies within it.
+            let result =
+                unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
+            if result == 0 {
+                return Ok(Self { socket });
+            }
+            let errno = Errno::last();
+            if tries_left == 0 || errno.0 != libc::EADDRINUSE || is_held(name)? {
+                return Err(Error::new(
+                    "bind",
+                    format!("the name `{name}`"),
+                    errno,
+                    None,
+                ));
+            }
+            tries_left -= 1;
+            std::thread::sleep(PAUSE);
         }
-        Ok(Self { _socket: socket })
     }
 }
 
@@ -35,7 +65,14 @@ pub fn is_held(name: &str) -> Result<bool> {
     let socket = socket(name)?;
     // SAFETY: the address is valid for the whole call and `length` lies within it.
     let result = unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), length) };
-    Ok(result == 0 || Errno::last().0 != libc::ECONNREFUSED)
+    if result != 0 {
+        return Ok(Errno::last().0 != libc::ECONNREFUSED);
+    }
+    // One that was let go refuses what is sent to it. One that is held takes an empty message, or has no room for more.
+    let how = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+    // SAFETY: no octet is read from the null pointer, since the length is 0.
+    let sent = unsafe { libc::send(socket.as_raw_fd(), std::ptr::null(), 0, how) };
+    Ok(sent >= 0 || !matches!(Errno::last().0, libc::EPIPE | libc::ECONNREFUSED))
 }
 
 fn socket(name: &str) -> Result<OwnedFd> {
@@ -66,4 +103,40 @@ fn address(name: &str) -> Result<(libc::sockaddr_un, libc::socklen_t)> {
     }
     let length = std::mem::offset_of!(libc::sockaddr_un, sun_path) + 1 + name.len();
     Ok((address, length as libc::socklen_t))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_has_one_holder_at_a_time() {
+        let name = format!("rtwire-port-lock-test-{}", std::process::id());
+        assert!(!is_held(&name).unwrap());
+        let held = NameLock::take(&name).unwrap();
+        // Asked more often than messages fit into a socket that nobody reads.
+        for _ in 0..100 {
+            assert!(is_held(&name).unwrap());
+        }
+        let taken = NameLock::take(&name).unwrap_err();
+        assert_eq!(taken.kind(), crate::ErrorKind::InUse);
+        drop(held);
+        assert!(!is_held(&name).unwrap());
+        NameLock::take(&name).unwrap();
+    }
+
+    #[test]
+    fn a_name_let_go_is_had_although_a_forked_process_still_has_its_socket() {
+        let name = format!("rtwire-port-lock-copy-{}", std::process::id());
+        let held = NameLock::take(&name).unwrap();
+        let copy = held.socket.try_clone().unwrap();
+        drop(held);
+        assert!(!is_held(&name).unwrap());
+        let closes = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(50));
+            drop(copy);
+        });
+        NameLock::take(&name).unwrap();
+        closes.join().unwrap();
+    }
 }

@@ -1,14 +1,12 @@
 //! UDP sockets over IPv4 on one interface.
 
-use crate::error::{Errno, Error, Result};
-use crate::interface::{self, Interface};
-use crate::launch::{self, LaunchOptions};
-use crate::messages::{Batch, Wait};
-use crate::socket::{self, Ready};
-use crate::stamps::{self, TxStampReader, TxStamping};
+use crate::error::{Error, Result};
+use crate::interface::Interface;
+use crate::interface_socket::InterfaceSocket;
+use crate::socket;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::Arc;
+use std::ops::Deref;
+use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 /// How many routers a datagram to a group may pass.
@@ -16,10 +14,14 @@ const MULTICAST_HOPS: i32 = 16;
 
 /// A UDP socket bound to one interface.
 #[derive(Debug)]
-pub struct UdpSocket {
-    socket: Arc<OwnedFd>,
-    interface: u32,
-    name: String,
+pub struct UdpSocket(InterfaceSocket);
+
+impl Deref for UdpSocket {
+    type Target = InterfaceSocket;
+
+    fn deref(&self) -> &InterfaceSocket {
+        &self.0
+    }
 }
 
 impl UdpSocket {
@@ -92,11 +94,7 @@ impl UdpSocket {
             let call = "setsockopt(SO_BINDTODEVICE)";
             return Err(Error::last(call, name, Some("CAP_NET_RAW")));
         }
-        Ok(Self {
-            socket: Arc::new(socket),
-            interface: interface.index,
-            name,
-        })
+        Ok(Self(InterfaceSocket::new(socket, interface, name)))
     }
 
     fn with_address(
@@ -144,14 +142,6 @@ impl UdpSocket {
         socket::set_priority(&self.socket, &self.name, priority)
     }
 
-    /// Asks for room for `octets` of datagrams (and stamps) that wait; gives what is in force.
-    ///
-    /// # Errors
-    /// The kernel refuses; a smaller room is no error.
-    pub fn set_receive_room(&self, octets: usize) -> Result<usize> {
-        socket::set_receive_room(&self.socket, &self.name, octets)
-    }
-
     /// From now on a receive call that finds nothing polls the driver itself, for `budget` where it may wait and once where
     /// it may not; and the driver is asked to leave its interrupts off in favour of that.
     ///
@@ -188,95 +178,6 @@ impl UdpSocket {
             },
         )?;
         Ok(u32::try_from(id).ok().filter(|&id| id != 0))
-    }
-
-    /// Asks the kernel to stamp the datagrams that come. It begins in its own time: the first may be without.
-    ///
-    /// # Errors
-    /// The kernel refuses.
-    pub fn enable_rx_stamps(&self) -> Result<()> {
-        stamps::enable_rx(&self.socket, &self.name)
-    }
-
-    /// Asks the kernel to stamp the datagrams that are sent, and numbers them from 0 on.
-    ///
-    /// # Errors
-    /// The kernel refuses.
-    pub fn enable_tx_stamps(&self, which: TxStamping) -> Result<TxStampReader> {
-        stamps::enable_tx(&self.socket, &self.name, which)?;
-        Ok(TxStampReader::new(Arc::clone(&self.socket)))
-    }
-
-    /// Lets every datagram say when it is to leave; gives the reader of the queue's reports (and of transmit stamps, if any).
-    ///
-    /// # Errors
-    /// CAP_NET_ADMIN is missing, or the kernel is older than 4.19.
-    pub fn enable_launch(&self, options: LaunchOptions) -> Result<TxStampReader> {
-        launch::enable(&self.socket, &self.name, options)?;
-        Ok(TxStampReader::new(Arc::clone(&self.socket)))
-    }
-
-    /// Sends one datagram that is to leave at `launch_ns` of the launch clock. One system call; fit for a real-time loop.
-    ///
-    /// # Errors
-    /// As of [`Self::send`]; ENOBUFS also where the queue refuses the time.
-    #[inline]
-    pub fn send_at(&self, bytes: &[u8], launch_ns: u64) -> std::result::Result<(), Errno> {
-        launch::send_at(&self.socket, bytes, launch_ns)
-    }
-
-    /// Sends one datagram to the peer. One system call; fit for a real-time loop.
-    ///
-    /// # Errors
-    /// The interface is down or gone, the datagram too long, the queue full, the peer has reported an error before.
-    #[inline]
-    pub fn send(&self, datagram: &[u8]) -> std::result::Result<(), Errno> {
-        socket::send(&self.socket, datagram)
-    }
-
-    /// Sends up to 32 datagrams with one system call; gives how many the kernel took. Fit for a real-time loop.
-    ///
-    /// # Errors
-    /// As [`send`](Self::send), for the first of them; one of a later comes with the next call.
-    #[inline]
-    pub fn send_batch(&self, messages: &[&[u8]]) -> std::result::Result<usize, Errno> {
-        crate::messages::send_batch(&self.socket, messages)
-    }
-
-    /// Receives up to `limit` datagrams into prepared memory. One system call.
-    ///
-    /// # Errors
-    /// Nothing there ([`Errno::would_block`]), or what the kernel says.
-    #[inline]
-    pub fn receive(
-        &self,
-        batch: &mut Batch,
-        wait: Wait,
-        limit: usize,
-    ) -> std::result::Result<usize, Errno> {
-        batch.receive(&self.socket, wait, limit)
-    }
-
-    /// How long a receive that waits does so at most; `None` for ever.
-    ///
-    /// # Errors
-    /// The kernel refuses.
-    pub fn set_receive_timeout(&self, timeout: Option<Duration>) -> std::result::Result<(), Errno> {
-        socket::set_receive_timeout(&self.socket, timeout)
-    }
-
-    /// Waits for a datagram. One system call.
-    ///
-    /// # Errors
-    /// What the kernel says; a signal or the end of the time is no error.
-    pub fn wait(&self, timeout: Option<Duration>) -> std::result::Result<Ready, Errno> {
-        socket::wait(&self.socket, true, timeout)
-    }
-
-    /// Whether the interface is still there. One system call.
-    #[must_use]
-    pub fn interface_exists(&self) -> bool {
-        interface::exists(&self.socket, self.interface)
     }
 
     /// Datagrams lost since there was no room, since the socket was opened.
