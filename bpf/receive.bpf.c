@@ -26,13 +26,12 @@ struct {
 	__type(value, struct rtw_control);
 } control SEC(".maps");
 
-/* 1 + index of the port's channel; 0: none. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, RTW_PORTS);
 	__type(key, __u32);
-	__type(value, __u64);
+	__type(value, struct rtw_port_entry);
 } ports SEC(".maps");
 
 struct {
@@ -163,13 +162,13 @@ malformed:
 SEC("xdp")
 int receive(struct xdp_md *ctx)
 {
+	struct rtw_port_entry *entry;
 	struct rtw_channel *channel;
 	struct rtw_control *common;
 	struct rtw_frame frame;
 	struct rtw_reply *reply;
 	struct rtw_slot *slot;
 	__u32 index = 0;
-	__u64 *entry;
 	void *memory;
 
 	common = bpf_map_lookup_elem(&control, &index);
@@ -177,11 +176,13 @@ int receive(struct xdp_md *ctx)
 		return XDP_PASS;
 	index = frame.port;
 	entry = bpf_map_lookup_elem(&ports, &index);
-	if (!entry || !*entry) {
-		__sync_fetch_and_add(&common->other_port, 1);
+	if (!entry)
+		return XDP_PASS;
+	if (!entry->channel) {
+		__sync_fetch_and_add(&entry->passed, 1);
 		return XDP_PASS;
 	}
-	index = *entry - 1;
+	index = entry->channel - 1;
 	channel = bpf_map_lookup_elem(&channels, &index);
 	if (!channel || channel->action == RTW_FREE)
 		return XDP_PASS;

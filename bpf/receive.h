@@ -48,9 +48,14 @@ struct rtw_control {
 	__u64 wrong_version;
 	__u64 malformed;
 	__u64 wrong_length;
-	__u64 other_port;	/* no channel here; packet sockets may serve it */
 	/* user space's own */
 	__u64 next_channel;	/* where to look for a free channel first */
+};
+
+/* One port. */
+struct rtw_port_entry {
+	__u64 channel;		/* 1 + index of its channel; 0: none */
+	__u64 passed;		/* frames while it had none: packet sockets may serve it */
 };
 
 struct rtw_channel {

@@ -22,6 +22,8 @@ static void *(*const bpf_map_lookup_elem)(void *map, const void *key) =
 static __u64 (*const bpf_ktime_get_ns)(void) = (void *)BPF_FUNC_ktime_get_ns;
 static __u64 (*const bpf_ktime_get_tai_ns)(void) =
 	(void *)BPF_FUNC_ktime_get_tai_ns;
+static long (*const bpf_redirect)(__u32 ifindex, __u64 flags) =
+	(void *)BPF_FUNC_redirect;
 static long (*const bpf_xdp_adjust_tail)(struct xdp_md *ctx, int delta) =
 	(void *)BPF_FUNC_xdp_adjust_tail;
 static long (*const bpf_xdp_load_bytes)(struct xdp_md *ctx, __u32 offset,
@@ -39,21 +41,6 @@ static long (*const bpf_xdp_store_bytes)(struct xdp_md *ctx, __u32 offset,
 #define bpf_htons(x) ((__u16)(x))
 #define bpf_htonl(x) ((__u32)(x))
 #define bpf_cpu_to_be64(x) ((__u64)(x))
-
-/*
- * Stores after all stores before it. Where the processor keeps stores in order
- * (x86; the build says so) that takes no more than the compiler's doing so.
- */
-#ifdef RTW_ORDERED_STORES
-#define rtw_publish(word, value)                            \
-	do {                                                \
-		asm volatile("" : : : "memory");            \
-		*(volatile __u64 *)&(word) = (value);       \
-	} while (0)
-#else
-#define rtw_publish(word, value) __sync_lock_test_and_set(&(word), (value))
-#endif
-
 #endif
 #define bpf_ntohs(x) bpf_htons(x)
 #define bpf_ntohl(x) bpf_htonl(x)

@@ -292,13 +292,68 @@ fn a_line_of_switches_with_every_kind_of_stream() {
     );
 }
 
+/// Five nodes, and a newest-value stream, over each way in. The ports' counts hold by all of them: the receive program takes
+/// frames before the kernel counts them at the interface.
+#[test]
+fn every_way_in_keeps_the_promises_and_is_said() {
+    let _alone = alone();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("five-and-newest.toml");
+    let five = std::fs::read_to_string(example("five-nodes.toml")).unwrap();
+    let newest = "\n[[stream]]\nname = \"newest\"\ntalker = \"B\"\nlisteners = [\"A\"]\npayload = \"64 B\"\n\
+        interval = \"1 ms\"\npriority = 5\nsemantics = \"newest\"\n";
+    std::fs::write(&file, five + newest).unwrap();
+    let sleeps = "packet (its reader sleeps: a packet socket costs less)";
+    for (path, of_queues, of_newest) in [
+        ("packet", "packet", "packet"),
+        ("auto", sleeps, "native"),
+        ("native", "native", "native"),
+        ("generic", "generic", "generic"),
+    ] {
+        let arguments = ["--duration", "1500ms", "--calibration", "500ms"];
+        let arguments = [&arguments[..], &["--receive-path", path]].concat();
+        let (code, report) = measured(&file, &arguments);
+        assert!(matches!(code, 0 | 4), "{path}: {}", report["reasons"]);
+        for stream in report["streams"].as_array().unwrap() {
+            let expected = match stream["name"].as_str() {
+                Some("newest") => of_newest,
+                _ => of_queues,
+            };
+            assert_eq!(stream["receive_path"], expected, "{path}");
+            let name = &stream["name"];
+            assert_eq!(stream["frames_lost"], 0, "{path} {name}");
+            assert!(
+                stream["frames_received"].as_u64() > Some(1_000),
+                "{path} {name}"
+            );
+            assert_eq!(stream["stamps_missing"], 0, "{path} {name}");
+        }
+        for port in report["ports"].as_array().unwrap() {
+            assert_eq!(port["frames_dropped"], 0, "{path}");
+            // A port whose frames are never counted as gone would fill for ever.
+            let (highest, promised) = (&port["max_backlog_bytes"], &port["promised_backlog_bytes"]);
+            assert!(highest.as_u64() <= promised.as_u64(), "{path}: {port}");
+        }
+        let notes = report["notes"].to_string();
+        assert!(!notes.contains("had not arrived there"), "{path}: {notes}");
+    }
+}
+
 #[test]
 fn a_kept_lab_can_be_entered_listed_and_taken_down() {
     let _alone = alone();
     let file = example("five-nodes.toml");
     let output = lab(
         &file,
-        &["--duration", "300ms", "--calibration", "200ms", "--keep"],
+        &[
+            "--duration",
+            "300ms",
+            "--calibration",
+            "200ms",
+            "--receive-path",
+            "native",
+            "--keep",
+        ],
     )
     .output()
     .unwrap();
@@ -348,7 +403,8 @@ fn a_kept_lab_can_be_entered_listed_and_taken_down() {
     // Another run leaves a kept lab alone.
     let quick = ["--duration", "200ms", "--calibration", "200ms"];
     lab(&file, &quick).output().unwrap();
-    assert_eq!(namespaces(&id).len(), 6);
+    // Six nodes, and the wires to the listener's receive program.
+    assert_eq!(namespaces(&id).len(), 7);
     assert!(rtwire(&["lab", "down", &id]).status().unwrap().success());
     assert_eq!(namespaces(&id), Vec::<String>::new());
     let output = rtwire(&["lab", "down", &id]).output().unwrap();
@@ -517,7 +573,9 @@ fn bad_input_is_told_before_anything_is_done() {
         "{message}"
     );
 
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 8] = [
+        (&["--receive-path", "fast"], "auto, native, generic, packet"),
+        (&["--transmit-path", "xdp"], "past the emulated link"),
         (&["--duration", "20"], "unit"),
         (&["--duration", "0s"], "above 0"),
         (&["--duration", "5 sec"], "did you mean"),

@@ -220,11 +220,87 @@ fn every_path_and_address_carries_them() {
     let (to_a, to_b) = ("A=02:00:00:00:00:01", "B=02:00:00:00:00:02");
     let (talked, heard) = exchange(
         &bench,
-        &["--duration", "500ms", "--path", "direct", "--peer", to_b],
-        &["--path", "direct", "--peer", to_a],
+        &[
+            "--duration",
+            "500ms",
+            "--path",
+            "direct",
+            "--no-admission",
+            "--peer",
+            to_b,
+        ],
+        &["--path", "xdp", "--peer", to_a],
     );
     all_there(&talked, &heard);
     assert_eq!(talked["path"], "direct");
+    assert_eq!(heard["path"], "xdp");
+}
+
+/// Each way in carries them all, and the report says which each listener really had.
+#[test]
+fn every_way_in_is_used_and_said() {
+    require!(root, program "ip");
+    let bench = Bench::new(NETWORK);
+    let sleeps = "packet (its reader sleeps: a packet socket costs less)";
+    for (path, queue, newest) in [
+        ("packet", "packet", "packet"),
+        ("auto", sleeps, "native"),
+        ("native", "native", "native"),
+        ("generic", "generic", "generic"),
+    ] {
+        let way = ["--duration", "400ms", "--receive-path", path];
+        let (talked, heard) = exchange(&bench, &way, &way[2..]);
+        all_there(&talked, &heard);
+        let said = |report: &Value, stream| {
+            let row = row(report, "listeners", stream);
+            row["receive_path"].as_str().unwrap().to_owned()
+        };
+        assert_eq!(said(&heard, "there"), queue, "{path}");
+        assert_eq!(said(&heard, "newest"), newest, "{path}");
+        assert_eq!(said(&talked, "back"), queue, "{path}");
+        assert_eq!(heard["strays"], serde_json::json!([]), "{path}: {heard:#}");
+    }
+    // Too long for native mode, said with the reason; and where it was asked for, an error.
+    for (side, name) in [(&bench.pair.a, "rtwa"), (&bench.pair.b, "rtwb")] {
+        ip(&side.namespace, &format!("link set {name} mtu 9000"));
+    }
+    let (_, heard) = exchange(&bench, &["--duration", "300ms"], &[]);
+    let said = row(&heard, "listeners", "newest")["receive_path"].to_string();
+    assert!(said.contains("generic (") && said.contains("MTU"), "{said}");
+    let (code, said) = bench.refused("B", &["--receive-path", "native"]);
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("MTU"), "{said}");
+}
+
+#[test]
+fn a_way_out_that_breaks_the_promise_is_refused() {
+    require!(root, program "ip", program "tc");
+    let bench = Bench::new(NETWORK);
+    let refused = |host: &str, arguments: &[&str], part: &str| {
+        let (code, said) = bench.refused(host, arguments);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains(part), "{said}");
+    };
+    refused("A", &["--path", "direct"], "the order of 2 priorities");
+    refused("A", &["--path", "xdp"], "both have transmit queue 0");
+    let shaper = "tc qdisc add dev rtwb root tbf rate 100mbit burst 15000 limit 30000";
+    let done = Command::new("ip")
+        .args(["netns", "exec", &bench.pair.b.namespace])
+        .args(shaper.split(' '))
+        .status()
+        .unwrap();
+    assert!(done.success());
+    refused(
+        "B",
+        &["--path", "xdp"],
+        "past its `tbf` at interface `rtwb`",
+    );
+    let (code, said) = bench.refused("B", &["--path", "quick"]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(
+        said.contains("[possible values: qdisc, direct, xdp, launch]"),
+        "{said}"
+    );
 }
 
 #[test]

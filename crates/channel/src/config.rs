@@ -165,4 +165,18 @@ impl ListenerConfig {
             police: None,
         }
     }
+
+    /// Whether the receive program serves such a listener at less cost than a packet socket does; by this
+    /// [`ReceivePath::Auto`](crate::ReceivePath::Auto) chooses. Measured (`make bench-receive`; docs/receive-program.md):
+    ///
+    /// - newest values: yes. They are read where they lie, in some 20 ns and without a system call;
+    /// - a queue whose reader spins, at least at first: yes, and each priority has memory of its own;
+    /// - a queue whose reader sleeps: no. The frame that wakes it goes two ways, into memory and to Linux, and a round trip
+    ///   takes some 20 % longer;
+    /// - datagrams: no, they come through their socket.
+    #[must_use]
+    pub fn suits_program(&self, semantics: Semantics) -> bool {
+        let spins = self.wake_up != WakeUp::Block;
+        self.transport == ListenerTransport::Rtdip && (semantics == Semantics::Newest || spins)
+    }
 }

@@ -5,13 +5,14 @@ use crate::error::ChannelError;
 use crate::feed::Feed;
 use crate::inbox::Inbox;
 use crate::newest::NewestListener;
-use crate::path::{Chosen, EndpointConfig, PathInUse, refused, strays};
+use crate::path::{
+    Chosen, EndpointConfig, ListenerPath, PathInUse, ProgramStrays, ReceivePath, refused,
+};
 use crate::queue::QueueListener;
 use crate::statistics::{EndpointStatistics, Refusals, SharedRefusals};
 use crate::strays::{Strays, channel_filter};
 use rtwire_link::program::{
-    CounterReader, NewestReader, ProgramCounters, ProgramError, QueueChannel, QueueConfig,
-    ReceiveProgram,
+    CounterReader, NewestReader, ProgramError, QueueChannel, QueueConfig, ReceiveProgram,
 };
 use rtwire_link::{LinkError, Receiver, ReceiverConfig};
 use rtwire_sys::ErrorKind;
@@ -39,9 +40,8 @@ pub struct Endpoint {
 struct Shared {
     interface: Interface,
     ether_type: EtherType,
+    path: ReceivePath,
     chosen: Chosen,
-    /// What the program had counted when this endpoint was opened.
-    before: ProgramCounters,
     state: Mutex<State>,
 }
 
@@ -52,8 +52,10 @@ struct State {
     /// Refusals of closed listeners, and the endpoint's own.
     closed: Refusals,
     not_examined: u64,
-    /// From the first RTDiP listener on.
+    /// Without the program, from the first RTDiP listener on.
     strays: Option<Strays>,
+    /// With the program: it sees all that comes, and counts it.
+    program_strays: Option<ProgramStrays>,
 }
 
 /// What an open listener counts.
@@ -62,13 +64,35 @@ struct Open {
     refusals: Arc<SharedRefusals>,
     /// What the program counts for it.
     program: Option<CounterReader>,
+    /// Whether the program sees all that comes to it, and has counted what was faulty.
+    counted: bool,
 }
 
 impl Open {
     fn read(&self) -> Refusals {
+        self.refusals.read().plus(self.by_program())
+    }
+
+    fn by_program(&self) -> Refusals {
         let program = self.program.as_ref();
         let program = program.map(|program| refused(&program.counters()));
-        self.refusals.read().plus(program.unwrap_or_default())
+        program.unwrap_or_default()
+    }
+
+    /// What is not counted elsewhere.
+    fn read_once(&self) -> Refusals {
+        let own = self.refusals.read();
+        let own = match self.counted {
+            true => Refusals {
+                truncated: 0,
+                wrong_version: 0,
+                wrong_length: 0,
+                malformed: 0,
+                ..own
+            },
+            false => own,
+        };
+        own.plus(self.by_program())
     }
 }
 
@@ -98,19 +122,23 @@ impl Endpoint {
     /// There is no such interface; the receive program was asked for and is not to be had.
     pub fn with(config: &EndpointConfig) -> Result<Self, ChannelError> {
         let chosen = Chosen::open(config)?;
-        let before = chosen.program.as_ref().map(ReceiveProgram::counters);
+        let state = State {
+            program_strays: chosen.program.as_ref().map(ProgramStrays::new),
+            ..State::default()
+        };
         Ok(Self {
             shared: Arc::new(Shared {
                 interface: interface::by_name(&config.interface)?,
                 ether_type: config.ether_type,
+                path: config.path,
                 chosen,
-                before: before.unwrap_or_default(),
-                state: Mutex::default(),
+                state: Mutex::new(state),
             }),
         })
     }
 
-    /// The way frames come to this endpoint's listeners.
+    /// The way frames come to this endpoint's listeners; with [`ReceivePath::Auto`], to those for which it is the better one:
+    /// each listener tells its own.
     #[must_use]
     pub fn path(&self) -> PathInUse {
         self.shared.chosen.in_use()
@@ -142,9 +170,10 @@ impl Endpoint {
     /// # Errors
     /// As [`queue_listener`](Self::queue_listener).
     pub fn newest_listener(&self, config: &ListenerConfig) -> Result<NewestListener, ChannelError> {
-        if let Some(program) = self.program_for(config) {
+        if let Some(program) = self.program_for(config, Semantics::Newest) {
             let open = || Ok(program.newest_channel(config.port, config.key)?);
             let slot = patiently(open).map_err(|error| self.in_use(config, error))?;
+            self.shared.examine_before(config.port)?;
             slot.police(config.police.as_ref())?;
             let counters = slot.counter_reader();
             let reader: NewestReader = slot.reader(config.wake_up)?;
@@ -155,10 +184,32 @@ impl Endpoint {
         Ok(NewestListener::new(inbox, config.queue_frames))
     }
 
-    /// The program, for what it can receive.
-    fn program_for(&self, config: &ListenerConfig) -> Option<&ReceiveProgram> {
+    /// The program, for what it can receive, and receives at less cost than a packet socket where that may be chosen.
+    fn program_for(
+        &self,
+        config: &ListenerConfig,
+        semantics: Semantics,
+    ) -> Option<&ReceiveProgram> {
+        let suits = self.shared.path != ReceivePath::Auto || config.suits_program(semantics);
         self.program()
-            .filter(|_| config.transport == ListenerTransport::Rtdip)
+            .filter(|_| suits && config.transport == ListenerTransport::Rtdip)
+    }
+
+    /// Which way frames come to a listener, and why not another.
+    fn path_of(&self, config: &ListenerConfig, in_program: bool) -> ListenerPath {
+        if config.transport != ListenerTransport::Rtdip {
+            return ListenerPath {
+                path: PathInUse::Datagrams,
+                why: None,
+            };
+        }
+        if self.program().is_some() && !in_program {
+            return ListenerPath::packet_by_choice();
+        }
+        ListenerPath {
+            path: self.path(),
+            why: self.why_not_better().map(str::to_owned),
+        }
     }
 
     fn in_use(&self, config: &ListenerConfig, error: ChannelError) -> ChannelError {
@@ -178,9 +229,11 @@ impl Endpoint {
         lock: Option<NameLock>,
         program: Option<CounterReader>,
     ) -> Registration {
+        let path = self.path_of(config, program.is_some());
         let open = Open {
             refusals: Arc::default(),
             program,
+            counted: self.program().is_some() && config.transport == ListenerTransport::Rtdip,
         };
         self.shared.state().open.push(open.clone());
         Registration {
@@ -188,6 +241,7 @@ impl Endpoint {
             port: config.port,
             open,
             lock,
+            path,
         }
     }
 
@@ -205,6 +259,7 @@ impl Endpoint {
         };
         let open = || Ok(program.queue_channel(config.port, config.key, &queue)?);
         let channel: QueueChannel = patiently(open).map_err(|error| self.in_use(config, error))?;
+        self.shared.examine_before(config.port)?;
         channel.police(config.police.as_ref())?;
         let registration = self.register(config, None, Some(channel.counter_reader()));
         let feed = Feed::Program(Box::new(channel));
@@ -212,7 +267,7 @@ impl Endpoint {
     }
 
     fn listen(&self, config: &ListenerConfig, semantics: Semantics) -> Result<Inbox, ChannelError> {
-        if let Some(program) = self.program_for(config) {
+        if let Some(program) = self.program_for(config, semantics) {
             return self.listen_in_program(program, config);
         }
         let shared = &self.shared;
@@ -230,7 +285,9 @@ impl Endpoint {
                 let lock = patiently(|| Ok(NameLock::take(&name)?)).map_err(in_use)?;
                 let filter = channel_filter(&shared.interface.mac, config.port)?;
                 let receiver = Receiver::frames(&link, shared.ether_type.0, &filter)?;
-                if let Some(place) = receiver.filter_place() {
+                if self.program().is_some() {
+                    shared.examine_before(config.port)?;
+                } else if let Some(place) = receiver.filter_place() {
                     shared.add_port(config.port, place)?;
                 }
                 (receiver, Some(lock))
@@ -252,18 +309,12 @@ impl Endpoint {
     /// The kernel refuses to tell.
     pub fn statistics(&self) -> Result<EndpointStatistics, ChannelError> {
         let mut state = self.shared.state();
-        self.shared.examine(&mut state)?;
-        let refused = state
-            .open
-            .iter()
-            .fold(state.closed, |total, open| total.plus(open.read()));
-        let program = self.program().map(ReceiveProgram::counters);
-        let refused = match &program {
-            Some(now) => refused.plus(strays(now, &self.shared.before)),
-            None => refused,
-        };
+        self.shared.examine(&mut state, None)?;
         Ok(EndpointStatistics {
-            refused,
+            refused: state
+                .open
+                .iter()
+                .fold(state.closed, |total, open| total.plus(open.read_once())),
             not_examined: state.not_examined,
         })
     }
@@ -306,7 +357,7 @@ impl Shared {
     fn add_port(&self, port: u16, place: FilterPlace) -> Result<(), ChannelError> {
         let mut state = self.state();
         // What has come up to now was nobody's.
-        self.examine(&mut state)?;
+        self.examine(&mut state, Some(port))?;
         if state.strays.is_none() {
             state.strays = Some(Strays::open(&self.interface, self.ether_type)?);
         }
@@ -317,21 +368,32 @@ impl Shared {
     fn remove_port(&self, port: u16) {
         let mut state = self.state();
         // What cannot be told is not counted, no more.
-        let _ = self.examine(&mut state);
+        let _ = self.examine(&mut state, None);
         if let Some(strays) = &mut state.strays {
             strays.remove(port);
         }
     }
 
-    /// Counts what has come to nobody since the last time.
-    fn examine(&self, state: &mut State) -> Result<(), ChannelError> {
+    /// Counts what has come to nobody up to now, when a listener of `port` has just been opened.
+    fn examine_before(&self, port: u16) -> Result<(), ChannelError> {
+        self.examine(&mut self.state(), Some(port))
+    }
+
+    /// Counts what has come to nobody since the last time; `new` is a port that is somebody's only from now on.
+    fn examine(&self, state: &mut State, new: Option<u16>) -> Result<(), ChannelError> {
+        let is_held = |port| {
+            let name = self.lock_name(port);
+            Some(port) != new && port_lock::is_held(&name).unwrap_or(false)
+        };
+        if let (Some(strays), Some(program)) = (&mut state.program_strays, &self.chosen.program) {
+            let refused = strays.examine(program, is_held);
+            state.closed = state.closed.plus(refused);
+            return Ok(());
+        }
         let Some(strays) = &mut state.strays else {
             return Ok(());
         };
-        let found = strays.examine(|port| {
-            let name = self.lock_name(port);
-            port_lock::is_held(&name).unwrap_or(false)
-        })?;
+        let found = strays.examine(is_held)?;
         state.closed = state.closed.plus(found.refused);
         state.not_examined += found.not_examined;
         Ok(())
@@ -345,9 +407,14 @@ pub(crate) struct Registration {
     port: u16,
     open: Open,
     lock: Option<NameLock>,
+    path: ListenerPath,
 }
 
 impl Registration {
+    pub(crate) fn path(&self) -> &ListenerPath {
+        &self.path
+    }
+
     pub(crate) fn refusals(&self) -> &SharedRefusals {
         &self.open.refusals
     }
@@ -366,6 +433,6 @@ impl Drop for Registration {
         let mut state = self.shared.state();
         let own = &self.open.refusals;
         state.open.retain(|open| !Arc::ptr_eq(&open.refusals, own));
-        state.closed = state.closed.plus(self.open.read());
+        state.closed = state.closed.plus(self.open.read_once());
     }
 }

@@ -4,6 +4,7 @@ use crate::config::ListenerConfig;
 use crate::endpoint::Registration;
 use crate::error::ChannelError;
 use crate::feed::{Fed, Feed, accepted};
+use crate::path::ListenerPath;
 use crate::sequence::{Seen, SequenceCounts, SequenceTracker};
 use crate::statistics::{ListenerStatistics, Reason};
 use rtwire_link::Frame;
@@ -194,6 +195,10 @@ impl Inbox {
             current: Accepted::EMPTY,
             bucket,
         })
+    }
+
+    pub(crate) fn path(&self) -> &ListenerPath {
+        self.registration.path()
     }
 
     pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> Result<bool, ChannelError> {

@@ -58,11 +58,12 @@ pub use endpoint::Endpoint;
 pub use error::ChannelError;
 pub use inbox::{Received, SourceAddress};
 pub use newest::{Newest, NewestListener};
-pub use path::{EndpointConfig, PathInUse, ReceivePath};
+pub use path::{EndpointConfig, ListenerPath, PathInUse, ReceivePath};
 pub use queue::QueueListener;
 pub use rtwire_link::program::{Police, ProgramError};
 pub use rtwire_link::{
     LaunchMode, LaunchQueue, LinkError, TxPath, TxStamp, TxStampKind, TxStamping, TxStamps, WakeUp,
+    shared_memory_queue,
 };
 pub use rtwire_wire::rtdip::Semantics;
 pub use shaper::{Shaper, ShaperConfig};

@@ -6,6 +6,7 @@ use crate::endpoint::Registration;
 use crate::error::ChannelError;
 use crate::feed::not_udp;
 use crate::inbox::{Inbox, SourceAddress};
+use crate::path::ListenerPath;
 use crate::statistics::ListenerStatistics;
 use kept::Kept;
 use rtwire_link::program::NewestReader;
@@ -110,6 +111,15 @@ impl NewestListener {
         match &mut self.source {
             Source::Kept(kept) => kept.wait(timeout),
             Source::Slot(slot) => Ok(slot.reader.wait(timeout)?),
+        }
+    }
+
+    /// The way its frames come.
+    #[must_use]
+    pub fn path(&self) -> &ListenerPath {
+        match &self.source {
+            Source::Kept(kept) => kept.path(),
+            Source::Slot(slot) => slot.registration.path(),
         }
     }
 

@@ -5,6 +5,7 @@ use rtwire_link::program::{
     Attach, ChannelCounters, ProgramConfig, ProgramCounters, ReceiveProgram, XdpMode,
 };
 use rtwire_wire::EtherType;
+use std::collections::BTreeMap;
 
 use crate::statistics::Refusals;
 
@@ -14,8 +15,10 @@ pub enum ReceivePath {
     /// Packet sockets: work everywhere with CAP_NET_RAW.
     #[default]
     Packet,
-    /// The receive program, in the driver where that is possible, else behind it; packet sockets where there is no XDP, or
-    /// another program is attached. [`Endpoint::path`](crate::Endpoint::path) says which it has become.
+    /// For each listener what costs it less (see [`ListenerConfig::suits_program`](crate::ListenerConfig::suits_program)):
+    /// the receive program, in the driver where that is possible, else behind it; or packet sockets, also where there is no
+    /// XDP, or another program is attached. The program is attached when the endpoint is opened;
+    /// [`Endpoint::path`](crate::Endpoint::path) and each listener say what it has become.
     Auto,
     /// The receive program in the driver, or an error.
     Native,
@@ -32,6 +35,48 @@ pub enum PathInUse {
     Generic,
     /// Packet sockets.
     Packet,
+    /// The socket of its datagrams.
+    Datagrams,
+}
+
+/// The way frames come to one listener.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenerPath {
+    /// Which.
+    pub path: PathInUse,
+    /// Why it is not one that comes before it.
+    pub why: Option<String>,
+}
+
+impl ListenerPath {
+    /// Of a listener that has a packet socket although the program may be had.
+    #[must_use]
+    pub fn packet_by_choice() -> Self {
+        Self {
+            path: PathInUse::Packet,
+            why: Some("its reader sleeps: a packet socket costs less".to_owned()),
+        }
+    }
+}
+
+impl std::fmt::Display for ListenerPath {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.why {
+            Some(why) => write!(f, "{} ({why})", self.path),
+            None => self.path.fmt(f),
+        }
+    }
+}
+
+impl std::fmt::Display for ReceivePath {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Packet => "packet",
+            Self::Auto => "auto",
+            Self::Native => "native",
+            Self::Generic => "generic",
+        })
+    }
 }
 
 impl std::fmt::Display for PathInUse {
@@ -40,6 +85,7 @@ impl std::fmt::Display for PathInUse {
             Self::Native => "native",
             Self::Generic => "generic",
             Self::Packet => "packet",
+            Self::Datagrams => "datagrams",
         })
     }
 }
@@ -141,14 +187,48 @@ pub(crate) fn refused(counters: &ChannelCounters) -> Refusals {
     }
 }
 
-/// What the program has found to be nobody's, since `before`.
-pub(crate) fn strays(now: &ProgramCounters, before: &ProgramCounters) -> Refusals {
-    Refusals {
-        truncated: now.truncated - before.truncated,
-        wrong_version: now.wrong_version - before.wrong_version,
-        wrong_length: now.wrong_length - before.wrong_length,
-        malformed: now.malformed - before.malformed,
-        unknown_port: now.other_port - before.other_port,
-        ..Refusals::default()
+/// What the program has found to be nobody's. It sees every frame, so no packet socket needs to look for any.
+#[derive(Debug)]
+pub(crate) struct ProgramStrays {
+    /// What was told already.
+    faulty: ProgramCounters,
+    /// The same for each port without a channel.
+    ports: BTreeMap<u16, u64>,
+}
+
+impl ProgramStrays {
+    /// From now on.
+    pub(crate) fn new(program: &ReceiveProgram) -> Self {
+        Self {
+            faulty: program.counters(),
+            ports: program.other_ports().collect(),
+        }
+    }
+
+    /// Counts what has come to nobody since the last time. `is_held` tells whether somebody has a port.
+    pub(crate) fn examine(
+        &mut self,
+        program: &ReceiveProgram,
+        is_held: impl Fn(u16) -> bool,
+    ) -> Refusals {
+        let mut unknown = 0;
+        for (port, frames) in program.other_ports() {
+            let told = self.ports.entry(port).or_default();
+            let new = frames - *told;
+            *told = frames;
+            if new > 0 && !is_held(port) {
+                unknown += new;
+            }
+        }
+        let (before, now) = (self.faulty, program.counters());
+        self.faulty = now;
+        Refusals {
+            truncated: now.truncated - before.truncated,
+            wrong_version: now.wrong_version - before.wrong_version,
+            wrong_length: now.wrong_length - before.wrong_length,
+            malformed: now.malformed - before.malformed,
+            unknown_port: unknown,
+            ..Refusals::default()
+        }
     }
 }

@@ -3,6 +3,7 @@
 use crate::config::Order;
 use crate::error::ChannelError;
 use crate::inbox::{Inbox, Received};
+use crate::path::ListenerPath;
 use crate::pool::Pool;
 use crate::statistics::ListenerStatistics;
 use rtwire_sys::clock::{self, Clock};
@@ -114,6 +115,12 @@ impl QueueListener {
         let stored = self.pool.push(accepted, data);
         debug_assert!(stored, "the caller makes sure that there is room");
         self.inbox.release();
+    }
+
+    /// The way its frames come.
+    #[must_use]
+    pub fn path(&self) -> &ListenerPath {
+        self.inbox.path()
     }
 
     /// Receives in this reader's own calls: one that finds nothing polls the driver, for `budget` where it waits and once

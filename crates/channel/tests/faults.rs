@@ -4,10 +4,8 @@
 mod common;
 use common::*;
 use rtwire_channel::{ChannelError, Endpoint, LinkError, Refusals, Talker, WakeUp};
-use rtwire_link::{Sender, SenderConfig};
 use rtwire_testkit::{NetnsPair, ip, require, without_bpf};
-use rtwire_wire::rtdip::{Header, Semantics};
-use rtwire_wire::{EtherType, MacAddress, Pcp, ethernet};
+use rtwire_wire::MacAddress;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -214,54 +212,6 @@ fn a_reader_that_stops_loses_only_its_own() {
             assert_eq!(ill.received + ill.dropped, 2001);
         }
     }
-}
-
-/// Sends whatever octets behind an Ethernet header for `b`.
-struct Injector {
-    sender: Sender,
-    pair_b: MacAddress,
-}
-
-impl Injector {
-    fn new(pair: &NetnsPair) -> Self {
-        let config = SenderConfig::new(pair.a.interface.as_str());
-        Self {
-            sender: pair.a.run(|| Sender::frames(&config)).unwrap(),
-            pair_b: MacAddress(pair.b.mac),
-        }
-    }
-
-    fn send_to(&mut self, destination: MacAddress, packet: &[u8]) {
-        let header = ethernet::Header {
-            destination,
-            source: MacAddress([2, 0, 0, 0, 0, 1]),
-            vlan: None,
-            ether_type: EtherType::RTDIP,
-        };
-        let mut frame = vec![0; 14];
-        header.emit(&mut frame).unwrap();
-        frame.extend(packet);
-        self.sender.send(&frame).unwrap();
-    }
-
-    fn send(&mut self, packet: &[u8]) {
-        self.send_to(self.pair_b, packet);
-    }
-}
-
-fn good_packet() -> Vec<u8> {
-    let header = Header {
-        semantics: Semantics::Queue,
-        priority: Pcp::LOWEST,
-        destination_port: 1001,
-        source_port: 7,
-        sequence: 0,
-        key: 5,
-        time_ns: Some(1),
-    };
-    let mut packet = vec![0; 34];
-    header.emit(b"0123456789", &mut packet).unwrap();
-    packet
 }
 
 fn with(at: usize, value: u8) -> Vec<u8> {

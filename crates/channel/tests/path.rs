@@ -32,7 +32,7 @@ fn the_path_is_said() {
             Ok(match in_use {
                 PathInUse::Native => ReceivePath::Native,
                 PathInUse::Generic => ReceivePath::Generic,
-                PathInUse::Packet => ReceivePath::Packet,
+                PathInUse::Packet | PathInUse::Datagrams => ReceivePath::Packet,
             })
         );
     }
@@ -263,4 +263,118 @@ fn a_renamed_interface_goes_on() {
             assert_eq!(received.data, name.as_bytes(), "{way:?}");
         }
     }
+}
+
+/// By what a listener waits for and how, under `auto`; and a program that somebody else's sockets are beside.
+#[test]
+fn auto_takes_what_costs_each_listener_less_and_strays_stay_right() {
+    require!(root, program "ip");
+    let pair = NetnsPair::new();
+    let with = |path| EndpointConfig {
+        path,
+        ..EndpointConfig::new(pair.b.interface.as_str())
+    };
+    let open = |path| pair.b.run(|| Endpoint::with(&with(path))).unwrap();
+    let endpoint = open(ReceivePath::Auto);
+    let queue = |endpoint: &Endpoint, port, wake_up| {
+        let mut config = listener_config(Way::Native, port);
+        config.wake_up = wake_up;
+        config.key = 5;
+        pair.b.run(|| endpoint.queue_listener(&config)).unwrap()
+    };
+    let mut blocks = queue(&endpoint, 1001, WakeUp::Block);
+    let mut spins = queue(&endpoint, 1002, WakeUp::Spin);
+    let mut first_spins = queue(
+        &endpoint,
+        1003,
+        WakeUp::SpinThenBlock(Duration::from_micros(20)),
+    );
+    let newest = pair
+        .b
+        .run(|| endpoint.newest_listener(&listener_config(Way::Native, 1004)))
+        .unwrap();
+    let datagrams = pair
+        .b
+        .run(|| endpoint.queue_listener(&listener_config(Way::Udp, 1005)))
+        .unwrap();
+    // As good as another process: one without the program, one that shares it.
+    let (packet, sharing) = (open(ReceivePath::Packet), open(ReceivePath::Auto));
+    let mut others = [
+        queue(&packet, 1006, WakeUp::Block),
+        queue(&sharing, 1007, WakeUp::Block),
+        queue(&sharing, 1008, WakeUp::Spin),
+    ];
+    assert_eq!(
+        [
+            &blocks,
+            &spins,
+            &first_spins,
+            &datagrams,
+            &others[0],
+            &others[1],
+            &others[2]
+        ]
+        .map(|listener| listener.path().path),
+        [
+            PathInUse::Packet,
+            PathInUse::Native,
+            PathInUse::Native,
+            PathInUse::Datagrams,
+            PathInUse::Packet,
+            PathInUse::Packet,
+            PathInUse::Native
+        ]
+    );
+    assert_eq!(newest.path().to_string(), "native");
+    let why = blocks.path().to_string();
+    assert!(
+        why.starts_with("packet (") && why.contains("sleeps"),
+        "{why}"
+    );
+
+    let mut injector = Injector::new(&pair);
+    for port in 1001..=1010_u16 {
+        if port == 1004 || port == 1005 {
+            continue;
+        }
+        let mut packet = good_packet();
+        packet[2..4].copy_from_slice(&port.to_be_bytes());
+        injector.send(&packet);
+        // Faulty in ways that a reader, a filter and the program can find.
+        let at = |place: usize, value| {
+            let mut packet = packet.clone();
+            packet[place] = value;
+            packet
+        };
+        injector.send(&at(6, 0xff));
+        injector.send(&at(1, 8));
+        injector.send(&at(0, 0x22));
+        injector.send(&packet[..20]);
+        injector.send(&at(12, 1));
+    }
+    let mut own = [&mut blocks, &mut spins, &mut first_spins];
+    for listener in own.iter_mut().map(|one| &mut **one).chain(&mut others) {
+        assert_eq!(listener.recv(SOON).unwrap().unwrap().data, b"0123456789");
+        assert!(listener.recv(NOW).unwrap().is_none());
+    }
+    let expected = |wrong_key| rtwire_channel::Refusals {
+        truncated: 8,
+        wrong_version: 8,
+        wrong_length: 8,
+        malformed: 8,
+        // Good, and of a wrong key, for ports 1009 and 1010.
+        unknown_port: 4,
+        wrong_key,
+        ..rtwire_channel::Refusals::default()
+    };
+    let statistics = |endpoint: &Endpoint| pair.b.run(|| endpoint.statistics()).unwrap().refused;
+    assert_eq!(statistics(&endpoint), expected(3));
+    assert_eq!(statistics(&sharing), expected(2));
+    // What a listener that is closed has refused is not counted again.
+    pair.b.run(|| drop((blocks, spins, newest, datagrams)));
+    assert_eq!(statistics(&endpoint), expected(3));
+    let mut packet = good_packet();
+    packet[2..4].copy_from_slice(&1001_u16.to_be_bytes());
+    injector.send(&packet);
+    assert_eq!(statistics(&endpoint).unknown_port, 5);
 }

@@ -11,6 +11,7 @@ use rtwire_lab::{LabError, Options, registry};
 use rtwire_plan::{Network, Plan, units};
 
 use crate::plan_command;
+use crate::run_command::WayIn;
 
 /// The arguments of `rtwire lab`.
 #[derive(Args)]
@@ -38,6 +39,13 @@ struct RunArguments {
     /// Print the report's data as JSON instead of tables
     #[arg(long)]
     json: bool,
+    /// The way RTDiP frames come to the hosts' listeners: the receive program in the driver (native) or behind it (generic),
+    /// packet sockets, or for each listener what costs less (auto)
+    #[arg(long, value_enum, default_value = "auto")]
+    receive_path: WayIn,
+    /// The way out of the hosts. Only `qdisc`: the queue is what emulates the host's end of its link
+    #[arg(long = "transmit-path", value_name = "PATH", default_value = "qdisc", value_parser = transmit_path)]
+    _transmit_path: Qdisc,
     /// Set a default of the description, for example `shaping-interval=100us`
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = plan_command::key_and_value)]
     set: Vec<(String, String)>,
@@ -87,6 +95,22 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     let ns = seconds.ceil_ns().ok().filter(|&ns| ns > 0);
     ns.map(Duration::from_nanos)
         .ok_or_else(|| "a duration is above 0 and below 500 years".to_owned())
+}
+
+/// The one way out of the lab's hosts.
+#[derive(Clone)]
+struct Qdisc;
+
+fn transmit_path(text: &str) -> Result<Qdisc, String> {
+    match text {
+        "qdisc" => Ok(Qdisc),
+        "direct" | "xdp" => Err(
+            "frames that go past the host's queue go past the emulated link, too: it would have no rate, and nothing would \
+             keep what the plan promises; `rtwire run` sends so on a real link"
+                .to_owned(),
+        ),
+        _ => Err("the lab's hosts send by `qdisc`".to_owned()),
+    }
 }
 
 /// Runs `rtwire lab`.
@@ -140,6 +164,7 @@ fn measure(arguments: &RunArguments) -> ExitCode {
         file: arguments.file.display().to_string(),
         duration: arguments.duration,
         calibration: arguments.calibration,
+        receive_path: arguments.receive_path.into(),
         keep: arguments.keep,
         command: std::env::args().collect::<Vec<_>>().join(" "),
         rtwire_version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -8,10 +8,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use rtwire_lab::TransmitPath;
 use rtwire_lab::station::{
     PeerAddress, ReceiveWork, StationOptions, StationReport, Verdict, run_station,
 };
+use rtwire_lab::{ReceivePath, TransmitPath};
 use rtwire_measure::units;
 use rtwire_plan::Network;
 use rtwire_sys::signal;
@@ -44,6 +44,10 @@ pub(crate) struct RunArguments {
     /// The way out of RTDiP frames; UDP has `qdisc` and `launch`
     #[arg(long, value_enum, default_value = "qdisc")]
     path: Way,
+    /// The way RTDiP frames come in: the receive program in the driver (native) or behind it (generic), packet sockets, or
+    /// for each listener what costs less (auto)
+    #[arg(long, value_enum, default_value = "auto")]
+    receive_path: WayIn,
     /// Who does the receive work
     #[arg(long, value_enum, default_value = "auto")]
     receive: Receive,
@@ -56,7 +60,7 @@ pub(crate) struct RunArguments {
     /// Set a default of the description, for example `shaping-interval=100us`
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = plan_command::key_and_value)]
     set: Vec<(String, String)>,
-    /// Run even where the plan refuses
+    /// Run even where the plan refuses, or the way out does not keep what it promises
     #[arg(long)]
     no_admission: bool,
     /// Print the report as JSON (its schema: `rtwire schema run`)
@@ -70,8 +74,34 @@ enum Way {
     Qdisc,
     /// Past it: the sender's own shaper is the only one
     Direct,
+    /// Past it, by memory shared with the kernel (AF_XDP): one stream for each transmit queue
+    Xdp,
     /// Streams of an interval leave at their launch times, kept by ETF; all else through the queueing discipline
     Launch,
+}
+
+/// The way frames come in.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum WayIn {
+    /// The receive program where it costs a listener less (newest values), else packet sockets
+    Auto,
+    /// The receive program in the driver, or an error
+    Native,
+    /// The receive program behind the driver, or an error
+    Generic,
+    /// Packet sockets
+    Packet,
+}
+
+impl From<WayIn> for ReceivePath {
+    fn from(way: WayIn) -> Self {
+        match way {
+            WayIn::Auto => Self::Auto,
+            WayIn::Native => Self::Native,
+            WayIn::Generic => Self::Generic,
+            WayIn::Packet => Self::Packet,
+        }
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -131,8 +161,10 @@ fn station(arguments: &RunArguments) -> Result<Verdict, (u8, String)> {
         path: match arguments.path {
             Way::Qdisc => TransmitPath::Qdisc,
             Way::Direct => TransmitPath::Direct,
+            Way::Xdp => TransmitPath::Xdp,
             Way::Launch => TransmitPath::Launch,
         },
+        receive_path: arguments.receive_path.into(),
         receive: match arguments.receive {
             Receive::Auto => ReceiveWork::Automatic,
             Receive::Softirq => ReceiveWork::SoftInterrupt,
@@ -141,6 +173,7 @@ fn station(arguments: &RunArguments) -> Result<Verdict, (u8, String)> {
         },
         realtime: arguments.realtime,
         best_effort: arguments.best_effort,
+        no_admission: arguments.no_admission,
     };
     let report = run_station(&options, stop, |receive| {
         if std::io::stderr().is_terminal() {
@@ -257,6 +290,9 @@ fn shown(report: &StationReport) -> String {
         }));
         text.push('\n');
         table(&mut text, 1, &rows);
+        for row in &report.listeners {
+            let _ = writeln!(text, "{} comes by {}", row.stream, row.receive_path);
+        }
         text += "\nDelays are from the talker's own time stamp to the kernel's here: as true as both hosts' clocks agree.\n";
         if report
             .listeners

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use rtwire_channel::ReceivePath;
 use rtwire_measure::noise::Stall;
 use rtwire_measure::summary::Summary;
 
@@ -17,10 +18,27 @@ pub(crate) struct Assignment {
     pub(crate) interface: String,
     pub(crate) talkers: Vec<TalkerTask>,
     pub(crate) listeners: Vec<ListenerTask>,
+    /// The way frames come to the listeners.
+    #[serde(with = "as_text")]
+    pub(crate) receive_path: ReceivePath,
     /// Where the samples go; nowhere where they are not kept.
     pub(crate) directory: Option<String>,
     /// How long listeners wait for frames on their way after the talkers' end, in ns.
     pub(crate) drain_ns: u64,
+}
+
+/// A receive path as its name.
+mod as_text {
+    use rtwire_channel::ReceivePath;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(path: &ReceivePath, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(path)
+    }
+
+    pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<ReceivePath, D::Error> {
+        String::deserialize(from)?.parse().map_err(D::Error::custom)
+    }
 }
 
 /// How a talker sends.
@@ -49,6 +67,8 @@ pub enum TransmitPath {
     Qdisc,
     /// Past it.
     Direct,
+    /// Past it, by memory shared with the kernel (AF_XDP): one sender for each transmit queue.
+    Xdp,
     /// Through a queue that keeps each frame until its launch time.
     Launch,
 }
@@ -168,6 +188,8 @@ pub(crate) struct TalkerResult {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ListenerResult {
     pub(crate) stream: usize,
+    /// The way its frames came, and why not another.
+    pub(crate) path: String,
     /// Different frames that the channel accepted.
     pub(crate) frames_received: u64,
     /// Values that arrived and were overtaken by newer ones before they were read (newest-value channels).

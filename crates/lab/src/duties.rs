@@ -1,13 +1,16 @@
 //! What a stream asks of its talker and of its listeners, wherever they run.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4};
 
+use rtwire_channel::{ListenerConfig, ListenerTransport, ReceivePath};
 use rtwire_plan::{ContractKind, Network, Ratio, Semantics, Stream, Transport};
 
 use crate::assignment::{Address, ListenerTask, Pattern, TalkerTask, TransmitPath};
 
 /// Where to look for a free port for traffic that is no stream: best effort, calibration.
 const FIRST_OTHER_PORT: u16 = 50_000;
+/// Frames that may wait in the kernel for a listener that is held up: at the highest rates some 100 ms.
+const QUEUE_FRAMES: usize = 1_024;
 /// Priority of talkers and listeners (SCHED_FIFO): below the noise record, above everything ordinary.
 pub(crate) const REALTIME: u8 = 80;
 
@@ -83,6 +86,33 @@ pub(crate) fn listener(index: usize, stream: &Stream, frames_most: usize) -> Lis
         group: (stream.transport == Transport::Udp && stream.listeners.len() > 1)
             .then(|| group_ip(index)),
         polls: false,
+    }
+}
+
+/// How the listener of a task is opened.
+pub(crate) fn listener_config(task: &ListenerTask) -> ListenerConfig {
+    ListenerConfig {
+        transport: if task.udp {
+            let local = task.group.unwrap_or(Ipv4Addr::UNSPECIFIED);
+            ListenerTransport::Udp(SocketAddrV4::new(local, task.port))
+        } else {
+            ListenerTransport::Rtdip
+        },
+        queue_frames: QUEUE_FRAMES,
+        ..ListenerConfig::new(task.port)
+    }
+}
+
+/// Whether the frames of a listener come through the receive program, where it is to be had.
+pub(crate) fn in_program(path: ReceivePath, task: &ListenerTask) -> bool {
+    let semantics = match task.newest {
+        true => rtwire_channel::Semantics::Newest,
+        false => rtwire_channel::Semantics::Queue,
+    };
+    match path {
+        ReceivePath::Packet => false,
+        ReceivePath::Native | ReceivePath::Generic => !task.udp,
+        ReceivePath::Auto => listener_config(task).suits_program(semantics),
     }
 }
 

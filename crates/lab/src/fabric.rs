@@ -20,6 +20,8 @@ pub(crate) const SWITCH_OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), 
 
 /// Interface index of the first end of the first cable; the kernel program has the same number.
 pub(crate) const FIRST_IFINDEX: u32 = 1000;
+/// The same for the inner ends of wires.
+const WIRE_IFINDEX: u32 = 1_000_000;
 const BRIDGE: &str = "bridge";
 const BRIDGE_IFINDEX: u32 = 500;
 /// A host's only interface.
@@ -70,6 +72,8 @@ pub(crate) struct Blueprint {
     pub(crate) ip_groups: BTreeMap<Ipv4Addr, Vec<(usize, usize)>>,
     /// For each host (by node): the switch ports (node, neighbour) that lead to it.
     pub(crate) towards: BTreeMap<usize, Vec<(usize, usize)>>,
+    /// Hosts (by node) whose interface has the receive program: a wire leads to it, and the cable ends before.
+    pub(crate) wired: BTreeSet<usize>,
 }
 
 /// A port: one direction of a cable. Its index is that of its record and, with [`FIRST_IFINDEX`], of its interface.
@@ -79,6 +83,8 @@ pub(crate) type PortIndex = usize;
 pub(crate) struct Fabric {
     pub(crate) blueprint: Blueprint,
     namespaces: Vec<Namespace>,
+    /// Where cables end that a wire leads on from.
+    wires: Option<Namespace>,
     pub(crate) records: PortRecords,
 }
 
@@ -157,6 +163,11 @@ impl Fabric {
             let name = namespace_name(prefix, index, &node.name);
             namespaces.push(Namespace::create(&name)?);
         }
+        let wires = match blueprint.wired.is_empty() {
+            true => None,
+            // No node's name has such a sign in it.
+            false => Some(Namespace::create(&format!("{prefix}-~wires"))?),
+        };
         let program = load(&blueprint)?;
         let records = PortRecords::new(
             program.map_array("ports", PORT_WORDS)?,
@@ -165,6 +176,7 @@ impl Fabric {
         let fabric = Self {
             blueprint,
             namespaces,
+            wires,
             records,
         };
         fabric.set_limits();
@@ -257,25 +269,44 @@ impl Fabric {
     fn lay_cables(&self) -> Result<(), LabError> {
         for (cable_index, cable) in self.blueprint.cables.iter().enumerate() {
             let ports = [2 * cable_index, 2 * cable_index + 1];
-            let names = ports.map(|port| self.blueprint.interface_name(port));
-            let files = [
-                open(self.namespace(cable.ends[0]))?,
-                open(self.namespace(cable.ends[1]))?,
-            ];
-            let end = |side: usize| VethEnd {
-                name: &names[side],
-                ifindex: FIRST_IFINDEX + index32(ports[side]),
-                mac: match self.blueprint.nodes[cable.ends[side]].kind {
-                    NodeKind::Host => host_mac(cable.ends[side]),
-                    NodeKind::Switch { .. } => port_mac(ports[side]),
-                },
-                namespace: &files[side],
-            };
-            // Made from inside the first end's namespace, so that no name ever appears on the host itself.
-            self.namespace(cable.ends[0])
-                .run(|| Netlink::new().create_veth(end(0), end(1)))??;
+            let mut ends = Vec::new();
+            for (port, node) in ports.into_iter().zip(cable.ends) {
+                let own = End {
+                    name: self.blueprint.interface_name(port),
+                    ifindex: FIRST_IFINDEX + index32(port),
+                    mac: match self.blueprint.nodes[node].kind {
+                        NodeKind::Host => host_mac(node),
+                        NodeKind::Switch { .. } => port_mac(port),
+                    },
+                    namespace: self.namespace(node),
+                };
+                ends.push(match self.wire(port) {
+                    None => own,
+                    Some([outer, inner]) => {
+                        connect(&own, &inner)?;
+                        outer
+                    }
+                });
+            }
+            if let [near, far] = ends.as_slice() {
+                connect(near, far)?;
+            }
         }
         Ok(())
+    }
+
+    /// The two ends in the wires' namespace of a port whose host has the receive program: the cable's, and the wire's.
+    fn wire(&self, port: PortIndex) -> Option<[End<'_>; 2]> {
+        let (node, _) = self.blueprint.port_ends(port)?;
+        let namespace = self.wires.as_ref()?;
+        let end = |letter: char, first: u32| End {
+            name: format!("{letter}{port}"),
+            ifindex: first + index32(port),
+            mac: port_mac(port),
+            namespace,
+        };
+        let ends = || [end('c', FIRST_IFINDEX), end('w', WIRE_IFINDEX)];
+        self.blueprint.wired.contains(&node).then(ends)
     }
 
     fn prepare_port(&self, port: PortIndex, program: &BpfObject) -> Result<(), LabError> {
@@ -307,15 +338,31 @@ impl Fabric {
             netlink.offloads_off(&name)?;
             netlink.set_port_queue(&queue)?;
             program.attach_tc("port_enter", ifindex, Direction::Egress)?;
-            program.attach_tc("port_leave", ifindex, Direction::Ingress)?;
+            if self.wire(port).is_none() {
+                program.attach_tc("port_leave", ifindex, Direction::Ingress)?;
+            }
             Ok(())
-        })?
+        })??;
+        let Some(ends) = self.wire(port) else {
+            return Ok(());
+        };
+        for (end, name) in ends.iter().zip(["wire_to_host", "wire_to_network"]) {
+            end.namespace.run(|| -> Result<(), LabError> {
+                Netlink::new().offloads_off(&end.name)?;
+                Ok(program.attach_tc(name, end.ifindex, Direction::Ingress)?)
+            })??;
+        }
+        Ok(())
     }
 
     fn bring_port_up(&self, port: PortIndex) -> Result<(), LabError> {
         let Some((node, _)) = self.blueprint.port_ends(port) else {
             return Ok(());
         };
+        for end in self.wire(port).into_iter().flatten() {
+            end.namespace
+                .run(|| Netlink::new().set_up_without_arp(&end.name))??;
+        }
         let name = self.blueprint.interface_name(port);
         let ifindex = FIRST_IFINDEX + index32(port);
         let is_host = self.blueprint.nodes[node].kind == NodeKind::Host;
@@ -399,6 +446,34 @@ impl Fabric {
             .run(|| work(&mut Netlink::new(), FIRST_IFINDEX + index32(port)))??;
         Ok(())
     }
+}
+
+/// One end of a veth pair to be made.
+struct End<'a> {
+    name: String,
+    ifindex: u32,
+    mac: [u8; 6],
+    namespace: &'a Namespace,
+}
+
+impl<'a> End<'a> {
+    fn in_file(&'a self, namespace: &'a std::fs::File) -> VethEnd<'a> {
+        VethEnd {
+            name: &self.name,
+            ifindex: self.ifindex,
+            mac: self.mac,
+            namespace,
+        }
+    }
+}
+
+/// Makes a veth pair, from inside the first end's namespace, so that no name ever appears on the host itself.
+fn connect(near: &End<'_>, far: &End<'_>) -> Result<(), LabError> {
+    let files = [open(near.namespace)?, open(far.namespace)?];
+    let (first, second) = (near.in_file(&files[0]), far.in_file(&files[1]));
+    near.namespace
+        .run(|| Netlink::new().create_veth(first, second))??;
+    Ok(())
 }
 
 /// The name of a node's namespace: unique in the lab even where two node names differ only in odd characters.

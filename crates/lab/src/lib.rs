@@ -22,6 +22,7 @@
 //!     file: "five-nodes.toml".to_owned(),
 //!     duration: Duration::from_secs(10),
 //!     calibration: Duration::from_secs(3),
+//!     receive_path: rtwire_lab::ReceivePath::Auto,
 //!     keep: false,
 //!     command: "an example".to_owned(),
 //!     rtwire_version: "0.1.0".to_owned(),
@@ -58,5 +59,6 @@ mod worker;
 
 pub use assignment::TransmitPath;
 pub use error::LabError;
+pub use rtwire_channel::ReceivePath;
 pub use run::{Options, Outcome, run};
 pub use worker::worker_main;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use rtwire_channel::ReceivePath;
 use rtwire_measure::noise::{NoiseOptions, NoiseRecord, NoiseRecorder};
 use rtwire_measure::report::{
     DrawnLink, DrawnNode, HostReport, Machine, NodeKind, PortReport, Report, StreamReport,
@@ -18,7 +19,7 @@ use crate::awake::Awake;
 use crate::blueprint::Layout;
 use crate::calibrate::{Calibrated, calibrate};
 use crate::evidence::{Collected, describe};
-use crate::fabric::{Fabric, namespace_name};
+use crate::fabric::{Blueprint, Fabric, namespace_name};
 use crate::monitor::{Monitor, PortWatch};
 use crate::ports::Field;
 use crate::processes::Processes;
@@ -41,6 +42,8 @@ pub struct Options {
     pub duration: Duration,
     /// How long to calibrate before.
     pub calibration: Duration,
+    /// The way frames come to the hosts' listeners.
+    pub receive_path: ReceivePath,
     /// Whether the network stays up afterwards.
     pub keep: bool,
     /// The command, for the report.
@@ -100,9 +103,13 @@ pub fn run(options: Options) -> Result<Outcome, LabError> {
         result => {
             // By name: also what a bring-up that failed half-way has made. What could not be removed stays on record.
             let mut cleaned = Ok(());
-            for node in &claim.record.nodes {
-                let deleted = rtwire_sys::netns::delete(&node.namespace);
-                cleaned = cleaned.and(deleted);
+            match rtwire_sys::netns::list(&format!("{prefix}-")) {
+                Ok(names) => {
+                    for name in names {
+                        cleaned = cleaned.and(rtwire_sys::netns::delete(&name));
+                    }
+                }
+                Err(error) => cleaned = Err(error),
             }
             let released = match &cleaned {
                 Ok(()) => claim.release(),
@@ -135,7 +142,11 @@ fn measure(
         "lab {}: bringing {nodes} nodes up",
         claim.record.id
     ));
-    let fabric = Fabric::bring_up(&claim.prefix(), layout.blueprint.clone())?;
+    let blueprint = Blueprint {
+        wired: tasks::hosts_with_program(&options.network, options.receive_path),
+        ..layout.blueprint.clone()
+    };
+    let fabric = Fabric::bring_up(&claim.prefix(), blueprint)?;
     let directory = claim.directory();
     let mut network = options.network.clone();
 
@@ -157,8 +168,8 @@ fn measure(
     };
     let plan = rtwire_plan::plan(&network, &ignore).map_err(|e| LabError::Plan(e.to_string()))?;
 
-    let assignments =
-        tasks::assignments(&network, layout, &fabric, directory, ns(options.duration));
+    let how = (ns(options.duration), options.receive_path);
+    let assignments = tasks::assignments(&network, layout, &fabric, directory, how);
     options.progress(&format!("running for {} s", options.duration.as_secs_f64()));
     let live = live(&fabric, &assignments, options.duration, stopped)?;
     let collected = Collected {
@@ -275,14 +286,22 @@ fn assemble(
         let stream = network.streams.iter().find(|s| s.name == of_stream.name);
         let talker = stream.map_or("", |stream| stream.talker.as_str());
         let description = stream.map(describe).unwrap_or_default();
-        StreamReport::new(
-            of_stream,
-            judged,
-            talker,
-            &description,
-            start_ns,
-            duration_ns,
-        )
+        let index = network
+            .streams
+            .iter()
+            .position(|s| s.name == of_stream.name);
+        let result = index.and_then(|index| collected.listener(index, &of_stream.listener));
+        StreamReport {
+            receive_path: result.map(|result| result.path.clone()),
+            ..StreamReport::new(
+                of_stream,
+                judged,
+                talker,
+                &description,
+                start_ns,
+                duration_ns,
+            )
+        }
     });
     let ports = evidence.ports.iter().zip(&judgement.ports);
     let ports =

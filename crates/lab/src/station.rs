@@ -9,12 +9,14 @@
 //! sees its own end only, nothing is judged but what that end can know: numbers that did not come, frames without room.
 
 mod report;
+mod transmit;
 
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use rtwire_channel::ReceivePath;
 use rtwire_host::HostError;
 use rtwire_host::napi::{NapiDeferral, NapiPriority, NapiThreads};
 use rtwire_plan::{Network, Plan, Stream, Transport};
@@ -80,12 +82,16 @@ pub struct StationOptions {
     pub duration: Option<Duration>,
     /// The way out. With [`TransmitPath::Launch`] streams of an interval have launch times, all else the queueing discipline.
     pub path: TransmitPath,
+    /// The way frames come to this host's listeners.
+    pub receive_path: ReceivePath,
     /// Who does the receive work.
     pub receive: ReceiveWork,
     /// SCHED_FIFO priority of the thread of a stream of priority 7; a stream of priority p has `realtime - 7 + p`. 8 to 99.
     pub realtime: u8,
     /// Whether best effort is sent and received as well.
     pub best_effort: bool,
+    /// Whether it is run even where the plan's promises would not hold.
+    pub no_admission: bool,
 }
 
 /// Why a host's part could not be run.
@@ -121,6 +127,33 @@ pub enum StationError {
         "stream `{0}` is no UDP stream: packet sockets cannot poll the driver; choose another way to receive"
     )]
     CannotPoll(String),
+    /// A way out by which the plan's promises would not hold.
+    #[error(
+        "--path {path}: frames would go past {why} at interface `{interface}`, which the plan's promises count on; send by \
+         `qdisc` (--no-admission runs it all the same)"
+    )]
+    PastTheQueue {
+        /// The way out.
+        path: &'static str,
+        /// The interface.
+        interface: String,
+        /// What it goes past.
+        why: String,
+    },
+    /// Two streams of this host for one transmit queue.
+    #[error(
+        "--path xdp: streams `{}` and `{}` both have transmit queue {queue} of interface `{interface}`, which takes one sender; \
+         send by `direct` or `qdisc`",
+        streams[0], streams[1]
+    )]
+    OneSender {
+        /// The streams.
+        streams: [String; 2],
+        /// The queue.
+        queue: u32,
+        /// The interface.
+        interface: String,
+    },
     /// The host's own settings were refused.
     #[error(transparent)]
     Host(#[from] HostError),
@@ -158,6 +191,7 @@ pub fn run_station(
 ) -> Result<StationReport, StationError> {
     let interface = interface::by_name(&options.interface)?;
     let assignment = assignment(options)?;
+    transmit::check(options, &assignment, &interface)?;
     let _groups = join_groups(options, &interface)?;
     let (receive, _guards) = receive_work(options, &assignment)?;
     let work = Work::open(&assignment).map_err(StationError::Channel)?;
@@ -337,6 +371,7 @@ fn assignment(options: &StationOptions) -> Result<Assignment, StationError> {
         interface: options.interface.clone(),
         talkers,
         listeners,
+        receive_path: options.receive_path,
         directory: None,
         drain_ns: DRAIN_NS,
     })

@@ -1,9 +1,10 @@
 //! From a planned network to what each host has to do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::path::Path;
 
+use rtwire_channel::ReceivePath;
 use rtwire_plan::{ContractKind, Network, Ratio, Stream, Transport};
 
 use crate::LabError;
@@ -86,9 +87,9 @@ pub(crate) fn assignments(
     layout: &Layout,
     fabric: &Fabric,
     directory: &Path,
-    duration_ns: u64,
+    (duration_ns, receive_path): (u64, ReceivePath),
 ) -> Vec<Assignment> {
-    let mut hosts = Hosts::new(network, fabric, directory);
+    let mut hosts = Hosts::new(network, fabric, directory, receive_path);
     for (index, stream) in network.streams.iter().enumerate() {
         let frames_most =
             usize::try_from(frames_most(network, stream, duration_ns)).unwrap_or(usize::MAX);
@@ -135,6 +136,30 @@ fn address(layout: &Layout, index: usize, stream: &Stream) -> Address {
     }
 }
 
+/// The hosts (by node) with a listener whose frames come through the receive program.
+pub(crate) fn hosts_with_program(network: &Network, path: ReceivePath) -> BTreeSet<usize> {
+    let streams = network.streams.iter().enumerate();
+    let of_streams = streams.flat_map(|(index, stream)| {
+        let task = duties::listener(index, stream, 0);
+        let hosts = stream.listeners.iter();
+        hosts.filter(move |_| duties::in_program(path, &task))
+    });
+    let anywhere = |_, _: &str| {
+        Some(Address::Rtdip {
+            mac: [0; 6],
+            vlan: None,
+        })
+    };
+    let flows = duties::best_effort(network, anywhere);
+    let of_flows = flows
+        .iter()
+        .filter(|flow| duties::in_program(path, &flow.listener));
+    of_streams
+        .chain(of_flows.map(|flow| &flow.to))
+        .filter_map(|host| node_index(network, host))
+        .collect()
+}
+
 fn link_rate(network: &Network, node: &str) -> u64 {
     network
         .links
@@ -150,7 +175,7 @@ pub(crate) fn calibration(
     directory: &Path,
     duration_ns: u64,
 ) -> Vec<Assignment> {
-    let mut hosts = Hosts::new(network, fabric, directory);
+    let mut hosts = Hosts::new(network, fabric, directory, ReceivePath::Packet);
     let mut ways: BTreeMap<(&str, &str), (&Stream, &[String])> = BTreeMap::new();
     for stream in &network.streams {
         for (listener, route) in stream.listeners.iter().zip(&stream.routes) {
@@ -238,15 +263,22 @@ struct Hosts<'a> {
     network: &'a Network,
     fabric: &'a Fabric,
     directory: String,
+    receive_path: ReceivePath,
     all: BTreeMap<usize, Assignment>,
 }
 
 impl<'a> Hosts<'a> {
-    fn new(network: &'a Network, fabric: &'a Fabric, directory: &Path) -> Self {
+    fn new(
+        network: &'a Network,
+        fabric: &'a Fabric,
+        directory: &Path,
+        receive_path: ReceivePath,
+    ) -> Self {
         Self {
             network,
             fabric,
             directory: directory.display().to_string(),
+            receive_path,
             all: BTreeMap::new(),
         }
     }
@@ -259,6 +291,7 @@ impl<'a> Hosts<'a> {
             interface: HOST_INTERFACE.to_owned(),
             talkers: Vec::new(),
             listeners: Vec::new(),
+            receive_path: self.receive_path,
             directory: Some(self.directory.clone()),
             drain_ns: DRAIN_NS,
         }))

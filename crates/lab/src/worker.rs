@@ -15,14 +15,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use rtwire_channel::Endpoint;
+use rtwire_channel::{Endpoint, EndpointConfig, ReceivePath};
 use rtwire_sys::clock::{self, Clock};
 use rtwire_sys::{memory, netns, sched};
 
 use rtwire_measure::noise::{Stall, StallSource};
 
-use crate::assignment::{Answer, Assignment, HostResult, Order};
-use crate::duties::REALTIME;
+use crate::assignment::{Answer, Assignment, HostResult, ListenerTask, Order};
+use crate::duties::{self, REALTIME};
 
 /// Priority of the threads that collect transmit stamps: they may wait.
 const STAMP_PRIORITY: u8 = 40;
@@ -139,11 +139,21 @@ pub(crate) struct Work {
 impl Work {
     /// Opens everything, in the calling thread's namespace, and locks the memory of this process.
     pub(crate) fn open(assignment: &Assignment) -> Result<Self, String> {
-        let endpoint = Endpoint::open(&assignment.interface).map_err(|e| e.to_string())?;
+        let wanted = assignment.receive_path;
+        let in_program = |task: &ListenerTask| duties::in_program(wanted, task);
+        let endpoint = Endpoint::with(&EndpointConfig {
+            // A program that nobody would use is not attached.
+            path: match assignment.listeners.iter().any(in_program) {
+                true => wanted,
+                false => ReceivePath::Packet,
+            },
+            ..EndpointConfig::new(assignment.interface.as_str())
+        });
+        let endpoint = endpoint.map_err(|e| e.to_string())?;
         let mut listeners = Vec::new();
         for task in &assignment.listeners {
             listeners.push(
-                listen::Listener::open(&endpoint, task)
+                listen::Listener::open(&endpoint, wanted, task)
                     .map_err(|e| format!("stream `{}`: {e}", task.name))?,
             );
         }

@@ -55,6 +55,6 @@ pub use launch::{LaunchMode, LaunchQueue};
 pub use receive::{Frame, Receiver, ReceiverConfig, WakeUp};
 pub use rtwire_sys::launch::{LaunchFailure, LaunchFault};
 pub use rtwire_sys::stamps::{TxStampKind, TxStamping};
-pub use send::{Sender, SenderConfig, TxPath};
+pub use send::{Sender, SenderConfig, TxPath, shared_memory_queue};
 pub use stamps::{TxReport, TxStamp, TxStamps};
 pub use strays::{StrayCounter, Strays};

@@ -52,7 +52,7 @@ mod tests;
 mod torn_tests;
 mod wait;
 
-use layout::{Action, Channel, Control};
+use layout::{Action, Channel, Control, PORTS, Port};
 use rtwire_sys::Errno;
 use rtwire_sys::bpf::{MapOfMaps, MappedArray, XdpLink};
 use rtwire_sys::interface::{self, Interface};
@@ -120,7 +120,7 @@ pub struct ProgramCounters {
     pub malformed: u64,
     /// A length beyond the end of the frame.
     pub wrong_length: u64,
-    /// For a port that has no channel in the program; a packet socket may have it.
+    /// For ports that had no channel in the program; packet sockets may have them.
     pub other_port: u64,
 }
 
@@ -263,7 +263,7 @@ impl ReceiveProgram {
         self.shared.is_attached()
     }
 
-    /// What was found wrong with frames so far. No system call.
+    /// What was found wrong with frames so far. No system call, but a look at all ports there are: some 50 µs.
     #[must_use]
     pub fn counters(&self) -> ProgramCounters {
         let get = |field: Control| {
@@ -275,8 +275,19 @@ impl ReceiveProgram {
             wrong_version: get(Control::WrongVersion),
             malformed: get(Control::Malformed),
             wrong_length: get(Control::WrongLength),
-            other_port: get(Control::OtherPort),
+            other_port: self.other_ports().map(|(_, frames)| frames).sum(),
         }
+    }
+
+    /// The ports that have got frames while they had no channel in the program, and how many. Looks at all ports there are,
+    /// without a system call: some 50 µs.
+    pub fn other_ports(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
+        let ports = &self.shared.ports;
+        (0..PORTS).filter_map(|port| {
+            let word = ports.word(port, Port::Passed as usize)?;
+            let frames = word.load(Ordering::Relaxed);
+            Some((u16::try_from(port).ok()?, frames)).filter(|_| frames > 0)
+        })
     }
 
     /// Opens a channel; `prepare` makes its memory ready before the first frame can come.
@@ -305,7 +316,7 @@ impl ReceiveProgram {
         prepare(shared, index)?;
         channel.set(Channel::Key, key.into());
         channel.set(Channel::Action, action as u64);
-        if let Some(entry) = shared.ports.word(port.into(), 0) {
+        if let Some(entry) = shared.ports.word(port.into(), Port::Channel as usize) {
             entry.store(index as u64 + 1, Ordering::Release);
         }
         Ok(channel)

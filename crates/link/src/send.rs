@@ -110,6 +110,13 @@ impl SenderConfig {
     }
 }
 
+/// The transmit queue of an interface that a sender of the path [`TxPath::Xdp`] has, by its priority: the higher half of the
+/// priorities has the higher half of the queues, and so on. Each queue takes one such sender. Reads a folder of sysfs.
+#[must_use]
+pub fn shared_memory_queue(interface: &str, priority: u32) -> u32 {
+    priority.min(7) * interface::transmit_queues(interface) / 8
+}
+
 impl Sender {
     /// Opens a sender of whole Ethernet frames.
     ///
@@ -143,9 +150,7 @@ impl Sender {
                 what: "the path `xdp` has no transmit stamps: take the path `qdisc` or `direct`",
             });
         }
-        // The higher half of the priorities in the higher half of the queues, and so on.
-        let queues = interface::transmit_queues(&interface.name);
-        let queue = config.priority.min(7) * queues / 8;
+        let queue = shared_memory_queue(&interface.name, config.priority);
         let socket = XdpSocket::open(&interface, queue)?;
         Ok(Self {
             socket: Socket::Xdp(Box::new(socket)),

@@ -3,6 +3,7 @@
 use super::Newest;
 use crate::error::ChannelError;
 use crate::inbox::{Accepted, Inbox};
+use crate::path::ListenerPath;
 use crate::sequence::Seen;
 use crate::statistics::ListenerStatistics;
 use rtwire_sys::clock::{self, Clock};
@@ -118,6 +119,10 @@ impl Kept {
             .stamp_ns
             .unwrap_or_else(|| clock::now_ns(Clock::Tai));
         self.current = Some(*accepted);
+    }
+
+    pub(crate) fn path(&self) -> &ListenerPath {
+        self.inbox.path()
     }
 
     pub(crate) fn busy_poll(&mut self, budget: Duration) -> Result<(), ChannelError> {

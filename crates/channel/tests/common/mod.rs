@@ -5,8 +5,10 @@ use rtwire_channel::{
     Endpoint, EndpointConfig, ListenerConfig, ListenerTransport, NewestListener, Order,
     QueueListener, ReceivePath, Talker, TalkerConfig, Transport, TxPath, TxStamping, WakeUp,
 };
+use rtwire_link::{Sender, SenderConfig};
 use rtwire_testkit::{NetnsPair, Side};
-use rtwire_wire::MacAddress;
+use rtwire_wire::rtdip::{Header, Semantics};
+use rtwire_wire::{EtherType, MacAddress, Pcp, ethernet};
 use std::time::Duration;
 
 /// How values travel in a test.
@@ -126,3 +128,51 @@ pub const BOTH_STAMPS: TxStamping = TxStamping {
     queue: true,
     driver: true,
 };
+
+/// Sends whatever octets behind an Ethernet header for `b`.
+pub struct Injector {
+    sender: Sender,
+    pair_b: MacAddress,
+}
+
+impl Injector {
+    pub fn new(pair: &NetnsPair) -> Self {
+        let config = SenderConfig::new(pair.a.interface.as_str());
+        Self {
+            sender: pair.a.run(|| Sender::frames(&config)).unwrap(),
+            pair_b: MacAddress(pair.b.mac),
+        }
+    }
+
+    pub fn send_to(&mut self, destination: MacAddress, packet: &[u8]) {
+        let header = ethernet::Header {
+            destination,
+            source: MacAddress([2, 0, 0, 0, 0, 1]),
+            vlan: None,
+            ether_type: EtherType::RTDIP,
+        };
+        let mut frame = vec![0; 14];
+        header.emit(&mut frame).unwrap();
+        frame.extend(packet);
+        self.sender.send(&frame).unwrap();
+    }
+
+    pub fn send(&mut self, packet: &[u8]) {
+        self.send_to(self.pair_b, packet);
+    }
+}
+
+pub fn good_packet() -> Vec<u8> {
+    let header = Header {
+        semantics: Semantics::Queue,
+        priority: Pcp::LOWEST,
+        destination_port: 1001,
+        source_port: 7,
+        sequence: 0,
+        key: 5,
+        time_ns: Some(1),
+    };
+    let mut packet = vec![0; 34];
+    header.emit(b"0123456789", &mut packet).unwrap();
+    packet
+}

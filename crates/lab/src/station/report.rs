@@ -91,6 +91,9 @@ pub struct ListenerRow {
     pub best_effort: bool,
     /// SCHED_FIFO priority of its thread.
     pub realtime: u8,
+    /// The way its frames came: `native` or `generic` (the receive program), `packet` or `datagrams` (sockets), and behind
+    /// it why not another.
+    pub receive_path: String,
     /// Different frames received.
     pub frames_received: u64,
     /// Numbers that did not come.
@@ -188,6 +191,7 @@ fn listener(options: &StationOptions, task: &ListenerTask, result: ListenerResul
         stream: task.name.clone(),
         best_effort: task.stream >= options.network.streams.len(),
         realtime: task.realtime,
+        receive_path: result.path,
         frames_received: result.frames_received,
         frames_lost: result.frames_lost,
         frames_duplicated: result.frames_duplicated,
@@ -253,6 +257,7 @@ mod tests {
             stream: "a".to_owned(),
             best_effort: false,
             realtime: 80,
+            receive_path: "packet".to_owned(),
             frames_received: received,
             frames_lost: lost,
             frames_duplicated: 0,

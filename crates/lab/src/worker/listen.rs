@@ -1,21 +1,20 @@
 //! A listener: takes every frame of one stream and writes down when.
 
-use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::time::Duration;
 
 use rtwire_channel::{
-    Endpoint, ListenerConfig, ListenerStatistics, ListenerTransport, NewestListener, QueueListener,
+    Endpoint, ListenerPath, ListenerStatistics, NewestListener, PathInUse, QueueListener,
+    ReceivePath,
 };
 use rtwire_measure::noise::StallSource;
 
 use super::tail::Tail;
 use super::{Late, Schedule, become_real_time, now_ns};
 use crate::assignment::{ListenerResult, ListenerTask};
+use crate::duties;
 use crate::samples::{self, Arrival};
 
-/// Frames that may wait in the kernel for a listener that is held up: at the highest rates some 100 ms.
-const QUEUE_FRAMES: usize = 1_024;
 /// From this gap between the kernel's stamp and the reading on, a listener was held up.
 const LATE_READ_NS: u64 = 1_000_000;
 const STALLS_MOST: usize = 4_096;
@@ -33,6 +32,7 @@ enum Inbox {
 /// A listener that is open and waits for the run.
 pub(super) struct Listener {
     task: ListenerTask,
+    path: String,
     inbox: Inbox,
     arrivals: Vec<Arrival>,
     late: Vec<Late>,
@@ -43,17 +43,12 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    pub(super) fn open(endpoint: &Endpoint, task: &ListenerTask) -> Result<Self, String> {
-        let config = ListenerConfig {
-            transport: if task.udp {
-                let local = task.group.unwrap_or(Ipv4Addr::UNSPECIFIED);
-                ListenerTransport::Udp(SocketAddrV4::new(local, task.port))
-            } else {
-                ListenerTransport::Rtdip
-            },
-            queue_frames: QUEUE_FRAMES,
-            ..ListenerConfig::new(task.port)
-        };
+    pub(super) fn open(
+        endpoint: &Endpoint,
+        wanted: ReceivePath,
+        task: &ListenerTask,
+    ) -> Result<Self, String> {
+        let config = duties::listener_config(task);
         let mut inbox = if task.newest {
             Inbox::Newest(
                 endpoint
@@ -74,8 +69,19 @@ impl Listener {
             }
             .map_err(|e| e.to_string())?;
         }
+        let path = match &inbox {
+            Inbox::Queue(listener) => listener.path(),
+            Inbox::Newest(listener) => listener.path(),
+        };
+        // Where nobody on this host wants the program, none is attached, and only this one knows why.
+        let chosen = wanted == ReceivePath::Auto && path.path == PathInUse::Packet;
+        let path = match &path.why {
+            None if chosen => ListenerPath::packet_by_choice().to_string(),
+            _ => path.to_string(),
+        };
         Ok(Self {
             task: task.clone(),
+            path,
             inbox,
             arrivals: Vec::with_capacity(task.frames_most),
             late: Vec::with_capacity(STALLS_MOST),
@@ -109,6 +115,7 @@ impl Listener {
         let source = || StallSource::Listener(self.task.name.clone());
         Ok(ListenerResult {
             stream: self.task.stream,
+            path: self.path,
             frames_received: statistics.received.saturating_sub(statistics.duplicated),
             // Accepted by the channel and never read; a number that never came is not among them.
             frames_overtaken: if self.task.newest {

@@ -132,6 +132,7 @@ impl Talking {
             path: match task.path {
                 TransmitPath::Qdisc => TxPath::Qdisc,
                 TransmitPath::Direct => TxPath::Direct,
+                TransmitPath::Xdp => TxPath::Xdp,
                 TransmitPath::Launch => TxPath::Launch(LaunchMode::Strict),
             },
             stamping: task.stamps.then_some(TxStamping {

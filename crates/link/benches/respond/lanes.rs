@@ -333,15 +333,15 @@ impl Updates {
                 .unwrap()
                 .store(number, Ordering::Relaxed);
         };
-        set("control", 9, 0, 0, EtherType::RTDIP.0.into());
+        set("control", 8, 0, 0, EtherType::RTDIP.0.into());
         set(
             "control",
-            9,
+            8,
             0,
             1,
             u64::from_ne_bytes([2, 0, 0, 0, 0, 1, 0, 0]),
         );
-        set("ports", 1, PORT.into(), 0, 1);
+        set("ports", 2, PORT.into(), 0, 1);
         set("channels", 19, 0, 0, 2);
         Self {
             object,

@@ -1,6 +1,8 @@
 //! The program's way to its interface: attached, or joined where another process of this system has attached it.
 
-use super::layout::{CHANNEL_WORDS, CONTROL_WORDS, Control, PORTS, REPLY_WORDS, SLOT_WORDS};
+use super::layout::{
+    CHANNEL_WORDS, CONTROL_WORDS, Control, PORT_WORDS, PORTS, REPLY_WORDS, SLOT_WORDS,
+};
 use super::{Attach, Attachment, ProgramError, Shared, XdpMode};
 use rtwire_sys::bpf::{AttachedXdp, BpfError, BpfObject, XdpLink, attach_xdp, attached};
 use rtwire_sys::interface::Interface;
@@ -61,7 +63,7 @@ pub(super) fn load(
     let object = BpfObject::load(PROGRAM, OBJECT, &[])?;
     let shared = Shared {
         control: object.map_array("control", CONTROL_WORDS)?,
-        ports: object.map_array("ports", 1)?,
+        ports: object.map_array("ports", PORT_WORDS)?,
         channels: object.map_array("channels", CHANNEL_WORDS)?,
         slots: object.map_array("slots", SLOT_WORDS)?,
         replies: object.map_array("replies", REPLY_WORDS)?,
@@ -152,7 +154,7 @@ fn join(own: &Shared, how: Attach, in_use: ProgramError) -> Result<Shared, Progr
     };
     let shared = Shared {
         control: found.map_array("control", CONTROL_WORDS).map_err(map)?,
-        ports: found.map_array("ports", 1).map_err(map)?,
+        ports: found.map_array("ports", PORT_WORDS).map_err(map)?,
         channels: found.map_array("channels", CHANNEL_WORDS).map_err(map)?,
         slots: found.map_array("slots", SLOT_WORDS).map_err(map)?,
         replies: found.map_array("replies", REPLY_WORDS).map_err(map)?,

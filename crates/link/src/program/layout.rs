@@ -45,10 +45,18 @@ pub(crate) enum Control {
     WrongVersion,
     Malformed,
     WrongLength,
-    OtherPort,
     NextChannel,
 }
 pub(crate) const CONTROL_WORDS: usize = Control::NextChannel as usize + 1;
+
+/// The fields of `struct rtw_port_entry`.
+#[derive(Clone, Copy, Debug)]
+#[repr(usize)]
+pub(crate) enum Port {
+    Channel,
+    Passed,
+}
+pub(crate) const PORT_WORDS: usize = Port::Passed as usize + 1;
 
 /// The fields of `struct rtw_channel`.
 #[derive(Clone, Copy, Debug)]
@@ -132,7 +140,7 @@ type Layout = (&'static str, &'static [(&'static str, usize)], usize);
 
 /// Every structure, as the header has it.
 #[cfg(test)]
-pub(crate) const FIELDS: [Layout; 8] = [
+pub(crate) const FIELDS: [Layout; 9] = [
     (
         "rtw_control",
         &[
@@ -142,10 +150,17 @@ pub(crate) const FIELDS: [Layout; 8] = [
             ("wrong_version", Control::WrongVersion as usize),
             ("malformed", Control::Malformed as usize),
             ("wrong_length", Control::WrongLength as usize),
-            ("other_port", Control::OtherPort as usize),
             ("next_channel", Control::NextChannel as usize),
         ],
         CONTROL_WORDS,
+    ),
+    (
+        "rtw_port_entry",
+        &[
+            ("channel", Port::Channel as usize),
+            ("passed", Port::Passed as usize),
+        ],
+        PORT_WORDS,
     ),
     (
         "rtw_channel",

@@ -5,7 +5,7 @@
 //! found: by the next that opens a channel, or by any other that shares the program, within a second or so.
 
 use super::attach::namespace;
-use super::layout::{Action, CHANNELS, Channel, Control};
+use super::layout::{Action, CHANNELS, Channel, Control, Port};
 use super::{Attachment, Errno, ProgramError, Shared, XdpLink};
 use rtwire_sys::ErrorKind;
 use rtwire_sys::clock::{self, Clock};
@@ -111,7 +111,7 @@ impl Shared {
 
     /// Closes a channel.
     pub(super) fn free(&self, index: usize, port: u16) {
-        if let Some(entry) = self.ports.word(port.into(), 0) {
+        if let Some(entry) = self.ports.word(port.into(), Port::Channel as usize) {
             // Another channel may have the port by now only if this one was given up for dead.
             let own = index as u64 + 1;
             let _ = entry.compare_exchange(own, 0, Ordering::Release, Ordering::Relaxed);

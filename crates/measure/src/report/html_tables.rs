@@ -254,6 +254,12 @@ pub(super) fn frames(out: &mut String, streams: &[StreamReport]) {
         table.percentiles(delay);
     }
     table.close();
+    for (path, names) in super::text::received_by(streams) {
+        let (path, names) = (escape(path), escape(&names.join(", ")));
+        out.push_str(&format!(
+            "<p><small>Received by {path}: {names}.</small></p>"
+        ));
+    }
 }
 
 pub(super) fn ports(out: &mut String, ports: &[PortReport]) {

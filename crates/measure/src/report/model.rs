@@ -60,6 +60,10 @@ pub struct StreamReport {
     pub listener: String,
     /// What it carries, in a few words: rate or interval, shaping interval. May be empty.
     pub description: String,
+    /// The way its frames came to the listener: `native` or `generic` (the receive program), `packet` or `datagrams`
+    /// (sockets), and behind it why not another; null if nobody said.
+    #[serde(default)]
+    pub receive_path: Option<String>,
     /// Guaranteed worst-case network delay, ns; null if the plan could give none.
     pub promised_delay_ns: Option<u64>,
     /// What the user asked for, ns.

@@ -32,6 +32,7 @@ fn bare_stream() -> StreamReport {
         talker: "A".to_owned(),
         listener: "B".to_owned(),
         description: String::new(),
+        receive_path: None,
         promised_delay_ns: None,
         deadline_ns: None,
         published_max_ns: None,

@@ -23,6 +23,9 @@ impl Report {
         let streams = &self.streams;
         out += &delays(streams);
         out += &frames(streams);
+        for (path, names) in received_by(streams) {
+            out += &wrapped("  ", &format!("received by {path}: {}", names.join(", ")));
+        }
         if !self.ports.is_empty() {
             out += &ports(&self.ports);
         }
@@ -70,6 +73,22 @@ fn delays(streams: &[StreamReport]) -> String {
         table.rows.push(row);
     }
     table.print()
+}
+
+/// Each way in that is in use, and the streams that came by it.
+pub(super) fn received_by(streams: &[StreamReport]) -> Vec<(&str, Vec<String>)> {
+    let mut ways: Vec<(&str, Vec<String>)> = Vec::new();
+    for stream in streams {
+        let Some(path) = stream.receive_path.as_deref() else {
+            continue;
+        };
+        let name = format!("{} at {}", stream.name, stream.listener);
+        match ways.iter_mut().find(|(way, _)| *way == path) {
+            Some((_, names)) => names.push(name),
+            None => ways.push((path, vec![name])),
+        }
+    }
+    ways
 }
 
 fn frames(streams: &[StreamReport]) -> String {

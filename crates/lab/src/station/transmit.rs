@@ -1,0 +1,86 @@
+//! Whether a way out of the host keeps what the plan counts on.
+//!
+//! The plan's delay at the host's own port is that of its queues: most urgent first, and what gates and shapers there are.
+//! Frames that go past the queueing discipline meet none of that.
+
+use rtwire_channel::shared_memory_queue;
+use rtwire_sys::interface::Interface;
+use rtwire_sys::qdisc::{self, ROOT};
+
+use super::{StationError, StationOptions};
+use crate::assignment::{Assignment, TalkerTask, TransmitPath};
+
+/// Disciplines that only hand frames on, in order or by flow: nothing is lost by going past them.
+const PLAIN: [&str; 7] = [
+    "noqueue",
+    "pfifo_fast",
+    "pfifo",
+    "bfifo",
+    "mq",
+    "fq_codel",
+    "fq",
+];
+
+/// Refuses a way out by which the plan's promises would not hold, or that the host's streams cannot share.
+pub(super) fn check(
+    options: &StationOptions,
+    assignment: &Assignment,
+    interface: &Interface,
+) -> Result<(), StationError> {
+    if !matches!(options.path, TransmitPath::Direct | TransmitPath::Xdp) {
+        return Ok(());
+    }
+    let past = |task: &&TalkerTask| task.path == options.path;
+    let talkers: Vec<&TalkerTask> = assignment.talkers.iter().filter(past).collect();
+    if options.path == TransmitPath::Xdp {
+        one_for_each_queue(&talkers, interface)?;
+    }
+    if options.no_admission || talkers.is_empty() {
+        return Ok(());
+    }
+    let refused = |why: String| StationError::PastTheQueue {
+        path: match options.path {
+            TransmitPath::Xdp => "xdp",
+            _ => "direct",
+        },
+        interface: interface.name.clone(),
+        why,
+    };
+    let root = qdisc::of(interface)?
+        .into_iter()
+        .find(|discipline| discipline.parent == ROOT);
+    if let Some(root) = root.filter(|root| !PLAIN.contains(&root.kind.as_str())) {
+        return Err(refused(format!("its `{}`", root.kind)));
+    }
+    let sent = |flow: &String| assignment.talkers.iter().any(|task| task.name == *flow);
+    let classes = options
+        .plan
+        .ports
+        .iter()
+        .filter(|port| port.node == options.host)
+        .flat_map(|port| &port.classes)
+        .filter(|class| class.flows.iter().any(sent))
+        .count();
+    if classes > 1 {
+        return Err(refused(format!("the order of {classes} priorities")));
+    }
+    Ok(())
+}
+
+/// AF_XDP has one sender for each transmit queue.
+fn one_for_each_queue(talkers: &[&TalkerTask], interface: &Interface) -> Result<(), StationError> {
+    let queue = |task: &TalkerTask| shared_memory_queue(&interface.name, task.pcp.into());
+    for (at, one) in talkers.iter().enumerate() {
+        let other = talkers[..at]
+            .iter()
+            .find(|other| queue(other) == queue(one));
+        if let Some(other) = other {
+            return Err(StationError::OneSender {
+                streams: [other.name.clone(), one.name.clone()],
+                queue: queue(one),
+                interface: interface.name.clone(),
+            });
+        }
+    }
+    Ok(())
+}
