@@ -24,6 +24,8 @@ static __u64 (*const bpf_ktime_get_tai_ns)(void) =
 	(void *)BPF_FUNC_ktime_get_tai_ns;
 static long (*const bpf_redirect)(__u32 ifindex, __u64 flags) =
 	(void *)BPF_FUNC_redirect;
+static long (*const bpf_redirect_peer)(__u32 ifindex, __u64 flags) =
+	(void *)BPF_FUNC_redirect_peer;
 static long (*const bpf_xdp_adjust_tail)(struct xdp_md *ctx, int delta) =
 	(void *)BPF_FUNC_xdp_adjust_tail;
 static long (*const bpf_xdp_load_bytes)(struct xdp_md *ctx, __u32 offset,

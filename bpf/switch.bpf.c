@@ -253,6 +253,18 @@ int wire_to_host(struct __sk_buff *skb)
 	return bpf_redirect(skb->ifindex + WIRE_IFINDEX - FIRST_IFINDEX, 0);
 }
 
+/*
+ * The same where the host's program runs in generic mode: that leaves frames
+ * alone that were redirected and sent. They are handed to the host's
+ * interface as they are, which would be past a program in native mode.
+ */
+SEC("tc")
+int wire_to_generic(struct __sk_buff *skb)
+{
+	leave(skb);
+	return bpf_redirect_peer(skb->ifindex + WIRE_IFINDEX - FIRST_IFINDEX, 0);
+}
+
 SEC("tc")
 int wire_to_network(struct __sk_buff *skb)
 {

@@ -4,16 +4,19 @@
 //! the program in `bpf/switch.bpf.c` keeps the buffer, to the byte. Forwarding and neighbours are static;
 //! nothing learns, floods, resolves or announces, so that only planned frames are on the wire.
 
+mod wire;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use rtwire_host::Namespace;
-use rtwire_host::netlink::{BridgePort, Neighbour, Netlink, PortQueue, VethEnd};
+use rtwire_host::netlink::{BridgePort, Neighbour, Netlink, PortQueue};
 use rtwire_sys::bpf::{BpfObject, Direction};
 use rtwire_sys::netns;
 
 use crate::LabError;
 use crate::ports::{FOLLOWED_FRAMES, Field, POOL_WORDS, PORT_WORDS, PortRecords};
+use wire::{End, connect};
 
 /// The compiled `bpf/switch.bpf.c`.
 pub(crate) const SWITCH_OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/switch.bpf.o"));
@@ -74,6 +77,8 @@ pub(crate) struct Blueprint {
     pub(crate) towards: BTreeMap<usize, Vec<(usize, usize)>>,
     /// Hosts (by node) whose interface has the receive program: a wire leads to it, and the cable ends before.
     pub(crate) wired: BTreeSet<usize>,
+    /// Whether that program runs in generic mode.
+    pub(crate) generic: bool,
 }
 
 /// A port: one direction of a cable. Its index is that of its record and, with [`FIRST_IFINDEX`], of its interface.
@@ -295,20 +300,6 @@ impl Fabric {
         Ok(())
     }
 
-    /// The two ends in the wires' namespace of a port whose host has the receive program: the cable's, and the wire's.
-    fn wire(&self, port: PortIndex) -> Option<[End<'_>; 2]> {
-        let (node, _) = self.blueprint.port_ends(port)?;
-        let namespace = self.wires.as_ref()?;
-        let end = |letter: char, first: u32| End {
-            name: format!("{letter}{port}"),
-            ifindex: first + index32(port),
-            mac: port_mac(port),
-            namespace,
-        };
-        let ends = || [end('c', FIRST_IFINDEX), end('w', WIRE_IFINDEX)];
-        self.blueprint.wired.contains(&node).then(ends)
-    }
-
     fn prepare_port(&self, port: PortIndex, program: &BpfObject) -> Result<(), LabError> {
         let Some((node, neighbour)) = self.blueprint.port_ends(port) else {
             return Ok(());
@@ -346,7 +337,11 @@ impl Fabric {
         let Some(ends) = self.wire(port) else {
             return Ok(());
         };
-        for (end, name) in ends.iter().zip(["wire_to_host", "wire_to_network"]) {
+        let to_host = match self.blueprint.generic {
+            true => "wire_to_generic",
+            false => "wire_to_host",
+        };
+        for (end, name) in ends.iter().zip([to_host, "wire_to_network"]) {
             end.namespace.run(|| -> Result<(), LabError> {
                 Netlink::new().offloads_off(&end.name)?;
                 Ok(program.attach_tc(name, end.ifindex, Direction::Ingress)?)
@@ -446,34 +441,6 @@ impl Fabric {
             .run(|| work(&mut Netlink::new(), FIRST_IFINDEX + index32(port)))??;
         Ok(())
     }
-}
-
-/// One end of a veth pair to be made.
-struct End<'a> {
-    name: String,
-    ifindex: u32,
-    mac: [u8; 6],
-    namespace: &'a Namespace,
-}
-
-impl<'a> End<'a> {
-    fn in_file(&'a self, namespace: &'a std::fs::File) -> VethEnd<'a> {
-        VethEnd {
-            name: &self.name,
-            ifindex: self.ifindex,
-            mac: self.mac,
-            namespace,
-        }
-    }
-}
-
-/// Makes a veth pair, from inside the first end's namespace, so that no name ever appears on the host itself.
-fn connect(near: &End<'_>, far: &End<'_>) -> Result<(), LabError> {
-    let files = [open(near.namespace)?, open(far.namespace)?];
-    let (first, second) = (near.in_file(&files[0]), far.in_file(&files[1]));
-    near.namespace
-        .run(|| Netlink::new().create_veth(first, second))??;
-    Ok(())
 }
 
 /// The name of a node's namespace: unique in the lab even where two node names differ only in odd characters.

@@ -144,6 +144,7 @@ fn measure(
     ));
     let blueprint = Blueprint {
         wired: tasks::hosts_with_program(&options.network, options.receive_path),
+        generic: options.receive_path == ReceivePath::Generic,
         ..layout.blueprint.clone()
     };
     let fabric = Fabric::bring_up(&claim.prefix(), blueprint)?;
