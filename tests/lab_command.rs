@@ -339,6 +339,33 @@ fn every_way_in_keeps_the_promises_and_is_said() {
     }
 }
 
+/// Frames go the ways of the plan, best effort too, and none goes around for ever.
+#[test]
+fn a_ring_forwards_as_planned() {
+    let _alone = alone();
+    let (code, report) = measured(
+        &example("ring.toml"),
+        &["--duration", "3s", "--calibration", "1s"],
+    );
+    assert!(matches!(code, 0 | 4), "{}", report["reasons"]);
+    for stream in report["streams"].as_array().unwrap() {
+        let samples = stream["network_delay_ns"]["samples"].as_u64().unwrap();
+        assert!(samples > 100, "{}", stream["name"]);
+        assert_eq!(stream["frames_lost"], 0, "{}", stream["name"]);
+    }
+    // Nothing is planned from s1 to s4: nothing passed.
+    let ports = report["ports"].as_array().unwrap();
+    let passed = |from: &str, to: &str| {
+        let port = ports
+            .iter()
+            .find(|port| port["switch"] == from && port["port"] == to);
+        port.and_then(|port| port["max_backlog_bytes"].as_u64())
+            .unwrap_or(0)
+    };
+    assert_eq!(passed("s1", "s4"), 0, "{ports:?}");
+    assert!(passed("s3", "s4") > 0, "{ports:?}");
+}
+
 #[test]
 fn a_kept_lab_can_be_entered_listed_and_taken_down() {
     let _alone = alone();

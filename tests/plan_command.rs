@@ -230,7 +230,7 @@ fn the_experiment_comes_out_of_rates_and_intervals() {
 
 #[test]
 fn promises_are_the_sum_of_their_terms() {
-    for name in ["five-nodes.toml", "line.toml"] {
+    for name in ["five-nodes.toml", "line.toml", "ring.toml"] {
         let answer = json(&rtwire(&["plan", &example(name), "--json"]));
         for stream in answer["streams"].as_array().unwrap() {
             for promise in stream["promises"].as_array().unwrap() {

@@ -142,6 +142,9 @@ fn share_of(arguments: &ApplyArguments) -> Result<Share, Failure> {
     })?;
     let network = rtwire_plan::read(&text, &file, &arguments.set)
         .map_err(|faults| (faults.to_string(), FAULTY))?;
+    network
+        .without_redundancy()
+        .map_err(|message| (format!("{file}: {message}"), FAULTY))?;
     let plan = rtwire_plan::plan(&network, &Options::default())
         .map_err(|refusal| (format!("{file}: {refusal}"), REFUSED))?;
     apply::share(&network, &plan, &arguments.host)

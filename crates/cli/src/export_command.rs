@@ -63,6 +63,9 @@ fn export(arguments: &ExportArguments) -> Result<String, (String, u8)> {
         .map_err(|error| (format!("{file}: {error}"), FAULTY))?;
     let network = rtwire_plan::read(&text, &file, &arguments.set)
         .map_err(|faults| (faults.to_string(), FAULTY))?;
+    network
+        .without_redundancy()
+        .map_err(|message| (format!("{file}: {message}"), FAULTY))?;
     let plan = rtwire_plan::plan(&network, &Options::default())
         .map_err(|refusal| (format!("{file}: {refusal}"), REFUSED))?;
     let all: Vec<&str> = network

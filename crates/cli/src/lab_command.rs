@@ -233,6 +233,9 @@ pub(crate) fn read_and_plan(
         (2, message)
     })?;
     let network = rtwire_plan::read(&text, &file, set).map_err(|faults| (2, faults.to_string()))?;
+    network
+        .without_redundancy()
+        .map_err(|message| (2, format!("error: {file}: {message}")))?;
     let options = rtwire_plan::Options {
         ignore_limits: no_admission,
         ..rtwire_plan::Options::default()

@@ -1,10 +1,12 @@
 //! `rtwire plan FILE`: promises, needed memory, or why not.
 
+use std::cell::Cell;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use rtwire_plan::answer::Answer;
@@ -13,7 +15,8 @@ use rtwire_plan::refusal::show_ns;
 use rtwire_plan::schedule::Scheduling;
 use rtwire_plan::{Analysis, NodeKind, Options, Plan, Promise, Refusal, TermKind};
 
-use crate::plan_schedule;
+use crate::lab_command::parse_duration;
+use crate::plan_schedule::{self, Ended};
 
 /// The plan was refused.
 const REFUSED: u8 = 1;
@@ -77,6 +80,9 @@ pub(crate) struct PlanArguments {
     /// With --keep: let kept streams move where a new one finds no place otherwise
     #[arg(long, requires = "keep")]
     replan: bool,
+    /// Search for a schedule for so long, such as 30s, where the usual effort finds none; Ctrl-C shows the best so far
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    budget: Option<Duration>,
     /// Show every gate list, entry by entry
     #[arg(long, conflicts_with_all = ["json", "explain"])]
     gates: bool,
@@ -142,9 +148,13 @@ pub(crate) fn run(arguments: &PlanArguments) -> ExitCode {
     } else {
         None
     };
-    let mut go_on =
-        plan_schedule::progress(|| stop.is_some_and(|stop| stop.load(Ordering::Relaxed)));
+    let ended = Cell::new(None);
+    let stopped = || stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
+    let mut go_on = plan_schedule::progress(stopped, arguments.budget, &ended);
     let mut scheduling = Scheduling::new(&mut go_on);
+    if arguments.budget.is_some() {
+        scheduling.work = u32::MAX;
+    }
     if let Some(kept) = &kept {
         scheduling = scheduling.keeping(kept);
         scheduling.moves = arguments.replan;
@@ -173,6 +183,19 @@ pub(crate) fn run(arguments: &PlanArguments) -> ExitCode {
         Err(refusal) => {
             if let (Some(name), Some(plan)) = (&arguments.explain, &refusal.plan) {
                 print(&explanation(plan, name));
+            } else if let (Some(_), Some(plan), false) =
+                (ended.get(), &refusal.plan, arguments.json)
+            {
+                print(&tables(&network.name, plan));
+            }
+            match ended.get() {
+                Some(Ended::Stopped) => eprintln!(
+                    "rtwire plan: ended by Ctrl-C: this is the best so far; not all changes were tried"
+                ),
+                Some(Ended::Budget) => eprintln!(
+                    "rtwire plan: the budget is used up: this is the best so far; not all changes were tried"
+                ),
+                None => {}
             }
             eprintln!("rtwire plan: {file}: {refusal}");
             ExitCode::from(REFUSED)
@@ -385,6 +408,9 @@ fn tables(name: &str, plan: &Plan) -> String {
         ]);
     }
     table(&mut text, 1, &rows);
+    if let Some(routes) = &plan.routes {
+        let _ = writeln!(text, "\nroutes, {routes}");
+    }
     plan_schedule::summary(&mut text, plan);
     for warning in &plan.warnings {
         let _ = writeln!(text, "\nwarning: {warning}");

@@ -1,5 +1,6 @@
 //! What `rtwire plan` prints of a schedule: launches, windows, gate lists.
 
+use std::cell::Cell;
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 use std::path::Path;
@@ -23,8 +24,22 @@ pub(crate) fn kept(path: &Path) -> Result<Plan, String> {
         .ok_or_else(|| format!("--keep {name}: there is no plan in it: it was refused"))
 }
 
-/// Asked between rounds of a search: shows that it goes on where somebody watches, and ends it when told to stop.
-pub(crate) fn progress(stopped: impl Fn() -> bool) -> impl FnMut() -> bool {
+/// What ended a search before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// Ctrl-C.
+    Stopped,
+    /// `--budget`.
+    Budget,
+}
+
+/// Asked between rounds of a search: shows that it goes on where somebody watches, and ends it when told to stop or when
+/// its time is over, which it notes.
+pub(crate) fn progress<'a>(
+    stopped: impl Fn() -> bool + 'a,
+    budget: Option<Duration>,
+    ended: &'a Cell<Option<Ended>>,
+) -> impl FnMut() -> bool + 'a {
     let shown = std::io::stderr().is_terminal();
     let started = Instant::now();
     let (mut rounds, mut last) = (0_u64, started);
@@ -33,10 +48,16 @@ pub(crate) fn progress(stopped: impl Fn() -> bool) -> impl FnMut() -> bool {
         if shown && last.elapsed() >= Duration::from_millis(200) {
             last = Instant::now();
             eprint!(
-                "\r\x1b[Ksearching for places in the schedule: round {rounds}, Ctrl-C shows the best so far"
+                "\r\x1b[Ksearching for places in the schedule: round {rounds}, {:.0} s, Ctrl-C shows the best so far",
+                started.elapsed().as_secs_f64()
             );
         }
-        !stopped()
+        if stopped() {
+            ended.set(Some(Ended::Stopped));
+        } else if budget.is_some_and(|budget| started.elapsed() >= budget) {
+            ended.set(Some(Ended::Budget));
+        }
+        ended.get().is_none()
     }
 }
 

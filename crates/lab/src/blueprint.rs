@@ -1,7 +1,5 @@
 //! From a checked network to what is built: nodes, cables, forwarding.
 
-use std::collections::{BTreeMap, VecDeque};
-
 use rtwire_plan::{Network, Stream, Transport};
 
 use crate::LabError;
@@ -72,9 +70,9 @@ impl Layout {
             overhead_bytes: network.defaults.frame_overhead_bytes,
             ..Blueprint::default()
         };
-        for host in 0..network.hosts.len() {
-            let exits = exits_towards(&blueprint, host);
-            blueprint.towards.insert(host, exits);
+        for (index, host) in network.hosts.iter().enumerate() {
+            let exits = exits_towards(network, &host.name);
+            blueprint.towards.insert(index, exits);
         }
         let mut destinations = Vec::new();
         for (index, stream) in network.streams.iter().enumerate() {
@@ -158,30 +156,13 @@ fn cables(network: &Network) -> Vec<Cable> {
         .collect()
 }
 
-/// For each switch that can reach `host`: the neighbour on the shortest way (the first of equally short ones).
-fn exits_towards(blueprint: &Blueprint, host: usize) -> Vec<(usize, usize)> {
-    let mut towards: BTreeMap<usize, usize> = BTreeMap::new();
-    let mut waiting = VecDeque::from([host]);
-    while let Some(node) = waiting.pop_front() {
-        // Frames pass through switches only.
-        if node != host && blueprint.nodes[node].kind == NodeKind::Host {
-            continue;
-        }
-        for cable in &blueprint.cables {
-            let other = match cable.ends {
-                [a, b] if a == node => b,
-                [a, b] if b == node => a,
-                _ => continue,
-            };
-            if other != host && !towards.contains_key(&other) {
-                towards.insert(other, node);
-                waiting.push_back(other);
-            }
-        }
-    }
-    towards
-        .into_iter()
-        .filter(|(node, _)| blueprint.nodes[*node].kind != NodeKind::Host)
+/// For each switch that can reach `host`: the neighbour on the way there that the plan takes, too.
+fn exits_towards(network: &Network, host: &str) -> Vec<(usize, usize)> {
+    let exits = network.towards(host).into_iter();
+    exits
+        .filter_map(|(switch, next)| {
+            Some((node_index(network, switch)?, node_index(network, next)?))
+        })
         .collect()
 }
 

@@ -56,6 +56,7 @@ pub(crate) fn evaluate(
         version: PLAN_VERSION,
         input_hash: network.input_hash.clone(),
         method: options.analysis.words().to_owned(),
+        routes: network.has_loops().then(|| crate::route::RULE.to_owned()),
         streams,
         ports,
         warnings: Vec::new(),

@@ -291,6 +291,10 @@ pub struct Stream {
     /// Largest difference between the delays of its frames that is of use, nanoseconds.
     #[serde(default)]
     pub jitter_ns: Option<u64>,
+    /// Of the second copy of a redundant stream: the stream whose frames it repeats, on a way that shares no link
+    /// between switches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy_of: Option<String>,
 }
 
 impl Stream {
@@ -416,6 +420,23 @@ impl Network {
         }
         let switch = self.switches.iter().find(|switch| switch.name == from);
         (switch.map_or(0, |switch| switch.latency_ns), false)
+    }
+
+    /// The first stream that has a second copy, with the words of those who can plan but not run it.
+    ///
+    /// # Errors
+    /// The message for the user.
+    pub fn without_redundancy(&self) -> Result<(), String> {
+        match self
+            .streams
+            .iter()
+            .find_map(|stream| stream.copy_of.as_ref())
+        {
+            None => Ok(()),
+            Some(name) => Err(format!(
+                "stream \"{name}\" has `redundancy`: both copies are planned and simulated, but nothing here makes and merges them yet (802.1CB)\n      | leave `redundancy` away, or state two streams with a `route` each"
+            )),
+        }
     }
 
     /// The link between two neighbours.

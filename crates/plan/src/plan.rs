@@ -87,6 +87,9 @@ pub struct Plan {
     pub input_hash: String,
     /// How the bounds were found.
     pub method: String,
+    /// How routes were chosen, where the network leaves a choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub routes: Option<String>,
     /// By stream, in the order of the description.
     pub streams: Vec<StreamPlan>,
     /// Every port of every node: two for each link.
@@ -259,6 +262,9 @@ pub fn plan(network: &Network, options: &Options) -> Result<Plan, Refusal> {
 
 /// Plan a network whose time-triggered streams are scheduled in a way of their own: launches that stay, how long to search.
 ///
+/// Where [`Scheduling::keep_going`] ends the work, the refusal has the best so far, and only those suggestions that were
+/// found by then.
+///
 /// # Errors
 /// As [`plan`].
 pub fn plan_with(
@@ -279,7 +285,7 @@ pub fn plan_with(
             .extend(reasons.iter().map(|reason| format!("ignored: {reason}")));
         return Ok(plan);
     }
-    let suggestions = crate::suggest::suggest(network, &reasons);
+    let suggestions = crate::suggest::suggest(network, &reasons, scheduling.keep_going);
     Err(Refusal {
         reasons,
         suggestions,

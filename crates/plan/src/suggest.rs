@@ -71,15 +71,19 @@ struct Search<'a> {
     unshaped: Vec<String>,
     reasons: &'a [Reason],
     trials: usize,
+    /// Asked before each trial and between its rounds of search: false ends the work.
+    go_on: &'a mut dyn FnMut() -> bool,
 }
 
 impl Search<'_> {
     fn plan(&mut self, network: &Network) -> Option<(Plan, Vec<Reason>)> {
         self.trials = self.trials.checked_sub(1)?;
-        let mut always = || true;
+        if !(self.go_on)() {
+            return None;
+        }
         let mut scheduling = Scheduling {
             work: LEAST_WORK,
-            ..Scheduling::new(&mut always)
+            ..Scheduling::new(&mut self.go_on)
         };
         evaluate(network, &Options::default(), &mut scheduling).ok()
     }
@@ -136,7 +140,11 @@ fn quoted(names: &[String]) -> String {
 }
 
 /// Look for changes, each by itself sufficient.
-pub(crate) fn suggest(network: &Network, reasons: &[Reason]) -> Vec<Suggestion> {
+pub(crate) fn suggest(
+    network: &Network,
+    reasons: &[Reason],
+    go_on: &mut dyn FnMut() -> bool,
+) -> Vec<Suggestion> {
     let mut base = network.clone();
     let unshaped: Vec<String> = network
         .streams
@@ -159,6 +167,7 @@ pub(crate) fn suggest(network: &Network, reasons: &[Reason]) -> Vec<Suggestion> 
         unshaped,
         reasons,
         trials,
+        go_on,
     };
     let mut found = Vec::new();
     let base = search.base.clone();

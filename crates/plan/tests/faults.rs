@@ -306,9 +306,29 @@ const CASES: &[(&str, &str, &str)] = &[
         "",
     ),
     (
-        "a loop without a route",
-        "[[stream]]",
-        "[[switch]]\nname = \"s3\"\nbuffer = \"1 KiB\"\n[[link]]\nends = [\"s2\", \"s3\"]\n[[link]]\nends = [\"s3\", \"s1\"]\n[[stream]]",
+        "preemption of a switch",
+        "buffer = \"64 KiB\"\n[[switch]]",
+        "buffer = \"64 KiB\"\npreemption = \"on\"\n[[switch]]",
+    ),
+    (
+        "preemption as a table",
+        "[defaults]",
+        "[frame-preemption]\nexpress = 7\n[defaults]",
+    ),
+    (
+        "redundancy without a second way",
+        "interval = \"1 ms\"",
+        "interval = \"1 ms\"\nredundancy = \"disjoint\"",
+    ),
+    (
+        "redundancy of a stated route",
+        "interval = \"1 ms\"",
+        "interval = \"1 ms\"\nredundancy = \"disjoint\"\nroute = [\"A\", \"s1\", \"s2\", \"B\"]",
+    ),
+    (
+        "redundancy at one switch",
+        "ends = [\"s2\", \"B\"]\n[[stream]]\nname = \"one\"",
+        "ends = [\"s1\", \"B\"]\n[[stream]]\nredundancy = \"disjoint\"\nname = \"one\"",
     ),
     (
         "a route over no link",

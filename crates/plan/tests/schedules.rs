@@ -180,6 +180,101 @@ fn entries_beyond_the_hardware_are_counted() {
     );
 }
 
+/// Windows of a network whose clocks were better, or whose switches were faster, come too early now: they are not kept.
+#[test]
+fn places_of_another_network_are_not_kept() {
+    let before = planned(&network(CELL));
+    let worse_clocks = CELL.replace("clock-error = \"500 ns\"", "clock-error = \"700 ns\"");
+    let slower = CELL.replace("latency = \"2 us\"", "latency = \"3 us\"");
+    for text in [worse_clocks, slower] {
+        assert_ne!(text, CELL);
+        let network = network(&text);
+        let mut go_on = || true;
+        let mut scheduling = Scheduling::new(&mut go_on).keeping(&before);
+        let after = plan_with(&network, &Options::default(), &mut scheduling)
+            .unwrap_or_else(|refusal| panic!("{refusal}"));
+        assert_eq!(faults(&network, &after), Vec::<String>::new());
+        assert!(after.warnings.iter().any(|text| text.contains("has moved")));
+    }
+}
+
+/// Any numbers in a kept plan: nothing is promised from them, and nothing panics.
+#[test]
+fn absurd_places_are_not_kept() {
+    let network = network(CELL);
+    let good = planned(&network);
+    let numbers = [
+        0,
+        1,
+        999,
+        1_000_000_000,
+        u64::MAX / 2,
+        u64::MAX - 1,
+        u64::MAX,
+    ];
+    for number in numbers {
+        for what in 0..4 {
+            let mut kept = good.clone();
+            let launches = kept.streams.iter_mut().filter_map(|it| it.launch.as_mut());
+            for launch in launches {
+                match what {
+                    0 => launch.offset_ns = number,
+                    1 => launch.windows[0].start_ns = number,
+                    2 => launch.windows.last_mut().unwrap().start_ns = number,
+                    _ => launch
+                        .windows
+                        .iter_mut()
+                        .for_each(|window| window.start_ns = number),
+                }
+            }
+            let mut go_on = || true;
+            let mut scheduling = Scheduling::new(&mut go_on).keeping(&kept);
+            let after = plan_with(&network, &Options::default(), &mut scheduling)
+                .unwrap_or_else(|refusal| panic!("{refusal}"));
+            assert_eq!(
+                faults(&network, &after),
+                Vec::<String>::new(),
+                "{what} {number}"
+            );
+        }
+    }
+}
+
+/// A stream more, whose windows would not fit the hardware beside those that stay.
+#[test]
+fn what_stays_keeps_to_the_hardware_or_moves_when_it_may() {
+    let profile = "[[gate-profile]]\nname = \"few\"\nentries = 2\nguard-band = \"built-in\"\n\
+         [schedule]\nbest-effort-share = 60";
+    let one = stream("one", "A", 60, "1 ms", "");
+    let before = planned(&small(profile, "few", &one));
+    // In the middle, where the place of a second one leaves two gaps.
+    let mut kept = before.clone();
+    let launch = kept.streams[0].launch.as_mut().unwrap();
+    launch.offset_ns += 500_000;
+    for window in &mut launch.windows {
+        window.start_ns += 500_000;
+    }
+    let other = "[[stream]]\nname = \"other\"\ntalker = \"B\"\nlisteners = [\"C\"]\nframe = \"60 B\"\n\
+         interval = \"1 ms\"\npriority = 0\n";
+    let two = one.clone() + &stream("two", "B", 60, "1 ms", "") + other;
+    let network = small(profile, "few", &two);
+    let try_with = |moves: bool| {
+        let mut go_on = || true;
+        let mut scheduling = Scheduling::new(&mut go_on).keeping(&kept);
+        scheduling.moves = moves;
+        plan_with(&network, &Options::default(), &mut scheduling)
+    };
+    let refused = try_with(false).unwrap_err();
+    says(&refused, &["port s1>C: its gate list needs ", "holds 2"]);
+    let moved = try_with(true).unwrap_or_else(|refusal| panic!("{refusal}"));
+    assert_eq!(faults(&network, &moved), Vec::<String>::new());
+    assert!(
+        moved.warnings.iter().any(|text| text.contains("has moved")),
+        "{:?}",
+        moved.warnings
+    );
+}
+
 #[test]
 fn a_share_for_others_that_windows_do_not_leave_is_named() {
     let streams = stream("one", "A", 1514, "200 us", "");

@@ -95,6 +95,12 @@ fn random_description(random: &mut Random) -> String {
         let at = random.below(switches);
         link(&mut text, random, &format!("h{host}"), &format!("s{at}"));
     }
+    // Unscheduled traffic may also go before what is scheduled, where nothing holds it back: at talkers without gates.
+    let (triggered, others): (&[u64], &[u64]) = if random.once_in(3) {
+        (&[5, 6], &[0, 2, 4, 7])
+    } else {
+        (&[6, 7], &[0, 1, 2, 3, 4])
+    };
     let streams = 1 + random.below(14);
     for stream in 0..streams {
         let talker = random.below(hosts);
@@ -119,7 +125,7 @@ fn random_description(random: &mut Random) -> String {
         if random.below(5) < 3 {
             let interval = pick(random, &[250, 500, 1000, 2000, 750]);
             let late = pick(random, &[0, 0, 0, 1]);
-            let priority = pick(random, &[6, 7]);
+            let priority = pick(random, triggered);
             writeln!(
                 text,
                 "frame = \"{bytes} B\"\ninterval = \"{interval} us\"\npriority = {priority}\nschedule = \"time-triggered\"\ntick-error = \"{late} us\""
@@ -129,14 +135,14 @@ fn random_description(random: &mut Random) -> String {
             writeln!(
                 text,
                 "frame = \"{bytes} B\"\ninterval = \"1 ms\"\npriority = {}",
-                random.below(5)
+                pick(random, others)
             )
             .unwrap();
         } else {
             writeln!(
                 text,
                 "frame = \"{bytes} B\"\nrate = \"2 Mbit/s\"\npriority = {}",
-                random.below(5)
+                pick(random, others)
             )
             .unwrap();
         }
@@ -224,6 +230,42 @@ fn schedules_hold_whatever_clocks_do() {
     }
     println!("{planned} of {offered} networks planned, {frames} frame-hops");
     assert!(planned * 2 > offered, "{planned} of {offered}");
+}
+
+/// A talker without gates that sends bursts before, or in the queue of, its scheduled frames.
+#[test]
+fn a_talkers_own_traffic_may_go_first() {
+    for (queues, priority, below) in [(8, 7, 0), (8, 5, 0), (1, 0, 0), (8, 7, 1)] {
+        let text = format!(
+            "[network]\nname = \"seam\"\n[defaults]\nlink-rate = \"100 Mbit/s\"\nclock-error = \"0 ns\"\n\
+             [[switch]]\nname = \"s\"\nqueues = 8\nbuffer = \"1 MB\"\ngates = \"unlimited\"\n\
+             [[host]]\nname = \"t\"\nqueues = {queues}\n[[host]]\nname = \"l\"\n[[host]]\nname = \"m\"\n\
+             [[link]]\nends = [\"t\", \"s\"]\n[[link]]\nends = [\"l\", \"s\"]\n[[link]]\nends = [\"m\", \"s\"]\n\
+             [[stream]]\nname = \"timed\"\ntalker = \"t\"\nlisteners = [\"l\"]\nframe = \"200 B\"\n\
+             interval = \"1 ms\"\npriority = 5\nschedule = \"time-triggered\"\n\
+             [[stream]]\nname = \"soon after\"\ntalker = \"t\"\nlisteners = [\"l\"]\nframe = \"60 B\"\n\
+             interval = \"1 ms\"\npriority = 5\nschedule = \"time-triggered\"\n\
+             [[stream]]\nname = \"burst\"\ntalker = \"t\"\nlisteners = [\"m\"]\nframe = \"60 B\"\n\
+             rate = \"20 Mbit/s\"\nburst = \"2 kB\"\npriority = {priority}\n"
+        )
+        .replace("soon after", "soon-after");
+        let text = if below == 0 {
+            text
+        } else {
+            text + "[[best-effort]]\nhost = \"t\"\nto = [\"m\"]\nrate = \"5 Mbit/s\"\n"
+        };
+        let network = network(&text);
+        let plan = plan(&network, &Options::default()).unwrap();
+        assert_eq!(faults(&network, &plan), Vec::<String>::new());
+        for (seed, choice) in CHOICES.into_iter().enumerate() {
+            let report = play(&network, &plan, choice, seed as u64);
+            assert!(
+                report.outcome == Outcome::Kept && off_window(&report) == 0,
+                "{queues} {priority} {below} {choice:?}: {:#?}",
+                report.streams
+            );
+        }
+    }
 }
 
 const CELL: &str = include_str!("../../../examples/scheduled-cell.toml");

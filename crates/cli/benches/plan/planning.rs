@@ -45,6 +45,7 @@ fn with_streams(mut network: Network, layers: &[usize], hosts: usize, count: usi
             smallest_frame_bytes: None,
             time_triggered: false,
             jitter_ns: None,
+            copy_of: None,
         });
     }
     network

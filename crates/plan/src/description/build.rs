@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::fault::Findings;
 use super::gates::Profiles;
 use super::keys::{Kind, TABLES};
-use super::links::{links, loops};
+use super::links::links;
 use super::nodes::Nodes;
 use super::value::{quantity, short};
 use super::walk::{Record, Records, Span};
@@ -71,7 +71,6 @@ pub(super) fn build(
     let streams = super::streams::streams(list("stream"), &context, findings);
     let best_effort = best_effort(list("best-effort"), &context, findings);
     let schedule = super::gates::rules(list("schedule").first(), &defaults, findings);
-    loops(list("link"), records, &nodes, findings);
     let mut fingerprint = Fingerprint::new().with(source);
     for (key, value) in overrides {
         fingerprint = fingerprint.with(key).with(value);

@@ -463,7 +463,13 @@ pub(crate) const TABLES: &[Table] = &[
             may(
                 "route",
                 Kind::Names,
-                "The nodes from talker to the one listener; the shortest way where absent.",
+                "The nodes from talker to the one listener. Where absent: the fewest links; of equally short ways the one without the link that comes later in the file.",
+            ),
+            with_default(
+                "redundancy",
+                Kind::Choice(&["none", "disjoint"]),
+                "none",
+                "`disjoint`: every frame is sent twice, over two ways that share no link between switches (802.1CB); each copy has its promise. The second is planned as the stream `NAME~2`.",
             ),
         ],
     },

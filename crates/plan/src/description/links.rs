@@ -1,16 +1,12 @@
-//! The links of a description: which nodes they join, and whether they form a tree.
+//! The links of a description: which nodes they join.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::build::{ns, whole_rate};
 use super::fault::Findings;
 use super::nodes::Nodes;
-use super::walk::{Record, Records, Span};
+use super::walk::{Record, Span};
 use crate::network::{Defaults, Link};
-use crate::route::Topology;
-
-/// Longer loops are told without the way: nobody reads it.
-const LONGEST_LOOP_SHOWN: usize = 1000;
 
 pub(super) fn links(
     records: &[Record],
@@ -76,11 +72,11 @@ pub(super) fn links(
         for (end, number, span) in [(a_name, a, a_span), (b_name, b, b_span)] {
             if let Some(first) = nodes
                 .neighbours(number)
-                .first()
+                .next()
                 .filter(|_| !nodes.forwards(number))
             {
                 let help = Some("a host has exactly one link; more go to a switch".to_owned());
-                let first = nodes.name(*first);
+                let first = nodes.name(first);
                 findings.at(
                     span,
                     format!("host \"{end}\" has a link already, to \"{first}\""),
@@ -112,109 +108,4 @@ pub(super) fn links(
     }
     nodes.settle();
     (links, complete)
-}
-
-/// A loop leaves more than one way, so that each stream must say its own.
-pub(super) fn loops(
-    links: &[Record],
-    records: &Records,
-    nodes: &Nodes<'_>,
-    findings: &mut Findings<'_>,
-) {
-    let without_route = |table: &str| {
-        records
-            .get(table)
-            .is_some_and(|list| list.iter().any(|record| !record.has("route")))
-    };
-    let streams = records.get("stream").is_some_and(|list| !list.is_empty());
-    if streams && !without_route("stream") && !without_route("best-effort") {
-        return;
-    }
-    let mut so_far: Vec<(usize, usize)> = Vec::new();
-    let mut seen = BTreeSet::new();
-    // Which nodes are connected so far; a host joins like a switch, so that a loop
-    // through a host is found as well.
-    let mut groups: Vec<usize> = (0..nodes.names().len()).collect();
-    for link in links {
-        let Some([(a, _), (b, _)]) = link.names("ends") else {
-            continue;
-        };
-        let (Some(a), Some(b)) = (nodes.number(a), nodes.number(b)) else {
-            continue;
-        };
-        if a == b || !seen.insert((a.min(b), a.max(b))) {
-            continue;
-        }
-        so_far.push((a, b));
-        let (of_a, of_b) = (group(&mut groups, a), group(&mut groups, b));
-        if of_a != of_b {
-            groups[of_a] = of_b;
-            continue;
-        }
-        let on_loop = only_the_loop(&so_far, nodes.names().len());
-        // A host with two links has been told already.
-        if !on_loop.iter().all(|node| nodes.forwards(*node)) {
-            return;
-        }
-        let shown = shown(&so_far, &on_loop, (a, b), nodes);
-        let help = Some("remove one of its links, or give every stream a `route`".to_owned());
-        findings.at(
-            &link.place("ends"),
-            format!("this link closes a loop{shown}"),
-            help,
-        );
-        return;
-    }
-}
-
-/// The group of a node; the way there is shortened for the next time.
-fn group(groups: &mut [usize], mut node: usize) -> usize {
-    while groups[node] != node {
-        groups[node] = groups[groups[node]];
-        node = groups[node];
-    }
-    node
-}
-
-/// The nodes that are left when loose ends are taken off again and again.
-fn only_the_loop(links: &[(usize, usize)], count: usize) -> BTreeSet<usize> {
-    let mut neighbours = vec![Vec::new(); count];
-    for (a, b) in links {
-        neighbours[*a].push(*b);
-        neighbours[*b].push(*a);
-    }
-    let mut degrees: Vec<usize> = neighbours.iter().map(Vec::len).collect();
-    let mut loose: Vec<usize> = (0..count).filter(|node| degrees[*node] == 1).collect();
-    while let Some(node) = loose.pop() {
-        degrees[node] = 0;
-        for next in &neighbours[node] {
-            degrees[*next] = degrees[*next].saturating_sub(1);
-            if degrees[*next] == 1 {
-                loose.push(*next);
-            }
-        }
-    }
-    (0..count).filter(|node| degrees[*node] > 1).collect()
-}
-
-/// The loop as people read it, with what leads over to it.
-fn shown(
-    links: &[(usize, usize)],
-    on_loop: &BTreeSet<usize>,
-    (a, b): (usize, usize),
-    nodes: &Nodes<'_>,
-) -> String {
-    if on_loop.len() > LONGEST_LOOP_SHOWN {
-        return format!(" of {} switches", on_loop.len());
-    }
-    let name = |node: usize| nodes.name(node);
-    let mut topology = Topology::new(on_loop.iter().map(|node| name(*node).to_owned()).collect());
-    for (one, other) in links {
-        if on_loop.contains(one) && on_loop.contains(other) {
-            topology.join(name(*one), name(*other));
-        }
-    }
-    let way = topology.loop_through(name(a), name(b)).unwrap_or_default();
-    let names: Vec<&str> = way.iter().chain(way.first()).map(String::as_str).collect();
-    format!(": {}", names.join(" - "))
 }

@@ -1,12 +1,14 @@
 //! The nodes of a description by name, and the way between any two hosts.
 //!
 //! Every question costs about the length of its answer, however large the file:
-//! names are looked up in an index, and the switches hang in a spanning forest in
-//! which the way is found by climbing.
+//! names are looked up in an index. Where there are no loops the switches hang in a
+//! forest in which the way is found by climbing; else searches are kept for the next
+//! time, and go no further than they must.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::network::{Host, Switch};
+use crate::route::Joined;
 
 /// Where a switch hangs in the spanning forest.
 #[derive(Clone, Copy)]
@@ -22,10 +24,11 @@ pub(super) struct Nodes<'a> {
     numbers: BTreeMap<&'a str, usize>,
     names: Vec<&'a str>,
     host_count: usize,
-    /// Neighbours in the order of the file.
-    neighbours: Vec<Vec<usize>>,
+    graph: Joined,
     joined: BTreeSet<(usize, usize)>,
     forest: Vec<Option<Place>>,
+    /// Whether some switches are joined by more than one way.
+    loops: bool,
 }
 
 impl<'a> Nodes<'a> {
@@ -43,9 +46,10 @@ impl<'a> Nodes<'a> {
         Nodes {
             numbers,
             host_count: hosts.len(),
-            neighbours: vec![Vec::new(); names.len()],
+            graph: Joined::new(hosts.len(), names.len()),
             joined: BTreeSet::new(),
             forest: vec![None; names.len()],
+            loops: false,
             names,
         }
     }
@@ -84,13 +88,13 @@ impl<'a> Nodes<'a> {
     }
 
     /// Neighbours in the order of the file.
-    pub(super) fn neighbours(&self, number: usize) -> &[usize] {
-        &self.neighbours[number]
+    pub(super) fn neighbours(&self, number: usize) -> impl ExactSizeIterator<Item = usize> + '_ {
+        self.graph.neighbours(number)
     }
 
     pub(super) fn has_link(&self, name: &str) -> bool {
         self.number(name)
-            .is_some_and(|number| !self.neighbours[number].is_empty())
+            .is_some_and(|number| self.neighbours(number).len() > 0)
     }
 
     pub(super) fn joined(&self, a: usize, b: usize) -> bool {
@@ -102,8 +106,7 @@ impl<'a> Nodes<'a> {
         if !self.joined.insert((a.min(b), a.max(b))) {
             return false;
         }
-        self.neighbours[a].push(b);
-        self.neighbours[b].push(a);
+        self.graph.join(a, b);
         true
     }
 
@@ -120,41 +123,76 @@ impl<'a> Nodes<'a> {
             });
             let mut waiting = VecDeque::from([(root, 0)]);
             while let Some((node, depth)) = waiting.pop_front() {
-                for next in &self.neighbours[node] {
-                    if *next >= self.host_count && self.forest[*next].is_none() {
-                        self.forest[*next] = Some(Place {
+                for next in self.graph.neighbours(node) {
+                    if next >= self.host_count && self.forest[next].is_none() {
+                        self.forest[next] = Some(Place {
                             above: node,
                             depth: depth + 1,
                             root,
                         });
-                        waiting.push_back((*next, depth + 1));
+                        waiting.push_back((next, depth + 1));
                     }
                 }
             }
         }
+        let between = |(a, _): &&(usize, usize)| *a >= self.host_count;
+        let links = self.joined.iter().filter(between).count();
+        let hanging = self.forest.iter().flatten().filter(|it| it.depth > 0);
+        self.loops = links > hanging.count();
     }
 
-    /// The way from one host to another, through switches only.
+    /// Two ways from one host to another that share no link between switches; the shorter one first.
     ///
-    /// Without a loop there is one way at most. Where links form a loop this is a
-    /// way, not always the shortest, and the description is refused: see `loops`.
+    /// # Errors
+    /// Why there are none; with `None` where not even one is, which is told elsewhere.
+    pub(super) fn disjoint(
+        &self,
+        from: &str,
+        to: &str,
+    ) -> Result<[Vec<String>; 2], Option<String>> {
+        let way = self.way(from, to).ok_or(None)?;
+        let [first, .., last] = &way[1..way.len() - 1] else {
+            return Err(Some(format!(
+                "\"{from}\" and \"{to}\" have no link between switches on their way: there are no two ways"
+            )));
+        };
+        let number = |name: &str| self.number(name).ok_or(None);
+        let (a, b) = (number(first)?, number(last)?);
+        let Some(ways) = self.graph.disjoint(a, b) else {
+            return Err(Some(format!(
+                "there are no two ways from \"{from}\" to \"{to}\" that share no link between switches"
+            )));
+        };
+        Ok(ways.map(|way| {
+            let mut names = vec![from.to_owned()];
+            names.extend(self.named(&way));
+            names.push(to.to_owned());
+            names
+        }))
+    }
+
+    /// The way from one host to another, through switches only; the shortest, by the order of [`crate::route`].
     pub(super) fn way(&self, from: &str, to: &str) -> Option<Vec<String>> {
         let (from, to) = (self.number(from)?, self.number(to)?);
         if self.joined(from, to) {
             return Some(self.named(&[from, to]));
         }
         let mut last: BTreeMap<usize, usize> = BTreeMap::new();
-        for near in &self.neighbours[to] {
-            if let Some(place) = self.forest[*near] {
-                last.entry(place.root).or_insert(*near);
+        for near in self.neighbours(to) {
+            if let Some(place) = self.forest[near] {
+                last.entry(place.root).or_insert(near);
             }
         }
-        let (first, last) = self.neighbours[from].iter().find_map(|near| {
-            let place = self.forest[*near]?;
-            Some((*near, *last.get(&place.root)?))
+        let (first, last) = self.neighbours(from).find_map(|near| {
+            let place = self.forest[near]?;
+            Some((near, *last.get(&place.root)?))
         })?;
         let mut way = vec![from];
-        way.extend(self.climb(first, last)?);
+        way.extend(if self.loops {
+            self.graph.shortest(first, last)?
+        } else {
+            self.climb(first, last)?
+        });
         way.push(to);
         Some(self.named(&way))
     }

@@ -40,9 +40,64 @@ pub(super) fn streams(
             );
         }
         ports.take(&stream, streams.len());
-        streams.push(stream);
+        let second = second_copy(record, &stream, context, findings);
+        match second {
+            Some([first, second]) => {
+                let copy = Stream {
+                    name: format!("{}{SECOND_COPY}", stream.name),
+                    copy_of: Some(stream.name.clone()),
+                    routes: vec![second],
+                    ..stream.clone()
+                };
+                streams.push(Stream {
+                    routes: vec![first],
+                    ..stream
+                });
+                streams.push(copy);
+            }
+            None => streams.push(stream),
+        }
     }
     streams
+}
+
+/// What the name of a second copy ends with; no name in a file has this character.
+const SECOND_COPY: &str = "~2";
+
+/// The ways of both copies of a redundant stream.
+fn second_copy(
+    record: &Record,
+    stream: &Stream,
+    context: &Context<'_>,
+    findings: &mut Findings<'_>,
+) -> Option<[Vec<String>; 2]> {
+    if record.text("redundancy") != Some("disjoint") {
+        return None;
+    }
+    let place = record.place("redundancy");
+    if record.has("route") {
+        let help = Some("leave `route` away: both ways are found".to_owned());
+        findings.at(&place, "`redundancy` finds its routes itself", help);
+        return None;
+    }
+    let [listener] = stream.listeners.as_slice() else {
+        let help = Some("a stream for each listener".to_owned());
+        findings.at(
+            &place,
+            "`redundancy` is for a stream with one listener",
+            help,
+        );
+        return None;
+    };
+    match context.nodes.disjoint(&stream.talker, listener) {
+        Ok(ways) => Some(ways),
+        Err(Some(message)) => {
+            let help = Some("add a link between switches, or leave `redundancy` away".to_owned());
+            findings.at(&place, message, help);
+            None
+        }
+        Err(None) => None,
+    }
 }
 
 /// Which ports are taken, and by which stream.
@@ -164,6 +219,7 @@ fn stream(
         smallest_frame_bytes: smallest,
         time_triggered: time_triggered(record),
         jitter_ns: record.quantity("jitter").map(ns),
+        copy_of: None,
     })
 }
 
@@ -423,12 +479,12 @@ fn explicit(
 fn joined_to(context: &Context<'_>, node: usize) -> Option<String> {
     const MOST: usize = 20;
     let all = context.nodes.neighbours(node);
+    let count = all.len();
     let near: Vec<&str> = all
-        .iter()
         .take(MOST)
-        .map(|near| context.nodes.name(*near))
+        .map(|near| context.nodes.name(near))
         .collect();
-    let more = match all.len().saturating_sub(MOST) {
+    let more = match count.saturating_sub(MOST) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };

@@ -85,6 +85,32 @@ impl Record {
 /// The records of each table, in the order of the file.
 pub(crate) type Records = BTreeMap<&'static str, Vec<Record>>;
 
+/// What to say of a key or table that is well known elsewhere and that nothing here can do.
+fn unsupported(name: &str) -> Option<(String, String)> {
+    let plain: String = name
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .map(|letter| letter.to_ascii_lowercase())
+        .collect();
+    let preemption = [
+        "preemption",
+        "framepreemption",
+        "preemptable",
+        "preemptible",
+        "express",
+        "expresspriorities",
+        "preemptablepriorities",
+        "8021qbu",
+        "qbu",
+    ];
+    preemption.contains(&plain.as_str()).then(|| {
+        (
+            format!("`{}`: frame preemption (802.1Qbu) is not supported", short(name)),
+            "leave it away and preemption off at every port: promises count a whole lower frame at each".to_owned(),
+        )
+    })
+}
+
 /// Walk the whole document.
 pub(crate) fn walk(document: &DeTable<'_>, findings: &mut Findings<'_>) -> Records {
     let mut records = Records::new();
@@ -92,6 +118,10 @@ pub(crate) fn walk(document: &DeTable<'_>, findings: &mut Findings<'_>) -> Recor
         let mut known = TABLES
             .iter()
             .find(|table| table.name == name.get_ref().as_ref());
+        if let Some((message, help)) = unsupported(name.get_ref()) {
+            findings.at(&name.span(), message, Some(help));
+            continue;
+        }
         if known.is_none() {
             let near = findings.nearest(name.get_ref(), TABLES.iter().map(|table| table.name));
             let near = near.and_then(|near| TABLES.iter().find(|table| table.name == near));
@@ -179,6 +209,10 @@ fn record(
     let mut meant: BTreeSet<&'static str> = BTreeSet::new();
     for (name, value) in content {
         let Some(key) = table.key(name.get_ref()) else {
+            if let Some((message, help)) = unsupported(name.get_ref()) {
+                findings.at(&name.span(), message, Some(help));
+                continue;
+            }
             let near = findings.nearest(name.get_ref(), table.keys.iter().map(|key| key.name));
             meant.extend(near);
             let help = match near {

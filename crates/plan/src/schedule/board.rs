@@ -24,6 +24,9 @@ pub struct Hop {
     pub latest_ns: Option<u64>,
 }
 
+/// No window begins later than a year after its launch: sums of such times stay in range.
+const LATEST_NS: u64 = 31_536_000_000_000_000;
+
 /// A stream that asks for a place in the schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -62,14 +65,27 @@ impl Request {
         })
     }
 
-    /// Whether each window comes in time for what is behind it.
+    /// Whether each window begins when its frame is there for certain, and in time for what is behind it.
+    ///
+    /// What is placed here always does. A placement from elsewhere may be of a network that was faster, or of none.
     fn in_time(&self, placement: &Placement) -> bool {
-        self.hops
-            .iter()
-            .zip(&placement.starts_ns)
-            .all(|(hop, start)| {
-                hop.latest_ns
-                    .is_none_or(|latest| *start <= placement.launch_ns.saturating_add(latest))
+        placement.launch_ns < self.period_ns
+            && self.hops.iter().enumerate().all(|(at, hop)| {
+                let start = placement.starts_ns[at];
+                let from = match hop.before {
+                    Some(before) => placement.starts_ns[before],
+                    None => placement.launch_ns,
+                };
+                let Some(earliest) = from.checked_add(hop.late_ns) else {
+                    return false;
+                };
+                // Without gates nothing holds a frame until its window.
+                let prompt = !self.waits || (hop.before.is_none() && hop.queue.is_none());
+                let after = start >= earliest && (start == earliest || !prompt);
+                let before = hop
+                    .latest_ns
+                    .is_none_or(|latest| start <= placement.launch_ns.saturating_add(latest));
+                after && before && start <= LATEST_NS
             })
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::gates::{GateList, Launch, Window};
-use crate::network::Network;
+use crate::network::{Network, class_of};
 use crate::plan::Plan;
 
 /// One frame at one port, as the plan has it.
@@ -66,6 +66,56 @@ pub fn faults(network: &Network, plan: &Plan) -> Vec<String> {
 fn sending_ps(bytes: u64, rate_bps: u64) -> u64 {
     let ps = (u128::from(bytes) * 8 * 1_000_000_000_000).div_ceil(u128::from(rate_bps.max(1)));
     u64::try_from(ps).unwrap_or(u64::MAX)
+}
+
+/// How long a talker without gates may hold a scheduled frame for its unscheduled traffic, picoseconds: played forward
+/// until all that came in the time has been sent.
+fn held_ps(
+    network: &Network,
+    name: &str,
+    wire_bytes: u64,
+    (talker, to): (&str, &str),
+    rate_bps: u64,
+) -> i128 {
+    let queues = network.queues(talker);
+    let class = |pcp: u8| class_of(pcp, queues);
+    let scheduled = network.streams.iter().find(|stream| stream.name == name);
+    let own = scheduled.map_or(0, |stream| class(stream.pcp));
+    let streams = network.streams.iter();
+    let streams = streams.filter(|stream| !stream.time_triggered && stream.talker == talker);
+    let streams = streams.map(|stream| {
+        let contract = &stream.contract;
+        let line = (contract.burst_bits, contract.rate);
+        (class(stream.pcp), stream.wire_bytes, line)
+    });
+    let others = network.best_effort.iter();
+    let others = others.filter(|other| other.host == talker).map(|other| {
+        let burst = u64::try_from(other.burst.ceil()).unwrap_or(u64::MAX);
+        (class(0), other.wire_bytes, (burst, other.rate))
+    });
+    let (mut under_way, mut waiting_bits, mut rate) = (0, 0_i128, 0_i128);
+    for (class, bytes, (burst, bps)) in streams.chain(others) {
+        if class < own {
+            under_way = bytes.max(under_way);
+        } else {
+            waiting_bits += i128::from(burst);
+            rate += bps.ceil();
+        }
+    }
+    let ps = |bits: i128| (bits * 1_000_000_000_000) / i128::from(rate_bps.max(1));
+    let first = ps(waiting_bits + i128::from(under_way + wire_bytes) * 8)
+        + i128::from(network.port_latency(talker, to).0) * 1000;
+    let mut end = first;
+    for _ in 0..1000 {
+        // What comes until then goes first, too.
+        let later = first + ps(rate * end / 1_000_000_000_000);
+        if later <= end {
+            break;
+        }
+        end = later;
+    }
+    end - i128::from(sending_ps(wire_bytes, rate_bps))
+        - i128::from(network.port_latency(talker, to).0) * 1000
 }
 
 #[allow(
@@ -132,21 +182,7 @@ fn walk<'a>(
             if at == 0 && window.start_ns != launch.offset_ns {
                 faults.push(format!("\"{name}\" is not launched where its window is"));
             }
-            let own = network
-                .streams
-                .iter()
-                .filter(|stream| !stream.time_triggered && stream.talker == *from);
-            let others = network
-                .best_effort
-                .iter()
-                .filter(|other| other.host == *from)
-                .map(|other| other.wire_bytes);
-            let longest = own
-                .map(|stream| stream.wire_bytes)
-                .chain(others)
-                .max()
-                .unwrap_or(0);
-            let blocked = i128::from(sending_ps(longest, link.rate_bps));
+            let blocked = held_ps(network, name, wire_bytes, (from, to), link.rate_bps);
             let late = i128::from(launch_error_ns) * 1000 + blocked;
             (first, last) = (start - error * 1000, start + error * 1000 + late);
         }

@@ -1,16 +1,18 @@
 //! When does each frame of a time-triggered stream leave each port?
 //!
 //! ```text
-//! profile    what gates can do, what the description asks for
-//! model      from a network to requests for time
-//! circle     time that repeats, folded upon one period
-//! board      requests for time, and the circles on which they are entered
-//! solve      where to put everything: first fit in a good order, then search
-//! lists      from windows to lists of gate states
-//! closings   what closed gates take from unscheduled traffic
-//! outcome    promises, lists and launches, or what is in the way
-//! gates      the outcome's data: lists of gate states, launch offsets, windows
-//! check      a plan's schedule held against the network again, by other means
+//! profile      what gates can do, what the description asks for
+//! model        from a network to requests for time
+//! unscheduled  what goes through the same ports without being scheduled
+//! circle       time that repeats, folded upon one period
+//! board        requests for time, and the circles on which they are entered
+//! solve        where to put everything: first fit in a good order, then search
+//! lists        from windows to lists of gate states
+//! closings     what closed gates take from unscheduled traffic
+//! outcome      promises, lists and launches
+//! refused      what is in the way of a schedule
+//! gates        the outcome's data: lists of gate states, launch offsets, windows
+//! check        a plan's schedule held against the network again, by other means
 //! ```
 //!
 //! The derivation is in `docs/schedules.md`.
@@ -24,7 +26,9 @@ mod lists;
 mod model;
 mod outcome;
 pub mod profile;
+mod refused;
 pub mod solve;
+mod unscheduled;
 
 use std::collections::BTreeMap;
 
@@ -46,7 +50,7 @@ pub struct Scheduling<'a> {
     pub seed: u64,
     /// How many placements a search may try, all rounds together; the first round is always finished.
     pub work: u32,
-    /// Asked between rounds of search: false ends it with the best so far.
+    /// Asked between rounds of search, and of looking for changes that would fit: false ends it with the best so far.
     pub keep_going: &'a mut dyn FnMut() -> bool,
 }
 

@@ -5,6 +5,7 @@ use std::collections::btree_map::Entry;
 
 use super::board::{Hop, Request};
 use super::profile::{GateProfile, Isolation};
+use super::unscheduled::{Unscheduled, blocking_ns, unscheduled};
 use crate::bound::rational::{Overflow, Ratio};
 use crate::network::{ContractKind, Network, Stream, class_of};
 
@@ -24,6 +25,8 @@ pub(crate) struct Port {
     pub(crate) latency_ns: u64,
     /// Longest unscheduled frame that the description has here, nanoseconds.
     pub(crate) frame_ns: u64,
+    /// By class: what the description has here beside scheduled streams.
+    pub(crate) unscheduled: [Unscheduled; 8],
     /// Closed ahead of windows; 0 where the hardware holds frames back.
     pub(crate) guard_ns: u64,
     pub(crate) useful_ns: u64,
@@ -42,7 +45,7 @@ pub(crate) struct Step {
     pub(crate) whole: bool,
     /// The window: sending, and what a clock may gain on the link in that time.
     pub(crate) window_ns: u64,
-    /// How late the talker may be: its timer, and a frame of its own that is under way.
+    /// How late the talker may be: its timer, and without gates what it sends unscheduled.
     pub(crate) launch_error_ns: u64,
     pub(crate) blocking_ns: u64,
 }
@@ -80,7 +83,7 @@ pub(crate) const fn clock_gain_ns(ns: u64) -> u64 {
     ns.div_ceil(5_000) + 1
 }
 
-type Numbers = BTreeMap<(String, String), usize>;
+pub(super) type Numbers = BTreeMap<(String, String), usize>;
 
 /// What the time-triggered streams of a network ask for; empty where it has none.
 pub(crate) fn ask(network: &Network) -> Result<Asking, Overflow> {
@@ -105,7 +108,7 @@ pub(crate) fn ask(network: &Network) -> Result<Asking, Overflow> {
     if asking.ports.is_empty() {
         return Ok(asking);
     }
-    unscheduled_frames(network, &numbers, &mut asking.ports)?;
+    unscheduled(network, &numbers, &mut asking.ports)?;
     for port in &mut asking.ports {
         let (_, largest) = sending_ns(network.schedule.guard_wire_bytes, port.rate_bps)?;
         port.guard_ns = match &port.gates {
@@ -135,37 +138,11 @@ fn port(network: &Network, from: &str, to: &str) -> Result<Port, Overflow> {
         cable_ns: link.map_or(0, |link| link.cable_delay_ns),
         latency_ns: network.port_latency(from, to).0,
         frame_ns: 0,
+        unscheduled: [Unscheduled::default(); 8],
         guard_ns: 0,
         useful_ns: sending_ns(SMALLEST_WIRE_BYTES, rate_bps)?.1,
         passing: Vec::new(),
     })
-}
-
-/// The longest unscheduled frame at each port.
-fn unscheduled_frames(
-    network: &Network,
-    numbers: &Numbers,
-    ports: &mut [Port],
-) -> Result<(), Overflow> {
-    let streams = network
-        .streams
-        .iter()
-        .filter(|stream| !stream.time_triggered)
-        .map(|stream| (&stream.routes, stream.wire_bytes));
-    let others = network
-        .best_effort
-        .iter()
-        .map(|allowance| (&allowance.routes, allowance.wire_bytes));
-    for (routes, bytes) in streams.chain(others) {
-        for pair in routes.iter().flat_map(|route| route.windows(2)) {
-            let [from, to] = pair else { continue };
-            if let Some(&at) = numbers.get(&(from.clone(), to.clone())) {
-                let (_, ns) = sending_ns(bytes, ports[at].rate_bps)?;
-                ports[at].frame_ns = ports[at].frame_ns.max(ns);
-            }
-        }
-    }
-    Ok(())
 }
 
 fn request(
@@ -236,10 +213,11 @@ fn step(
     let (least, sending) = sending_ns(stream.wire_bytes, port.rate_bps)?;
     let exact = network.schedule.clock_error_ns == 0;
     let gains = if exact { 0 } else { clock_gain_ns(sending) };
+    let queue = class_of(stream.pcp, port.queues);
     Ok(Step {
         window_ns: sending.checked_add(gains).ok_or(Overflow)?,
         port: at,
-        queue: class_of(stream.pcp, port.queues),
+        queue,
         sending_ns: sending,
         whole: least == sending,
         launch_error_ns: if first {
@@ -247,9 +225,8 @@ fn step(
         } else {
             0
         },
-        // Without gates a frame of lower priority may be under way when the talker launches.
         blocking_ns: if first && port.gates.is_none() {
-            port.frame_ns
+            blocking_ns(port, queue, stream.wire_bytes, sending)?
         } else {
             0
         },

@@ -1,22 +1,19 @@
-//! Promises, gate lists and launches; or what is in the way.
+//! Promises, gate lists and launches.
 
 use std::collections::BTreeMap;
 
 use super::Scheduling;
 use super::board::Placement;
-use super::circle::{gcd, lcm};
 use super::closings::{Closed, closed};
 use super::gates::{GateList, Launch, Window};
-use super::lists::{self, Draft, Slot};
-use super::model::{Asked, Asking, Port, Step, ask, tail_ns};
+use super::lists::{self, Slot};
+use super::model::{Asked, Asking, Port, ask, tail_ns};
+use super::refused::{cycle, limits, no_place};
 use super::solve::{Effort, solve};
 use crate::bound::rational::Overflow;
 use crate::network::Network;
 use crate::plan::{Plan, Term, TermKind};
 use crate::refusal::Reason;
-
-/// More windows than this in one cycle of one port are refused: no hardware holds them.
-const MOST_WINDOWS: u64 = 100_000;
 
 /// What gates take from the unscheduled traffic of a port.
 #[derive(Clone, Debug)]
@@ -35,6 +32,7 @@ struct Promised {
 }
 
 /// A schedule for all time-triggered streams of a network, as far as it was found.
+#[derive(Default)]
 pub(crate) struct Schedule {
     /// By stream of the network.
     launches: BTreeMap<usize, Launch>,
@@ -49,7 +47,6 @@ pub(crate) struct Schedule {
 }
 
 /// Schedule a network's time-triggered streams; none where it has none.
-///
 pub(crate) fn synthesize(
     network: &Network,
     scheduling: &mut Scheduling<'_>,
@@ -58,15 +55,7 @@ pub(crate) fn synthesize(
     if asking.asked.is_empty() {
         return Ok(None);
     }
-    let mut schedule = Schedule {
-        launches: BTreeMap::new(),
-        promised: BTreeMap::new(),
-        lists: BTreeMap::new(),
-        closings: Vec::new(),
-        memory: BTreeMap::new(),
-        reasons: Vec::new(),
-        warnings: Vec::new(),
-    };
+    let mut schedule = Schedule::default();
     let mut cycles = Vec::new();
     for port in &asking.ports {
         cycles.push(cycle(network, &asking, port, &mut schedule.reasons));
@@ -89,12 +78,30 @@ pub(crate) fn synthesize(
         seed: scheduling.seed,
         keep_going: scheduling.keep_going,
     };
-    let effort = &mut effort;
-    let mut solution = solve(&asking.requests, asking.circles, &old, effort);
-    if scheduling.moves && !solution.missing().is_empty() && old.iter().any(Option::is_some) {
-        solution = solve(&asking.requests, asking.circles, &[], effort);
+    let mut found = placed(network, &asking, &cycles, &old, &old, &mut effort)?;
+    let stays = old.iter().any(Option::is_some);
+    if scheduling.moves && stays && !found.reasons.is_empty() {
+        // Where what stays leaves no place, or needs more than the hardware has.
+        let moved = placed(network, &asking, &cycles, &[], &old, &mut effort)?;
+        if moved.reasons.len() < found.reasons.len() {
+            found = moved;
+        }
     }
-    for ((asked, before), now) in asking.asked.iter().zip(&old).zip(&solution.placements) {
+    Ok(Some(found))
+}
+
+/// Place everything with `kept` as it is; `old` is what was before, to tell what has moved.
+fn placed(
+    network: &Network,
+    asking: &Asking,
+    cycles: &[u64],
+    kept: &[Option<Placement>],
+    old: &[Option<Placement>],
+    effort: &mut Effort<'_>,
+) -> Result<Schedule, Overflow> {
+    let mut schedule = Schedule::default();
+    let solution = solve(&asking.requests, asking.circles, kept, effort);
+    for ((asked, before), now) in asking.asked.iter().zip(old).zip(&solution.placements) {
         if before.is_some() && now.is_some() && before != now {
             schedule.warnings.push(format!(
                 "time-triggered stream \"{}\" has moved: its place in the kept plan is not good any more",
@@ -102,27 +109,21 @@ pub(crate) fn synthesize(
             ));
         }
     }
-    let missing = solution.missing();
-    for &request in &missing {
-        schedule.reasons.push(no_place(
-            network,
-            &asking,
-            request,
-            &cycles,
-            solution.rounds,
-        ));
+    for &request in &solution.missing() {
+        let reason = no_place(network, asking, request, cycles, solution.rounds);
+        schedule.reasons.push(reason);
     }
     // Those that found a place are shown with their windows all the same.
     let placements = solution.placements;
-    for (port, cycle) in asking.ports.iter().zip(&cycles) {
-        schedule.port(network, &asking, port, *cycle, &placements)?;
+    for (port, cycle) in asking.ports.iter().zip(cycles) {
+        schedule.port(network, asking, port, *cycle, &placements)?;
     }
     for (number, asked) in asking.asked.iter().enumerate() {
         if let Some(placement) = &placements[number] {
-            schedule.stream(network, &asking, number, asked, placement)?;
+            schedule.stream(network, asking, number, asked, placement)?;
         }
     }
-    Ok(Some(schedule))
+    Ok(schedule)
 }
 
 /// What a launch of another plan was placed at, where its windows are those of this stream's way.
@@ -139,143 +140,6 @@ fn placement(launch: &Launch, asked: &Asked, asking: &Asking) -> Option<Placemen
         launch_ns: launch.offset_ns,
         starts_ns: starts.collect::<Option<_>>()?,
     })
-}
-
-fn period(asking: &Asking, passing: (usize, usize)) -> u64 {
-    asking.requests[passing.0].period_ns
-}
-
-fn length(asking: &Asking, passing: (usize, usize)) -> u64 {
-    asking.requests[passing.0].hops[passing.1].length_ns
-}
-
-fn name(network: &Network, asking: &Asking, passing: (usize, usize)) -> String {
-    network.streams[asking.asked[passing.0].stream].name.clone()
-}
-
-/// The cycle of a port; what speaks against it is noted. 0 where there is none.
-fn cycle(network: &Network, asking: &Asking, port: &Port, reasons: &mut Vec<Reason>) -> u64 {
-    let (node, to) = (port.node.clone(), port.to.clone());
-    let all = port.passing.iter().map(|passing| period(asking, *passing));
-    let cycle = all.clone().try_fold(1, lcm);
-    let longest_ns = port
-        .gates
-        .as_ref()
-        .map_or(u64::MAX / 4, |gates| gates.longest_cycle_ns);
-    let windows = cycle.and_then(|cycle| {
-        all.map(|period| cycle / period)
-            .try_fold(0_u64, u64::checked_add)
-    });
-    let (Some(cycle), Some(windows)) = (cycle, windows) else {
-        reasons.push(Reason::ScheduleCycle {
-            node,
-            port: to,
-            cycle_ns: None,
-            longest_ns,
-            windows: None,
-        });
-        return 0;
-    };
-    if cycle > longest_ns || windows > MOST_WINDOWS {
-        reasons.push(Reason::ScheduleCycle {
-            node,
-            port: to,
-            cycle_ns: Some(cycle),
-            longest_ns,
-            windows: Some(windows),
-        });
-        return 0;
-    }
-    let needed = port.passing.iter().try_fold(0_u64, |total, passing| {
-        total.checked_add(length(asking, *passing).checked_mul(cycle / period(asking, *passing))?)
-    });
-    let percent = if port.gates.is_some() {
-        network.schedule.best_effort_percent
-    } else {
-        0
-    };
-    let reserved = (u128::from(cycle) * u128::from(percent)).div_ceil(100);
-    let available_ns = cycle.saturating_sub(u64::try_from(reserved).unwrap_or(u64::MAX));
-    let needed_ns = needed.unwrap_or(u64::MAX);
-    if needed_ns > available_ns {
-        reasons.push(Reason::ScheduleLoad {
-            node,
-            port: to,
-            needed_ns,
-            available_ns,
-            cycle_ns: cycle,
-            excess_ns: needed_ns - available_ns,
-            streams: port
-                .passing
-                .iter()
-                .map(|passing| name(network, asking, *passing))
-                .collect(),
-        });
-        return cycle;
-    }
-    apart(network, asking, port, reasons);
-    cycle
-}
-
-/// Two frames whose periods share too small a divisor meet wherever they are put.
-fn apart(network: &Network, asking: &Asking, port: &Port, reasons: &mut Vec<Reason>) {
-    // By period the longest frame.
-    let mut longest: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
-    for passing in &port.passing {
-        let known = longest.entry(period(asking, *passing)).or_insert(*passing);
-        if length(asking, *passing) > length(asking, *known) {
-            *known = *passing;
-        }
-    }
-    let list: Vec<(u64, (usize, usize))> = longest.into_iter().collect();
-    for (at, (a, one)) in list.iter().enumerate() {
-        for (b, other) in &list[at + 1..] {
-            let common_ns = gcd(*a, *b);
-            let needed_ns = length(asking, *one).saturating_add(length(asking, *other));
-            if needed_ns > common_ns {
-                reasons.push(Reason::SchedulePeriods {
-                    node: port.node.clone(),
-                    port: port.to.clone(),
-                    streams: [name(network, asking, *one), name(network, asking, *other)],
-                    common_ns,
-                    needed_ns,
-                    excess_ns: needed_ns - common_ns,
-                });
-                return;
-            }
-        }
-    }
-}
-
-/// No place was found: which port on the way is the busiest.
-fn no_place(
-    network: &Network,
-    asking: &Asking,
-    request: usize,
-    cycles: &[u64],
-    rounds: u32,
-) -> Reason {
-    let asked = &asking.asked[request];
-    let load = |step: &Step| {
-        let cycle = u128::from(cycles[step.port].max(1));
-        let taken: u128 = asking.ports[step.port]
-            .passing
-            .iter()
-            .map(|passing| {
-                u128::from(length(asking, *passing)) * cycle / u128::from(period(asking, *passing))
-            })
-            .sum();
-        u64::try_from((taken * 1000).div_ceil(cycle)).unwrap_or(u64::MAX)
-    };
-    let busiest = asked.steps.iter().max_by_key(|step| load(step));
-    let port = busiest.map(|step| &asking.ports[step.port]);
-    Reason::SchedulePlace {
-        stream: network.streams[asked.stream].name.clone(),
-        node: port.map_or_else(String::new, |port| port.node.clone()),
-        port: port.map_or_else(String::new, |port| port.to.clone()),
-        load_permille: busiest.map_or(0, load),
-        rounds,
-    }
 }
 
 impl Schedule {
@@ -335,7 +199,7 @@ impl Schedule {
                 useful: port.useful_ns,
             },
         );
-        self.limits(network, port, &draft);
+        self.reasons.extend(limits(network, port, &draft));
         // Nobody else: nobody waits for gates.
         if port.frame_ns > 0 {
             let closed = closed(&draft.list, port.frame_ns, network.schedule.clock_error_ns)?;
@@ -348,63 +212,6 @@ impl Schedule {
         }
         self.lists.insert(key, draft.list);
         Ok(())
-    }
-
-    fn limits(&mut self, network: &Network, port: &Port, draft: &Draft) {
-        let Some(gates) = &port.gates else { return };
-        let (node, to) = (port.node.clone(), port.to.clone());
-        let list = &draft.list;
-        let percent = u128::from(network.schedule.best_effort_percent);
-        let needed = (u128::from(list.cycle_ns) * percent).div_ceil(100);
-        let needed_ns = u64::try_from(needed).unwrap_or(u64::MAX);
-        // Where limits closed so many gaps that too little is left, the limits are what is in the way.
-        let (entries, openings) = match draft.unlimited {
-            Some(unlimited) if list.unscheduled_open_ns < needed_ns => unlimited,
-            _ => (list.entries.len() as u64, draft.openings),
-        };
-        if let Some(limit) = gates
-            .entries
-            .map(u64::from)
-            .filter(|limit| entries > *limit)
-        {
-            self.reasons.push(Reason::ScheduleEntries {
-                node,
-                port: to,
-                entries,
-                available: limit,
-                excess: entries - limit,
-            });
-        } else if let Some(limit) = gates
-            .openings
-            .map(u64::from)
-            .filter(|limit| openings > *limit)
-        {
-            self.reasons.push(Reason::ScheduleOpenings {
-                node,
-                port: to,
-                openings,
-                possible: limit,
-                excess: openings - limit,
-            });
-        } else if let Some(window_ns) = draft.too_short {
-            let minimum_ns = gates.minimum_window_ns;
-            self.reasons.push(Reason::ScheduleWindow {
-                node,
-                port: to,
-                window_ns,
-                minimum_ns,
-                short_ns: minimum_ns - window_ns,
-            });
-        } else if list.unscheduled_open_ns < needed_ns {
-            self.reasons.push(Reason::ScheduleShare {
-                node,
-                port: to,
-                open_ns: list.unscheduled_open_ns,
-                needed_ns,
-                cycle_ns: list.cycle_ns,
-                short_ns: needed_ns - list.unscheduled_open_ns,
-            });
-        }
     }
 
     fn stream(

@@ -1,0 +1,99 @@
+//! What shares a port with scheduled streams without being scheduled, and how long it may hold them where no gates do.
+
+use super::model::{Numbers, Port, sending_ns};
+use crate::bound::rational::{Overflow, Ratio};
+use crate::network::{Network, class_of};
+
+/// The unscheduled traffic of one class at a port: never more than `burst_bits + rate_bps t`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Unscheduled {
+    pub(crate) burst_bits: u64,
+    pub(crate) rate_bps: u64,
+    /// Its longest frame.
+    pub(crate) frame_bits: u64,
+}
+
+/// The unscheduled traffic at each port.
+///
+/// Its bursts are those of its talkers: right where they enter, at a talker's own port.
+pub(super) fn unscheduled(
+    network: &Network,
+    numbers: &Numbers,
+    ports: &mut [Port],
+) -> Result<(), Overflow> {
+    let streams = network
+        .streams
+        .iter()
+        .filter(|stream| !stream.time_triggered)
+        .map(|stream| {
+            let contract = &stream.contract;
+            let line = (contract.burst, contract.rate);
+            (&stream.routes, stream.pcp, stream.wire_bytes, line)
+        });
+    let others = network.best_effort.iter().map(|allowance| {
+        let line = (allowance.burst, allowance.rate);
+        (&allowance.routes, 0, allowance.wire_bytes, line)
+    });
+    let ppb = i128::from(network.defaults.clock_drift_ppb);
+    let drift = Ratio::new(1_000_000_000 + ppb, 1_000_000_000)?;
+    let whole = |value: Ratio| u64::try_from(value.ceil()).map_err(|_| Overflow);
+    for (routes, pcp, bytes, (burst, rate)) in streams.chain(others) {
+        let mut told: Vec<usize> = Vec::new();
+        for pair in routes.iter().flat_map(|route| route.windows(2)) {
+            let [from, to] = pair else { continue };
+            let Some(&at) = numbers.get(&(from.clone(), to.clone())) else {
+                continue;
+            };
+            if told.contains(&at) {
+                continue;
+            }
+            told.push(at);
+            let port = &mut ports[at];
+            let (_, ns) = sending_ns(bytes, port.rate_bps)?;
+            port.frame_ns = port.frame_ns.max(ns);
+            let class = &mut port.unscheduled[usize::from(class_of(pcp, port.queues) & 7)];
+            let add = |a: u64, b: u64| a.checked_add(b).ok_or(Overflow);
+            class.burst_bits = add(class.burst_bits, whole(burst)?)?;
+            class.rate_bps = add(class.rate_bps, whole(rate.times(drift)?)?)?;
+            class.frame_bits = class.frame_bits.max(bytes.checked_mul(8).ok_or(Overflow)?);
+        }
+    }
+    Ok(())
+}
+
+/// Longer than any cycle: what nothing bounds finds no place.
+const NEVER_NS: u64 = 1_000_000_000_000;
+
+/// How long a frame of `wire_bytes` in class `queue` may wait at a port without gates for unscheduled traffic: for one
+/// frame of a lower class, and for all of its own and of higher classes until it has left.
+///
+/// With L, b and r for these, M for the frame and T for the latency it has left after
+/// (L + b + M + C T) / (C - r). Its place on the link is so long, so that what such frames in a row leave behind is
+/// never more than the next one has counted already (`docs/schedules.md`).
+pub(super) fn blocking_ns(
+    port: &Port,
+    queue: u8,
+    wire_bytes: u64,
+    sending_ns: u64,
+) -> Result<u64, Overflow> {
+    let (lower, same_or_higher) = port.unscheduled.split_at(usize::from(queue & 7));
+    let low = lower.iter().map(|class| class.frame_bits).max();
+    let low = i128::from(low.unwrap_or(0));
+    let rate = i128::from(port.rate_bps.max(1));
+    let all = |of: fn(&Unscheduled) -> u64| same_or_higher.iter().map(of).map(i128::from).sum();
+    let (burst, taken): (i128, i128) = (all(|class| class.burst_bits), all(|class| class.rate_bps));
+    if burst == 0 && taken == 0 {
+        return Ratio::new(low, rate)?.ceil_ns();
+    }
+    let left = rate - taken;
+    if left <= 0 {
+        return Ok(NEVER_NS);
+    }
+    let latency = Ratio::from_ns(port.latency_ns).times(Ratio::whole(rate))?;
+    let bits = low + burst + i128::from(wire_bytes) * 8 + latency.ceil();
+    let until = Ratio::new(bits, left)?.ceil_ns()?;
+    Ok(until
+        .saturating_sub(sending_ns)
+        .saturating_sub(port.latency_ns)
+        .min(NEVER_NS))
+}
