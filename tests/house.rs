@@ -7,19 +7,22 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What each crate may depend on; nothing depends on the command. `testkit` only ever serves tests.
-const MAY_KNOW: [(&str, &[&str]); 14] = [
+const MAY_KNOW: [(&str, &[&str]); 15] = [
     ("wire", &[]),
+    ("bpf", &[]),
     ("plan", &[]),
     ("sim", &["plan"]),
     ("sys", &[]),
-    ("link", &["wire", "sys"]),
+    ("link", &["bpf", "wire", "sys"]),
     ("channel", &["link", "wire", "sys"]),
     ("measure", &["wire", "sys"]),
     ("powerlink", &["wire"]),
     ("host", &["plan", "sys", "wire"]),
     (
         "lab",
-        &["plan", "host", "channel", "link", "measure", "wire", "sys"],
+        &[
+            "bpf", "plan", "host", "channel", "link", "measure", "wire", "sys",
+        ],
     ),
     (
         "cli",

@@ -18,9 +18,6 @@ use crate::LabError;
 use crate::ports::{FOLLOWED_FRAMES, Field, POOL_WORDS, PORT_WORDS, PortRecords};
 use wire::{End, connect};
 
-/// The compiled `bpf/switch.bpf.c`.
-pub(crate) const SWITCH_OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/switch.bpf.o"));
-
 /// Interface index of the first end of the first cable; the kernel program has the same number.
 pub(crate) const FIRST_IFINDEX: u32 = 1000;
 /// The same for the inner ends of wires.
@@ -476,7 +473,7 @@ fn load(blueprint: &Blueprint) -> Result<BpfObject, LabError> {
     let pools = index32(blueprint.nodes.len()).max(1);
     Ok(BpfObject::load(
         "switch",
-        SWITCH_OBJECT,
+        rtwire_bpf::SWITCH.bytes,
         &[
             ("ports", ports),
             ("pools", pools),

@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn the_layout_is_that_of_the_kernel_program() {
-        let object = Path::new(concat!(env!("OUT_DIR"), "/switch.bpf.o"));
+        let object = Path::new(rtwire_bpf::SWITCH.built_at);
         let btf = Btf::from_path(object).unwrap();
         let port: Struct<'_> = btf.type_by_name("rtw_port").unwrap();
         let members: Vec<(String, u32)> = port

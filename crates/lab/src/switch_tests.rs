@@ -5,7 +5,7 @@ use rtwire_host::netlink::{Netlink, VethEnd};
 use rtwire_sys::bpf::BpfObject;
 use rtwire_sys::netns;
 
-use crate::fabric::{FIRST_IFINDEX, SWITCH_OBJECT};
+use crate::fabric::FIRST_IFINDEX;
 use crate::ports::{Field, POOL_WORDS, PORT_WORDS, PortRecords};
 
 const TC_ACT_UNSPEC: u32 = u32::MAX;
@@ -39,8 +39,12 @@ impl Bench {
             .run(|| Netlink::new().create_veth(near, far))
             .unwrap()
             .unwrap();
-        let program =
-            BpfObject::load("switch", SWITCH_OBJECT, &[("ports", 2), ("pools", 1)]).unwrap();
+        let program = BpfObject::load(
+            "switch",
+            rtwire_bpf::SWITCH.bytes,
+            &[("ports", 2), ("pools", 1)],
+        )
+        .unwrap();
         let records = PortRecords::new(
             program.map_array("ports", PORT_WORDS).unwrap(),
             program.map_array("pools", POOL_WORDS).unwrap(),

@@ -44,7 +44,6 @@ use std::sync::atomic::Ordering;
 pub use port::{DriverConfig, DriverPort};
 pub use station::{StationPath, StationPort};
 
-static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/powerlink.bpf.o"));
 const PROGRAM: &str = "powerlink";
 
 /// What a station is to do in its driver.
@@ -95,7 +94,7 @@ impl Program {
         node: u8,
         wanted: &[u8],
     ) -> Result<(BpfObject, Self), BpfError> {
-        let object = BpfObject::load(PROGRAM, OBJECT, &[])?;
+        let object = BpfObject::load(PROGRAM, rtwire_bpf::POWERLINK.bytes, &[])?;
         let this = Self {
             link: None,
             why_generic: None,

@@ -7,7 +7,6 @@ use rtwire_sys::bpf::{BpfError, BpfObject, MappedArray};
 use rtwire_sys::filter::Filter;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/strays.bpf.o"));
 const PROGRAM: &str = "count_strays";
 
 /// Places for unknown ports; as in `bpf/strays.h`.
@@ -65,7 +64,7 @@ impl StrayCounter {
     /// # Errors
     /// CAP_BPF is missing, or the kernel has no BPF.
     pub fn load(mac: [u8; 6]) -> Result<Self, BpfError> {
-        let object = BpfObject::load("strays", OBJECT, &[])?;
+        let object = BpfObject::load("strays", rtwire_bpf::STRAYS.bytes, &[])?;
         let counter = Self {
             filter: object.socket_filter(PROGRAM)?,
             totals: object.map_array("strays", word::COUNT)?,

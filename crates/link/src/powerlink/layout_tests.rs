@@ -5,7 +5,7 @@ use crate::layout_check;
 
 #[test]
 fn the_layouts_are_those_of_the_kernel_program() {
-    layout_check::check(concat!(env!("OUT_DIR"), "/powerlink.bpf.o"), layout::FIELDS);
+    layout_check::check(rtwire_bpf::POWERLINK.built_at, layout::FIELDS);
 }
 
 #[test]

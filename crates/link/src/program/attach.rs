@@ -14,8 +14,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The compiled program.
-static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/receive.bpf.o"));
+/// The program's name in its object.
 pub(super) const PROGRAM: &str = "receive";
 /// How long attaching and joining are tried in turn.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -60,7 +59,7 @@ pub(super) fn load(
     interface: Interface,
     ether_type: EtherType,
 ) -> Result<(BpfObject, Shared), ProgramError> {
-    let object = BpfObject::load(PROGRAM, OBJECT, &[])?;
+    let object = BpfObject::load(PROGRAM, rtwire_bpf::RECEIVE.bytes, &[])?;
     let shared = Shared {
         control: object.map_array("control", CONTROL_WORDS)?,
         ports: object.map_array("ports", PORT_WORDS)?,

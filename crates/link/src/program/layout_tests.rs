@@ -6,7 +6,7 @@ use rtwire_sys::bpf::queue;
 
 #[test]
 fn the_layouts_are_those_of_the_kernel_program() {
-    layout_check::check(concat!(env!("OUT_DIR"), "/receive.bpf.o"), layout::FIELDS);
+    layout_check::check(rtwire_bpf::RECEIVE.built_at, layout::FIELDS);
 }
 
 #[test]

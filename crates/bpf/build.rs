@@ -1,14 +1,20 @@
-//! Compiles the BPF program of the emulated switch with clang, for the kernel's BPF machine.
+//! Compiles the programs of `bpf/` with clang, for the kernel's BPF machine.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn main() {
-    let manifest = PathBuf::from(env("CARGO_MANIFEST_DIR"));
-    let sources = manifest.join("../../bpf");
-    let object = PathBuf::from(env("OUT_DIR")).join("switch.bpf.o");
+    let sources = PathBuf::from(env("CARGO_MANIFEST_DIR")).join("../../bpf");
     println!("cargo::rerun-if-changed={}", sources.display());
     println!("cargo::rerun-if-env-changed=CLANG");
+    for name in ["receive", "powerlink", "strays", "switch"] {
+        compile(&sources, name);
+    }
+}
+
+fn compile(sources: &Path, name: &str) {
+    let source = format!("{name}.bpf.c");
+    let object = PathBuf::from(env("OUT_DIR")).join(format!("{name}.bpf.o"));
     let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
     let mut command = Command::new(&clang);
     command
@@ -21,14 +27,17 @@ fn main() {
             env("CARGO_CFG_TARGET_ARCH")
         ))
         .arg("-c")
-        .arg(sources.join("switch.bpf.c"))
+        .arg(sources.join(&source))
         .arg("-o")
         .arg(&object);
+    if env("CARGO_CFG_TARGET_ARCH") == "x86_64" {
+        command.arg("-DRTW_ORDERED_STORES");
+    }
     match command.status() {
         Ok(status) if status.success() => {}
-        Ok(status) => panic!("clang ended with {status} on bpf/switch.bpf.c"),
+        Ok(status) => panic!("clang ended with {status} on bpf/{source}"),
         Err(error) => panic!(
-            "cannot run `{clang}` to compile bpf/switch.bpf.c: {error}\nhelp: install it (Debian: apt install clang), or name it in CLANG"
+            "cannot run `{clang}` to compile bpf/{source}: {error}\nhelp: install it (Debian: apt install clang), or name it in CLANG"
         ),
     }
 }
