@@ -227,27 +227,34 @@ fn without_bpf_strays_are_counted_all_the_same() {
         let refused = rtwire_link::StrayCounter::load([2, 0, 0, 0, 0, 1]).unwrap_err();
         assert!(refused.to_string().contains("CAP_BPF"), "{refused}");
         count_faulty_frames(&[Way::RtdipQdisc]);
-        count_strays_while_listeners_come_and_go();
+        count_strays_while_listeners_come_and_go(Way::RtdipQdisc, Way::RtdipQdisc);
     });
 }
 
 #[test]
 fn strays_are_counted_while_listeners_come_and_go() {
     require!(root, program "ip");
-    count_strays_while_listeners_come_and_go();
+    for way in FRAMES {
+        count_strays_while_listeners_come_and_go(way, way);
+    }
+    // The program, and another process's packet sockets beside it; and the other way round.
+    for way in [Way::Native, Way::Generic] {
+        count_strays_while_listeners_come_and_go(way, Way::RtdipQdisc);
+        count_strays_while_listeners_come_and_go(Way::RtdipQdisc, way);
+    }
 }
 
 /// Whoever counts, each stray is counted once, and what somebody has is none: here, or in another process.
-fn count_strays_while_listeners_come_and_go() {
+fn count_strays_while_listeners_come_and_go(way: Way, others: Way) {
     let pair = NetnsPair::new();
     let open = |endpoint: &Endpoint, port| {
         let mut config = listener_config(Way::RtdipQdisc, port);
         config.key = 5;
         pair.b.run(|| endpoint.queue_listener(&config)).unwrap()
     };
-    let endpoint = pair.b.run(|| Endpoint::open(&pair.b.interface)).unwrap();
+    let endpoint = self::endpoint(&pair, way);
     // As good as another process: it has ports of its own.
-    let other = pair.b.run(|| Endpoint::open(&pair.b.interface)).unwrap();
+    let other = self::endpoint(&pair, others);
     let mut injector = Injector::new(&pair);
     // Four ports that equal each other in their lower ten bits.
     let mut send_to_all = || {
@@ -400,8 +407,13 @@ fn faulty_datagrams_are_counted_by_their_fault() {
 #[test]
 fn arbitrary_octets_are_survived() {
     require!(root, program "ip");
+    for way in FRAMES {
+        survives_arbitrary_octets(way);
+    }
+}
+
+fn survives_arbitrary_octets(way: Way) {
     let pair = NetnsPair::new();
-    let way = Way::RtdipQdisc;
     let mut config = listener_config(way, 1001);
     config.wake_up = WakeUp::Spin;
     let (endpoint, mut listener) = listener(&pair, way, &config);
@@ -428,7 +440,7 @@ fn arbitrary_octets_are_survived() {
     let seen = listener.statistics().unwrap();
     let all = endpoint.statistics().unwrap();
     let total = seen.received + all.refused.total() + all.not_examined;
-    assert_eq!(total, 3000, "{seen:?} {all:?}");
+    assert_eq!(total, 3000, "{way:?} {seen:?} {all:?}");
 }
 
 #[test]

@@ -80,26 +80,24 @@ fn batches_of_datagrams_come_too() {
 fn shared_memory_sends_tagged_and_longest_frames_and_is_used_again() {
     require!(root, program "ip");
     let pair = NetnsPair::new();
-    let (_endpoint, mut listener) = listener(
-        &pair,
-        Way::RtdipQdisc,
-        &listener_config(Way::RtdipQdisc, 1001),
-    );
-    let mut config = config(&pair, TxPath::Xdp, 1);
-    config.pcp = Pcp::new(5).unwrap();
-    config.transport = rtwire_channel::Transport::Rtdip {
-        destination: MacAddress(pair.b.mac),
-        vlan: VlanTag::new(config.pcp, 3),
-    };
-    let mut talker = open(&pair, &config).unwrap();
-    // Many times round the rings.
-    for number in 0..2000_u32 {
-        let octets = [1, 64, 1000, talker.maximum_data()][number as usize % 4];
-        let data = vec![number as u8; octets];
-        assert_eq!(talker.send(&data).unwrap(), number);
-        let received = listener.recv(SOON).unwrap().unwrap();
-        assert_eq!((received.sequence, received.data), (number, &data[..]));
-        assert_eq!(received.priority.get(), 5);
+    for way in FRAMES {
+        let (_endpoint, mut listener) = listener(&pair, way, &listener_config(way, 1001));
+        let mut config = config(&pair, TxPath::Xdp, 1);
+        config.pcp = Pcp::new(5).unwrap();
+        config.transport = rtwire_channel::Transport::Rtdip {
+            destination: MacAddress(pair.b.mac),
+            vlan: VlanTag::new(config.pcp, 3),
+        };
+        let mut talker = open(&pair, &config).unwrap();
+        // Many times round the rings.
+        for number in 0..2000_u32 {
+            let octets = [1, 64, 1000, talker.maximum_data()][number as usize % 4];
+            let data = vec![number as u8; octets];
+            assert_eq!(talker.send(&data).unwrap(), number);
+            let received = listener.recv(SOON).unwrap().unwrap();
+            assert_eq!((received.sequence, received.data), (number, &data[..]));
+            assert_eq!(received.priority.get(), 5);
+        }
     }
 }
 

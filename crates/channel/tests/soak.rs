@@ -6,7 +6,7 @@
 mod common;
 use common::*;
 use rtwire_channel::{ChannelError, LinkError, Semantics, Talker};
-use rtwire_link::program::ReceiveProgram;
+use rtwire_link::program::{Attach, ProgramConfig, ReceiveProgram, XdpMode};
 use rtwire_testkit::{NetnsPair, require};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -216,14 +216,33 @@ fn newest_values_are_whole_and_never_go_back() {
             memory.constant(&what);
         }
     }
+}
+
+/// The slot itself, with several readers, in each mode.
+#[test]
+fn slots_are_whole_for_several_readers() {
+    require!(root, program "ip");
+    let _alone = alone();
+    let pair = NetnsPair::new();
+    for mode in [XdpMode::Native, XdpMode::Generic] {
+        soak_slot(&pair, mode);
+    }
+}
+
+fn soak_slot(pair: &NetnsPair, mode: XdpMode) {
     let program = pair
         .b
-        .run(|| ReceiveProgram::attach(&pair.b.interface))
+        .run(|| {
+            ReceiveProgram::with(&ProgramConfig {
+                attach: Attach::Only(mode),
+                ..ProgramConfig::new(pair.b.interface.as_str())
+            })
+        })
         .unwrap();
     for size in [1, 64, 1024, 1450] {
         let slot = pair.b.run(|| program.newest_channel(PORT, 0)).unwrap();
-        let talker = talker(&pair, &config(&pair, Way::RtdipDirect, Semantics::Newest));
-        let what = format!("newest, receive program, {size} octets");
+        let talker = talker(pair, &config(pair, Way::RtdipDirect, Semantics::Newest));
+        let what = format!("newest, receive program, {mode}, {size} octets");
         let over = AtomicBool::new(false);
         let mut memory = Memory::new();
         let sent = thread::scope(|scope| {

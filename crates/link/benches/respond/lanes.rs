@@ -1,10 +1,12 @@
 //! The ways to ask and be answered, and to write a newest value.
 
+use rtwire_host::napi::{NapiPriority, NapiThreads};
 use rtwire_link::program::{FIRST_ASKING_PORT, ReceiveProgram, Responder};
 use rtwire_link::responder::{PacketResponder, port_filter};
 use rtwire_link::{Receiver, ReceiverConfig, Sender, SenderConfig, TxPath, WakeUp};
 use rtwire_sys::bpf::BpfObject;
 use rtwire_sys::clock::{Clock, now_ns};
+use rtwire_sys::sched::thread::Want;
 use rtwire_sys::{memory, sched};
 use rtwire_testkit::{NetnsPair, Side};
 use rtwire_wire::rtdip::{Header, Semantics};
@@ -29,10 +31,31 @@ pub(crate) enum Kind {
     Packet,
     Udp,
     Tcp,
+    /// The driver's reply, made in a thread of the kernel on the other core: what a card's interrupt there would do.
+    DriverThread,
+    /// Responders on the other core that sleep until they are asked.
+    PacketBlocking,
+    UdpBlocking,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 4] = [Self::Driver, Self::Packet, Self::Udp, Self::Tcp];
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Driver,
+        Self::Packet,
+        Self::Udp,
+        Self::Tcp,
+        Self::DriverThread,
+        Self::PacketBlocking,
+        Self::UdpBlocking,
+    ];
+
+    /// Whether the answer comes from the other core, which has to be woken.
+    pub(crate) const fn is_woken(self) -> bool {
+        matches!(
+            self,
+            Self::DriverThread | Self::PacketBlocking | Self::UdpBlocking
+        )
+    }
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -40,6 +63,9 @@ impl Kind {
             Self::Packet => "packet responder, spinning",
             Self::Udp => "UDP, spinning",
             Self::Tcp => "TCP, spinning",
+            Self::DriverThread => "driver reply (NAPI thread on the other core)",
+            Self::PacketBlocking => "packet responder, blocking on the other core",
+            Self::UdpBlocking => "UDP responder, blocking on the other core",
         }
     }
 }
@@ -57,6 +83,7 @@ pub(crate) struct Lane {
     pub(crate) lost: u64,
     client: Client,
     server: Option<(Outbox<usize>, Inbox<()>)>,
+    _threads: Option<NapiThreads>,
     programs: Vec<ReceiveProgram>,
     _responder: Option<Responder>,
     _pair: NetnsPair,
@@ -182,13 +209,14 @@ impl Lane {
             lost: 0,
             client: pair.a.run(|| frames(&pair.a, &pair.b)),
             server: None,
+            _threads: None,
             programs: Vec::new(),
             _responder: None,
             _pair: pair,
         };
         let pair = &lane._pair;
         match kind {
-            Kind::Driver => {
+            Kind::Driver | Kind::DriverThread => {
                 for side in [&pair.b, &pair.a] {
                     lane.programs.push(
                         side.run(|| ReceiveProgram::attach(&side.interface))
@@ -201,13 +229,26 @@ impl Lane {
                         .run(|| program.respond_channel(PORT, 0, None))
                         .unwrap(),
                 );
+                if kind == Kind::DriverThread {
+                    let priority = NapiPriority {
+                        want: Want::Fifo(super::PRIORITY),
+                        cpus: vec![1],
+                    };
+                    let start = || NapiThreads::start(&pair.b.interface, &priority);
+                    lane._threads = Some(pair.b.run(start).unwrap());
+                }
             }
-            Kind::Packet => {
-                let open = || PacketResponder::open(&pair.b.interface, WakeUp::Spin, PORT, 0, None);
+            Kind::Packet | Kind::PacketBlocking => {
+                let wake_up = if kind == Kind::Packet {
+                    WakeUp::Spin
+                } else {
+                    WakeUp::Block
+                };
+                let open = || PacketResponder::open(&pair.b.interface, wake_up, PORT, 0, None);
                 let mut responder = pair.b.run(open).unwrap();
                 lane.server = Some(serve(move || responder.answer_one(PATIENCE).unwrap()));
             }
-            Kind::Udp => {
+            Kind::Udp | Kind::UdpBlocking => {
                 let end = |side: &Side, other: &Side| {
                     let socket = side.run(|| UdpSocket::bind((side.address, PORT)).unwrap());
                     socket.connect((other.address, PORT)).unwrap();
@@ -216,6 +257,8 @@ impl Lane {
                 };
                 let (a, b) = (end(&pair.a, &pair.b), end(&pair.b, &pair.a));
                 lane.client = Client::Udp(a);
+                b.set_nonblocking(kind == Kind::Udp).unwrap();
+                b.set_read_timeout(Some(PATIENCE)).unwrap();
                 lane.server = Some(serve(move || {
                     let mut data = [0; OCTETS];
                     let there = spin_until_ready(|| b.recv(&mut data)).is_some();
