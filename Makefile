@@ -51,9 +51,9 @@ bench: bench-main bench-receive bench-plan bench-host bench-powerlink ## all ben
 bench-main: setup-test ## round trip of RTDiP, UDP and TCP, interleaved in one run
 	$(CARGO) bench --locked -p rtwire-channel --bench round_trip
 
-bench-receive: setup-test ## answers from the driver beside packet sockets, UDP and TCP; newest values; process priority; queues
-	$(CARGO) bench --locked -p rtwire-link --bench respond
-	$(CARGO) bench --locked -p rtwire-channel --bench queues
+bench-receive: setup-test ## the receive path's figures (docs/receive-figures.md), some 15 minutes; QUICK=1: one, and rough
+	$(CARGO) bench --locked -p rtwire-link --bench respond $(if $(QUICK),-- --quick)
+	$(CARGO) bench --locked -p rtwire-channel --bench queues $(if $(QUICK),-- --quick)
 
 bench-powerlink: setup-test ## POWERLINK's stations, in user space and in the driver, 1 and 8 nodes, idle and loaded; QUICK=1: some of it
 	$(CARGO) bench --locked -p rtwire --bench powerlink -- $(if $(QUICK),--quick)

@@ -1,9 +1,10 @@
 //! Queue channels in figures: round trips over packet sockets and over the receive program beside UDP and TCP, one urgent
-//! message behind a hundred others, and how many messages go one way. Adds its rows to `target/bench/receive.json`.
+//! message behind a hundred others, how many messages go one way, and a soak of every kind of channel. Adds its rows to
+//! `target/bench/receive.json`.
 //!
 //! Everything that is compared is measured in one run, a little of each in many rounds, in an order drawn anew for each.
 //! `--quick` makes few rounds, for tests; `--out FOLDER` writes to `FOLDER/bench/receive.json`; `--only PART` measures
-//! `trips`, `urgent` or `flow` alone.
+//! `trips`, `urgent`, `flow` or `soak` alone.
 #![allow(clippy::unwrap_used)]
 
 #[path = "queues/flow.rs"]
@@ -11,6 +12,8 @@ mod flow;
 #[path = "round_trip/peers.rs"]
 #[allow(dead_code, reason = "shared with the benchmark of all protocols")]
 mod peers;
+#[path = "queues/soak.rs"]
+mod soak;
 #[path = "queues/trips.rs"]
 mod trips;
 #[path = "queues/urgent.rs"]
@@ -55,10 +58,11 @@ fn main() {
     };
     let recorder = NoiseRecorder::start(noise).unwrap();
     let mut rows = Vec::new();
-    let parts: [Part; 3] = [
+    let parts: [Part; 4] = [
         ("trips", trips::rows),
         ("urgent", urgent::rows),
         ("flow", flow::rows),
+        ("soak", soak::rows),
     ];
     for (name, part) in parts {
         if only.as_ref().is_none_or(|only| only == name) {

@@ -296,6 +296,11 @@ fn row(lanes: &[Lane], own: &Lane, size: usize, permille: usize) -> Row {
                         .to_owned(),
                 )
             }
+            (true, 0, false) if own.wait == Wait::OneCore => Some(format!(
+                "waking and switching to the other process take most of it, and as long for UDP; {:.3} of UDP, {:.3} of TCP",
+                own_value / udp,
+                own_value / tcp
+            )),
             (true, 0, false) => Some("not reached in this run".to_owned()),
             (true, 0, true) => None,
         },
