@@ -2,51 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+#[path = "ptp_common/mod.rs"]
+mod ptp_common;
+
 use std::fs;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rtwire_testkit::{NetnsPair, Side, require};
+use ptp_common::Ptp;
+use rtwire_testkit::{NetnsPair, require};
 use serde_json::Value;
-
-/// A daemon; killed when dropped.
-struct Ptp {
-    child: Child,
-    socket: String,
-}
-
-impl Ptp {
-    /// Both ends are on one machine with one clock, so there is nothing to set: the servo may turn it by a billionth.
-    fn start(side: &Side, folder: &std::path::Path, name: &str, more: &str) -> Self {
-        let socket = folder.join(format!("{name}.socket"));
-        let socket = socket.to_str().unwrap().to_owned();
-        let file = folder.join(format!("{name}.conf"));
-        let text = format!(
-            "[global]\ntime_stamping software\nnetwork_transport L2\nmax_frequency 1\nstep_threshold 0\n\
-             first_step_threshold 0\nlogAnnounceInterval -2\nlogSyncInterval -3\nlogMinDelayReqInterval -3\n\
-             announceReceiptTimeout 3\nuds_address {socket}\n{more}\n"
-        );
-        fs::write(&file, text).unwrap();
-        let child = Command::new("ip")
-            .args(["netns", "exec", &side.namespace, "ptp4l", "-f"])
-            .arg(&file)
-            .args(["-i", &side.interface])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        Self { child, socket }
-    }
-}
-
-impl Drop for Ptp {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 fn clock(socket: &str, folder: &std::path::Path, more: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_rtwire"))

@@ -2,10 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+#[path = "ptp_common/mod.rs"]
+mod ptp_common;
+
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use ptp_common::Ptp;
 use rtwire_testkit::{NetnsPair, Side, ip, require};
 use serde_json::Value;
 
@@ -426,4 +430,101 @@ fn the_schema_is_the_committed_one() {
         rtwire_lab::station::json_schema(),
         "`make generate` writes it anew"
     );
+}
+
+/// The same two hosts, with a stream that leaves at times of the network.
+const AT_TIMES: &str = r#"
+[network]
+name = "two hosts of one time"
+
+[defaults]
+tick-error = "5 ms"
+link-rate = "1 Gbit/s"
+
+[[host]]
+name = "A"
+gates = "unlimited"
+[[host]]
+name = "B"
+
+[[link]]
+ends = ["A", "B"]
+
+[[stream]]
+name = "there"
+talker = "A"
+listeners = ["B"]
+payload = "64 B"
+interval = "10 ms"
+priority = 6
+schedule = "time-triggered"
+jitter = "100 us"
+"#;
+
+#[test]
+fn a_plan_of_times_is_not_run_without_a_common_time() {
+    require!(root, program "ip");
+    let bench = Bench::new(AT_TIMES);
+    let nowhere = bench.folder.path().join("nobody");
+    let socket = [
+        "--ptp-socket",
+        nowhere.to_str().unwrap(),
+        "--duration",
+        "300ms",
+    ];
+    let (code, said) = bench.refused("A", &socket);
+    assert_eq!(code, Some(3), "{said}");
+    assert!(
+        said.contains("ptp4l") && said.contains("--no-sync"),
+        "{said}"
+    );
+    assert_eq!(said.lines().count(), 1, "{said}");
+    // Whoever only listens hangs on no time.
+    let (code, report, said) = bench.start("B", &socket).end();
+    assert_eq!((code, &report["time"]), (Some(4), &Value::Null), "{said}");
+    let all = [&socket[..], &["--no-sync"]].concat();
+    let (code, report, said) = bench.start("A", &all).end();
+    assert_eq!(code, Some(0), "{said}{report:#}");
+    assert_eq!(report["time"]["waived"], true);
+    assert_eq!(report["time"]["apart"], report["time"]["looks"]);
+    let label = report["reasons"][0].as_str().unwrap();
+    assert!(label.starts_with("NOT SYNCHRONISED"), "{label}");
+    let fault = jsonschema::validate(&rtwire_lab::station::json_schema(), &report).err();
+    assert!(fault.is_none(), "{fault:?}");
+}
+
+#[test]
+fn a_time_that_is_lost_meanwhile_makes_a_run_inconclusive() {
+    require!(root, program "ip", program "ptp4l");
+    let bench = Bench::new(AT_TIMES);
+    let folder = bench.folder.path();
+    let master = Ptp::start(bench.side("B"), folder, "master", "priority1 100");
+    let slave = Ptp::start(bench.side("A"), folder, "slave", "slaveOnly 1");
+    // Software stamps on a busy machine: a second is what it takes to tell a clock that follows from one that does not.
+    let how = ["--ptp-socket", &slave.socket, "--clock-limit", "1000000000"];
+    let brief = [&how[..], &["--duration", "500ms"]].concat();
+    let start = std::time::Instant::now();
+    let report = loop {
+        let (code, report, said) = bench.start("A", &brief).end();
+        if code == Some(0) {
+            break report;
+        }
+        assert!(code == Some(3) || code == Some(4), "{said}{report:#}");
+        assert!(
+            start.elapsed() < Duration::from_secs(60),
+            "{said}{report:#}"
+        );
+        std::thread::sleep(Duration::from_millis(300));
+    };
+    assert_eq!(report["time"]["apart"], 0);
+    assert!(number(&report["time"]["looks"]) > 0);
+    assert_eq!(report["reasons"], serde_json::json!([]));
+
+    let runs = bench.start("A", &[&how[..], &["--duration", "7s"]].concat());
+    std::thread::sleep(Duration::from_secs(2));
+    drop(master);
+    let (code, report, said) = runs.end();
+    assert_eq!(code, Some(4), "{said}{report:#}");
+    assert!(number(&report["time"]["apart"]) > 0, "{report:#}");
+    assert_eq!(report["verdict"], "inconclusive");
 }

@@ -10,10 +10,11 @@ use rtwire_host::apply::{
     self, Choices, Configuration, Isolation, Lack, Mechanism, Present, Report, Share,
 };
 use rtwire_host::change::{self, Change, Header, Progress, Record, Subject, Value};
-use rtwire_host::clock::ClockQuestion;
 use rtwire_host::doctor::Facts;
 use rtwire_host::netlink::Netlink;
 use rtwire_plan::Options;
+
+use crate::common_time::TimeArguments;
 
 /// The plan was refused, or the settings are not in force.
 const REFUSED: u8 = 1;
@@ -81,15 +82,8 @@ pub(crate) struct ApplyArguments {
     /// Put everything back unless `rtwire confirm` comes in time, such as 30s
     #[arg(long, value_name = "TIME")]
     confirm_within: Option<String>,
-    /// Go on without a common time where the plan needs one
-    #[arg(long)]
-    no_sync: bool,
-    /// The management socket of ptp4l, where the plan needs a common time
-    #[arg(long, value_name = "PATH", default_value = rtwire_host::clock::DEFAULT_SOCKET)]
-    ptp_socket: PathBuf,
-    /// This host is the grandmaster
-    #[arg(long)]
-    gives_time: bool,
+    #[command(flatten)]
+    time: TimeArguments,
     /// Override a value of the table `defaults`, as in `rtwire plan`
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = crate::plan_command::key_and_value)]
     set: Vec<(String, String)>,
@@ -212,7 +206,7 @@ fn apply_plan(arguments: &ApplyArguments) -> Result<(), Failure> {
     let facts = Facts::gather(Some(&arguments.interface)).map_err(|error| host_failure(&error))?;
     let present = Present::from_facts(&facts).map_err(|error| host_failure(&error))?;
     let configuration = apply::configure(&share, &present, &choices(arguments));
-    let (time_lack, time_note) = common_time(arguments, &share, &facts);
+    let (time_lack, time_note) = common_time(arguments, &share);
     let mut netlink = Netlink::new();
     let changes = changes(&mut netlink, &configuration)?;
     let mut report = Report {
@@ -275,32 +269,15 @@ fn apply_plan(arguments: &ApplyArguments) -> Result<(), Failure> {
     make(arguments, &mut netlink, &mut report, confirm_ns)
 }
 
-/// Gates and launch times mean something only where all hosts have one time: what is missing for that, or, with
-/// `--no-sync`, what has to be said about every result.
-fn common_time(
-    arguments: &ApplyArguments,
-    share: &Share,
-    facts: &Facts,
-) -> (Option<Lack>, Option<String>) {
-    let timed = share.sends.iter().any(|stream| stream.launch.is_some());
-    if share.gates.is_none() && !timed {
+/// What is missing of the network's time, or, with `--no-sync`, what has to be said about every result.
+fn common_time(arguments: &ApplyArguments, share: &Share) -> (Option<Lack>, Option<String>) {
+    let Some(time) = arguments.time.for_share(share, &arguments.interface) else {
         return (None, None);
-    }
-    let mut question = ClockQuestion {
-        socket: arguments.ptp_socket.clone(),
-        gives_time: arguments.gives_time,
-        phc: facts.interface.as_ref().and_then(|it| it.time_stamping.phc),
-        ..ClockQuestion::default()
     };
-    if share.clock_error_ns > 0 {
-        question.limit_ns = share.clock_error_ns;
-    }
-    let state = rtwire_host::clock::state(&question);
-    if state.synchronised {
+    let Some(reasons) = time.missing() else {
         return (None, None);
-    }
-    let reasons = state.reasons.join("; ");
-    if arguments.no_sync {
+    };
+    if time.waived {
         return (
             None,
             Some(format!(

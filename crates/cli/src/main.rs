@@ -5,6 +5,7 @@
 
 mod apply_command;
 mod clock_command;
+mod common_time;
 mod confirm_command;
 mod doctor_command;
 mod doctor_measure;

@@ -17,6 +17,7 @@ use rtwire_plan::Network;
 use rtwire_sys::signal;
 use rtwire_wire::MacAddress;
 
+use crate::common_time::TimeArguments;
 use crate::lab_command::{parse_duration, read_and_plan};
 use crate::plan_command::{self, table};
 
@@ -60,6 +61,8 @@ pub(crate) struct RunArguments {
     /// Set a default of the description, for example `shaping-interval=100us`
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = plan_command::key_and_value)]
     set: Vec<(String, String)>,
+    #[command(flatten)]
+    time: TimeArguments,
     /// Run even where the plan refuses, or the way out does not keep what it promises
     #[arg(long)]
     no_admission: bool,
@@ -150,6 +153,19 @@ fn station(arguments: &RunArguments) -> Result<Verdict, (u8, String)> {
     if let Some(path) = &arguments.plan {
         check_plan(path, &network).map_err(|message| (2, format!("error: {message}")))?;
     }
+    // A host that the description does not have is refused below, with those it has.
+    let share = rtwire_host::apply::share(&network, &plan, &arguments.host).ok();
+    let time = share.and_then(|share| arguments.time.for_share(&share, &arguments.interface));
+    if let Some(time) = time.as_ref().filter(|time| !time.waived) {
+        if let Some(reasons) = time.missing() {
+            let message = format!(
+                "error: streams of `{}` leave at times of the network, which this host has not: {reasons}; see `rtwire clock`, or \
+                 run without, every result being labelled: --no-sync",
+                arguments.host
+            );
+            return Err((3, message));
+        }
+    }
     let stop = signal::install_stop_flag().map_err(|error| (3, format!("error: {error}")))?;
     let options = StationOptions {
         network,
@@ -175,15 +191,24 @@ fn station(arguments: &RunArguments) -> Result<Verdict, (u8, String)> {
         best_effort: arguments.best_effort,
         no_admission: arguments.no_admission,
     };
-    let report = run_station(&options, stop, |receive| {
-        if std::io::stderr().is_terminal() {
-            eprintln!(
-                "host {} on {}; receive work: {receive}; Ctrl-C ends it",
-                options.host, options.interface
-            );
+    let station = || {
+        run_station(&options, stop, |receive| {
+            if std::io::stderr().is_terminal() {
+                eprintln!(
+                    "host {} on {}; receive work: {receive}; Ctrl-C ends it",
+                    options.host, options.interface
+                );
+            }
+        })
+    };
+    let result = match &time {
+        None => station(),
+        Some(time) => {
+            let (result, time) = time.watched(station);
+            result.map(|report| report.with_time(time))
         }
-    })
-    .map_err(|error| {
+    };
+    let report = result.map_err(|error| {
         let code = if error.is_host_lacking() { 3 } else { 2 };
         (code, format!("error: {error}"))
     })?;

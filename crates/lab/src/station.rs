@@ -9,6 +9,7 @@
 //! sees its own end only, nothing is judged but what that end can know: numbers that did not come, frames without room.
 
 mod report;
+mod time;
 mod transmit;
 
 use std::net::Ipv4Addr;
@@ -32,6 +33,7 @@ use crate::duties;
 use crate::worker::{Schedule, Work};
 
 pub use report::{ListenerRow, StationReport, TalkerRow, Verdict, json_schema};
+pub use time::NetworkTime;
 
 /// From opening to the first frame: time stamping in the kernel begins some time after it is asked for.
 const SETTLE_NS: u64 = 500_000_000;

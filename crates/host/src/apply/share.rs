@@ -64,6 +64,14 @@ pub struct Limit {
     pub frame_bytes: u64,
 }
 
+impl Share {
+    /// Whether something that this host sends hangs on the network's time: gates, or launch times.
+    #[must_use]
+    pub fn needs_common_time(&self) -> bool {
+        self.gates.is_some() || self.sends.iter().any(|stream| stream.launch.is_some())
+    }
+}
+
 /// Why a plan has no share for a host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

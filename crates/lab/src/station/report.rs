@@ -4,7 +4,7 @@ use rtwire_measure::summary::Summary;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::StationOptions;
+use super::{NetworkTime, StationOptions};
 use crate::assignment::{
     Assignment, HostResult, ListenerResult, ListenerTask, Pattern, TalkerResult, TalkerTask,
     TransmitPath,
@@ -49,6 +49,9 @@ pub struct StationReport {
     pub verdict: Verdict,
     /// Why.
     pub reasons: Vec<String>,
+    /// Whether this host had the network's time meanwhile; null where nothing hangs on it.
+    #[serde(default)]
+    pub time: Option<NetworkTime>,
     /// What was sent from here.
     pub talkers: Vec<TalkerRow>,
     /// What was received here.
@@ -153,6 +156,7 @@ pub(super) fn assemble(
         receive_work,
         verdict,
         reasons,
+        time: None,
         talkers,
         listeners,
         strays: result.strays,
@@ -249,8 +253,29 @@ fn judge(talkers: &[TalkerRow], listeners: &[ListenerRow]) -> (Verdict, Vec<Stri
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// Of a host to which nothing happened.
+    pub(in crate::station) fn empty() -> StationReport {
+        StationReport {
+            format: 1,
+            network: String::new(),
+            plan_hash: String::new(),
+            host: String::new(),
+            interface: String::new(),
+            started_tai_ns: 0,
+            duration_s: 0.0,
+            path: TransmitPath::Qdisc,
+            receive_work: String::new(),
+            verdict: Verdict::Complete,
+            reasons: Vec::new(),
+            time: None,
+            talkers: Vec::new(),
+            listeners: Vec::new(),
+            strays: Vec::new(),
+        }
+    }
 
     fn heard(received: u64, lost: u64) -> ListenerRow {
         ListenerRow {
