@@ -3,145 +3,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+#[path = "apply_common/mod.rs"]
+mod apply_common;
+
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rtwire_testkit::{NetnsPair, ip, require};
+use apply_common::{Bench, code, said, same, wait_for, without_bursts};
+use rtwire_testkit::{ip, require};
 use serde_json::Value;
-
-const NETWORK: &str = r#"
-[network]
-name = "t"
-[[switch]]
-name = "s"
-buffer = "200 kB"
-queues = 4
-[[host]]
-name = "A"
-queues = 4
-[[host]]
-name = "B"
-queues = 4
-[[link]]
-ends = ["A", "s"]
-rate = "100 Mbit/s"
-[[link]]
-ends = ["s", "B"]
-rate = "100 Mbit/s"
-[[stream]]
-name = "fast"
-talker = "A"
-listeners = ["B"]
-payload = "64 B"
-interval = "1 ms"
-priority = 7
-[[stream]]
-name = "slow"
-talker = "A"
-listeners = ["B"]
-payload = "200 B"
-interval = "10 ms"
-priority = 3
-vlan = 5
-[[best-effort]]
-name = "logs"
-host = "A"
-to = ["B"]
-rate = "10 Mbit/s"
-burst = "3000 B"
-frame = "1514 B"
-"#;
-
-/// What a person sees of an interface, to be compared byte by byte.
-const LOOKS: &str = "set +e; ip -d link show dev rtwa; ip address show dev rtwa; ip route; ip -6 route; tc qdisc show dev rtwa | sed 's/direct_packets_stat [0-9]*//'; \
-    tc class show dev rtwa; tc filter show dev rtwa; ethtool -k rtwa; ethtool -l rtwa; ethtool -c rtwa 2>&1; \
-    sysctl net.ipv4.conf.rtwa net.ipv6.conf.rtwa 2>&1; true";
-
-struct Bench {
-    pair: NetnsPair,
-    folder: tempfile::TempDir,
-}
-
-impl Bench {
-    fn new() -> Self {
-        let bench = Self {
-            pair: NetnsPair::new(),
-            folder: tempfile::tempdir().unwrap(),
-        };
-        fs::write(bench.plan(), NETWORK).unwrap();
-        // Settings of somebody who was here before: all of it must come back.
-        bench.sh(
-            "ip route add 10.9.0.0/16 via 10.77.0.2; ip route add 10.8.0.0/16 via 10.77.0.2 metric 7; \
-             ip address add 10.78.0.1/24 dev rtwa; ip address add 10.77.0.9/24 dev rtwa; ethtool -K rtwa gro off tso on; \
-             sysctl -qw net.ipv6.conf.rtwa.accept_dad=0 net.ipv6.conf.rtwa.disable_ipv6=0; \
-             ip -6 address add fd77::1/64 dev rtwa nodad",
-        );
-        thread::sleep(Duration::from_millis(300));
-        bench
-    }
-
-    fn plan(&self) -> std::path::PathBuf {
-        self.folder.path().join("plan.toml")
-    }
-
-    fn command(&self, program: &str) -> Command {
-        let mut command = Command::new("ip");
-        command
-            .args(["netns", "exec", &self.pair.a.namespace, program])
-            .env("RTWIRE_STATE_DIRECTORY", self.folder.path().join("state"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        command
-    }
-
-    fn sh(&self, line: &str) -> String {
-        let output = self.command("sh").args(["-ec", line]).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{line}: {said}");
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    }
-
-    fn looks(&self) -> String {
-        // A link-local address that came back is probed for a second: that is a state, no setting.
-        self.sh(LOOKS).replace(" tentative", "")
-    }
-
-    fn apply_command(&self, more: &[&str]) -> Command {
-        let mut command = self.command(env!("CARGO_BIN_EXE_rtwire"));
-        command
-            .args(["apply", self.plan().to_str().unwrap()])
-            .args(["--host", "A", "--interface", "rtwa"])
-            .args(more);
-        command
-    }
-
-    fn apply(&self, more: &[&str]) -> Output {
-        self.apply_command(more).output().unwrap()
-    }
-
-    fn rtwire(&self, arguments: &[&str]) -> Output {
-        self.command(env!("CARGO_BIN_EXE_rtwire"))
-            .args(arguments)
-            .output()
-            .unwrap()
-    }
-}
-
-fn said(output: &Output) -> String {
-    format!(
-        "{}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    )
-}
-
-fn code(output: &Output, wanted: i32) {
-    assert_eq!(output.status.code(), Some(wanted), "{}", said(output));
-}
 
 #[test]
 fn what_is_applied_is_in_force_and_what_is_reverted_is_as_before_to_the_byte() {
@@ -258,40 +131,6 @@ fn unconfirmed_settings_go_back_by_themselves_and_confirmed_ones_stay() {
     code(&bench.rtwire(&["revert"]), 0);
     thread::sleep(Duration::from_millis(300));
     same(&bench.looks(), &before, "");
-}
-
-fn without_bursts(looks: &str) -> String {
-    let mut before = "";
-    let words = looks.split_inclusive(char::is_whitespace).filter(|word| {
-        let keep = !matches!(before, "burst" | "cburst");
-        before = word.trim();
-        keep
-    });
-    words.collect()
-}
-
-/// Fails with the lines that differ.
-fn same(now: &str, before: &str, context: &str) {
-    let missing: Vec<&str> = before
-        .lines()
-        .filter(|line| !now.lines().any(|one| one == *line))
-        .collect();
-    let new: Vec<&str> = now
-        .lines()
-        .filter(|line| !before.lines().any(|one| one == *line))
-        .collect();
-    assert!(
-        now == before,
-        "{context}\nmissing: {missing:#?}\nnew: {new:#?}"
-    );
-}
-
-fn wait_for(limit: Duration, mut there: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !there() {
-        assert!(start.elapsed() < limit, "still not after {limit:?}");
-        thread::sleep(Duration::from_millis(100));
-    }
 }
 
 #[test]

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
 use clap::{Args, ValueEnum};
-use rtwire_host::HostError;
 use rtwire_host::apply::{
     self, Choices, Configuration, Isolation, Lack, Mechanism, Present, Report, Share,
 };
 use rtwire_host::change::{self, Change, Header, Progress, Record, Subject, Value};
 use rtwire_host::doctor::Facts;
 use rtwire_host::netlink::Netlink;
+use rtwire_host::{HostError, Namespace};
 use rtwire_plan::Options;
 
 use crate::common_time::TimeArguments;
@@ -37,7 +37,11 @@ enum MechanismArgument {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum IsolationArgument {
+    /// Its addresses, IPv6 and ARP are taken off; IPv4 and ARP stay where streams go in UDP
     Addresses,
+    /// It is moved into a network namespace of its own, rtw-INTERFACE, where nothing else runs
+    Namespace,
+    /// Nothing is done
     None,
 }
 
@@ -73,9 +77,13 @@ pub(crate) struct ApplyArguments {
     /// Launch times are kept by the interface
     #[arg(long)]
     etf_offload: bool,
-    /// The processor that serves the interface's interrupts
+    /// The processor that serves the interface's interrupts, and the threads that do its receive work
     #[arg(long, value_name = "N")]
     irq_cpu: Option<u32>,
+    /// Threads of this priority under SCHED_FIFO do the interface's receive work (NAPI); on PREEMPT_RT its interrupts' threads get
+    /// that priority too
+    #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=98))]
+    receive_priority: Option<u8>,
     /// Go on with less where the host lacks something that the plan asks for
     #[arg(long)]
     fallback: bool,
@@ -159,12 +167,14 @@ fn choices(arguments: &ApplyArguments) -> Choices {
         },
         isolation: match arguments.isolation {
             IsolationArgument::Addresses => Isolation::Addresses,
+            IsolationArgument::Namespace => Isolation::Namespace,
             IsolationArgument::None => Isolation::None,
         },
         etf_offload: arguments.etf_offload,
         etf_delta_ns: arguments.etf_delta,
         fall_back: arguments.fallback,
         irq_cpu: arguments.irq_cpu,
+        receive_priority: arguments.receive_priority,
     }
 }
 
@@ -172,7 +182,8 @@ fn choices(arguments: &ApplyArguments) -> Choices {
 fn changes(netlink: &mut Netlink, configuration: &Configuration) -> Result<Vec<Change>, Failure> {
     let mut present = Vec::new();
     for one in &configuration.wanted {
-        let value = change::read(netlink, &one.subject).map_err(|error| host_failure(&error))?;
+        let value =
+            change::foreseen(netlink, &one.subject).map_err(|error| host_failure(&error))?;
         if let (Subject::Queues { interface }, Value::Queues(tree)) = (&one.subject, &value) {
             if let Some(strange) = &tree.strange {
                 return Err((
@@ -203,8 +214,9 @@ fn apply_plan(arguments: &ApplyArguments) -> Result<(), Failure> {
         })?),
     };
     let share = share_of(arguments)?;
-    let facts = Facts::gather(Some(&arguments.interface)).map_err(|error| host_failure(&error))?;
+    let (facts, moved) = gather(arguments)?;
     let present = Present::from_facts(&facts).map_err(|error| host_failure(&error))?;
+    let present = Present { moved, ..present };
     let configuration = apply::configure(&share, &present, &choices(arguments));
     let (time_lack, time_note) = common_time(arguments, &share);
     let mut netlink = Netlink::new();
@@ -243,10 +255,12 @@ fn apply_plan(arguments: &ApplyArguments) -> Result<(), Failure> {
         .interface
         .as_ref()
         .is_some_and(|it| it.routes.iter().any(|route| route.default));
-    let isolates = report
-        .changes
-        .iter()
-        .any(|change| matches!(change.subject, Subject::Addresses { .. }));
+    let isolates = report.changes.iter().any(|change| {
+        matches!(
+            change.subject,
+            Subject::Addresses { .. } | Subject::Place { .. }
+        )
+    });
     if cut_off && isolates && confirm_ns.is_none() {
         return Err((
             format!(
@@ -267,6 +281,53 @@ fn apply_plan(arguments: &ApplyArguments) -> Result<(), Failure> {
         return Ok(());
     }
     make(arguments, &mut netlink, &mut report, confirm_ns)
+}
+
+/// What there is to know of the interface; whether it is in its own namespace already.
+fn gather(arguments: &ApplyArguments) -> Result<(Facts, bool), Failure> {
+    let interface = &arguments.interface;
+    let place = Subject::Place {
+        interface: interface.clone(),
+        namespace: apply::namespace_name(interface),
+    };
+    // A name that cannot be one is refused below, in better words.
+    let place = change::read(&mut Netlink::new(), &place);
+    let facts = match place {
+        Ok(Value::There(namespace))
+            if matches!(arguments.isolation, IsolationArgument::Namespace) =>
+        {
+            let gather = || Facts::gather(Some(interface));
+            match Namespace::lasting(&namespace) {
+                Some(inside) => inside.run(gather).and_then(|facts| facts),
+                None => gather(),
+            }
+            .map(|facts| (facts, true))
+        }
+        Ok(Value::There(namespace)) => {
+            return Err((
+                format!(
+                    "`{interface}` is in network namespace {namespace}, where an earlier rtwire apply put it; put it back first: \
+                     rtwire revert {interface}; or keep it there: --isolation namespace"
+                ),
+                REFUSED,
+            ));
+        }
+        Ok(Value::Here(_)) if matches!(arguments.isolation, IsolationArgument::Namespace) => {
+            let namespace = apply::namespace_name(interface);
+            if Namespace::lasting(&namespace).is_some() {
+                return Err((
+                    format!(
+                        "there is a network namespace {namespace} already, without `{interface}` in it; if nobody needs it: ip netns del \
+                         {namespace}"
+                    ),
+                    REFUSED,
+                ));
+            }
+            Facts::gather(Some(interface)).map(|facts| (facts, false))
+        }
+        _ => Facts::gather(Some(interface)).map(|facts| (facts, false)),
+    };
+    facts.map_err(|error| host_failure(&error))
 }
 
 /// What is missing of the network's time, or, with `--no-sync`, what has to be said about every result.
@@ -383,13 +444,13 @@ fn make(
             .confirm()
             .map_err(|error| (error.to_string(), REFUSED))?;
     }
+    let number = record.changes.len();
     // The lock goes before anything is said: who reads it may act at once.
     drop(record);
     if arguments.json {
         print_json(report);
         return Ok(());
     }
-    let number = report.changes.len();
     match &arguments.confirm_within {
         Some(within) => println(&format!(
             "{number} change(s) made and read back; they are put back in {within} unless you say: rtwire confirm {interface}"

@@ -383,6 +383,7 @@ fn queue(
         parent: ROOT,
         class: false,
         discipline: discipline.clone(),
+        overhead_bytes: 0,
         raw: None,
     };
     let tree = Tree {

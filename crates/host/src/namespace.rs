@@ -19,15 +19,34 @@ impl Namespace {
     /// # Errors
     /// The name is taken, or CAP_SYS_ADMIN is missing.
     pub fn create(name: &str) -> Result<Self, HostError> {
-        netns::create(name).map_err(|source| HostError::Namespace {
+        Self::made(netns::create(name), name, name)
+    }
+
+    /// The same, made so that it outlives this program wherever that was started from; see [`Namespace::lasting`].
+    ///
+    /// # Errors
+    /// The name is taken, or CAP_SYS_ADMIN is missing.
+    pub fn create_lasting(name: &str) -> Result<Self, HostError> {
+        Self::made(netns::create_lasting(name), name, &netns::lasting(name))
+    }
+
+    fn made(result: std::io::Result<()>, name: &str, path: &str) -> Result<Self, HostError> {
+        result.map_err(|source| HostError::Namespace {
             what: format!("create network namespace `{name}`"),
             source,
         })?;
-        let namespace = Self::existing(name);
+        let namespace = Self::existing(path);
         for scope in ["all", "default"] {
             namespace.set(&format!("net/ipv6/conf/{scope}/disable_ipv6"), "1")?;
         }
         Ok(namespace)
+    }
+
+    /// One that [`Namespace::create_lasting`] made; `None` where there is none of this name.
+    #[must_use]
+    pub fn lasting(name: &str) -> Option<Self> {
+        let path = netns::lasting(name);
+        netns::path(&path).exists().then(|| Self::existing(&path))
     }
 
     /// One that exists already.

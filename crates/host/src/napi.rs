@@ -13,6 +13,8 @@ use std::fs;
 
 use rtwire_sys::sched::thread::{self, Want};
 use rtwire_sys::{interface, netns};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::HostError;
 use crate::netlink::{Napi, Netlink};
@@ -137,26 +139,9 @@ impl NapiThreads {
         &self.threads
     }
 
-    /// Sets or undoes, first one by one, else (before Linux 6.17) for the whole interface.
     fn set(&self, on: bool) -> Result<Means, HostError> {
-        let mut netlink = Netlink::new();
-        let mut first_refusal = None;
-        for napi in &self.before {
-            let threaded = on || napi.thread.is_some();
-            if let Err(error) = netlink.set_napi_threaded(napi.id, threaded) {
-                first_refusal = Some(error);
-                break;
-            }
-        }
-        match first_refusal {
-            None => Ok(Means::Netlink),
-            Some(error) if error.is_permission() => Err(error),
-            Some(_) => {
-                let value = if on { "1" } else { "0" };
-                write_setting(&self.interface.name, "threaded", value)?;
-                Ok(Means::Sysfs)
-            }
-        }
+        let wanted = |napi: &Napi| on || napi.thread.is_some();
+        set_threaded(&self.interface.name, &self.before, wanted, on)
     }
 }
 
@@ -169,6 +154,94 @@ impl Drop for NapiThreads {
         // An interface that is gone, or whose driver has made its contexts anew, needs no undoing.
         let _ = netns::inside(&self.home, || self.set(false).map(drop));
     }
+}
+
+/// Gives receive contexts to threads or takes them back, first one by one, else (before Linux 6.17) for the whole interface.
+fn set_threaded(
+    interface: &str,
+    napis: &[Napi],
+    wanted: impl Fn(&Napi) -> bool,
+    all: bool,
+) -> Result<Means, HostError> {
+    let mut netlink = Netlink::new();
+    let mut first_refusal = None;
+    for napi in napis {
+        if let Err(error) = netlink.set_napi_threaded(napi.id, wanted(napi)) {
+            first_refusal = Some(error);
+            break;
+        }
+    }
+    match first_refusal {
+        None => Ok(Means::Netlink),
+        Some(error) if error.is_permission() => Err(error),
+        Some(_) => {
+            write_setting(interface, "threaded", if all { "1" } else { "0" })?;
+            Ok(Means::Sysfs)
+        }
+    }
+}
+
+/// One thread that does receive work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReceiveThread {
+    /// Its priority under SCHED_FIFO; 0 for time sharing.
+    pub fifo: u8,
+    /// Its nice value, which counts for time sharing.
+    pub nice: i8,
+    /// The cores that it may run on; none where that is left to the kernel.
+    pub cpus: Vec<usize>,
+}
+
+/// The threads that do an interface's receive work, by receive context; none where the soft interrupt does.
+///
+/// # Errors
+/// There is no such interface, or the kernel is older than 6.8.
+pub(crate) fn receive_threads(interface: &str) -> Result<Vec<ReceiveThread>, HostError> {
+    let interface = interface::by_name(interface).map_err(system)?;
+    let napis = Netlink::new().napis(interface.index)?;
+    let threads = napis.iter().filter_map(|napi| napi.thread);
+    threads
+        .map(|thread| {
+            let now = thread::scheduling(thread).map_err(system)?;
+            let real_time = now.policy == rtwire_sys::sched::Policy::Fifo;
+            Ok(ReceiveThread {
+                fifo: if real_time { now.priority } else { 0 },
+                nice: thread::nice(thread).map_err(system)?,
+                cpus: now.cpus,
+            })
+        })
+        .collect()
+}
+
+/// Gives an interface's receive work to threads, or back to the soft interrupt where `wanted` is empty. One entry is for all
+/// of them.
+///
+/// # Errors
+/// As [`NapiThreads::start`]. What was done before stays.
+pub(crate) fn set_receive_threads(
+    interface: &str,
+    wanted: &[ReceiveThread],
+) -> Result<(), HostError> {
+    let interface = interface::by_name(interface).map_err(system)?;
+    let on = !wanted.is_empty();
+    set_threaded(&interface.name, &contexts(&interface)?, |_| on, on)?;
+    for (at, napi) in contexts(&interface)?.iter().enumerate() {
+        let Some(want) = wanted.get(at).or(wanted.first()) else {
+            break;
+        };
+        let Some(thread) = napi.thread else {
+            continue;
+        };
+        if !want.cpus.is_empty() {
+            thread::set_cpus(thread, &want.cpus).map_err(system)?;
+        }
+        let scheduling = match want.fifo {
+            0 => Want::Other(want.nice),
+            priority => Want::Fifo(priority),
+        };
+        thread::set(thread, scheduling).map_err(system)?;
+    }
+    Ok(())
 }
 
 /// Interrupts of an interface deferred in favour of a reader that polls; as before when dropped.
@@ -219,7 +292,9 @@ impl NapiDeferral {
             None => Ok(Means::Netlink),
             Some(error) if error.is_permission() => Err(error),
             Some(_) => {
-                let (polls, timeout) = wanted.unwrap_or((0, 0));
+                let before = self.before.first();
+                let before = before.map(|napi| (napi.defer_hard_irqs, napi.gro_flush_timeout_ns));
+                let (polls, timeout) = wanted.or(before).unwrap_or_default();
                 let name = &self.interface.name;
                 write_setting(name, "napi_defer_hard_irqs", &polls.to_string())?;
                 write_setting(name, "gro_flush_timeout", &timeout.to_string())?;

@@ -155,6 +155,24 @@ pub fn write_interface_setting(interface: &str, setting: &str, value: &str) -> i
     })
 }
 
+/// Reads a setting as [`write_interface_setting`] writes it, without white space around it.
+///
+/// # Errors
+/// There is no such interface or setting, or CAP_SYS_ADMIN is missing.
+pub fn read_interface_setting(interface: &str, setting: &str) -> io::Result<String> {
+    let read = || {
+        own_sysfs()?;
+        let text = fs::read_to_string(format!("/sys/class/net/{interface}/{setting}"))?;
+        Ok(text.trim().to_owned())
+    };
+    thread::scope(|scope| {
+        scope
+            .spawn(read)
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("the thread that reads a setting panicked")))
+    })
+}
+
 /// Makes a new, empty namespace and gives it a name.
 ///
 /// # Errors
@@ -182,6 +200,107 @@ pub fn create(name: &str) -> io::Result<()> {
         let _ = fs::remove_file(&target);
     }
     made
+}
+
+/// How a namespace that [`create_lasting`] made is reached from here: its name; or, where this process has a view of the file
+/// system of its own, a path that leads through the first process's.
+#[must_use]
+pub fn lasting(name: &str) -> String {
+    match view() {
+        View::BesideFirst => format!("/proc/1/root{DIRECTORY}/{name}"),
+        View::First | View::Lost => name.to_owned(),
+    }
+}
+
+/// As [`create`], in the first process's view of the file system. `ip netns exec` and some services have one of their own, with
+/// which the name, and with that the namespace and what was moved into it, would go.
+///
+/// # Errors
+/// As [`create`]; or this process has a view of its own, and the first process's is closed to it.
+pub fn create_lasting(name: &str) -> io::Result<()> {
+    in_first_view(|| create(name))
+}
+
+/// As [`delete`], for what [`create_lasting`] made.
+///
+/// # Errors
+/// As [`delete`].
+pub fn delete_lasting(name: &str) -> io::Result<()> {
+    in_first_view(|| delete(name))
+}
+
+const FIRST_VIEW: &str = "/proc/1/ns/mnt";
+
+/// Whose view of the file system a process has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum View {
+    /// The first process's, as far as can be seen.
+    First,
+    /// Its own, but the first one can be reached.
+    BesideFirst,
+    /// Its own, and the first one cannot be reached.
+    Lost,
+}
+
+fn view() -> View {
+    let of = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
+    let own = of("thread-self");
+    if let Some(first) = of("1") {
+        return if Some(first) == own {
+            View::First
+        } else {
+            View::BesideFirst
+        };
+    }
+    // A sandbox: those that started us tell whether the view was changed on the way here.
+    let mut process = "self".to_owned();
+    for _ in 0..64 {
+        let Ok(stat) = fs::read_to_string(format!("/proc/{process}/stat")) else {
+            break;
+        };
+        // The parent is the second field behind the name, which may itself contain blanks and parentheses.
+        let behind = stat.rsplit_once(')').map_or("", |(_, behind)| behind);
+        let Some(parent) = behind.split_whitespace().nth(1) else {
+            break;
+        };
+        process = parent.to_owned();
+        match of(&process) {
+            Some(theirs) if Some(&theirs) != own.as_ref() => return View::Lost,
+            Some(_) => {}
+            None => break,
+        }
+    }
+    View::First
+}
+
+fn in_first_view<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+    match view() {
+        View::First => return work(),
+        View::BesideFirst => {}
+        View::Lost => {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "this process has a view of the file system of its own, as `ip netns exec` gives it, with which the name would go; \
+                 enter with `nsenter --net=/run/netns/NAME` in its place",
+            ));
+        }
+    }
+    let there = || {
+        let view = File::open(FIRST_VIEW)?;
+        // SAFETY: unshare takes flags by value; the calling thread gets its own working directory and root.
+        if unsafe { libc::unshare(libc::CLONE_FS) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: setns takes a descriptor and flags by value; the descriptor is open for the whole call.
+        if unsafe { libc::setns(view.as_raw_fd(), libc::CLONE_NEWNS) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        work()
+    };
+    thread::scope(|scope| {
+        let panicked = |_| Err(io::Error::other("the thread in another view panicked"));
+        scope.spawn(there).join().unwrap_or_else(panicked)
+    })
 }
 
 /// Runs `work` on a thread in a network namespace that has no name and is gone with it, whatever ends the process.

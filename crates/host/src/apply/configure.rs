@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::queues;
 use super::share::Share;
+use super::{isolation, queues, receive};
 use crate::change::{Kept, Subject, Value, Wanted};
 use crate::netlink::{Offloads, Parameters};
 
@@ -44,6 +44,9 @@ pub enum Isolation {
     /// No addresses, no IPv6, no ARP; IPv4 stays where streams go in UDP.
     #[default]
     Addresses,
+    /// The interface goes into a network namespace of its own, where nothing else runs; IPv4 addresses go with it where
+    /// streams go in UDP.
+    Namespace,
     /// Nothing is done.
     None,
 }
@@ -61,8 +64,10 @@ pub struct Choices {
     pub etf_delta_ns: u32,
     /// Go on with less where the host lacks something.
     pub fall_back: bool,
-    /// The core that the interface's interrupts go to.
+    /// The core that the interface's interrupts, and threads that do its receive work, go to.
     pub irq_cpu: Option<u32>,
+    /// The priority under SCHED_FIFO of receive work: of its interrupts' threads, and of threads for its polling.
+    pub receive_priority: Option<u8>,
 }
 
 /// What the host has, as far as it decides the settings.
@@ -86,6 +91,16 @@ pub struct Present {
     pub parameters: BTreeMap<Parameters, BTreeMap<&'static str, u64>>,
     /// Its interrupts.
     pub interrupts: Vec<u32>,
+    /// The threads that serve those, where the kernel gives them such: number and name.
+    pub interrupt_threads: Vec<(u32, String)>,
+    /// How many receive contexts (NAPI) it has.
+    pub receive_contexts: usize,
+    /// Whether it is in its namespace already.
+    pub moved: bool,
+    /// What stands in the way of a move: a bridge that it is a port of, links upon it, rules at its entry.
+    pub held_by: Vec<String>,
+    /// Its IPv4 addresses.
+    pub addresses: Kept,
     /// Which disciplines, and `vlan`, the kernel has.
     pub kinds: BTreeMap<&'static str, bool>,
     /// Whether the interface has an IPv6 setting.
@@ -144,9 +159,8 @@ pub fn configure(share: &Share, present: &Present, choices: &Choices) -> Configu
     let mut all = Configuration::default();
     driver(&mut all, present);
     frame_size(&mut all, share, present);
-    interrupts(&mut all, present, choices);
     vlans(&mut all, share, present);
-    isolation(&mut all, share, present, choices);
+    let moved = isolation::isolate(&mut all, share, present, choices);
     rate(&mut all, share, present);
     queues::queues(&mut all, share, present, choices);
     want(
@@ -156,10 +170,15 @@ pub fn configure(share: &Share, present: &Present, choices: &Choices) -> Configu
         },
         Value::Flag(true),
     );
+    // Contexts that threads can serve are made when the interface comes up.
+    receive::receive(&mut all, present, choices);
+    if moved {
+        isolation::into_namespace(&mut all, present);
+    }
     all
 }
 
-fn want(all: &mut Configuration, subject: Subject, to: Value) {
+pub(super) fn want(all: &mut Configuration, subject: Subject, to: Value) {
     all.wanted.push(Wanted { subject, to });
 }
 
@@ -236,15 +255,6 @@ fn frame_size(all: &mut Configuration, share: &Share, present: &Present) {
     }
 }
 
-fn interrupts(all: &mut Configuration, present: &Present, choices: &Choices) {
-    if let Some(cpu) = choices.irq_cpu {
-        for irq in &present.interrupts {
-            let path = format!("/proc/irq/{irq}/smp_affinity_list");
-            want(all, Subject::Setting { path }, Value::Text(cpu.to_string()));
-        }
-    }
-}
-
 fn vlans(all: &mut Configuration, share: &Share, present: &Present) {
     let streams = share.sends.iter().chain(&share.receives);
     let vlans: BTreeSet<u16> = streams.filter_map(|stream| stream.vlan).collect();
@@ -289,39 +299,6 @@ fn vlans(all: &mut Configuration, share: &Share, present: &Present) {
             want(all, Subject::Setting { path }, Value::Text("1".to_owned()));
         }
         want(all, Subject::Up { interface: name }, Value::Flag(true));
-    }
-}
-
-fn isolation(all: &mut Configuration, share: &Share, present: &Present, choices: &Choices) {
-    if choices.isolation == Isolation::None {
-        all.notes.push(
-            "the interface is not isolated: whatever else this machine sends on it is not in the plan"
-                .to_owned(),
-        );
-        return;
-    }
-    let interface = || present.interface.clone();
-    let udp = share
-        .sends
-        .iter()
-        .chain(&share.receives)
-        .any(|stream| stream.udp);
-    if udp {
-        all.notes
-            .push("streams in UDP need addresses: IPv4 and ARP are left as they are".to_owned());
-    } else {
-        let subject = Subject::Addresses {
-            interface: interface(),
-        };
-        want(all, subject, Value::Addresses(Kept::default()));
-        let subject = Subject::Arp {
-            interface: interface(),
-        };
-        want(all, subject, Value::Flag(false));
-    }
-    if present.ipv6 {
-        let path = format!("/proc/sys/net/ipv6/conf/{}/disable_ipv6", present.interface);
-        want(all, Subject::Setting { path }, Value::Text("1".to_owned()));
     }
 }
 

@@ -9,8 +9,11 @@
 //! The settings then go through [`crate::change`]: difference, record, write, read back, put back.
 
 mod configure;
+mod credit;
+mod isolation;
 mod present;
 mod queues;
+mod receive;
 mod share;
 #[cfg(test)]
 mod tests;
@@ -18,6 +21,7 @@ mod tests;
 pub use configure::{
     Choices, Configuration, Isolation, Lack, Mechanism, Present, configure, vlan_name,
 };
+pub use isolation::namespace_name;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -2,7 +2,10 @@
 
 use super::Present;
 use crate::HostError;
+use crate::change::Kept;
 use crate::doctor::{Facts, InterfaceFacts};
+
+const INGRESS: u32 = 0xffff_fff1;
 
 impl Present {
     /// From the facts of an interface.
@@ -18,7 +21,41 @@ impl Present {
         let mut interrupts: Vec<u32> = interface.napis.iter().filter_map(|napi| napi.irq).collect();
         interrupts.sort_unstable();
         interrupts.dedup();
+        let mut held_by = Vec::new();
+        if let Some(master) = link.master {
+            held_by.push(format!("its place as a port of interface {master}"));
+        }
+        held_by.extend(
+            interface
+                .upper
+                .iter()
+                .map(|name| format!("link `{name}` upon it")),
+        );
+        if interface.qdiscs.iter().any(|one| one.parent == INGRESS) {
+            held_by.push("the rules at its entry".to_owned());
+        }
+        let interrupt_threads = facts
+            .processes
+            .iter()
+            .flat_map(|process| &process.real_time);
+        let interrupt_threads = interrupt_threads
+            .filter(|task| {
+                let number = task.name.strip_prefix("irq/");
+                let number = number.and_then(|rest| rest.split('-').next()?.parse().ok());
+                number.is_some_and(|number| interrupts.contains(&number))
+            })
+            .map(|task| (task.tid, task.name.clone()))
+            .collect();
+        let four = interface
+            .addresses
+            .iter()
+            .filter(|one| one.address.is_ipv4());
         Ok(Self {
+            interrupt_threads,
+            receive_contexts: interface.napis.len(),
+            moved: false,
+            held_by,
+            addresses: Kept::of(four),
             interface: link.name.clone(),
             index: link.index,
             tx_queues: link.tx_queues,

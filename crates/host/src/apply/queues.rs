@@ -1,6 +1,7 @@
 //! The disciplines of a share: which, in which order, with which numbers. Pure.
 
 use super::configure::{Choices, Configuration, Lack, Mechanism, Present};
+use super::credit;
 use super::share::Share;
 use crate::change::{Subject, Value, Wanted};
 use crate::netlink::{Classes, Discipline, Filter, Gate, Queue, Tree, whole_ticks_ns};
@@ -20,6 +21,11 @@ const LEAF_FRAMES: u32 = 1_000;
 
 pub(super) fn queues(all: &mut Configuration, share: &Share, present: &Present, choices: &Choices) {
     all.mechanism = choose(all, share, present, choices);
+    let by_class = matches!(all.mechanism, Mechanism::Mqprio | Mechanism::Etf);
+    if !share.credits.is_empty() && !by_class {
+        let missing = "a transmit queue for each class, which CBS needs (mqprio)".to_owned();
+        credit::lacking(all, share, vec![missing]);
+    }
     let tree = match all.mechanism {
         Mechanism::None | Mechanism::Auto => return,
         Mechanism::Htb => htb(all, share),
@@ -160,6 +166,7 @@ fn child(number: u8, class: u8, discipline: Discipline) -> Queue {
         parent: place(number, class),
         class: false,
         discipline,
+        overhead_bytes: 0,
         raw: None,
     }
 }
@@ -170,6 +177,7 @@ fn root(discipline: Discipline) -> Queue {
         parent: ROOT,
         class: false,
         discipline,
+        overhead_bytes: 0,
         raw: None,
     }
 }
@@ -259,6 +267,18 @@ fn mqprio(all: &mut Configuration, share: &Share, present: &Present, choices: &C
             }
             queues.push(child(number, class, etf(choices, false)));
         }
+    }
+    for (class, shaper) in credit::shapers(all, share, present) {
+        let taken = |queue: &Queue| queue.parent == place(number, class);
+        if queues.iter().any(taken) {
+            all.notes.push(format!(
+                "class {class} has launch times: its credit is not set beside them"
+            ));
+            continue;
+        }
+        let mut queue = child(number, class, shaper);
+        queue.overhead_bytes = share.overhead_bytes.try_into().unwrap_or(0);
+        queues.push(queue);
     }
     if has(present, "tbf") && !queues.iter().any(|queue| queue.parent == place(number, 0)) {
         if let Some(limit) = limit(all, share) {
@@ -360,6 +380,7 @@ fn htb(all: &mut Configuration, share: &Share) -> Tree {
             ceil_burst_ns: whole_ticks_ns(burst_ns(bits, ceil_bps)),
             overhead_bytes: overhead(share),
         },
+        overhead_bytes: 0,
         raw: None,
     };
     // A full frame at a time, so that a queue is looked at anew before each.
@@ -423,6 +444,7 @@ fn htb(all: &mut Configuration, share: &Share) -> Tree {
             discipline: Discipline::Pfifo {
                 frames: LEAF_FRAMES,
             },
+            overhead_bytes: 0,
             raw: None,
         })
         .collect();

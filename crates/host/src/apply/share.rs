@@ -1,6 +1,6 @@
 //! One host's share of a plan: what its interface has to do. Pure.
 
-use rtwire_plan::network::{Network, class_of};
+use rtwire_plan::network::{Network, ShaperKind, class_of};
 use rtwire_plan::{GateList, Launch, Plan, Transport};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,8 @@ pub struct Share {
     pub receives: Vec<SharedStream>,
     /// The limit on all that is no stream; none where the plan allows nothing else.
     pub best_effort: Option<Limit>,
+    /// Classes that a credit shapes, the most urgent first.
+    pub credits: Vec<Credit>,
     /// When its gates open and close.
     pub gates: Option<GateList>,
     /// How far the plan allows this host's clock to be from the network's time, ns; 0 where it does not say.
@@ -51,6 +53,19 @@ pub struct SharedStream {
     pub frame_bytes: u64,
     /// When it is launched, if the plan says.
     pub launch: Option<Launch>,
+}
+
+/// A class with a credit (802.1Qav).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Credit {
+    /// The class.
+    pub class: u8,
+    /// What it may take of the link, on the wire, bit/s, rounded down.
+    pub idle_slope_bps: u64,
+    /// Its largest frame, on the wire, bytes.
+    pub frame_wire_bytes: u64,
+    /// The largest frame of the classes below, on the wire, bytes.
+    pub lower_wire_bytes: u64,
 }
 
 /// What best effort may send.
@@ -148,10 +163,46 @@ pub fn share(network: &Network, plan: &Plan, host: &str) -> Result<Share, ShareE
         overhead_bytes: network.defaults.frame_overhead_bytes,
         sends: streams(&|stream| stream.talker == host),
         receives: streams(&|stream| stream.listeners.iter().any(|one| one == host)),
+        credits: credits(network, host),
         best_effort: limit(network, host),
         gates,
         clock_error_ns: network.defaults.clock_error_ns,
     })
+}
+
+/// The credits of a host's port. A slope is rounded down: a limit may be too strict, never too lax.
+fn credits(network: &Network, host: &str) -> Vec<Credit> {
+    let queues = network.queues(host);
+    // Header and payload take 60 bytes at least.
+    let wire = |bytes: u64| bytes.max(60) + network.defaults.frame_overhead_bytes;
+    let streams = network.streams.iter().filter(|one| one.talker == host);
+    let streams = streams.map(|one| (class_of(one.pcp, queues), wire(one.frame_bytes)));
+    let others = network.best_effort.iter().filter(|one| one.host == host);
+    let others = others.map(|one| (0, wire(one.frame_bytes)));
+    let frames: Vec<(u8, u64)> = streams.chain(others).collect();
+    let largest = |of: &dyn Fn(u8) -> bool| {
+        let frames = frames.iter().filter(|(class, _)| of(*class));
+        frames.map(|(_, bytes)| *bytes).max().unwrap_or(0)
+    };
+    let mut found: Vec<Credit> = network
+        .shapers
+        .iter()
+        .filter(|shaper| shaper.node == host)
+        .filter_map(|shaper| {
+            let ShaperKind::Credit { idle_slope } = shaper.kind else {
+                return None;
+            };
+            let class = class_of(shaper.pcp, queues);
+            Some(Credit {
+                class,
+                idle_slope_bps: u64::try_from(idle_slope.floor()).unwrap_or(0),
+                frame_wire_bytes: largest(&|other| other == class),
+                lower_wire_bytes: largest(&|other| other < class),
+            })
+        })
+        .collect();
+    found.sort_by_key(|credit| std::cmp::Reverse(credit.class));
+    found
 }
 
 /// All allowances of a host together. Rates are rounded down: a limit may be too strict, never too lax.

@@ -7,36 +7,12 @@ use super::*;
 use crate::change::{Subject, Value};
 use crate::netlink::{Discipline, Tree};
 
-const LINE: &str = r#"
-[network]
-name = "t"
-[[switch]]
-name = "s"
-buffer = "200 kB"
-queues = 4
-[[host]]
-name = "A"
-queues = 4
-[[host]]
-name = "B"
-queues = 4
-[[link]]
-ends = ["A", "s"]
-rate = "100 Mbit/s"
-[[link]]
-ends = ["s", "B"]
-rate = "100 Mbit/s"
-[[stream]]
-name = "fast"
-talker = "A"
-listeners = ["B"]
-payload = "64 B"
-interval = "1 ms"
-priority = 7
-"#;
+/// The fixture of the command's own tests, of which the streams are enough here.
+const LINE: &str = include_str!("../../../../tests/vm/suites/two-hosts.toml");
 
 fn network(more: &str) -> (rtwire_plan::Network, rtwire_plan::Plan) {
-    let network = rtwire_plan::read(&format!("{LINE}{more}"), "t.toml", &[]).unwrap();
+    let streams = LINE.split("[[best-effort]]").next().unwrap();
+    let network = rtwire_plan::read(&format!("{streams}{more}"), "t.toml", &[]).unwrap();
     let plan = rtwire_plan::plan(&network, &Options::default()).unwrap();
     (network, plan)
 }
@@ -194,6 +170,129 @@ fn best_effort_is_limited_and_clocks_are_never_silenced() {
         });
         assert!(limited, "{tree:?}");
     }
+}
+
+/// The plan's network with a credit of 20 Mbit/s for its fast stream.
+const CREDIT: &str = r#"
+[[shaper]]
+node = "A"
+priority = 7
+kind = "credit"
+idle-slope = "20 Mbit/s"
+"#;
+
+#[test]
+fn a_credit_becomes_cbs_at_its_class_or_a_lack_that_says_what_is_lost() {
+    let share = share_of(CREDIT, "A");
+    assert_eq!(share.credits.len(), 1);
+    let with = |tx_queues, kinds: &[&'static str], speed_mbps| {
+        let present = Present {
+            speed_mbps,
+            ..present(tx_queues, kinds)
+        };
+        configure(&share, &present, &Choices::default())
+    };
+    let all = with(4, &["mqprio", "cbs", "tbf"], Some(1_000));
+    assert_eq!(all.lacks, []);
+    let queues = &tree(&all).unwrap().queues;
+    let cbs = queues
+        .iter()
+        .find(|queue| queue.discipline.kind() == "cbs")
+        .unwrap();
+    // Class 3 of 4 has the fourth queue, and is counted as the wire counts.
+    assert_eq!((cbs.parent, cbs.overhead_bytes), (0x1_0004, 24));
+    let Discipline::Cbs {
+        idle_slope_kbps,
+        send_slope_kbps,
+        ..
+    } = cbs.discipline
+    else {
+        panic!("{cbs:?}")
+    };
+    // The kernel counts at the rate of the interface, not at the planned one.
+    assert_eq!((idle_slope_kbps, send_slope_kbps), (20_000, -980_000));
+    for (kinds, queues, speed, part) in [
+        (&["mqprio", "tbf"][..], 4, Some(100), "cbs"),
+        (&["mqprio", "cbs"], 4, None, "speed"),
+        (&["mqprio", "cbs"], 4, Some(10), "faster"),
+        (&["htb", "cbs"], 1, Some(100), "queue for each class"),
+    ] {
+        let all = with(queues, kinds, speed);
+        let lack = all.lacks.iter().find(|lack| lack.what.contains(part));
+        let lack = lack.unwrap_or_else(|| panic!("{part}: {:?}", all.lacks));
+        assert!(lack.lost.contains("fast"), "{lack:?}");
+    }
+}
+
+#[test]
+fn a_namespace_comes_before_what_is_set_in_it() {
+    let share = share_of("", "A");
+    let choices = Choices {
+        isolation: Isolation::Namespace,
+        irq_cpu: Some(1),
+        ..Choices::default()
+    };
+    let with = |present: &Present| configure(&share, present, &choices).wanted;
+    let here = Present {
+        interrupts: vec![7],
+        ..present(1, &["htb"])
+    };
+    let wanted = with(&here);
+    let place = wanted
+        .iter()
+        .position(|one| matches!(one.subject, Subject::Place { .. }))
+        .unwrap();
+    for (at, one) in wanted.iter().enumerate() {
+        let inside = matches!(one.subject, Subject::Inside { .. });
+        // Interrupts are the machine's, wherever the interface is.
+        let machine =
+            matches!(&one.subject, Subject::Setting { path } if path.starts_with("/proc/irq/"));
+        assert_eq!(at > place && !machine, inside, "{one:?}");
+    }
+    // Once it is there, nothing is to be done here.
+    let there = with(&Present {
+        moved: true,
+        ..here.clone()
+    });
+    assert!(matches!(there[0].subject, Subject::Namespace { .. }));
+    // What would not survive is named.
+    let held = Present {
+        held_by: vec!["link `eth9.5` upon it".to_owned()],
+        ..here
+    };
+    let all = configure(&share, &held, &choices);
+    assert!(all.lacks[0].what.contains("eth9.5"), "{:?}", all.lacks);
+    assert!(
+        !all.wanted
+            .iter()
+            .any(|one| matches!(one.subject, Subject::Place { .. }))
+    );
+}
+
+#[test]
+fn receive_work_that_no_thread_can_do_is_a_lack() {
+    let share = share_of("", "A");
+    let choices = Choices {
+        receive_priority: Some(40),
+        ..Choices::default()
+    };
+    let bare = present(1, &["htb"]);
+    let all = configure(&share, &bare, &choices);
+    assert!(all.lacks[0].what.contains("NAPI"), "{:?}", all.lacks);
+    let threads = Present {
+        receive_contexts: 2,
+        interrupt_threads: vec![(9, "irq/7-eth9".to_owned())],
+        ..bare
+    };
+    let all = configure(&share, &threads, &choices);
+    assert_eq!(all.lacks, []);
+    let fifo = |value: &Value| match value {
+        Value::Fifo(priority) => Some(*priority),
+        Value::Threads(threads) => threads.first().map(|thread| thread.fifo),
+        _ => None,
+    };
+    let priorities: Vec<u8> = all.wanted.iter().filter_map(|one| fifo(&one.to)).collect();
+    assert_eq!(priorities, [40, 40]);
 }
 
 proptest! {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::HostError;
-use crate::netlink::Netlink;
+use crate::netlink::{Address, Netlink};
 
 /// Something of the kernel's, in words and in the kernel's own bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -25,6 +25,18 @@ pub struct Kept {
 }
 
 impl Kept {
+    /// These addresses, without routes.
+    pub(crate) fn of<'a>(addresses: impl Iterator<Item = &'a Address>) -> Self {
+        let item = |address: &Address| Item {
+            shown: format!("{}/{}", address.address, address.prefix),
+            raw: to_hex(&address.raw),
+        };
+        Self {
+            addresses: addresses.map(item).collect(),
+            routes: Vec::new(),
+        }
+    }
+
     /// In words: `10.0.0.1/24, 10.0.0.2/24`.
     #[must_use]
     pub fn shown(&self) -> Vec<&str> {
@@ -51,15 +63,8 @@ pub(super) fn keep(netlink: &mut Netlink, index: u32) -> Result<Kept, HostError>
     let addresses = netlink.addresses(index)?;
     let routes = netlink.routes(index)?;
     Ok(Kept {
-        addresses: addresses
-            .iter()
-            // Those of the kernel's own making come and go with IPv6 itself.
-            .filter(|address| !address.automatic)
-            .map(|address| Item {
-                shown: format!("{}/{}", address.address, address.prefix),
-                raw: to_hex(&address.raw),
-            })
-            .collect(),
+        // Those of the kernel's own making come and go with IPv6 itself.
+        addresses: Kept::of(addresses.iter().filter(|address| !address.automatic)).addresses,
         routes: routes
             .iter()
             .filter(|route| route.protocol != BY_KERNEL && route.table != LOCAL_TABLE)

@@ -1,6 +1,7 @@
 //! A setting in words, and as the command that a person would type.
 
 use super::{Change, Subject, Value, Wanted, queues};
+use crate::napi::ReceiveThread;
 
 impl Subject {
     /// In words.
@@ -18,6 +19,10 @@ impl Subject {
             Self::Addresses { interface } => format!("{interface}: addresses and routes"),
             Self::Vlan { interface, name } => format!("{interface}: VLAN link {name}"),
             Self::Queues { interface } => format!("{interface}: queues"),
+            Self::Receive { interface } => format!("{interface}: receive work"),
+            Self::Namespace { name } => format!("network namespace {name}"),
+            Self::Place { interface, .. } => format!("{interface}: network namespace"),
+            Self::Inside { namespace, inside } => format!("{namespace}: {}", inside.show()),
             Self::Thread { tid, name } => format!("thread {tid} ({name}): scheduling"),
         }
     }
@@ -29,6 +34,13 @@ impl Value {
     pub fn show(&self) -> String {
         match self {
             Self::Absent => "not there".to_owned(),
+            Self::Threads(threads) if threads.is_empty() => "soft interrupt".to_owned(),
+            Self::Threads(threads) => {
+                let threads: Vec<String> = threads.iter().map(thread).collect();
+                format!("threads of {}", threads.join("; "))
+            }
+            Self::Here(_) => "this one".to_owned(),
+            Self::There(namespace) => namespace.clone(),
             Self::Flag(true) => "on".to_owned(),
             Self::Flag(false) => "off".to_owned(),
             Self::Number(number) => number.to_string(),
@@ -42,6 +54,52 @@ impl Value {
             Self::Nice(nice) => format!("time sharing, nice {nice}"),
         }
     }
+}
+
+fn thread(one: &ReceiveThread) -> String {
+    let how = match one.fifo {
+        0 => format!("time sharing, nice {}", one.nice),
+        priority => format!("SCHED_FIFO {priority}"),
+    };
+    if one.cpus.is_empty() {
+        return how;
+    }
+    let cpus: Vec<String> = one.cpus.iter().map(usize::to_string).collect();
+    format!("{how} on {}", cpus.join(","))
+}
+
+/// The lines that give receive work to threads. Their numbers are known only then.
+fn receive(interface: &str, threads: &[ReceiveThread]) -> String {
+    let path = format!("/sys/class/net/{interface}/threaded");
+    let Some(one) = threads.first() else {
+        return format!("echo 0 > {path}");
+    };
+    let mut text = format!("echo 1 > {path}\nfor thread in $(pgrep '^napi/{interface}-'); do");
+    if !one.cpus.is_empty() {
+        let cpus: Vec<String> = one.cpus.iter().map(usize::to_string).collect();
+        text += &format!(" taskset -pc {} $thread;", cpus.join(","));
+    }
+    text += &match one.fifo {
+        0 => format!(
+            " chrt --other --pid 0 $thread; renice -n {} -p $thread;",
+            one.nice
+        ),
+        priority => format!(" chrt --fifo --pid {priority} $thread;"),
+    };
+    text + " done"
+}
+
+/// The same lines in a namespace.
+fn within(namespace: &str, lines: &str) -> String {
+    let plain = |line: &str| !line.contains(['>', ';', '$', '#']);
+    if lines.lines().all(plain) {
+        let lines = lines
+            .lines()
+            .map(|line| format!("ip netns exec {namespace} {line}"));
+        return lines.collect::<Vec<_>>().join("\n");
+    }
+    let quoted = lines.replace('\'', "'\\''");
+    format!("ip netns exec {namespace} sh -ec '{quoted}'")
 }
 
 fn pairs(egress: &std::collections::BTreeMap<u32, u8>) -> String {
@@ -118,6 +176,30 @@ impl Wanted {
             (Subject::Vlan { name, .. }, _) => format!("ip link del {name}"),
             (Subject::Queues { interface }, Value::Queues(tree)) => {
                 queues::commands(interface, tree)
+            }
+            (Subject::Receive { interface }, Value::Threads(threads)) => {
+                receive(interface, threads)
+            }
+            (Subject::Namespace { name }, Value::Flag(true)) => format!(
+                "ip netns add {name}\nip netns exec {name} sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1"
+            ),
+            (Subject::Namespace { name }, _) => format!("ip netns del {name}"),
+            (Subject::Place { interface, .. }, Value::There(namespace)) => {
+                format!("ip link set {interface} netns {namespace}")
+            }
+            (
+                Subject::Place {
+                    interface,
+                    namespace,
+                },
+                Value::Here(_),
+            ) => format!("ip netns exec {namespace} ip link set {interface} netns 1"),
+            (Subject::Inside { namespace, inside }, to) => {
+                let wanted = Self {
+                    subject: (**inside).clone(),
+                    to: to.clone(),
+                };
+                within(namespace, &wanted.command())
             }
             (Subject::Thread { tid, .. }, Value::Fifo(priority)) => {
                 format!("chrt --fifo --pid {priority} {tid}")

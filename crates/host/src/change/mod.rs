@@ -14,6 +14,7 @@
 mod addresses;
 mod command;
 mod operate;
+mod place;
 mod queues;
 mod record;
 #[cfg(test)]
@@ -29,9 +30,11 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::napi::ReceiveThread;
 use crate::netlink::{Parameters, Tree};
 
 pub use operate::{read, write};
+pub use place::foreseen;
 
 /// What a setting is of.
 #[derive(
@@ -92,6 +95,30 @@ pub enum Subject {
         /// The interface's name.
         interface: String,
     },
+    /// Who does the receive work of an interface.
+    Receive {
+        /// Its name.
+        interface: String,
+    },
+    /// A network namespace that is made for an interface.
+    Namespace {
+        /// Its name.
+        name: String,
+    },
+    /// Whether an interface is here, or in a namespace that was made for it.
+    Place {
+        /// Its name.
+        interface: String,
+        /// That namespace.
+        namespace: String,
+    },
+    /// A setting within another network namespace.
+    Inside {
+        /// Its name.
+        namespace: String,
+        /// Of what.
+        inside: Box<Subject>,
+    },
     /// The policy and priority of a thread.
     Thread {
         /// Its number.
@@ -99,6 +126,27 @@ pub enum Subject {
         /// Its name.
         name: String,
     },
+}
+
+impl Subject {
+    /// The interface that it is of, if one.
+    #[must_use]
+    pub fn interface(&self) -> Option<&str> {
+        match self {
+            Self::Up { interface }
+            | Self::Arp { interface }
+            | Self::Mtu { interface }
+            | Self::Offload { interface, .. }
+            | Self::Parameter { interface, .. }
+            | Self::Addresses { interface }
+            | Self::Vlan { interface, .. }
+            | Self::Queues { interface }
+            | Self::Receive { interface }
+            | Self::Place { interface, .. } => Some(interface),
+            Self::Inside { inside, .. } => inside.interface(),
+            Self::Setting { .. } | Self::Namespace { .. } | Self::Thread { .. } => None,
+        }
+    }
 }
 
 /// What a setting is set to.
@@ -124,6 +172,13 @@ pub enum Value {
     },
     /// Queueing disciplines.
     Queues(Tree),
+    /// The threads that do receive work, one for each receive context, or one entry that is for all; none: the soft
+    /// interrupt does it.
+    Threads(Vec<ReceiveThread>),
+    /// The interface is here, with these settings below `/proc/sys/net`.
+    Here(BTreeMap<String, String>),
+    /// The interface is in this namespace.
+    There(String),
     /// SCHED_FIFO of a priority, 1 to 99.
     Fifo(u8),
     /// Time sharing at a nice value.
@@ -187,7 +242,20 @@ impl Value {
         match (self, other) {
             (Self::Text(a), Self::Text(b)) => a.split_whitespace().eq(b.split_whitespace()),
             (Self::Addresses(a), Self::Addresses(b)) => a.shown() == b.shown(),
+            (Self::Threads(a), Self::Threads(b)) => same_threads(a, b),
             (a, b) => a == b,
         }
+    }
+}
+
+/// One entry may stand for several threads, and for cores that nobody asked for.
+fn same_threads(a: &[ReceiveThread], b: &[ReceiveThread]) -> bool {
+    let same = |a: &ReceiveThread, b: &ReceiveThread| {
+        let cores = a.cpus == b.cpus || a.cpus.is_empty() || b.cpus.is_empty();
+        a.fifo == b.fifo && (a.fifo > 0 || a.nice == b.nice) && cores
+    };
+    match (a, b) {
+        ([one], all) | (all, [one]) if !all.is_empty() => all.iter().all(|each| same(one, each)),
+        _ => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
     }
 }

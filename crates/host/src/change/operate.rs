@@ -6,10 +6,10 @@ use std::io;
 use rtwire_sys::sched::Policy;
 use rtwire_sys::sched::thread::{self, Want};
 
-use super::addresses;
 use super::{Subject, Value};
-use crate::HostError;
+use super::{addresses, place};
 use crate::netlink::Netlink;
+use crate::{HostError, Namespace, napi};
 
 /// Only these may be written through a [`Subject::Setting`]: a record comes from a file, and a file can be forged.
 const SETTINGS: [&str; 4] = [
@@ -94,6 +94,22 @@ pub fn read(netlink: &mut Netlink, subject: &Subject) -> Result<Value, HostError
             Some(link) => Value::Queues(netlink.tree(link.index)?),
             None => Value::Absent,
         },
+        Subject::Receive { interface } => match netlink.link(interface)? {
+            Some(_) => Value::Threads(napi::receive_threads(interface)?),
+            None => Value::Absent,
+        },
+        Subject::Namespace { name } => match Namespace::lasting(name) {
+            Some(_) => Value::Flag(true),
+            None => Value::Absent,
+        },
+        Subject::Place {
+            interface,
+            namespace,
+        } => place::read(netlink, interface, namespace)?,
+        Subject::Inside { namespace, inside } => {
+            let there = place::inside(namespace, |netlink| read(netlink, inside))?;
+            there.unwrap_or(Value::Absent)
+        }
         Subject::Thread { tid, name } => {
             // A number may have been given to another thread meanwhile.
             let now = fs::read_to_string(format!("/proc/{tid}/comm")).unwrap_or_default();
@@ -154,6 +170,30 @@ pub fn write(netlink: &mut Netlink, subject: &Subject, to: &Value) -> Result<(),
             Some(link) => netlink.set_tree(link.index, tree),
             None => Ok(()),
         },
+        (Subject::Receive { interface }, Value::Threads(threads)) => {
+            napi::set_receive_threads(interface, threads)
+        }
+        (Subject::Namespace { name }, Value::Flag(true)) => {
+            Namespace::create_lasting(name).map(drop)
+        }
+        (Subject::Namespace { name }, Value::Absent) => place::remove(name),
+        (
+            Subject::Place {
+                interface,
+                namespace,
+            },
+            Value::There(_),
+        ) => place::send(netlink, interface, namespace),
+        (
+            Subject::Place {
+                interface,
+                namespace,
+            },
+            Value::Here(settings),
+        ) => place::fetch(netlink, interface, namespace, settings),
+        (Subject::Inside { namespace, inside }, to) => {
+            place::inside(namespace, |netlink| write(netlink, inside, to)).map(drop)
+        }
         (Subject::Thread { tid, .. }, Value::Fifo(priority)) => {
             thread::set(*tid, Want::Fifo(*priority))?;
             Ok(())

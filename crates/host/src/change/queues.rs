@@ -53,8 +53,12 @@ fn line(interface: &str, queue: &Queue) -> String {
         "root".to_owned()
     };
     let own = if queue.class { "classid" } else { "handle" };
+    let table = match queue.overhead_bytes {
+        0 => String::new(),
+        bytes => format!("stab overhead {bytes} linklayer ethernet "),
+    };
     format!(
-        "{what} {parent} {own} {} {} {}",
+        "{what} {parent} {own} {} {table}{} {}",
         handle(queue.handle),
         queue.discipline.kind(),
         parameters(&queue.discipline)

@@ -64,6 +64,17 @@ pub fn apply(
     show: &mut dyn FnMut(&Change, Progress),
 ) -> Result<Record, ApplyError> {
     for change in changes {
+        // What it is now, not what it was when the difference was made: an earlier change may have changed this one too.
+        let now = operate::read(netlink, &change.subject);
+        let change = &match now {
+            Ok(now) if now.is_as(&change.to) => continue,
+            Ok(from) => Change {
+                from,
+                ..change.clone()
+            },
+            // Whether it can be written is seen below.
+            Err(_) => change.clone(),
+        };
         if let Err(error) = record.note(change) {
             let _ = revert(netlink, record, show);
             return Err(error.into());

@@ -31,6 +31,8 @@ pub struct InterfaceFacts {
     pub link: LinkFacts,
     /// The driver's name.
     pub driver: Option<String>,
+    /// The names of the links that hang on it, as VLAN links do.
+    pub upper: Vec<String>,
     /// Its addresses.
     pub addresses: Vec<Address>,
     /// The routes by it.
@@ -126,6 +128,12 @@ impl InterfaceFacts {
         let (speed_mbps, full_duplex) = netlink.link_mode(name).unwrap_or_default();
         Ok(Self {
             driver: rtwire_sys::interface::driver(name).ok().flatten(),
+            upper: netlink
+                .links()?
+                .into_iter()
+                .filter(|one| one.lower == Some(link.index) && one.kind.as_deref() != Some("veth"))
+                .map(|one| one.name)
+                .collect(),
             addresses: netlink.addresses(link.index)?,
             routes: netlink.routes(link.index)?,
             qdiscs: netlink.qdiscs(link.index)?,

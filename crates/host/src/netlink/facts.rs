@@ -40,6 +40,8 @@ pub struct LinkFacts {
     pub kind: Option<String>,
     /// The index of the bridge or bond that it is a port of.
     pub master: Option<u32>,
+    /// The index of the link that it hangs on in this namespace, as a VLAN link does.
+    pub lower: Option<u32>,
     /// Transmit queues.
     pub tx_queues: u32,
     /// Receive queues.
@@ -131,6 +133,8 @@ pub struct Qdisc {
     pub handle: u32,
     /// What it hangs on.
     pub parent: u32,
+    /// What its size table adds to each frame, bytes; none where that table has more in it.
+    pub overhead_bytes: Option<u16>,
     /// Its parameters as the kernel describes them.
     pub options: Vec<u8>,
 }
@@ -168,6 +172,8 @@ fn link(reply: &[u8]) -> Option<LinkFacts> {
         carrier: value(33).is_some_and(|carrier| carrier != 0),
         kind: find_path(attributes, &[18, 1]).map(text),
         master: small(10),
+        // A link of another namespace is told with that namespace's number.
+        lower: small(5).filter(|_| find(attributes, 37).is_none()),
         tx_queues: small(31).unwrap_or(1),
         rx_queues: small(32).unwrap_or(1),
         promiscuity: small(30).unwrap_or(0),
@@ -412,6 +418,7 @@ impl Netlink {
                 kind: find(attributes, 1).map(text).unwrap_or_default(),
                 handle,
                 parent,
+                overhead_bytes: super::tree::overhead_bytes(attributes),
                 options: find(attributes, 2).unwrap_or_default().to_vec(),
             });
         }

@@ -3,6 +3,7 @@
 use std::ffi::CString;
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::AsRawFd;
 
 use netlink_bindings::{rt_addr, rt_link, rt_neigh};
 
@@ -218,6 +219,23 @@ impl Netlink {
         let mut request = rt_link::Request::new().op_dellink_do(&rt_link::Ifinfomsg::new());
         request.encode().push_ifname(&c_name);
         self.acknowledge(&request, || format!("delete interface `{name}`"))
+    }
+
+    /// Moves an interface into another network namespace, under its name. It goes down, and loses addresses, routes, queues
+    /// and what hangs on it.
+    ///
+    /// # Errors
+    /// There is no such interface, one of its name is there already, or CAP_NET_ADMIN is missing.
+    pub fn move_link(&mut self, name: &str, namespace: &File) -> Result<(), HostError> {
+        let c_name = c_name(name)?;
+        let mut request = rt_link::Request::new().op_setlink_do(&rt_link::Ifinfomsg::new());
+        // Descriptors are not negative.
+        let descriptor = namespace.as_raw_fd().unsigned_abs();
+        let encoder = request.encode().push_ifname(&c_name);
+        drop(encoder.push_net_ns_fd(descriptor));
+        self.acknowledge(&request, || {
+            format!("move interface `{name}` into another network namespace")
+        })
     }
 
     /// Switches off what would merge, split or finish frames behind our back, and on what keeps them in order.

@@ -1,6 +1,7 @@
 //! Receive contexts (NAPI) of an interface: who runs them, and when they yield. Over the netdev family.
 
 use netlink_bindings::netdev;
+use rtwire_sys::netns;
 
 use super::Netlink;
 use crate::HostError;
@@ -12,11 +13,11 @@ pub struct Napi {
     pub id: u32,
     /// Its interrupt, where it has one of its own.
     pub irq: Option<u32>,
-    /// Whether a thread of the kernel runs it, where the kernel tells (6.17 and later).
+    /// Whether a thread of the kernel runs it.
     pub threaded: Option<bool>,
     /// The thread that runs it, if one does.
     pub thread: Option<u32>,
-    /// How many empty polls there are before interrupts are let in again; 0 where the kernel does not tell.
+    /// How many empty polls there are before interrupts are let in again.
     pub defer_hard_irqs: u32,
     /// After how many ns without a poll the kernel polls by itself, interrupts being deferred; 0 for never.
     pub gro_flush_timeout_ns: u32,
@@ -29,6 +30,30 @@ impl Netlink {
     /// # Errors
     /// The kernel does not know the request (6.8 and later do), or there is no such interface.
     pub fn napis(&mut self, ifindex: u32) -> Result<Vec<Napi>, HostError> {
+        let mut found = self.napis_as_told(ifindex)?;
+        let untold = found.iter().any(|napi| napi.threaded.is_none());
+        let name = match self.links() {
+            Ok(links) if untold => links.into_iter().find(|link| link.index == ifindex),
+            _ => None,
+        };
+        if let Some(link) = name {
+            let of_all = |setting| netns::read_interface_setting(&link.name, setting).ok();
+            let number = |setting| of_all(setting).and_then(|text| text.parse().ok());
+            let threaded = of_all("threaded").map(|text| text != "0");
+            let (polls, timeout) = (number("napi_defer_hard_irqs"), number("gro_flush_timeout"));
+            for napi in &mut found {
+                napi.threaded = threaded;
+                // A thread that was let go stays, and is still told: it runs nothing.
+                napi.thread = napi.thread.filter(|_| threaded != Some(false));
+                napi.defer_hard_irqs = polls.unwrap_or(napi.defer_hard_irqs);
+                napi.gro_flush_timeout_ns = timeout.unwrap_or(napi.gro_flush_timeout_ns);
+            }
+        }
+        Ok(found)
+    }
+
+    /// What the family itself tells: before Linux 6.17 neither whether a context is threaded, before 6.13 nor when it yields.
+    fn napis_as_told(&mut self, ifindex: u32) -> Result<Vec<Napi>, HostError> {
         let mut request = netdev::Request::new().op_napi_get_dump();
         request.encode().push_ifindex(ifindex);
         let failed = |reason: String, errno: Option<i32>| HostError::Netlink {

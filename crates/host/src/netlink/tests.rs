@@ -3,7 +3,7 @@
 use netlink_bindings::tc;
 use rtwire_sys::netns;
 
-use super::{BridgePort, Netlink, PortQueue, VethEnd};
+use super::{BridgePort, Discipline, Netlink, PortQueue, Queue, Tree, VethEnd};
 use crate::{HostError, Namespace};
 
 /// A namespace that ends with the test.
@@ -189,4 +189,35 @@ fn what_is_wrong_with_a_request_is_said() {
         })
         .unwrap_err();
     assert!(error.to_string().contains("interface 99"), "{error}");
+}
+
+#[test]
+fn what_a_queue_counts_for_each_frame_is_set_and_read_back() {
+    let scratch = Scratch::new("table").with_pair();
+    let tree = |overhead_bytes| Tree {
+        queues: vec![Queue {
+            handle: 0x7_0000,
+            parent: u32::MAX,
+            class: false,
+            discipline: Discipline::Pfifo { frames: 77 },
+            overhead_bytes,
+            raw: None,
+        }],
+        ..Tree::default()
+    };
+    for overhead in [24, 0, 9] {
+        let there = scratch.ask(|netlink| {
+            netlink.set_tree(10, &tree(overhead)).unwrap();
+            netlink.tree(10).unwrap()
+        });
+        assert_eq!(there, tree(overhead));
+        // Somebody else's comes back with it.
+        let again = scratch.ask(|netlink| {
+            netlink.set_tree(10, &tree(1)).unwrap();
+            netlink.set_tree(10, &there).unwrap();
+            netlink.tree(10).unwrap()
+        });
+        assert_eq!(again, there);
+    }
+    assert_ne!(tree(24), tree(0));
 }

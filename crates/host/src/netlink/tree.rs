@@ -20,6 +20,8 @@ const NLM_F_EXCL_CREATE: u16 = 0x600;
 const HEADER: usize = 20;
 const ROOT: u32 = u32::MAX;
 const INGRESS: u32 = 0xffff_fff1;
+const STAB: u16 = 8;
+const SIZE_SPECIFICATION: usize = 24;
 
 /// A discipline or class in its place.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -32,6 +34,9 @@ pub struct Queue {
     pub class: bool,
     /// What it is.
     pub discipline: Discipline,
+    /// What it counts for each frame beyond header and payload, bytes: a size table without entries.
+    #[serde(default)]
+    pub overhead_bytes: u16,
     /// The kernel's description, hexadecimal: what is put back is put back from this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<String>,
@@ -42,6 +47,7 @@ impl PartialEq for Queue {
         let foreign = matches!(self.discipline, Discipline::Foreign { .. });
         (self.handle, self.parent, self.class) == (other.handle, other.parent, other.class)
             && self.discipline == other.discipline
+            && self.overhead_bytes == other.overhead_bytes
             && (!foreign || self.raw == other.raw)
     }
 }
@@ -112,6 +118,7 @@ impl Netlink {
             parent: qdisc.parent,
             class: false,
             discipline: Discipline::decode(&qdisc.kind, false, &qdisc.options),
+            overhead_bytes: qdisc.overhead_bytes.unwrap_or(0),
             raw: Some(to_hex(&qdisc.options)),
         };
         let mut tree = Tree {
@@ -154,6 +161,10 @@ impl Netlink {
                 .find(|one| !KNOWN.contains(&one.kind.as_str()) && one.parent != INGRESS);
             odd.map(|one| format!("a discipline of kind {}", one.kind))
         });
+        let tables = qdiscs.iter().any(|one| one.overhead_bytes.is_none());
+        tree.strange = tree
+            .strange
+            .or_else(|| tables.then(|| "a discipline with a size table".to_owned()));
         Ok(tree)
     }
 
@@ -175,6 +186,7 @@ impl Netlink {
                     parent: u32_at(reply, 12)?,
                     class: true,
                     discipline: Discipline::decode(&kind, true, options),
+                    overhead_bytes: 0,
                     raw: Some(to_hex(options)),
                 })
             })
@@ -241,8 +253,11 @@ impl Netlink {
             };
             let body = Writer::behind(&header(index, queue.handle, queue.parent, 0))
                 .text(1, kind)
-                .bytes(2, &options)
-                .finish();
+                .bytes(2, &options);
+            let body = match queue.overhead_bytes {
+                0 => body.finish(),
+                overhead => body.nested(STAB, size_table(overhead)).finish(),
+            };
             let (message, flags) = if queue.class {
                 (RTM_NEWTCLASS, NLM_F_EXCL_CREATE)
             } else {
@@ -271,6 +286,27 @@ impl Netlink {
         }
         Ok(())
     }
+}
+
+/// `struct tc_sizespec` without a table: logarithms, alignment, overhead, link layer, and four sizes.
+fn size_table(overhead_bytes: u16) -> Writer {
+    const LINKLAYER_ETHERNET: u32 = 1;
+    let mut bytes = [0; SIZE_SPECIFICATION];
+    bytes[4..8].copy_from_slice(&i32::from(overhead_bytes).to_ne_bytes());
+    bytes[8..12].copy_from_slice(&LINKLAYER_ETHERNET.to_ne_bytes());
+    Writer::default().bytes(1, &bytes)
+}
+
+/// The overhead of a discipline's attributes: 0 without a size table, nothing where there is more in it than that.
+pub(super) fn overhead_bytes(attributes: &[u8]) -> Option<u16> {
+    let Some(table) = find(attributes, STAB) else {
+        return Some(0);
+    };
+    let specification = find(table, 1)?;
+    let sizes = specification.get(12..SIZE_SPECIFICATION)?;
+    let plain = specification.get(..4)? == [0; 4] && sizes.iter().all(|octet| *octet == 0);
+    let overhead = i32_at(specification, 4).filter(|_| plain)?;
+    u16::try_from(overhead).ok()
 }
 
 /// The kernel's description of a discipline, as it takes it back: HTB tells its whole version and wants half of it.

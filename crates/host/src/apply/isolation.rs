@@ -1,0 +1,138 @@
+//! How other traffic is kept off the interface: in place, or in a network namespace of its own. Pure.
+
+use super::configure::{Choices, Configuration, Isolation, Lack, Present, want};
+use super::share::Share;
+use crate::change::{Kept, Subject, Value, Wanted};
+use crate::netlink::Tree;
+
+/// The namespace that rtwire makes for an interface.
+#[must_use]
+pub fn namespace_name(interface: &str) -> String {
+    format!("rtw-{interface}")
+}
+
+/// The settings that isolate; whether all settings are to be made in a namespace ([`into_namespace`]).
+pub(super) fn isolate(
+    all: &mut Configuration,
+    share: &Share,
+    present: &Present,
+    choices: &Choices,
+) -> bool {
+    let udp = share
+        .sends
+        .iter()
+        .chain(&share.receives)
+        .any(|stream| stream.udp);
+    let moved = match choices.isolation {
+        Isolation::None => {
+            all.notes.push(
+                "the interface is not isolated: whatever else this machine sends on it is not in the plan"
+                    .to_owned(),
+            );
+            return false;
+        }
+        Isolation::Addresses => false,
+        Isolation::Namespace if present.held_by.is_empty() => true,
+        Isolation::Namespace => {
+            all.lacks.push(Lack {
+                what: format!(
+                    "an interface that can be moved: {} would not survive it",
+                    present.held_by.join(", ")
+                ),
+                lost: "that nothing else of this machine sends on the interface".to_owned(),
+                remedy: "take that off first, or choose another isolation: --isolation addresses"
+                    .to_owned(),
+                instead: "addresses are taken off where the interface is".to_owned(),
+            });
+            false
+        }
+    };
+    let interface = || present.interface.clone();
+    let addresses = Subject::Addresses {
+        interface: interface(),
+    };
+    if !udp {
+        want(all, addresses, Value::Addresses(Kept::default()));
+        let arp = Subject::Arp {
+            interface: interface(),
+        };
+        want(all, arp, Value::Flag(false));
+    } else if moved {
+        all.notes.push(
+            "streams in UDP need addresses: IPv4 addresses go into the namespace, routes do not"
+                .to_owned(),
+        );
+        want(all, addresses, Value::Addresses(present.addresses.clone()));
+    } else {
+        all.notes
+            .push("streams in UDP need addresses: IPv4 and ARP are left as they are".to_owned());
+    }
+    if present.ipv6 {
+        let path = format!("/proc/sys/net/ipv6/conf/{}/disable_ipv6", present.interface);
+        want(all, Subject::Setting { path }, Value::Text("1".to_owned()));
+    }
+    moved
+}
+
+/// The same settings in the interface's own namespace, and before them the way there.
+pub(super) fn into_namespace(all: &mut Configuration, present: &Present) {
+    let interface = || present.interface.clone();
+    let namespace = namespace_name(&present.interface);
+    let mut whole = Vec::new();
+    let mut step = |subject, to| whole.push(Wanted { subject, to });
+    if !present.moved {
+        // What a move takes off, taken off before, so that it is recorded and put back.
+        let addresses = Value::Addresses(Kept::default());
+        step(
+            Subject::Addresses {
+                interface: interface(),
+            },
+            addresses,
+        );
+        step(
+            Subject::Queues {
+                interface: interface(),
+            },
+            Value::Queues(Tree::default()),
+        );
+        step(
+            Subject::Up {
+                interface: interface(),
+            },
+            Value::Flag(false),
+        );
+    }
+    step(
+        Subject::Namespace {
+            name: namespace.clone(),
+        },
+        Value::Flag(true),
+    );
+    step(
+        Subject::Place {
+            interface: interface(),
+            namespace: namespace.clone(),
+        },
+        Value::There(namespace.clone()),
+    );
+    for one in std::mem::take(&mut all.wanted) {
+        let subject = match one.subject {
+            // A namespace that rtwire makes has no IPv6 from the beginning.
+            Subject::Setting { path } if path.starts_with("/proc/sys/net/ipv6/") => continue,
+            // What is of the machine, and not of the interface.
+            subject @ (Subject::Setting { .. } | Subject::Thread { .. }) => subject,
+            subject => Subject::Inside {
+                namespace: namespace.clone(),
+                inside: Box::new(subject),
+            },
+        };
+        whole.push(Wanted {
+            subject,
+            to: one.to,
+        });
+    }
+    all.wanted = whole;
+    all.notes.push(format!(
+        "the interface is in network namespace {namespace}: what uses it is run there, as in: ip netns exec {namespace} rtwire run …"
+    ));
+}

@@ -1,0 +1,164 @@
+//! An interface moved into a network namespace of its own, and back, with what the kernel forgets on the way.
+//!
+//! A move takes an interface down, its addresses, routes and queues off, and its settings below `/proc/sys/net` to the
+//! defaults of the namespace it comes to. Addresses, queues and state are settings of their own and are put back as such;
+//! the rest is kept here.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use rtwire_sys::netns;
+
+use super::{Subject, Value, operate};
+use crate::files::Files;
+use crate::netlink::Netlink;
+use crate::{HostError, Namespace};
+
+/// Where the settings of an interface are.
+const FOLDERS: [&str; 4] = ["ipv4/conf", "ipv4/neigh", "ipv6/conf", "ipv6/neigh"];
+
+/// The settings of an interface below `/proc/sys/net`, by path from there; those that cannot be read are no settings.
+fn settings(interface: &str) -> BTreeMap<String, String> {
+    let files = Files::default();
+    let mut found = BTreeMap::new();
+    for folder in FOLDERS {
+        for name in files.list(&format!("/proc/sys/net/{folder}/{interface}")) {
+            let path = format!("{folder}/{interface}/{name}");
+            if let Some(text) = files.read(&format!("/proc/sys/net/{path}")) {
+                found.insert(path, text);
+            }
+        }
+    }
+    found
+}
+
+/// Runs `work` in a namespace by name; `None` where there is none of this name.
+pub(super) fn inside<T: Send>(
+    namespace: &str,
+    work: impl FnOnce(&mut Netlink) -> Result<T, HostError> + Send,
+) -> Result<Option<T>, HostError> {
+    match Namespace::lasting(namespace) {
+        Some(namespace) => namespace.run(|| work(&mut Netlink::new()))?.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Where an interface is: here with its settings, in the namespace, or neither.
+pub(super) fn read(
+    netlink: &mut Netlink,
+    interface: &str,
+    namespace: &str,
+) -> Result<Value, HostError> {
+    if netlink.link(interface)?.is_some() {
+        return Ok(Value::Here(settings(interface)));
+    }
+    let there = inside(namespace, |netlink| netlink.link(interface))?;
+    Ok(match there.flatten() {
+        Some(_) => Value::There(namespace.to_owned()),
+        None => Value::Absent,
+    })
+}
+
+/// Moves an interface from here into a namespace.
+pub(super) fn send(
+    netlink: &mut Netlink,
+    interface: &str,
+    namespace: &str,
+) -> Result<(), HostError> {
+    let there = netns::open(&netns::lasting(namespace)).map_err(|source| HostError::Namespace {
+        what: format!("open network namespace `{namespace}`"),
+        source,
+    })?;
+    netlink.move_link(interface, &there)
+}
+
+/// Brings an interface back from a namespace, if it is there, and puts its settings back.
+pub(super) fn fetch(
+    netlink: &mut Netlink,
+    interface: &str,
+    namespace: &str,
+    kept: &BTreeMap<String, String>,
+) -> Result<(), HostError> {
+    let home = netns::own().map_err(|source| HostError::Namespace {
+        what: "open this thread's network namespace".to_owned(),
+        source,
+    })?;
+    if netlink.link(interface)?.is_none() {
+        inside(namespace, |netlink| netlink.move_link(interface, &home))?;
+    }
+    let now = settings(interface);
+    for (path, value) in kept {
+        // A record comes from a file, and a file can be forged.
+        let ours = FOLDERS
+            .iter()
+            .any(|folder| path.starts_with(&format!("{folder}/{interface}/")));
+        if ours && !path.contains("..") && now.get(path) != Some(value) {
+            // Some cannot be written; whether all are as before is seen when they are read back.
+            let _ = fs::write(format!("/proc/sys/net/{path}"), value);
+        }
+    }
+    Ok(())
+}
+
+/// Removes a namespace that rtwire made, if nothing is left in it but what the kernel itself put there.
+pub(super) fn remove(namespace: &str) -> Result<(), HostError> {
+    const LOOPBACK: u32 = 8;
+    /// Tunnels that the kernel makes in every namespace.
+    const AUTOMATIC: [&str; 9] = [
+        "ipip", "gre", "gretap", "erspan", "vti", "vti6", "sit", "ip6tnl", "ip6gre",
+    ];
+    let left = inside(namespace, |netlink| {
+        let links = netlink.links()?.into_iter();
+        let left = links.filter(|link| {
+            let automatic = link
+                .kind
+                .as_deref()
+                .is_some_and(|kind| AUTOMATIC.contains(&kind));
+            link.flags & LOOPBACK == 0 && !automatic
+        });
+        Ok(left.map(|link| link.name).collect::<Vec<_>>())
+    })?;
+    let left = left.unwrap_or_default();
+    if !left.is_empty() {
+        return Err(HostError::NotInForce {
+            what: format!(
+                "the end of network namespace `{namespace}`: {} is still in it, and would go with it",
+                left.join(", ")
+            ),
+        });
+    }
+    netns::delete_lasting(namespace).map_err(|source| HostError::Namespace {
+        what: format!("delete network namespace `{namespace}`"),
+        source,
+    })
+}
+
+/// What a setting will be once the interface has come into a namespace that it is not in yet: what the driver keeps stays,
+/// the rest is as it is for a new interface.
+///
+/// # Errors
+/// As [`super::read`].
+pub fn foreseen(netlink: &mut Netlink, subject: &Subject) -> Result<Value, HostError> {
+    let Subject::Inside { namespace, inside } = subject else {
+        return operate::read(netlink, subject);
+    };
+    let now = operate::read(netlink, subject)?;
+    let moved = self::inside(namespace, |netlink| match subject.interface() {
+        Some(interface) => netlink.link(interface),
+        None => Ok(None),
+    })?;
+    if moved.flatten().is_some() {
+        return Ok(now);
+    }
+    match &**inside {
+        Subject::Offload { .. }
+        | Subject::Parameter { .. }
+        | Subject::Mtu { .. }
+        | Subject::Arp { .. }
+        | Subject::Receive { .. } => operate::read(netlink, inside),
+        Subject::Queues { .. } => Ok(Value::Queues(crate::netlink::Tree::default())),
+        Subject::Addresses { .. } => Ok(Value::Addresses(super::Kept::default())),
+        Subject::Up { .. } => Ok(Value::Flag(false)),
+        _ => Ok(Value::Absent),
+    }
+}

@@ -1,0 +1,135 @@
+//! An interface that somebody used before, a plan for it, and what a person sees of it: for tests of `rtwire apply`.
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
+use std::fs;
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rtwire_testkit::NetnsPair;
+
+const NETWORK: &str = include_str!("../vm/suites/two-hosts.toml");
+
+/// What a person sees of an interface, to be compared byte by byte.
+const LOOKS: &str = "set +e; ip -d link show dev rtwa; ip address show dev rtwa; ip route; ip -6 route; tc qdisc show dev rtwa | sed 's/direct_packets_stat [0-9]*//'; \
+    tc class show dev rtwa; tc filter show dev rtwa; ethtool -k rtwa; ethtool -l rtwa; ethtool -c rtwa 2>&1; \
+    sysctl net.ipv4.conf.rtwa net.ipv6.conf.rtwa 2>&1; true";
+
+pub(crate) struct Bench {
+    pub(crate) pair: NetnsPair,
+    pub(crate) folder: tempfile::TempDir,
+}
+
+impl Bench {
+    pub(crate) fn new() -> Self {
+        let bench = Self {
+            pair: NetnsPair::new(),
+            folder: tempfile::tempdir().unwrap(),
+        };
+        fs::write(bench.plan(), NETWORK).unwrap();
+        // Settings of somebody who was here before: all of it must come back.
+        bench.sh(
+            "ip route add 10.9.0.0/16 via 10.77.0.2; ip route add 10.8.0.0/16 via 10.77.0.2 metric 7; \
+             ip address add 10.78.0.1/24 dev rtwa; ip address add 10.77.0.9/24 dev rtwa; ethtool -K rtwa gro off tso on; \
+             sysctl -qw net.ipv6.conf.rtwa.accept_dad=0 net.ipv6.conf.rtwa.disable_ipv6=0; \
+             ip -6 address add fd77::1/64 dev rtwa nodad",
+        );
+        thread::sleep(Duration::from_millis(300));
+        bench
+    }
+
+    pub(crate) fn plan(&self) -> std::path::PathBuf {
+        self.folder.path().join("plan.toml")
+    }
+
+    pub(crate) fn command(&self, program: &str) -> Command {
+        // Not `ip netns exec`: it gives a view of the file system of its own, with which a namespace would go.
+        let mut command = Command::new("nsenter");
+        command
+            .arg(format!("--net=/run/netns/{}", self.pair.a.namespace))
+            .arg(program)
+            .env("RTWIRE_STATE_DIRECTORY", self.folder.path().join("state"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    pub(crate) fn sh(&self, line: &str) -> String {
+        let output = self.command("sh").args(["-ec", line]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{line}: {said}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    pub(crate) fn looks(&self) -> String {
+        // A link-local address that came back is probed for a second: that is a state, no setting.
+        self.sh(LOOKS).replace(" tentative", "")
+    }
+
+    pub(crate) fn apply_command(&self, more: &[&str]) -> Command {
+        let mut command = self.command(env!("CARGO_BIN_EXE_rtwire"));
+        command
+            .args(["apply", self.plan().to_str().unwrap()])
+            .args(["--host", "A", "--interface", "rtwa"])
+            .args(more);
+        command
+    }
+
+    pub(crate) fn apply(&self, more: &[&str]) -> Output {
+        self.apply_command(more).output().unwrap()
+    }
+
+    pub(crate) fn rtwire(&self, arguments: &[&str]) -> Output {
+        self.command(env!("CARGO_BIN_EXE_rtwire"))
+            .args(arguments)
+            .output()
+            .unwrap()
+    }
+}
+
+pub(crate) fn said(output: &Output) -> String {
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+pub(crate) fn code(output: &Output, wanted: i32) {
+    assert_eq!(output.status.code(), Some(wanted), "{}", said(output));
+}
+
+pub(crate) fn without_bursts(looks: &str) -> String {
+    let mut before = "";
+    let words = looks.split_inclusive(char::is_whitespace).filter(|word| {
+        let keep = !matches!(before, "burst" | "cburst");
+        before = word.trim();
+        keep
+    });
+    words.collect()
+}
+
+/// Fails with the lines that differ.
+pub(crate) fn same(now: &str, before: &str, context: &str) {
+    let missing: Vec<&str> = before
+        .lines()
+        .filter(|line| !now.lines().any(|one| one == *line))
+        .collect();
+    let new: Vec<&str> = now
+        .lines()
+        .filter(|line| !before.lines().any(|one| one == *line))
+        .collect();
+    assert!(
+        now == before,
+        "{context}\nmissing: {missing:#?}\nnew: {new:#?}"
+    );
+}
+
+pub(crate) fn wait_for(limit: Duration, mut there: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !there() {
+        assert!(start.elapsed() < limit, "still not after {limit:?}");
+        thread::sleep(Duration::from_millis(100));
+    }
+}

@@ -1,0 +1,135 @@
+# Making a host ready with what ordinary kernels lack: a namespace of its own with all queues in it, credits (CBS), receive work in
+# threads; and what `rtwire doctor --measure` says of launch times.
+
+. /lab/suites/apply.sh
+
+# Settings below /proc/sys/net too: a move sets them back to those of the namespace.
+everything() {
+	looks
+	in_a sh -c 'cat /proc/sys/net/ipv4/neigh/ra/* /proc/sys/net/ipv6/neigh/ra/* 2>/dev/null' || true
+}
+
+# nsenter has no view of the file system of its own, with which the name of a namespace would go.
+apply() { nsenter --net=/run/netns/vm-a rtwire apply plan.toml --host A --interface ra "$@"; }
+
+in_own() { ip netns exec rtw-ra "$@"; }
+
+test_a_namespace_with_queues_and_vlan_in_it() {
+	network "" ""
+	pair 4
+	in_a sysctl -qw net.ipv4.conf.ra.accept_local=1 net.ipv4.neigh.ra.delay_first_probe_time=3
+	in_a ip route add 10.8.0.0/16 via 10.7.0.2
+	everything >before
+	expect 0 apply --isolation namespace
+	expect 1 in_a ip link show ra
+	expect 0 in_own tc qdisc show dev ra
+	says "qdisc mqprio"
+	says "qdisc tbf"
+	expect 0 in_own ip -d link
+	says "vlan protocol 802.1Q id 5"
+	[ -z "$(in_own ip -4 address show dev ra)" ] || fail "addresses in the namespace"
+	expect 0 apply --isolation namespace
+	says "as planned already"
+	expect 0 nsenter --net=/run/netns/vm-a rtwire revert ra
+	everything >after
+	cmp before after || {
+		diff before after || true
+		fail "not as before"
+	}
+	! ip netns list | grep -q rtw-ra || fail "the namespace is still there"
+}
+
+test_a_real_card_goes_and_comes_back() {
+	network "" ""
+	nic_pair
+	everything >before
+	expect 0 apply --isolation namespace
+	expect 1 in_a ip link show ra
+	expect 0 nsenter --net=/run/netns/vm-a rtwire revert ra
+	everything >after
+	cmp before after || {
+		diff before after || true
+		fail "not as before"
+	}
+}
+
+test_credits_hold_a_class_to_its_idle_slope() {
+	network "" ""
+	cat >>plan.toml <<-END
+		[[shaper]]
+		node = "A"
+		priority = 7
+		kind = "credit"
+		idle-slope = "20 Mbit/s"
+	END
+	pair 4
+	round
+	expect 0 apply
+	expect 0 in_a tc -d qdisc show dev ra
+	says "qdisc cbs"
+	says "idleslope 20000"
+	says "overhead 24"
+	# As fast as it goes for a second, in the shaped class: what comes through is the slope, as the wire counts.
+	expect 0 in_a ip address add 10.7.0.1/24 dev ra
+	in_a ip link set ra arp on
+	in_a ip neigh replace 10.7.0.2 lladdr 02:00:00:00:00:02 dev ra nud permanent
+	in_a tc qdisc add dev ra clsact
+	in_a tc filter add dev ra egress protocol all matchall action skbedit priority 7
+	bits() { in_b cat /proc/net/dev | awk '$1 == "rb:" { print ($2 + 24 * $3) * 8 }'; }
+	now() { cut -d' ' -f1 /proc/uptime; }
+	(while :; do in_a ping -f -q -s 1000 -c 5000 -l 1000 10.7.0.2 >/dev/null 2>&1 || true; done) &
+	flood=$!
+	sleep 1
+	from=$(bits) start=$(now)
+	sleep 4
+	to=$(bits) end=$(now)
+	kill $flood
+	rate=$(echo "$from $to $start $end" | awk '{ printf "%d", ($2 - $1) / ($4 - $3) / 1000 }')
+	echo "$rate kbit/s" >&2
+	[ "$rate" -le 20400 ] || fail "$rate kbit/s passed a slope of 20000"
+	[ "$rate" -ge 5000 ] || fail "only $rate kbit/s came: nothing was shaped"
+}
+
+test_credits_that_the_host_cannot_keep_are_named() {
+	network "" ""
+	cat >>plan.toml <<-END
+		[[shaper]]
+		node = "A"
+		priority = 7
+		kind = "credit"
+		idle-slope = "20 Mbit/s"
+	END
+	pair
+	looks >before
+	expect 3 apply
+	says "CBS"
+	says "cannot be promised any more: that fast take no more"
+	looks >after
+	cmp before after || fail "not as before"
+	expect 0 apply --fallback
+}
+
+test_receive_work_in_threads() {
+	network "" ""
+	pair 4
+	case $LAB_KERNEL in
+	6.1.*)
+		expect 3 apply --receive-priority 40
+		says "receive contexts"
+		return
+		;;
+	esac
+	round --receive-priority 40 --irq-cpu 1
+	expect 0 apply --receive-priority 40 --irq-cpu 1
+	thread=$(pgrep '^napi/ra' | head -n 1)
+	[ -n "$thread" ] || fail "no thread: $(ps)"
+	expect 0 chrt -p "$thread"
+	says 40
+}
+
+test_measured_launch_times_are_kept_by_the_queue_that_was_asked_for() {
+	expect 0 rtwire doctor --measure --duration 2s --load none --json
+	says '"what": "launch"'
+	says '"asked": "etf"'
+	! echo "$output" | grep -q '"in_force": false' || fail "$output"
+}
