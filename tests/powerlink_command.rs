@@ -77,3 +77,28 @@ fn faults_end_with_2_and_say_what_is_wrong() {
             .contains("No such file")
     );
 }
+
+#[test]
+fn what_check_tells_follows_its_schema() {
+    let output = Command::new(env!("CARGO_BIN_EXE_rtwire"))
+        .args(["schema", "powerlink-check"])
+        .output()
+        .unwrap();
+    let schema: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let committed = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../schema/powerlink-check.schema.json");
+    let committed: Value = serde_json::from_slice(&std::fs::read(committed).unwrap()).unwrap();
+    assert_eq!(schema, committed, "`make generate` writes it anew");
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let mut faulty = network();
+    faulty.push(0x1f81, 2, 1, 4);
+    for cdc in [network(), faulty] {
+        let output = check(&cdc.emit(), &["--json"]);
+        let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let faults: Vec<_> = validator
+            .iter_errors(&told)
+            .map(|fault| fault.to_string())
+            .collect();
+        assert!(faults.is_empty(), "{faults:?}");
+    }
+}

@@ -8,7 +8,9 @@ use std::process::ExitCode;
 use clap::Args;
 use rtwire_powerlink::explain::{self, Explanation};
 use rtwire_powerlink::{Cdc, Description};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
 
 /// The file is faulty.
 const FAULTY: u8 = 2;
@@ -34,7 +36,13 @@ pub(crate) fn run(arguments: &CheckArguments) -> ExitCode {
         }
     };
     let text = if arguments.json {
-        format!("{:#}\n", to_json(&explanation))
+        match serde_json::to_string_pretty(&to_json(&explanation)) {
+            Ok(text) => text + "\n",
+            Err(error) => {
+                eprintln!("rtwire powerlink check: {name}: {error}");
+                return ExitCode::from(FAULTY);
+            }
+        }
     } else {
         to_text(&explanation)
     };
@@ -119,41 +127,106 @@ fn to_text(explanation: &Explanation) -> String {
     out
 }
 
-fn to_json(explanation: &Explanation) -> Value {
-    let nodes = explanation.nodes.iter().map(|node| {
-        json!({
-            "node": node.node,
-            "role": node.role,
-            "response_timeout_us": node.response_timeout_us,
-            "configuration_entries": node.configuration_entries,
-            "sent_bytes": node.payload_octets[0],
-            "received_bytes": node.payload_octets[1],
-        })
+/// What `rtwire powerlink check --json` prints.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "rtwire powerlink check")]
+struct Check<'a> {
+    /// What kind of file it is, in words.
+    kind: &'a str,
+    /// Objects, or entries, in it.
+    objects: usize,
+    /// Length of a cycle, µs; null where it is not told.
+    cycle_us: Option<u64>,
+    /// What it says of the whole, in words.
+    summary: &'a [String],
+    /// Controlled nodes of a network.
+    nodes: Vec<CheckedNode<'a>>,
+    /// Process data.
+    pdos: Vec<CheckedPdo>,
+    /// What may be meant so, but is worth a look.
+    remarks: &'a [String],
+    /// What is wrong: a node would not run with it, or not as it looks.
+    faults: &'a [String],
+}
+
+/// A controlled node of a network.
+#[derive(Serialize, JsonSchema)]
+struct CheckedNode<'a> {
+    /// Its number.
+    node: u8,
+    /// What it is to the network, in words.
+    role: &'a [&'static str],
+    /// How long its response may take, µs.
+    response_timeout_us: u64,
+    /// Objects that are written to it.
+    configuration_entries: usize,
+    /// What it is sent, bytes.
+    sent_bytes: usize,
+    /// What it sends, bytes.
+    received_bytes: usize,
+}
+
+/// A PDO.
+#[derive(Serialize, JsonSchema)]
+struct CheckedPdo {
+    /// Whether it is sent.
+    transmit: bool,
+    /// To or from which node; 0: the managing node, or all.
+    node: u8,
+    /// Its length, bytes.
+    bytes: usize,
+    /// Objects in it.
+    mapped: Vec<CheckedObject>,
+}
+
+/// An object in a PDO.
+#[derive(Serialize, JsonSchema)]
+struct CheckedObject {
+    /// Index.
+    index: u16,
+    /// Sub-index.
+    subindex: u8,
+    /// Where it begins, bytes.
+    offset_bytes: usize,
+    /// Its length, bytes.
+    bytes: usize,
+}
+
+/// The JSON Schema of what `check --json` prints, as it is committed in `schema/powerlink-check.schema.json`.
+pub(crate) fn json_schema() -> Value {
+    schemars::schema_for!(Check<'_>).to_value()
+}
+
+fn to_json(explanation: &Explanation) -> Check<'_> {
+    let nodes = explanation.nodes.iter().map(|node| CheckedNode {
+        node: node.node,
+        role: &node.role,
+        response_timeout_us: node.response_timeout_us,
+        configuration_entries: node.configuration_entries,
+        sent_bytes: node.payload_octets[0],
+        received_bytes: node.payload_octets[1],
     });
-    let pdos = explanation.pdos.iter().map(|pdo| {
-        let mapped = pdo.mapped.iter().map(|(index, subindex, offset, octets)| {
-            json!({
-                "index": index,
-                "subindex": subindex,
-                "offset_bytes": offset,
-                "bytes": octets,
-            })
-        });
-        json!({
-            "transmit": pdo.transmit,
-            "node": pdo.node,
-            "bytes": pdo.octets,
-            "mapped": mapped.collect::<Vec<_>>(),
-        })
+    let object =
+        |&(index, subindex, offset_bytes, bytes): &(u16, u8, usize, usize)| CheckedObject {
+            index,
+            subindex,
+            offset_bytes,
+            bytes,
+        };
+    let pdos = explanation.pdos.iter().map(|pdo| CheckedPdo {
+        transmit: pdo.transmit,
+        node: pdo.node,
+        bytes: pdo.octets,
+        mapped: pdo.mapped.iter().map(object).collect(),
     });
-    json!({
-        "kind": explanation.kind,
-        "objects": explanation.objects,
-        "cycle_us": explanation.cycle_us,
-        "summary": explanation.summary,
-        "nodes": nodes.collect::<Vec<_>>(),
-        "pdos": pdos.collect::<Vec<_>>(),
-        "remarks": explanation.remarks,
-        "faults": explanation.faults,
-    })
+    Check {
+        kind: explanation.kind,
+        objects: explanation.objects,
+        cycle_us: explanation.cycle_us,
+        summary: &explanation.summary,
+        nodes: nodes.collect(),
+        pdos: pdos.collect(),
+        remarks: &explanation.remarks,
+        faults: &explanation.faults,
+    }
 }

@@ -1,9 +1,12 @@
 //! `rtwire powerlink …`: managing and controlled nodes, and what one asks of a network.
 
+mod alone;
+mod ask;
 mod control;
 mod live;
 mod monitor;
 mod scan;
+mod value;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -23,6 +26,9 @@ const REFUSED: u8 = 1;
 const FAULTY: u8 = 2;
 /// The host lacks something.
 const LACKING: u8 = 3;
+
+/// How often a running station looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// What went wrong: exit code and message.
 type Failure = (u8, String);
@@ -47,9 +53,9 @@ enum Command {
     /// Watch a network: nodes, states, cycle, answers
     Monitor(monitor::MonitorArguments),
     /// Read or write objects of a node, through the managing node that runs on this interface
-    Sdo(control::SdoArguments),
-    /// Send an NMT command to a node, through the managing node that runs on this interface
-    Nmt(control::NmtArguments),
+    Sdo(ask::SdoArguments),
+    /// Send an NMT command to a node, through the station that runs on this interface; alone where there is no managing node
+    Nmt(ask::NmtArguments),
 }
 
 /// Arguments of `mn` and `cn`.
@@ -76,8 +82,8 @@ pub(crate) fn run(arguments: &PowerlinkArguments) -> ExitCode {
         Command::Cn(run) => station(run, false),
         Command::Scan(scan) => scan::run(scan),
         Command::Monitor(monitor) => monitor::run(monitor),
-        Command::Sdo(sdo) => control::sdo(sdo),
-        Command::Nmt(nmt) => control::nmt(nmt),
+        Command::Sdo(sdo) => ask::sdo(sdo),
+        Command::Nmt(nmt) => ask::nmt(nmt),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -109,9 +115,7 @@ fn station(arguments: &RunArguments, managing: bool) -> Result<(), Failure> {
         station.path()
     );
     let handle = station.handle();
-    let control = managing
-        .then(|| control::Server::start(&project.interface, handle.clone()))
-        .transpose()?;
+    let control = control::Server::start(&project.interface, handle.clone())?;
     let ended = AtomicBool::new(false);
     let result = thread::scope(|scope| {
         let loops = scope.spawn(|| {
@@ -153,7 +157,9 @@ fn show(arguments: &RunArguments, handle: &Handle, stop: &AtomicBool, ended: &At
                 screen.show(&status);
             }
         }
-        thread::sleep(Duration::from_millis(20));
+        // Each look wakes a processor that a real-time loop may sleep on.
+        let wait = next.saturating_sub(begun.elapsed());
+        thread::sleep(wait.clamp(Duration::from_millis(5), LOOK));
     }
     if let Some(status) = handle.last_status() {
         screen.last(&status);

@@ -22,6 +22,8 @@ enum Format {
     Run,
     /// What `rtwire powerlink mn --json` and `cn --json` print.
     Powerlink,
+    /// What `rtwire powerlink check --json` prints.
+    PowerlinkCheck,
     /// The table that a benchmark writes.
     Bench,
     /// What `rtwire doctor --json` prints.
@@ -50,6 +52,7 @@ pub(crate) fn run(arguments: &SchemaArguments) -> ExitCode {
         Format::Jitter => rtwire_measure::jitter::json_schema(),
         Format::Run => rtwire_lab::station::json_schema(),
         Format::Powerlink => rtwire_station::json_schema().to_value(),
+        Format::PowerlinkCheck => crate::powerlink_check::json_schema(),
         Format::Bench => rtwire_measure::bench::json_schema(),
         Format::Clock => rtwire_host::clock::json_schema(),
         Format::Apply => rtwire_host::apply::json_schema(),

@@ -75,7 +75,7 @@ impl Default for RunConfig {
 /// What the calling thread is to be while it runs a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct RealTime {
-    /// SCHED_FIFO of this priority, 1 to 99, with all memory locked.
+    /// SCHED_FIFO of this priority, 1 to 99, with all memory locked that has been touched.
     pub fifo_priority: Option<u8>,
     /// On this core only.
     pub cpu: Option<usize>,
@@ -91,7 +91,7 @@ impl RealTime {
             sched::set_cpu(cpu)?;
         }
         if let Some(priority) = self.fifo_priority {
-            rtwire_sys::memory::lock_all()?;
+            rtwire_sys::memory::lock_used()?;
             sched::set_fifo(priority)?;
             rtwire_sys::memory::touch_stack();
         }

@@ -5,8 +5,9 @@ use crate::project::{Direction, MappedObject, NodeEntry, Project};
 use rtwire_powerlink::cn::ControlledConfig;
 use rtwire_powerlink::mn::ManagingConfig;
 use rtwire_powerlink::od::{Access, DataType, Entry, Mappable, Object, ObjectKind};
-use rtwire_powerlink::{Cdc, ObjectDictionary, pdo};
+use rtwire_powerlink::{Cdc, Description, ObjectDictionary, pdo};
 use rtwire_wire::MacAddress;
+use std::path::Path;
 
 /// Node assignment (1F81h): the node exists, is controlled, is started, and keeps its cycle.
 const ASSIGNED: u64 = 0x8000_0007;
@@ -59,8 +60,16 @@ fn node_configuration(project: &Project, node: &NodeEntry) -> Cdc {
     cdc
 }
 
+/// Objects of a device description that say which device it is: type, vendor, product; and where a managing node has what it
+/// expects of them.
+const IDENTITY: [(u16, u8, u16); 3] = [
+    (0x1000, 0, 0x1f84),
+    (0x1018, 1, 0x1f85),
+    (0x1018, 2, 0x1f86),
+];
+
 /// The managing node's own configuration.
-fn network(project: &Project) -> Cdc {
+fn network(project: &Project) -> Result<Cdc, StationError> {
     let mut cdc = Cdc::default();
     if project.cycle_ns > 0 {
         cdc.push(0x1006, 0, project.cycle_ns / 1_000, 4);
@@ -90,9 +99,49 @@ fn network(project: &Project) -> Cdc {
         if node.configure {
             cdc.push_data(0x1f22, number, node_configuration(project, node).emit());
         }
+        if let Some(path) = &node.description {
+            let device = read_description(path)?.objects;
+            for (index, subindex, expected) in IDENTITY {
+                cdc.push(expected, number, device.number(index, subindex), 4);
+            }
+        }
         cdc.push(0x1f81, number, ASSIGNED | mandatory, 4);
     }
-    cdc
+    Ok(cdc)
+}
+
+fn read_description(path: &Path) -> Result<Description, StationError> {
+    let text = std::fs::read_to_string(path).map_err(|source| StationError::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    Description::parse(&text).map_err(|source| StationError::Configuration {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Makes a dictionary that of a described device: its own objects as they are, those of DS 301 with its values. Features that
+/// the stack lacks are not claimed.
+fn describe(dictionary: &mut ObjectDictionary, device: &ObjectDictionary) {
+    const FEATURES: u16 = 0x1f82;
+    let able = dictionary.number(FEATURES, 0);
+    for (index, object) in device.objects() {
+        if index >= 0x2000 || dictionary.object(index).is_none() {
+            dictionary.insert(index, object.clone());
+            continue;
+        }
+        let mapping = matches!(index, 0x1600..=0x16ff | 0x1a00..=0x1aff);
+        let counts = object.kind != ObjectKind::Variable && !mapping;
+        for (&subindex, entry) in &object.entries {
+            let is_count = counts && subindex == 0;
+            if !entry.value.is_empty() && !is_count {
+                dictionary.set_value(index, subindex, &entry.value);
+            }
+        }
+    }
+    let described = dictionary.number(FEATURES, 0);
+    dictionary.set_number(FEATURES, 0, described & able);
 }
 
 fn read_cdc(project: &Project) -> Result<Cdc, StationError> {
@@ -119,7 +168,7 @@ pub(crate) fn managing(
     cdc.push(0x1f8a, 2, ASYNC_SLOT_NS, 4);
     cdc.entries.extend(read_cdc(project)?.entries);
     // What the project says is said last.
-    cdc.entries.extend(network(project).entries);
+    cdc.entries.extend(network(project)?.entries);
     let mut config =
         ManagingConfig::from_cdc(address, &cdc).map_err(|source| StationError::Configuration {
             path: project.cdc.clone().unwrap_or_else(|| project.path.clone()),
@@ -135,10 +184,13 @@ pub(crate) fn controlled(
     address: MacAddress,
 ) -> Result<ControlledConfig, StationError> {
     let mut dictionary = ObjectDictionary::controlled_node();
+    if let Some(path) = &project.description {
+        describe(&mut dictionary, &read_description(path)?.objects);
+    }
     for object in &project.objects {
         add_object(&mut dictionary, object);
     }
-    let faulty = |path: &std::path::Path| {
+    let faulty = |path: &Path| {
         let path = path.to_owned();
         move |source| StationError::Configuration { path, source }
     };

@@ -23,8 +23,10 @@ pub(crate) enum Request {
 pub enum SdoReply {
     /// The network has answered.
     Outcome(SdoOutcome),
-    /// The station does not know the node, or is a controlled node.
+    /// The station does not know the node.
     NoSuchNode,
+    /// The station is a controlled node.
+    NotManaging,
     /// Not within the time allowed.
     TimedOut,
     /// The station has stopped, or has too much to do.
@@ -105,7 +107,8 @@ impl Handle {
         ends.last.clone()
     }
 
-    /// Has an NMT command sent to a node (255: to all). Says whether it was taken; only a managing node commands.
+    /// Has an NMT command sent to a node (255: to all). Says whether it was taken. A controlled node asks its managing node
+    /// to send it, as soon as that gives it its turn.
     pub fn nmt(&self, command: NmtCommandId, node: u8) -> bool {
         self.ask(Request::Nmt(command, node))
     }

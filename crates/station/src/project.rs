@@ -34,6 +34,8 @@ pub struct Project {
     pub linger_ns: u64,
     /// A configuration by a configurator (CDC), applied before all else.
     pub cdc: Option<PathBuf>,
+    /// A controlled node's device description (XDD, XDC): its objects and identity.
+    pub description: Option<PathBuf>,
     /// Address and prefix of `plk0`; `None`: no such device.
     pub ethernet: Option<([u8; 4], u8)>,
     /// The device's name.
@@ -75,6 +77,8 @@ pub struct NodeEntry {
     pub response_timeout_ns: u64,
     /// Whether its mapping and cycle are written to it at start.
     pub configure: bool,
+    /// Its device description (XDD, XDC): it must be such a device.
+    pub description: Option<PathBuf>,
     /// Its objects in PDOs.
     pub objects: Vec<MappedObject>,
 }
@@ -146,7 +150,7 @@ fn read_document(
             );
         }
     }
-    let nodes = read_nodes(document, findings);
+    let nodes = read_nodes(document, path, findings);
     let Some(station) = document.get("station") else {
         findings.at(&(0..0), "missing table `[station]`".to_owned(), None);
         return None;
@@ -169,6 +173,9 @@ fn read_document(
         keys.missing("interface");
     }
     let cdc = keys.text("cdc").map(|(file, _)| relative(path, file));
+    let description = keys
+        .text("description")
+        .map(|(file, _)| relative(path, file));
     let cycle_ns = keys.time("cycle", 10_000);
     if !table.contains_key("cycle") && cdc.is_none() {
         keys.missing("cycle");
@@ -203,12 +210,14 @@ fn read_document(
         }
     }
     let objects = objects(&mut keys);
-    let given = ["sends", "receives"].iter().find_map(|key| table.get(*key));
+    let given = ["sends", "receives", "description"]
+        .iter()
+        .find_map(|key| table.get(*key));
     if node == Some(240) {
         if let Some(value) = given {
             keys.findings.at(
                 &value.span(),
-                "a managing node has its objects in the `[[node]]` that they belong to".to_owned(),
+                "a managing node has its objects and descriptions in the `[[node]]` that they belong to".to_owned(),
                 None,
             );
         }
@@ -239,6 +248,7 @@ fn read_document(
         spin_ns,
         linger_ns,
         cdc,
+        description,
         ethernet,
         ethernet_device: device.map_or("plk0", |(name, _)| name).to_owned(),
         objects,
@@ -261,7 +271,7 @@ fn address(text: &str) -> Option<([u8; 4], u8)> {
     Some((address.octets(), prefix))
 }
 
-fn read_nodes(document: &DeTable<'_>, findings: &mut Findings<'_>) -> Vec<NodeEntry> {
+fn read_nodes(document: &DeTable<'_>, path: &Path, findings: &mut Findings<'_>) -> Vec<NodeEntry> {
     let Some(list) = document.get("node") else {
         return Vec::new();
     };
@@ -301,6 +311,9 @@ fn read_nodes(document: &DeTable<'_>, findings: &mut Findings<'_>) -> Vec<NodeEn
             mandatory: keys.flag("mandatory").unwrap_or(false),
             response_timeout_ns: keys.time("response-timeout", 1_000).unwrap_or(200_000),
             configure: keys.flag("configure").unwrap_or(true),
+            description: keys
+                .text("description")
+                .map(|(file, _)| relative(path, file)),
             objects: objects(&mut keys),
         };
         keys.finish();

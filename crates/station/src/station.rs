@@ -538,13 +538,18 @@ impl Work<'_> {
 
     fn requests(&mut self, kind: &mut Kind, now_ns: u64) {
         while let Ok(request) = self.inner.requests.try_recv() {
-            let Kind::Managing(node) = kind else {
-                let _ = self.inner.outcomes.try_send(SdoReply::NoSuchNode);
-                continue;
-            };
-            match request {
-                Request::Nmt(command, target) => node.nmt(now_ns, command, target),
-                Request::Sdo(target, job) => {
+            match (&mut *kind, request) {
+                (Kind::Controlled(node), Request::Nmt(command, target)) => {
+                    // Where there is no room, many have been asked for already.
+                    let _ = node.request_command(command, target, &[]);
+                }
+                (Kind::Controlled(_), Request::Sdo(..)) => {
+                    let _ = self.inner.outcomes.try_send(SdoReply::NotManaging);
+                }
+                (Kind::Managing(node), Request::Nmt(command, target)) => {
+                    node.nmt(now_ns, command, target);
+                }
+                (Kind::Managing(node), Request::Sdo(target, job)) => {
                     if node.submit(now_ns, target, job).is_none() {
                         let _ = self.inner.outcomes.try_send(SdoReply::NoSuchNode);
                     }

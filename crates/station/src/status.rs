@@ -33,6 +33,8 @@ pub struct StationStatus {
     pub worst_stall_ns: u64,
     /// Frames received, as the state machine has seen them.
     pub frames_received: u64,
+    /// Frames that claim to be POWERLINK and are not right.
+    pub frames_invalid: u64,
     /// Frames that could not be sent.
     pub frames_unsent: u64,
     /// Polls that the driver has answered or sent; null in user space.
@@ -86,6 +88,7 @@ impl StationStatus {
             own_stalls: 0,
             worst_stall_ns: 0,
             frames_received: 0,
+            frames_invalid: 0,
             frames_unsent: 0,
             sent_by_driver: None,
             system_calls: 0,
@@ -98,6 +101,7 @@ impl StationStatus {
     pub(crate) fn take_statistics(&mut self, statistics: &Statistics) {
         self.cycles = statistics.cycles;
         self.skipped_cycles = statistics.skipped_cycles;
+        self.frames_invalid = statistics.invalid_frames;
         self.own_stalls = statistics.own_stalls;
         self.worst_stall_ns = statistics.worst_stall_ns;
     }

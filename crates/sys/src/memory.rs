@@ -18,6 +18,24 @@ pub fn lock_all() -> Result<()> {
     Ok(())
 }
 
+/// Keeps what this process uses out of reach of the pager: each page from its first touch on. What is never used, such as most
+/// of a large program, takes no memory; the first touch of a page costs a fault, so use what a loop needs before it begins.
+///
+/// # Errors
+/// As [`lock_all`].
+pub fn lock_used() -> Result<()> {
+    let flags = libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT;
+    // SAFETY: the argument is a number.
+    if unsafe { libc::mlockall(flags) } != 0 {
+        return Err(Error::last(
+            "mlockall",
+            "this process",
+            Some("CAP_IPC_LOCK"),
+        ));
+    }
+    Ok(())
+}
+
 /// Touches 64 KiB of the calling thread's stack, so that later calls of ordinary depth find it mapped.
 pub fn touch_stack() {
     let mut room = [0_u8; 64 * 1024];

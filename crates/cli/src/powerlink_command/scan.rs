@@ -100,9 +100,8 @@ impl Node for Scanner {
             }),
         };
         let mut octets = [0; 60];
-        if let Ok(length) = request.emit(&mut octets) {
-            // Padded below, to the least that a medium takes.
-            outbox.send(&octets[..length], None);
+        if request.emit(&mut octets).is_ok() {
+            outbox.send(&octets, None);
         }
         self.next += 1;
         self.at_ns = now_ns + ANSWER_NS;
@@ -116,6 +115,15 @@ impl Node for Scanner {
 pub(super) fn run(arguments: &ScanArguments) -> Result<(), Failure> {
     if let Some(answer) = control::ask(&arguments.interface, &serde_json::json!({"ask": "status"}))?
     {
+        if answer["node"] != node::MN {
+            return Err((
+                REFUSED,
+                format!(
+                    "controlled node {} runs on `{}`: whom it is on a network with, its managing node knows; `rtwire powerlink monitor {}` listens",
+                    answer["node"], arguments.interface, arguments.interface
+                ),
+            ));
+        }
         return by_managing_node(arguments, &answer);
     }
     let lacking = |error: rtwire_link::LinkError| (LACKING, error.to_string());

@@ -2,6 +2,7 @@
 
 mod asynchronous;
 mod cycle;
+mod history;
 mod objects;
 mod signalling;
 mod state;
@@ -94,6 +95,7 @@ pub struct ControlledNode {
     urgent: Frames,
     generic: Frames,
     signalling: Signalling,
+    history: history::History,
     events: Events,
     statistics: Statistics,
     managing_address: Option<MacAddress>,
@@ -158,6 +160,7 @@ impl ControlledNode {
             urgent: Frames::default(),
             generic: Frames::default(),
             signalling: Signalling::default(),
+            history: history::History::default(),
             events: Events::default(),
             statistics: Statistics::default(),
             managing_address: None,

@@ -1,6 +1,6 @@
 //! The controlled node's objects, as its server reads and writes them.
 
-use super::ControlledNode;
+use super::{ControlledNode, history};
 use crate::pdo::{self, ProcessImage};
 use crate::queue::Events;
 use crate::sdo::{ObjectAccess, SdoServer};
@@ -32,6 +32,10 @@ impl ObjectAccess for Objects<'_> {
     }
 
     fn write_object(&mut self, index: u16, subindex: u8, data: &[u8]) -> Result<(), AbortCode> {
+        // The history can only be cleared.
+        if index == history::OBJECT && subindex == 0 && data != [0] {
+            return Err(AbortCode::RANGE);
+        }
         if matches!(index, 0x1600..=0x16ff | 0x1a00..=0x1aff) {
             self.check_mapping(index, subindex, data)?;
         }
@@ -76,6 +80,7 @@ impl Objects<'_> {
 impl ControlledNode {
     pub(super) fn with_server(&mut self, work: impl FnOnce(&mut SdoServer, &mut dyn ObjectAccess)) {
         self.show_counters();
+        self.history.show(&mut self.dictionary);
         let limit = |subindex| self.dictionary.number(0x1f98, subindex) as usize;
         let limits = [limit(4), limit(5)];
         let mut objects = Objects {
@@ -108,6 +113,9 @@ impl ControlledNode {
 
     /// What was written may be a command, or a threshold.
     pub(super) fn after_writes(&mut self, now_ns: u64) {
+        if !self.history.is_empty() && self.dictionary.number(history::OBJECT, 0) == 0 {
+            self.history.clear();
+        }
         let command = self.dictionary.number(0x1f9e, 0) as u8;
         if command != 0xff {
             self.dictionary.set_number(0x1f9e, 0, 0xff);

@@ -184,12 +184,14 @@ impl ControlledNode {
 
     /// An error that the managing node and the application are told.
     pub(super) fn fault(&mut self, now_ns: u64, code: ErrorCode) {
-        self.signalling.push(ErrorEntry {
+        let entry = ErrorEntry {
             entry_type: ErrorEntry::COMMUNICATION_OCCURRED,
             code: code.0,
             time: self.net_time,
             detail: now_ns.to_le_bytes(),
-        });
+        };
+        self.history.push(&entry);
+        self.signalling.push(entry);
         self.events.push(Event::Error {
             node: self.node,
             code,

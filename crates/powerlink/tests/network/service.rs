@@ -2,7 +2,8 @@
 
 use crate::harness::*;
 use rtwire_powerlink::sdo::{SdoFailure, SdoJob, SdoOutcome};
-use rtwire_powerlink::{AbortCode, Event};
+use rtwire_powerlink::{AbortCode, ErrorCode, Event};
+use rtwire_wire::powerlink::{MessageType, View};
 
 /// Does a job of the managing node; gives its outcome.
 pub fn done(network: &mut Network, node: u8, job: SdoJob, limit_ns: u64) -> SdoOutcome {
@@ -59,6 +60,37 @@ fn objects_are_read_and_written() {
         job(SdoJob::Write(0x1600, 0, vec![0])),
         refused(AbortCode::DEVICE_STATE)
     );
+}
+
+#[test]
+fn the_error_history_is_read_and_cleared() {
+    let mut network = running(1000);
+    let job = |network: &mut Network, job| done(network, 1, job, SECOND);
+    let done = SdoOutcome::Done;
+    assert_eq!(job(&mut network, SdoJob::Read(0x1003, 0)), done(vec![0]));
+    let mut left = 2;
+    network.judge = Some(Box::new(move |_, _, frame| {
+        let soa = View::new(frame).message_type() == Some(MessageType::SOA);
+        if soa && left > 0 {
+            left -= 1;
+            return Fate::Drop;
+        }
+        Fate::Deliver
+    }));
+    network.run(50 * MS);
+    network.run_till(5 * SECOND, "back", Network::operational);
+    // It has outlived the reset that the loss has brought.
+    assert_eq!(job(&mut network, SdoJob::Read(0x1003, 0)), done(vec![1]));
+    let SdoOutcome::Done(entry) = job(&mut network, SdoJob::Read(0x1003, 1)) else {
+        panic!("no entry");
+    };
+    assert_eq!(entry.len(), 20);
+    assert_eq!(entry[2..4], ErrorCode::LOSS_OF_SOA.0.to_le_bytes());
+    let refused = SdoOutcome::Failed(SdoFailure::Abort(AbortCode::RANGE));
+    let write = |value| SdoJob::Write(0x1003, 0, vec![value]);
+    assert_eq!(job(&mut network, write(1)), refused);
+    assert_eq!(job(&mut network, write(0)), done(vec![]));
+    assert_eq!(job(&mut network, SdoJob::Read(0x1003, 0)), done(vec![0]));
 }
 
 #[test]
