@@ -121,6 +121,12 @@ impl PolicedPort {
     pub fn counters(&self) -> ChannelCounters {
         self.channel.counters()
     }
+
+    /// When the bucket will be full, ns of the program's clock times 2^8.
+    #[cfg(test)]
+    pub(super) fn full_at(&self) -> u64 {
+        self.channel.get(Channel::PoliceUntil)
+    }
 }
 
 impl ReceiveProgram {

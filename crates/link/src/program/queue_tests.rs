@@ -311,11 +311,18 @@ fn frames_from_the_wire_come_in_order_and_wake_their_reader() {
 #[test]
 fn a_reader_learns_what_becomes_of_program_and_interface() {
     require!(root, program "ip");
+    for mode in [XdpMode::Native, XdpMode::Generic] {
+        learns_what_becomes_of_them(mode);
+    }
+}
+
+fn learns_what_becomes_of_them(mode: XdpMode) {
     let pair = rtwire_testkit::NetnsPair::new();
-    let program = pair
-        .a
-        .run(|| ReceiveProgram::attach(&pair.a.interface))
-        .unwrap();
+    let attach = ProgramConfig {
+        attach: Attach::Only(mode),
+        ..ProgramConfig::new(pair.a.interface.as_str())
+    };
+    let program = pair.a.run(|| ReceiveProgram::with(&attach)).unwrap();
     for wake_up in [WakeUp::Block, WakeUp::Spin] {
         let config = QueueConfig {
             wake_up,

@@ -11,13 +11,25 @@ use std::time::{Duration, Instant};
 
 const NAMESPACE: &str = "RTWTEST_SHARING_NAMESPACE";
 
+/// Set for a child that takes the generic mode.
+const GENERIC: &str = "RTWTEST_SHARING_GENERIC";
+
+fn in_mode(interface: &str, mode: XdpMode) -> ProgramConfig {
+    ProgramConfig {
+        attach: Attach::Only(mode),
+        ..ProgramConfig::new(interface)
+    }
+}
+
 /// Attaches or joins, opens a queue at 1001 and a responder at 1002, says so, and counts what comes until it is told to end.
 #[test]
 #[ignore = "run by the tests of this file"]
 fn child_that_has_two_channels() {
     let namespace = std::env::var(NAMESPACE).unwrap();
     rtwire_sys::netns::enter(&namespace).unwrap();
-    let program = ReceiveProgram::attach("rtwa").unwrap();
+    let generic = std::env::var(GENERIC).is_ok();
+    let mode = [XdpMode::Native, XdpMode::Generic][usize::from(generic)];
+    let program = ReceiveProgram::with(&in_mode("rtwa", mode)).unwrap();
     let mut queue = program
         .queue_channel(1001, 7, &QueueConfig::default())
         .unwrap();
@@ -38,8 +50,12 @@ struct Other {
 }
 
 impl Other {
-    fn start(pair: &NetnsPair) -> (Self, String) {
-        let mut child = Command::new(std::env::current_exe().unwrap())
+    fn start(pair: &NetnsPair, mode: XdpMode) -> (Self, String) {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        if mode == XdpMode::Generic {
+            command.env(GENERIC, "1");
+        }
+        let mut child = command
             .args(["--exact", "--ignored", "--nocapture"])
             .arg("program::sharing_tests::child_that_has_two_channels")
             .env(NAMESPACE, &pair.a.namespace)
@@ -96,10 +112,9 @@ fn send(pair: &NetnsPair, sender: &mut Sender, port: u16) {
     sender.send(&message.frame(&[1])).unwrap();
 }
 
-fn attach(pair: &NetnsPair) -> ReceiveProgram {
-    pair.a
-        .run(|| ReceiveProgram::attach(&pair.a.interface))
-        .unwrap()
+fn attach(pair: &NetnsPair, mode: XdpMode) -> ReceiveProgram {
+    let config = in_mode(&pair.a.interface, mode);
+    pair.a.run(|| ReceiveProgram::with(&config)).unwrap()
 }
 
 fn attached(pair: &NetnsPair) -> bool {
@@ -113,11 +128,17 @@ fn attached(pair: &NetnsPair) -> bool {
 #[test]
 fn the_first_may_crash_and_the_second_goes_on() {
     require!(root, program "ip");
+    for mode in [XdpMode::Native, XdpMode::Generic] {
+        crashes_and_goes_on(mode);
+    }
+}
+
+fn crashes_and_goes_on(mode: XdpMode) {
     let pair = NetnsPair::new();
     let mut sender = sender(&pair);
-    let (mut first, ready) = Other::start(&pair);
+    let (mut first, ready) = Other::start(&pair, mode);
     assert_eq!(ready, "READY joined=false");
-    let program = attach(&pair);
+    let program = attach(&pair, mode);
     assert!(program.is_joined());
     let open = |port| {
         pair.a
@@ -146,12 +167,16 @@ fn the_first_may_crash_and_the_second_goes_on() {
     assert!(queue.wait(Some(Duration::from_secs(2))).unwrap());
     queue.release();
     // Its ports are free at once, and its channels are not left: a third has them.
-    let (second, ready) = Other::start(&pair);
+    let (second, ready) = Other::start(&pair, mode);
     assert_eq!(ready, "READY joined=true");
     drop(second);
     // The rest of what it has left is found by whoever goes on.
     let start = Instant::now();
-    let answers = program.shared.ports.word(1002, 0).unwrap();
+    let answers = program
+        .shared
+        .ports
+        .word(1002, Port::Channel as usize)
+        .unwrap();
     while answers.load(Ordering::Relaxed) != 0 {
         assert!(
             start.elapsed() < Duration::from_secs(10),
@@ -201,12 +226,12 @@ fn who_shares_a_program_wants_the_same_of_it() {
 fn a_foreign_program_is_left_alone() {
     require!(root, program "ip");
     let pair = NetnsPair::new();
-    let program = attach(&pair);
+    let program = attach(&pair, XdpMode::Native);
     let mut queue = pair
         .a
         .run(|| program.queue_channel(1001, 7, &QueueConfig::default()))
         .unwrap();
-    let second = attach(&pair);
+    let second = attach(&pair, XdpMode::Native);
     program.detach().unwrap();
     for program in [&program, &second] {
         assert_eq!(program.is_attached(), Ok(false));

@@ -1,0 +1,201 @@
+//! Prepared answers on the wire: the driver's, in each mode, and the packet socket's are the same octets.
+#![allow(clippy::unwrap_used)]
+
+use rtwire_link::program::{
+    Attach, FIRST_ASKING_PORT, Patch, PatchSource, ProgramConfig, ReceiveProgram, Responder,
+    XdpMode,
+};
+use rtwire_link::responder::{PacketResponder, port_filter};
+use rtwire_link::{Receiver, ReceiverConfig, Sender, SenderConfig, WakeUp};
+use rtwire_sys::clock::{Clock, now_ns};
+use rtwire_testkit::{NetnsPair, require};
+use rtwire_wire::rtdip::{Header, Semantics};
+use rtwire_wire::{EtherType, MacAddress, Pcp, ethernet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+const PORT: u16 = 1002;
+const ASKING: u16 = FIRST_ASKING_PORT + 9;
+const KEY: u32 = 7;
+const SOON: Duration = Duration::from_secs(2);
+
+/// Who answers.
+enum Answering {
+    Driver(Responder),
+    Socket(Box<PacketResponder>),
+}
+
+impl Answering {
+    fn open(pair: &NetnsPair, mode: Option<XdpMode>) -> (Self, Vec<ReceiveProgram>) {
+        let Some(mode) = mode else {
+            let place = (pair.b.interface.as_str(), WakeUp::Block);
+            let open = || PacketResponder::open(place.0, place.1, PORT, KEY, Some(b"none yet"));
+            let responder = pair.b.run(open).unwrap();
+            return (Self::Socket(Box::new(responder)), Vec::new());
+        };
+        // A veth takes what its peer's driver sends only if it has a program itself.
+        let programs = [&pair.b, &pair.a].map(|side| {
+            let config = ProgramConfig {
+                attach: Attach::Only(mode),
+                ..ProgramConfig::new(side.interface.as_str())
+            };
+            side.run(|| ReceiveProgram::with(&config)).unwrap()
+        });
+        let open = || programs[0].respond_channel(PORT, KEY, Some(b"none yet"));
+        let responder = pair.b.run(open).unwrap();
+        (Self::Driver(responder), programs.to_vec())
+    }
+
+    fn replace(&mut self, content: &[u8], patches: &[Patch]) {
+        match self {
+            Self::Driver(responder) => responder.replace_with(content, patches),
+            Self::Socket(responder) => responder.replace_with(content, patches),
+        }
+        .unwrap();
+    }
+}
+
+/// Asks from `a`.
+struct Asking {
+    sender: Sender,
+    receiver: Receiver,
+    from: MacAddress,
+    to: MacAddress,
+}
+
+impl Asking {
+    fn new(pair: &NetnsPair) -> Self {
+        let name = pair.a.interface.as_str();
+        let config = ReceiverConfig {
+            interface: name.to_owned(),
+            wake_up: WakeUp::Block,
+            queue_frames: 64,
+            stamps: false,
+            one_by_one: true,
+        };
+        let filter = port_filter(ASKING).unwrap();
+        pair.a.run(|| Self {
+            sender: Sender::frames(&SenderConfig::new(name)).unwrap(),
+            receiver: Receiver::frames(&config, EtherType::RTDIP.0, &filter).unwrap(),
+            from: MacAddress(pair.a.mac),
+            to: MacAddress(pair.b.mac),
+        })
+    }
+
+    fn ask(&mut self, sequence: u32, data: &[u8]) {
+        let ethernet = ethernet::Header {
+            destination: self.to,
+            source: self.from,
+            vlan: None,
+            ether_type: EtherType::RTDIP,
+        };
+        let header = Header {
+            semantics: Semantics::Queue,
+            priority: Pcp::HIGHEST,
+            destination_port: PORT,
+            source_port: ASKING,
+            sequence,
+            key: KEY,
+            // So that an answer, which has one, is no longer than its question.
+            time_ns: Some(1),
+        };
+        let mut frame = vec![0; 1600];
+        let at = ethernet.emit(&mut frame).unwrap();
+        let end = at + header.emit(data, &mut frame[at..]).unwrap();
+        self.sender.send(&frame[..end.max(60)]).unwrap();
+    }
+
+    /// The next answer's header and data.
+    fn answer(&mut self) -> (Header, Vec<u8>) {
+        assert!(self.receiver.wait(Some(SOON)).unwrap(), "no answer");
+        let frame = self.receiver.peek().unwrap();
+        let frame = ethernet::Frame::new(frame.data).unwrap();
+        assert_eq!((frame.source(), frame.destination()), (self.to, self.from));
+        let (header, data) = Header::parse(frame.payload()).unwrap();
+        let answer = (header, data.to_vec());
+        self.receiver.release();
+        answer
+    }
+}
+
+/// Runs `ask` while somebody answers by packet socket, if that is who answers.
+fn while_answering(answering: &mut Answering, ask: impl FnOnce() + Send) {
+    let Answering::Socket(responder) = answering else {
+        return ask();
+    };
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let asks = scope.spawn(|| {
+            ask();
+            over.store(true, Ordering::Release);
+        });
+        while !over.load(Ordering::Acquire) && !asks.is_finished() {
+            responder.answer_one(Duration::from_millis(10)).unwrap();
+        }
+    });
+}
+
+#[test]
+fn answers_are_patched_and_replaced_alike_by_driver_and_socket() {
+    require!(root, program "ip");
+    let question: Vec<u8> = (0..128_u8).map(|at| at.wrapping_mul(3)).collect();
+    let patches = [
+        Patch {
+            source: PatchSource::Question { offset: 3 },
+            octets: 16,
+            place: 4,
+        },
+        Patch {
+            source: PatchSource::Sequence,
+            octets: 4,
+            place: 40,
+        },
+        Patch {
+            source: PatchSource::ArrivalTime,
+            octets: 8,
+            place: 50,
+        },
+    ];
+    for mode in [Some(XdpMode::Native), Some(XdpMode::Generic), None] {
+        let pair = NetnsPair::new();
+        let (mut answering, _programs) = Answering::open(&pair, mode);
+        let mut asking = Asking::new(&pair);
+        let mut ask = |answering: &mut Answering, sequence: u32| {
+            let before = now_ns(Clock::Tai);
+            let mut answer = None;
+            while_answering(answering, || {
+                asking.ask(sequence, &question);
+                answer = Some(asking.answer());
+            });
+            let (header, data) = answer.unwrap();
+            assert_eq!(
+                (header.sequence, header.key, header.source_port),
+                (sequence, KEY, PORT),
+                "{mode:?}"
+            );
+            (before, header, data)
+        };
+        let (.., data) = ask(&mut answering, 1);
+        assert_eq!(data, b"none yet", "{mode:?}");
+        for round in 0..20_u8 {
+            answering.replace(&[round; 100], &patches);
+            let sequence = 1000 + u32::from(round);
+            let (before, header, data) = ask(&mut answering, sequence);
+            assert_eq!(data.len(), 100, "{mode:?}");
+            assert_eq!(data[4..20], question[3..19], "{mode:?}");
+            assert_eq!(data[40..44], sequence.to_be_bytes(), "{mode:?}");
+            let came = u64::from_be_bytes(data[50..58].try_into().unwrap());
+            // The clock that a program reads is not strictly in step with ours.
+            let slack = 1_000_000;
+            assert!(came + slack > before && came < header.time_ns.unwrap() + slack);
+            for at in (0..4).chain(20..40).chain(44..50).chain(58..100) {
+                assert_eq!(data[at], round, "{mode:?}: octet {at}");
+            }
+            // Content without patches, the next time.
+            answering.replace(&[!round; 70], &[]);
+            let (.., data) = ask(&mut answering, sequence);
+            assert_eq!(data, [!round; 70], "{mode:?}");
+        }
+    }
+}
