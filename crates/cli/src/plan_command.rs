@@ -33,8 +33,12 @@ enum MethodName {
     TfaPlusPlus,
     /// And periodic streams send whole frames
     Staircase,
+    /// Each way as one, with ports as in `full`: for comparison
+    Sfa,
     /// And what leaves a port together; the closed form where it applies
     Full,
+    /// And ports in a row as one, where that is less
+    EndToEnd,
 }
 
 impl From<MethodName> for Analysis {
@@ -43,7 +47,9 @@ impl From<MethodName> for Analysis {
             MethodName::Tfa => Analysis::Tfa,
             MethodName::TfaPlusPlus => Analysis::TfaPlusPlus,
             MethodName::Staircase => Analysis::Staircase,
+            MethodName::Sfa => Analysis::Sfa,
             MethodName::Full => Analysis::Full,
+            MethodName::EndToEnd => Analysis::EndToEnd,
         }
     }
 }
@@ -87,7 +93,7 @@ pub(crate) struct PlanArguments {
     #[arg(long, conflicts_with_all = ["json", "explain"])]
     gates: bool,
     /// How bounds are found; all are sound, the later ones are tighter
-    #[arg(long, value_enum, default_value = "full")]
+    #[arg(long, value_enum, default_value = "end-to-end")]
     method: MethodName,
     /// Print comma-separated values
     #[arg(long, value_enum, value_name = "WHAT", conflicts_with_all = ["json", "explain"])]

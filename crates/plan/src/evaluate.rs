@@ -1,24 +1,37 @@
 //! The computation behind a plan: ports from the bounds, promises from the ports.
 
+mod ways;
+
 use std::collections::BTreeMap;
 
 use crate::bound::graph::{ClassShaper, PortBound};
 use crate::bound::loeser_haertig::{ClosedForm, Input, closed_form};
 use crate::bound::rational::{Overflow, Ratio, sum};
-use crate::bound::tfa::analyse;
+use crate::bound::segments::Segments;
 use crate::mapping::{CLOSED_GATES, Mapped, Nodes, map};
-use crate::network::{ContractKind, Network, Stream};
-use crate::plan::{
-    Analysis, ClassPlan, NodeKind, Options, PLAN_VERSION, Plan, PortPlan, Promise, Shaper,
-    StreamPlan, Term, TermKind,
-};
+use crate::network::Network;
+use crate::plan::{Analysis, ClassPlan, NodeKind, Options, PLAN_VERSION, Plan, PortPlan};
 use crate::refusal::Reason;
-use crate::schedule::{Scheduling, synthesize};
+use crate::schedule::{LEAST_WORK, Scheduling, synthesize};
+
+use ways::{Ways, stream_plan};
 
 /// What is known of one port once it has been computed.
 struct PortResult {
     bound: PortBound,
     closed: Option<ClosedForm>,
+}
+
+/// So many flows at ports are looked at for rows of ports: a fraction of a second.
+const SEGMENT_WORK: u64 = 4_000_000;
+
+/// A trial of many gets less.
+fn segment_work(search: u32) -> u64 {
+    if search <= LEAST_WORK {
+        SEGMENT_WORK / 40
+    } else {
+        SEGMENT_WORK
+    }
 }
 
 /// Compute everything, and all that speaks against it.
@@ -33,11 +46,15 @@ pub(crate) fn evaluate(
         .map_or(&[][..], |schedule| &schedule.closings);
     let mapped = map(network, closings)?;
     let nodes = Nodes::new(network);
-    let bounds = analyse(&mapped.graph, options.analysis.method())?;
+    let work = match options.analysis {
+        Analysis::Sfa | Analysis::EndToEnd => segment_work(scheduling.work),
+        _ => 0,
+    };
+    let mut segments = Segments::new(&mapped.graph, options.analysis.method(), work)?;
     let mut results = Vec::new();
-    for (index, bound) in bounds.into_iter().enumerate() {
+    for (index, bound) in segments.ports().iter().cloned().enumerate() {
         // The closed form sums without rounding; where that leaves 128 bits the general bound still holds.
-        let closed = if options.analysis == Analysis::Full {
+        let closed = if matches!(options.analysis, Analysis::Full | Analysis::EndToEnd) {
             closed(&nodes, &mapped, index).unwrap_or(None)
         } else {
             None
@@ -50,12 +67,23 @@ pub(crate) fn evaluate(
     }
     let mut streams = Vec::new();
     for (index, stream) in network.streams.iter().enumerate() {
-        streams.push(stream_plan(&mapped, index, stream, &results, &ports)?);
+        let mut ways = Ways {
+            mapped: &mapped,
+            results: &results,
+            ports: &ports,
+            segments: &mut segments,
+            whole: options.analysis == Analysis::Sfa,
+        };
+        streams.push(stream_plan(&mut ways, index, stream)?);
+    }
+    let mut method = options.analysis.words().to_owned();
+    if work > 0 && segments.is_exhausted() {
+        method += "; not all rows of ports were looked at: there are too many";
     }
     let mut plan = Plan {
         version: PLAN_VERSION,
         input_hash: network.input_hash.clone(),
-        method: options.analysis.words().to_owned(),
+        method,
         routes: network.has_loops().then(|| crate::route::RULE.to_owned()),
         streams,
         ports,
@@ -271,113 +299,4 @@ fn backlog_frames(
     u64::try_from(bits.over(smallest)?.ceil())
         .map(Some)
         .map_err(|_| Overflow)
-}
-
-fn stream_plan(
-    mapped: &Mapped,
-    index: usize,
-    stream: &Stream,
-    results: &[PortResult],
-    ports: &[PortPlan],
-) -> Result<StreamPlan, Overflow> {
-    let contract = &stream.contract;
-    let interval_ns = match contract.kind {
-        ContractKind::Interval { interval_ns } => interval_ns,
-        _ => contract.shaping_interval_ns,
-    };
-    let mut promises = Vec::new();
-    for (listener, route) in stream.listeners.iter().zip(&stream.routes) {
-        let terms = if stream.shaped {
-            terms(mapped, index, stream, route, results, ports)?
-        } else {
-            None
-        };
-        let delay_ns = match &terms {
-            Some(terms) => Some(
-                terms
-                    .iter()
-                    .try_fold(0_u64, |total, term| total.checked_add(term.ns))
-                    .ok_or(Overflow)?,
-            ),
-            None => None,
-        };
-        promises.push(Promise {
-            listener: listener.clone(),
-            route: route.clone(),
-            delay_ns,
-            terms: terms.unwrap_or_default(),
-            deadline_ns: stream.deadline_ns,
-            jitter_ns: None,
-        });
-    }
-    Ok(StreamPlan {
-        name: stream.name.clone(),
-        shaper: Shaper {
-            rate_num: contract.rate.num().to_string(),
-            rate_den: contract.rate.den().to_string(),
-            burst_bits: contract.burst_bits,
-            interval_ns,
-            tick_error_ns: contract.tick_error_ns,
-        },
-        promises,
-        launch: None,
-    })
-}
-
-/// What a frame meets on its way; none where a port is unbounded.
-fn terms(
-    mapped: &Mapped,
-    index: usize,
-    stream: &Stream,
-    route: &[String],
-    results: &[PortResult],
-    ports: &[PortPlan],
-) -> Result<Option<Vec<Term>>, Overflow> {
-    let mut terms = Vec::new();
-    for pair in route.windows(2) {
-        let [from, to] = pair else { continue };
-        let Some(server) = mapped.port(from, to) else {
-            return Ok(None);
-        };
-        let Some(hop) = mapped.hop_at(index, server) else {
-            return Ok(None);
-        };
-        let Some(total) = class_delay(&results[server], hop.class)? else {
-            return Ok(None);
-        };
-        let rate = Ratio::whole(i128::from(ports[server].link_rate_bps));
-        // The total is whole latency plus at least the frame's own time, so nothing is cut here;
-        // `min` makes the sum right even so.
-        let mut left = total;
-        let mut take = |what: TermKind, wanted: u64| {
-            let ns = wanted.min(left);
-            left -= ns;
-            Term {
-                what,
-                at: format!("{from}>{to}"),
-                ns,
-            }
-        };
-        let latency = take(TermKind::Latency, ports[server].latency_ns);
-        let transmission = take(
-            TermKind::Transmission,
-            stream.wire_bits().over(rate)?.ceil_ns()?,
-        );
-        let blocked = results[server]
-            .bound
-            .classes
-            .get(usize::from(hop.class))
-            .map_or(Ratio::ZERO, |bound| bound.blocking);
-        let blocking = take(TermKind::Blocking, blocked.over(rate)?.ceil_ns()?);
-        let queueing = take(TermKind::Queueing, u64::MAX);
-        let cable_ns = mapped.ports[server].cable_ns;
-        let cable = Term {
-            what: TermKind::Cable,
-            at: format!("{from}>{to}"),
-            ns: cable_ns,
-        };
-        let all = [latency, blocking, queueing, transmission, cable];
-        terms.extend(all.into_iter().filter(|term| term.ns > 0));
-    }
-    Ok(Some(terms))
 }

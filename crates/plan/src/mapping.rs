@@ -96,14 +96,6 @@ impl Mapped {
     pub(crate) fn port(&self, from: &str, to: &str) -> Option<usize> {
         self.numbers.get(from)?.get(to).copied()
     }
-
-    /// The hop of a flow at a port.
-    pub(crate) fn hop_at(&self, flow: usize, server: usize) -> Option<&Hop> {
-        self.graph.flows[flow]
-            .hops
-            .iter()
-            .find(|hop| hop.server == server)
-    }
 }
 
 /// What stands for the time that gates are closed, among the flows of a port.

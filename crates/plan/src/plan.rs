@@ -24,7 +24,7 @@ pub struct Options {
     pub analysis: Analysis,
 }
 
-/// How bounds are found. Each is sound; the later ones know more and are never above those before.
+/// How bounds are found. Each is sound; but for [`Analysis::Sfa`] the later ones know more and are never above those before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Analysis {
     /// Total flow analysis: contracts as straight lines, each port for itself.
@@ -33,9 +33,14 @@ pub enum Analysis {
     TfaPlusPlus,
     /// With that, periodic streams send whole frames, and no frame passes in less than its own time.
     Staircase,
-    /// With that, what leaves a port together, and the closed form of Löser and Härtig where it applies.
-    #[default]
+    /// Separated flow analysis: the whole way of a stream as one, where that can be bounded, with the ports as in
+    /// [`Analysis::Full`]. For comparison: below the others where bursts are large and ways long, above elsewhere.
+    Sfa,
+    /// With the staircase, what leaves a port together, and the closed form of Löser and Härtig where it applies.
     Full,
+    /// With that, ports in a row as one wherever that is less.
+    #[default]
+    EndToEnd,
 }
 
 impl Analysis {
@@ -60,7 +65,7 @@ impl Analysis {
                 aggregates: false,
                 ..full
             },
-            Analysis::Full => full,
+            Analysis::Sfa | Analysis::Full | Analysis::EndToEnd => full,
         }
     }
 
@@ -71,6 +76,10 @@ impl Analysis {
             Analysis::Tfa => "total flow analysis",
             Analysis::TfaPlusPlus => "total flow analysis with line shaping",
             Analysis::Staircase => "total flow analysis with staircases and line shaping",
+            Analysis::Sfa => "separated flow analysis: each way as one",
+            Analysis::EndToEnd => {
+                "total flow analysis with staircases, line shaping and aggregate departures; ports in a row as one where that is less; closed form of Löser and Härtig where it applies"
+            }
             Analysis::Full => {
                 "total flow analysis with staircases, line shaping and aggregate departures; closed form of Löser and Härtig where it applies"
             }

@@ -76,6 +76,39 @@ pub struct Graph {
     pub flows: Vec<Flow>,
 }
 
+impl Graph {
+    /// Servers in an order in which each comes behind those that feed it, and those for which there is none.
+    pub(crate) fn order(&self) -> (Vec<usize>, Vec<usize>) {
+        let count = self.servers.len();
+        let mut follows: Vec<Vec<usize>> = vec![Vec::new(); count];
+        let mut waits_for = vec![0_usize; count];
+        for flow in &self.flows {
+            for hop in &flow.hops {
+                if let Some(before) = hop.before {
+                    follows[flow.hops[before].server].push(hop.server);
+                    waits_for[hop.server] += 1;
+                }
+            }
+        }
+        let mut order = Vec::new();
+        let mut ready: Vec<usize> = (0..count)
+            .rev()
+            .filter(|server| waits_for[*server] == 0)
+            .collect();
+        while let Some(server) = ready.pop() {
+            order.push(server);
+            for &next in &follows[server] {
+                waits_for[next] -= 1;
+                if waits_for[next] == 0 {
+                    ready.push(next);
+                }
+            }
+        }
+        let cyclic = (0..count).filter(|server| waits_for[*server] > 0).collect();
+        (order, cyclic)
+    }
+}
+
 /// What the analysis may use. All are sound; fewer give larger bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Method {

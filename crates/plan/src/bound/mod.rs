@@ -12,6 +12,7 @@
 //! arrivals          what comes over an input link
 //! credit            classes with a credit-based shaper
 //! tfa               a graph of servers, port by port
+//! segments          several ports in a row as one
 //! ```
 
 mod arrivals;
@@ -24,4 +25,5 @@ pub mod graph;
 pub mod loeser_haertig;
 mod mutation;
 pub mod rational;
+pub mod segments;
 pub mod tfa;

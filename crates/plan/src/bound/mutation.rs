@@ -37,6 +37,14 @@ pub(crate) enum Term {
     CreditBurst,
     /// The burst with which a flow leaves its regulator.
     RegulatedBurst,
+    /// That each port of a segment but the last waits for whole frames.
+    SegmentFrame,
+    /// The bursts of classes above in a segment.
+    SegmentUrgent,
+    /// The lower frames of a segment.
+    SegmentBlocking,
+    /// The bursts of those who do not share all of a segment.
+    SegmentOthers,
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 use super::{Term, without};
 use crate::bound::graph::{ClassShaper, Flow, Graph, Hop, Method, Server};
 use crate::bound::rational::Ratio;
+use crate::bound::segments::Segments;
 use crate::bound::tfa::analyse;
 
 const LONG: i128 = 12_000;
@@ -69,6 +70,8 @@ enum Of {
     Delay(usize, usize),
     /// The memory of a server, bits.
     Memory(usize),
+    /// The delay of a flow over all its servers as one segment, microseconds.
+    Way(usize),
 }
 
 struct Case {
@@ -94,6 +97,12 @@ fn bound(case: &Case) -> Ratio {
             delay.times(Ratio::whole(1_000_000)).unwrap()
         }
         Of::Memory(server) => bounds[server].backlog.unwrap(),
+        Of::Way(flow) => {
+            let mut segments = Segments::new(&graph, Method::FULL, 100).unwrap();
+            let way: Vec<usize> = (0..graph.flows[flow].hops.len()).collect();
+            let delay = segments.delay(flow, &way).unwrap().unwrap();
+            delay.times(Ratio::whole(1_000_000)).unwrap()
+        }
     }
 }
 
@@ -253,6 +262,44 @@ fn cases() -> Vec<Case> {
             reached: 120,
             how: "one frame",
         },
+        Case {
+            term: Term::SegmentFrame,
+            servers: vec![port(100), port(100)],
+            flows: vec![flow(LONG, 1, 1_000, &[0, 1])],
+            of: Of::Way(0),
+            reached: 240,
+            how: "the second port waits for the last bit",
+        },
+        Case {
+            term: Term::SegmentUrgent,
+            servers: vec![classes(port(100), 2)],
+            flows: vec![
+                flow(LONG, 1, 1_000, &[0]),
+                urgent(flow(LONG, 1, 1_000, &[0]), 1),
+            ],
+            of: Of::Way(0),
+            reached: 240,
+            how: "both come at once, the urgent one goes first",
+        },
+        Case {
+            term: Term::SegmentBlocking,
+            servers: vec![classes(port(100), 2)],
+            flows: vec![
+                urgent(flow(LONG, 1, 1_000, &[0]), 1),
+                flow(LONG, 1, 1_000, &[0]),
+            ],
+            of: Of::Way(0),
+            reached: 240,
+            how: "the lower one has just begun",
+        },
+        Case {
+            term: Term::SegmentOthers,
+            servers: vec![port(100), port(100)],
+            flows: vec![flow(LONG, 1, 1_000, &[0, 1]), flow(LONG, 1, 1_000, &[0])],
+            of: Of::Way(0),
+            reached: 360,
+            how: "both come at once, the other one goes first",
+        },
     ]
 }
 
@@ -280,7 +327,7 @@ fn without_any_term_some_schedule_is_worse_than_the_bound() {
 #[test]
 fn every_term_has_its_case() {
     // The last of the enumeration: none behind it is forgotten.
-    let last = Term::RegulatedBurst as usize;
+    let last = Term::SegmentOthers as usize;
     for number in 0..=last {
         assert!(
             cases().iter().any(|case| case.term as usize == number),

@@ -200,6 +200,61 @@ pub(crate) fn random_shapers(random: &mut Random) -> String {
     text
 }
 
+/// A line of 3 to 7 switches whose streams send bursts and go far.
+pub(crate) fn random_line(random: &mut Random) -> String {
+    let switches = 3 + random.below(5);
+    let mut text = String::from(
+        "[network]\nname = \"line\"\n[defaults]\nlink-rate = \"100 Mbit/s\"\ntick-error = \"0 us\"\n",
+    );
+    let queues = pick(random, &[1, 1, 2]);
+    let fast = pick(random, &["100 Mbit/s", "1 Gbit/s"]);
+    for switch in 0..switches {
+        let latency = pick(random, &[0, 0, 5, 20]);
+        writeln!(
+            text,
+            "[[switch]]\nname = \"s{switch}\"\nlatency = \"{latency} us\"\nqueues = {queues}\nbuffer = \"100 MB\""
+        )
+        .unwrap();
+        for host in 0..3 {
+            let name = format!("h{switch}-{host}");
+            writeln!(
+                text,
+                "[[host]]\nname = \"{name}\"\n[[link]]\nends = [\"{name}\", \"s{switch}\"]\nrate = \"{fast}\""
+            )
+            .unwrap();
+        }
+        if switch > 0 {
+            let rate = pick(random, &["100 Mbit/s", "100 Mbit/s", "80 Mbit/s"]);
+            writeln!(
+                text,
+                "[[link]]\nends = [\"s{}\", \"s{switch}\"]\nrate = \"{rate}\"",
+                switch - 1
+            )
+            .unwrap();
+        }
+    }
+    let streams = 2 + random.below(6);
+    for stream in 0..streams {
+        let (from, to) = if random.once_in(2) {
+            (0, switches - 1)
+        } else {
+            let from = random.below(switches - 1);
+            (from, from + 1 + random.below(switches - 1 - from))
+        };
+        let (burst, frame) = (2 + random.below(30), pick(random, &[200, 700, 1514]));
+        let rate = 500 + random.below(50_000 / streams);
+        writeln!(
+            text,
+            "[[stream]]\nname = \"f{stream}\"\ntalker = \"h{from}-{}\"\nlisteners = [\"h{to}-2\"]\nframe = \"{frame} B\"\n\
+             rate = \"{rate} kbit/s\"\nburst = \"{burst} kB\"\npriority = {}",
+            random.below(2),
+            random.below(8)
+        )
+        .unwrap();
+    }
+    text
+}
+
 /// A ring of 3 to 6 switches in which all streams go the same way round.
 pub(crate) fn random_ring(random: &mut Random) -> String {
     let switches = 3 + random.below(4);

@@ -56,7 +56,7 @@ pub(crate) fn analyse(graph: &Graph, method: Method) -> Result<Vec<PortBound>, O
         passing,
         jitter,
     };
-    let (order, cyclic) = analysis.order();
+    let (order, cyclic) = graph.order();
     let mut bounds: Vec<Option<PortBound>> = vec![None; graph.servers.len()];
     for server in order {
         bounds[server] = Some(analysis.visit(server)?.0);
@@ -100,37 +100,6 @@ pub(crate) fn analyse(graph: &Graph, method: Method) -> Result<Vec<PortBound>, O
 }
 
 impl Analysis<'_> {
-    /// Servers in an order in which each comes behind those that feed it, and those for which there is none.
-    fn order(&self) -> (Vec<usize>, Vec<usize>) {
-        let count = self.graph.servers.len();
-        let mut follows: Vec<Vec<usize>> = vec![Vec::new(); count];
-        let mut waits_for = vec![0_usize; count];
-        for flow in &self.graph.flows {
-            for hop in &flow.hops {
-                if let Some(before) = hop.before {
-                    follows[flow.hops[before].server].push(hop.server);
-                    waits_for[hop.server] += 1;
-                }
-            }
-        }
-        let mut order = Vec::new();
-        let mut ready: Vec<usize> = (0..count)
-            .rev()
-            .filter(|server| waits_for[*server] == 0)
-            .collect();
-        while let Some(server) = ready.pop() {
-            order.push(server);
-            for &next in &follows[server] {
-                waits_for[next] -= 1;
-                if waits_for[next] == 0 {
-                    ready.push(next);
-                }
-            }
-        }
-        let cyclic = (0..count).filter(|server| waits_for[*server] > 0).collect();
-        (order, cyclic)
-    }
-
     /// Bound one server, and pass on what leaves it. Says whether that changed.
     fn visit(&mut self, server: usize) -> Result<(PortBound, bool), Overflow> {
         let bound = self.bound(server)?;

@@ -1,0 +1,305 @@
+//! Several ports in a row as one: bursts of those who share all of them are paid once.
+//!
+//! ```text
+//! for each port k of the segment, with the classes above taking b_H + r_H t, L_low in the way,
+//! and the others of the class (those that do not share the whole segment) bringing b_X + r_X t:
+//!
+//!   R_k     = C - r_H                  what the class is served in order of arrival,
+//!   T_k     = (C T + b_H + L_low) / R_k    after so long
+//!   wait_k  = T_k + b_X / R_k          those who share the segment are served R_k - r_X after so long
+//!   + L / C                            but for the last port: the next one waits for whole frames
+//!
+//! delay = sum of wait_k + sup (A(s) - R s) / R     with R the least of R_k - r_X, A what the sharers bring
+//! ```
+//!
+//! Sources: the residual service of a first-in-first-out server, R. L. Cruz, "SCED+: efficient management of quality of
+//! service guarantees" (1998), as in J.-Y. Le Boudec, P. Thiran, "Network Calculus", proposition 6.4.1, with
+//! theta = T_k + b_X / R_k; the concatenation of servers and the packetizer: the same, theorems 1.4.6 and 1.7.1.
+//! `docs/bounds.md` derives it. The bursts at each port are those that the analysis port by port found.
+
+use std::collections::HashMap;
+
+use super::arrivals::{Bundle, Class};
+use super::excess::{Arrivals, Stair};
+use super::fixed::{self, Data, Line, Rate, Time, plus, product, quotient_up};
+use super::graph::{ClassShaper, Graph, Method, PortBound};
+use super::mutation::{Term, keeps};
+use super::rational::{Overflow, Ratio};
+use super::tfa::{Analysis, run};
+
+/// Ports bounded one by one, and what that found, with which segments can be bounded.
+pub struct Segments<'a> {
+    analysis: Analysis<'a>,
+    ports: Vec<PortBound>,
+    /// By the ports and classes of a segment.
+    known: HashMap<Vec<(usize, u8)>, Option<Time>>,
+    work: u64,
+}
+
+impl<'a> Segments<'a> {
+    /// Bound every port. Segments look at `work` flows, all together; then no more are bounded.
+    ///
+    /// # Errors
+    /// [`Overflow`].
+    pub fn new(graph: &'a Graph, method: Method, work: u64) -> Result<Segments<'a>, Overflow> {
+        let mut analysis = Analysis::new(graph, method)?;
+        let ports = run(&mut analysis, &mut |_| true)?;
+        Ok(Segments {
+            analysis,
+            ports,
+            known: HashMap::new(),
+            work,
+        })
+    }
+
+    /// The bounds of all ports.
+    #[must_use]
+    pub fn ports(&self) -> &[PortBound] {
+        &self.ports
+    }
+
+    /// Whether the work is used up.
+    #[must_use]
+    pub fn is_exhausted(&self) -> bool {
+        self.work == 0
+    }
+
+    /// The largest delay of a flow through consecutive hops, `way` their places within the flow, in seconds: from the
+    /// arrival of a frame's last bit at the first port to its departure from the last. None where nothing bounds it so:
+    /// behind ports without a bound, at ports with shapers, or where the work is used up.
+    ///
+    /// # Errors
+    /// [`Overflow`].
+    pub fn delay(&mut self, flow: usize, way: &[usize]) -> Result<Option<Ratio>, Overflow> {
+        if self.is_exhausted() {
+            return Ok(None);
+        }
+        let hops = &self.analysis.graph.flows[flow].hops;
+        let key: Vec<(usize, u8)> = way
+            .iter()
+            .map(|at| (hops[*at].server, hops[*at].class))
+            .collect();
+        if let Some(known) = self.known.get(&key) {
+            return Ok(known.map(fixed::seconds));
+        }
+        let cost: usize = key
+            .iter()
+            .map(|(server, _)| self.analysis.passing[*server].len())
+            .sum();
+        self.work = self.work.saturating_sub(cost as u64);
+        // What leaves the range of numbers is not bounded this way.
+        let delay = self.segment(&key).unwrap_or(None);
+        self.known.insert(key, delay);
+        Ok(delay.map(fixed::seconds))
+    }
+
+    fn segment(&mut self, way: &[(usize, u8)]) -> Result<Option<Time>, Overflow> {
+        let (Some(&(first, _)), Some(&(last, _))) = (way.first(), way.last()) else {
+            return Ok(None);
+        };
+        let shaped = |server: usize| {
+            let shapers = self.analysis.graph.servers[server].shapers;
+            shapers != [ClassShaper::None; 8]
+        };
+        if way.iter().any(|(server, _)| shaped(*server)) {
+            return Ok(None);
+        }
+        let sharers = self.sharers(way);
+        let frame = sharers
+            .iter()
+            .map(|(flow, _)| self.analysis.flows[*flow].largest);
+        let frame = frame.max().unwrap_or(0);
+        let (mut waits, mut rate): (Time, Rate) = (0, Rate::MAX);
+        for &(server, class) in way {
+            let Some((wait, left)) = self.port(server, class, &sharers)? else {
+                return Ok(None);
+            };
+            waits = plus(waits, wait)?;
+            rate = rate.min(left);
+            if server != last && keeps(Term::SegmentFrame) {
+                let here = &self.analysis.servers[server];
+                waits = plus(waits, quotient_up(frame, here.rate)?)?;
+            }
+        }
+        let Some(groups) = self.brought(first, &sharers)? else {
+            return Ok(None);
+        };
+        let Some(excess) = self.analysis.walk.excess(&groups, rate)? else {
+            return Ok(None);
+        };
+        plus(waits, quotient_up(excess, rate)?).map(Some)
+    }
+
+    /// The flows that pass all ports of a segment in a row, in the same classes: each with its hop at the first.
+    fn sharers(&self, way: &[(usize, u8)]) -> Vec<(usize, usize)> {
+        let Some((&(first, first_class), rest)) = way.split_first() else {
+            return Vec::new();
+        };
+        let passing = self.analysis.passing[first].iter();
+        let mut found = Vec::new();
+        for &(flow, hop) in passing {
+            let (flow, hop) = (flow as usize, hop as usize);
+            let hops = &self.analysis.graph.flows[flow].hops;
+            let mut at = hop;
+            let shares = hops[hop].class == first_class
+                && rest.iter().all(|&(server, class)| {
+                    let next = hops.iter().position(|next| {
+                        next.before == Some(at) && next.server == server && next.class == class
+                    });
+                    next.inspect(|next| at = *next).is_some()
+                });
+            if shares {
+                found.push((flow, hop));
+            }
+        }
+        found
+    }
+
+    /// After how long, and at which rate, a port serves the sharers.
+    fn port(
+        &self,
+        server: usize,
+        class: u8,
+        sharers: &[(usize, usize)],
+    ) -> Result<Option<(Time, Rate)>, Overflow> {
+        let analysis = &self.analysis;
+        let here = &analysis.servers[server];
+        let (mut above, mut others) = (Line::default(), Line::default());
+        let mut low = here.foreign;
+        for &(flow, hop) in &analysis.passing[server] {
+            let (flow, hop) = (flow as usize, hop as usize);
+            let own = &analysis.flows[flow];
+            let its = analysis.graph.flows[flow].hops[hop].class;
+            if its < class {
+                low = low.max(own.largest);
+                continue;
+            }
+            // In order of their numbers, as they were found.
+            if its == class
+                && sharers
+                    .binary_search_by_key(&flow, |(flow, _)| *flow)
+                    .is_ok()
+            {
+                continue;
+            }
+            let Some(denser) = analysis.denser[own.first + hop] else {
+                return Ok(None);
+            };
+            let line = own.line.shifted(denser.line);
+            if its > class {
+                above = above.plus(line)?;
+            } else {
+                others = others.plus(line)?;
+            }
+        }
+        let served = here.rate - above.rate;
+        let left = served - others.rate;
+        if served <= 0 || left <= 0 {
+            return Ok(None);
+        }
+        let add = |a: Data, b: Data| a.checked_add(b).ok_or(Overflow);
+        let mut first = product(here.rate, here.latency);
+        if keeps(Term::SegmentUrgent) {
+            first = add(first, above.burst)?;
+        }
+        if keeps(Term::SegmentBlocking) {
+            first = add(first, low)?;
+        }
+        if keeps(Term::SegmentOthers) {
+            first = add(first, others.burst)?;
+        }
+        Ok(Some((quotient_up(first, served)?, left)))
+    }
+
+    /// What the sharers bring to the first port, by input; none where something before has no bound.
+    fn brought(
+        &self,
+        first: usize,
+        sharers: &[(usize, usize)],
+    ) -> Result<Option<Vec<Arrivals>>, Overflow> {
+        let analysis = &self.analysis;
+        let mut inputs: Vec<(Option<usize>, Class)> = Vec::new();
+        for &(flow, hop) in sharers {
+            let hops = &analysis.graph.flows[flow].hops;
+            let before = hops[hop].before.map(|before| hops[before]);
+            let from = before.map(|before| before.server);
+            let own = &analysis.flows[flow];
+            let Some(denser) = analysis.denser[own.first + hop] else {
+                return Ok(None);
+            };
+            debug_assert_eq!(hops[hop].server, first);
+            let at = match inputs.iter().position(|(other, _)| *other == from) {
+                Some(at) => at,
+                None => {
+                    inputs.push((from, Class::default()));
+                    inputs.len() - 1
+                }
+            };
+            let class = &mut inputs[at].1;
+            class.used = true;
+            class.largest = class.largest.max(own.largest);
+            if let Some(before) = before {
+                let (least, most) = class.before.unwrap_or((before.class, before.class));
+                class.before = Some((least.min(before.class), most.max(before.class)));
+            }
+            let line = own.line.shifted(denser.line);
+            class.contracts = class.contracts.plus(line)?;
+            match own.period {
+                Some(period) => class.stairs.push(Stair {
+                    frame: own.largest,
+                    period,
+                    jitter: plus(own.jitter, denser.late)?,
+                }),
+                None => class.rest = class.rest.plus(line)?,
+            }
+        }
+        let mut groups = Vec::with_capacity(inputs.len());
+        for (from, class) in inputs {
+            let mut bundle = Bundle::default();
+            bundle.add(&class)?;
+            groups.push(Arrivals {
+                lines: bundle.lines(from.map(|from| &analysis.departures[from]))?,
+                rest: class.rest,
+                stairs: class.stairs,
+            });
+        }
+        Ok(Some(groups))
+    }
+}
+
+/// How a way is cut so that its pieces are the least in sum: `cost` is asked for each piece, first and last hop.
+///
+/// The places of the last hops, and the sum; none where every cut has a piece without a bound.
+pub(crate) fn cut<E>(
+    hops: usize,
+    mut cost: impl FnMut(usize, usize) -> Result<Option<u64>, E>,
+) -> Result<Option<(Vec<usize>, u64)>, E> {
+    // By hops done: the sum, and where the last piece begins.
+    let mut best: Vec<Option<(u64, usize)>> = vec![None; hops + 1];
+    best[0] = Some((0, 0));
+    for end in 1..=hops {
+        for begin in (0..end).rev() {
+            let (Some((before, _)), Some(piece)) = (best[begin], cost(begin, end - 1)?) else {
+                continue;
+            };
+            let Some(sum) = before.checked_add(piece) else {
+                continue;
+            };
+            // Of equal sums the one with short pieces: they say more.
+            if best[end].is_none_or(|(known, _)| sum < known) {
+                best[end] = Some((sum, begin));
+            }
+        }
+    }
+    let Some((sum, _)) = best[hops] else {
+        return Ok(None);
+    };
+    let mut ends = Vec::new();
+    let mut at = hops;
+    while at > 0 {
+        ends.push(at - 1);
+        at = best[at].map_or(0, |(_, begin)| begin);
+    }
+    ends.reverse();
+    Ok(Some((ends, sum)))
+}

@@ -1,0 +1,421 @@
+//! One port: its delays by class, what it must hold, and what is known of all that leaves it.
+
+use super::Analysis;
+use crate::bound::arrivals::{Bundle, Class, Departures, Input, Part, together};
+use crate::bound::credit::{Above, Credit};
+use crate::bound::excess::Arrivals;
+use crate::bound::fixed::{self, Data, Line, Time, plus, product, quotient_up};
+use crate::bound::graph::{ClassBound, ClassShaper, PortBound};
+use crate::bound::mutation::{Term, keeps};
+use crate::bound::rational::Overflow;
+
+/// Two delays that differ by less, picoseconds, are as good as one.
+const NEAR: Time = 50;
+
+/// What a visit finds.
+pub(super) struct Port {
+    pub(super) bound: PortBound,
+    pub(super) delays: Vec<Option<Time>>,
+    credits: Vec<Option<Credit>>,
+}
+
+impl Analysis<'_> {
+    pub(super) fn port(&mut self, server: usize, inputs: &[Input]) -> Result<Port, Overflow> {
+        let classes = usize::from(self.graph.servers[server].classes);
+        let foreign = self.servers[server].foreign;
+        let mut largest = vec![0; classes];
+        let mut used = vec![false; classes];
+        for input in inputs {
+            for (at, class) in input.classes.iter().enumerate() {
+                largest[at] = class.largest.max(largest[at]);
+                used[at] |= class.used;
+            }
+        }
+        let low: Vec<Data> = (0..classes)
+            .map(|class| largest[..class].iter().copied().fold(foreign, Data::max))
+            .collect();
+        let credits = self.credits(server, &largest, &low)?;
+        let mut delays = Vec::with_capacity(classes);
+        let mut bounds = Vec::with_capacity(classes);
+        for class in 0..classes {
+            let blocking = if keeps(Term::Blocking) { low[class] } else { 0 };
+            let here = &self.servers[server];
+            let (delay, in_the_way) = match (used[class], &credits[class]) {
+                (false, _) => (Some(here.latency), low[class]),
+                (true, Some(credit)) => {
+                    let delay = self.credit_delay(server, class, credit, inputs)?;
+                    (delay, product(self.servers[server].rate, credit.wait))
+                }
+                (true, None) => {
+                    let delay = self.delay(server, class, blocking, inputs, &credits)?;
+                    (delay, low[class])
+                }
+            };
+            delays.push(delay);
+            bounds.push(ClassBound {
+                delay: delay.map(fixed::seconds),
+                blocking: fixed::bits(in_the_way)?,
+            });
+        }
+        let backlog = self.backlog(server, inputs, &delays)?;
+        let bound = PortBound {
+            classes: bounds,
+            backlog: backlog.map(fixed::bits).transpose()?,
+        };
+        Ok(Port {
+            bound,
+            delays,
+            credits,
+        })
+    }
+
+    fn credits(
+        &self,
+        server: usize,
+        largest: &[Data],
+        low: &[Data],
+    ) -> Result<Vec<Option<Credit>>, Overflow> {
+        let here = &self.servers[server];
+        let mut credits = vec![None; largest.len()];
+        let mut above = Above::default();
+        for class in (0..largest.len()).rev() {
+            if let Some(slope) = here.slopes.get(class).copied().flatten() {
+                credits[class] = Some(Credit::new(
+                    here.rate,
+                    slope,
+                    &above,
+                    largest[class],
+                    low[class],
+                )?);
+                above = above.and(here.rate, slope, largest[class])?;
+            }
+        }
+        Ok(credits)
+    }
+
+    /// The largest delay of a class with a credit: it is served I (t - wait), whoever is above.
+    fn credit_delay(
+        &mut self,
+        server: usize,
+        class: usize,
+        credit: &Credit,
+        inputs: &[Input],
+    ) -> Result<Option<Time>, Overflow> {
+        let mut groups = Vec::new();
+        for input in inputs.iter().filter(|input| input.classes[class].used) {
+            let own = &input.classes[class];
+            if own.unbounded {
+                return Ok(None);
+            }
+            let mut bundle = Bundle::default();
+            bundle.add(own)?;
+            groups.push(Arrivals {
+                lines: bundle.lines(self.link(input))?,
+                rest: own.rest,
+                stairs: own.stairs.clone(),
+            });
+        }
+        let Some(excess) = self.walk.excess(&groups, credit.idle_slope)? else {
+            return Ok(None);
+        };
+        let latency = self.latency(server);
+        let waits = plus(credit.wait, latency)?;
+        plus(quotient_up(excess, credit.idle_slope)?, waits).map(Some)
+    }
+
+    fn latency(&self, server: usize) -> Time {
+        if keeps(Term::Latency) {
+            self.servers[server].latency
+        } else {
+            0
+        }
+    }
+
+    fn link(&self, input: &Input) -> Option<&Departures> {
+        input.from.map(|from| &self.departures[from])
+    }
+
+    /// The largest delay of a class: the least `d` such that for every `s` all that must leave before a frame
+    /// which came `s` after the queue was last empty has left at `s + d`.
+    fn delay(
+        &mut self,
+        server: usize,
+        class: usize,
+        blocking: Data,
+        inputs: &[Input],
+        credits: &[Option<Credit>],
+    ) -> Result<Option<Time>, Overflow> {
+        let rate = self.servers[server].rate;
+        let mut parts: Vec<Part<'_>> = Vec::new();
+        let (mut own, mut urgent) = (Line::default(), Line::default());
+        for input in inputs {
+            let (mut equal, mut above, mut both) =
+                (Bundle::default(), Bundle::default(), Bundle::default());
+            let mut part = Part::default();
+            for (at, one) in input.classes.iter().enumerate().skip(class) {
+                // Classes with a credit count by what they send, not by what comes.
+                if !one.used || (at > class && credits[at].is_some()) {
+                    continue;
+                }
+                if one.unbounded {
+                    return Ok(None);
+                }
+                if at == class {
+                    equal.add(one)?;
+                    part.own = Some(one);
+                } else {
+                    above.add(one)?;
+                    part.urgent.push(one);
+                }
+                both.add(one)?;
+            }
+            if part.own.is_none() && part.urgent.is_empty() {
+                continue;
+            }
+            let link = self.link(input);
+            part.equal = equal.lines(link)?;
+            if !part.urgent.is_empty() {
+                part.above = above.lines(link)?;
+                part.both = both.lines(link)?;
+            }
+            own = own.plus(part.equal[0])?;
+            urgent = urgent.plus(above.contracts)?;
+            parts.push(part);
+        }
+        for credit in credits.iter().skip(class + 1).flatten() {
+            let sends = if keeps(Term::CreditBurst) {
+                credit.sends
+            } else {
+                Line {
+                    burst: 0,
+                    ..credit.sends
+                }
+            };
+            urgent = urgent.plus(sends)?;
+            parts.push(Part {
+                equal: vec![Line::default()],
+                above: vec![sends],
+                both: vec![sends],
+                ..Part::default()
+            });
+        }
+        if plus(own.rate, urgent.rate)? >= rate {
+            return Ok(None);
+        }
+        let fixed_time = plus(quotient_up(blocking, rate)?, self.latency(server))?;
+        let mut groups = vec![Arrivals::default(); parts.len()];
+        let walk = &mut self.walk;
+        let mut needs = |d: Time| -> Result<Option<Time>, Overflow> {
+            for (part, group) in parts.iter().zip(&mut groups) {
+                part.fill(d, group)?;
+            }
+            let excess = walk.excess(&groups, rate)?;
+            excess
+                .map(|bits| plus(quotient_up(bits, rate)?, fixed_time))
+                .transpose()
+        };
+        let Some(mut d) = needs(0)? else {
+            return Ok(None);
+        };
+        if urgent.is_nothing() {
+            // Nothing overtakes, so that `d` is on one side only.
+            return Ok(Some(d));
+        }
+        // Holds without the links' help.
+        let all = own.burst.checked_add(urgent.burst).ok_or(Overflow)?;
+        let all = all.checked_add(product(rate, fixed_time)).ok_or(Overflow)?;
+        let mut enough = quotient_up(all, rate - urgent.rate)?;
+        // From below, where nothing is promised until it holds; the first that holds is the least.
+        for _ in 0..40 {
+            let Some(needed) = needs(d)? else {
+                return Ok(None);
+            };
+            if needed <= d {
+                return Ok(Some(needed));
+            }
+            let step = needed - d;
+            d = needed;
+            if step <= NEAR {
+                break;
+            }
+        }
+        // Close: what is left is halved. Each that is taken has been checked.
+        while enough - d > NEAR {
+            let nearer = d + (enough - d).min(NEAR << 1) / 2;
+            let half = d + (enough - d) / 2;
+            let candidate = if needs(nearer)?.is_some_and(|needed| needed <= nearer) {
+                nearer
+            } else {
+                half
+            };
+            match needs(candidate)? {
+                Some(needed) if needed <= candidate => enough = needed.max(d),
+                _ => d = candidate,
+            }
+            if candidate == nearer {
+                break;
+            }
+        }
+        Ok(Some(enough))
+    }
+
+    /// The largest amount that waits at a port.
+    fn backlog(
+        &mut self,
+        server: usize,
+        inputs: &[Input],
+        delays: &[Option<Time>],
+    ) -> Result<Option<Data>, Overflow> {
+        let here = &self.servers[server];
+        if inputs.is_empty() {
+            return Ok(Some(0));
+        }
+        let shapers = &self.graph.servers[server].shapers;
+        if shapers.iter().any(|shaper| *shaper != ClassShaper::None) {
+            return self.shaped_backlog(server, inputs, delays);
+        }
+        let mut groups = Vec::new();
+        for input in inputs {
+            let mut bundle = Bundle::default();
+            let mut group = Arrivals::default();
+            for class in &input.classes {
+                if class.unbounded {
+                    return Ok(None);
+                }
+                bundle.add(class)?;
+                group.rest = group.rest.plus(class.rest)?;
+                group.stairs.extend_from_slice(&class.stairs);
+            }
+            group.lines = bundle.lines(self.link(input))?;
+            groups.push(group);
+        }
+        let latency = if keeps(Term::MemoryLatency) {
+            here.latency
+        } else {
+            0
+        };
+        let fixed = product(here.rate_up, latency)
+            .checked_add(here.foreign)
+            .ok_or(Overflow)?;
+        let rate = here.rate;
+        match self.walk.excess(&groups, rate)? {
+            Some(bits) => Ok(Some(bits.checked_add(fixed).ok_or(Overflow)?)),
+            None => Ok(None),
+        }
+    }
+
+    /// Where a port may rest although frames wait: what is there has come within the time that it may stay.
+    fn shaped_backlog(
+        &self,
+        server: usize,
+        inputs: &[Input],
+        delays: &[Option<Time>],
+    ) -> Result<Option<Data>, Overflow> {
+        let here = &self.graph.servers[server];
+        let mut total = self.servers[server].foreign;
+        for input in inputs {
+            for (class, delay) in input.classes.iter().zip(delays) {
+                let regulated_class = class.used && input.from.is_none();
+                if !class.used || (regulated_class && self.is_regulated(server, class, input)) {
+                    continue;
+                }
+                let (Some(delay), false) = (delay, class.unbounded) else {
+                    return Ok(None);
+                };
+                let mut bundle = Bundle::default();
+                bundle.add(class)?;
+                let lines = bundle.lines(self.link(input))?;
+                let most = lines.iter().map(|line| line.at(*delay)).min();
+                total = total.checked_add(most.unwrap_or(0)).ok_or(Overflow)?;
+            }
+        }
+        for &(flow_number, hop_number) in &self.passing[server] {
+            let class = usize::from(self.class_of((flow_number, hop_number)));
+            if here.shapers.get(class) != Some(&ClassShaper::Regulated) {
+                continue;
+            }
+            let own = &self.flows[flow_number as usize];
+            let (Some(delay), Some(denser)) = (
+                delays.get(class).copied().flatten(),
+                self.denser[own.first + hop_number as usize],
+            ) else {
+                return Ok(None);
+            };
+            // It leaves within `delay` of when it would have come had it not been late.
+            let most = own.line.shifted(denser.line).at(delay);
+            total = total.checked_add(most).ok_or(Overflow)?;
+        }
+        Ok(Some(total))
+    }
+
+    /// Whether the flows of this part of the local input came through regulators: all of a class do, or none.
+    fn is_regulated(&self, server: usize, class: &Class, input: &Input) -> bool {
+        let at = input
+            .classes
+            .iter()
+            .position(|one| core::ptr::eq(one, class));
+        at.and_then(|at| self.graph.servers[server].shapers.get(at))
+            == Some(&ClassShaper::Regulated)
+    }
+
+    /// What the ports behind may know of all that leaves this one.
+    pub(super) fn depart(
+        &mut self,
+        server: usize,
+        inputs: &[Input],
+        port: &Port,
+    ) -> Result<(), Overflow> {
+        let here = &self.graph.servers[server];
+        let numbers = &self.servers[server];
+        let classes = usize::from(here.classes);
+        let mut all = vec![None; classes];
+        let has_credit = port.credits.iter().any(Option::is_some);
+        if self.method.aggregates && !has_credit {
+            let mut arrived = Some(Line::default());
+            let (mut largest, mut smallest) = (0, Data::MAX);
+            let mut least_of = vec![Data::MAX; classes];
+            for &(flow, hop) in &self.passing[server] {
+                let class = usize::from(self.class_of((flow, hop)));
+                if let Some(least) = least_of.get_mut(class) {
+                    *least = (*least).min(self.flows[flow as usize].smallest);
+                }
+            }
+            for class in (0..classes).rev() {
+                for input in inputs {
+                    let one = &input.classes[class];
+                    if one.unbounded {
+                        arrived = None;
+                    }
+                    arrived = match arrived {
+                        Some(line) => Some(line.plus(one.contracts)?),
+                        None => None,
+                    };
+                    largest = one.largest.max(largest);
+                }
+                smallest = smallest.min(least_of[class]);
+                let low = (0..class)
+                    .flat_map(|below| inputs.iter().map(move |input| input.classes[below].largest))
+                    .fold(numbers.foreign, Data::max);
+                if let Some(arrived) = arrived.filter(|_| largest > 0) {
+                    let least = if here.catches_up {
+                        0
+                    } else {
+                        smallest.min(largest)
+                    };
+                    all[class] =
+                        together(arrived, numbers.rate, numbers.latency, low, largest, least)?;
+                }
+            }
+        }
+        let credit = port.credits.iter().map(|credit| {
+            let credit = credit.as_ref()?;
+            // Held frames follow each other faster.
+            (!here.catches_up).then_some(credit.sends)
+        });
+        let credit = credit.collect();
+        let departures = &mut self.departures[server];
+        departures.together = all;
+        departures.credit = credit;
+        Ok(())
+    }
+}
