@@ -58,8 +58,8 @@ bench-receive: setup-test ## the receive path's figures (docs/receive-figures.md
 bench-powerlink: setup-test ## POWERLINK's stations, in user space and in the driver, 1 and 8 nodes, idle and loaded; QUICK=1: some of it
 	$(CARGO) bench --locked -p rtwire --bench powerlink -- $(if $(QUICK),--quick)
 
-bench-plan: setup ## bounds beside what can happen; speed of planning, admission, schedules, simulation
-	$(CARGO) bench --locked -p rtwire --bench plan
+bench-plan: setup ## bounds beside what can happen; speed of planning, admission, schedules, simulation; docs/plan-peers.md
+	$(CARGO) bench --locked -p rtwire --bench plan -- --page $(CURDIR)/docs/plan-peers.md
 
 bench-host: setup-test ## how exactly launch times are kept, in the kernel lab
 	$(CARGO) bench --locked -p rtwire-link --bench launch

@@ -2,7 +2,7 @@
 //! planning, admission, schedules and simulation are. Writes `target/bench/plan.json`.
 //!
 //! `--quick` makes everything small, for tests; `--only WORD` leaves out the parts whose name is another;
-//! `--out FOLDER` writes to `FOLDER/bench/plan.json`.
+//! `--out FOLDER` writes to `FOLDER/bench/plan.json`; `--page FILE` writes the table as a page of the book, too.
 #![allow(
     clippy::unwrap_used,
     clippy::missing_docs_in_private_items,
@@ -13,6 +13,10 @@
 mod admission;
 #[path = "plan/bounds.rs"]
 mod bounds;
+#[path = "plan/page.rs"]
+mod page;
+#[path = "plan/peers.rs"]
+mod peers;
 #[path = "plan/planning.rs"]
 mod planning;
 #[path = "plan/schedules.rs"]
@@ -30,6 +34,7 @@ use rtwire_measure::report::Machine;
 type Part = (&'static str, fn(bool) -> Vec<Row>);
 
 const PARTS: &[Part] = &[
+    ("peers", peers::rows),
     ("bounds", bounds::rows),
     ("planning", planning::rows),
     ("admission", admission::rows),
@@ -69,6 +74,12 @@ fn main() {
         rows,
     };
     print!("{}", table.print_text());
+    if let Some(file) = option("--page") {
+        match std::fs::write(&file, page::page(&table)) {
+            Ok(()) => println!("page: {file}"),
+            Err(error) => eprintln!("{file}: {error}"),
+        }
+    }
     match table.write(&out, "plan") {
         Ok(path) => println!("written to {}", path.display()),
         Err(error) => eprintln!("{error}"),

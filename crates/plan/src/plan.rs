@@ -159,7 +159,7 @@ pub struct Promise {
 pub struct Term {
     /// What takes the time.
     pub what: TermKind,
-    /// Where: `node>neighbour`.
+    /// Where: `node>neighbour`; several with blanks between for queueing at a row of ports together.
     pub at: String,
     /// How long, nanoseconds.
     pub ns: u64,
