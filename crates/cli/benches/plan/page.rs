@@ -115,11 +115,5 @@ pub(crate) fn page(table: &BenchTable) -> String {
 }
 
 fn described(machine: &Machine) -> String {
-    let Machine {
-        model,
-        cpus,
-        kernel,
-        ..
-    } = machine;
-    format!("{model}, {cpus} cores, Linux {kernel}")
+    format!("{}, {} cores", machine.model, machine.cpus)
 }

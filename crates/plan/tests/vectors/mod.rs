@@ -96,10 +96,10 @@ pub fn graph(network: &Value) -> Graph {
 pub fn best(graph: &Graph) -> f64 {
     let mut segments = Segments::new(graph, Method::FULL, u64::MAX).unwrap();
     let hops = &graph.flows[0].hops;
-    let mut least = vec![Some(Ratio::ZERO)];
+    let mut least: Vec<Option<Ratio>> = vec![Some(Ratio::ZERO)];
     for end in 1..=hops.len() {
         let mut here = None;
-        for begin in 0..end {
+        for (begin, before) in least.iter().enumerate().take(end) {
             let way: Vec<usize> = (begin..end).collect();
             let port = || {
                 let hop = hops[end - 1];
@@ -111,7 +111,7 @@ pub fn best(graph: &Graph) -> f64 {
                 (Some(a), Some(b)) => Some(a.min(b)),
                 (a, b) => a.or(b),
             };
-            if let (Some(before), Some(piece)) = (least[begin], piece) {
+            if let (Some(before), Some(piece)) = (*before, piece) {
                 let sum = before.plus(piece).unwrap();
                 here = Some(here.map_or(sum, |known: Ratio| known.min(sum)));
             }

@@ -1,0 +1,257 @@
+//! What a reason says.
+
+use core::fmt;
+
+use super::Reason;
+
+/// Nanoseconds as people read them: exact, in the largest unit that keeps the digits few.
+#[must_use]
+pub fn show_ns(ns: u64) -> String {
+    let (scale, unit) = match ns {
+        1_000_000_000.. => (1_000_000_000, "s"),
+        1_000_000.. => (1_000_000, "ms"),
+        1_000.. => (1_000, "us"),
+        _ => return format!("{ns} ns"),
+    };
+    let width = scale.to_string().len() - 1;
+    let text = format!("{}.{:0width$}", ns / scale, ns % scale);
+    format!(
+        "{} {unit}",
+        text.trim_end_matches('0').trim_end_matches('.')
+    )
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Unshaped { stream } => write!(
+                f,
+                "stream \"{stream}\": its shaper is off, so that it may send as fast as its link takes: its contract is unbounded"
+            ),
+            Reason::Rate {
+                node,
+                port,
+                rate_bps,
+                link_rate_bps,
+                flows,
+            } => {
+                write!(
+                    f,
+                    "port {node}>{port}: the rates add up to {rate_bps} bit/s on the wire ({}), but must stay below the link's {link_rate_bps} bit/s: ",
+                    flows.join(", ")
+                )?;
+                match rate_bps.saturating_sub(*link_rate_bps) {
+                    0 => f.write_str("they reach it"),
+                    excess => write!(f, "exceeded by {excess} bit/s"),
+                }
+            }
+            Reason::Credit {
+                node,
+                port,
+                class,
+                rate_bps,
+                idle_slope_bps,
+            } => write!(
+                f,
+                "port {node}>{port}: the rates of class {class} add up to {rate_bps} bit/s on the wire, but must stay below its idle slope of {idle_slope_bps} bit/s"
+            ),
+            Reason::Unbounded { node, port } => {
+                write!(
+                    f,
+                    "port {node}>{port}: no bound, because a port before it has none, a loop of ports does not settle, or regulators stand behind a port without them"
+                )
+            }
+            Reason::Deadline {
+                stream,
+                listener,
+                delay_ns,
+                deadline_ns,
+                excess_ns,
+            } => write!(
+                f,
+                "stream \"{stream}\" to {listener}: worst-case delay {} exceeds the deadline {} by {}",
+                show_ns(*delay_ns),
+                show_ns(*deadline_ns),
+                show_ns(*excess_ns)
+            ),
+            Reason::Buffer {
+                node,
+                port,
+                needed_bytes,
+                buffer_bytes,
+                excess_bytes,
+            } => write!(
+                f,
+                "port {node}>{port}: needs {needed_bytes} B of buffer but has {buffer_bytes} B: {excess_bytes} B too few"
+            ),
+            Reason::BufferFrames {
+                node,
+                port,
+                needed_frames,
+                buffer_frames,
+                excess_frames,
+            } => write!(
+                f,
+                "port {node}>{port}: up to {needed_frames} frames wait but the buffer holds {buffer_frames}: {excess_frames} too few"
+            ),
+            Reason::SharedBuffer {
+                node,
+                needed_bytes,
+                buffer_bytes,
+                excess_bytes,
+            } => write!(
+                f,
+                "switch {node}: its ports together need {needed_bytes} B but share {buffer_bytes} B: {excess_bytes} B too few"
+            ),
+            Reason::SharedBufferFrames {
+                node,
+                needed_frames,
+                buffer_frames,
+                excess_frames,
+            } => write!(
+                f,
+                "switch {node}: up to {needed_frames} frames wait in all but the pool holds {buffer_frames}: {excess_frames} too few"
+            ),
+            Reason::Overflow { what } => f.write_str(what),
+            Reason::Jitter {
+                stream,
+                listener,
+                jitter_ns,
+                limit_ns,
+                excess_ns,
+            } => write!(
+                f,
+                "stream \"{stream}\" to {listener}: its frames differ by up to {}, but {} is of use: {} too much",
+                show_ns(*jitter_ns),
+                show_ns(*limit_ns),
+                show_ns(*excess_ns)
+            ),
+            Reason::ScheduleLoad {
+                node,
+                port,
+                needed_ns,
+                available_ns,
+                cycle_ns,
+                excess_ns,
+                streams,
+            } => write!(
+                f,
+                "port {node}>{port}: time-triggered frames ({}) need {} of each {}, but only {} may be theirs: {} too much",
+                few(streams),
+                show_ns(*needed_ns),
+                show_ns(*cycle_ns),
+                show_ns(*available_ns),
+                show_ns(*excess_ns)
+            ),
+            Reason::ScheduleCycle {
+                node,
+                port,
+                cycle_ns,
+                longest_ns,
+                windows,
+            } => {
+                write!(
+                    f,
+                    "port {node}>{port}: the least common multiple of all intervals is "
+                )?;
+                let (Some(cycle_ns), Some(windows)) = (cycle_ns, windows) else {
+                    return f.write_str("beyond any clock");
+                };
+                write!(f, "{} with {windows} windows, ", show_ns(*cycle_ns))?;
+                match cycle_ns.saturating_sub(*longest_ns) {
+                    0 => f.write_str("more windows than any list holds"),
+                    excess => write!(
+                        f,
+                        "but the longest cycle is {}: {} too long",
+                        show_ns(*longest_ns),
+                        show_ns(excess)
+                    ),
+                }
+            }
+            Reason::SchedulePeriods {
+                node,
+                port,
+                streams: [one, other],
+                common_ns,
+                needed_ns,
+                excess_ns,
+            } => write!(
+                f,
+                "port {node}>{port}: \"{one}\" and \"{other}\" meet wherever they are put: the common divisor of their intervals is {}, but both frames need {}: {} too little",
+                show_ns(*common_ns),
+                show_ns(*needed_ns),
+                show_ns(*excess_ns)
+            ),
+            Reason::SchedulePlace {
+                stream,
+                node,
+                port,
+                load_permille,
+                rounds,
+            } => write!(
+                f,
+                "stream \"{stream}\": no place was found in the schedule ({rounds} rounds of search); at the busiest port of its way, {node}>{port}, time-triggered frames need {}.{} % of the time",
+                load_permille / 10,
+                load_permille % 10
+            ),
+            Reason::ScheduleEntries {
+                node,
+                port,
+                entries,
+                available,
+                excess,
+            } => write!(
+                f,
+                "port {node}>{port}: its gate list needs {entries} entries but holds {available}: {excess} too many"
+            ),
+            Reason::ScheduleOpenings {
+                node,
+                port,
+                openings,
+                possible,
+                excess,
+            } => write!(
+                f,
+                "port {node}>{port}: a queue opens {openings} times in a cycle but can {possible}: {excess} too many"
+            ),
+            Reason::ScheduleWindow {
+                node,
+                port,
+                window_ns,
+                minimum_ns,
+                short_ns,
+            } => write!(
+                f,
+                "port {node}>{port}: its gate list has a state of {} but the shortest possible is {}: {} too short",
+                show_ns(*window_ns),
+                show_ns(*minimum_ns),
+                show_ns(*short_ns)
+            ),
+            Reason::ScheduleShare {
+                node,
+                port,
+                open_ns,
+                needed_ns,
+                cycle_ns,
+                short_ns,
+            } => write!(
+                f,
+                "port {node}>{port}: windows and guard bands leave others {} of each {}, but they are to have {}: {} too little",
+                show_ns(*open_ns),
+                show_ns(*cycle_ns),
+                show_ns(*needed_ns),
+                show_ns(*short_ns)
+            ),
+        }
+    }
+}
+
+/// Some names, and how many more there are.
+fn few(names: &[String]) -> String {
+    const MOST: usize = 8;
+    let shown = names[..names.len().min(MOST)].join(", ");
+    match names.len().saturating_sub(MOST) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}

@@ -1,0 +1,306 @@
+//! What happens at a port: frames come, wait, are chosen and leave.
+
+use super::{Event, Frame, LAST, Simulator, Waiting};
+use crate::gates::Turn;
+use crate::model::NONE;
+use crate::scenario::Lateness;
+
+impl Simulator<'_> {
+    /// A frame comes to a port.
+    pub(super) fn enter(&mut self, frame: Frame) {
+        let edge = &self.model.edges[frame.edge as usize];
+        let index = edge.port;
+        let port_model = &self.model.ports[index as usize];
+        let bits = u64::from(frame.bits);
+        if !self.has_room(port_model.pool, bits) {
+            self.ports[index as usize].seen.dropped += 1;
+            self.dropped += 1;
+            self.copies -= 1;
+            return;
+        }
+        let now_ps = self.now_ps;
+        let port = &mut self.ports[index as usize];
+        port.waiting_bits += bits;
+        port.waiting_frames += 1;
+        let sending = now_ps < port.busy_until_ps;
+        let in_full = if sending {
+            u64::from(port.sending_bits)
+        } else {
+            0
+        };
+        if port.waiting_bits + in_full > port.seen.backlog_bits {
+            let left = if sending {
+                port_model
+                    .line
+                    .bits_in(port.busy_until_ps - now_ps)
+                    .min(in_full)
+            } else {
+                0
+            };
+            port.seen.backlog_bits = port.seen.backlog_bits.max(port.waiting_bits + left);
+        }
+        let frames = port.waiting_frames + u64::from(sending);
+        port.seen.backlog_frames = port.seen.backlog_frames.max(frames);
+        let waiting = Waiting {
+            frame,
+            came_ps: now_ps,
+        };
+        if port_model.gates.is_some() && !port_model.catches_up {
+            // A switch with gates is late before its queues, not behind them.
+            let late_ps = match self.lateness[index as usize] {
+                Lateness::Prompt => 0,
+                Lateness::BusyStart | Lateness::Pipeline => port_model.latency_ps,
+                Lateness::Random => self.random.up_to(port_model.latency_ps),
+            };
+            let at = (now_ps + late_ps).max(self.ports[index as usize].last_eligible_ps);
+            self.ports[index as usize].last_eligible_ps = at;
+            let tie = self.tie(edge.flow);
+            let came_ps = now_ps;
+            self.events
+                .push(at, tie, Event::Eligible { frame, came_ps });
+            return;
+        }
+        // A port with credits has many starts: there each frame is as late as it may be, or none.
+        let pipeline = match self.lateness[index as usize] {
+            Lateness::Pipeline => true,
+            Lateness::Prompt => false,
+            _ => !self.ports[index as usize].credits.is_empty(),
+        } && port_model.latency_ps > 0
+            && !port_model.catches_up;
+        if pipeline || edge.regulator != NONE {
+            let mut came_ps = now_ps;
+            if edge.regulator != NONE {
+                let passed =
+                    self.regulators
+                        .pass_ps(self.model, waiting.frame.edge, now_ps, frame.bits);
+                let Some(passed) = passed else {
+                    // It holds the memory for ever: what is larger than a stream's burst is against its contract.
+                    return;
+                };
+                came_ps = passed;
+            }
+            let at = came_ps + if pipeline { port_model.latency_ps } else { 0 };
+            let tie = self.tie(edge.flow);
+            self.events
+                .push(at, tie, Event::Eligible { frame, came_ps });
+            return;
+        }
+        self.queue(index, waiting);
+    }
+
+    /// Whether a pool takes so many bits more. The part of a frame that is on the wire already needs no memory.
+    pub(super) fn has_room(&self, pool: u32, bits: u64) -> bool {
+        let pool = &self.model.pools[pool as usize];
+        if pool.limit_bits == u64::MAX && pool.limit_frames == u64::MAX {
+            return true;
+        }
+        let (mut waiting, mut sending, mut frames) = (bits, 0_u64, 1_u64);
+        for index in &pool.ports {
+            let port = &self.ports[*index as usize];
+            waiting += port.waiting_bits;
+            frames += port.waiting_frames;
+            if self.now_ps < port.busy_until_ps {
+                sending += u64::from(port.sending_bits);
+                frames += 1;
+            }
+        }
+        if frames > pool.limit_frames || waiting > pool.limit_bits {
+            return false;
+        }
+        if waiting + sending <= pool.limit_bits {
+            return true;
+        }
+        let left: u64 = pool
+            .ports
+            .iter()
+            .map(|index| {
+                let left_ps = self.ports[*index as usize]
+                    .busy_until_ps
+                    .saturating_sub(self.now_ps);
+                self.model.ports[*index as usize].line.bits_in(left_ps)
+            })
+            .sum();
+        waiting + left <= pool.limit_bits
+    }
+
+    /// A frame may be chosen from now on.
+    pub(super) fn queue(&mut self, index: u32, waiting: Waiting) {
+        let class = self.model.edges[waiting.frame.edge as usize].class;
+        let port = &mut self.ports[index as usize];
+        if let Some(Some(credit)) = port.credits.get_mut(usize::from(class)) {
+            credit.look(self.now_ps, port.filled & (1 << class) != 0);
+        }
+        port.queues[usize::from(class)].push_back(waiting);
+        port.filled |= 1 << class;
+        if self.model.ports[index as usize].gates.is_some() {
+            // Whatever it waits for, this frame may go before that.
+            if self.now_ps >= port.busy_until_ps {
+                port.wake_ps = self.now_ps;
+                self.choosing.push(index);
+            } else if port.wake_ps != port.busy_until_ps {
+                port.wake_ps = port.busy_until_ps;
+                self.events.push(port.busy_until_ps, 0, Event::Wakes(index));
+            }
+            return;
+        }
+        if !port.credits.is_empty() {
+            // It may rest although frames wait, so that each that comes may be the next.
+            if self.now_ps >= port.busy_until_ps {
+                self.choosing.push(index);
+            } else {
+                let at = port.busy_until_ps;
+                self.events.push(at, 0, Event::Wakes(index));
+            }
+            return;
+        }
+        if port.woken {
+            return;
+        }
+        port.woken = true;
+        if self.now_ps < port.busy_until_ps {
+            let at = port.busy_until_ps;
+            self.events.push(at, 0, Event::Wakes(index));
+            return;
+        }
+        // The port was idle: a busy period begins, of a switch as late as its latency lets it.
+        let port_model = &self.model.ports[index as usize];
+        let late_ps = match self.lateness[index as usize] {
+            _ if port_model.catches_up || port_model.latency_ps == 0 => 0,
+            Lateness::Prompt | Lateness::Pipeline => 0,
+            Lateness::BusyStart => port_model.latency_ps,
+            Lateness::Random => self.random.up_to(port_model.latency_ps),
+        };
+        if late_ps == 0 {
+            self.choosing.push(index);
+        } else {
+            self.events
+                .push(self.now_ps + late_ps, 0, Event::Wakes(index));
+        }
+    }
+
+    /// A port takes the next frame from its most urgent queue.
+    pub(super) fn choose(&mut self, index: u32) {
+        let now_ps = self.now_ps;
+        let port_model = &self.model.ports[index as usize];
+        let port = &mut self.ports[index as usize];
+        port.woken = false;
+        let mut chosen = port.filled.checked_ilog2();
+        if let (Some(gates), Some(_)) = (&port_model.gates, chosen) {
+            // Two frames that come at one instant both ask.
+            if now_ps < port.busy_until_ps {
+                return;
+            }
+            let clock = self
+                .clocks
+                .get(gates.node as usize)
+                .copied()
+                .unwrap_or_default();
+            let shown_ps = clock.shows_ps(now_ps);
+            let fraction = if now_ps > port.busy_until_ps {
+                0
+            } else {
+                port.fraction
+            };
+            let took = |queue: u8| {
+                let first = port.queues[usize::from(queue)].front();
+                first.map_or(0, |first| {
+                    port_model.line.transmit(first.frame.bits, fraction).0
+                })
+            };
+            chosen = match gates.turn(shown_ps, port.filled, took) {
+                Turn::Send(queue) => Some(u32::from(queue)),
+                Turn::Wait(until_ps) => {
+                    let at = clock.when_ps(until_ps).max(now_ps + 1);
+                    if port.wake_ps != at {
+                        port.wake_ps = at;
+                        self.events.push(at, 0, Event::Wakes(index));
+                    }
+                    return;
+                }
+                Turn::Never => return,
+            };
+            if let Some(first) = chosen.and_then(|class| port.queues[class as usize].front()) {
+                if let Some((start, period)) = self.model.edges[first.frame.edge as usize].window_ps
+                {
+                    // An instant is rounded up to a whole picosecond.
+                    let off = (shown_ps % period + period - start) % period;
+                    port.seen.off_window += u64::from(off > 1);
+                }
+            }
+        }
+        if !port.credits.is_empty() {
+            if now_ps < port.busy_until_ps {
+                return;
+            }
+            chosen = match port.with_credit(now_ps) {
+                Ok(class) => class,
+                Err(ready_ps) => {
+                    self.events.push(ready_ps, 0, Event::Wakes(index));
+                    return;
+                }
+            };
+        }
+        let Some(class) = chosen else {
+            return;
+        };
+        let queue = &mut port.queues[class as usize];
+        let Some(Waiting { frame, came_ps }) = queue.pop_front() else {
+            return;
+        };
+        if queue.is_empty() {
+            port.filled &= !(1 << class);
+        }
+        let fresh = now_ps > port.busy_until_ps || port.busy_until_ps == 0;
+        let fraction = if fresh { 0 } else { port.fraction };
+        let (took_ps, fraction) = port_model.line.transmit(frame.bits, fraction);
+        let end_ps = now_ps.saturating_add(took_ps);
+        if let Some(Some(credit)) = port.credits.get_mut(class as usize) {
+            credit.send(took_ps, end_ps);
+        }
+        port.fraction = fraction;
+        port.busy_until_ps = end_ps;
+        port.sending_bits = frame.bits;
+        port.waiting_bits -= u64::from(frame.bits);
+        port.waiting_frames -= 1;
+        let edge = &self.model.edges[frame.edge as usize];
+        let flow = edge.flow;
+        let mut tie = if flow == self.last_at_ties { LAST } else { 0 };
+        let mut release_ps = end_ps;
+        if port_model.catches_up && port_model.latency_ps > 0 {
+            let latency_ps = port_model.latency_ps;
+            if fresh {
+                port.hold_until_ps = end_ps.saturating_add(latency_ps);
+            }
+            let late = match self.lateness[index as usize] {
+                Lateness::Prompt => end_ps,
+                Lateness::BusyStart => end_ps.max(port.hold_until_ps),
+                Lateness::Pipeline => end_ps.saturating_add(latency_ps),
+                Lateness::Random => end_ps.saturating_add(self.random.up_to(latency_ps)),
+            };
+            release_ps = late.max(port.last_release_ps);
+            if release_ps == port.last_release_ps {
+                tie = tie.max(port.last_tie);
+            }
+            port.last_release_ps = release_ps;
+            port.last_tie = tie;
+        }
+        let delay = &mut port.seen.class_delay_ps[class as usize];
+        *delay = (*delay).max(release_ps - came_ps);
+        if port.filled != 0 {
+            port.woken = true;
+            port.wake_ps = end_ps;
+            self.events.push(end_ps, 0, Event::Wakes(index));
+        }
+        self.frame_hops += 1;
+        let at = release_ps.saturating_add(port_model.cable_ps);
+        self.events.push(at, tie, Event::Arrives(frame));
+        if self.sources[flow as usize].is_none() {
+            // Only at its own host: behind it nothing tells the source to go on.
+            let (first, end) = self.model.flows[flow as usize].branches;
+            let own = (first..end).any(|at| self.model.branches[at as usize] == frame.edge);
+            if own {
+                self.send_at(flow, now_ps, frame.bits);
+            }
+        }
+    }
+}
