@@ -311,7 +311,8 @@ fn every_way_in_keeps_the_promises_and_is_said() {
         ("generic", "generic", "generic"),
     ] {
         let arguments = ["--duration", "1500ms", "--calibration", "500ms"];
-        let arguments = [&arguments[..], &["--receive-path", path]].concat();
+        let police = ["--police", "200ms"];
+        let arguments = [&arguments[..], &["--receive-path", path], &police].concat();
         let (code, report) = measured(&file, &arguments);
         assert!(matches!(code, 0 | 4), "{path}: {}", report["reasons"]);
         for stream in report["streams"].as_array().unwrap() {

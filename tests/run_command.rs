@@ -276,6 +276,63 @@ fn every_way_in_is_used_and_said() {
     assert!(said.contains("MTU"), "{said}");
 }
 
+/// What keeps its contract is let through by each way in; a talker that sends ten times as much is held to it, and told.
+#[test]
+fn each_way_in_polices() {
+    require!(root, program "ip");
+    let bench = Bench::new(NETWORK);
+    // A listener that was told of a tenth of what A sends.
+    let other = bench.folder.path().join("tenth.toml");
+    let tenth = NETWORK.replace("interval = \"1 ms\"", "interval = \"10 ms\"");
+    std::fs::write(
+        &other,
+        tenth.replace("interval = \"2 ms\"", "interval = \"20 ms\""),
+    )
+    .unwrap();
+    for path in ["packet", "native", "generic"] {
+        // Generous: this machine may keep a host waiting.
+        let way = ["--receive-path", path, "--police", "200ms"];
+        let (talked, heard) = exchange(&bench, &["--duration", "1s"], &way);
+        all_there(&talked, &heard);
+        for stream in ["there", "newest"] {
+            assert_eq!(
+                row(&heard, "listeners", stream)["frames_policed"],
+                0,
+                "{path}"
+            );
+        }
+        let held = Bench {
+            file: other.clone(),
+            folder: tempfile::tempdir().unwrap(),
+            pair: NetnsPair::new(),
+        };
+        let listens = held.start("B", &way);
+        std::thread::sleep(Duration::from_millis(600));
+        let talks = Bench {
+            file: bench.file.clone(),
+            folder: tempfile::tempdir().unwrap(),
+            pair: held.pair,
+        };
+        let (_, talked, said) = talks.start("A", &["--duration", "1500ms"]).end();
+        listens.signal("-INT");
+        let (code, heard, heard_said) = listens.end();
+        assert_eq!(code, Some(1), "{said}{heard_said}");
+        for stream in ["there", "newest"] {
+            let sent = number(&row(&talked, "talkers", stream)["frames_sent"]);
+            let listener = row(&heard, "listeners", stream);
+            let policed = number(&listener["frames_policed"]);
+            assert!(policed > sent / 3 && policed < sent, "{path}: {listener}");
+            assert_eq!(
+                number(&listener["frames_received"]) + policed,
+                sent,
+                "{path}"
+            );
+        }
+        let reasons = heard["reasons"].to_string();
+        assert!(reasons.contains("beyond its contract"), "{reasons}");
+    }
+}
+
 #[test]
 fn a_way_out_that_breaks_the_promise_is_refused() {
     require!(root, program "ip", program "tc");

@@ -43,6 +43,10 @@ struct RunArguments {
     /// packet sockets, or for each listener what costs less (auto)
     #[arg(long, value_enum, default_value = "auto")]
     receive_path: WayIn,
+    /// Hold each stream to its contract where it arrives: what comes beyond the contract, the promised delay and so much more
+    /// for hosts that are late (for example `10ms`) is dropped and counted
+    #[arg(long, value_name = "LATENESS", value_parser = parse_duration)]
+    police: Option<Duration>,
     /// The way out of the hosts. Only `qdisc`: the queue is what emulates the host's end of its link
     #[arg(long = "transmit-path", value_name = "PATH", default_value = "qdisc", value_parser = transmit_path)]
     _transmit_path: Qdisc,
@@ -165,6 +169,7 @@ fn measure(arguments: &RunArguments) -> ExitCode {
         duration: arguments.duration,
         calibration: arguments.calibration,
         receive_path: arguments.receive_path.into(),
+        police: arguments.police,
         keep: arguments.keep,
         command: std::env::args().collect::<Vec<_>>().join(" "),
         rtwire_version: env!("CARGO_PKG_VERSION").to_owned(),

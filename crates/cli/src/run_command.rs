@@ -49,6 +49,10 @@ pub(crate) struct RunArguments {
     /// for each listener what costs less (auto)
     #[arg(long, value_enum, default_value = "auto")]
     receive_path: WayIn,
+    /// Hold each stream to its contract where it arrives: what comes beyond the contract, the promised delay and so much more
+    /// for hosts that are late (for example `10ms`) is dropped and counted
+    #[arg(long, value_name = "LATENESS", value_parser = parse_duration)]
+    police: Option<Duration>,
     /// Who does the receive work
     #[arg(long, value_enum, default_value = "auto")]
     receive: Receive,
@@ -181,6 +185,7 @@ fn station(arguments: &RunArguments) -> Result<Verdict, (u8, String)> {
             Way::Launch => TransmitPath::Launch,
         },
         receive_path: arguments.receive_path.into(),
+        police: arguments.police,
         receive: match arguments.receive {
             Receive::Auto => ReceiveWork::Automatic,
             Receive::Softirq => ReceiveWork::SoftInterrupt,

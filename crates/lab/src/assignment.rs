@@ -128,6 +128,8 @@ pub(crate) struct ListenerTask {
     pub(crate) group: Option<std::net::Ipv4Addr>,
     /// Whether it polls the driver in its own calls.
     pub(crate) polls: bool,
+    /// What it is held to: bits per second, bits at once, octets of a frame beyond its own.
+    pub(crate) police: Option<(u64, u64, u16)>,
 }
 
 /// What the lab says after the assignment: one line each on the process's standard input.
@@ -206,6 +208,8 @@ pub(crate) struct ListenerResult {
     pub(crate) before_sent: u64,
     /// Frames that the socket threw away because nobody read.
     pub(crate) socket_drops: u64,
+    /// Frames dropped since they were beyond the contract.
+    pub(crate) frames_policed: u64,
     pub(crate) stalls: Vec<Stall>,
     pub(crate) fault: Option<String>,
 }

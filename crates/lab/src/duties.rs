@@ -2,10 +2,10 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use rtwire_channel::{ListenerConfig, ListenerTransport, ReceivePath};
-use rtwire_plan::{ContractKind, Network, Ratio, Semantics, Stream, Transport};
+use rtwire_channel::{ListenerConfig, ListenerTransport, Police, ReceivePath};
+use rtwire_plan::{ContractKind, Network, Plan, Ratio, Semantics, Stream, Transport};
 
-use crate::assignment::{Address, ListenerTask, Pattern, TalkerTask, TransmitPath};
+use crate::assignment::{Address, Assignment, ListenerTask, Pattern, TalkerTask, TransmitPath};
 
 /// Where to look for a free port for traffic that is no stream: best effort, calibration.
 const FIRST_OTHER_PORT: u16 = 50_000;
@@ -86,6 +86,7 @@ pub(crate) fn listener(index: usize, stream: &Stream, frames_most: usize) -> Lis
         group: (stream.transport == Transport::Udp && stream.listeners.len() > 1)
             .then(|| group_ip(index)),
         polls: false,
+        police: None,
     }
 }
 
@@ -99,7 +100,41 @@ pub(crate) fn listener_config(task: &ListenerTask) -> ListenerConfig {
             ListenerTransport::Rtdip
         },
         queue_frames: QUEUE_FRAMES,
+        police: task
+            .police
+            .map(|(rate_bps, burst_bits, overhead_octets)| Police {
+                rate_bps,
+                burst_bits,
+                overhead_octets,
+            }),
         ..ListenerConfig::new(task.port)
+    }
+}
+
+/// Holds the listeners of a host to their streams' contracts. What leaves the talker at no more than `b + r t` arrives, after a
+/// delay between nothing and `D`, at no more than `b + r D + r t`; `D` is the promise and `margin_ns`, for hosts that are late.
+pub(crate) fn police(assignment: &mut Assignment, network: &Network, plan: &Plan, margin_ns: u64) {
+    for task in &mut assignment.listeners {
+        let stream = network.streams.get(task.stream);
+        let planned = plan.streams.iter().find(|one| one.name == task.name);
+        let promise = planned.and_then(|one| {
+            let mut promises = one.promises.iter();
+            promises.find(|promise| promise.listener == assignment.host)
+        });
+        let delay_ns = promise.and_then(|promise| promise.delay_ns);
+        let (Some(stream), Some(delay_ns)) = (stream.filter(|one| one.shaped), delay_ns) else {
+            continue;
+        };
+        let (num, den) = small(stream.contract.rate);
+        let den = u128::from(den.max(1));
+        let late_ns = u128::from(delay_ns) + u128::from(margin_ns);
+        let late_bits = (u128::from(num) * late_ns).div_ceil(den * 1_000_000_000);
+        let part = |value: u128| u64::try_from(value).unwrap_or(u64::MAX);
+        task.police = Some((
+            part(u128::from(num).div_ceil(den)).max(1),
+            part(u128::from(stream.contract.burst_bits) + late_bits),
+            u16::try_from(network.defaults.frame_overhead_bytes).unwrap_or(u16::MAX),
+        ));
     }
 }
 
@@ -179,6 +214,7 @@ pub(crate) fn best_effort(
                 realtime: REALTIME,
                 group: None,
                 polls: false,
+                police: None,
             },
         });
     }

@@ -23,6 +23,7 @@
 //!     duration: Duration::from_secs(10),
 //!     calibration: Duration::from_secs(3),
 //!     receive_path: rtwire_lab::ReceivePath::Auto,
+//!     police: None,
 //!     keep: false,
 //!     command: "an example".to_owned(),
 //!     rtwire_version: "0.1.0".to_owned(),

@@ -18,6 +18,7 @@ use crate::assignment::{Assignment, HostResult, Order};
 use crate::awake::Awake;
 use crate::blueprint::Layout;
 use crate::calibrate::{Calibrated, calibrate};
+use crate::duties;
 use crate::evidence::{Collected, describe};
 use crate::fabric::{Blueprint, Fabric, namespace_name};
 use crate::monitor::{Monitor, PortWatch};
@@ -44,6 +45,8 @@ pub struct Options {
     pub calibration: Duration,
     /// The way frames come to the hosts' listeners.
     pub receive_path: ReceivePath,
+    /// Whether listeners drop what is beyond their streams' contracts; so much is granted for hosts that are late.
+    pub police: Option<Duration>,
     /// Whether the network stays up afterwards.
     pub keep: bool,
     /// The command, for the report.
@@ -170,7 +173,12 @@ fn measure(
     let plan = rtwire_plan::plan(&network, &ignore).map_err(|e| LabError::Plan(e.to_string()))?;
 
     let how = (ns(options.duration), options.receive_path);
-    let assignments = tasks::assignments(&network, layout, &fabric, directory, how);
+    let mut assignments = tasks::assignments(&network, layout, &fabric, directory, how);
+    if let Some(margin) = options.police {
+        for assignment in &mut assignments {
+            duties::police(assignment, &network, &plan, ns(margin));
+        }
+    }
     options.progress(&format!("running for {} s", options.duration.as_secs_f64()));
     let live = live(&fabric, &assignments, options.duration, stopped)?;
     let collected = Collected {
@@ -405,6 +413,13 @@ fn notes(options: &Options, collected: &Collected<'_>, calibrated: &Calibrated) 
                 "Host {host} saw {count} frames that belonged to no channel: {reason}."
             ));
         }
+        for listener in result.listeners.iter().filter(|l| l.frames_policed > 0) {
+            let stream = network_stream(collected.network, listener.stream);
+            notes.push(format!(
+                "Host {host} dropped {} frames of {stream} beyond its contract.",
+                listener.frames_policed
+            ));
+        }
         for talker in &result.talkers {
             if talker.sends_refused > 0 {
                 notes.push(format!(
@@ -415,6 +430,11 @@ fn notes(options: &Options, collected: &Collected<'_>, calibrated: &Calibrated) 
         }
     }
     notes
+}
+
+fn network_stream(network: &Network, index: usize) -> &str {
+    let stream = network.streams.get(index);
+    stream.map_or("best effort", |stream| stream.name.as_str())
 }
 
 fn drawn(network: &Network, ports: &[PortReport]) -> rtwire_measure::report::Network {

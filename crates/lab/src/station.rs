@@ -86,6 +86,8 @@ pub struct StationOptions {
     pub path: TransmitPath,
     /// The way frames come to this host's listeners.
     pub receive_path: ReceivePath,
+    /// Whether listeners drop what is beyond their streams' contracts; so much is granted for hosts that are late.
+    pub police: Option<Duration>,
     /// Who does the receive work.
     pub receive: ReceiveWork,
     /// SCHED_FIFO priority of the thread of a stream of priority 7; a stream of priority p has `realtime - 7 + p`. 8 to 99.
@@ -192,7 +194,11 @@ pub fn run_station(
     started: impl FnOnce(&str),
 ) -> Result<StationReport, StationError> {
     let interface = interface::by_name(&options.interface)?;
-    let assignment = assignment(options)?;
+    let mut assignment = assignment(options)?;
+    if let Some(margin) = options.police {
+        let margin_ns = u64::try_from(margin.as_nanos()).unwrap_or(u64::MAX);
+        duties::police(&mut assignment, &options.network, &options.plan, margin_ns);
+    }
     transmit::check(options, &assignment, &interface)?;
     let _groups = join_groups(options, &interface)?;
     let (receive, _guards) = receive_work(options, &assignment)?;

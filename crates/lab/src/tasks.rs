@@ -249,6 +249,7 @@ pub(crate) fn calibration(
                 realtime: REALTIME,
                 group: None,
                 polls: false,
+                police: None,
             },
         );
         offset_ns += burst_ns(route)

@@ -109,6 +109,8 @@ pub struct ListenerRow {
     pub frames_overtaken: u64,
     /// Frames that the kernel had no room for here.
     pub socket_drops: u64,
+    /// Frames dropped here since they were beyond the stream's contract (`--police`).
+    pub frames_policed: u64,
     /// How often its talker began again.
     pub talker_restarts: u64,
     /// From the talker's time stamp to the kernel's here: as true as the two hosts' clocks agree.
@@ -202,6 +204,7 @@ fn listener(options: &StationOptions, task: &ListenerTask, result: ListenerResul
         frames_reordered: result.frames_reordered,
         frames_overtaken: result.frames_overtaken,
         socket_drops: result.socket_drops,
+        frames_policed: result.frames_policed,
         talker_restarts: result.restarts,
         delay_ns: result.delay,
         frames_before_sent: result.before_sent,
@@ -229,7 +232,13 @@ fn judge(talkers: &[TalkerRow], listeners: &[ListenerRow]) -> (Verdict, Vec<Stri
         if let Some(fault) = &row.fault {
             broken.push(format!("listener of `{}` ended: {fault}", row.stream));
         }
-        if row.frames_lost > 0 && !row.best_effort {
+        if row.frames_policed > 0 {
+            broken.push(format!(
+                "{} frames of `{}` were beyond its contract and dropped here",
+                row.frames_policed, row.stream
+            ));
+        }
+        if row.frames_lost > row.frames_policed && !row.best_effort {
             let here = match row.socket_drops {
                 0 => "on the way",
                 _ => "here too: the listener was held up",
@@ -289,6 +298,7 @@ pub(super) mod tests {
             frames_reordered: 0,
             frames_overtaken: 0,
             socket_drops: 0,
+            frames_policed: 0,
             talker_restarts: 0,
             delay_ns: None,
             frames_before_sent: 0,

@@ -132,6 +132,7 @@ impl Listener {
             delay: self.delays.summary(),
             before_sent: self.before_sent,
             socket_drops: statistics.dropped,
+            frames_policed: statistics.refused.policed,
             stalls: self.late.iter().map(|late| late.stall(source())).collect(),
             fault,
         })
