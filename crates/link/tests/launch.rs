@@ -1,6 +1,9 @@
 //! Launch times: kept by ETF (in the kernel lab), and refused by name where nothing would keep them (everywhere).
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+#[path = "launch/gates.rs"]
+mod gates;
+
 use rtwire_link::{
     LaunchFault, LaunchMode, LinkError, Sender, SenderConfig, TxPath, TxReport, TxStamps,
 };
