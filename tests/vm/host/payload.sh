@@ -1,7 +1,23 @@
 # What the guest runs: the `rtwire` command, test programs, suites. Sourced by scripts/vm.
 
+# all_tests: builds every test of the workspace at once, as `make test` does, so that nothing is built twice with other
+# features; notes where they are.
+all_tests() {
+	cargo test --workspace --no-run --locked "${PROFILE[@]}" --message-format=json 2>"$WORK/cargo.log" >"$WORK/tests.json" || {
+		cat "$WORK/cargo.log" >&2
+		return 1
+	}
+}
+
 # test_program ARGUMENTS…: builds a test, benchmark or example and prints its path.
 test_program() {
+	if [ "$1 $2" = "test -p" ] && [ -s "$WORK/tests.json" ]; then
+		local kind='"kind":\["lib"\]'
+		[ "$4" != --test ] || kind="\"kind\":\\[\"test\"\\].*\"name\":\"$5\""
+		grep "#$3@" "$WORK/tests.json" | grep "$kind" |
+			sed -n 's/.*"profile":{[^}]*"test":true.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
+		return
+	fi
 	if [ "$1" = build ]; then
 		cargo "$@" --locked "${PROFILE[@]}" --message-format=json 2>"$WORK/cargo.log" |
 			sed -n 's/.*"kind":\["example"\].*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
@@ -14,11 +30,22 @@ test_program() {
 		sed -n 's/.*"profile":{[^}]*"test":true.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
 }
 
-# payload WHAT: builds $WORK/payload.cpio with the programs of `suites`, of `measure`, or of both (`all`).
+# named ONLY NAME: whether the suite or measurement is among those asked for; all are where none is named.
+named() {
+	case ",$1," in ,, | *",$2,"* | *",$2/"*) return 0 ;; esac
+	return 1
+}
+
+# payload WHAT ONLY: builds $WORK/payload.cpio with the programs of `suites`, of `measure`, or of both (`all`).
 payload() {
 	local tree=$WORK/payload suite file program line
 	mkdir -p "$tree"/lab/{bin,examples} "$WORK/payload-programs/bin"
-	cargo build --locked "${PROFILE[@]}" -p rtwire -q
+	# All tests together bring the command too.
+	if [ "$1" = measure ] || [ -n "$2" ]; then
+		cargo build --locked "${PROFILE[@]}" -p rtwire -q
+	else
+		all_tests
+	fi
 	add_program "${CARGO_TARGET_DIR:-target}/$PROFILE_FOLDER/rtwire" rtwire
 	cp -r "$VM"/{suites,measure,lib.sh,case} "$tree/lab/"
 	cp "$VM/guest-run" "$tree/lab/run"
@@ -26,8 +53,8 @@ payload() {
 	cp -r examples/. "$tree/lab/examples/"
 	: >"$tree/lab/programs"
 	for file in "$VM"/suites/*.cargo; do
-		[ "$1" != measure ] || continue
 		suite=$(basename "$file" .cargo)
+		[ "$1" != measure ] && named "$2" "$suite" || continue
 		while read -r line; do
 			line=${line%%#*}
 			[ -n "${line// /}" ] || continue
@@ -44,7 +71,7 @@ payload() {
 		done <"$file"
 	done
 	for file in "$VM"/measure/*.cargo; do
-		[ "$1" != suites ] || continue
+		[ "$1" != suites ] && named "$2" "$(basename "$file" .cargo)" || continue
 		# shellcheck disable=SC2046
 		program=$(test_program $(list "$file")) || true
 		[ -n "$program" ] || {

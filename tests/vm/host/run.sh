@@ -8,7 +8,7 @@ guest() {
 	local version=$1 line=$2
 	shift 2
 	cat "$(image "$version")" "$WORK/payload.cpio" >"$WORK/image.cpio"
-	timeout "${RTWIRE_VM_TIMEOUT:-900}" qemu-system-x86_64 -machine q35,hpet=off -m 1G -nodefaults -display none \
+	timeout "${RTWIRE_VM_TIMEOUT:-1800}" qemu-system-x86_64 -machine q35,hpet=off -m 1G -nodefaults -display none \
 		-no-reboot -kernel "$CACHE/$version/vmlinux" -initrd "$WORK/image.cpio" \
 		-append "console=ttyS0 quiet loglevel=1 panic=-1 tsc=reliable $line" "${CARDS[@]}" "$@" \
 		2> >(grep -v 'is not connected to host network' >&2)
@@ -17,15 +17,16 @@ guest() {
 # functional VERSION ONLY: all suites on two virtual cores; one line a test, and the whole output of those that fail.
 functional() {
 	echo "Linux $1, two cores"
-	guest "$1" "lab.mode=functional lab.only=$2" -accel tcg,thread=multi -cpu max -smp 2 -serial stdio </dev/null |
-		tr -d '\r' | tee "$WORK/log" | judge
+	guest "$1" "lab.mode=functional lab.only=$2 lab.seed=${RTWIRE_VM_SEED:-$(date +%s)} \
+lab.moments=${RTWIRE_VM_MOMENTS:-51} lab.plans=${RTWIRE_VM_PLANS:-6}" -accel tcg,thread=multi -cpu max -smp 2 -serial stdio </dev/null |
+		sed -u 's/\r//g' | tee "$WORK/log" | judge
 }
 
 # virtual VERSION COMMAND-LINE: a guest of one core whose time is the count of its instructions.
 virtual() {
 	guest "$1" "$2 nokaslr norandmaps random.trust_cpu=off" \
 		-accel tcg,thread=single -smp 1 -cpu max,rdrand=off,rdseed=off -icount shift=0,sleep=off \
-		-rtc base=2025-01-01,clock=vm -seed 1 -serial stdio </dev/null | tr -d '\r'
+		-rtc base=2025-01-01,clock=vm -seed 1 -serial stdio </dev/null | sed -u 's/\r//g'
 }
 
 # bench VERSION NAME TIME: one measurement, everything that it says.
@@ -34,7 +35,7 @@ bench() {
 	virtual) virtual "$1" "lab.mode=bench lab.only=$2" ;;
 	*)
 		guest "$1" "lab.mode=bench lab.only=$2 lab.time=real" -accel tcg,thread=multi -cpu max -smp 2 \
-			-serial stdio </dev/null | tr -d '\r'
+			-serial stdio </dev/null | sed -u 's/\r//g'
 		;;
 	esac
 }
@@ -49,6 +50,8 @@ measure() {
 		echo "# kernel $1"
 		echo "# qemu $(qemu-system-x86_64 --version | sed -n 's/.*version \([^ ]*\).*/\1/p')"
 		echo "# $(rustc --version | cut -d' ' -f1,2)"
+		# Only of all measurements together: with one alone the others' programs are not there.
+		[ -n "$2" ] || echo "# programs $(cd "$WORK/payload/lab" && find bin measure -type f | LC_ALL=C sort | xargs sha256sum | sha256sum | cut -c1-16)"
 		sed -n 's/^@@ value //p' "$WORK/log" | awk '{ print $1 "\t" $2 "\t" $3 }'
 	} >"$now"
 	if [ "$3" = baseline ]; then
@@ -64,28 +67,48 @@ measure() {
 	fi
 }
 
-# compare NOW BASELINE ONLY: fails where a median or a minimum is off by more than 0.5 %. With another kernel, QEMU or
-# compiler than the baseline's the instructions are others: then by more than 10 %. What depends on how load and measured
-# path fall together (maxima, spreads, anything under load) is another with every build: it is shown, not judged.
+# repeat VERSION ONLY: twice in virtual time; every figure must be the same to the bit.
+repeat() {
+	echo "Linux $1, virtual time, twice"
+	local time
+	for time in 1 2; do
+		virtual "$1" "lab.mode=measure lab.only=$2" | tee "$WORK/log" | judge || return 1
+		sed -n 's/^@@ value //p' "$WORK/log" >"$WORK/values$time"
+	done
+	if diff "$WORK/values1" "$WORK/values2"; then
+		echo "ok      $(wc -l <"$WORK/values1") figures are the same to the bit"
+	else
+		echo "FAILED  figures differ between two runs of the same programs"
+		return 1
+	fi
+}
+
+# compare NOW BASELINE ONLY: with the baseline's kernel, QEMU and compiler a median or a minimum may be off by 0.5 %, with
+# others by 10 %: the instructions are others then. Maxima, spreads and what is under load depend on how load and measured
+# path fall together, which is another with every build: shown, not judged. With the baseline's own programs nothing at all
+# may be off: virtual time repeats to the bit.
 compare() {
 	[ -e "$2" ] || {
 		echo "FAILED: there is no baseline $2; \`scripts/vm baseline\` writes it"
 		return 1
 	}
 	awk -F'\t' -v only="$3" '
+		/^# programs / { programs[FILENAME] = $0; next }
 		/^#/ { head[FILENAME] = head[FILENAME] $0 "\n"; next }
 		FILENAME == ARGV[2] { was[$1] = $2; next }
 		{ now[$1] = $2; unit[$1] = $3; order[++count] = $1 }
 		END {
 			same = head[ARGV[1]] == head[ARGV[2]]
-			limit = same ? 0.5 : 10
+			bits = same && programs[ARGV[1]] != "" && programs[ARGV[1]] == programs[ARGV[2]]
+			limit = bits ? 0 : same ? 0.5 : 10
+			if (bits) printf "The baseline'"'"'s own programs: every figure must be the same to the bit.\n"
 			if (!same) printf "Not the baseline'"'"'s kernel, QEMU or compiler: figures may be off by 10 %% instead of 0.5 %%.\n"
 			for (i = 1; i <= count; i++) {
 				name = order[i]
 				if (!(name in was)) { printf "FAILED  %s = %s %s has no baseline\n", name, now[name], unit[name]; bad = 1; continue }
 				off = was[name] == now[name] ? 0 : (was[name] == 0 ? 100 : 100 * (now[name] - was[name]) / was[name])
 				if (off < 0) size = -off; else size = off
-				judged = name ~ /\/(min|p50)$/ && name !~ /\/load\//
+				judged = bits || (name ~ /\/(min|p50)$/ && name !~ /\/load\//)
 				word = !judged ? "shown " : (size > limit ? "FAILED" : "ok    ")
 				printf "%s  %s = %s %s (%+.2f %%)\n", word, name, now[name], unit[name], off
 				if (judged && size > limit) bad = 1
@@ -101,6 +124,7 @@ judge() {
 		/^@@ ok / { print "ok      " $3 " (" $4 " s)"; passed++; tests += $3 != "kernel-log"; fflush(); next }
 		/^@@ not-ok / { print "FAILED  " $3 " (" $4 " s)"; failed++; tests++; showing = 1; fflush(); next }
 		/^@@ end-of-output/ { showing = 0; next }
+		/^@@ note / { sub(/^@@ note /, ""); print "        " $0; fflush(); next }
 		/^@@ end/ { ended = 1; next }
 		/^@@ / { next }
 		showing || !passed { print "        " $0 }

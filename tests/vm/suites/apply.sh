@@ -16,21 +16,24 @@ network() {
 	done </lab/suites/two-hosts.toml >plan.toml
 }
 
+# All that a person sees of the interface, and of what hangs on it, in one program: starting one takes long here.
 looks() {
 	# A real card is without carrier for a moment after its offloads are changed.
 	for _ in $(seq 50); do
 		in_a ip link show ra | grep -q LOWER_UP && break
 		sleep 0.1
 	done
-	in_a ip -d link
-	in_a ip address show dev ra
-	in_a ip route
-	in_a tc qdisc show dev ra
-	in_a tc class show dev ra
-	in_a ethtool -k ra
-	in_a ethtool -l ra || true
-	in_a ethtool -c ra 2>&1 || true
-	in_a sh -c 'cat /proc/sys/net/ipv4/conf/ra/* /proc/sys/net/ipv6/conf/ra/* 2>/dev/null' || true
+	in_a bash -c '
+		ip -d link
+		ip address show dev ra
+		ip route
+		tc qdisc show dev ra
+		tc class show dev ra
+		tc filter show dev ra
+		for what in k l c g a; do ethtool -$what ra; done
+		ethtool --show-eee ra
+		grep -r . /proc/sys/net/ipv[46]/conf /proc/sys/net/ipv[46]/neigh
+	' 2>&1 || true
 }
 
 apply() { in_a rtwire apply plan.toml --host A --interface ra "$@"; }
