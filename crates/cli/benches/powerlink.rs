@@ -4,7 +4,7 @@
 //! Writes `target/bench/powerlink.json`.
 //!
 //! `--quick` measures two cycles for half a second each; `--seconds N` each for N seconds (5); `--minutes N` is how long
-//! 250 µs have to hold (1); `--only WORD` does one part: `cycles`, `hold`, `cost`; `--nodes N` holds with so many nodes only;
+//! 250 µs have to hold (1); `--only WORD` does one part: `cycles`, `hold`, `cost`; `--nodes N` measures so many nodes only (1 or 8);
 //! `--out FOLDER` writes to `FOLDER/bench/powerlink.json`.
 #![allow(
     clippy::unwrap_used,
@@ -85,6 +85,9 @@ fn cycles(options: &Options) -> Vec<(Scenario, Outcome)> {
         &[5_000, 1_000, 500, 250]
     };
     for nodes in [1, 8] {
+        if options.nodes.is_some_and(|only| only != nodes) {
+            continue;
+        }
         let rig = Rig::new(nodes);
         for &cycle_us in cycles {
             for loaded in [false, true] {

@@ -80,6 +80,7 @@ fn of(path: Path, time: Duration) -> Vec<Row> {
         scope.spawn(move || {
             star.stations[0].run(|| {
                 let text = fitting(rig::managing(scenario));
+                let text = text.replace("cdc = \"wait.cdc\"\n", "");
                 let project = Project::parse(&text, "bench.toml".as_ref()).unwrap();
                 let mut station = Station::managing(&project).unwrap();
                 told.send(station.handle()).unwrap();

@@ -73,7 +73,10 @@ impl ManagingNode {
                 self.unanswered(invited);
                 self.soc(now_ns, outbox);
             }
-            Phase::WaitFirst { .. } => self.poll(now_ns, 0, true, outbox),
+            Phase::WaitFirst { .. } => {
+                self.was_stalled(late_ns);
+                self.poll(now_ns, 0, true, outbox);
+            }
             Phase::WaitResponse { at, grace, .. } => {
                 let timeout = self.polls.get(at).map_or(0, |poll| poll.timeout_ns);
                 if !grace && self.was_stalled(late_ns) {
@@ -99,6 +102,7 @@ impl ManagingNode {
     fn was_stalled(&mut self, late_ns: u64) -> bool {
         let stalled = late_ns > self.timing.cycle_ns / 2;
         if stalled {
+            self.stalled_ns += late_ns;
             self.statistics.own_stalls += 1;
             self.statistics.worst_stall_ns = self.statistics.worst_stall_ns.max(late_ns);
         }
@@ -144,9 +148,10 @@ impl ManagingNode {
             self.statistics.skipped_cycles += skipped;
             self.next_soc_ns += skipped * cycle_ns;
             self.phase = Phase::WaitSoc;
-            self.exceed(now_ns);
+            self.stall_over(now_ns, late_ns);
             return;
         }
+        self.stalled_ns = 0;
         let at_ns = self.next_soc_ns;
         self.next_soc_ns += cycle_ns;
         self.advance(now_ns);
@@ -181,6 +186,17 @@ impl ManagingNode {
                 self.prescaled = 0;
                 self.prescaled_flag = !self.prescaled_flag;
             }
+        }
+    }
+
+    /// The node was stalled for longer than a cycle. What the nodes bear is no error, only counted: the machine stood still,
+    /// and the network's timing is as it was. More than that is an error of 1C02h, however many cycles it took.
+    fn stall_over(&mut self, now_ns: u64, late_ns: u64) {
+        self.stalled_ns = 0;
+        if late_ns > self.timing.bearable_ns {
+            self.exceed(now_ns);
+        } else {
+            self.cycle_good = false;
         }
     }
 
@@ -248,7 +264,12 @@ impl ManagingNode {
         if now_ns >= self.next_soc_ns.saturating_sub(self.config.lead_ns) {
             // It took longer than its time: no asynchronous phase, and the SoC skips to the newest cycle.
             self.phase = Phase::WaitSoc;
-            self.exceed(now_ns);
+            let late_ns = now_ns.saturating_sub(self.next_soc_ns);
+            if core::mem::take(&mut self.stalled_ns) > late_ns {
+                self.stall_over(now_ns, late_ns);
+            } else {
+                self.exceed(now_ns);
+            }
             if self.phase == Phase::WaitSoc {
                 let late_ns = now_ns - self.next_soc_ns.min(now_ns);
                 let skipped = late_ns / self.timing.cycle_ns + 1;

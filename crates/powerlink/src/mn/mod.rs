@@ -114,6 +114,8 @@ struct Timing {
     prescaler: u16,
     mtu: usize,
     start_up: u64,
+    /// How long the nodes bear to wait for a SoC beyond the cycle: so long may this node be stalled without an error.
+    bearable_ns: u64,
 }
 
 /// A managing node.
@@ -151,6 +153,8 @@ pub struct ManagingNode {
     turn: usize,
     round: usize,
     cycle_good: bool,
+    /// How much later than asked this node was woken within the cycle, ns.
+    stalled_ns: u64,
     released: bool,
     scratch: Vec<u8>,
     own_response: bool,
@@ -194,6 +198,7 @@ impl ManagingNode {
             turn: 0,
             round: 0,
             cycle_good: true,
+            stalled_ns: 0,
             released: false,
             scratch: vec![0; FRAME_OCTETS],
             own_response: false,
@@ -214,6 +219,7 @@ impl ManagingNode {
             prescaler: d.number(0x1f98, 9) as u16,
             mtu: (d.number(0x1f98, 8) as usize).clamp(300, 1500),
             start_up: d.number(0x1f80, 0),
+            bearable_ns: d.number(0x1c14, 0),
         };
         if self.timing.cycle_ns == 0 {
             return Err(wrong("object 1006h is 0: it holds the cycle time in µs"));

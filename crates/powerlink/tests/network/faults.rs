@@ -283,12 +283,37 @@ fn a_stall_of_two_milliseconds_is_survived_at_250_us() {
 }
 
 #[test]
-fn too_many_stalls_bring_the_managing_node_back() {
+fn stalls_of_two_milliseconds_one_behind_the_other_are_survived() {
     let mut network = running(250, &[1]);
-    for _ in 0..4 {
+    for _ in 0..50 {
         let until_ns = network.now_ns + 2 * MS;
         network.stalled_ns = vec![until_ns; 2];
         network.run(2 * MS + 300 * US);
+        // Each at another place of the cycle.
+        network.run(7 * US);
+    }
+    assert!(network.operational());
+    assert_eq!(
+        network.happened(error(ErrorCode::CYCLE_EXCEEDED_TOO_OFTEN)),
+        None
+    );
+    // The managing node alone: its nodes wait for it.
+    for _ in 0..50 {
+        network.stalled_ns[0] = network.now_ns + 2 * MS;
+        network.run(2 * MS + 307 * US);
+    }
+    network.run(50 * MS);
+    assert!(network.operational());
+    assert!(network.mn().statistics().own_stalls >= 100);
+}
+
+#[test]
+fn too_many_long_stalls_bring_the_managing_node_back() {
+    let mut network = running(250, &[1]);
+    for _ in 0..4 {
+        let until_ns = network.now_ns + 4 * MS;
+        network.stalled_ns = vec![until_ns; 2];
+        network.run(4 * MS + 300 * US);
     }
     assert!(
         network
