@@ -21,11 +21,23 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 const OWN: &str = "rtw-rtwa";
 const MOVED: [&str; 2] = ["--isolation", "namespace"];
 
-fn alone() -> MutexGuard<'static, ()> {
-    let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    // What a test that was killed left.
+/// One test at a time, without what another left.
+struct Alone(#[allow(dead_code, reason = "held")] MutexGuard<'static, ()>);
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        remove_own();
+    }
+}
+
+fn remove_own() {
     let _ = Command::new("ip").args(["netns", "del", OWN]).output();
-    alone
+}
+
+fn alone() -> Alone {
+    let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    remove_own();
+    Alone(alone)
 }
 
 fn own(line: &str) -> Output {

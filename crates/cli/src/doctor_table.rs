@@ -108,6 +108,10 @@ fn measured(text: &mut String, examination: &Examination) {
 }
 
 fn row(one: &Measurement) -> Vec<String> {
+    let time = |ns| match one.samples {
+        0 => "-".to_owned(),
+        _ => time(ns),
+    };
     let noise = |ns: Option<u64>| ns.map_or("-".to_owned(), units::short_duration);
     vec![
         one.what.clone(),

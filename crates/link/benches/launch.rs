@@ -2,7 +2,7 @@
 //! instant (`clock_nanosleep`) and sends then; idle and under load; stamped by the kernel where they arrive.
 //!
 //! Kernels like the usual one of a virtual machine have no ETF, so this runs in the kernel lab: in virtual time, where it
-//! repeats, and in real time. Writes `target/bench/host-launch.json`. `--guest` is the part that runs in the lab, and prints
+//! repeats, and in real time. Adds its rows to `target/bench/host.json`. `--guest` is the part that runs in the lab, and prints
 //! rows; `--direct` runs that part here, for a kernel that has sch_etf.
 #![allow(clippy::unwrap_used)]
 
@@ -39,7 +39,7 @@ fn main() {
         rows,
     };
     print!("{}", table.print_text());
-    match table.write(&out, "host-launch") {
+    match table.add_to(&out, "host") {
         Ok(path) => println!("written to {}", path.display()),
         Err(error) => eprintln!("launch: {error}"),
     }

@@ -12,9 +12,13 @@ everything() {
 # nsenter has no view of the file system of its own, with which the name of a namespace would go.
 apply() { nsenter --net=/run/netns/vm-a rtwire apply plan.toml --host A --interface ra "$@"; }
 
+# What a test that failed left.
+fresh() { ip netns del rtw-ra 2>/dev/null || true; }
+
 in_own() { ip netns exec rtw-ra "$@"; }
 
 test_a_namespace_with_queues_and_vlan_in_it() {
+	fresh
 	network "" ""
 	pair 4
 	in_a sysctl -qw net.ipv4.conf.ra.accept_local=1 net.ipv4.neigh.ra.delay_first_probe_time=3
@@ -40,6 +44,7 @@ test_a_namespace_with_queues_and_vlan_in_it() {
 }
 
 test_a_real_card_goes_and_comes_back() {
+	fresh
 	network "" ""
 	nic_pair
 	everything >before
@@ -60,34 +65,34 @@ test_credits_hold_a_class_to_its_idle_slope() {
 		node = "A"
 		priority = 7
 		kind = "credit"
-		idle-slope = "20 Mbit/s"
+		idle-slope = "1100 kbit/s"
 	END
 	pair 4
 	round
 	expect 0 apply
 	expect 0 in_a tc -d qdisc show dev ra
 	says "qdisc cbs"
-	says "idleslope 20000"
+	says "idleslope 1100"
 	says "overhead 24"
-	# As fast as it goes for a second, in the shaped class: what comes through is the slope, as the wire counts.
-	expect 0 in_a ip address add 10.7.0.1/24 dev ra
+	# Frames as long as the plan's, as fast as they go, in the shaped class, to an address that nobody answers for: what comes
+	# through is the slope, as the wire counts.
+	in_a ip address add 10.7.0.1/24 dev ra
 	in_a ip link set ra arp on
-	in_a ip neigh replace 10.7.0.2 lladdr 02:00:00:00:00:02 dev ra nud permanent
+	in_a ip neigh replace 10.7.0.9 lladdr 02:00:00:00:00:02 dev ra nud permanent
 	in_a tc qdisc add dev ra clsact
 	in_a tc filter add dev ra egress protocol all matchall action skbedit priority 7
 	bits() { in_b cat /proc/net/dev | awk '$1 == "rb:" { print ($2 + 24 * $3) * 8 }'; }
 	now() { cut -d' ' -f1 /proc/uptime; }
-	(while :; do in_a ping -f -q -s 1000 -c 5000 -l 1000 10.7.0.2 >/dev/null 2>&1 || true; done) &
-	flood=$!
-	sleep 1
+	in_a bash -c 'exec dd if=/dev/zero bs=60 >/dev/udp/10.7.0.9/9' 2>/dev/null &
+	sleep 2
 	from=$(bits) start=$(now)
-	sleep 4
+	sleep 5
 	to=$(bits) end=$(now)
-	kill $flood
 	rate=$(echo "$from $to $start $end" | awk '{ printf "%d", ($2 - $1) / ($4 - $3) / 1000 }')
-	echo "$rate kbit/s" >&2
-	[ "$rate" -le 20400 ] || fail "$rate kbit/s passed a slope of 20000"
-	[ "$rate" -ge 5000 ] || fail "only $rate kbit/s came: nothing was shaped"
+	in_a tc -s qdisc show dev ra
+	echo "$rate kbit/s"
+	[ "$rate" -le 1130 ] || fail "$rate kbit/s passed a slope of 1100"
+	[ "$rate" -ge 700 ] || fail "only $rate kbit/s came: the class was not kept busy"
 }
 
 test_credits_that_the_host_cannot_keep_are_named() {
@@ -121,15 +126,24 @@ test_receive_work_in_threads() {
 	esac
 	round --receive-priority 40 --irq-cpu 1
 	expect 0 apply --receive-priority 40 --irq-cpu 1
-	thread=$(pgrep '^napi/ra' | head -n 1)
+	thread=$(ps | sed -n 's/^ *\([0-9]*\) .*\[napi\/ra-.*/\1/p' | head -n 1)
 	[ -n "$thread" ] || fail "no thread: $(ps)"
 	expect 0 chrt -p "$thread"
 	says 40
 }
 
+# The tests of receive contexts, which 6.1 does not tell of: that what was given to threads is undone on kernels that keep them.
+test_receive_contexts_are_undone() {
+	case $LAB_KERNEL in 6.1.*) return ;; esac
+	program=$(awk '$2 ~ /^rtwire_host/ { print $2; exit }' /lab/programs)
+	[ -n "$program" ] || fail "the tests of rtwire-host are not here: $(cat /lab/programs)"
+	expect 0 "/lab/bin/$program" napi --test-threads=1
+	says "threads_have_the_priority_asked_for_and_end_with_their_guard ... ok"
+}
+
 test_measured_launch_times_are_kept_by_the_queue_that_was_asked_for() {
-	expect 0 rtwire doctor --measure --duration 2s --load none --json
+	expect 0 rtwire doctor --measure --duration 1s --load none --json
 	says '"what": "launch"'
 	says '"asked": "etf"'
-	! echo "$output" | grep -q '"in_force": false' || fail "$output"
+	! echo "$output" | grep -q '"in_force": false' || fail "$(echo "$output" | grep -B5 '"in_force": false')"
 }

@@ -41,7 +41,7 @@ impl Samples {
         }
     }
 
-    /// In figures; `None` where there are none.
+    /// In figures; `None` where there are none and none was lost.
     pub(super) fn measurement(
         self,
         (what, at, load): (&str, &str, &str),
@@ -49,9 +49,18 @@ impl Samples {
         noise: Option<&NoiseRecord>,
     ) -> Option<Measurement> {
         // What is early is below 0: percentiles are taken above the smallest.
-        let base = *self.values_ns.iter().min()?;
+        let base = self.values_ns.iter().min().copied().unwrap_or(0);
         let above = self.values_ns.iter().map(|ns| ns.abs_diff(base)).collect();
-        let summary = Summary::of(above)?;
+        let nothing = Summary {
+            min: 0,
+            p50: 0,
+            p99: 0,
+            p999: 0,
+            max: 0,
+            samples: 0,
+        };
+        let all_lost = lost.is_some_and(|lost| lost > 0);
+        let summary = Summary::of(above).or(all_lost.then_some(nothing))?;
         let back = |ns: u64| base.saturating_add_unsigned(ns);
         let stalls = noise.map(Stalls::of).unwrap_or_default();
         let explained = |(from, to): &&(u64, u64)| stalls.explain(*from, *to, LATE_NS);
@@ -91,6 +100,14 @@ fn worst(record: &NoiseRecord) -> Option<Noise> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn where_all_was_lost_that_is_told() {
+        let lost = Samples::new(1).measurement(("", "", ""), Some(3), None);
+        let lost = lost.unwrap();
+        assert_eq!((lost.samples, lost.lost), (0, Some(3)));
+    }
+
     use rtwire_measure::noise::{Stall, StallSource};
 
     #[test]

@@ -159,7 +159,7 @@ pub fn configure(share: &Share, present: &Present, choices: &Choices) -> Configu
     let mut all = Configuration::default();
     driver(&mut all, present);
     frame_size(&mut all, share, present);
-    vlans(&mut all, share, present);
+    let links = vlans(&mut all, share, present);
     let moved = isolation::isolate(&mut all, share, present, choices);
     rate(&mut all, share, present);
     queues::queues(&mut all, share, present, choices);
@@ -170,6 +170,10 @@ pub fn configure(share: &Share, present: &Present, choices: &Choices) -> Configu
         },
         Value::Flag(true),
     );
+    // A link upon it can be up only after it.
+    for interface in links {
+        want(&mut all, Subject::Up { interface }, Value::Flag(true));
+    }
     // Contexts that threads can serve are made when the interface comes up.
     receive::receive(&mut all, present, choices);
     if moved {
@@ -255,11 +259,13 @@ fn frame_size(all: &mut Configuration, share: &Share, present: &Present) {
     }
 }
 
-fn vlans(all: &mut Configuration, share: &Share, present: &Present) {
+/// The VLAN links, by name; they are still to be brought up.
+fn vlans(all: &mut Configuration, share: &Share, present: &Present) -> Vec<String> {
     let streams = share.sends.iter().chain(&share.receives);
     let vlans: BTreeSet<u16> = streams.filter_map(|stream| stream.vlan).collect();
+    let mut links = Vec::new();
     if vlans.is_empty() {
-        return;
+        return links;
     }
     if present.kinds.get("vlan") == Some(&false) {
         let streams = share.sends.iter().chain(&share.receives);
@@ -282,7 +288,7 @@ fn vlans(all: &mut Configuration, share: &Share, present: &Present) {
                 instead: "these streams are sent untagged".to_owned(),
             });
         }
-        return;
+        return links;
     }
     // What a socket asks for by SO_PRIORITY is what the frame carries.
     let egress: BTreeMap<u32, u8> = (1..8_u8).map(|pcp| (u32::from(pcp), pcp)).collect();
@@ -298,8 +304,9 @@ fn vlans(all: &mut Configuration, share: &Share, present: &Present) {
             let path = format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6");
             want(all, Subject::Setting { path }, Value::Text("1".to_owned()));
         }
-        want(all, Subject::Up { interface: name }, Value::Flag(true));
+        links.push(name);
     }
+    links
 }
 
 fn rate(all: &mut Configuration, share: &Share, present: &Present) {

@@ -32,7 +32,8 @@ pub(super) fn isolate(
             return false;
         }
         Isolation::Addresses => false,
-        Isolation::Namespace if present.held_by.is_empty() => true,
+        // What hangs on it there was made there.
+        Isolation::Namespace if present.moved || present.held_by.is_empty() => true,
         Isolation::Namespace => {
             all.lacks.push(Lack {
                 what: format!(

@@ -252,6 +252,7 @@ fn a_namespace_comes_before_what_is_set_in_it() {
     // Once it is there, nothing is to be done here.
     let there = with(&Present {
         moved: true,
+        held_by: vec!["link `rtw9v5` upon it".to_owned()],
         ..here.clone()
     });
     assert!(matches!(there[0].subject, Subject::Namespace { .. }));

@@ -234,3 +234,56 @@ fn the_committed_schema_is_that_of_the_code() {
     let committed: serde_json::Value = serde_json::from_str(committed).unwrap();
     assert_eq!(committed, json_schema(), "run `make generate`");
 }
+
+/// The page names every fact that the code can find, and no other.
+#[test]
+fn the_page_has_every_fact() {
+    const PAGE: &str = include_str!("../../../../docs/host.md");
+    const SOURCES: [&str; 11] = [
+        include_str!("clock.rs"),
+        include_str!("cpu.rs"),
+        include_str!("driver.rs"),
+        include_str!("interface.rs"),
+        include_str!("interrupts.rs"),
+        include_str!("kernel.rs"),
+        include_str!("limits.rs"),
+        include_str!("measurement.rs"),
+        include_str!("mod.rs"),
+        include_str!("queues.rs"),
+        include_str!("talkers.rs"),
+    ];
+    let facts = |text: &str, quote: char| -> std::collections::BTreeSet<String> {
+        let parts = text.split(quote).filter(|part| is_fact(part));
+        // What follows is a kind or a program, known only at run time.
+        parts
+            .map(|part| part.split(['{', '…']).next().unwrap().to_owned())
+            .collect()
+    };
+    let known = SOURCES
+        .iter()
+        .flat_map(|source| facts(source, '"'))
+        .collect();
+    assert_eq!(facts(PAGE, '`'), known);
+    // The scan itself sees something.
+    assert!(known.len() > 40, "{known:?}");
+}
+
+fn is_fact(part: &str) -> bool {
+    const AREAS: [&str; 10] = [
+        "kernel",
+        "processors",
+        "limits",
+        "interrupts",
+        "interface",
+        "driver",
+        "queues",
+        "talkers",
+        "clocks",
+        "measured",
+    ];
+    let Some((area, name)) = part.split_once('.') else {
+        return false;
+    };
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_{}…".contains(c);
+    AREAS.contains(&area) && !name.is_empty() && name.chars().all(fits)
+}

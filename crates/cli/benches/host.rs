@@ -1,0 +1,246 @@
+//! Making a host ready, in figures: how long `doctor`, `apply` and `revert` take, and how late this host wakes, sends and
+//! receives, beside its own noise and what cyclictest sees. Adds its rows to `target/bench/host.json`, where those of launch times
+//! (`rtwire-link`, benchmark `launch`) are too. Needs root.
+//!
+//! `--quick` makes few rounds; `--out FOLDER` writes to `FOLDER/bench/host.json`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_docs_in_private_items,
+    reason = "a benchmark that cannot run should stop"
+)]
+
+#[path = "host/peers.rs"]
+mod peers;
+#[path = "plan/tools.rs"]
+#[allow(dead_code, reason = "shared with the benchmark of the planner")]
+mod tools;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use rtwire_measure::bench::{BenchTable, Compared, Row};
+use rtwire_measure::noise::{NoiseOptions, NoiseRecorder};
+use rtwire_measure::report::Machine;
+use rtwire_testkit::NetnsPair;
+use serde_json::Value;
+
+const RTWIRE: &str = env!("CARGO_BIN_EXE_rtwire");
+const NETWORK: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../tests/vm/suites/two-hosts.toml"
+);
+const NOT_SET: &str = "nothing was set to be reached";
+
+fn main() {
+    assert!(rtwire_testkit::require_root());
+    let arguments: Vec<String> = std::env::args().collect();
+    let quick = arguments.iter().any(|argument| argument == "--quick");
+    let at = arguments.iter().position(|argument| argument == "--out");
+    let out = at.and_then(|at| arguments.get(at + 1)).map(PathBuf::from);
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target")),
+        PathBuf::from,
+    );
+    let noise = NoiseRecorder::start(NoiseOptions {
+        period_ns: 2_000_000,
+        stall_threshold_ns: 500_000,
+        ..NoiseOptions::default()
+    });
+    eprintln!("settings …");
+    let mut rows = settings(if quick { 3 } else { 20 });
+    let noise = noise.ok().and_then(|noise| noise.stop().ok());
+    let (rounds, seconds) = if quick { (1, 1) } else { (3, 10) };
+    eprintln!("latencies …");
+    rows.extend(latencies(rounds, seconds));
+    rows.push(peers::isochron());
+    let table = BenchTable {
+        machine: Machine::this(env!("CARGO_PKG_VERSION")),
+        commit: tools::commit(),
+        command: arguments.join(" "),
+        noise,
+        rows,
+    };
+    print!("{}", table.print_text());
+    match table.add_to(&out.unwrap_or(target), "host") {
+        Ok(path) => println!("written to {}", path.display()),
+        Err(error) => eprintln!("{error}"),
+    }
+}
+
+pub(crate) fn row(figure: &str, value: f64, unit: &str, samples: u64) -> Row {
+    Row {
+        figure: figure.to_owned(),
+        value,
+        unit: unit.to_owned(),
+        reach: None,
+        held: None,
+        why: Some(NOT_SET.to_owned()),
+        samples,
+        against: Vec::new(),
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// Runs a command in a namespace; its standard output, and how long it took, ms.
+fn timed(namespace: &str, state: &Path, words: &[&str]) -> (Vec<u8>, f64) {
+    let start = Instant::now();
+    let output = Command::new("nsenter")
+        .arg(format!("--net=/run/netns/{namespace}"))
+        .args(words)
+        .env("RTWIRE_STATE_DIRECTORY", state)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let took_ms = start.elapsed().as_secs_f64() * 1e3;
+    // 1: doctor found something, which is no fault of the benchmark.
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        matches!(output.status.code(), Some(0 | 1)) && said.is_empty(),
+        "{words:?}: {said}"
+    );
+    (output.stdout, took_ms)
+}
+
+fn settings(rounds: u64) -> Vec<Row> {
+    let pair = NetnsPair::new();
+    let state = tempfile::tempdir().unwrap();
+    let run = |words: &[&str]| timed(&pair.a.namespace, state.path(), words);
+    let apply = [
+        RTWIRE,
+        "apply",
+        NETWORK,
+        "--host",
+        "A",
+        "--interface",
+        "rtwa",
+    ];
+    let moved = [&apply[..], &["--isolation", "namespace"]].concat();
+    let revert = [RTWIRE, "revert", "rtwa"];
+    let all: [(&str, Vec<&str>, bool); 6] = [
+        (
+            "doctor, one interface",
+            vec![RTWIRE, "doctor", "rtwa"],
+            true,
+        ),
+        ("apply, recorded and read back", apply.to_vec(), true),
+        ("revert, read back", revert.to_vec(), true),
+        ("apply in a namespace of its own", moved, true),
+        ("revert from there", revert.to_vec(), true),
+        ("", vec!["ip", "-d", "link"], false),
+    ];
+    let mut times: Vec<Vec<f64>> = vec![Vec::new(); all.len()];
+    let changes = run(&[&apply[..], &["--dry-run", "--json"]].concat()).0;
+    let changes: Value = serde_json::from_slice(&changes).unwrap();
+    // All in turn, so that what disturbs one disturbs the others.
+    for _ in 0..rounds {
+        for (times, (_, words, _)) in times.iter_mut().zip(&all) {
+            times.push(run(words).1);
+        }
+    }
+    let medians: Vec<f64> = times.into_iter().map(median).collect();
+    let ip = *medians.last().unwrap();
+    let mut rows: Vec<Row> = all
+        .iter()
+        .zip(&medians)
+        .filter(|((_, _, shown), _)| *shown)
+        .map(|((figure, ..), value)| Row {
+            against: vec![Compared {
+                name: "ip -d link".to_owned(),
+                value: ip,
+            }],
+            ..row(&format!("{figure}, median"), *value, "ms", rounds)
+        })
+        .collect();
+    let number = changes["changes"].as_array().unwrap().len();
+    rows.push(row(
+        "settings that apply changes here",
+        number as f64,
+        "",
+        1,
+    ));
+    let found: Value =
+        serde_json::from_slice(&run(&[RTWIRE, "doctor", "rtwa", "--json"]).0).unwrap();
+    let number = found["findings"].as_array().unwrap().len();
+    rows.push(row("facts that doctor looks at here", number as f64, "", 1));
+    rows
+}
+
+/// `doctor --measure` and its peers in turn; of each figure the median over the rounds.
+fn latencies(rounds: u64, seconds: u64) -> Vec<Row> {
+    let state = tempfile::tempdir().unwrap();
+    let duration = format!("{seconds}s");
+    let mut ours: Vec<Value> = Vec::new();
+    let mut theirs = [Vec::new(), Vec::new()];
+    for _ in 0..rounds {
+        let output = Command::new(RTWIRE)
+            .args(["doctor", "--measure", "--json", "--load", "processors"])
+            .args(["--duration", &duration])
+            .env("RTWIRE_STATE_DIRECTORY", state.path())
+            .output()
+            .unwrap();
+        ours.push(serde_json::from_slice(&output.stdout).unwrap());
+        for (busy, all) in theirs.iter_mut().enumerate() {
+            all.extend(peers::cyclictest(seconds, busy == 1));
+        }
+    }
+    let first = ours[0]["measurements"].as_array().unwrap();
+    let of = |one: &Value, key: &str| {
+        let same = |other: &&Value| {
+            ["what", "at", "load"]
+                .iter()
+                .all(|key| other[*key] == one[*key])
+        };
+        let values = ours.iter().filter_map(|run| {
+            let found = run["measurements"].as_array()?.iter().find(same)?;
+            let found = key.split('/').fold(found, |found, key| &found[key]);
+            found.as_f64().map(|ns| ns / 1e3)
+        });
+        let values: Vec<f64> = values.collect();
+        (!values.is_empty()).then(|| median(values))
+    };
+    let mut rows = Vec::new();
+    for one in first {
+        let text = |key: &str| one[key].as_str().unwrap_or_default();
+        let peer = &theirs[usize::from(text("load") != "idle")];
+        for (nth, (key, name, noise)) in [
+            ("p50_ns", "p50", None),
+            ("p99_ns", "p99", Some("noise/p99_ns")),
+            ("p999_ns", "p99.9", Some("noise/p999_ns")),
+            ("max_ns", "max", Some("noise/max_ns")),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let figure = format!("{}, {}, {name}", text("what"), text("load"));
+            let samples = one["samples"].as_u64().unwrap_or(0) * rounds;
+            let mut row = row(&figure, of(one, key).unwrap_or(0.0), "µs", samples);
+            if let Some(noise) = noise.and_then(|key| of(one, key)) {
+                row.against.push(Compared {
+                    name: "noise".to_owned(),
+                    value: noise,
+                });
+            }
+            if text("what") == "wake-up" && !peer.is_empty() {
+                let value = median(peer.iter().map(|run| run[nth]).collect());
+                row.against.push(Compared {
+                    name: "cyclictest".to_owned(),
+                    value,
+                });
+                // The same sleep of the same priority: only the median is not the machine's doing.
+                if name == "p50" {
+                    let held = row.value <= 2.0 * value;
+                    row.reach = Some("at most twice cyclictest's".to_owned());
+                    row.held = Some(held);
+                    row.why = (!held).then(|| "not reached in this run".to_owned());
+                }
+            }
+            rows.push(row);
+        }
+    }
+    rows
+}
