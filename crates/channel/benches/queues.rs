@@ -20,12 +20,11 @@ mod trips;
 mod urgent;
 
 use rtwire_channel::{EndpointConfig, ListenerConfig, QueueListener, ReceivePath};
-use rtwire_measure::bench::{BenchTable, Compared, Row};
+use rtwire_measure::bench::{Asked, BenchTable, Compared, Row, commit};
 use rtwire_measure::noise::{NoiseOptions, NoiseRecorder};
 use rtwire_measure::report::Machine;
 use rtwire_sys::{memory, sched};
 use rtwire_testkit::Side;
-use std::path::PathBuf;
 use std::thread;
 
 const PRIORITY: u8 = 50;
@@ -34,29 +33,13 @@ const PRIORITY: u8 = 50;
 type Part = (&'static str, fn(bool) -> Vec<Row>);
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().collect();
-    let after = |name: &str| {
-        let at = arguments.iter().position(|argument| argument == name)?;
-        arguments.get(at + 1).cloned()
-    };
-    let quick = arguments.iter().any(|argument| argument == "--quick");
-    let only = after("--only");
-    let default = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target")),
-        PathBuf::from,
-    );
-    let out = after("--out").map_or(default, PathBuf::from);
+    let asked = Asked::from_command_line(&[]);
     if let Err(error) = sched::set_fifo(PRIORITY).and_then(|_| memory::lock_all()) {
         eprintln!("queues: {error}");
         std::process::exit(3);
     }
     sched::set_other().unwrap();
-    let noise = NoiseOptions {
-        period_ns: 2_000_000,
-        stall_threshold_ns: 500_000,
-        ..NoiseOptions::default()
-    };
-    let recorder = NoiseRecorder::start(noise).unwrap();
+    let recorder = NoiseRecorder::start(NoiseOptions::beside_a_benchmark()).unwrap();
     let mut rows = Vec::new();
     let parts: [Part; 4] = [
         ("trips", trips::rows),
@@ -65,22 +48,22 @@ fn main() {
         ("soak", soak::rows),
     ];
     for (name, part) in parts {
-        if only.as_ref().is_none_or(|only| only == name) {
+        if asked.wants(name) {
             // A thread of its own, whose core and priority end with it.
             rows.extend(thread::scope(|scope| {
-                scope.spawn(|| part(quick)).join().unwrap()
+                scope.spawn(|| part(asked.quick)).join().unwrap()
             }));
         }
     }
     let table = BenchTable {
         machine: Machine::this(env!("CARGO_PKG_VERSION")),
         commit: commit(),
-        command: arguments.join(" "),
+        command: asked.command(),
         noise: Some(recorder.stop().unwrap()),
         rows,
     };
     print!("{}", table.print_text());
-    match table.add_to(&out, "receive") {
+    match table.add_to(&asked.out(), "receive") {
         Ok(path) => println!("added to {}", path.display()),
         Err(error) => eprintln!("queues: {error}"),
     }
@@ -131,24 +114,4 @@ fn listener(side: &Side, path: ReceivePath, config: &ListenerConfig) -> QueueLis
         let endpoint = rtwire_channel::Endpoint::with(&endpoint).unwrap();
         endpoint.queue_listener(config).unwrap()
     })
-}
-
-/// The commit, `-dirty` with changes, `unknown` outside of a repository.
-fn commit() -> String {
-    let git = |arguments: &[&str]| {
-        let output = std::process::Command::new("git")
-            .args(arguments)
-            .output()
-            .ok()?;
-        output
-            .status
-            .success()
-            .then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
-    let dirty = git(&["status", "--porcelain"]).is_none_or(|changes| !changes.is_empty());
-    match git(&["rev-parse", "--short=12", "HEAD"]) {
-        Some(commit) if dirty => commit + "-dirty",
-        Some(commit) => commit,
-        None => "unknown".to_owned(),
-    }
 }

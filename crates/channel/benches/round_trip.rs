@@ -1,7 +1,7 @@
 //! Round trips of an RTDiP queue channel beside UDP and TCP, in one run, in random order: `make bench-main`.
 //!
-//! Two namespaces for each protocol and way to wait (so that no channel pays for another), the client on core 0, the server on core 0 or 1, both SCHED_FIFO 50. Every cell (protocol, way to wait,
-//! size) is measured a little in each of many rounds, and the order of the cells is drawn anew for each round: so what
+//! Two namespaces for each protocol and way to wait (so that no channel pays for another), the client on core 0, the
+//! server on core 0 or 1, both SCHED_FIFO 50. Every cell (protocol, way to wait, size) is measured a little in each of many rounds, and the order of the cells is drawn anew for each round: so what
 //! disturbs the machine disturbs all alike. Prints a table and writes `target/bench/main.json`.
 //!
 //! `--quick` makes few rounds, for tests; `--out FOLDER` writes to `FOLDER/bench/main.json`.
@@ -11,13 +11,12 @@
 mod peers;
 
 use peers::{Mode, Peer, Protocol};
-use rtwire_measure::bench::{BenchTable, Compared, Row};
+use rtwire_measure::bench::{Asked, BenchTable, Compared, Row, commit};
 use rtwire_measure::noise::{NoiseOptions, NoiseRecorder};
 use rtwire_measure::report::Machine;
 use rtwire_sys::clock::{Clock, now_ns};
 use rtwire_sys::{memory, sched};
 use rtwire_testkit::NetnsPair;
-use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
@@ -27,13 +26,21 @@ const PRIORITY: u8 = 50;
 /// Round trips before each measured stretch, for caches and predictors.
 const WARM_UP: usize = 20;
 
+/// How much is measured.
 struct Options {
     rounds: usize,
     /// Measured round trips of each cell in each round.
     stretch: usize,
-    out: PathBuf,
-    command: String,
 }
+
+const USUAL: Options = Options {
+    rounds: 80,
+    stretch: 250,
+};
+const QUICK: Options = Options {
+    rounds: 4,
+    stretch: 50,
+};
 
 /// One protocol in one way to wait: a client here, a server on a thread of its own.
 struct Lane {
@@ -50,61 +57,27 @@ struct Lane {
 }
 
 fn main() {
-    let options = options();
+    let asked = Asked::from_command_line(&[]);
+    let options = if asked.quick { QUICK } else { USUAL };
     if let Err(error) = sched::set_fifo(PRIORITY).and_then(|_| memory::lock_all()) {
         eprintln!("round_trip: {error}");
         std::process::exit(3);
     }
     sched::set_other().unwrap();
-    // Seldom enough not to show among the round trips, often enough to see every stall of a tick's length.
-    let noise = NoiseOptions {
-        period_ns: 2_000_000,
-        stall_threshold_ns: 500_000,
-        ..NoiseOptions::default()
-    };
-    let recorder = NoiseRecorder::start(noise).unwrap();
+    let recorder = NoiseRecorder::start(NoiseOptions::beside_a_benchmark()).unwrap();
     // A thread of its own for the client: the main thread stays out of the way, at ordinary priority.
     let lanes = thread::scope(|scope| scope.spawn(|| measure(&options)).join().unwrap());
     let noise = recorder.stop().unwrap();
     let table = BenchTable {
         machine: Machine::this(env!("CARGO_PKG_VERSION")),
         commit: commit(),
-        command: options.command.clone(),
+        command: asked.command(),
         noise: Some(noise),
         rows: rows(&lanes),
     };
     print(&lanes);
-    let path = table.write(&options.out, "main").unwrap();
+    let path = table.write(&asked.out(), "main").unwrap();
     println!("\nwritten to {}", path.display());
-}
-
-fn options() -> Options {
-    let mut options = Options {
-        rounds: 80,
-        stretch: 250,
-        out: PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target")),
-        command: "cargo bench -p rtwire-channel --bench round_trip".to_owned(),
-    };
-    let mut arguments = std::env::args().skip(1);
-    while let Some(argument) = arguments.next() {
-        match argument.as_str() {
-            "--quick" => {
-                options.rounds = 4;
-                options.stretch = 50;
-                options.command += " -- --quick";
-            }
-            "--out" => options.out = arguments.next().map(PathBuf::from).unwrap_or_default(),
-            // What cargo adds.
-            "--bench" => {}
-            other => {
-                eprintln!(
-                    "round_trip: unknown argument `{other}`; there are --quick and --out FOLDER"
-                );
-                std::process::exit(2);
-            }
-        }
-    }
-    options
 }
 
 fn measure(options: &Options) -> Vec<Lane> {
@@ -315,28 +288,5 @@ fn print(lanes: &[Lane]) {
             lane.mode.name(),
             lane.lost
         );
-    }
-}
-
-/// The commit, `-dirty` with changes, `unknown` outside of a repository.
-fn commit() -> String {
-    let git = |arguments: &[&str]| {
-        let output = std::process::Command::new("git")
-            .args(arguments)
-            .output()
-            .ok()?;
-        output
-            .status
-            .success()
-            .then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
-    match git(&["rev-parse", "--short=12", "HEAD"]) {
-        Some(commit)
-            if git(&["status", "--porcelain"]).is_some_and(|changes| changes.is_empty()) =>
-        {
-            commit
-        }
-        Some(commit) => commit + "-dirty",
-        None => "unknown".to_owned(),
     }
 }

@@ -24,9 +24,8 @@ mod schedules;
 #[path = "plan/tools.rs"]
 mod tools;
 
-use std::path::PathBuf;
 
-use rtwire_measure::bench::{BenchTable, Row};
+use rtwire_measure::bench::{Asked, BenchTable, Row, commit};
 use rtwire_measure::noise::{NoiseOptions, NoiseRecorder};
 use rtwire_measure::report::Machine;
 
@@ -42,45 +41,30 @@ const PARTS: &[Part] = &[
 ];
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().collect();
-    let option = |name: &str| {
-        let at = arguments.iter().position(|argument| argument == name)?;
-        arguments.get(at + 1).cloned()
-    };
-    let quick = arguments.iter().any(|argument| argument == "--quick");
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target")),
-        PathBuf::from,
-    );
-    let out = option("--out").map_or(target, PathBuf::from);
-    let only = option("--only");
-    let noise = NoiseRecorder::start(NoiseOptions {
-        period_ns: 2_000_000,
-        stall_threshold_ns: 500_000,
-        ..NoiseOptions::default()
-    });
+    let asked = Asked::from_command_line(&["--page"]);
+    let noise = NoiseRecorder::start(NoiseOptions::beside_a_benchmark());
     let mut rows = Vec::new();
     for (name, part) in PARTS {
-        if only.as_deref().is_none_or(|only| only == *name) {
+        if asked.wants(name) {
             eprintln!("{name} …");
-            rows.extend(part(quick));
+            rows.extend(part(asked.quick));
         }
     }
     let table = BenchTable {
         machine: Machine::this(env!("CARGO_PKG_VERSION")),
-        commit: tools::commit(),
-        command: arguments.join(" "),
+        commit: commit(),
+        command: asked.command(),
         noise: noise.ok().and_then(|noise| noise.stop().ok()),
         rows,
     };
     print!("{}", table.print_text());
-    if let Some(file) = option("--page") {
-        match std::fs::write(&file, page::page(&table)) {
+    if let Some(file) = asked.value("--page") {
+        match std::fs::write(file, page::page(&table)) {
             Ok(()) => println!("page: {file}"),
             Err(error) => eprintln!("{file}: {error}"),
         }
     }
-    match table.write(&out, "plan") {
+    match table.write(&asked.out(), "plan") {
         Ok(path) => println!("written to {}", path.display()),
         Err(error) => eprintln!("{error}"),
     }

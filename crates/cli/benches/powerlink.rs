@@ -21,14 +21,11 @@ mod load;
 mod rig;
 #[path = "powerlink/rows.rs"]
 mod rows;
-#[path = "plan/tools.rs"]
-#[allow(dead_code, reason = "shared with another benchmark")]
-mod tools;
 #[path = "powerlink/watch.rs"]
 mod watch;
 
 use rig::{Outcome, Path, Rig, Scenario};
-use rtwire_measure::bench::BenchTable;
+use rtwire_measure::bench::{BenchTable, commit};
 use rtwire_measure::noise::{NoiseOptions, NoiseRecorder};
 use rtwire_measure::report::Machine;
 use rtwire_sys::{memory, sched};
@@ -155,7 +152,7 @@ fn main() {
     let noise = recorder.stop().unwrap();
     let table = BenchTable {
         machine: Machine::this(env!("CARGO_PKG_VERSION")),
-        commit: tools::commit(),
+        commit: commit(),
         command: std::env::args().collect::<Vec<_>>().join(" "),
         rows,
         noise: Some(noise),

@@ -9,7 +9,7 @@
 #[path = "launch/guest.rs"]
 mod guest;
 
-use rtwire_measure::bench::{BenchTable, Row};
+use rtwire_measure::bench::{BenchTable, Row, commit};
 use rtwire_measure::report::Machine;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -78,21 +78,4 @@ fn from_lab(root: &Path, time: &str) -> Vec<Row> {
         return missing("the kernel lab gave no figures; its output is above".to_owned());
     }
     rows
-}
-
-/// The commit, `-dirty` with changes, `unknown` outside of a repository.
-fn commit() -> String {
-    let git = |arguments: &[&str]| {
-        let output = Command::new("git").args(arguments).output().ok()?;
-        output
-            .status
-            .success()
-            .then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
-    let dirty = git(&["status", "--porcelain"]).is_none_or(|changes| !changes.is_empty());
-    match git(&["rev-parse", "--short=12", "HEAD"]) {
-        Some(commit) if dirty => commit + "-dirty",
-        Some(commit) => commit,
-        None => "unknown".to_owned(),
-    }
 }

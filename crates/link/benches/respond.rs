@@ -22,71 +22,47 @@ mod rows;
 
 use lanes::{Kind, Lane, Updates};
 use rtwire_link::program::ReceiveProgram;
-use rtwire_measure::bench::{BenchTable, Compared, Row};
+use rtwire_measure::bench::{Asked, BenchTable, Compared, Row, commit};
 use rtwire_measure::noise::{NoiseOptions, NoiseRecorder};
 use rtwire_measure::report::Machine;
 use rtwire_sys::clock::{Clock, now_ns};
 use rtwire_sys::{memory, sched};
 use rtwire_testkit::NetnsPair;
 use std::hint::black_box;
-use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
 const PRIORITY: u8 = 50;
 const SIZES: [usize; 2] = [64, 1450];
 
+/// How much is measured of round trips.
 struct Options {
     rounds: usize,
     stretch: usize,
-    out: PathBuf,
-    only: Option<String>,
-    quick: bool,
 }
 
-impl Options {
-    fn wants(&self, part: &str) -> bool {
-        self.only.as_ref().is_none_or(|only| only == part)
-    }
-}
-
-fn options() -> Options {
-    let arguments: Vec<String> = std::env::args().collect();
-    let quick = arguments.iter().any(|argument| argument == "--quick");
-    let after = |name: &str| {
-        let at = arguments.iter().position(|argument| argument == name)?;
-        arguments.get(at + 1).cloned()
-    };
-    let default = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target")),
-        PathBuf::from,
-    );
-    Options {
-        rounds: if quick { 5 } else { 60 },
-        stretch: if quick { 100 } else { 1000 },
-        out: after("--out").map_or(default, PathBuf::from),
-        only: after("--only"),
-        quick,
-    }
-}
+const USUAL: Options = Options {
+    rounds: 60,
+    stretch: 1000,
+};
+const QUICK: Options = Options {
+    rounds: 5,
+    stretch: 100,
+};
 
 fn main() {
-    let options = options();
+    let asked = Asked::from_command_line(&[]);
+    let options = if asked.quick { QUICK } else { USUAL };
     if let Err(error) = sched::set_fifo(PRIORITY).and_then(|_| memory::lock_all()) {
         eprintln!("respond: {error}");
         std::process::exit(3);
     }
     sched::set_other().unwrap();
-    let noise = NoiseOptions {
-        period_ns: 2_000_000,
-        stall_threshold_ns: 500_000,
-        ..NoiseOptions::default()
-    };
-    let recorder = NoiseRecorder::start(noise).unwrap();
+    let recorder = NoiseRecorder::start(NoiseOptions::beside_a_benchmark()).unwrap();
     let mut rows = Vec::new();
     // Each on a thread of its own, whose core and priority end with it.
     let mut measure = |part: &str, work: &(dyn Fn() -> Vec<Row> + Sync)| {
-        if options.wants(part) {
+        if asked.wants(part) {
             rows.extend(thread::scope(|scope| scope.spawn(work).join().unwrap()));
         }
     };
@@ -98,23 +74,23 @@ fn main() {
         rows
     });
     measure("newest", &|| newest(&options));
-    measure("ages", &|| ages::rows(options.quick));
+    measure("ages", &|| ages::rows(asked.quick));
     measure("deadline", &|| {
-        deadline::rows(if options.quick { 2_000 } else { 10_000_000 })
+        deadline::rows(if asked.quick { 2_000 } else { 10_000_000 })
     });
     measure("priority", &|| {
-        let (rounds, stretch_ms) = if options.quick { (1, 60) } else { (10, 500) };
+        let (rounds, stretch_ms) = if asked.quick { (1, 60) } else { (10, 500) };
         priority::rows(rounds, Duration::from_millis(stretch_ms))
     });
     let table = BenchTable {
         machine: Machine::this(env!("CARGO_PKG_VERSION")),
         commit: commit(),
-        command: std::env::args().collect::<Vec<_>>().join(" "),
+        command: asked.command(),
         noise: Some(recorder.stop().unwrap()),
         rows,
     };
     print!("{}", table.print_text());
-    match table.write(&options.out, "receive") {
+    match table.write(&asked.out(), "receive") {
         Ok(path) => println!("written to {}", path.display()),
         Err(error) => eprintln!("respond: {error}"),
     }
@@ -266,24 +242,4 @@ fn newest(options: &Options) -> Vec<Row> {
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
-/// The commit, `-dirty` with changes, `unknown` outside of a repository.
-fn commit() -> String {
-    let git = |arguments: &[&str]| {
-        let output = std::process::Command::new("git")
-            .args(arguments)
-            .output()
-            .ok()?;
-        output
-            .status
-            .success()
-            .then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
-    let dirty = git(&["status", "--porcelain"]).is_none_or(|changes| !changes.is_empty());
-    match git(&["rev-parse", "--short=12", "HEAD"]) {
-        Some(commit) if dirty => commit + "-dirty",
-        Some(commit) => commit,
-        None => "unknown".to_owned(),
-    }
 }

@@ -2,6 +2,8 @@
 //!
 //! A benchmark informs and exits 0 whatever was reached; a test judges.
 
+mod asked;
+
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,6 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::noise::NoiseRecord;
 use crate::report::Machine;
 use crate::units::{significant, trimmed};
+
+pub use asked::{Asked, commit};
 
 /// What one benchmark found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,7 +1,5 @@
 //! What all parts of the table need: processor time, chance, rows.
 
-use std::process::Command;
-
 use rtwire_measure::bench::{Compared, Row};
 
 /// What this thread has used of a core, in seconds: other programs do not count.
@@ -24,22 +22,6 @@ pub(crate) fn peak_mib() -> f64 {
     let line = text.lines().find(|line| line.starts_with("VmHWM"));
     let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok());
     kib.unwrap_or(0.0) / 1024.0
-}
-
-/// The source's commit.
-pub(crate) fn commit() -> String {
-    let git = |arguments: &[&str]| {
-        let output = Command::new("git").args(arguments).output().ok()?;
-        let text = String::from_utf8(output.stdout).ok()?;
-        output.status.success().then(|| text.trim().to_owned())
-    };
-    let Some(commit) = git(&["rev-parse", "--short", "HEAD"]) else {
-        return "unknown".to_owned();
-    };
-    match git(&["status", "--porcelain"]) {
-        Some(changes) if changes.is_empty() => commit,
-        _ => format!("{commit}-dirty"),
-    }
 }
 
 /// A row whose figure must not be above `limit`.

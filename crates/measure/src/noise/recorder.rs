@@ -42,6 +42,19 @@ impl Default for NoiseOptions {
     }
 }
 
+impl NoiseOptions {
+    /// Beside a benchmark: seldom enough not to show in what it measures, often enough to see every stall as long as a
+    /// tick of the scheduler.
+    #[must_use]
+    pub fn beside_a_benchmark() -> Self {
+        Self {
+            period_ns: 2_000_000,
+            stall_threshold_ns: 500_000,
+            ..Self::default()
+        }
+    }
+}
+
 /// Why no noise could be recorded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
