@@ -24,7 +24,6 @@ mod schedules;
 #[path = "plan/tools.rs"]
 mod tools;
 
-
 use rtwire_measure::bench::{Asked, BenchTable, Row, commit};
 use rtwire_measure::noise::{NoiseOptions, NoiseRecorder};
 use rtwire_measure::report::Machine;

@@ -1,0 +1,326 @@
+//! Faults: in what the user gives, in the machine, and while a lab runs.
+
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use rtwire_testkit::{require, without_bpf};
+
+use crate::support::*;
+
+#[test]
+fn without_privileges_the_missing_ones_are_named() {
+    let output = Command::new("setpriv")
+        .args([
+            "--reuid",
+            "65534",
+            "--clear-groups",
+            "--inh-caps=-all",
+            "--",
+        ])
+        .arg(env!("CARGO_BIN_EXE_rtwire"))
+        .args(["lab", example("five-nodes.toml").to_str().unwrap()])
+        .output()
+        .unwrap();
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{message}");
+    assert!(
+        message.contains("root") && message.contains("CAP_NET_ADMIN"),
+        "{message}"
+    );
+    assert!(
+        !message.contains("CAP_SYS_TIME"),
+        "only what is needed: {message}"
+    );
+}
+
+#[test]
+fn what_the_kernel_lacks_is_named() {
+    let _alone = alone();
+    require!(root);
+    let output = without_bpf(|| {
+        lab(&example("five-nodes.toml"), &["--duration", "1s"])
+            .output()
+            .unwrap()
+    });
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{message}");
+    assert!(message.contains("BPF"), "{message}");
+    println!("{message}");
+    assert!(labs().is_empty(), "nothing is left: {:?}", labs());
+}
+
+#[test]
+fn bad_input_is_told_before_anything_is_done() {
+    let _alone = alone();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("net.toml");
+    let good = std::fs::read_to_string(example("five-nodes.toml")).unwrap();
+    std::fs::write(&file, good.replace("talker = \"C\"", "talker = \"Z\"")).unwrap();
+    let before = labs().len();
+    let output = lab(&file, &[]).output().unwrap();
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        message.contains("net.toml:") && message.contains('Z'),
+        "{message}"
+    );
+
+    let cases: [(&[&str], &str); 8] = [
+        (&["--receive-path", "fast"], "auto, native, generic, packet"),
+        (&["--transmit-path", "xdp"], "past the emulated link"),
+        (&["--duration", "20"], "unit"),
+        (&["--duration", "0s"], "above 0"),
+        (&["--duration", "5 sec"], "did you mean"),
+        (&["--duration", "1000000s"], "shorten --duration"),
+        (&["--report", "/nonexistent/report.html"], "/nonexistent"),
+        (&["--set", "shaping-intervall=1ms"], "shaping-interval"),
+    ];
+    for (arguments, expected) in cases {
+        let output = lab(&example("five-nodes.toml"), arguments)
+            .output()
+            .unwrap();
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+        assert!(message.contains(expected), "{arguments:?}: {message}");
+    }
+    let output = lab(&directory.path().join("missing.toml"), &[])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("missing.toml"));
+    assert_eq!(labs().len(), before, "no lab was begun");
+}
+
+#[test]
+fn an_interface_that_vanishes_is_named_and_the_rest_goes_on() {
+    let _alone = alone();
+    let child = started(
+        lab(
+            &example("five-nodes.toml"),
+            &["--calibration", "300ms", "--duration", "5s"],
+        )
+        .arg("--json"),
+    );
+    let lab = wait_for_lab(child.id());
+    let id = lab["id"].as_str().unwrap().to_owned();
+    // Calibration has its own processes: wait until the run's are at work.
+    thread::sleep(Duration::from_millis(3_500));
+    let status = rtwire(&[
+        "lab", "enter", &id, "C", "--", "ip", "link", "delete", "eth0",
+    ])
+    .status();
+    assert!(status.unwrap().success());
+    let (code, report) = reported(child);
+    assert!(
+        matches!(code, Some(1 | 4)),
+        "a stream that could not be sent is not kept: {code:?}"
+    );
+    let notes = report["notes"].to_string();
+    assert!(
+        notes.contains("Host C") && notes.contains("eth0"),
+        "{notes}"
+    );
+    let e_to_b = report["streams"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|s| s["name"] == "E-to-B")
+        .unwrap();
+    assert_eq!(e_to_b["frames_lost"], 0, "others do not suffer");
+    assert_eq!(namespaces(&id), Vec::<String>::new());
+}
+
+#[test]
+fn a_stopped_talker_makes_the_run_inconclusive_not_broken() {
+    let _alone = alone();
+    let child = started(
+        lab(
+            &example("five-nodes.toml"),
+            &["--calibration", "300ms", "--duration", "4s"],
+        )
+        .arg("--json"),
+    );
+    let pid = child.id();
+    wait_for_lab(pid);
+    thread::sleep(Duration::from_millis(3_000));
+    // Host A is the first to be started.
+    let talker = *workers(pid).iter().min().unwrap();
+    signal(talker, "STOP");
+    thread::sleep(Duration::from_millis(400));
+    signal(talker, "CONT");
+    let (_, report) = reported(child);
+    assert_eq!(report["verdict"], "inconclusive", "{}", report["reasons"]);
+    assert!(
+        report["reasons"].to_string().contains("planned frames"),
+        "{}",
+        report["reasons"]
+    );
+}
+
+/// A real-time task that takes a core now and then, from outside of the lab.
+fn busy(priority: &str, seconds: u32) -> Child {
+    let script = "end=$(( $(date +%s) + $1 )); while [ $(date +%s) -lt $end ]; do \
+        i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; sleep 0.1; done";
+    Command::new("chrt")
+        .args([
+            "-f",
+            priority,
+            "sh",
+            "-c",
+            script,
+            "busy",
+            &seconds.to_string(),
+        ])
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+fn a_busy_real_time_task_is_recorded_and_breaks_no_promise() {
+    let _alone = alone();
+    let mut task = busy("95", 8);
+    let (_, report) = measured(
+        &example("five-nodes.toml"),
+        &["--calibration", "500ms", "--duration", "4s"],
+    );
+    task.wait().unwrap();
+    let stalled: u64 = report["noise"]["cores"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|core| core["stalled_ns"].as_u64().unwrap())
+        .sum();
+    assert!(
+        stalled > 10_000_000,
+        "the noise record has it: {stalled} ns"
+    );
+    assert_ne!(report["verdict"], "broken", "{}", report["reasons"]);
+}
+
+#[test]
+fn noise_cannot_make_a_broken_promise_kept() {
+    let _alone = alone();
+    let mut task = busy("95", 8);
+    let (_, report) = measured(
+        &example("five-nodes-unshaped.toml"),
+        &[
+            "--calibration",
+            "500ms",
+            "--duration",
+            "3s",
+            "--no-admission",
+        ],
+    );
+    task.wait().unwrap();
+    assert_ne!(report["verdict"], "kept", "{}", report["reasons"]);
+    assert_ne!(report["streams"][0]["verdict"], "kept");
+}
+
+#[test]
+fn a_host_whose_process_dies_costs_only_its_own_streams() {
+    let _alone = alone();
+    let child = started(
+        lab(
+            &example("five-nodes.toml"),
+            &["--calibration", "300ms", "--duration", "4s"],
+        )
+        .arg("--json"),
+    );
+    let pid = child.id();
+    wait_for_lab(pid);
+    thread::sleep(Duration::from_millis(3_000));
+    // Host A is the first to be started; its process talks only.
+    signal(*workers(pid).iter().min().unwrap(), "KILL");
+    let (code, report) = reported(child);
+    assert!(matches!(code, Some(1 | 4)), "{code:?}");
+    assert!(
+        report["notes"].to_string().contains("host `A`"),
+        "{}",
+        report["notes"]
+    );
+    let streams = report["streams"].as_array().unwrap();
+    let of = |name: &str| {
+        streams
+            .iter()
+            .find(|stream| stream["name"] == name)
+            .unwrap()
+    };
+    assert_ne!(of("A-to-B")["verdict"], "kept");
+    for other in ["C-to-B", "D-to-B", "E-to-B"] {
+        assert_eq!(of(other)["frames_lost"], 0, "{other} goes on");
+        assert!(of(other)["frames_received"].as_u64().unwrap() > 1_000);
+    }
+}
+
+#[test]
+fn a_lost_value_of_a_newest_value_channel_is_lost() {
+    let _alone = alone();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("newest.toml");
+    let text = "[network]\nname = \"newest\"\n[defaults]\nlink-rate = \"100 Mbit/s\"\n\
+        [[switch]]\nname = \"s1\"\nbuffer = \"64 KiB\"\n[[host]]\nname = \"A\"\n[[host]]\nname = \"B\"\n\
+        [[link]]\nends = [\"A\", \"s1\"]\n[[link]]\nends = [\"B\", \"s1\"]\n\
+        [[stream]]\nname = \"values\"\ntalker = \"A\"\nlisteners = [\"B\"]\npayload = \"64 B\"\n\
+        interval = \"1 ms\"\nsemantics = \"newest\"\n";
+    std::fs::write(&file, text).unwrap();
+    let child = started(lab(&file, &["--calibration", "300ms", "--duration", "4s"]).arg("--json"));
+    let id = wait_for_lab(child.id())["id"].as_str().unwrap().to_owned();
+    thread::sleep(Duration::from_millis(2_500));
+    let forwarding = |what: &str| {
+        let arguments = [
+            "lab",
+            "enter",
+            &id,
+            "s1",
+            "--",
+            "bridge",
+            "fdb",
+            what,
+            "02:72:74:00:00:01",
+        ];
+        let status = rtwire(&arguments)
+            .args(["dev", "to-B", "master", "static"])
+            .status();
+        assert!(status.unwrap().success(), "bridge fdb {what}");
+    };
+    forwarding("del");
+    thread::sleep(Duration::from_millis(200));
+    forwarding("add");
+    let (code, report) = reported(child);
+    let stream = &report["streams"][0];
+    assert!(stream["frames_lost"].as_u64().unwrap() > 50, "{stream}");
+    assert_eq!(
+        (stream["verdict"].as_str(), code),
+        (Some("broken"), Some(1)),
+        "{}",
+        stream["reasons"]
+    );
+}
+
+#[test]
+fn a_reader_that_goes_away_costs_no_report() {
+    let _alone = alone();
+    let directory = tempfile::tempdir().unwrap();
+    let html = directory.path().join("gone.html");
+    let mut child = started(
+        lab(
+            &example("five-nodes.toml"),
+            &[
+                "--calibration",
+                "300ms",
+                "--duration",
+                "500ms",
+                "--json",
+                "--report",
+            ],
+        )
+        .arg(&html),
+    );
+    drop(child.stdout.take());
+    let (code, _, stderr) = finished(child);
+    assert!(matches!(code, Some(0 | 1 | 4)), "{code:?} {stderr}");
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    assert!(html.exists() && html.with_extension("json").exists());
+}

@@ -1,0 +1,185 @@
+//! A lab kept, interrupted, killed, beside another: what is left behind.
+
+use std::process::Child;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::support::*;
+
+#[test]
+fn a_kept_lab_can_be_entered_listed_and_taken_down() {
+    let _alone = alone();
+    let file = example("five-nodes.toml");
+    let output = lab(
+        &file,
+        &[
+            "--duration",
+            "300ms",
+            "--calibration",
+            "200ms",
+            "--receive-path",
+            "native",
+            "--keep",
+        ],
+    )
+    .output()
+    .unwrap();
+    let message = text(&output.stderr);
+    let id = message
+        .split_whitespace()
+        .nth(1)
+        .unwrap_or_else(|| panic!("{message}"))
+        .to_owned();
+    assert!(
+        message.contains(&format!("rtwire lab enter {id} A")),
+        "{message}"
+    );
+    assert!(
+        message.contains(&format!("rtwire lab down {id}")),
+        "{message}"
+    );
+
+    let entry = labs().into_iter().find(|lab| lab["id"] == *id).unwrap();
+    assert_eq!(entry["state"], "kept");
+    let output = rtwire(&[
+        "lab",
+        "enter",
+        &id,
+        "B",
+        "--",
+        "cat",
+        "/sys/class/net/eth0/address",
+    ])
+    .output()
+    .unwrap();
+    assert_eq!(text(&output.stdout).trim(), "02:72:74:00:00:01");
+    let output = rtwire(&["lab", "enter", &id, "nobody"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("A, B, C, D, E, s1"));
+
+    let output = rtwire(&["lab", "enter", &id, "B", "--", "no-such-program"])
+        .output()
+        .unwrap();
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{message}");
+    assert!(
+        message.contains("cannot start `no-such-program`: No such file"),
+        "{message}"
+    );
+
+    // Another run leaves a kept lab alone.
+    let quick = ["--duration", "200ms", "--calibration", "200ms"];
+    lab(&file, &quick).output().unwrap();
+    // Six nodes, and the wires to the listener's receive program.
+    assert_eq!(namespaces(&id).len(), 7);
+    assert!(rtwire(&["lab", "down", &id]).status().unwrap().success());
+    assert_eq!(namespaces(&id), Vec::<String>::new());
+    let output = rtwire(&["lab", "down", &id]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains(&format!("no lab `{id}`")));
+}
+
+#[test]
+fn ctrl_c_reports_what_there_is_and_leaves_nothing() {
+    let _alone = alone();
+    let child = started(
+        lab(
+            &example("five-nodes.toml"),
+            &["--calibration", "500ms", "--duration", "60s"],
+        )
+        .arg("--json"),
+    );
+    let pid = child.id();
+    let id = wait_for_lab(pid)["id"].as_str().unwrap().to_owned();
+    thread::sleep(Duration::from_secs(4));
+    signal(pid, "INT");
+    let (code, stdout, stderr) = finished(child);
+    let report: Value =
+        serde_json::from_str(&stdout).unwrap_or_else(|e| panic!("{e}: {stdout}{stderr}"));
+    assert!(matches!(code, Some(0 | 1 | 4)), "{code:?} {stderr}");
+    let duration = report["duration_s"].as_f64().unwrap();
+    assert!((0.5..30.0).contains(&duration), "{duration} s");
+    for stream in report["streams"].as_array().unwrap() {
+        assert!(stream["network_delay_ns"]["samples"].as_u64().unwrap() > 0);
+    }
+    assert_eq!(namespaces(&id), Vec::<String>::new());
+    assert!(labs().iter().all(|lab| lab["id"] != *id));
+}
+
+#[test]
+fn ctrl_c_before_the_run_says_so_and_leaves_nothing() {
+    let _alone = alone();
+    let child = started(&mut lab(
+        &example("five-nodes.toml"),
+        &["--calibration", "20s"],
+    ));
+    let id = wait_for_lab(child.id())["id"].as_str().unwrap().to_owned();
+    signal(child.id(), "TERM");
+    let (code, stdout, stderr) = finished(child);
+    assert_eq!(code, Some(2), "{stdout}{stderr}");
+    assert!(stderr.contains("stopped before the run began"), "{stderr}");
+    assert_eq!(namespaces(&id), Vec::<String>::new());
+}
+
+#[test]
+fn after_sigkill_the_next_run_cleans_up() {
+    let _alone = alone();
+    let child = started(&mut lab(
+        &example("five-nodes.toml"),
+        &["--calibration", "200ms", "--duration", "60s"],
+    ));
+    let pid = child.id();
+    let id = wait_for_lab(pid)["id"].as_str().unwrap().to_owned();
+    let hosts = workers(pid);
+    signal(pid, "KILL");
+    finished(child);
+    thread::sleep(Duration::from_millis(500));
+    for host in hosts {
+        // A dead process that nobody has waited for yet has no program any more.
+        let program = std::fs::read_link(format!("/proc/{host}/exe"));
+        assert!(
+            program.is_err(),
+            "the hosts' processes die with the lab: {program:?}"
+        );
+    }
+    assert_eq!(namespaces(&id).len(), 6, "nobody could clean up yet");
+    let entry = labs().into_iter().find(|lab| lab["id"] == *id).unwrap();
+    assert_eq!(entry["state"], "crashed");
+    lab(
+        &example("five-nodes.toml"),
+        &["--duration", "200ms", "--calibration", "200ms"],
+    )
+    .output()
+    .unwrap();
+    assert_eq!(namespaces(&id), Vec::<String>::new());
+    assert!(labs().iter().all(|lab| lab["id"] != *id));
+}
+
+#[test]
+fn two_labs_at_once_do_not_touch_each_other() {
+    let _alone = alone();
+    let arguments = ["--duration", "2s", "--calibration", "500ms", "--json"];
+    let children: Vec<Child> = (0..2)
+        .map(|_| started(&mut lab(&example("five-nodes.toml"), &arguments)))
+        .collect();
+    for child in children {
+        let (code, stdout, stderr) = finished(child);
+        let report: Value =
+            serde_json::from_str(&stdout).unwrap_or_else(|e| panic!("{e} {code:?} {stderr}"));
+        for stream in report["streams"].as_array().unwrap() {
+            // Twice the work on the same cores may be late, but every frame goes where it belongs.
+            assert!(
+                stream["frames_received"].as_u64().unwrap() > 100,
+                "{stderr}"
+            );
+            assert_eq!(stream["frames_duplicated"], 0);
+        }
+        assert!(
+            !report["notes"]
+                .to_string()
+                .contains("belonged to no channel")
+        );
+    }
+}

@@ -1,0 +1,180 @@
+//! What the tests of `rtwire lab` share: a lab started, found, examined, signalled and ended.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Two labs at a time would be each other's noise.
+pub(crate) static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) fn example(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../examples")
+        .join(name)
+}
+
+pub(crate) fn rtwire(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rtwire"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+pub(crate) fn lab(file: &Path, arguments: &[&str]) -> Command {
+    let mut command = rtwire(&["lab"]);
+    command.arg(file).args(arguments);
+    command
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Runs a lab to its end and reads its JSON.
+pub(crate) fn measured(file: &Path, arguments: &[&str]) -> (i32, Value) {
+    let output = lab(file, arguments).arg("--json").output().unwrap();
+    let stdout = text(&output.stdout);
+    let report = serde_json::from_str(&stdout)
+        .unwrap_or_else(|e| panic!("no JSON ({e}): {stdout}\n{}", text(&output.stderr)));
+    (output.status.code().unwrap(), report)
+}
+
+pub(crate) fn labs() -> Vec<Value> {
+    let output = rtwire(&["lab", "list", "--json"]).output().unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+pub(crate) fn namespaces(id: &str) -> Vec<String> {
+    let entries = std::fs::read_dir("/run/netns").unwrap();
+    entries
+        .filter_map(|entry| entry.unwrap().file_name().into_string().ok())
+        .filter(|name| name.starts_with(&format!("rtw-{id}-")))
+        .collect()
+}
+
+/// Waits until the lab of this process is up, with the processes of its hosts at work; gives its record.
+pub(crate) fn wait_for_lab(pid: u32) -> Value {
+    let until = Instant::now() + Duration::from_secs(30);
+    while Instant::now() < until {
+        let found = labs().into_iter().find(|lab| lab["pid"] == pid);
+        if let Some(lab) = found.filter(|_| !workers(pid).is_empty()) {
+            return lab;
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    panic!("the lab of process {pid} does not come up");
+}
+
+/// The processes of a lab's hosts.
+pub(crate) fn workers(pid: u32) -> Vec<u32> {
+    let children = format!("/proc/{pid}/task");
+    let Ok(tasks) = std::fs::read_dir(children) else {
+        return Vec::new();
+    };
+    tasks
+        .filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("children")).ok())
+        .flat_map(|line| {
+            line.split_whitespace()
+                .map(|id| id.parse().unwrap())
+                .collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+pub(crate) fn signal(pid: u32, name: &str) {
+    let status = Command::new("kill")
+        .args([&format!("-{name}"), &pid.to_string()])
+        .status();
+    assert!(status.unwrap().success(), "kill -{name} {pid}");
+}
+
+pub(crate) fn started(command: &mut Command) -> Child {
+    command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+pub(crate) fn finished(child: Child) -> (Option<i32>, String, String) {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = child.wait_with_output().unwrap();
+    (status.code(), text(&stdout), text(&stderr))
+}
+
+/// The exit code and the report of a lab that was started with `--json`.
+pub(crate) fn reported(child: Child) -> (Option<i32>, Value) {
+    let (code, stdout, stderr) = finished(child);
+    let report = serde_json::from_str(&stdout).unwrap_or_else(|e| panic!("{e}: {stdout}{stderr}"));
+    (code, report)
+}
+
+/// Everything the report's readers rely on is there and fits together.
+pub(crate) fn check_shape(report: &Value) {
+    for key in [
+        "verdict",
+        "reasons",
+        "streams",
+        "ports",
+        "hosts",
+        "noise",
+        "machine",
+        "command",
+        "calibration",
+    ] {
+        assert!(!report[key].is_null(), "no `{key}` in the report");
+    }
+    for stream in report["streams"].as_array().unwrap() {
+        for key in [
+            "name",
+            "promised_delay_ns",
+            "network_delay_ns",
+            "app_delay_ns",
+            "frames_sent",
+            "frames_lost",
+            "frames_duplicated",
+            "frames_reordered",
+            "samples_excluded",
+            "verdict",
+        ] {
+            assert!(stream.get(key).is_some(), "no `{key}` in a stream");
+        }
+        for delay in ["network_delay_ns", "app_delay_ns"] {
+            let of = |key: &str| {
+                stream[delay][key]
+                    .as_u64()
+                    .unwrap_or_else(|| panic!("{delay}.{key}"))
+            };
+            assert!(of("min") <= of("p50") && of("p50") <= of("p99"));
+            assert!(of("p99") <= of("p999") && of("p999") <= of("max"));
+        }
+    }
+    for port in report["ports"].as_array().unwrap() {
+        for key in [
+            "switch",
+            "port",
+            "promised_backlog_bytes",
+            "max_backlog_bytes",
+            "buffer_bytes",
+            "frames_dropped",
+            "utilization_percent",
+        ] {
+            assert!(port.get(key).is_some(), "no `{key}` in a port");
+        }
+    }
+    let cores = report["noise"]["cores"].as_array().unwrap();
+    assert!(!cores.is_empty());
+    for core in cores {
+        assert_eq!(core["policy"], "SCHED_FIFO");
+    }
+}
