@@ -11,15 +11,12 @@
 
 #[path = "host/peers.rs"]
 mod peers;
-#[path = "plan/tools.rs"]
-#[allow(dead_code, reason = "shared with the benchmark of the planner")]
-mod tools;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use rtwire_measure::bench::{BenchTable, Compared, Row};
+use rtwire_measure::bench::{Asked, BenchTable, Compared, Row, commit};
 use rtwire_measure::noise::{NoiseOptions, NoiseRecorder};
 use rtwire_measure::report::Machine;
 use rtwire_testkit::NetnsPair;
@@ -34,19 +31,9 @@ const NOT_SET: &str = "nothing was set to be reached";
 
 fn main() {
     assert!(rtwire_testkit::require_root());
-    let arguments: Vec<String> = std::env::args().collect();
-    let quick = arguments.iter().any(|argument| argument == "--quick");
-    let at = arguments.iter().position(|argument| argument == "--out");
-    let out = at.and_then(|at| arguments.get(at + 1)).map(PathBuf::from);
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target")),
-        PathBuf::from,
-    );
-    let noise = NoiseRecorder::start(NoiseOptions {
-        period_ns: 2_000_000,
-        stall_threshold_ns: 500_000,
-        ..NoiseOptions::default()
-    });
+    let asked = Asked::from_command_line(&[]);
+    let quick = asked.quick;
+    let noise = NoiseRecorder::start(NoiseOptions::beside_a_benchmark());
     eprintln!("settings …");
     let mut rows = settings(if quick { 3 } else { 20 });
     let noise = noise.ok().and_then(|noise| noise.stop().ok());
@@ -56,13 +43,13 @@ fn main() {
     rows.push(peers::isochron());
     let table = BenchTable {
         machine: Machine::this(env!("CARGO_PKG_VERSION")),
-        commit: tools::commit(),
-        command: arguments.join(" "),
+        commit: commit(),
+        command: asked.command(),
         noise,
         rows,
     };
     print!("{}", table.print_text());
-    match table.add_to(&out.unwrap_or(target), "host") {
+    match table.add_to(&asked.out(), "host") {
         Ok(path) => println!("written to {}", path.display()),
         Err(error) => eprintln!("{error}"),
     }

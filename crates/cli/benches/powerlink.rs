@@ -133,12 +133,7 @@ fn main() {
         std::process::exit(3);
     }
     sched::set_other().unwrap();
-    let recorder = NoiseRecorder::start(NoiseOptions {
-        period_ns: 2_000_000,
-        stall_threshold_ns: 500_000,
-        ..NoiseOptions::default()
-    })
-    .unwrap();
+    let recorder = NoiseRecorder::start(NoiseOptions::beside_a_benchmark()).unwrap();
     let mut rows = Vec::new();
     if options.wants("cost") {
         rows.extend(cost::rows(options.each));
