@@ -168,6 +168,8 @@ fn a_scan_finds_who_is_there_and_disturbs_nobody() {
         numbers == [Some(1), Some(3)]
     });
     let _manager = cell.station(0);
+    // A managing node that still listens takes a scan for another one, and waits: not before it is active.
+    cell.wait("active", |states| states[0] != "NotActive");
     // From another place of the same network: the managing node there is not ours to ask.
     until("the managing node is noticed", || {
         let (code, text) = asked(&cell.star.stations[2], &["scan", "rtws"]);
