@@ -4,7 +4,7 @@ use super::configure::{Choices, Configuration, Lack, Mechanism, Present};
 use super::credit;
 use super::share::Share;
 use crate::change::{Subject, Value, Wanted};
-use crate::netlink::{Classes, Discipline, Filter, Gate, Queue, Tree, whole_ticks_ns};
+use crate::netlink::{Classes, Discipline, Filter, Gate, OWN_RATE, Queue, Tree, whole_ticks_ns};
 
 const ROOT: u32 = u32::MAX;
 const MAJOR: u32 = 0x1_0000;
@@ -15,8 +15,6 @@ const VLAN: u16 = 0x8100;
 const IPV4: u16 = 0x0800;
 /// What PTP may send, bit/s: a few hundred small frames a second.
 const PTP_RATE_BPS: u64 = 1_000_000;
-/// Next to nothing, bytes a second: a class sends by borrowing.
-const OWN_RATE: u32 = 125;
 const LEAF_FRAMES: u32 = 1_000;
 
 pub(super) fn queues(all: &mut Configuration, share: &Share, present: &Present, choices: &Choices) {

@@ -21,6 +21,7 @@ pub use ethtool::{Coalescing, Offloads, Parameter, Parameters, TimeStamping};
 pub use facts::{Address, LinkFacts, Qdisc, Route, VlanFacts, XdpAbilities};
 pub use links::{BridgePort, Neighbour, VethEnd};
 pub use napi::Napi;
+pub(crate) use queues::OWN_RATE;
 pub use queues::PortQueue;
 pub use tree::{Filter, Queue, Tree};
 

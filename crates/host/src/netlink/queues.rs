@@ -14,8 +14,9 @@ const QDISC_HANDLE: u32 = 0x1_0000;
 const LINK_CLASS: u32 = QDISC_HANDLE | 1;
 const FIRST_CLASS: u32 = QDISC_HANDLE | 0x10;
 const FIRST_LEAF_HANDLE: u32 = 0x10_0000;
-/// Next to nothing, in bytes a second: a class sends by borrowing.
-const OWN_RATE: u32 = 125;
+/// The least there is, in bytes a second: a class sends by borrowing. What HTB lets a class send of its own goes before all
+/// that is borrowed, whatever the priorities: at this rate it is a frame a minute at most (HTB forgets a longer debt).
+pub(crate) const OWN_RATE: u32 = 1;
 /// The most frames a leaf holds; the byte limits are kept before the queue, so this one is never met.
 const LEAF_FRAMES: u32 = 20_000;
 /// Nanoseconds in one tick of the packet scheduler's user interface (PSCHED_SHIFT 6).
