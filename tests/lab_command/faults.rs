@@ -95,13 +95,7 @@ fn bad_input_is_told_before_anything_is_done() {
 #[test]
 fn an_interface_that_vanishes_is_named_and_the_rest_goes_on() {
     let _alone = alone();
-    let child = started(
-        lab(
-            &example("five-nodes.toml"),
-            &["--calibration", "300ms", "--duration", "5s"],
-        )
-        .arg("--json"),
-    );
+    let child = five_nodes("300ms", "5s");
     let lab = wait_for_lab(child.id());
     let id = lab["id"].as_str().unwrap().to_owned();
     // Calibration has its own processes: wait until the run's are at work.
@@ -134,13 +128,7 @@ fn an_interface_that_vanishes_is_named_and_the_rest_goes_on() {
 #[test]
 fn a_stopped_talker_makes_the_run_inconclusive_not_broken() {
     let _alone = alone();
-    let child = started(
-        lab(
-            &example("five-nodes.toml"),
-            &["--calibration", "300ms", "--duration", "4s"],
-        )
-        .arg("--json"),
-    );
+    let child = five_nodes("300ms", "4s");
     let pid = child.id();
     wait_for_lab(pid);
     thread::sleep(Duration::from_millis(3_000));
@@ -221,13 +209,7 @@ fn noise_cannot_make_a_broken_promise_kept() {
 #[test]
 fn a_host_whose_process_dies_costs_only_its_own_streams() {
     let _alone = alone();
-    let child = started(
-        lab(
-            &example("five-nodes.toml"),
-            &["--calibration", "300ms", "--duration", "4s"],
-        )
-        .arg("--json"),
-    );
+    let child = five_nodes("300ms", "4s");
     let pid = child.id();
     wait_for_lab(pid);
     thread::sleep(Duration::from_millis(3_000));

@@ -84,13 +84,7 @@ fn a_kept_lab_can_be_entered_listed_and_taken_down() {
 #[test]
 fn ctrl_c_reports_what_there_is_and_leaves_nothing() {
     let _alone = alone();
-    let child = started(
-        lab(
-            &example("five-nodes.toml"),
-            &["--calibration", "500ms", "--duration", "60s"],
-        )
-        .arg("--json"),
-    );
+    let child = five_nodes("500ms", "60s");
     let pid = child.id();
     let id = wait_for_lab(pid)["id"].as_str().unwrap().to_owned();
     thread::sleep(Duration::from_secs(4));

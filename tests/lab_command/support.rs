@@ -103,6 +103,18 @@ pub(crate) fn started(command: &mut Command) -> Child {
         .unwrap()
 }
 
+/// The five nodes, begun with `--json`: to be read by [`reported`].
+pub(crate) fn five_nodes(calibration: &str, duration: &str) -> Child {
+    let times = [
+        "--calibration",
+        calibration,
+        "--duration",
+        duration,
+        "--json",
+    ];
+    started(&mut lab(&example("five-nodes.toml"), &times))
+}
+
 pub(crate) fn finished(child: Child) -> (Option<i32>, String, String) {
     let Output {
         status,

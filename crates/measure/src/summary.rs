@@ -27,6 +27,16 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// Of no values: all 0.
+    pub const EMPTY: Self = Self {
+        min: 0,
+        p50: 0,
+        p99: 0,
+        p999: 0,
+        max: 0,
+        samples: 0,
+    };
+
     /// Summary of `values` (ns, any order). `None` if there are none.
     #[must_use]
     pub fn of(mut values: Vec<u64>) -> Option<Self> {

@@ -51,16 +51,8 @@ impl Samples {
         // What is early is below 0: percentiles are taken above the smallest.
         let base = self.values_ns.iter().min().copied().unwrap_or(0);
         let above = self.values_ns.iter().map(|ns| ns.abs_diff(base)).collect();
-        let nothing = Summary {
-            min: 0,
-            p50: 0,
-            p99: 0,
-            p999: 0,
-            max: 0,
-            samples: 0,
-        };
         let all_lost = lost.is_some_and(|lost| lost > 0);
-        let summary = Summary::of(above).or(all_lost.then_some(nothing))?;
+        let summary = Summary::of(above).or(all_lost.then_some(Summary::EMPTY))?;
         let back = |ns: u64| base.saturating_add_unsigned(ns);
         let stalls = noise.map(Stalls::of).unwrap_or_default();
         let explained = |(from, to): &&(u64, u64)| stalls.explain(*from, *to, LATE_NS);

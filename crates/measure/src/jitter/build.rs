@@ -102,17 +102,9 @@ impl Follower {
             .iter()
             .map(|ns| signed(*ns) - signed(cycle_ns))
             .collect();
-        let none = Summary {
-            min: 0,
-            p50: 0,
-            p99: 0,
-            p999: 0,
-            max: 0,
-            samples: 0,
-        };
         SocReport {
-            interval_ns: Summary::of_sorted(&intervals).unwrap_or(none),
-            deviation_ns: Summary::of_sorted(&deviations).unwrap_or(none),
+            interval_ns: Summary::of_sorted(&intervals).unwrap_or(Summary::EMPTY),
+            deviation_ns: Summary::of_sorted(&deviations).unwrap_or(Summary::EMPTY),
             histogram: histogram(&signed),
             ccdf: ccdf(&deviations),
             over_time: over_time(&timed, duration_ns),
@@ -134,14 +126,7 @@ impl Follower {
             .collect();
         let percent = |ns: u64| ns as f64 * 100.0 / cycle_ns.max(1) as f64;
         let isochronous_ns = Summary::of(self.isochronous_ns.clone());
-        let wire_ns = Summary::of(wire).unwrap_or(Summary {
-            min: 0,
-            p50: 0,
-            p99: 0,
-            p999: 0,
-            max: 0,
-            samples: 0,
-        });
+        let wire_ns = Summary::of(wire).unwrap_or(Summary::EMPTY);
         UtilizationReport {
             isochronous_ns,
             isochronous_percent_p50: isochronous_ns.map(|s| percent(s.p50)),

@@ -1,9 +1,10 @@
 //! What arrives at a port over each input link: lines and stairs that it stays below.
 
 use super::excess::{Arrivals, Stair};
-use super::fixed::{Data, Line, Time, product, quotient_up};
+use super::fixed::{Data, Line, Time, plus, product, quotient_up};
 use super::mutation::{Term, keeps};
 use super::rational::Overflow;
+use super::tfa::FlowNumbers;
 
 /// All flows of one class that come over one input.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +20,37 @@ pub(super) struct Class {
     pub(super) before: Option<(u8, u8)>,
     /// Something before has no bound.
     pub(super) unbounded: bool,
+}
+
+impl Class {
+    /// One more flow comes with it, which had class `before` at the port before, if it came through one.
+    pub(super) fn joined_by(&mut self, flow: &FlowNumbers, before: Option<u8>) {
+        self.used = true;
+        self.largest = self.largest.max(flow.largest);
+        if let Some(before) = before {
+            let (least, most) = self.before.unwrap_or((before, before));
+            self.before = Some((least.min(before), most.max(before)));
+        }
+    }
+
+    /// What that flow brings: `line` as its contract is here, its frames `late` by at most so much since its source.
+    pub(super) fn bring(
+        &mut self,
+        flow: &FlowNumbers,
+        line: Line,
+        late: Time,
+    ) -> Result<(), Overflow> {
+        self.contracts = self.contracts.plus(line)?;
+        match flow.period {
+            Some(period) => self.stairs.push(Stair {
+                frame: flow.largest,
+                period,
+                jitter: plus(flow.jitter, late)?,
+            }),
+            None => self.rest = self.rest.plus(line)?,
+        }
+        Ok(())
+    }
 }
 
 /// One input link (or what enters here), by class.

@@ -20,7 +20,7 @@
 use std::collections::HashMap;
 
 use super::arrivals::{Bundle, Class};
-use super::excess::{Arrivals, Stair};
+use super::excess::Arrivals;
 use super::fixed::{self, Data, Line, Rate, Time, plus, product, quotient_up};
 use super::graph::{ClassShaper, Graph, Method, PortBound};
 use super::mutation::{Term, keeps};
@@ -236,22 +236,8 @@ impl<'a> Segments<'a> {
                 }
             };
             let class = &mut inputs[at].1;
-            class.used = true;
-            class.largest = class.largest.max(own.largest);
-            if let Some(before) = before {
-                let (least, most) = class.before.unwrap_or((before.class, before.class));
-                class.before = Some((least.min(before.class), most.max(before.class)));
-            }
-            let line = own.line.shifted(denser.line);
-            class.contracts = class.contracts.plus(line)?;
-            match own.period {
-                Some(period) => class.stairs.push(Stair {
-                    frame: own.largest,
-                    period,
-                    jitter: plus(own.jitter, denser.late)?,
-                }),
-                None => class.rest = class.rest.plus(line)?,
-            }
+            class.joined_by(own, before.map(|before| before.class));
+            class.bring(own, own.line.shifted(denser.line), denser.late)?;
         }
         let mut groups = Vec::with_capacity(inputs.len());
         for (from, class) in inputs {

@@ -9,7 +9,7 @@
 //! repeat until nothing changes; a cycle that does not settle has no bound.
 
 use super::arrivals::{Class, Departures, Input};
-use super::excess::{Stair, Walk};
+use super::excess::Walk;
 use super::fixed::{
     self, Data, Line, Rate, Time, plus, product, quotient_down, rate_down, rate_up, time_down,
     time_up,
@@ -356,12 +356,8 @@ impl<'a> Analysis<'a> {
             else {
                 continue;
             };
-            class.used = true;
-            class.largest = class.largest.max(own.largest);
-            if let Some(before) = before.filter(|_| !regulated) {
-                let (least, most) = class.before.unwrap_or((before.class, before.class));
-                class.before = Some((least.min(before.class), most.max(before.class)));
-            }
+            let known = before.filter(|_| !regulated);
+            class.joined_by(own, known.map(|before| before.class));
             // A regulator adds no delay behind a queue that its streams entered within their contracts. Behind one that
             // they entered denser, a stream waits there for others, and nothing bounds for how long.
             let held_back =
@@ -383,15 +379,7 @@ impl<'a> Analysis<'a> {
             } else {
                 own.line.shifted(denser.line)
             };
-            class.contracts = class.contracts.plus(line)?;
-            match own.period {
-                Some(period) => class.stairs.push(Stair {
-                    frame: own.largest,
-                    period,
-                    jitter: plus(own.jitter, denser.late)?,
-                }),
-                None => class.rest = class.rest.plus(line)?,
-            }
+            class.bring(own, line, denser.late)?;
         }
         for input in &inputs {
             if let Some(from) = input.from {
