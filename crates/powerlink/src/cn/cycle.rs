@@ -120,6 +120,7 @@ impl ControlledNode {
             self.counters.soa.good();
             self.counters.preq.good();
             self.counters.jitter.good();
+            self.recover();
         }
         self.last_soc_ns = now_ns;
         self.polled = false;

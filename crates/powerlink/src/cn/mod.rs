@@ -109,6 +109,8 @@ pub struct ControlledNode {
     net_time: NetTime,
     heartbeats: Vec<state::Heartbeat>,
     cycle_good: bool,
+    /// Whether the error register tells of an error of communication.
+    in_error: bool,
     /// SoA in a row that told of the reduced cycle, without a SoC.
     reduced_soa: u8,
     /// The cycle as it is seen, where object 1006h does not tell it, ns.
@@ -174,6 +176,7 @@ impl ControlledNode {
             net_time: NetTime::default(),
             heartbeats: Vec::new(),
             cycle_good: true,
+            in_error: false,
             reduced_soa: 0,
             seen_cycle_ns: 0,
             conflict_told: false,
@@ -266,6 +269,12 @@ impl ControlledNode {
     #[must_use]
     pub const fn pres_generation(&self) -> u64 {
         self.pres_generation
+    }
+
+    /// PollResponse chaining: how long after the managing node's PRes the node answers it, ns; `None` where it is polled.
+    #[must_use]
+    pub fn chained_ns(&self) -> Option<u64> {
+        self.timing.chained.then_some(self.timing.chain_ns)
     }
 
     /// Queues an ordinary Ethernet frame for the asynchronous phase; in NotActive and BasicEthernet the driver may send it

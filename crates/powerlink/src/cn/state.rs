@@ -6,6 +6,11 @@ use crate::sdo::SdoServer;
 use crate::{ErrorCode, Event};
 use rtwire_wire::powerlink::{ErrorEntry, NmtCommandId, NmtState};
 
+/// ERR_ErrorRegister_U8, with its bits (DS 301, 6.5.9).
+pub(super) const ERROR_REGISTER: u16 = 0x1001;
+const GENERIC_ERROR: u64 = 0x01;
+const COMMUNICATION_ERROR: u64 = 0x10;
+
 /// A node whose frames are watched.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Heartbeat {
@@ -75,6 +80,9 @@ impl ControlledNode {
             match state {
                 NmtState::RESET_APPLICATION => self.dictionary = self.initial.clone(),
                 NmtState::RESET_COMMUNICATION => {
+                    self.in_error = false;
+                    let application = self.initial.number(ERROR_REGISTER, 0);
+                    self.dictionary.set_number(ERROR_REGISTER, 0, application);
                     self.server.reset();
                     self.urgent.clear();
                     self.generic.clear();
@@ -192,10 +200,34 @@ impl ControlledNode {
         };
         self.history.push(&entry);
         self.signalling.push(entry);
+        self.in_error = true;
+        let register = self.dictionary.number(ERROR_REGISTER, 0);
+        let register = register | GENERIC_ERROR | COMMUNICATION_ERROR;
+        self.dictionary.set_number(ERROR_REGISTER, 0, register);
         self.events.push(Event::Error {
             node: self.node,
             code,
         });
+    }
+
+    /// A cycle without an error has passed. Once the node is operational (again), with nothing held against it any more, the
+    /// error register no longer tells of an error of communication; what the application has put there stays.
+    pub(super) fn recover(&mut self) {
+        let counters = &self.counters;
+        let counters = [counters.soc, counters.soa, counters.preq, counters.jitter];
+        let operational = self.state == NmtState::OPERATIONAL;
+        if !self.in_error || !operational || counters.iter().any(|counter| counter.count > 0) {
+            return;
+        }
+        self.in_error = false;
+        let register = self.dictionary.number(ERROR_REGISTER, 0);
+        let others = register & !(GENERIC_ERROR | COMMUNICATION_ERROR);
+        let register = if others == 0 {
+            0
+        } else {
+            others | GENERIC_ERROR
+        };
+        self.dictionary.set_number(ERROR_REGISTER, 0, register);
     }
 
     /// Back to PreOperational1 (NMT_CT11).

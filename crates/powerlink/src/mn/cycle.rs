@@ -98,11 +98,12 @@ impl ManagingNode {
         }
     }
 
-    /// Whether the node itself must have been stalled, to be woken so late.
+    /// Whether the node itself must have been stalled, to be woken so late. What less it was late by is kept, too: a cycle
+    /// that it made too long is not the network's error.
     fn was_stalled(&mut self, late_ns: u64) -> bool {
         let stalled = late_ns > self.timing.cycle_ns / 2;
+        self.stalled_ns += late_ns;
         if stalled {
-            self.stalled_ns += late_ns;
             self.statistics.own_stalls += 1;
             self.statistics.worst_stall_ns = self.statistics.worst_stall_ns.max(late_ns);
         }
@@ -262,7 +263,7 @@ impl ManagingNode {
     /// The isochronous phase is over.
     pub(super) fn finish(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
         if now_ns >= self.next_soc_ns.saturating_sub(self.config.lead_ns) {
-            // It took longer than its time: no asynchronous phase, and the SoC skips to the newest cycle.
+            // It took longer than its time: nobody gets the asynchronous phase, and the SoC skips to the newest cycle.
             self.phase = Phase::WaitSoc;
             let late_ns = now_ns.saturating_sub(self.next_soc_ns);
             if core::mem::take(&mut self.stalled_ns) > late_ns {
@@ -271,6 +272,14 @@ impl ManagingNode {
                 self.exceed(now_ns);
             }
             if self.phase == Phase::WaitSoc {
+                // The SoA is sent all the same: the nodes, which wait for it, would count it as lost.
+                self.send_soa(
+                    RequestedService::NO_SERVICE,
+                    node::INVALID,
+                    [false; 2],
+                    None,
+                    outbox,
+                );
                 let late_ns = now_ns - self.next_soc_ns.min(now_ns);
                 let skipped = late_ns / self.timing.cycle_ns + 1;
                 self.statistics.skipped_cycles += skipped;

@@ -308,6 +308,48 @@ fn stalls_of_two_milliseconds_one_behind_the_other_are_survived() {
 }
 
 #[test]
+fn a_managing_node_that_wakes_late_does_not_blame_the_cycle() {
+    // Nothing is held against the node whose responses are dropped here.
+    let mut network = network(250, &[1], |cdc| {
+        cdc.push(0x1c09, 1, 0, 4);
+        cdc.push(0x1f92, 1, 200_000, 4);
+    });
+    network.run_till(5 * SECOND, "operational", Network::operational);
+    network.events.clear();
+    let skipped = network.mn().statistics().skipped_cycles;
+    for _ in 0..30 {
+        network.judge = Some(Box::new(|_, _, frame| {
+            if is(frame, MessageType::PRES) {
+                Fate::Drop
+            } else {
+                Fate::Deliver
+            }
+        }));
+        // No response, and the managing node wakes from its timeout behind the next SoC's time: less late than what
+        // counts as a stall.
+        let soc_ns = network.mn().next_soc_ns();
+        network.run_until(soc_ns + 50 * US);
+        network.stalled_ns[0] = soc_ns + 255 * US;
+        network.run_until(soc_ns + 300 * US);
+        network.judge = None;
+        network.run_until(soc_ns + 480 * US);
+    }
+    let statistics = network.mn().statistics();
+    assert!(
+        statistics.skipped_cycles >= skipped + 20,
+        "the cycle was exceeded: {statistics:?}"
+    );
+    let exceeded = error(ErrorCode::CYCLE_EXCEEDED_TOO_OFTEN);
+    assert_eq!(network.happened(exceeded), None);
+    // And the node misses no SoA.
+    assert!(network.operational(), "{:?}", network.events);
+    let Station::Cn(node) = &network.stations[1] else {
+        panic!("a controlled node");
+    };
+    assert_eq!(node.statistics().lost_soa, 0);
+}
+
+#[test]
 fn too_many_long_stalls_bring_the_managing_node_back() {
     let mut network = running(250, &[1]);
     for _ in 0..4 {

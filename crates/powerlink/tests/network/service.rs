@@ -94,6 +94,35 @@ fn the_error_history_is_read_and_cleared() {
 }
 
 #[test]
+fn the_error_register_tells_of_errors_as_long_as_they_last() {
+    let mut network = running(1000);
+    let register = |network: &Network| match &network.stations[1] {
+        Station::Cn(node) => node.dictionary().number(0x1001, 0),
+        Station::Mn(_) => u64::MAX,
+    };
+    assert_eq!(register(&network), 0);
+    let mut left = 2;
+    network.judge = Some(Box::new(move |_, _, frame| {
+        let soa = View::new(frame).message_type() == Some(MessageType::SOA);
+        if soa && left > 0 {
+            left -= 1;
+            return Fate::Drop;
+        }
+        Fate::Deliver
+    }));
+    network.run(5 * MS);
+    assert_eq!(register(&network), 0x11, "generic, and of communication");
+    network.run_till(5 * SECOND, "back", Network::operational);
+    network.run(100 * MS);
+    assert_eq!(register(&network), 0);
+    // What the application tells stays.
+    network.cn(1).dictionary_mut().set_number(0x1001, 0, 0x21);
+    network.run(100 * MS);
+    let read = done(&mut network, 1, SdoJob::Read(0x1001, 0), SECOND);
+    assert_eq!(read, SdoOutcome::Done(vec![0x21]));
+}
+
+#[test]
 fn several_objects_at_once() {
     let mut network = running(1000);
     let reads = vec![(0x1000, 0), (0x4444, 0), (0x1018, 1)];
