@@ -3,7 +3,8 @@
  * The isochronous phase of POWERLINK, in the driver (XDP).
  *
  * Controlled node: a poll request is answered at once with the response that
- * user space has prepared. Managing node: a poll response makes the next poll
+ * user space has prepared; the managing node's response, where the node takes
+ * part in PollResponse chaining, at its time behind it. Managing node: a poll response makes the next poll
  * leave. Every frame that a node has to see is put into a ring in memory, with
  * its time and with what was done, so that the node's state machine sees the
  * same frames in the same order as without this program; it is woken (by
@@ -20,6 +21,9 @@
 #define RTW_PL_PREQ 3
 #define RTW_PL_PRES 4
 #define RTW_PL_TRIES 4
+#define RTW_PL_MN 240
+/* Looks at the clock, more than fit into the longest wait. */
+#define RTW_PL_LOOKS (1 << 20)
 
 /* What every POWERLINK frame begins with. */
 struct rtw_pl_header {
@@ -162,6 +166,34 @@ left:
 	return XDP_PASS;
 }
 
+static long rtw_pl_is_due(__u32 look, __u64 *due_ns)
+{
+	(void)look;
+	return bpf_ktime_get_ns() >= *due_ns;
+}
+
+/*
+ * The managing node's response, to a node that is chained behind it. XDP cannot
+ * put a frame aside, so the processor waits with it: no longer than a chain of
+ * some ten nodes takes.
+ */
+static __always_inline int rtw_pl_answer_in_chain(struct xdp_md *ctx,
+						  struct rtw_pl_control *common,
+						  struct rtw_pl_record *record,
+						  __u64 number, __u64 now)
+{
+	__u64 after_ns = READ_ONCE(common->after_ns);
+	__u64 due_ns = now + after_ns;
+
+	if (after_ns > RTW_PL_LONGEST_WAIT_NS) {
+		__sync_fetch_and_add(&common->unanswered, 1);
+		rtw_pl_show(record, number, 0);
+		return XDP_PASS;
+	}
+	bpf_loop(RTW_PL_LOOKS, rtw_pl_is_due, &due_ns, 0);
+	return rtw_pl_answer(ctx, common, record, number);
+}
+
 /* A poll response: if it is the one that is waited for, the next poll leaves. */
 static __always_inline int rtw_pl_next(struct xdp_md *ctx,
 				       struct rtw_pl_control *common,
@@ -249,6 +281,9 @@ int powerlink(struct xdp_md *ctx)
 		return XDP_PASS;
 	if (message == RTW_PL_PREQ)
 		return rtw_pl_answer(ctx, common, record, number);
+	if (message == RTW_PL_PRES && source == RTW_PL_MN &&
+	    common->role & RTW_PL_CONTROLLED && common->chained_in)
+		return rtw_pl_answer_in_chain(ctx, common, record, number, now);
 	if (message == RTW_PL_PRES && common->role & RTW_PL_MANAGING)
 		return rtw_pl_next(ctx, common, record, number, source);
 	rtw_pl_show(record, number, 0);

@@ -21,6 +21,12 @@
 /* A cycle is prepared while the one before it still runs. */
 #define RTW_PL_CYCLES 2
 
+/*
+ * PollResponse chaining: the longest that the driver holds a response back, by
+ * looking at the clock again and again. A later one is left to user space.
+ */
+#define RTW_PL_LONGEST_WAIT_NS 200000
+
 /* What the program did with a frame that it shows. */
 #define RTW_PL_ANSWERED 1	/* a poll request: the response has left */
 #define RTW_PL_CHAINED 2	/* a poll response: the next poll has left */
@@ -35,6 +41,8 @@ struct rtw_pl_control {
 	__u64 node;		/* the own node's number */
 	__u64 mac;		/* the own address, in its first 6 octets */
 	__u64 wanted[4];	/* bit n: poll responses of node n are shown */
+	__u64 chained_in;	/* 1: the managing node's response is this node's poll request */
+	__u64 after_ns;		/* and is answered so long after its arrival */
 	/* state and counters, written by the program */
 	__u64 head;		/* frames that were put into the ring */
 	__u64 answered;		/* poll requests */

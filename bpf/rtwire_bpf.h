@@ -22,6 +22,8 @@ static void *(*const bpf_map_lookup_elem)(void *map, const void *key) =
 static __u64 (*const bpf_ktime_get_ns)(void) = (void *)BPF_FUNC_ktime_get_ns;
 static __u64 (*const bpf_ktime_get_tai_ns)(void) =
 	(void *)BPF_FUNC_ktime_get_tai_ns;
+static long (*const bpf_loop)(__u32 times, void *callback, void *context,
+			      __u64 flags) = (void *)BPF_FUNC_loop;
 static long (*const bpf_redirect)(__u32 ifindex, __u64 flags) =
 	(void *)BPF_FUNC_redirect;
 static long (*const bpf_redirect_peer)(__u32 ifindex, __u64 flags) =

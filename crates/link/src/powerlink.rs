@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  PReq ──► XDP ── prepared PRes leaves (XDP_TX) ─┐                       controlled node
+//!  PRes of 240 ► XDP ─ waits ─ prepared PRes leaves ┤                     controlled node, chained
 //!  PRes ──► XDP ── next PReq leaves (XDP_TX) ─────┤                       managing node
 //!                                                 └─► ring in memory ──► Node::frame, in order, each with its time
 //!  Node's PRes  ──► DriverPort::send ──► prepared for the next PReq
@@ -20,8 +21,9 @@
 //! Needs Linux 6.1, CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW (root), and the interface's place for XDP programs. Over a veth in
 //! native mode, frames that the driver sends arrive only where the peer has an XDP program, too. A response may be longer
 //! than its request only as far as the driver lets a frame grow; where it does not, user space answers. A node that stops
-//! answering (NMT state) has one more response sent by the driver at most. PollResponse chaining (responses at set times
-//! after the managing node's) needs a clock that XDP has not. POWERLINK frames are not shown to captures on the interface.
+//! answering (NMT state) has one more response sent by the driver at most. PollResponse chaining: XDP cannot put a frame aside,
+//! so the processor that took the managing node's response waits with it until the own one is due, 200 µs at most; stations
+//! on one machine that share that processor wait one behind the other. POWERLINK frames are not shown to captures on the interface.
 
 mod layout;
 #[cfg(test)]

@@ -12,6 +12,8 @@ use std::path::Path;
 /// Node assignment (1F81h): the node exists, is controlled, is started, and keeps its cycle.
 const ASSIGNED: u64 = 0x8000_0007;
 const MANDATORY: u64 = 0x8;
+/// It takes part in PollResponse chaining.
+const CHAINED: u64 = 0x4000;
 /// SDO over UDP, among the features (1F82h).
 const SDO_BY_UDP: u64 = 0x2;
 /// How long an answer may take before the cycle runs, ns (1F8Ah/2): DS 301's 0.1 ms is for nodes in hardware.
@@ -76,7 +78,8 @@ fn network(project: &Project) -> Result<Cdc, StationError> {
     }
     for (channel, node) in (0_u16..).zip(&project.nodes) {
         let number = node.number;
-        let mandatory = if node.mandatory { MANDATORY } else { 0 };
+        let flag = |set, bit| if set { bit } else { 0 };
+        let flags = flag(node.mandatory, MANDATORY) | flag(node.chained, CHAINED);
         cdc.push(0x1f92, number, node.response_timeout_ns, 4);
         let sent = octets(&node.objects, Direction::Receives).max(36);
         let received = octets(&node.objects, Direction::Sends).max(36);
@@ -105,7 +108,7 @@ fn network(project: &Project) -> Result<Cdc, StationError> {
                 cdc.push(expected, number, device.number(index, subindex), 4);
             }
         }
-        cdc.push(0x1f81, number, ASSIGNED | mandatory, 4);
+        cdc.push(0x1f81, number, ASSIGNED | flags, 4);
     }
     Ok(cdc)
 }

@@ -37,17 +37,21 @@ mod configure;
 mod error;
 mod ethernet;
 mod handle;
+mod io;
+mod kind;
 mod project;
 mod reader;
 mod station;
 mod status;
+mod work;
 
 pub use error::StationError;
 pub use handle::{Handle, SdoReply};
+pub use io::{Io, Point};
 pub use project::{Direction, MappedObject, NodeEntry, Project, place};
 pub use rtwire_powerlink as powerlink;
-pub use station::{Io, Point, Station};
-pub use status::{NodeStatus, StationStatus};
+pub use station::Station;
+pub use status::{NodeStatus, StationEvent, StationStatus};
 
 /// The JSON Schema of a station's state, as it is committed in `schema/powerlink.schema.json`.
 #[must_use]

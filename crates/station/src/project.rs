@@ -77,6 +77,8 @@ pub struct NodeEntry {
     pub response_timeout_ns: u64,
     /// Whether its mapping and cycle are written to it at start.
     pub configure: bool,
+    /// Whether it answers the managing node's PRes at its time (PollResponse chaining) instead of being polled.
+    pub chained: bool,
     /// Its device description (XDD, XDC): it must be such a device.
     pub description: Option<PathBuf>,
     /// Its objects in PDOs.
@@ -311,6 +313,7 @@ fn read_nodes(document: &DeTable<'_>, path: &Path, findings: &mut Findings<'_>) 
             mandatory: keys.flag("mandatory").unwrap_or(false),
             response_timeout_ns: keys.time("response-timeout", 1_000).unwrap_or(200_000),
             configure: keys.flag("configure").unwrap_or(true),
+            chained: keys.flag("chained").unwrap_or(false),
             description: keys
                 .text("description")
                 .map(|(file, _)| relative(path, file)),

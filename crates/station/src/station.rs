@@ -3,29 +3,21 @@
 use crate::configure;
 use crate::error::StationError;
 use crate::ethernet::Ethernet;
-use crate::handle::{self, Handle, Inner, Request, SdoReply};
+use crate::handle::{self, Handle, Inner};
+use crate::io::{Io, Point};
+use crate::kind::{Key, Kind};
 use crate::project::Project;
-use crate::status::{StationStatus, words};
+use crate::work::Work;
 use core::ops::Range;
 use rtwire_link::powerlink::{DriverConfig, Role, StationPort};
-use rtwire_link::run::{Port as _, PortConfig, RealTime, RunConfig, RunStatistics, Runner};
-use rtwire_powerlink::{ControlledNode, Event, LostReason, ManagingNode, NodeEvent, ProcessImage};
+use rtwire_link::run::{PortConfig, RealTime, RunConfig, RunStatistics, Runner};
+use rtwire_powerlink::{ControlledNode, ManagingNode};
 use rtwire_sys::clock::{self, Clock};
 use rtwire_sys::interface;
 use rtwire_sys::sched::AwakeProcessors;
-use rtwire_wire::powerlink::{NmtState, multicast};
-use rtwire_wire::{EtherType, MacAddress, Node, Outbox};
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Events that are kept for whoever asks.
-const EVENTS: usize = 20;
-
-#[derive(Debug)]
-enum Kind {
-    Managing(Box<ManagingNode>),
-    Controlled(Box<ControlledNode>),
-}
+use rtwire_wire::powerlink::multicast;
+use rtwire_wire::{EtherType, MacAddress};
+use std::sync::atomic::AtomicBool;
 
 /// A managing or controlled node on an interface.
 #[derive(Debug)]
@@ -40,165 +32,6 @@ pub struct Station {
     inner: Option<Inner>,
     ethernet: Option<Ethernet>,
     points: Vec<(Key, Range<usize>)>,
-}
-
-/// What a point stands for, so that it is found again where the image is laid out anew.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Key {
-    node: u8,
-    index: u16,
-    subindex: u8,
-    output: bool,
-}
-
-/// One object in the process image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Point(usize);
-
-impl Kind {
-    fn image(&self) -> &ProcessImage {
-        match self {
-            Self::Managing(node) => node.image(),
-            Self::Controlled(node) => node.image(),
-        }
-    }
-
-    fn image_mut(&mut self) -> &mut ProcessImage {
-        match self {
-            Self::Managing(node) => node.image_mut(),
-            Self::Controlled(node) => node.image_mut(),
-        }
-    }
-
-    fn commit(&mut self) {
-        match self {
-            Self::Managing(node) => node.commit(),
-            Self::Controlled(node) => node.commit(),
-        }
-    }
-
-    fn next_event(&mut self) -> Option<Event> {
-        match self {
-            Self::Managing(node) => node.next_event(),
-            Self::Controlled(node) => node.next_event(),
-        }
-    }
-
-    fn cycles(&self) -> u64 {
-        match self {
-            Self::Managing(node) => node.statistics().cycles,
-            Self::Controlled(node) => node.statistics().cycles,
-        }
-    }
-
-    fn send_ethernet(&mut self, frame: &[u8]) -> bool {
-        match self {
-            Self::Managing(node) => node.send_ethernet(frame),
-            Self::Controlled(node) => node.send_ethernet(frame),
-        }
-    }
-
-    fn find(&self, key: Key) -> Option<Range<usize>> {
-        let image = self.image();
-        let channels = if key.output {
-            &image.transmit
-        } else {
-            &image.receive
-        };
-        // Of a controlled node's own PDOs there is one kind each; their node is 0.
-        let of_node = matches!(self, Self::Managing(_));
-        channels
-            .iter()
-            .filter(|channel| !of_node || channel.node == key.node)
-            .find_map(|channel| {
-                let same = |m: &&rtwire_powerlink::pdo::Mapped| {
-                    (m.index, m.subindex) == (key.index, key.subindex)
-                };
-                let mapped = channel.mapped.iter().find(same)?;
-                let begin = channel.at + mapped.offset_octets;
-                Some(begin..begin + mapped.octets)
-            })
-    }
-}
-
-impl Node for Kind {
-    fn start(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
-        match self {
-            Self::Managing(node) => node.start(now_ns, outbox),
-            Self::Controlled(node) => node.start(now_ns, outbox),
-        }
-    }
-
-    fn frame(&mut self, now_ns: u64, frame: &[u8], outbox: &mut dyn Outbox) {
-        match self {
-            Self::Managing(node) => node.frame(now_ns, frame, outbox),
-            Self::Controlled(node) => node.frame(now_ns, frame, outbox),
-        }
-    }
-
-    fn moment(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
-        match self {
-            Self::Managing(node) => node.moment(now_ns, outbox),
-            Self::Controlled(node) => node.moment(now_ns, outbox),
-        }
-    }
-
-    fn wake_at_ns(&self) -> Option<u64> {
-        match self {
-            Self::Managing(node) => node.wake_at_ns(),
-            Self::Controlled(node) => node.wake_at_ns(),
-        }
-    }
-}
-
-/// The process image of one cycle, as the control loop sees it.
-#[derive(Debug)]
-pub struct Io<'a> {
-    image: &'a mut ProcessImage,
-    points: &'a [(Key, Range<usize>)],
-    /// The cycle's number since the station began.
-    pub cycle: u64,
-    /// When the loop was called, ns of CLOCK_MONOTONIC.
-    pub now_ns: u64,
-}
-
-impl Io<'_> {
-    /// The value of a point, inputs and outputs alike; little-endian, without sign.
-    #[must_use]
-    pub fn get(&self, point: Point) -> u64 {
-        let Some((key, range)) = self.points.get(point.0) else {
-            return 0;
-        };
-        let from = if key.output {
-            &self.image.outputs
-        } else {
-            &self.image.inputs
-        };
-        let mut wide = [0; 8];
-        if let Some(octets) = from.get(range.clone()).filter(|octets| octets.len() <= 8) {
-            wide[..octets.len()].copy_from_slice(octets);
-        }
-        u64::from_le_bytes(wide)
-    }
-
-    /// Sets an output, to be sent in the next cycle; nothing happens with an input.
-    pub fn set(&mut self, point: Point, value: u64) {
-        let Some((key, range)) = self.points.get(point.0) else {
-            return;
-        };
-        if let Some(octets) = self.image.outputs.get_mut(range.clone()) {
-            if key.output && octets.len() <= 8 {
-                let length = octets.len();
-                octets.copy_from_slice(&value.to_le_bytes()[..length]);
-            }
-        }
-    }
-
-    /// The whole process image.
-    #[must_use]
-    pub fn image(&mut self) -> &mut ProcessImage {
-        self.image
-    }
 }
 
 impl Station {
@@ -418,17 +251,14 @@ impl Station {
             return Ok(());
         };
         self.real_time.apply()?;
-        let mut work = Work {
+        let mut work = Work::new(
             inner,
-            cycles: 0,
-            pres_generation: 0,
-            events: VecDeque::with_capacity(EVENTS),
-            status: StationStatus::base(&self.interface, &self.said),
-            names: &self.names,
-            points: &mut self.points,
-            ethernet: self.ethernet.as_mut(),
-            times_lost: Box::new([0; 256]),
-        };
+            &self.interface,
+            &self.said,
+            &self.names,
+            &mut self.points,
+            self.ethernet.as_mut(),
+        );
         let ended = self
             .runner
             .run_with(&mut self.kind, stop, |kind, port, run, now_ns| {
@@ -436,138 +266,5 @@ impl Station {
             });
         self.inner = Some(work.inner);
         ended.map_err(StationError::from)
-    }
-}
-
-/// What is done after each call of the node.
-struct Work<'a> {
-    inner: Inner,
-    cycles: u64,
-    pres_generation: u64,
-    events: VecDeque<String>,
-    status: StationStatus,
-    names: &'a [(u8, String)],
-    points: &'a mut Vec<(Key, Range<usize>)>,
-    ethernet: Option<&'a mut Ethernet>,
-    /// How often each node was taken for lost.
-    times_lost: Box<[u64; 256]>,
-}
-
-impl Work<'_> {
-    fn after(
-        &mut self,
-        kind: &mut Kind,
-        port: &mut StationPort,
-        run: &RunStatistics,
-        now_ns: u64,
-        control: &mut impl FnMut(&mut Io<'_>),
-    ) {
-        while let Some(event) = kind.next_event() {
-            self.event(kind, event);
-        }
-        let cycles = kind.cycles();
-        if cycles != self.cycles {
-            self.cycles = cycles;
-            control(&mut Io {
-                image: kind.image_mut(),
-                points: self.points,
-                cycle: cycles,
-                now_ns,
-            });
-            kind.commit();
-            self.requests(kind, now_ns);
-            if let Some(ethernet) = &mut self.ethernet {
-                ethernet.hand_over(|frame| kind.send_ethernet(frame));
-            }
-        } else if !matches!(kind, Kind::Managing(node) if node.statistics().cycles > 0) {
-            // Before there is a cycle, or where it has stopped, requests are taken all the same.
-            self.requests(kind, now_ns);
-        }
-        self.basic_ethernet(kind, port);
-        if let (Kind::Controlled(node), Some(driver)) = (&*kind, port.driver_mut()) {
-            let generation = node.pres_generation();
-            if generation != self.pres_generation {
-                self.pres_generation = generation;
-                driver.respond_with(node.prepared_pres());
-            }
-        }
-        if self.inner.wanted.swap(false, Ordering::Relaxed) {
-            self.tell(kind, port, run);
-        }
-    }
-
-    /// In BasicEthernet nobody shares out the medium: ordinary frames leave at once.
-    fn basic_ethernet(&mut self, kind: &Kind, port: &mut StationPort) {
-        let (Kind::Controlled(node), Some(ethernet)) = (kind, &mut self.ethernet) else {
-            return;
-        };
-        if node.state() == NmtState::BASIC_ETHERNET {
-            // A frame that the interface does not take is lost, as on any Ethernet.
-            ethernet.hand_over(|frame| {
-                let _ = port.send(frame);
-                true
-            });
-        }
-    }
-
-    fn event(&mut self, kind: &Kind, event: Event) {
-        match event {
-            Event::State { from, .. } if from == NmtState::OPERATIONAL => {
-                self.status.left_operational += 1;
-            }
-            Event::Node {
-                node,
-                what: NodeEvent::Lost(reason),
-            } if reason != LostReason::Reset => self.times_lost[usize::from(node)] += 1,
-            Event::Image => {
-                for (key, range) in self.points.iter_mut() {
-                    *range = kind.find(*key).unwrap_or(0..0);
-                }
-            }
-            Event::Sdo { outcome, .. } => {
-                let _ = self.inner.outcomes.try_send(SdoReply::Outcome(outcome));
-                return;
-            }
-            _ => {}
-        }
-        if self.events.len() == EVENTS {
-            self.events.pop_front();
-        }
-        self.events.push_back(words(&event));
-    }
-
-    fn requests(&mut self, kind: &mut Kind, now_ns: u64) {
-        while let Ok(request) = self.inner.requests.try_recv() {
-            match (&mut *kind, request) {
-                (Kind::Controlled(node), Request::Nmt(command, target)) => {
-                    // Where there is no room, many have been asked for already.
-                    let _ = node.request_command(command, target, &[]);
-                }
-                (Kind::Controlled(_), Request::Sdo(..)) => {
-                    let _ = self.inner.outcomes.try_send(SdoReply::NotManaging);
-                }
-                (Kind::Managing(node), Request::Nmt(command, target)) => {
-                    node.nmt(now_ns, command, target);
-                }
-                (Kind::Managing(node), Request::Sdo(target, job)) => {
-                    if node.submit(now_ns, target, job).is_none() {
-                        let _ = self.inner.outcomes.try_send(SdoReply::NoSuchNode);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Only where somebody asks: this allocates.
-    #[cold]
-    fn tell(&mut self, kind: &Kind, port: &StationPort, run: &RunStatistics) {
-        let mut status = self.status.clone();
-        match kind {
-            Kind::Managing(node) => status.take_managing(node, self.names, &self.times_lost),
-            Kind::Controlled(node) => status.take_controlled(node),
-        }
-        status.take_run(run, port.driver().map(|driver| driver.counters()));
-        status.events = self.events.iter().cloned().collect();
-        let _ = self.inner.states.try_send(status);
     }
 }

@@ -31,6 +31,8 @@ pub struct StationStatus {
     pub own_stalls: u64,
     /// The longest of those stalls, ns.
     pub worst_stall_ns: u64,
+    /// SoC that a controlled node has missed.
+    pub soc_lost: u64,
     /// Frames received, as the state machine has seen them.
     pub frames_received: u64,
     /// Frames that claim to be POWERLINK and are not right.
@@ -45,8 +47,17 @@ pub struct StationStatus {
     pub interface_downs: u64,
     /// A managing node's network, by number.
     pub nodes: Vec<NodeStatus>,
-    /// The latest events, oldest first, in words.
-    pub events: Vec<String>,
+    /// The latest events, oldest first.
+    pub events: Vec<StationEvent>,
+}
+
+/// Something that has happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StationEvent {
+    /// When, ns since 1970 by this machine's clock.
+    pub time_ns: u64,
+    /// What, in words.
+    pub what: String,
 }
 
 /// One controlled node, as the managing node sees it.
@@ -87,6 +98,7 @@ impl StationStatus {
             skipped_cycles: 0,
             own_stalls: 0,
             worst_stall_ns: 0,
+            soc_lost: 0,
             frames_received: 0,
             frames_invalid: 0,
             frames_unsent: 0,
@@ -102,6 +114,7 @@ impl StationStatus {
         self.cycles = statistics.cycles;
         self.skipped_cycles = statistics.skipped_cycles;
         self.frames_invalid = statistics.invalid_frames;
+        self.soc_lost = statistics.lost_soc;
         self.own_stalls = statistics.own_stalls;
         self.worst_stall_ns = statistics.worst_stall_ns;
     }

@@ -114,7 +114,14 @@ fn table(status: &StationStatus) -> String {
         text.push('\n');
         crate::plan_command::table(&mut text, 3, &rows);
     }
-    for event in status.events.iter().rev().take(5).rev() {
+    for event in status
+        .events
+        .iter()
+        .rev()
+        .take(5)
+        .rev()
+        .map(|event| &event.what)
+    {
         let _ = writeln!(text, "  {event}");
     }
     text

@@ -10,6 +10,10 @@ pub(super) const BUFFERS: u64 = 4;
 pub(super) const POLLS: usize = 256;
 /// Cycles that are prepared at a time.
 pub(super) const CYCLES: usize = 2;
+/// The longest that the driver holds a response of PollResponse chaining back, ns; for tests, since only the program has to
+/// know.
+#[cfg(test)]
+pub(super) const LONGEST_WAIT_NS: u64 = 200_000;
 /// The response has left.
 pub(super) const ANSWERED: u64 = 1;
 /// The next poll has left; for tests, since nobody else has to know.
@@ -31,7 +35,9 @@ pub(super) enum Control {
     Node = 1,
     Mac = 2,
     Wanted = 3,
-    Head = 7,
+    ChainedIn = 7,
+    AfterNs,
+    Head,
     Answered,
     Unanswered,
     Chained,
@@ -97,6 +103,8 @@ pub(super) const FIELDS: [Layout; 5] = [
             ("node", Control::Node as usize),
             ("mac", Control::Mac as usize),
             ("wanted", Control::Wanted as usize),
+            ("chained_in", Control::ChainedIn as usize),
+            ("after_ns", Control::AfterNs as usize),
             ("head", Control::Head as usize),
             ("answered", Control::Answered as usize),
             ("unanswered", Control::Unanswered as usize),

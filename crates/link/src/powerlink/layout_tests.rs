@@ -18,6 +18,7 @@ fn the_numbers_are_those_of_the_header() {
         ("RTW_PL_BUFFERS", layout::BUFFERS),
         ("RTW_PL_POLLS", layout::POLLS as u64),
         ("RTW_PL_CYCLES", layout::CYCLES as u64),
+        ("RTW_PL_LONGEST_WAIT_NS", layout::LONGEST_WAIT_NS),
         ("RTW_PL_ANSWERED", layout::ANSWERED),
         ("RTW_PL_CHAINED", layout::CHAINED),
         ("RTW_PL_CONTROLLED", layout::CONTROLLED),

@@ -19,6 +19,9 @@ const PRES: u8 = 4;
 /// Where the message type and the destination node are in a frame.
 const MESSAGE_AT: usize = 14;
 const DESTINATION_AT: usize = 15;
+const SOURCE_AT: usize = 16;
+/// The managing node's number.
+const MN: u8 = 240;
 
 /// How a driver port is to be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +68,10 @@ pub struct DriverPort {
     polls: Polls,
     /// The last poll request that was shown: whether the driver has answered it. `None`: the node has said its response.
     request: Option<bool>,
+    /// PollResponse chaining: when the node is to respond, ns after the managing node's response. `None`: it is polled.
+    chained_ns: Option<u64>,
+    /// Whether the driver has sent the response to the managing node's response that was shown last.
+    chained_answered: bool,
     /// Whether a frame came out of the ring since the socket last had one.
     came: bool,
 }
@@ -95,6 +102,8 @@ impl DriverPort {
             role: config.role,
             polls: Polls::new(config.most_polls, config.multiplex_cycles),
             request: None,
+            chained_ns: None,
+            chained_answered: false,
             came: true,
         }
     }
@@ -136,6 +145,19 @@ impl DriverPort {
             self.disarm();
         } else {
             self.respond(frame);
+        }
+    }
+
+    /// PollResponse chaining: from now on the managing node's response is answered, so long after its arrival, ns; `None`: it
+    /// is not, as at first. Up to 200 µs the driver itself waits, and its processor with it; a later response is the node's
+    /// to send. A node that does not want to be answered for any more says so by [`disarm`](Self::disarm).
+    pub fn respond_in_chain(&mut self, after_ns: Option<u64>) {
+        if self.chained_ns != after_ns {
+            self.chained_ns = after_ns;
+            self.chained_answered = false;
+            self.program.set(Control::AfterNs, after_ns.unwrap_or(0));
+            let chained = u64::from(after_ns.is_some());
+            self.program.set(Control::ChainedIn, chained);
         }
     }
 
@@ -190,7 +212,13 @@ impl Port for DriverPort {
             (Role::Controlled, PRES) => {
                 self.respond(frame);
                 // Left already where the driver has answered; a response to nothing is sent as it is.
-                if self.request.take() == Some(true) {
+                let left = if self.chained_ns.is_some() {
+                    // Said for its time, which may be behind frames that came since.
+                    std::mem::take(&mut self.chained_answered)
+                } else {
+                    self.request.take() == Some(true)
+                };
+                if left {
                     return Ok(());
                 }
             }
@@ -220,8 +248,11 @@ impl Port for DriverPort {
         };
         self.came = true;
         let frame = &self.reader.octets()[..taken.length];
-        if frame.get(MESSAGE_AT).map(|octet| octet & 0x7f) == Some(PREQ) {
-            self.request = Some(taken.did & ANSWERED != 0);
+        let answered = taken.did & ANSWERED != 0;
+        match frame.get(MESSAGE_AT).map(|octet| octet & 0x7f) {
+            Some(PREQ) => self.request = Some(answered),
+            Some(PRES) if frame.get(SOURCE_AT) == Some(&MN) => self.chained_answered = answered,
+            _ => {}
         }
         show(Some(taken.arrival_ns), frame);
         Ok(true)

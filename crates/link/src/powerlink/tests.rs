@@ -1,9 +1,12 @@
 //! The program, run on frames of every kind (`BPF_PROG_TEST_RUN`).
 
-use super::layout::{ANSWERED, BUFFERS, CHAINED, Chain, PREPARED_WORDS, RING, Response};
+use super::layout::{
+    ANSWERED, BUFFERS, CHAINED, Chain, LONGEST_WAIT_NS, PREPARED_WORDS, RING, Response,
+};
 use super::polls::{Fate, Polls};
 use super::ring::{Reader, Taken};
 use super::*;
+use rtwire_sys::clock::{self, Clock};
 use rtwire_testkit::require;
 
 const DROP: u32 = 1;
@@ -119,6 +122,39 @@ fn a_poll_request_is_answered_with_what_was_prepared_and_shown() {
     let armed = bench.program.response.word(0, Response::Armed as usize);
     armed.unwrap().store(0, Ordering::Relaxed);
     assert_eq!(bench.run(&preq(7)), PASS, "not armed");
+}
+
+#[test]
+fn in_a_chain_the_managing_nodes_response_is_answered_at_its_time() {
+    require!(root);
+    let mut bench = Bench::new(Role::Controlled, 7);
+    bench.prepare_response(&pres(7));
+    assert_eq!(bench.run(&pres(240)), DROP, "no chain: read later");
+    assert_eq!(bench.take().unwrap().0.did, 0);
+    for after_ns in [0, 1_000, 30_000, LONGEST_WAIT_NS] {
+        bench.program.set(Control::ChainedIn, 1);
+        bench.program.set(Control::AfterNs, after_ns);
+        assert_eq!(bench.run(&pres(240)), TX, "{after_ns}");
+        let left_ns = clock::now_ns(Clock::Monotonic);
+        assert_eq!(bench.out, pres(7));
+        let (taken, octets) = bench.take().unwrap();
+        assert_eq!((taken.did, octets), (ANSWERED, pres(240)));
+        assert!(left_ns >= taken.arrival_ns + after_ns, "{after_ns}");
+        assert_eq!(bench.run(&pres(6)), DROP, "those of others are none");
+        assert_eq!(bench.take().unwrap().0.did, 0);
+    }
+    let before = bench.program.counters(0).unanswered;
+    bench.program.set(Control::AfterNs, LONGEST_WAIT_NS + 1);
+    assert_eq!(bench.run(&pres(240)), PASS, "too long to wait for");
+    bench.program.set(Control::AfterNs, 0);
+    let armed = bench.program.response.word(0, Response::Armed as usize);
+    armed.unwrap().store(0, Ordering::Relaxed);
+    assert_eq!(bench.run(&pres(240)), PASS, "not armed");
+    assert_eq!(bench.program.counters(0).unanswered, before + 2);
+    // The managing node does not answer itself.
+    let mut bench = Bench::new(Role::Managing, 240);
+    bench.program.set(Control::ChainedIn, 1);
+    assert_eq!(bench.run(&pres(240)), PASS);
 }
 
 #[test]

@@ -1,0 +1,124 @@
+//! A node of either kind, as the station drives it.
+
+use core::ops::Range;
+use rtwire_powerlink::{ControlledNode, Event, ManagingNode, ProcessImage};
+use rtwire_wire::{Node, Outbox};
+
+#[derive(Debug)]
+pub(crate) enum Kind {
+    Managing(Box<ManagingNode>),
+    Controlled(Box<ControlledNode>),
+}
+
+/// What a point stands for, so that it is found again where the image is laid out anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(crate) node: u8,
+    pub(crate) index: u16,
+    pub(crate) subindex: u8,
+    pub(crate) output: bool,
+}
+
+impl Kind {
+    pub(crate) fn image(&self) -> &ProcessImage {
+        match self {
+            Self::Managing(node) => node.image(),
+            Self::Controlled(node) => node.image(),
+        }
+    }
+
+    pub(crate) fn image_mut(&mut self) -> &mut ProcessImage {
+        match self {
+            Self::Managing(node) => node.image_mut(),
+            Self::Controlled(node) => node.image_mut(),
+        }
+    }
+
+    pub(crate) fn commit(&mut self) {
+        match self {
+            Self::Managing(node) => node.commit(),
+            Self::Controlled(node) => node.commit(),
+        }
+    }
+
+    pub(crate) fn next_event(&mut self) -> Option<Event> {
+        match self {
+            Self::Managing(node) => node.next_event(),
+            Self::Controlled(node) => node.next_event(),
+        }
+    }
+
+    pub(crate) fn cycles(&self) -> u64 {
+        match self {
+            Self::Managing(node) => node.statistics().cycles,
+            Self::Controlled(node) => node.statistics().cycles,
+        }
+    }
+
+    /// Responses, or SoC, that should have come and did not.
+    pub(crate) fn missing(&self) -> u64 {
+        match self {
+            Self::Managing(node) => node.statistics().lost_responses,
+            Self::Controlled(node) => node.statistics().lost_soc,
+        }
+    }
+
+    pub(crate) fn send_ethernet(&mut self, frame: &[u8]) -> bool {
+        match self {
+            Self::Managing(node) => node.send_ethernet(frame),
+            Self::Controlled(node) => node.send_ethernet(frame),
+        }
+    }
+
+    pub(crate) fn find(&self, key: Key) -> Option<Range<usize>> {
+        let image = self.image();
+        let channels = if key.output {
+            &image.transmit
+        } else {
+            &image.receive
+        };
+        // Of a controlled node's own PDOs there is one kind each; their node is 0.
+        let of_node = matches!(self, Self::Managing(_));
+        channels
+            .iter()
+            .filter(|channel| !of_node || channel.node == key.node)
+            .find_map(|channel| {
+                let same = |m: &&rtwire_powerlink::pdo::Mapped| {
+                    (m.index, m.subindex) == (key.index, key.subindex)
+                };
+                let mapped = channel.mapped.iter().find(same)?;
+                let begin = channel.at + mapped.offset_octets;
+                Some(begin..begin + mapped.octets)
+            })
+    }
+}
+
+impl Node for Kind {
+    fn start(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
+        match self {
+            Self::Managing(node) => node.start(now_ns, outbox),
+            Self::Controlled(node) => node.start(now_ns, outbox),
+        }
+    }
+
+    fn frame(&mut self, now_ns: u64, frame: &[u8], outbox: &mut dyn Outbox) {
+        match self {
+            Self::Managing(node) => node.frame(now_ns, frame, outbox),
+            Self::Controlled(node) => node.frame(now_ns, frame, outbox),
+        }
+    }
+
+    fn moment(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
+        match self {
+            Self::Managing(node) => node.moment(now_ns, outbox),
+            Self::Controlled(node) => node.moment(now_ns, outbox),
+        }
+    }
+
+    fn wake_at_ns(&self) -> Option<u64> {
+        match self {
+            Self::Managing(node) => node.wake_at_ns(),
+            Self::Controlled(node) => node.wake_at_ns(),
+        }
+    }
+}

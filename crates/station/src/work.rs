@@ -1,0 +1,183 @@
+//! What a station does after each call of its node: the control loop, requests of other threads, events, what the driver is
+//! to know.
+
+use crate::ethernet::Ethernet;
+use crate::handle::{Inner, Request, SdoReply};
+use crate::io::Io;
+use crate::kind::{Key, Kind};
+use crate::status::{StationEvent, StationStatus, words};
+use core::ops::Range;
+use rtwire_link::powerlink::StationPort;
+use rtwire_link::run::{Port as _, RunStatistics};
+use rtwire_powerlink::{Event, LostReason, NodeEvent};
+use rtwire_sys::clock::{self, Clock};
+use rtwire_wire::powerlink::NmtState;
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+
+/// Events that are kept for whoever asks.
+const EVENTS: usize = 64;
+
+/// What is done after each call of the node.
+pub(crate) struct Work<'a> {
+    pub(crate) inner: Inner,
+    cycles: u64,
+    pres_generation: u64,
+    /// With their times of CLOCK_MONOTONIC, ns.
+    events: VecDeque<(u64, String)>,
+    status: StationStatus,
+    names: &'a [(u8, String)],
+    points: &'a mut Vec<(Key, Range<usize>)>,
+    ethernet: Option<&'a mut Ethernet>,
+    /// How often each node was taken for lost.
+    times_lost: Box<[u64; 256]>,
+}
+
+impl<'a> Work<'a> {
+    pub(crate) fn new(
+        inner: Inner,
+        interface: &str,
+        path: &str,
+        names: &'a [(u8, String)],
+        points: &'a mut Vec<(Key, Range<usize>)>,
+        ethernet: Option<&'a mut Ethernet>,
+    ) -> Self {
+        Self {
+            inner,
+            cycles: 0,
+            pres_generation: 0,
+            events: VecDeque::with_capacity(EVENTS),
+            status: StationStatus::base(interface, path),
+            names,
+            points,
+            ethernet,
+            times_lost: Box::new([0; 256]),
+        }
+    }
+
+    pub(crate) fn after(
+        &mut self,
+        kind: &mut Kind,
+        port: &mut StationPort,
+        run: &RunStatistics,
+        now_ns: u64,
+        control: &mut impl FnMut(&mut Io<'_>),
+    ) {
+        while let Some(event) = kind.next_event() {
+            self.event(kind, event, now_ns);
+        }
+        let cycles = kind.cycles();
+        if cycles != self.cycles {
+            self.cycles = cycles;
+            let missing = kind.missing();
+            control(&mut Io {
+                image: kind.image_mut(),
+                points: self.points,
+                cycle: cycles,
+                now_ns,
+                missing,
+            });
+            kind.commit();
+            self.requests(kind, now_ns);
+            if let Some(ethernet) = &mut self.ethernet {
+                ethernet.hand_over(|frame| kind.send_ethernet(frame));
+            }
+        } else if !matches!(kind, Kind::Managing(node) if node.statistics().cycles > 0) {
+            // Before there is a cycle, or where it has stopped, requests are taken all the same.
+            self.requests(kind, now_ns);
+        }
+        self.basic_ethernet(kind, port);
+        if let (Kind::Controlled(node), Some(driver)) = (&*kind, port.driver_mut()) {
+            driver.respond_in_chain(node.chained_ns());
+            let generation = node.pres_generation();
+            if generation != self.pres_generation {
+                self.pres_generation = generation;
+                driver.respond_with(node.prepared_pres());
+            }
+        }
+        if self.inner.wanted.swap(false, Ordering::Relaxed) {
+            self.tell(kind, port, run);
+        }
+    }
+
+    /// In BasicEthernet nobody shares out the medium: ordinary frames leave at once.
+    fn basic_ethernet(&mut self, kind: &Kind, port: &mut StationPort) {
+        let (Kind::Controlled(node), Some(ethernet)) = (kind, &mut self.ethernet) else {
+            return;
+        };
+        if node.state() == NmtState::BASIC_ETHERNET {
+            // A frame that the interface does not take is lost, as on any Ethernet.
+            ethernet.hand_over(|frame| {
+                let _ = port.send(frame);
+                true
+            });
+        }
+    }
+
+    fn event(&mut self, kind: &Kind, event: Event, now_ns: u64) {
+        match event {
+            Event::State { from, .. } if from == NmtState::OPERATIONAL => {
+                self.status.left_operational += 1;
+            }
+            Event::Node {
+                node,
+                what: NodeEvent::Lost(reason),
+            } if reason != LostReason::Reset => self.times_lost[usize::from(node)] += 1,
+            Event::Image => {
+                for (key, range) in self.points.iter_mut() {
+                    *range = kind.find(*key).unwrap_or(0..0);
+                }
+            }
+            Event::Sdo { outcome, .. } => {
+                let _ = self.inner.outcomes.try_send(SdoReply::Outcome(outcome));
+                return;
+            }
+            _ => {}
+        }
+        if self.events.len() == EVENTS {
+            self.events.pop_front();
+        }
+        self.events.push_back((now_ns, words(&event)));
+    }
+
+    fn requests(&mut self, kind: &mut Kind, now_ns: u64) {
+        while let Ok(request) = self.inner.requests.try_recv() {
+            match (&mut *kind, request) {
+                (Kind::Controlled(node), Request::Nmt(command, target)) => {
+                    // Where there is no room, many have been asked for already.
+                    let _ = node.request_command(command, target, &[]);
+                }
+                (Kind::Controlled(_), Request::Sdo(..)) => {
+                    let _ = self.inner.outcomes.try_send(SdoReply::NotManaging);
+                }
+                (Kind::Managing(node), Request::Nmt(command, target)) => {
+                    node.nmt(now_ns, command, target);
+                }
+                (Kind::Managing(node), Request::Sdo(target, job)) => {
+                    if node.submit(now_ns, target, job).is_none() {
+                        let _ = self.inner.outcomes.try_send(SdoReply::NoSuchNode);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Only where somebody asks: this allocates.
+    #[cold]
+    fn tell(&mut self, kind: &Kind, port: &StationPort, run: &RunStatistics) {
+        let mut status = self.status.clone();
+        match kind {
+            Kind::Managing(node) => status.take_managing(node, self.names, &self.times_lost),
+            Kind::Controlled(node) => status.take_controlled(node),
+        }
+        status.take_run(run, port.driver().map(|driver| driver.counters()));
+        let since_1970_ns = clock::now_ns(Clock::Realtime);
+        let since_1970_ns = since_1970_ns.wrapping_sub(clock::now_ns(Clock::Monotonic));
+        let told = |(at_ns, what): &(u64, String)| StationEvent {
+            time_ns: at_ns.wrapping_add(since_1970_ns),
+            what: what.clone(),
+        };
+        status.events = self.events.iter().map(told).collect();
+        let _ = self.inner.states.try_send(status);
+    }
+}
