@@ -3,6 +3,7 @@
 mod alone;
 mod ask;
 mod control;
+mod listen;
 mod live;
 mod monitor;
 mod scan;

@@ -15,10 +15,9 @@ use rtwire_wire::powerlink::{
 };
 use rtwire_wire::{EtherType, MacAddress, Node, Outbox};
 
+use super::listen::{LISTEN_NS, groups, shows_managing_node};
 use super::{Failure, LACKING, REFUSED};
 
-/// How long to listen for a managing node before sending, ns.
-const LISTEN_NS: u64 = 700_000_000;
 /// One slot: an SoA, and what follows it, ns.
 const SLOT_NS: u64 = 2_000_000;
 /// Octets behind the Ethernet header that every node takes.
@@ -37,6 +36,8 @@ struct Moment {
     there: bool,
     request: SendRequest,
     foreign: bool,
+    /// Whether it has asked anybody yet.
+    asked: bool,
     done: bool,
     outcome: Option<SdoOutcome>,
 }
@@ -56,6 +57,7 @@ impl Moment {
             there: false,
             request: SendRequest::NONE,
             foreign: false,
+            asked: false,
             done: false,
             outcome: None,
         }
@@ -141,8 +143,8 @@ impl Node for Moment {
         let Ok(packet) = Packet::parse(frame) else {
             return;
         };
+        self.foreign |= shows_managing_node(&packet.message, self.asked);
         match packet.message {
-            Message::Soc(_) | Message::Soa(_) => self.foreign = true,
             Message::Asnd(Asnd::Ident(ident)) if packet.source == self.target => {
                 self.there = true;
                 self.request = ident.request;
@@ -165,6 +167,7 @@ impl Node for Moment {
             self.done = true;
             return;
         }
+        self.asked = true;
         self.slot(now_ns, outbox);
         self.at_ns = now_ns + SLOT_NS;
     }
@@ -178,7 +181,7 @@ impl Node for Moment {
 fn run(of: &str, mut moment: Moment, limit: Duration) -> Result<Moment, Failure> {
     let lacking = |error: rtwire_link::LinkError| (LACKING, error.to_string());
     let config = PortConfig {
-        groups: vec![multicast::SOC, multicast::SOA, multicast::ASND],
+        groups: groups(),
         ..PortConfig::new(of, EtherType::POWERLINK.0)
     };
     let port = PacketPort::open(&config).map_err(lacking)?;

@@ -13,11 +13,10 @@ use rtwire_wire::powerlink::{
 use rtwire_wire::{EtherType, MacAddress, Node, Outbox};
 
 use super::control;
+use super::listen::{LISTEN_NS, groups, shows_managing_node};
 use super::live::print;
 use super::{Failure, LACKING, REFUSED};
 
-/// How long to listen for another managing node before asking.
-const LISTEN_NS: u64 = 700_000_000;
 /// How long each number may take to answer.
 const ANSWER_NS: u64 = 2_500_000;
 
@@ -62,22 +61,19 @@ impl Node for Scanner {
         let Ok(packet) = Packet::parse(frame) else {
             return;
         };
-        match packet.message {
-            Message::Soc(_) | Message::Soa(_) => self.foreign = true,
-            Message::Asnd(Asnd::Ident(ident)) => {
-                let found = Found {
-                    node: packet.source,
-                    address: packet.source_address.to_string(),
-                    state: ident.state.to_string(),
-                    device_type: ident.device_type,
-                    vendor: ident.vendor_id,
-                    product: ident.product_code,
-                    revision: ident.revision_number,
-                    serial_number: ident.serial_number,
-                };
-                self.found.insert(packet.source, found);
-            }
-            _ => {}
+        self.foreign |= shows_managing_node(&packet.message, self.next > 1);
+        if let Message::Asnd(Asnd::Ident(ident)) = packet.message {
+            let found = Found {
+                node: packet.source,
+                address: packet.source_address.to_string(),
+                state: ident.state.to_string(),
+                device_type: ident.device_type,
+                vendor: ident.vendor_id,
+                product: ident.product_code,
+                revision: ident.revision_number,
+                serial_number: ident.serial_number,
+            };
+            self.found.insert(packet.source, found);
         }
     }
 
@@ -127,9 +123,8 @@ pub(super) fn run(arguments: &ScanArguments) -> Result<(), Failure> {
         return by_managing_node(arguments, &answer);
     }
     let lacking = |error: rtwire_link::LinkError| (LACKING, error.to_string());
-    let groups = vec![multicast::SOC, multicast::SOA, multicast::ASND];
     let config = PortConfig {
-        groups,
+        groups: groups(),
         ..PortConfig::new(&arguments.interface, EtherType::POWERLINK.0)
     };
     let port = PacketPort::open(&config).map_err(lacking)?;
