@@ -12,7 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use powerlink_common::{Cell, alone, asked, operational, rtwire, said, until};
+use powerlink_common::{
+    Cell, Running, alone, asked, last_state, number, operational, rtwire, said, until,
+};
 use rtwire_testkit::{Side, ip, require};
 use serde_json::Value;
 
@@ -99,6 +101,55 @@ fn round_trip(a: &Side, b: &Side) {
             over.store(true, Ordering::Relaxed);
         });
     });
+}
+
+#[test]
+fn a_chain_of_responses_runs_in_user_space_and_in_the_driver() {
+    require!(root);
+    require!(program "ip");
+    for path in ["user", "driver"] {
+        let mut cell = Cell::files(path);
+        cell.change("mn.toml", |text| {
+            text.replace("[[node]]", "[[node]]\nchained = true")
+        });
+        let own = cell.folder.path().join("cn2.json");
+        let arguments = ["cn", &cell.file("cn2.toml")];
+        let two = Running::telling(&cell.star.stations[2], &arguments, &own);
+        cell.running.push(Some(two));
+        for station in [1, 3] {
+            let running = cell.station(station);
+            cell.running.push(Some(running));
+        }
+        let states = cell.folder.path().join("mn.json");
+        let manager = Running::telling(cell.mn(), &["mn", &cell.file("mn.toml")], &states);
+        cell.running.push(Some(manager));
+        cell.wait(path, operational);
+        let responses = || {
+            let nodes = last_state(&states)["nodes"].clone();
+            let of = |node: usize| number(&nodes[node], "responses");
+            [of(0), of(1), of(2)]
+        };
+        let (before, by_driver) = (responses(), number(&last_state(&own), "sent_by_driver"));
+        until("all respond", || {
+            let now = responses();
+            before
+                .iter()
+                .zip(now)
+                .all(|(before, now)| now >= before + 100)
+        });
+        // Nobody is polled; a node's response is sent where its path says.
+        let own = last_state(&own);
+        let by_driver = number(&own, "sent_by_driver") - by_driver;
+        assert_eq!(by_driver >= 80, path == "driver", "{path}: {own}");
+        assert_eq!(number(&last_state(&states), "sent_by_driver"), 0, "{path}");
+        let (code, text) = asked(
+            &cell.star.ports[0],
+            &["monitor", "rtwp1", "--duration", "1s", "--json"],
+        );
+        assert_eq!(code, 0, "{text}");
+        let report: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+        assert!(report["latency_ns"].is_null(), "no PReq: {report}");
+    }
 }
 
 #[test]

@@ -9,12 +9,13 @@
 )]
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rtwire_powerlink::Cdc;
 use rtwire_testkit::{Side, Star};
 use serde_json::Value;
 
@@ -108,6 +109,8 @@ pub fn alone() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+const FILES: [&str; 4] = ["mn.toml", "cn1.toml", "cn2.toml", "cn3.toml"];
+
 /// The example's cell, on interfaces of a star, slow enough for a machine that is shared and stalls.
 pub struct Cell {
     pub star: Star,
@@ -121,7 +124,7 @@ impl Cell {
         let alone = alone();
         let star = Star::new(4);
         let folder = tempfile::tempdir().unwrap();
-        for name in ["mn.toml", "cn1.toml", "cn2.toml", "cn3.toml"] {
+        for name in FILES {
             let mut text = example(name)
                 .replace("rtwcell", "rtws")
                 .replace("\"10 ms\"", "\"20 ms\"")
@@ -152,6 +155,49 @@ impl Cell {
             cell.running.push(Some(running));
         }
         cell
+    }
+
+    /// The cell with all its stations running, the managing node telling its states to a file.
+    pub fn telling(path: &str) -> (Self, PathBuf) {
+        let mut cell = Self::files(path);
+        let states = cell.begin();
+        cell.wait(path, operational);
+        (cell, states)
+    }
+
+    /// Starts the controlled nodes, then the managing node, which tells its states to a file.
+    pub fn begin(&mut self) -> PathBuf {
+        for station in [1, 2, 3] {
+            let running = self.station(station);
+            self.running.push(Some(running));
+        }
+        let states = self.folder.path().join("mn.json");
+        let running = Running::telling(self.mn(), &["mn", &self.file("mn.toml")], &states);
+        self.running.push(Some(running));
+        states
+    }
+
+    /// Changes a station's file before it starts.
+    pub fn change(&self, file: &str, how: impl FnOnce(String) -> String) {
+        let path = self.folder.path().join(file);
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(path, how(text)).unwrap();
+    }
+
+    /// Changes the files of all stations.
+    pub fn change_all(&self, how: impl Fn(String) -> String) {
+        for name in FILES {
+            self.change(name, &how);
+        }
+    }
+
+    /// Has a station take this configuration.
+    pub fn configure(&self, file: &str, cdc: &Cdc) {
+        let name = file.replace(".toml", ".cdc");
+        std::fs::write(self.folder.path().join(&name), cdc.emit()).unwrap();
+        self.change(file, |text| {
+            text.replace("[station]", &format!("[station]\ncdc = \"{name}\""))
+        });
     }
 
     pub fn station(&self, station: usize) -> Running {
@@ -216,4 +262,35 @@ pub fn last_state(file: &Path) -> Value {
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let last = whole.lines().next_back().unwrap_or("null");
     serde_json::from_str(last).unwrap_or(Value::Null)
+}
+
+/// Whether a file of states tells of something.
+pub fn told(states: &Path, part: &str) -> bool {
+    std::fs::read_to_string(states).unwrap().contains(part)
+}
+
+/// A number of a state; 0 where there is none yet.
+pub fn number(state: &Value, key: &str) -> u64 {
+    state[key].as_u64().unwrap_or(0)
+}
+
+/// A device description: who makes it, and an object that takes anything.
+pub fn description(vendor: u32) -> String {
+    format!(
+        r#"<?xml version="1.0" encoding="UTF-8"?>
+<ISO15745ProfileContainer xmlns="http://www.ethernet-powerlink.org">
+<ISO15745Profile><ProfileHeader/><ProfileBody><ApplicationLayers><ObjectList>
+<Object index="1000" name="NMT_DeviceType_U32" objectType="7" dataType="0007" accessType="const" defaultValue="0x000F0191"/>
+<Object index="1018" name="NMT_IdentityObject_REC" objectType="9">
+<SubObject subIndex="00" name="NumberOfEntries" objectType="7" dataType="0005" accessType="const" defaultValue="4"/>
+<SubObject subIndex="01" name="VendorId_U32" objectType="7" dataType="0007" accessType="const" defaultValue="{vendor}"/>
+<SubObject subIndex="02" name="ProductCode_U32" objectType="7" dataType="0007" accessType="const" defaultValue="7"/>
+<SubObject subIndex="03" name="RevisionNo_U32" objectType="7" dataType="0007" accessType="const" defaultValue="1"/>
+<SubObject subIndex="04" name="SerialNo_U32" objectType="7" dataType="0007" accessType="const" defaultValue="1"/>
+</Object>
+<Object index="2100" name="Recipe_DOM" objectType="7" dataType="000F" accessType="rw"/>
+</ObjectList></ApplicationLayers></ProfileBody></ISO15745Profile>
+</ISO15745ProfileContainer>
+"#
+    )
 }

@@ -4,7 +4,7 @@
 //! Writes `target/bench/powerlink.json`.
 //!
 //! `--quick` measures two cycles for half a second each; `--seconds N` each for N seconds (5); `--minutes N` is how long
-//! 250 µs have to hold (1); `--only WORD` does one part: `cycles`, `hold`, `cost`; `--nodes N` measures so many nodes only (1 or 8);
+//! 250 µs have to hold (1), each interruption and each lost response put down to a stall of the machine or unexplained; `--only WORD` does one part: `cycles`, `hold`, `cost`; `--nodes N` measures so many nodes only (1 or 8);
 //! `--out FOLDER` writes to `FOLDER/bench/powerlink.json`.
 #![allow(
     clippy::unwrap_used,
@@ -15,6 +15,8 @@
 
 #[path = "powerlink/cost.rs"]
 mod cost;
+#[path = "powerlink/judge.rs"]
+mod judge;
 #[path = "powerlink/load.rs"]
 mod load;
 #[path = "powerlink/rig.rs"]
@@ -24,6 +26,7 @@ mod rows;
 #[path = "powerlink/watch.rs"]
 mod watch;
 
+use judge::Account;
 use rig::{Outcome, Path, Rig, Scenario};
 use rtwire_measure::bench::{BenchTable, commit};
 use rtwire_measure::noise::{NoiseOptions, NoiseRecorder};
@@ -107,7 +110,7 @@ fn cycles(options: &Options) -> Vec<(Scenario, Outcome)> {
 }
 
 /// The smallest cycle, for long.
-fn hold(options: &Options) -> Vec<(Scenario, Outcome)> {
+fn hold(options: &Options) -> Vec<(Scenario, Outcome, Account)> {
     let mut holding = Vec::new();
     for nodes in [1, 8] {
         if options.nodes.is_some_and(|only| only != nodes) {
@@ -119,9 +122,24 @@ fn hold(options: &Options) -> Vec<(Scenario, Outcome)> {
             path: Path::Driver,
             loaded: false,
         };
-        let outcome = Rig::new(nodes).measure(scenario, options.hold, false);
+        let rig = Rig::new(nodes);
+        let recorder = NoiseRecorder::start(NoiseOptions {
+            period_ns: 500_000,
+            stall_threshold_ns: 100_000,
+            max_stalls: 100_000,
+            ..NoiseOptions::default()
+        })
+        .unwrap();
+        let mut outcome = rig.measure(scenario, options.hold, false);
+        let account = Account {
+            interruptions: std::mem::take(&mut outcome.interrupted),
+            losses: std::mem::take(&mut outcome.lost_at),
+            noise: recorder.stop().unwrap(),
+            // One node is to bear stalls of 2 ms; with eight no stall is to be borne, but each loss to be explained by one.
+            bearable_ns: if nodes == 1 { 2_000_000 } else { 100_000 },
+        };
         eprintln!("{scenario}, for {:?}: {}", options.hold, outcome.in_short());
-        holding.push((scenario, outcome));
+        holding.push((scenario, outcome, account));
     }
     holding
 }

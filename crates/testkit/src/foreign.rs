@@ -1,18 +1,23 @@
-//! Somebody else's XDP program.
+//! Somebody else's BPF programs: compiled by clang, which building needs, too.
 
 use rtwire_sys::bpf::BpfObject;
 use std::io::Write;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-const SOURCE: &[u8] =
-    b"__attribute__((section(\"xdp\"), used)) int foreign(void *frame) { return 2; }\n\
+const SOURCE: &str = "__attribute__((section(\"xdp\"), used)) int foreign(void *frame) { return 2; }\n\
     char LICENSE[] __attribute__((section(\"license\"), used)) = \"GPL\";\n";
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// An object with one XDP program, `foreign`, that passes everything on. Compiled by clang, which building needs, too.
+/// An object with one XDP program, `foreign`, that passes everything on.
 #[must_use]
 pub fn foreign_xdp() -> BpfObject {
+    foreign_bpf(SOURCE)
+}
+
+/// An object compiled from C without any header.
+#[must_use]
+pub fn foreign_bpf(source: &str) -> BpfObject {
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let name = format!("rtwtest-foreign-{}-{number}.o", std::process::id());
     let object = std::env::temp_dir().join(name);
@@ -24,7 +29,7 @@ pub fn foreign_xdp() -> BpfObject {
         .spawn()
         .expect("clang is there: it has compiled what is tested");
     let mut input = child.stdin.take().expect("it was asked for");
-    input.write_all(SOURCE).expect("clang reads it");
+    input.write_all(source.as_bytes()).expect("clang reads it");
     drop(input);
     assert!(child.wait().is_ok_and(|status| status.success()));
     let octets = std::fs::read(&object).expect("clang has written it");

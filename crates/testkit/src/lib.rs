@@ -20,7 +20,7 @@ mod foreign;
 mod netns;
 mod star;
 
-pub use foreign::foreign_xdp;
+pub use foreign::{foreign_bpf, foreign_xdp};
 pub use netns::{NetnsPair, Side, ip};
 pub use rtwire_sys::counting::{CountingAllocator, allocations};
 use rtwire_sys::lacking;

@@ -1,14 +1,17 @@
 //! One managing node, some controlled nodes, a bridge between them, and somebody who watches.
 
+use crate::judge::{Happened, Interruptions, Losses};
 use crate::load::Load;
 use crate::watch::watch;
 use rtwire_link::program::{Attach, ProgramConfig, ReceiveProgram, XdpMode};
 use rtwire_measure::jitter::JitterReport;
 use rtwire_measure::units::duration;
 use rtwire_powerlink::Cdc;
-use rtwire_station::{Handle, Project, Station, StationStatus};
+use rtwire_station::{Handle, Io, Project, Station, StationStatus};
+use rtwire_sys::clock::{self, Clock};
 use rtwire_testkit::{Side, Star};
 use std::fmt;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
@@ -19,6 +22,8 @@ pub(crate) const MANAGING_PRIORITY: u8 = 60;
 const CONTROLLED_PRIORITY: u8 = 50;
 /// How long a network may take to become operational.
 const BOOT: Duration = Duration::from_secs(20);
+/// How often the managing node is asked what has happened: it keeps its last 64 events.
+const LOOK: Duration = Duration::from_millis(500);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Path {
@@ -69,6 +74,9 @@ pub(crate) struct Outcome {
     pub(crate) calls_cycles: u64,
     /// The last events, where there were interruptions.
     pub(crate) events: Vec<String>,
+    /// What interrupted it, and which responses were lost, by time.
+    pub(crate) interrupted: Vec<Happened>,
+    pub(crate) lost_at: Vec<Happened>,
 }
 
 impl Outcome {
@@ -139,20 +147,27 @@ impl Rig {
         let stop = AtomicBool::new(false);
         let watched = AtomicBool::new(false);
         let stations = &self.star.stations;
+        let losses = &Mutex::new(Losses::new());
         thread::scope(|scope| {
             let (told, handles) = channel();
             let mut threads = Vec::new();
             for (node, side) in (1_u8..).zip(&stations[1..]) {
                 let (text, told, stop) = (controlled(scenario, node), told.clone(), &stop);
-                threads.push(scope.spawn(move || run(side, scenario.path, &text, &told, stop)));
+                threads.push(
+                    scope.spawn(move || run(side, scenario.path, &text, &told, stop, |_| {})),
+                );
             }
             let controlled: Vec<Handle> = (0..threads.len())
                 .map(|_| handles.recv().expect("a station begins"))
                 .collect();
             let (text, stop_of_mn) = (managing(scenario), &stop);
-            threads.push(
-                scope.spawn(move || run(&stations[0], scenario.path, &text, &told, stop_of_mn)),
-            );
+            threads.push(scope.spawn(move || {
+                let losses = &mut *losses.lock().unwrap();
+                let path = scenario.path;
+                run(&stations[0], path, &text, &told, stop_of_mn, |io| {
+                    losses.look(io)
+                });
+            }));
             let manager = handles.recv().expect("the managing node begins");
             let begun = Instant::now();
             let mut before = status(&manager);
@@ -162,6 +177,8 @@ impl Rig {
             }
             let there = operational(&before);
             let first = status(&controlled[0]);
+            let mut interruptions_of = Interruptions::new();
+            let begun_tai = clock::now_ns(Clock::Tai);
             let watcher = (there && watch_it).then(|| {
                 let port = &self.star.ports[0];
                 let watched = &watched;
@@ -169,7 +186,11 @@ impl Rig {
             });
             if there {
                 let load = scenario.loaded.then(Load::start);
-                thread::sleep(time);
+                let begun = Instant::now();
+                while begun.elapsed() < time {
+                    thread::sleep(LOOK.min(time.saturating_sub(begun.elapsed())));
+                    interruptions_of.look(&status(&manager));
+                }
                 drop(load);
             }
             watched.store(true, Ordering::Relaxed);
@@ -179,6 +200,8 @@ impl Rig {
             for thread in threads {
                 thread.join().unwrap();
             }
+            let since =
+                |all: Vec<Happened>| all.into_iter().filter(|h| h.at_ns >= begun_tai).collect();
             let interruptions = interruptions(&after) - interruptions(&before);
             Outcome {
                 booted: there,
@@ -192,10 +215,12 @@ impl Rig {
                 calls: last.system_calls - first.system_calls,
                 calls_cycles: last.cycles - first.cycles,
                 events: if interruptions > 0 || !there {
-                    after.events
+                    after.events.into_iter().map(|event| event.what).collect()
                 } else {
                     Vec::new()
                 },
+                interrupted: since(interruptions_of.happened()),
+                lost_at: since(losses.lock().unwrap().happened()),
             }
         })
     }
@@ -245,7 +270,14 @@ pub(crate) fn managing(scenario: Scenario) -> String {
 }
 
 /// Opens a station in its namespace and runs it until told to stop.
-fn run(side: &Side, path: Path, text: &str, told: &Sender<Handle>, stop: &AtomicBool) {
+fn run(
+    side: &Side,
+    path: Path,
+    text: &str,
+    told: &Sender<Handle>,
+    stop: &AtomicBool,
+    mut control: impl FnMut(&Io<'_>) + Send,
+) {
     side.run(|| {
         // In native mode a veth takes what its peer's driver sends only where it has a program, too.
         let _pass = (path == Path::User).then(|| pass(side));
@@ -261,7 +293,7 @@ fn run(side: &Side, path: Path, text: &str, told: &Sender<Handle>, stop: &Atomic
         }
         .unwrap();
         told.send(station.handle()).unwrap();
-        station.run(stop, |_| {}).unwrap();
+        station.run(stop, |io| control(io)).unwrap();
     });
 }
 

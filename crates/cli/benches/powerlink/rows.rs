@@ -4,6 +4,7 @@
 //! controlled node at 1 ms over several runs; so each is a range. A figure that is within reach of its lower end holds; one
 //! that is beyond reach of its upper end does not; between them nothing can be said.
 
+use crate::judge::Account;
 use crate::rig::{Outcome, Path, Scenario};
 use rtwire_measure::bench::{Compared, Row};
 use rtwire_measure::summary::Summary;
@@ -157,40 +158,52 @@ fn calls(measured: &Measured) -> Vec<Row> {
         .collect()
 }
 
-/// Whether a small cycle has stayed operational, and what was lost.
-pub(crate) fn held(holding: &Measured, hold: Duration) -> Vec<Row> {
+/// Whether a small cycle has stayed operational, and what was lost: each put down to a stall of the machine, or unexplained.
+pub(crate) fn held(holding: &[(Scenario, Outcome, Account)], hold: Duration) -> Vec<Row> {
     let enough = hold >= Duration::from_secs(600);
     let mut rows = Vec::new();
-    for (scenario, outcome) in holding {
-        let account = format!(
-            "{} cycles, {} more skipped in {} stalls of the machine, the worst {}{}{}",
-            outcome.cycles,
-            outcome.skipped,
-            outcome.stalls,
-            rtwire_measure::units::duration(outcome.worst_stall_ns),
-            if enough {
-                ""
-            } else {
-                "; too short to judge: see --minutes"
-            },
-            if outcome.events.is_empty() {
-                String::new()
-            } else {
-                format!("; last events: {}", outcome.events.join("; "))
-            },
-        );
-        for (what, unit, count) in [
-            ("interruptions", "times", outcome.interruptions),
-            ("PRes lost", "frames", outcome.lost),
+    for (scenario, outcome, account) in holding {
+        let stalls = if scenario.nodes == 1 {
+            "through stalls of up to 2 ms"
+        } else {
+            "each stall explained"
+        };
+        for (what, unit, count, verdict) in [
+            (
+                "interruptions",
+                "times",
+                outcome.interruptions,
+                account.interruptions(),
+            ),
+            ("PRes lost", "frames", outcome.lost, account.losses()),
         ] {
-            let count = if outcome.booted { count } else { 1 };
+            // A node that is to stay operational may lose a response; eight that are not stalled may not.
+            let judged = what == "interruptions" || scenario.nodes > 1;
+            let held = match verdict.held {
+                _ if !outcome.booted => Some(false),
+                Some(true) if !enough => None,
+                held => held,
+            };
+            let why = format!(
+                "{}{}; {} cycles, {} more skipped in {} stalls that the managing node saw, the worst {}",
+                if enough {
+                    ""
+                } else {
+                    "too short to hold (see --minutes); "
+                },
+                verdict.account,
+                outcome.cycles,
+                outcome.skipped,
+                outcome.stalls,
+                rtwire_measure::units::duration(outcome.worst_stall_ns),
+            );
             rows.push(Row {
                 figure: format!("{what} in {} s, {scenario}", hold.as_secs()),
-                value: count as f64,
+                value: if outcome.booted { count as f64 } else { 1.0 },
                 unit: unit.to_owned(),
-                reach: Some("none in 600 s, with stalls of up to 2 ms".to_owned()),
-                held: (enough || count > 0).then_some(count == 0),
-                why: Some(account.clone()),
+                reach: judged.then(|| format!("none in 600 s, {stalls}")),
+                held: held.filter(|_| judged),
+                why: Some(why),
                 samples: outcome.cycles * u64::from(scenario.nodes),
                 against: Vec::new(),
             });
