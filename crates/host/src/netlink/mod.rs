@@ -3,6 +3,7 @@
 //! The typed bindings come from `netlink-bindings`, generated from the kernel's descriptions; the two
 //! requests those lack (the far end of a veth pair, multicast forwarding entries) are encoded in `raw`.
 
+mod addresses;
 pub(crate) mod attributes;
 mod discipline;
 mod ethtool;
@@ -15,10 +16,11 @@ mod raw;
 mod tests;
 mod tree;
 
+pub use addresses::{Address, Route};
 pub(crate) use discipline::whole_ticks_ns;
 pub use discipline::{Classes, Discipline, Gate};
 pub use ethtool::{Coalescing, Offloads, Parameter, Parameters, TimeStamping};
-pub use facts::{Address, LinkFacts, Qdisc, Route, VlanFacts, XdpAbilities};
+pub use facts::{LinkFacts, Qdisc, VlanFacts, XdpAbilities};
 pub use links::{BridgePort, Neighbour, VethEnd};
 pub use napi::Napi;
 pub(crate) use queues::OWN_RATE;
