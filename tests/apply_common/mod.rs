@@ -100,16 +100,6 @@ pub(crate) fn code(output: &Output, wanted: i32) {
     assert_eq!(output.status.code(), Some(wanted), "{}", said(output));
 }
 
-pub(crate) fn without_bursts(looks: &str) -> String {
-    let mut before = "";
-    let words = looks.split_inclusive(char::is_whitespace).filter(|word| {
-        let keep = !matches!(before, "burst" | "cburst");
-        before = word.trim();
-        keep
-    });
-    words.collect()
-}
-
 /// Fails with the lines that differ.
 pub(crate) fn same(now: &str, before: &str, context: &str) {
     let missing: Vec<&str> = before

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use rtwire_plan::network::ShaperKind;
 use rtwire_plan::{Network, Options, Plan, plan, read};
 use rtwire_sim::random::Random;
 
@@ -16,13 +17,15 @@ pub(crate) enum Kind {
     Assisted,
     /// mqprio and ETF.
     Launched,
+    /// mqprio and CBS.
+    Credits,
 }
 
 impl Kind {
     /// `--queues`.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Classes => "mqprio",
+            Self::Classes | Self::Credits => "mqprio",
             Self::Gates => "taprio",
             Self::Assisted => "taprio-assist",
             Self::Launched => "etf",
@@ -30,7 +33,7 @@ impl Kind {
     }
 
     fn timed(self) -> bool {
-        self != Self::Classes
+        !matches!(self, Self::Classes | Self::Credits)
     }
 }
 
@@ -40,9 +43,32 @@ pub(crate) struct Drawn {
     pub(crate) network: Network,
     pub(crate) plan: Plan,
     pub(crate) host: String,
+    /// Whether the interface gets a network namespace of its own.
+    pub(crate) namespace: bool,
 }
 
 impl Drawn {
+    /// The classes of the host that have a credit, and its idle slope, kbit/s; the least urgent first.
+    pub(crate) fn credits(&self) -> Vec<(u32, u64)> {
+        let queues = u32::from(self.network.queues(&self.host));
+        let own = self
+            .network
+            .shapers
+            .iter()
+            .filter(|one| one.node == self.host);
+        let mut found: Vec<(u32, u64)> = own
+            .filter_map(|one| match one.kind {
+                ShaperKind::Credit { idle_slope } => {
+                    let bps = u64::try_from(idle_slope.floor()).unwrap();
+                    Some((u32::from(one.pcp) * queues / 8, bps / 1_000))
+                }
+                _ => None,
+            })
+            .collect();
+        found.sort_unstable();
+        found
+    }
+
     /// What all else than streams may take at the host, bit/s on the wire.
     pub(crate) fn allowed_bps(&self) -> u64 {
         let own = self
@@ -76,6 +102,7 @@ pub(crate) fn draw(random: &mut Random, kind: Kind) -> Option<Drawn> {
         network,
         plan,
         host,
+        namespace: random.once_in(3),
     })
 }
 
@@ -143,6 +170,16 @@ fn describe(random: &mut Random, kind: Kind) -> String {
                 text,
                 "schedule = \"time-triggered\"\njitter = \"{} ns\"",
                 1_000 + random.below(30_000)
+            )
+            .unwrap();
+        }
+    }
+    if kind == Kind::Credits {
+        for _ in 0..=random.below(3) {
+            let (priority, slope) = (1 + random.below(7), 5_000 + random.below(40_000));
+            writeln!(
+                text,
+                "[[shaper]]\nnode = \"h0\"\npriority = {priority}\nkind = \"credit\"\nidle-slope = \"{slope} kbit/s\""
             )
             .unwrap();
         }

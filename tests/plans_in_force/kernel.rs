@@ -13,6 +13,18 @@ pub(crate) struct Bench {
     pair: NetnsPair,
     folder: tempfile::TempDir,
     host: String,
+    /// Whether rtwire is to move the interface into a namespace of its own.
+    moved: bool,
+}
+
+/// The namespace that rtwire makes for `ra`.
+const OWN: &str = "rtw-ra";
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        // What the explained lines made, no record takes back.
+        let _ = Command::new("ip").args(["netns", "del", OWN]).output();
+    }
 }
 
 /// What `tc` shows.
@@ -26,6 +38,8 @@ pub(crate) struct InForce {
     pub(crate) base_ns: u64,
     /// How many classes have ETF.
     pub(crate) etf: usize,
+    /// Which classes have CBS, and their idle slopes, kbit/s; the least urgent first.
+    pub(crate) credits: Vec<(u32, u64)>,
     /// What TBF lets through.
     pub(crate) best_effort_bps: Option<u64>,
 }
@@ -47,6 +61,7 @@ impl Bench {
             pair,
             folder: tempfile::tempdir().unwrap(),
             host: drawn.host.clone(),
+            moved: drawn.namespace,
         };
         std::fs::write(bench.plan(), &drawn.text).unwrap();
         bench
@@ -57,8 +72,9 @@ impl Bench {
     }
 
     fn run(&self, command: &[&str]) -> Result<String, String> {
-        let output = Command::new("ip")
-            .args(["netns", "exec", &self.pair.a.namespace])
+        // Not `ip netns exec`: it has a view of the file system of its own, with which the name of a namespace would go.
+        let output = Command::new("nsenter")
+            .arg(format!("--net=/run/netns/{}", self.pair.a.namespace))
             .args(command)
             .env("RTWIRE_STATE_DIRECTORY", self.folder.path())
             .output()
@@ -81,6 +97,9 @@ impl Bench {
         let mut all = vec!["rtwire", "apply", plan.to_str().unwrap()];
         all.extend(["--host", &self.host, "--interface", "ra", "--no-sync"]);
         all.extend(["--queues", kind.name()]);
+        if self.moved {
+            all.extend(["--isolation", "namespace"]);
+        }
         all.extend(more);
         self.run(&all)
     }
@@ -104,9 +123,18 @@ impl Bench {
         self.run(&["bash", "-ec", &lines.join("\n")]).map(|_| ())
     }
 
+    /// A command where the interface is once it is set up.
+    pub(crate) fn where_it_is(&self, command: &str) -> String {
+        if self.moved {
+            return format!("ip netns exec {OWN} {command}");
+        }
+        command.to_owned()
+    }
+
     /// What `tc` shows of the interface.
     pub(crate) fn in_force(&self) -> Result<InForce, String> {
-        let text = self.run(&["tc", "-j", "qdisc", "show", "dev", "ra"])?;
+        let show = self.where_it_is("tc -j qdisc show dev ra");
+        let text = self.run(&show.split(' ').collect::<Vec<_>>())?;
         let all: Value =
             serde_json::from_str(&text).map_err(|error| format!("{error} in {text}"))?;
         let mut found = InForce::default();
@@ -125,10 +153,17 @@ impl Bench {
                         .collect();
                 }
                 Some("etf") => found.etf += 1,
+                Some("cbs") => {
+                    let place = one["parent"].as_str().unwrap_or_default();
+                    let place = place.split(':').nth(1).unwrap_or_default();
+                    let class = u32::from_str_radix(place, 16).unwrap_or(0) - 1;
+                    found.credits.push((class, number(&options["idleslope"])));
+                }
                 Some("tbf") => found.best_effort_bps = Some(number(&options["rate"]) * 8),
                 _ => {}
             }
         }
+        found.credits.sort_unstable();
         Ok(found)
     }
 }

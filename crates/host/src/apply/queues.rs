@@ -4,7 +4,9 @@ use super::configure::{Choices, Configuration, Lack, Mechanism, Present};
 use super::credit;
 use super::share::Share;
 use crate::change::{Subject, Value, Wanted};
-use crate::netlink::{Classes, Discipline, Filter, Gate, OWN_RATE, Queue, Tree, whole_ticks_ns};
+use crate::netlink::{
+    Classes, Discipline, Filter, Gate, OWN_RATE, Queue, Tree, htb_whole, tbf_whole,
+};
 
 const ROOT: u32 = u32::MAX;
 const MAJOR: u32 = 0x1_0000;
@@ -184,11 +186,8 @@ fn bytes_a_second(bps: u64) -> u32 {
     u32::try_from(bps / 8).unwrap_or(u32::MAX)
 }
 
-/// How long `bits` take at `bps`, ns, rounded down to what the kernel can express, but never to nothing.
-fn burst_ns(bits: u64, bps: u64) -> u64 {
-    let ns = u128::from(bits) * 1_000_000_000 / u128::from(bps.max(1));
-    let ns = u64::try_from(ns).unwrap_or(u64::MAX / 2);
-    (ns / 64 * 64).max(64)
+fn bytes(bits: u64) -> u32 {
+    u32::try_from(bits / 8).unwrap_or(u32::MAX)
 }
 
 fn overhead(share: &Share) -> u8 {
@@ -218,11 +217,13 @@ fn limit(all: &mut Configuration, share: &Share) -> Option<Discipline> {
         }
     };
     let frame_bits = (frame.max(128) + share.overhead_bytes) * 8;
+    let (rate_bytes, overhead_bytes) = (bytes_a_second(rate_bps), overhead(share));
+    let burst_bytes = bytes(bits.max(frame_bits)).saturating_sub(overhead_bytes.into());
     Some(Discipline::Tbf {
-        rate_bytes: bytes_a_second(rate_bps),
-        burst_ns: whole_ticks_ns(burst_ns(bits.max(frame_bits), rate_bps)),
+        rate_bytes,
+        burst_bytes: tbf_whole(burst_bytes, rate_bytes, overhead_bytes),
         limit_bytes: 65_536,
-        overhead_bytes: overhead(share),
+        overhead_bytes,
     })
 }
 
@@ -374,8 +375,8 @@ fn htb(all: &mut Configuration, share: &Share) -> Tree {
             rate_bytes,
             ceil_bytes: bytes_a_second(ceil_bps),
             priority,
-            burst_ns: 64,
-            ceil_burst_ns: whole_ticks_ns(burst_ns(bits, ceil_bps)),
+            burst_bytes: 1,
+            ceil_burst_bytes: htb_whole(bytes(bits), bytes_a_second(ceil_bps)),
             overhead_bytes: overhead(share),
         },
         overhead_bytes: 0,
@@ -385,12 +386,12 @@ fn htb(all: &mut Configuration, share: &Share) -> Tree {
     let frame_bits = (1514 + share.overhead_bytes) * 8;
     let mut link = class(LINK, ROOT, link_bytes, share.link_rate_bps, 0, frame_bits);
     if let Discipline::HtbClass {
-        burst_ns: own,
-        ceil_burst_ns,
+        burst_bytes: own,
+        ceil_burst_bytes,
         ..
     } = &mut link.discipline
     {
-        *own = *ceil_burst_ns;
+        *own = *ceil_burst_bytes;
     }
     queues.push(link);
     let number = share.classes.max(1);

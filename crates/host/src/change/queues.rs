@@ -1,6 +1,6 @@
 //! Queueing disciplines in words, and as the `tc` lines that a person would type.
 
-use crate::netlink::{Classes, Discipline, Filter, Queue, Tree};
+use crate::netlink::{Classes, Discipline, Filter, HTB_QUANTUM_BYTES, Queue, Tree};
 
 const ROOT: u32 = u32::MAX;
 
@@ -82,12 +82,6 @@ fn map(classes: &Classes) -> String {
     )
 }
 
-/// What leaves at once, bytes, from a time at a rate.
-fn bytes(duration_ns: u64, bytes_per_second: u32) -> u64 {
-    let bytes = u128::from(duration_ns) * u128::from(bytes_per_second);
-    u64::try_from(bytes.div_ceil(1_000_000_000)).unwrap_or(u64::MAX)
-}
-
 fn parameters(discipline: &Discipline) -> String {
     match discipline {
         Discipline::Mqprio { classes } => format!("{} hw 0", map(classes)),
@@ -150,28 +144,25 @@ fn parameters(discipline: &Discipline) -> String {
         ),
         Discipline::Tbf {
             rate_bytes,
-            burst_ns,
+            burst_bytes,
             limit_bytes,
             overhead_bytes,
         } => format!(
-            "rate {}bit burst {} limit {limit_bytes} overhead {overhead_bytes} linklayer ethernet",
+            "rate {}bit burst {burst_bytes} limit {limit_bytes} overhead {overhead_bytes} linklayer ethernet",
             u64::from(*rate_bytes) * 8,
-            bytes(*burst_ns, *rate_bytes)
         ),
         Discipline::Htb { default_class } => format!("default {default_class:x}"),
         Discipline::HtbClass {
             rate_bytes,
             ceil_bytes,
             priority,
-            burst_ns,
-            ceil_burst_ns,
+            burst_bytes,
+            ceil_burst_bytes,
             overhead_bytes,
         } => format!(
-            "rate {}bit burst {} ceil {}bit cburst {} prio {priority} overhead {overhead_bytes} linklayer ethernet",
+            "rate {}bit burst {burst_bytes} ceil {}bit cburst {ceil_burst_bytes} prio {priority} quantum {HTB_QUANTUM_BYTES} overhead {overhead_bytes} linklayer ethernet",
             u64::from(*rate_bytes) * 8,
-            bytes(*burst_ns, *rate_bytes),
             u64::from(*ceil_bytes) * 8,
-            bytes(*ceil_burst_ns, *ceil_bytes)
         ),
         Discipline::Pfifo { frames } => format!("limit {frames}"),
         Discipline::Foreign { .. } => "# as it was before".to_owned(),

@@ -7,9 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::attributes::{Writer, each, find, find_path, i32_at, number, u16_at, u32_at, u64_at};
+use super::burst::{htb_bytes, htb_ticks, tbf_bytes, tbf_ticks};
 
-/// Nanoseconds in one tick of the packet scheduler's user interface (PSCHED_SHIFT 6).
-const TICK_NS: u64 = 64;
+/// What a class of HTB may send before another of the same priority has its turn: a full frame.
+pub(crate) const HTB_QUANTUM_BYTES: u32 = 1_600;
 const LINKLAYER_ETHERNET: u8 = 1;
 /// `struct tc_mqprio_qopt`: number of classes, map of 16 priorities, hardware, 16 counts, 16 offsets.
 const MQPRIO_BYTES: usize = 82;
@@ -86,8 +87,8 @@ pub enum Discipline {
     Tbf {
         /// Bytes a second, on the wire.
         rate_bytes: u32,
-        /// What may leave at once, ns at the rate; a multiple of 64.
-        burst_ns: u64,
+        /// What may leave at once, bytes besides the overhead.
+        burst_bytes: u32,
         /// How much may wait, bytes.
         limit_bytes: u32,
         /// What a frame costs beyond header and payload, bytes.
@@ -106,10 +107,10 @@ pub enum Discipline {
         ceil_bytes: u32,
         /// 0 is served first.
         priority: u32,
-        /// What may leave at once at the own rate, ns; a multiple of 64.
-        burst_ns: u64,
+        /// What may leave at once at the own rate, bytes.
+        burst_bytes: u32,
         /// The same at the highest rate.
-        ceil_burst_ns: u64,
+        ceil_burst_bytes: u32,
         /// What a frame costs beyond header and payload, bytes.
         overhead_bytes: u8,
     },
@@ -123,15 +124,6 @@ pub enum Discipline {
         /// Its kind.
         name: String,
     },
-}
-
-/// Rounds a time up to what the packet scheduler can express.
-pub(crate) const fn whole_ticks_ns(duration_ns: u64) -> u64 {
-    duration_ns.div_ceil(TICK_NS) * TICK_NS
-}
-
-fn ticks(duration_ns: u64) -> u32 {
-    u32::try_from(duration_ns / TICK_NS).unwrap_or(u32::MAX)
 }
 
 /// `struct tc_ratespec`.
@@ -261,18 +253,22 @@ impl Discipline {
             }
             Self::Tbf {
                 rate_bytes,
-                burst_ns,
+                burst_bytes,
                 limit_bytes,
                 overhead_bytes,
             } => {
+                const BURST: u16 = 6;
                 let mut body = rate(*rate_bytes, *overhead_bytes).to_vec();
                 body.extend_from_slice(&[0; 12]);
                 body.extend(words(&[
                     limit_bytes.to_ne_bytes(),
-                    ticks(*burst_ns).to_ne_bytes(),
+                    tbf_ticks(*burst_bytes, *rate_bytes, *overhead_bytes).to_ne_bytes(),
                     0_u32.to_ne_bytes(),
                 ]));
-                Writer::default().bytes(1, &body).finish()
+                Writer::default()
+                    .bytes(1, &body)
+                    .u32(BURST, *burst_bytes)
+                    .finish()
             }
             Self::Htb { default_class } => {
                 let body = words(&[
@@ -288,17 +284,16 @@ impl Discipline {
                 rate_bytes,
                 ceil_bytes,
                 priority,
-                burst_ns,
-                ceil_burst_ns,
+                burst_bytes,
+                ceil_burst_bytes,
                 overhead_bytes,
             } => {
-                const QUANTUM: u32 = 1_600;
                 let mut body = rate(*rate_bytes, *overhead_bytes).to_vec();
                 body.extend_from_slice(&rate(*ceil_bytes, *overhead_bytes));
                 body.extend(words(&[
-                    ticks(*burst_ns).to_ne_bytes(),
-                    ticks(*ceil_burst_ns).to_ne_bytes(),
-                    QUANTUM.to_ne_bytes(),
+                    htb_ticks(*burst_bytes, *rate_bytes).to_ne_bytes(),
+                    htb_ticks(*ceil_burst_bytes, *ceil_bytes).to_ne_bytes(),
+                    HTB_QUANTUM_BYTES.to_ne_bytes(),
                     [0; 4],
                     priority.to_ne_bytes(),
                 ]));
@@ -383,28 +378,32 @@ fn cbs(options: &[u8]) -> Option<Discipline> {
 
 fn tbf(options: &[u8]) -> Option<Discipline> {
     let body = find(options, 1)?;
+    let rate_bytes = u32_at(body, 8)?;
+    let overhead_bytes = u8::try_from(u16_at(body, 2)?).ok()?;
     Some(Discipline::Tbf {
-        rate_bytes: u32_at(body, 8)?,
-        overhead_bytes: u8::try_from(u16_at(body, 2)?).ok()?,
+        rate_bytes,
+        burst_bytes: tbf_bytes(u32_at(body, 28)?, rate_bytes, overhead_bytes),
         limit_bytes: u32_at(body, 24)?,
-        burst_ns: u64::from(u32_at(body, 28)?) * TICK_NS,
+        overhead_bytes,
     })
 }
 
 fn htb_class(options: &[u8]) -> Option<Discipline> {
     let body = find_path(options, &[1])?;
+    let (rate_bytes, ceil_bytes) = (u32_at(body, 8)?, u32_at(body, 20)?);
     Some(Discipline::HtbClass {
-        rate_bytes: u32_at(body, 8)?,
+        rate_bytes,
         overhead_bytes: u8::try_from(u16_at(body, 2)?).ok()?,
-        ceil_bytes: u32_at(body, 20)?,
-        burst_ns: u64::from(u32_at(body, 24)?) * TICK_NS,
-        ceil_burst_ns: u64::from(u32_at(body, 28)?) * TICK_NS,
+        ceil_bytes,
+        burst_bytes: htb_bytes(u32_at(body, 24)?, rate_bytes),
+        ceil_burst_bytes: htb_bytes(u32_at(body, 28)?, ceil_bytes),
         priority: u32_at(body, 40)?,
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::burst::tbf_whole;
     use super::*;
     use proptest::prelude::*;
 
@@ -419,7 +418,9 @@ mod tests {
             let [a, b, c, d, e, f, ..] = numbers;
             let classes = Classes { map: [bits & 7; 16], queues: vec![(1, 2), (0, 1)] };
             let small = |n: u32| i32::try_from(n).unwrap();
-            let whole = |n: u32| u64::from(n) * TICK_NS;
+            // Rates at which the ticks do not end.
+            let (rate, ceil) = (a.max(1_000), b.max(1_000));
+            let (burst, ceil_burst) = (1 + c % 100_000, 1 + d % 100_000);
             for one in [
                 Discipline::Mqprio { classes: classes.clone() },
                 Discipline::Taprio {
@@ -435,14 +436,15 @@ mod tests {
                     idle_slope_kbps: small(a), send_slope_kbps: -small(b),
                     high_credit_bytes: small(c), low_credit_bytes: -small(d), offload: bits & 1 != 0,
                 },
-                Discipline::Tbf { rate_bytes: a.max(1), burst_ns: whole(b), limit_bytes: c, overhead_bytes: bits },
+                Discipline::Tbf { rate_bytes: rate, burst_bytes: tbf_whole(burst, rate, bits), limit_bytes: c, overhead_bytes: bits },
                 Discipline::Htb { default_class: a },
                 Discipline::Pfifo { frames: a },
             ] {
                 prop_assert_eq!(Discipline::decode(one.kind(), false, &one.encode()), one);
             }
             let class = Discipline::HtbClass {
-                rate_bytes: a.max(1), ceil_bytes: b.max(1), priority: c, burst_ns: whole(d), ceil_burst_ns: whole(e),
+                rate_bytes: rate, ceil_bytes: ceil, priority: e,
+                burst_bytes: htb_bytes(htb_ticks(burst, rate), rate), ceil_burst_bytes: htb_bytes(htb_ticks(ceil_burst, ceil), ceil),
                 overhead_bytes: u8::try_from(f % 255).unwrap(),
             };
             prop_assert_eq!(Discipline::decode("htb", true, &class.encode()), class);

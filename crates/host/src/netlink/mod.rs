@@ -5,6 +5,7 @@
 
 mod addresses;
 pub(crate) mod attributes;
+mod burst;
 mod discipline;
 mod ethtool;
 mod facts;
@@ -17,7 +18,8 @@ mod tests;
 mod tree;
 
 pub use addresses::{Address, Route};
-pub(crate) use discipline::whole_ticks_ns;
+pub(crate) use burst::{htb_whole, tbf_whole};
+pub(crate) use discipline::HTB_QUANTUM_BYTES;
 pub use discipline::{Classes, Discipline, Gate};
 pub use ethtool::{Coalescing, Offloads, Parameter, Parameters, TimeStamping};
 pub use facts::{LinkFacts, Qdisc, VlanFacts, XdpAbilities};
