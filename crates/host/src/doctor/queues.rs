@@ -7,35 +7,43 @@ const AREA: Area = Area::Queues;
 const ROOT: u32 = u32::MAX;
 const INGRESS: u32 = 0xffff_fff1;
 
-/// What a missing kind takes away, and the option that brings it.
+/// What is so without a kind, and the option that brings it.
 const MEANING: [(&str, &str, &str); 7] = [
     (
         "mqprio",
-        "a transmit queue for each class",
+        "classes have no transmit queues of their own",
         "CONFIG_NET_SCH_MQPRIO",
     ),
     (
         "etf",
-        "launch times (SO_TXTIME is ignored silently)",
+        "no launch time is kept (SO_TXTIME is ignored silently)",
         "CONFIG_NET_SCH_ETF",
     ),
     (
         "taprio",
-        "time-aware gates (802.1Qbv)",
+        "there are no time-aware gates (802.1Qbv)",
         "CONFIG_NET_SCH_TAPRIO",
     ),
     (
         "cbs",
-        "credit-based shaping (802.1Qav)",
+        "there is no credit-based shaping (802.1Qav)",
         "CONFIG_NET_SCH_CBS",
     ),
     (
         "htb",
-        "limits between classes on one queue",
+        "classes on one queue cannot be limited",
         "CONFIG_NET_SCH_HTB",
     ),
-    ("tbf", "a limit on best effort", "CONFIG_NET_SCH_TBF"),
-    ("vlan", "VLAN links with priorities", "CONFIG_VLAN_8021Q"),
+    (
+        "tbf",
+        "best effort in a queue of its own cannot be limited",
+        "CONFIG_NET_SCH_TBF",
+    ),
+    (
+        "vlan",
+        "there are no VLAN links, whose frames carry priorities",
+        "CONFIG_VLAN_8021Q",
+    ),
 ];
 
 pub(super) fn abilities(facts: &Facts) -> Vec<Finding> {
@@ -66,14 +74,14 @@ pub(super) fn abilities(facts: &Facts) -> Vec<Finding> {
         )
         .sure(Certainty::Tried),
     ];
-    for (kind, gives, option) in MEANING {
+    for (kind, then, option) in MEANING {
         if facts.kinds.get(kind) == Some(&false) {
             findings.push(
                 Finding::good(
                     AREA,
                     &format!("queues.no_{kind}"),
                     format!("the kernel has no {kind}"),
-                    &format!("without it there are no {gives}").replace("no a ", "no "),
+                    &format!("without it {then}"),
                 )
                 .at(Level::Note)
                 .sure(Certainty::Tried)
