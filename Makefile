@@ -61,10 +61,9 @@ bench-powerlink: setup-test ## POWERLINK's stations, in user space and in the dr
 bench-plan: setup ## bounds beside what can happen; speed of planning, admission, schedules, simulation; docs/plan-peers.md
 	$(CARGO) bench --locked -p rtwire --bench plan -- --page $(CURDIR)/docs/plan-peers.md
 
-bench-host: setup-test ## setting up and back, wake-up, sending and receiving beside noise and peers; launch times in the kernel lab
+bench-host: setup-test ## setting up and back, latencies, clock state, YANG; launch times and OSADL in the kernel lab; QUICK=1: some
 	@scripts/setup bench
-	$(CARGO) bench --locked -p rtwire --bench host
-	$(CARGO) bench --locked -p rtwire-link --bench launch
+	$(CARGO) bench --locked -p rtwire --bench host $(if $(QUICK),-- --quick)
 
 docs: setup ## the crates' documentation
 	$(CARGO) doc --workspace --no-deps --locked

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+#[path = "yang_common/mod.rs"]
+mod yang_common;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -51,36 +54,8 @@ fn export(text: &str, more: &[&str]) -> (tempfile::TempDir, Output) {
     (folder, output)
 }
 
-/// What `yanglint` says of a document: whether it is valid, and its words.
 fn lint(folder: &Path, document: &Value) -> (bool, String) {
-    let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/yang");
-    let file = folder.join("data.json");
-    fs::write(&file, document.to_string()).unwrap();
-    // A switch without gates does not implement their module.
-    let gated = document.to_string().contains("gate-parameter-table");
-    let names: Vec<&str> = if gated {
-        vec![
-            "iana-if-type",
-            "ieee802-dot1q-sched",
-            "ieee802-dot1q-sched-bridge",
-            "ieee802-dot1q-stream-filters-gates",
-        ]
-    } else {
-        vec!["iana-if-type", "ieee802-dot1q-stream-filters-gates"]
-    };
-    let output = Command::new("yanglint")
-        .args(["-t", "config", "-p"])
-        .arg(&modules)
-        .args(
-            names
-                .iter()
-                .map(|name| modules.join(format!("{name}.yang"))),
-        )
-        .arg(&file)
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    (output.status.success(), said)
+    yang_common::lint(folder, document).unwrap()
 }
 
 #[test]

@@ -15,6 +15,8 @@
 //! [`calibrate`].
 #![allow(clippy::unwrap_used)]
 
+mod rows;
+
 use rtwire_link::{Cycle, CycleConfig, LaunchMode, Sender, SenderConfig, TxPath};
 use rtwire_sys::clock::{self, Clock, now_ns};
 use rtwire_sys::{memory, sched};
@@ -148,7 +150,9 @@ fn main() -> ExitCode {
         }
         let max = outcomes.each_ref().map(|outcome| outcome.at(1000));
         let p99 = outcomes.each_ref().map(|outcome| outcome.at(990));
-        faults.extend(judge(load_bps, max, p99));
+        let broken = judge(load_bps, max, p99);
+        rows::print(&outcomes, limit_ns, &broken);
+        faults.extend(broken);
         for outcome in &outcomes {
             if outcome.lost() > 0 {
                 faults.push(format!(

@@ -1,16 +1,27 @@
-//! Making a host ready, in figures: how long `doctor`, `apply` and `revert` take, and how late this host wakes, sends and
-//! receives, beside its own noise and what cyclictest sees. Adds its rows to `target/bench/host.json`, where those of launch times
-//! (`rtwire-link`, benchmark `launch`) are too. Needs root.
+//! Making a host ready, in figures: how long `doctor`, `apply` and `revert` take; how late this host wakes, sends and
+//! receives, beside its own noise and what cyclictest sees; how soon it is seen that the common time is gone; whether what is
+//! written for switches is valid; and, in the kernel lab, launch times and the OSADL experiment. Needs root.
 //!
-//! `--quick` makes few rounds; `--out FOLDER` writes to `FOLDER/bench/host.json`.
+//! `--quick` makes few rounds; `--only settings|latencies|clock|yang|launch|osadl` measures one part, whose rows take the place
+//! of those in `bench/host.json`; `--out FOLDER` writes to `FOLDER/bench/host.json`.
 #![allow(
     clippy::unwrap_used,
     clippy::missing_docs_in_private_items,
     reason = "a benchmark that cannot run should stop"
 )]
 
+#[path = "host/clock.rs"]
+mod clock;
+#[path = "host/lab.rs"]
+mod lab;
 #[path = "host/peers.rs"]
 mod peers;
+#[path = "../../../tests/ptp_common/mod.rs"]
+mod ptp_common;
+#[path = "host/yang.rs"]
+mod yang;
+#[path = "../../../tests/yang_common/mod.rs"]
+mod yang_common;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -34,13 +45,37 @@ fn main() {
     let asked = Asked::from_command_line(&[]);
     let quick = asked.quick;
     let noise = NoiseRecorder::start(NoiseOptions::beside_a_benchmark());
-    eprintln!("settings …");
-    let mut rows = settings(if quick { 3 } else { 20 });
+    let mut rows = Vec::new();
+    if asked.wants("settings") {
+        eprintln!("settings …");
+        rows.extend(settings(if quick { 3 } else { 20 }));
+    }
     let noise = noise.ok().and_then(|noise| noise.stop().ok());
-    let (rounds, seconds) = if quick { (1, 1) } else { (3, 10) };
-    eprintln!("latencies …");
-    rows.extend(latencies(rounds, seconds));
-    rows.push(peers::isochron());
+    if asked.wants("latencies") {
+        eprintln!("latencies …");
+        let (rounds, seconds) = if quick { (1, 1) } else { (3, 10) };
+        rows.extend(latencies(rounds, seconds));
+        rows.push(peers::isochron());
+    }
+    if asked.wants("clock") {
+        eprintln!("clock state …");
+        rows.extend(clock::rows(if quick { 1 } else { 5 }));
+    }
+    if asked.wants("yang") {
+        eprintln!("data for switches …");
+        rows.extend(yang::rows());
+    }
+    for (name, times) in [
+        ("launch", &["virtual", "real"][..]),
+        ("osadl", &["virtual"]),
+    ] {
+        if asked.wants(name) && (!quick || asked.value("--only").is_some()) {
+            for time in times {
+                eprintln!("{name} in the kernel lab, {time} time …");
+                rows.extend(lab::rows(name, time));
+            }
+        }
+    }
     let table = BenchTable {
         machine: Machine::this(env!("CARGO_PKG_VERSION")),
         commit: commit(),

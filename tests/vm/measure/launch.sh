@@ -5,7 +5,7 @@ test_error() {
 	[ "${LAB_TIME:-virtual}" = virtual ] || label="real time, emulated"
 	frames=300
 	[ "$LAB_MODE" = measure ] || frames=2000
-	launch --guest --frames $frames --label "$LAB_KERNEL, $label" >/tmp/rows || fail "$(tail -n 20 /tmp/rows)"
+	launch --frames $frames --label "$LAB_KERNEL, $label" >/tmp/rows || fail "$(tail -n 20 /tmp/rows)"
 	cat /tmp/rows
 	# The figures that are held against baselines: the middle and the spread.
 	sed -n 's/^@@ row {"figure":"launch error, \([^,]*\), \([^,]*\),.*, \(p50\|lost\|p99 - p1\)","value":\([-0-9.]*\).*/\1 \2 \3 \4/p' /tmp/rows |
