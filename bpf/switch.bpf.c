@@ -10,11 +10,9 @@
  * between. So the backlog is exact at every frame, not sampled, and the
  * buffer is as large as the description says, in bytes.
  *
- * XDP at a host's interface takes frames before clsact sees them. A host that
- * receives so has its end of the cable in two parts, in a namespace of their
- * own: the cable ends at one interface (`wire_to_host`: it is counted there as
- * having arrived), and a plain pair leads from the other on to the host
- * (`wire_to_network` is the way back).
+ * XDP at a host's interface takes frames before clsact sees them, and sends
+ * frames that no queue there sees. The cable of a host that may have XDP ends
+ * before it, in a namespace of the lab's own, and a plain pair leads on to it.
  *
  * Both ends of cable n have interface index FIRST + 2n and FIRST + 2n + 1 in
  * their namespaces; a port's record has the index of its own end.
@@ -26,7 +24,6 @@
 #include "switch_port.h"
 
 #define FIRST_IFINDEX 1000
-#define WIRE_IFINDEX 1000000
 #define HTB_MAJOR 0x10000u
 #define FIRST_CLASS 0x10u
 #define ETH_P_RTDIP 0x88b5
@@ -214,7 +211,8 @@ static __always_inline void follow_lateness(struct rtw_port *port,
 	__sync_fetch_and_add(&port->lateness_frames, 1);
 }
 
-static __always_inline void leave(struct __sk_buff *skb)
+SEC("tc")
+int port_leave(struct __sk_buff *skb)
 {
 	/* The port is the other end of the cable. */
 	__u32 index = (skb->ifindex - FIRST_IFINDEX) ^ 1, pool_index;
@@ -223,7 +221,7 @@ static __always_inline void leave(struct __sk_buff *skb)
 	__u64 len = frame_bytes(skb), order;
 
 	if (!port)
-		return;
+		return TC_ACT_UNSPEC;
 	__sync_fetch_and_sub(&port->queued_bytes, len);
 	__sync_fetch_and_sub(&port->queued_frames, 1);
 	if (port->pool) {
@@ -237,38 +235,17 @@ static __always_inline void leave(struct __sk_buff *skb)
 	__sync_fetch_and_add(&port->wire_bytes, wire_bytes(port, len));
 	order = __sync_fetch_and_add(&port->left_frames, 1);
 	follow_lateness(port, index, order);
-}
-
-SEC("tc")
-int port_leave(struct __sk_buff *skb)
-{
-	leave(skb);
 	return TC_ACT_UNSPEC;
 }
 
-SEC("tc")
-int wire_to_host(struct __sk_buff *skb)
-{
-	leave(skb);
-	return bpf_redirect(skb->ifindex + WIRE_IFINDEX - FIRST_IFINDEX, 0);
-}
-
 /*
- * The same where the host's program runs in generic mode: that leaves frames
- * alone that were redirected and sent. They are handed to the host's
- * interface as they are, which would be past a program in native mode.
+ * At the lab's end of a plain pair: a veth takes what its peer's driver sends
+ * (XDP_TX) only if it has a program itself.
  */
-SEC("tc")
-int wire_to_generic(struct __sk_buff *skb)
+SEC("xdp")
+int take_replies(struct xdp_md *ctx)
 {
-	leave(skb);
-	return bpf_redirect_peer(skb->ifindex + WIRE_IFINDEX - FIRST_IFINDEX, 0);
-}
-
-SEC("tc")
-int wire_to_network(struct __sk_buff *skb)
-{
-	return bpf_redirect(skb->ifindex + FIRST_IFINDEX - WIRE_IFINDEX, 0);
+	return XDP_PASS;
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -73,7 +73,11 @@ fn a_link_that_goes_down_and_comes_back_costs_only_what_was_asked_meanwhile() {
 #[test]
 fn a_new_name_of_the_interface_changes_nothing() {
     require!(root, program "ip");
-    for more in [&[][..], &["--path", "packet"]] {
+    for more in [
+        &["--mode", "native"][..],
+        &["--mode", "generic"],
+        &["--path", "packet"],
+    ] {
         let pair = NetnsPair::new();
         let responder = Running::start(&pair.b, more);
         assert_eq!(ping(&pair.a, &["--count", "20"]).0, Some(0));

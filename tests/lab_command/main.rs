@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod faults;
+mod kept;
 mod leftovers;
 mod promises;
 mod support;

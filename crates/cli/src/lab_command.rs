@@ -47,6 +47,9 @@ struct RunArguments {
     /// for hosts that are late (for example `10ms`) is dropped and counted
     #[arg(long, value_name = "LATENESS", value_parser = parse_duration)]
     police: Option<Duration>,
+    /// How long listeners look again and again before they sleep, for example `50us`, at most `1ms`: they are real-time threads
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_spin)]
+    spin: Duration,
     /// The way out of the hosts. Only `qdisc`: the queue is what emulates the host's end of its link
     #[arg(long = "transmit-path", value_name = "PATH", default_value = "qdisc", value_parser = transmit_path)]
     _transmit_path: Qdisc,
@@ -101,6 +104,23 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "a duration is above 0 and below 500 years".to_owned())
 }
 
+/// A thread of SCHED_FIFO that never slept would have its core for itself.
+const SPIN_MOST: Duration = Duration::from_millis(1);
+
+pub(crate) fn parse_spin(text: &str) -> Result<Duration, String> {
+    let time = match text {
+        "0" | "0s" => Duration::ZERO,
+        _ => parse_duration(text)?,
+    };
+    match time <= SPIN_MOST {
+        true => Ok(time),
+        false => Err(
+            "at most 1ms: a real-time thread that spins for longer has its core for itself"
+                .to_owned(),
+        ),
+    }
+}
+
 /// The one way out of the lab's hosts.
 #[derive(Clone)]
 struct Qdisc;
@@ -110,7 +130,8 @@ fn transmit_path(text: &str) -> Result<Qdisc, String> {
         "qdisc" => Ok(Qdisc),
         "direct" | "xdp" => Err(
             "frames that go past the host's queue go past the emulated link, too: it would have no rate, and nothing would \
-             keep what the plan promises; `rtwire run` sends so on a real link"
+             keep what the plan promises; in a lab brought up with `--keep` the link begins behind the host: `rtwire lab enter` and \
+             `rtwire run --transmit-path`"
                 .to_owned(),
         ),
         _ => Err("the lab's hosts send by `qdisc`".to_owned()),
@@ -169,6 +190,7 @@ fn measure(arguments: &RunArguments) -> ExitCode {
         duration: arguments.duration,
         calibration: arguments.calibration,
         receive_path: arguments.receive_path.into(),
+        spin: arguments.spin,
         police: arguments.police,
         keep: arguments.keep,
         command: std::env::args().collect::<Vec<_>>().join(" "),

@@ -18,7 +18,7 @@ use rtwire_sys::signal;
 use rtwire_wire::MacAddress;
 
 use crate::common_time::TimeArguments;
-use crate::lab_command::{parse_duration, read_and_plan};
+use crate::lab_command::{parse_duration, parse_spin, read_and_plan};
 use crate::plan_command::{self, table};
 
 /// The arguments of `rtwire run`.
@@ -43,7 +43,12 @@ pub(crate) struct RunArguments {
     #[arg(long = "peer", value_name = "NAME=ADDRESS", value_parser = parse_peer)]
     peers: Vec<(String, PeerAddress)>,
     /// The way out of RTDiP frames; UDP has `qdisc` and `launch`
-    #[arg(long, value_enum, default_value = "qdisc")]
+    #[arg(
+        long,
+        visible_alias = "transmit-path",
+        value_enum,
+        default_value = "qdisc"
+    )]
     path: Way,
     /// The way RTDiP frames come in: the receive program in the driver (native) or behind it (generic), packet sockets, or
     /// for each listener what costs less (auto)
@@ -53,6 +58,9 @@ pub(crate) struct RunArguments {
     /// for hosts that are late (for example `10ms`) is dropped and counted
     #[arg(long, value_name = "LATENESS", value_parser = parse_duration)]
     police: Option<Duration>,
+    /// How long listeners look again and again before they sleep, for example `50us`, at most `1ms`: they are real-time threads
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_spin)]
+    spin: Duration,
     /// Who does the receive work
     #[arg(long, value_enum, default_value = "auto")]
     receive: Receive,
@@ -185,6 +193,7 @@ fn station(arguments: &RunArguments) -> Result<Verdict, (u8, String)> {
             Way::Launch => TransmitPath::Launch,
         },
         receive_path: arguments.receive_path.into(),
+        spin: arguments.spin,
         police: arguments.police,
         receive: match arguments.receive {
             Receive::Auto => ReceiveWork::Automatic,

@@ -128,6 +128,8 @@ pub(crate) struct ListenerTask {
     pub(crate) group: Option<std::net::Ipv4Addr>,
     /// Whether it polls the driver in its own calls.
     pub(crate) polls: bool,
+    /// How long it looks again and again before it sleeps, ns.
+    pub(crate) spin_ns: u64,
     /// What it is held to: bits per second, bits at once, octets of a frame beyond its own.
     pub(crate) police: Option<(u64, u64, u16)>,
 }

@@ -82,11 +82,7 @@ impl Layout {
             if stream.transport == Transport::Udp {
                 continue;
             }
-            for hop in stream
-                .routes
-                .iter()
-                .flat_map(|route| route.windows(2).skip(1))
-            {
+            for hop in stream.routes.iter().flat_map(|route| route.windows(2)) {
                 let ends = (node_index(network, &hop[0]), node_index(network, &hop[1]));
                 if let (Some(from), Some(to)) = ends {
                     blueprint.tagged.insert((from, to));
@@ -94,7 +90,13 @@ impl Layout {
             }
         }
         for (index, stream) in network.streams.iter().enumerate() {
-            if let Destination::Group(group) = destinations[index] {
+            let group = match (destinations[index], stream.transport) {
+                (Destination::Group(group), _) => Some(group),
+                // `rtwire run` on the hosts of a lab that is kept sends to it, unless it is told the listener's address.
+                (Destination::Host(_), Transport::Rtdip) => Some(crate::duties::group(index)),
+                (Destination::Host(_), Transport::Udp) => None,
+            };
+            if let Some(group) = group {
                 let exits = stream.routes.iter().flat_map(|route| {
                     route.windows(2).skip(1).filter_map(|hop| {
                         Some((node_index(network, &hop[0])?, node_index(network, &hop[1])?))

@@ -1,8 +1,9 @@
 //! What a stream asks of its talker and of its listeners, wherever they run.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::time::Duration;
 
-use rtwire_channel::{ListenerConfig, ListenerTransport, Police, ReceivePath};
+use rtwire_channel::{ListenerConfig, ListenerTransport, Police, ReceivePath, WakeUp};
 use rtwire_plan::{ContractKind, Network, Plan, Ratio, Semantics, Stream, Transport};
 
 use crate::assignment::{Address, Assignment, ListenerTask, Pattern, TalkerTask, TransmitPath};
@@ -86,7 +87,15 @@ pub(crate) fn listener(index: usize, stream: &Stream, frames_most: usize) -> Lis
         group: (stream.transport == Transport::Udp && stream.listeners.len() > 1)
             .then(|| group_ip(index)),
         polls: false,
+        spin_ns: 0,
         police: None,
+    }
+}
+
+impl ListenerTask {
+    /// Has the listener look again and again for so long before it sleeps.
+    pub(crate) fn spin(&mut self, time: Duration) {
+        self.spin_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     }
 }
 
@@ -98,6 +107,10 @@ pub(crate) fn listener_config(task: &ListenerTask) -> ListenerConfig {
             ListenerTransport::Udp(SocketAddrV4::new(local, task.port))
         } else {
             ListenerTransport::Rtdip
+        },
+        wake_up: match task.spin_ns {
+            0 => WakeUp::Block,
+            ns => WakeUp::SpinThenBlock(Duration::from_nanos(ns)),
         },
         queue_frames: QUEUE_FRAMES,
         police: task
@@ -214,6 +227,7 @@ pub(crate) fn best_effort(
                 realtime: REALTIME,
                 group: None,
                 polls: false,
+                spin_ns: 0,
                 police: None,
             },
         });

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use rtwire_host::Namespace;
-use rtwire_host::netlink::{BridgePort, Neighbour, Netlink, PortQueue};
+use rtwire_host::netlink::{BridgePort, Forwarding, Neighbour, Netlink, PortQueue};
 use rtwire_sys::bpf::{BpfObject, Direction};
 use rtwire_sys::netns;
 
@@ -20,8 +20,9 @@ use wire::{End, connect};
 
 /// Interface index of the first end of the first cable; the kernel program has the same number.
 pub(crate) const FIRST_IFINDEX: u32 = 1000;
-/// The same for the inner ends of wires.
+/// The same for the lab's ends of wires, and for what couples them to their cables.
 const WIRE_IFINDEX: u32 = 1_000_000;
+const COUPLING_IFINDEX: u32 = 2_000_000;
 const BRIDGE: &str = "bridge";
 const BRIDGE_IFINDEX: u32 = 500;
 /// A host's only interface.
@@ -64,7 +65,8 @@ pub(crate) struct Blueprint {
     pub(crate) cables: Vec<Cable>,
     /// What a frame costs on the wire beyond its bytes.
     pub(crate) overhead_bytes: u64,
-    /// Ports by which frames with a VLAN tag leave a switch. The kernel's queue does not see the tag's 4 bytes there.
+    /// Ports by which frames with a VLAN tag leave. Behind the first interface that received them, the kernel keeps the
+    /// tag beside the frame, and the queue does not see its 4 bytes.
     pub(crate) tagged: BTreeSet<(usize, usize)>,
     /// For each group address: the switch ports (node, neighbour) its frames leave by.
     pub(crate) groups: BTreeMap<[u8; 6], Vec<(usize, usize)>>,
@@ -72,10 +74,8 @@ pub(crate) struct Blueprint {
     pub(crate) ip_groups: BTreeMap<Ipv4Addr, Vec<(usize, usize)>>,
     /// For each host (by node): the switch ports (node, neighbour) that lead to it.
     pub(crate) towards: BTreeMap<usize, Vec<(usize, usize)>>,
-    /// Hosts (by node) whose interface has the receive program: a wire leads to it, and the cable ends before.
+    /// Hosts (by node) whose interface may have an XDP program: a wire leads to it, and the cable ends before.
     pub(crate) wired: BTreeSet<usize>,
-    /// Whether that program runs in generic mode.
-    pub(crate) generic: bool,
 }
 
 /// A port: one direction of a cable. Its index is that of its record and, with [`FIRST_IFINDEX`], of its interface.
@@ -87,6 +87,7 @@ pub(crate) struct Fabric {
     namespaces: Vec<Namespace>,
     /// Where cables end that a wire leads on from.
     wires: Option<Namespace>,
+    program: BpfObject,
     pub(crate) records: PortRecords,
 }
 
@@ -179,6 +180,7 @@ impl Fabric {
             blueprint,
             namespaces,
             wires,
+            program,
             records,
         };
         fabric.set_limits();
@@ -188,7 +190,7 @@ impl Fabric {
         // Everything that counts is in place before the first interface comes up: a frame that one end counted
         // and the other did not would shift all that follows.
         for port in 0..ports {
-            fabric.prepare_port(port, &program)?;
+            fabric.prepare_port(port)?;
         }
         for port in 0..ports {
             fabric.bring_port_up(port)?;
@@ -256,7 +258,7 @@ impl Fabric {
             }
             namespace.run(|| {
                 let mut netlink = Netlink::new();
-                netlink.create_bridge(BRIDGE, BRIDGE_IFINDEX)?;
+                netlink.create_bridge(BRIDGE, BRIDGE_IFINDEX, Forwarding::ByEntry)?;
                 netlink.offloads_off(BRIDGE)?;
                 netlink.set_up_without_arp(BRIDGE)?;
                 if self.blueprint.ip_groups.is_empty() {
@@ -284,9 +286,9 @@ impl Fabric {
                 };
                 ends.push(match self.wire(port) {
                     None => own,
-                    Some([outer, inner]) => {
-                        connect(&own, &inner)?;
-                        outer
+                    Some(wire) => {
+                        connect(&own, &wire.inner)?;
+                        wire.cable
                     }
                 });
             }
@@ -297,18 +299,18 @@ impl Fabric {
         Ok(())
     }
 
-    fn prepare_port(&self, port: PortIndex, program: &BpfObject) -> Result<(), LabError> {
+    fn prepare_port(&self, port: PortIndex) -> Result<(), LabError> {
         let Some((node, neighbour)) = self.blueprint.port_ends(port) else {
             return Ok(());
         };
+        let wire = self.wire(port);
         // Untagged frames beside tagged ones are then charged 4 bytes too much: a slower link flatters nobody.
-        let tag = if self.blueprint.tagged.contains(&(node, neighbour)) {
-            4
-        } else {
-            0
+        let beside = wire.is_some() || self.blueprint.nodes[node].kind != NodeKind::Host;
+        let tag = match beside && self.blueprint.tagged.contains(&(node, neighbour)) {
+            true => 4,
+            false => 0,
         };
         let overhead = self.blueprint.overhead_bytes + tag;
-        let name = self.blueprint.interface_name(port);
         let ifindex = FIRST_IFINDEX + index32(port);
         let rate_bps = self.blueprint.cables[port / 2].rate_bps;
         let queue = PortQueue {
@@ -321,39 +323,33 @@ impl Fabric {
             peak_bps: rate_bps * PEAK_PERCENT / 100,
             peak_credit_ns: PEAK_CREDIT_NS,
         };
-        self.namespace(node).run(|| -> Result<(), LabError> {
-            let mut netlink = Netlink::new();
-            netlink.offloads_off(&name)?;
-            netlink.set_port_queue(&queue)?;
-            program.attach_tc("port_enter", ifindex, Direction::Egress)?;
-            if self.wire(port).is_none() {
-                program.attach_tc("port_leave", ifindex, Direction::Ingress)?;
+        let own = self.blueprint.interface_name(port);
+        let (namespace, name) = match &wire {
+            None => (self.namespace(node), &own),
+            Some(wire) => {
+                self.prepare_wire(wire)?;
+                self.namespace(node)
+                    .run(|| Netlink::new().offloads_off(&own))??;
+                (wire.cable.namespace, &wire.cable.name)
             }
+        };
+        namespace.run(|| -> Result<(), LabError> {
+            let mut netlink = Netlink::new();
+            netlink.offloads_off(name)?;
+            netlink.set_port_queue(&queue)?;
+            let program = &self.program;
+            program.attach_tc("port_enter", ifindex, Direction::Egress)?;
+            program.attach_tc("port_leave", ifindex, Direction::Ingress)?;
             Ok(())
-        })??;
-        let Some(ends) = self.wire(port) else {
-            return Ok(());
-        };
-        let to_host = match self.blueprint.generic {
-            true => "wire_to_generic",
-            false => "wire_to_host",
-        };
-        for (end, name) in ends.iter().zip([to_host, "wire_to_network"]) {
-            end.namespace.run(|| -> Result<(), LabError> {
-                Netlink::new().offloads_off(&end.name)?;
-                Ok(program.attach_tc(name, end.ifindex, Direction::Ingress)?)
-            })??;
-        }
-        Ok(())
+        })?
     }
 
     fn bring_port_up(&self, port: PortIndex) -> Result<(), LabError> {
         let Some((node, _)) = self.blueprint.port_ends(port) else {
             return Ok(());
         };
-        for end in self.wire(port).into_iter().flatten() {
-            end.namespace
-                .run(|| Netlink::new().set_up_without_arp(&end.name))??;
+        if let Some(wire) = self.wire(port) {
+            self.bring_wire_up(&wire)?;
         }
         let name = self.blueprint.interface_name(port);
         let ifindex = FIRST_IFINDEX + index32(port);
@@ -368,6 +364,7 @@ impl Fabric {
                 netlink.add_bridge_port(BridgePort {
                     ifindex,
                     bridge: BRIDGE_IFINDEX,
+                    forwarding: Forwarding::ByEntry,
                 })?;
                 netlink.set_up_without_arp(&name)?;
             }

@@ -23,6 +23,7 @@
 //!     duration: Duration::from_secs(10),
 //!     calibration: Duration::from_secs(3),
 //!     receive_path: rtwire_lab::ReceivePath::Auto,
+//!     spin: Duration::ZERO,
 //!     police: None,
 //!     keep: false,
 //!     command: "an example".to_owned(),

@@ -45,6 +45,8 @@ pub struct Options {
     pub calibration: Duration,
     /// The way frames come to the hosts' listeners.
     pub receive_path: ReceivePath,
+    /// How long listeners look again and again before they sleep; zero: they sleep at once.
+    pub spin: Duration,
     /// Whether listeners drop what is beyond their streams' contracts; so much is granted for hosts that are late.
     pub police: Option<Duration>,
     /// Whether the network stays up afterwards.
@@ -146,8 +148,13 @@ fn measure(
         claim.record.id
     ));
     let blueprint = Blueprint {
-        wired: tasks::hosts_with_program(&options.network, options.receive_path),
-        generic: options.receive_path == ReceivePath::Generic,
+        // A network that stays is for whatever its user runs on any host.
+        wired: match options.keep {
+            true => (0..options.network.hosts.len()).collect(),
+            false => {
+                tasks::hosts_with_program(&options.network, options.receive_path, options.spin)
+            }
+        },
         ..layout.blueprint.clone()
     };
     let fabric = Fabric::bring_up(&claim.prefix(), blueprint)?;
@@ -174,6 +181,8 @@ fn measure(
 
     let how = (ns(options.duration), options.receive_path);
     let mut assignments = tasks::assignments(&network, layout, &fabric, directory, how);
+    let listeners = assignments.iter_mut().flat_map(|host| &mut host.listeners);
+    listeners.for_each(|task| task.spin(options.spin));
     if let Some(margin) = options.police {
         for assignment in &mut assignments {
             duties::police(assignment, &network, &plan, ns(margin));
@@ -218,6 +227,9 @@ fn measure(
     report
         .notes
         .extend(failed.map(|failure| format!("{failure}; its streams cannot be judged.")));
+    if options.keep {
+        fabric.take_replies()?;
+    }
     Ok(report)
 }
 

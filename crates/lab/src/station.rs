@@ -86,6 +86,8 @@ pub struct StationOptions {
     pub path: TransmitPath,
     /// The way frames come to this host's listeners.
     pub receive_path: ReceivePath,
+    /// How long listeners look again and again before they sleep; zero: they sleep at once.
+    pub spin: Duration,
     /// Whether listeners drop what is beyond their streams' contracts; so much is granted for hosts that are late.
     pub police: Option<Duration>,
     /// Who does the receive work.
@@ -195,6 +197,8 @@ pub fn run_station(
 ) -> Result<StationReport, StationError> {
     let interface = interface::by_name(&options.interface)?;
     let mut assignment = assignment(options)?;
+    let listeners = assignment.listeners.iter_mut();
+    listeners.for_each(|task| task.spin(options.spin));
     if let Some(margin) = options.police {
         let margin_ns = u64::try_from(margin.as_nanos()).unwrap_or(u64::MAX);
         duties::police(&mut assignment, &options.network, &options.plan, margin_ns);

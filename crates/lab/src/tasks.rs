@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::path::Path;
+use std::time::Duration;
 
 use rtwire_channel::ReceivePath;
 use rtwire_plan::{ContractKind, Network, Ratio, Stream, Transport};
@@ -137,10 +138,15 @@ fn address(layout: &Layout, index: usize, stream: &Stream) -> Address {
 }
 
 /// The hosts (by node) with a listener whose frames come through the receive program.
-pub(crate) fn hosts_with_program(network: &Network, path: ReceivePath) -> BTreeSet<usize> {
+pub(crate) fn hosts_with_program(
+    network: &Network,
+    path: ReceivePath,
+    spin: Duration,
+) -> BTreeSet<usize> {
     let streams = network.streams.iter().enumerate();
     let of_streams = streams.flat_map(|(index, stream)| {
-        let task = duties::listener(index, stream, 0);
+        let mut task = duties::listener(index, stream, 0);
+        task.spin(spin);
         let hosts = stream.listeners.iter();
         hosts.filter(move |_| duties::in_program(path, &task))
     });
@@ -249,6 +255,7 @@ pub(crate) fn calibration(
                 realtime: REALTIME,
                 group: None,
                 polls: false,
+                spin_ns: 0,
                 police: None,
             },
         );

@@ -179,6 +179,7 @@ pub fn read_interface_setting(interface: &str, setting: &str) -> io::Result<Stri
 /// The name is taken, `/run/netns` cannot be written, or CAP_SYS_ADMIN is missing.
 pub fn create(name: &str) -> io::Result<()> {
     fs::create_dir_all(DIRECTORY)?;
+    share_directory();
     let target = path(name);
     // `create_new`: a name in use must never be mounted over.
     fs::OpenOptions::new()
@@ -323,6 +324,29 @@ pub fn in_nameless<R: Send>(work: impl FnOnce() -> R + Send) -> io::Result<R> {
         };
         thread.join().unwrap_or_else(panicked)
     })
+}
+
+/// Makes the directory a mount of its own, as `ip netns add` does before its first one. Done later, by that command, it would
+/// hide the names' mounts made before, and nobody could take them away. Where it is refused, making the first name tells why.
+fn share_directory() {
+    // The lock that `ip netns` takes for it, too.
+    let Ok(lock) = File::open(DIRECTORY) else {
+        return;
+    };
+    // SAFETY: flock takes a descriptor, which is open for the whole call, and flags by value.
+    unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX) };
+    let directory = c"/run/netns".as_ptr();
+    let mount = |source, flags| {
+        let none = std::ptr::null();
+        // SAFETY: source and target are valid C strings that outlive the call; type and data may be null for these flags.
+        unsafe { libc::mount(source, directory, none, flags, none.cast()) }
+    };
+    let share = || mount(c"".as_ptr(), libc::MS_SHARED | libc::MS_REC);
+    let is_no_mount = || io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL);
+    if share() != 0 && is_no_mount() {
+        mount(directory, libc::MS_BIND | libc::MS_REC);
+        share();
+    }
 }
 
 fn unshare_and_mount(target: &Path) -> io::Result<()> {

@@ -3,7 +3,7 @@
 
 use rtwire_sys::clock::{self, Clock, Sleep};
 use rtwire_sys::filter::{Filter, Instruction, Test};
-use rtwire_sys::{ErrorKind, interface, port_lock, sched, signal};
+use rtwire_sys::{ErrorKind, interface, netns, port_lock, sched, signal};
 use rtwire_testkit::require;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -126,4 +126,33 @@ fn a_signal_sets_the_flag() {
         std::thread::sleep(Duration::from_millis(10));
     }
     panic!("the flag was not set");
+}
+
+/// Runs where no namespace has a name yet.
+#[test]
+#[ignore = "run by the next test"]
+fn child_that_names_a_namespace_before_ip_does() {
+    netns::create("ours").unwrap();
+    let ip = std::process::Command::new("ip")
+        .args(["netns", "add", "theirs"])
+        .status();
+    assert!(ip.unwrap().success());
+    netns::delete("ours").unwrap();
+    println!("LEFT {:?}", netns::list("").unwrap());
+}
+
+/// `ip netns add` makes the directory of names a mount of its own, over the mounts of names that were there before.
+#[test]
+fn a_name_made_before_the_first_of_ip_can_be_taken_away() {
+    require!(root, program "ip", program "unshare");
+    let child = "mount -t tmpfs none /run && exec \"$0\" \"$@\"";
+    let output = std::process::Command::new("unshare")
+        .args(["--mount", "sh", "-c", child])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "child_that_names_a_namespace_before_ip_does"])
+        .args(["--ignored", "--nocapture"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("LEFT [\"theirs\"]"), "{text}");
 }

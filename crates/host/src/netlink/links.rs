@@ -52,6 +52,15 @@ pub struct VethEnd<'a> {
     pub namespace: &'a File,
 }
 
+/// What a bridge does with frames. It never learns or ages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forwarding {
+    /// A switch: static entries decide, for hosts and for groups; what has none is dropped.
+    ByEntry,
+    /// A coupling of two cables: whatever comes in by one port leaves by the other.
+    Everything,
+}
+
 /// A port to be added to a bridge.
 #[derive(Clone, Copy, Debug)]
 pub struct BridgePort {
@@ -59,6 +68,8 @@ pub struct BridgePort {
     pub ifindex: u32,
     /// The bridge's interface index.
     pub bridge: u32,
+    /// What leaves by it.
+    pub forwarding: Forwarding,
 }
 
 /// A static neighbour: no address resolution is needed, none disturbs the network.
@@ -99,11 +110,16 @@ impl Netlink {
         })
     }
 
-    /// Makes a bridge that neither learns nor ages, and takes multicast from static entries only.
+    /// Makes a bridge.
     ///
     /// # Errors
     /// The kernel refuses.
-    pub fn create_bridge(&mut self, name: &str, ifindex: u32) -> Result<(), HostError> {
+    pub fn create_bridge(
+        &mut self,
+        name: &str,
+        ifindex: u32,
+        forwarding: Forwarding,
+    ) -> Result<(), HostError> {
         let c_name = c_name(name)?;
         let header = rt_link::Ifinfomsg {
             ifi_index: index(ifindex),
@@ -120,11 +136,11 @@ impl Netlink {
             .nested_data_bridge()
             .push_ageing_time(0)
             .push_stp_state(0)
-            .push_mcast_snooping(1);
+            .push_mcast_snooping((forwarding == Forwarding::ByEntry).into());
         self.acknowledge(&request, || format!("create bridge `{name}`"))
     }
 
-    /// Adds a port to a bridge: no learning, no flooding; only static entries decide.
+    /// Adds a port to a bridge.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -137,15 +153,16 @@ impl Netlink {
         let mut request = rt_link::Request::new().op_setlink_do(&header);
         request.encode().push_master(port.bridge);
         self.acknowledge(&request, what)?;
+        let floods = (port.forwarding == Forwarding::Everything).into();
         let mut request = rt_link::Request::new().op_newlink_do(&header);
         request
             .encode()
             .nested_linkinfo()
             .nested_slave_data_bridge()
             .push_learning(0)
-            .push_unicast_flood(0)
-            .push_mcast_flood(0)
-            .push_bcast_flood(0)
+            .push_unicast_flood(floods)
+            .push_mcast_flood(floods)
+            .push_bcast_flood(floods)
             // A port where another bridge asks for members is no way to them.
             .push_multicast_router(0);
         self.acknowledge(&request, what)

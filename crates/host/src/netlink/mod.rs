@@ -23,7 +23,7 @@ pub(crate) use discipline::HTB_QUANTUM_BYTES;
 pub use discipline::{Classes, Discipline, Gate};
 pub use ethtool::{Coalescing, Offloads, Parameter, Parameters, TimeStamping};
 pub use facts::{LinkFacts, Qdisc, VlanFacts, XdpAbilities};
-pub use links::{BridgePort, Neighbour, VethEnd};
+pub use links::{BridgePort, Forwarding, Neighbour, VethEnd};
 pub use napi::Napi;
 pub(crate) use queues::OWN_RATE;
 pub use queues::PortQueue;

@@ -3,7 +3,7 @@
 use netlink_bindings::tc;
 use rtwire_sys::netns;
 
-use super::{BridgePort, Discipline, Netlink, PortQueue, Queue, Tree, VethEnd};
+use super::{BridgePort, Discipline, Forwarding, Netlink, PortQueue, Queue, Tree, VethEnd};
 use crate::{HostError, Namespace};
 
 /// A namespace that ends with the test.
@@ -127,13 +127,14 @@ fn a_bridge_takes_ports_and_groups() {
     let scratch = Scratch::new("bridge").with_pair();
     scratch
         .ask(|netlink| {
-            netlink.create_bridge("bridge", 5)?;
+            netlink.create_bridge("bridge", 5, Forwarding::ByEntry)?;
             netlink.set_up_without_arp("bridge")?;
             netlink.set_up_without_arp("near")?;
             netlink.set_up_without_arp("far")?;
             netlink.add_bridge_port(BridgePort {
                 ifindex: 10,
                 bridge: 5,
+                forwarding: Forwarding::ByEntry,
             })?;
             netlink.add_forwarding(10, [2, 0, 0, 0, 0, 99])?;
             netlink.add_multicast(5, 10, [3, 0, 0, 0, 0, 1])
@@ -177,7 +178,7 @@ fn what_is_wrong_with_a_request_is_said() {
         .unwrap_err();
     assert!(error.to_string().contains("`nowhere`"), "{error}");
     let error = scratch
-        .ask(|netlink| netlink.create_bridge("near", 12))
+        .ask(|netlink| netlink.create_bridge("near", 12, Forwarding::ByEntry))
         .unwrap_err();
     assert!(error.to_string().contains("`near`"), "{error}");
     let error = scratch

@@ -1,16 +1,20 @@
-//! Cables that end before their host, where the receive program is at its interface.
+//! Cables that end before their host, where an XDP program may be at its interface.
 //!
 //! ```text
-//!  switch ═══ cable ═══ c3 ─► counted, handed on ─► w3 ─── veth pair ─── eth0, XDP │ host
-//!                        └────── wires' namespace ───┘
+//!  switch ═══ cable ═══ c3 ═ coupled ═ w3 ─── veth pair ─── eth0, XDP │ host
+//!                        └──── wires' namespace ────┘
 //! ```
 //!
-//! XDP takes frames before clsact at the same interface could count them as arrived.
+//! XDP takes frames before clsact at the same interface could count them as arrived, and what it sends (`XDP_TX`, AF_XDP)
+//! or what a packet socket sends past the queue would meet no link at all. So the port's queue and counters are at `c3`. What
+//! couples it to `w3` is a bridge of these two: frames that a program redirects are left alone by XDP in generic mode.
 
 use rtwire_host::Namespace;
-use rtwire_host::netlink::{Netlink, VethEnd};
+use rtwire_host::netlink::{BridgePort, Forwarding, Netlink, VethEnd};
 
-use super::{FIRST_IFINDEX, Fabric, PortIndex, WIRE_IFINDEX, index32, open, port_mac};
+use super::{
+    COUPLING_IFINDEX, FIRST_IFINDEX, Fabric, PortIndex, WIRE_IFINDEX, index32, open, port_mac,
+};
 use crate::LabError;
 
 /// One end of a veth pair to be made.
@@ -41,9 +45,18 @@ pub(super) fn connect(near: &End<'_>, far: &End<'_>) -> Result<(), LabError> {
     Ok(())
 }
 
+/// What stands between a cable and a host, in the wires' namespace.
+pub(super) struct Wire<'a> {
+    /// Where the cable ends; it has the port's queue and index.
+    pub(super) cable: End<'a>,
+    /// Where the plain pair to the host begins.
+    pub(super) inner: End<'a>,
+    coupling: (String, u32),
+}
+
 impl Fabric {
-    /// The two ends in the wires' namespace of a port whose host has the receive program: the cable's, and the wire's.
-    pub(super) fn wire(&self, port: PortIndex) -> Option<[End<'_>; 2]> {
+    /// The wire of a port whose host has one.
+    pub(super) fn wire(&self, port: PortIndex) -> Option<Wire<'_>> {
         let (node, _) = self.blueprint.port_ends(port)?;
         let namespace = self.wires.as_ref()?;
         let end = |letter: char, first: u32| End {
@@ -52,7 +65,54 @@ impl Fabric {
             mac: port_mac(port),
             namespace,
         };
-        let ends = || [end('c', FIRST_IFINDEX), end('w', WIRE_IFINDEX)];
-        self.blueprint.wired.contains(&node).then(ends)
+        let wire = || Wire {
+            cable: end('c', FIRST_IFINDEX),
+            inner: end('w', WIRE_IFINDEX),
+            coupling: (format!("b{port}"), COUPLING_IFINDEX + index32(port)),
+        };
+        self.blueprint.wired.contains(&node).then(wire)
+    }
+
+    /// Couples both ends; all is still down.
+    pub(super) fn prepare_wire(&self, wire: &Wire<'_>) -> Result<(), LabError> {
+        let (name, bridge) = &wire.coupling;
+        wire.inner.namespace.run(|| -> Result<(), LabError> {
+            let mut netlink = Netlink::new();
+            netlink.create_bridge(name, *bridge, Forwarding::Everything)?;
+            netlink.offloads_off(name)?;
+            netlink.offloads_off(&wire.inner.name)?;
+            for end in [&wire.cable, &wire.inner] {
+                netlink.add_bridge_port(BridgePort {
+                    ifindex: end.ifindex,
+                    bridge: *bridge,
+                    forwarding: Forwarding::Everything,
+                })?;
+            }
+            Ok(())
+        })?
+    }
+
+    /// Brings the lab's side up; the host's own end is the host's.
+    pub(super) fn bring_wire_up(&self, wire: &Wire<'_>) -> Result<(), LabError> {
+        let names = [&wire.coupling.0, &wire.inner.name, &wire.cable.name];
+        wire.inner.namespace.run(|| -> Result<(), LabError> {
+            let mut netlink = Netlink::new();
+            for name in names {
+                netlink.set_up_without_arp(name)?;
+            }
+            Ok(())
+        })?
+    }
+
+    /// Lets every wired host answer from the driver, for as long as the network is there. Not during a run: a veth with a
+    /// program copies frames, and a talker would no longer feel when its queue is full.
+    pub(crate) fn take_replies(&self) -> Result<(), LabError> {
+        for wire in (0..2 * self.blueprint.cables.len()).filter_map(|port| self.wire(port)) {
+            let inner = &wire.inner;
+            inner
+                .namespace
+                .run(|| self.program.leave_xdp("take_replies", inner.ifindex))??;
+        }
+        Ok(())
     }
 }

@@ -138,21 +138,25 @@ pub fn attach(
         )
     };
     if result < 0 {
-        let program = name.to_owned();
-        return Err(match -result {
-            // EEXIST: one in the other mode.
-            libc::EBUSY | libc::EEXIST => BpfError::XdpInUse { program, ifindex },
-            errno => BpfError::Xdp {
-                program,
-                ifindex,
-                mode,
-                errno: Errno(errno),
-            },
-        });
+        return Err(refused(name, ifindex, mode, -result));
     }
     // SAFETY: a new descriptor, nobody else's.
     let link = unsafe { OwnedFd::from_raw_fd(result) };
     Ok(XdpLink { link, mode })
+}
+
+fn refused(program: &str, ifindex: u32, mode: XdpMode, errno: i32) -> BpfError {
+    let program = program.to_owned();
+    match errno {
+        // EEXIST: one in the other mode.
+        libc::EBUSY | libc::EEXIST => BpfError::XdpInUse { program, ifindex },
+        errno => BpfError::Xdp {
+            program,
+            ifindex,
+            mode,
+            errno: Errno(errno),
+        },
+    }
 }
 
 impl BpfObject {
@@ -173,6 +177,28 @@ impl BpfObject {
             ifindex,
             mode,
         )
+    }
+
+    /// Attaches a program of section `xdp` in native mode without a link: it stays when this process has ended, as long as the
+    /// interface is there. Linux 5.6; CAP_NET_ADMIN. Not for a real-time loop.
+    ///
+    /// # Errors
+    /// [`BpfError::XdpInUse`] where another XDP program is; [`BpfError::Xdp`] with the reason otherwise.
+    pub fn leave_xdp(&self, program: &str, ifindex: u32) -> Result<(), BpfError> {
+        let descriptor = self.program_descriptor(program)?;
+        // SAFETY: the descriptor is open for the whole call, and no options are given.
+        let result = unsafe {
+            libbpf_sys::bpf_xdp_attach(
+                i32::try_from(ifindex).unwrap_or(i32::MAX),
+                descriptor.as_raw_fd(),
+                libbpf_sys::XDP_FLAGS_DRV_MODE | libbpf_sys::XDP_FLAGS_UPDATE_IF_NOEXIST,
+                std::ptr::null(),
+            )
+        };
+        match -result {
+            0 => Ok(()),
+            errno => Err(refused(program, ifindex, XdpMode::Native, errno)),
+        }
     }
 
     /// Runs an XDP program `repeat` times on a frame of at least 14 octets, without a network (`BPF_PROG_TEST_RUN`);
