@@ -30,13 +30,21 @@
 //! veth needs an XDP program at the peer, too, in native mode.
 
 mod attach;
+#[cfg(test)]
+mod attach_tests;
 mod error;
+#[cfg(test)]
+mod frame_tests;
 mod layout;
 #[cfg(test)]
 mod layout_tests;
 mod newest;
+#[cfg(test)]
+mod newest_tests;
 mod patch;
 mod police;
+#[cfg(test)]
+mod police_tests;
 mod queue;
 #[cfg(test)]
 mod queue_tests;
@@ -45,9 +53,11 @@ mod random_tests;
 mod registry;
 mod respond;
 #[cfg(test)]
+mod respond_tests;
+#[cfg(test)]
 mod sharing_tests;
 #[cfg(test)]
-mod tests;
+mod test_bench;
 #[cfg(test)]
 mod torn_tests;
 mod wait;

@@ -1,6 +1,6 @@
 //! Queue channels, by test runs.
 
-use super::tests::{Bench, Build, DROP, PASS, PEER, build};
+use super::test_bench::{Bench, Build, DROP, PASS, PEER, build};
 use super::*;
 use crate::{LinkError, WakeUp};
 use rtwire_sys::bpf::queue::{PLACE_WORDS, Queue};

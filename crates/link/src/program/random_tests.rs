@@ -1,6 +1,6 @@
 //! Frames of random octets, and good ones with random faults: a million, or as many as `RTWIRE_TEST_FRAMES` says.
 
-use super::tests::{Bench, DROP, OWN, PASS, TX, build};
+use super::test_bench::{Bench, DROP, OWN, PASS, TX, build};
 use super::*;
 use rtwire_testkit::require;
 use rtwire_wire::rtdip::{Header, Semantics};

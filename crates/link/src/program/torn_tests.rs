@@ -1,7 +1,7 @@
 //! A writer at full speed and readers at another processor: nothing torn, nothing backwards.
 
 use super::attach::PROGRAM;
-use super::tests::{Bench, build};
+use super::test_bench::{Bench, build};
 use super::*;
 use rtwire_sys::sched;
 use rtwire_testkit::require;
@@ -200,7 +200,7 @@ fn answers_are_whole_while_their_content_is_replaced() {
                     .test_run_xdp(PROGRAM, &question, &mut out, 1)
                     .unwrap()
                     .verdict;
-                if verdict != super::tests::TX {
+                if verdict != super::test_bench::TX {
                     continue;
                 }
                 answers += 1;
