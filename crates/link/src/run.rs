@@ -202,7 +202,10 @@ impl<P: Port> Runner<P> {
         let mut busy_until = begun.saturating_add(self.config.linger_ns);
         let mut next_look = begun;
         while !stop.load(Ordering::Relaxed) {
-            self.flush()?;
+            let took_ns = self.flush()?;
+            if took_ns > 0 {
+                node.sending_took(took_ns);
+            }
             if self.take_frames(node, &mut after)? {
                 busy_until = self.now_ns.saturating_add(self.config.linger_ns);
                 continue;
@@ -228,7 +231,7 @@ impl<P: Port> Runner<P> {
             }
         }
         // What was due is not kept back; what was meant for later is not sent early.
-        self.flush()
+        self.flush().map(|_| ())
     }
 
     /// Shows the node one frame, if one has come.
@@ -254,13 +257,17 @@ impl<P: Port> Runner<P> {
         }
     }
 
-    /// Sends what is due.
-    fn flush(&mut self) -> Result<(), LinkError> {
+    /// Sends what is due; says how long that took, ns.
+    fn flush(&mut self) -> Result<u64, LinkError> {
+        if self.queue.head().is_none() {
+            return Ok(0);
+        }
+        let begun = now_ns();
         while let Some((launch_ns, frame)) = self.queue.head() {
             if let Some(launch_ns) = launch_ns {
                 let now = now_ns();
                 if now < launch_ns {
-                    return Ok(());
+                    break;
                 }
                 let late = now - launch_ns;
                 self.statistics.worst_launch_ns = self.statistics.worst_launch_ns.max(late);
@@ -276,7 +283,7 @@ impl<P: Port> Runner<P> {
                 }
             }
         }
-        Ok(())
+        Ok(now_ns().saturating_sub(begun))
     }
 
     /// Waits for a frame or until shortly before `due`, and then looks again and again until either.

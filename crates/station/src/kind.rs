@@ -115,6 +115,13 @@ impl Node for Kind {
         }
     }
 
+    fn sending_took(&mut self, took_ns: u64) {
+        match self {
+            Self::Managing(node) => node.sending_took(took_ns),
+            Self::Controlled(node) => node.sending_took(took_ns),
+        }
+    }
+
     fn wake_at_ns(&self) -> Option<u64> {
         match self {
             Self::Managing(node) => node.wake_at_ns(),

@@ -110,6 +110,20 @@ impl ManagingNode {
         stalled
     }
 
+    /// Sending has taken so long that the node was stalled in the midst of it: what was waited for meanwhile had no less time.
+    /// Less than a cycle may be the work of sending: over a veth the answers of eight nodes are in it.
+    pub(super) fn stalled_in_sending(&mut self, took_ns: u64) {
+        if took_ns <= self.timing.cycle_ns {
+            return;
+        }
+        self.was_stalled(took_ns);
+        if let Phase::WaitResponse { deadline_ns, .. } | Phase::WaitChain { deadline_ns } =
+            &mut self.phase
+        {
+            *deadline_ns += took_ns;
+        }
+    }
+
     pub(super) fn reduced(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
         self.advance(now_ns);
         if self.state != NmtState::PRE_OPERATIONAL_1 {

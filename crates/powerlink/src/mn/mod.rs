@@ -396,4 +396,8 @@ impl Node for ManagingNode {
     fn wake_at_ns(&self) -> Option<u64> {
         self.phase_deadline_ns()
     }
+
+    fn sending_took(&mut self, took_ns: u64) {
+        self.stalled_in_sending(took_ns);
+    }
 }

@@ -2,8 +2,8 @@
 
 use crate::harness::*;
 use rtwire_powerlink::{ErrorCode, Event, LostReason, NodeEvent};
-use rtwire_wire::MacAddress;
 use rtwire_wire::powerlink::{MessageType, NmtState, View};
+use rtwire_wire::{MacAddress, Node};
 
 fn is(frame: &[u8], kind: MessageType) -> bool {
     View::new(frame).message_type() == Some(kind)
@@ -347,6 +347,43 @@ fn a_managing_node_that_wakes_late_does_not_blame_the_cycle() {
         panic!("a controlled node");
     };
     assert_eq!(node.statistics().lost_soa, 0);
+}
+
+#[test]
+fn a_managing_node_that_is_stalled_while_it_sends_does_not_blame_the_cycle() {
+    for told in [true, false] {
+        let mut network = running(250, &[1]);
+        let before = network.mn().statistics();
+        for _ in 0..30 {
+            // Its requests leave late, and so the responses come late; it is not woken late.
+            network.judge = Some(Box::new(|_, _, frame| {
+                if is(frame, MessageType::PREQ) {
+                    Fate::Delay(400 * US)
+                } else {
+                    Fate::Deliver
+                }
+            }));
+            let soc_ns = network.mn().next_soc_ns();
+            network.run_until(soc_ns + 10 * US);
+            if told {
+                network.mn().sending_took(400 * US);
+            }
+            network.run_until(soc_ns + 480 * US);
+            network.judge = None;
+        }
+        let after = network.mn().statistics();
+        let exceeded = network.happened(error(ErrorCode::CYCLE_EXCEEDED_TOO_OFTEN));
+        if told {
+            assert_eq!(exceeded, None);
+            assert_eq!(after.late_responses, before.late_responses);
+            assert_eq!(after.lost_responses, before.lost_responses);
+            assert!(after.own_stalls >= before.own_stalls + 30);
+            assert!(network.operational(), "{:?}", network.events);
+        } else {
+            // Nothing tells that it was stalled: it is the network that is too slow.
+            assert!(after.lost_responses + after.late_responses > before.lost_responses);
+        }
+    }
 }
 
 #[test]
