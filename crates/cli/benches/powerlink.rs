@@ -123,20 +123,14 @@ fn hold(options: &Options) -> Vec<(Scenario, Outcome, Account)> {
             loaded: false,
         };
         let rig = Rig::new(nodes);
-        let recorder = NoiseRecorder::start(NoiseOptions {
-            period_ns: 500_000,
-            stall_threshold_ns: 100_000,
-            max_stalls: 100_000,
-            ..NoiseOptions::default()
-        })
-        .unwrap();
+        let (watching, bearable_ns) = judge::watching(nodes);
+        let recorder = NoiseRecorder::start(watching).unwrap();
         let mut outcome = rig.measure(scenario, options.hold, false);
         let account = Account {
             interruptions: std::mem::take(&mut outcome.interrupted),
             losses: std::mem::take(&mut outcome.lost_at),
             noise: recorder.stop().unwrap(),
-            // One node is to bear stalls of 2 ms; with eight no stall is to be borne, but each loss to be explained by one.
-            bearable_ns: if nodes == 1 { 2_000_000 } else { 100_000 },
+            bearable_ns,
         };
         eprintln!("{scenario}, for {:?}: {}", options.hold, outcome.in_short());
         holding.push((scenario, outcome, account));

@@ -1,9 +1,10 @@
 //! What ended a hold, or cost a response: a stall of the machine, or something else?
 //!
 //! Beside the stations a noise recorder notes when each core stood still. What happened within some milliseconds behind the
-//! end of such a stall is put down to it, with its length; everything else is unexplained, and ours to look into.
+//! end of such a stall is put down to it, with its length; everything else is unexplained, and ours to look into. Told with it
+//! is how much of the time is explained so whatever happens: on a machine that stalls all the time this says little.
 
-use rtwire_measure::noise::{NoiseRecord, Stall};
+use rtwire_measure::noise::{NoiseOptions, NoiseRecord, Stall};
 use rtwire_measure::units::duration;
 use rtwire_station::{Io, StationStatus};
 use rtwire_sys::clock::{self, Clock};
@@ -12,10 +13,10 @@ use std::collections::HashSet;
 /// A node is told lost, and the managing node leaves Operational, at most so long after what caused it: five responses
 /// missing, a state that is wrong for some cycles.
 const INTERRUPTED_WITHIN_NS: u64 = 20_000_000;
-/// A missing response is noticed with its timeout, and once more after that.
-const LOST_WITHIN_NS: u64 = 3_000_000;
-/// The clocks of who notes what are read one after the other.
-const SLACK_NS: u64 = 500_000;
+/// A missing response is noticed with its timeout, some cycles of 250 µs later at most.
+const LOST_WITHIN_NS: u64 = 1_000_000;
+/// What happened is noted so long before a stall is seen at most: the clocks of both are read one after the other.
+const SLACK_NS: u64 = 100_000;
 
 /// Something that happened, ns of CLOCK_TAI.
 #[derive(Clone, Debug)]
@@ -62,6 +63,7 @@ impl Losses {
 pub(crate) struct Interruptions {
     told: HashSet<(u64, String)>,
     all: Vec<Happened>,
+    errors: Vec<Happened>,
 }
 
 impl Interruptions {
@@ -69,6 +71,7 @@ impl Interruptions {
         Self {
             told: HashSet::new(),
             all: Vec::new(),
+            errors: Vec::new(),
         }
     }
 
@@ -76,7 +79,9 @@ impl Interruptions {
         let offset = offset_ns(Clock::Realtime);
         for event in &status.events {
             let what = &event.what;
-            if !what.starts_with("from Operational to ") && !what.contains(": is lost: ") {
+            let ends = what.starts_with("from Operational to ") || what.contains(": is lost: ");
+            // An error tells why; it has its code behind it.
+            if !ends && !what.ends_with("h)") {
                 continue;
             }
             // Told again with a clock that is read anew: the same but for some microseconds.
@@ -85,15 +90,29 @@ impl Interruptions {
             if beside.iter().any(|key| self.told.contains(key)) || !self.told.insert(key) {
                 continue;
             }
-            self.all.push(Happened {
+            let happened = Happened {
                 at_ns: event.time_ns.wrapping_add(offset),
                 what: what.clone(),
-            });
+            };
+            if ends {
+                self.all.push(happened);
+            } else {
+                self.errors.push(happened);
+            }
         }
     }
 
+    /// Each with the errors that were told with it.
     pub(crate) fn happened(self) -> Vec<Happened> {
-        self.all
+        let with_errors = |mut happened: Happened| {
+            for error in &self.errors {
+                if error.at_ns.abs_diff(happened.at_ns) < 1_000_000 {
+                    happened.what += &format!(" ({})", error.what);
+                }
+            }
+            happened
+        };
+        self.all.into_iter().map(with_errors).collect()
     }
 }
 
@@ -107,8 +126,26 @@ pub(crate) struct Account {
     pub(crate) interruptions: Vec<Happened>,
     pub(crate) losses: Vec<Happened>,
     pub(crate) noise: NoiseRecord,
-    /// A stall that can have lasted longer than this explains what follows it.
+    /// A stall that has lasted longer than this explains what follows it.
     pub(crate) bearable_ns: u64,
+}
+
+/// How the machine is watched, and what it explains.
+pub(crate) fn watching(nodes: u8) -> (NoiseOptions, u64) {
+    let options = |period_ns, stall_threshold_ns| NoiseOptions {
+        period_ns,
+        stall_threshold_ns,
+        max_stalls: 200_000,
+        ..NoiseOptions::default()
+    };
+    if nodes == 1 {
+        // Stalls of 2 ms are to be borne: such a one is seen as one of 1.5 to 2 ms.
+        (options(500_000, 500_000), 1_500_000)
+    } else {
+        // No response is to be lost, and 25 µs are enough to lose one; but a core that was asleep wakes the watcher some 60 µs
+        // late anyway, and watching more often takes the time that eight nodes need.
+        (options(500_000, 200_000), 200_000)
+    }
 }
 
 /// What was found about one kind of happening.
@@ -117,14 +154,9 @@ pub(crate) struct Verdict {
     pub(crate) account: String,
 }
 
-/// The longest that a stall can have lasted, ns.
-fn length_ns(stall: &Stall) -> u64 {
-    stall.woke_ns.saturating_sub(stall.alive_ns)
-}
-
 impl Account {
     fn long_stalls(&self) -> Vec<&Stall> {
-        let long = |stall: &&Stall| length_ns(stall) > self.bearable_ns;
+        let long = |stall: &&Stall| stall.length_ns() > self.bearable_ns;
         self.noise.stalls.iter().filter(long).collect()
     }
 
@@ -138,11 +170,20 @@ impl Account {
         let near = |stall: &&&Stall| {
             happened.at_ns + SLACK_NS >= stall.due_ns && happened.at_ns <= stall.woke_ns + within_ns
         };
-        let found = stalls
-            .iter()
-            .filter(near)
-            .max_by_key(|stall| length_ns(stall));
-        found.copied()
+        let found = stalls.iter().filter(near);
+        found.max_by_key(|stall| stall.length_ns()).copied()
+    }
+
+    /// How much of the time something would be put down to a stall, whatever it is; 0 to 1.
+    fn by_chance(&self, stalls: &[&Stall], within_ns: u64) -> f64 {
+        let (mut covered_ns, mut until_ns) = (0, 0);
+        for stall in stalls {
+            let from_ns = stall.due_ns.saturating_sub(SLACK_NS).max(until_ns);
+            until_ns = until_ns.max(stall.woke_ns + within_ns);
+            covered_ns += until_ns.saturating_sub(from_ns);
+        }
+        let whole_ns = self.noise.to_ns.saturating_sub(self.noise.from_ns).max(1);
+        covered_ns as f64 / whole_ns as f64
     }
 
     fn judge(&self, name: &str, all: &[Happened], within_ns: u64) -> Verdict {
@@ -153,12 +194,12 @@ impl Account {
             let seconds = happened.at_ns.saturating_sub(self.noise.from_ns) as f64 / 1e9;
             match self.cause(&stalls, happened, within_ns) {
                 Some(stall) => {
-                    longest_ns = longest_ns.max(length_ns(stall));
+                    longest_ns = longest_ns.max(stall.length_ns());
                     eprintln!(
                         "  {seconds:.3} s: {}: {} had stood still for {}",
                         happened.what,
                         stall.source,
-                        duration(length_ns(stall))
+                        duration(stall.length_ns())
                     );
                 }
                 None => {
@@ -175,8 +216,9 @@ impl Account {
         };
         let bearable = duration(self.bearable_ns);
         let mut account = format!(
-            "the machine stood still for more than {bearable} {} times",
-            stalls.len()
+            "a core stood still for more than {bearable} {} times, which explains {:.2} % of all time",
+            stalls.len(),
+            100.0 * self.by_chance(&stalls, within_ns)
         );
         if explained > 0 {
             account += &format!(
