@@ -10,12 +10,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use powerlink_common::{
     Cell, Running, alone, asked, last_state, number, operational, rtwire, said, until,
 };
+use rtwire_powerlink::AbortCode;
+use rtwire_powerlink::sdo::{SdoClient, SdoFailure, SdoJob, SdoOutcome};
 use rtwire_testkit::{Side, ip, require};
+use rtwire_wire::powerlink::Sdo;
 use serde_json::Value;
 
 #[test]
@@ -49,6 +52,7 @@ fn a_cell_boots_and_does_what_it_is_told() {
         });
         // Ordinary traffic through the asynchronous phase.
         round_trip(&cell.star.stations[0], &cell.star.stations[2]);
+        service_by_udp(&cell.star.stations[0]);
         // A node that is stopped, and begins anew.
         let nmt = |command: &str| asked(cell.mn(), &["nmt", "rtws", command, "3"]);
         assert_eq!(nmt("stop-node").0, 0);
@@ -69,6 +73,58 @@ fn a_cell_boots_and_does_what_it_is_told() {
         ip(&cell.star.ports[2].namespace, "link set rtwp3 up");
         cell.wait("put back", operational);
     }
+}
+
+/// Reads and writes objects of node 2 over UDP, from the managing node's `plk0`.
+fn service_by_udp(from: &Side) {
+    let clock = Instant::now();
+    let now_ns = || u64::try_from(clock.elapsed().as_nanos()).unwrap();
+    let mut client = SdoClient::new(300, 5_000_000_000);
+    let jobs = [
+        SdoJob::Read(0x1f93, 1),
+        SdoJob::Write(0x1020, 2, vec![7, 0, 0, 0]),
+        SdoJob::Read(0x1020, 2),
+        SdoJob::Read(0x5fff, 0),
+    ];
+    let socket = from.run(|| UdpSocket::bind("192.168.100.240:0").unwrap());
+    socket
+        .set_read_timeout(Some(Duration::from_millis(50)))
+        .unwrap();
+    let mut outcomes = Vec::new();
+    // A link that a stalled machine has broken begins anew, with the jobs that are left.
+    until("service data over UDP", || {
+        if client.is_idle() {
+            for job in &jobs[outcomes.len()..] {
+                client.submit(now_ns(), job.clone());
+            }
+        }
+        client.moment(now_ns());
+        let mut room = [0; 1514];
+        let mut octets = None;
+        while client.next_frame(now_ns(), &mut |sdo| {
+            octets = sdo.emit_datagram(&mut room).ok();
+        }) {
+            let payload = &room[..octets.unwrap()];
+            socket.send_to(payload, "192.168.100.2:3819").unwrap();
+        }
+        let mut answer = [0; 1514];
+        while let Ok((length, _)) = socket.recv_from(&mut answer) {
+            client.receive(now_ns(), &Sdo::parse_datagram(&answer[..length]).unwrap());
+        }
+        while let Some((_, outcome)) = client.outcome() {
+            if outcome != SdoOutcome::Failed(SdoFailure::Broken) {
+                outcomes.push(outcome);
+            }
+        }
+        outcomes.len() == jobs.len()
+    });
+    let expected = [
+        SdoOutcome::Done(vec![2]),
+        SdoOutcome::Done(vec![]),
+        SdoOutcome::Done(vec![7, 0, 0, 0]),
+        SdoOutcome::Failed(SdoFailure::Abort(AbortCode::NO_OBJECT)),
+    ];
+    assert_eq!(outcomes, expected);
 }
 
 /// Datagrams there and back between two `plk0`; one that is lost is sent again, as datagrams are.

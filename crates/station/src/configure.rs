@@ -215,9 +215,18 @@ pub(crate) fn controlled(
         }
     }
     cdc.apply(&mut dictionary).map_err(faulty(&project.path))?;
-    // A station has no socket for it.
-    let features = dictionary.number(0x1f82, 0);
-    dictionary.set_number(0x1f82, 0, features & !SDO_BY_UDP);
+    // Only plk0 has an address to reach it at.
+    if let Some((address, prefix)) = project.ethernet {
+        let number = |octets| u64::from(u32::from_be_bytes(octets));
+        dictionary.set_number(0x1e40, 2, number(address));
+        let mask = number([255; 4]) & (u64::from(u32::MAX) << (32 - prefix));
+        dictionary.set_number(0x1e40, 3, mask);
+        // DS 301, 5.1.2: the router has the number 254.
+        dictionary.set_number(0x1e40, 5, number(address) & mask | 254 & !mask);
+    } else {
+        let features = dictionary.number(0x1f82, 0);
+        dictionary.set_number(0x1f82, 0, features & !SDO_BY_UDP);
+    }
     Ok(ControlledConfig {
         node: project.node,
         address,

@@ -4,6 +4,7 @@ use rtwire_link::LinkError;
 use rtwire_link::program::ProgramError;
 use rtwire_plan::Faults;
 use std::io;
+use std::net::SocketAddrV4;
 use std::path::PathBuf;
 
 /// Why a station could not be opened, or has ended.
@@ -56,6 +57,14 @@ pub enum StationError {
         direction: &'static str,
         /// What there is.
         there: String,
+    },
+    /// There is no socket for service data over UDP.
+    #[error("cannot receive service data over UDP at {at}: {source}")]
+    Service {
+        /// Where.
+        at: SocketAddrV4,
+        /// Why.
+        source: io::Error,
     },
     /// Asking the system failed.
     #[error(transparent)]

@@ -5,7 +5,7 @@
 //!  CDC of a configurator ──┘             │  └── node of rtwire-powerlink
 //!                                        ├── once a cycle: the application's control loop, on the process image
 //!                                        ├── Handle: state of the network, NMT commands, SDO, from any thread
-//!                                        └── plk0: ordinary IP traffic through the asynchronous phase
+//!                                        └── plk0: ordinary IP traffic through the asynchronous phase, and SDO over UDP
 //! ```
 //!
 //! A control loop:
@@ -34,6 +34,7 @@
 //! process image. One station on an interface.
 
 mod configure;
+mod datagrams;
 mod error;
 mod ethernet;
 mod handle;

@@ -1,6 +1,7 @@
 //! A station that runs.
 
 use crate::configure;
+use crate::datagrams::Datagrams;
 use crate::error::StationError;
 use crate::ethernet::Ethernet;
 use crate::handle::{self, Handle, Inner};
@@ -31,6 +32,7 @@ pub struct Station {
     handle: Handle,
     inner: Option<Inner>,
     ethernet: Option<Ethernet>,
+    datagrams: Option<Datagrams>,
     points: Vec<(Key, Range<usize>)>,
 }
 
@@ -132,6 +134,11 @@ impl Station {
             )?),
             None => None,
         };
+        // Its own service data go by UDP, too, where there is an address to reach it at.
+        let datagrams = match (&kind, project.ethernet) {
+            (Kind::Controlled(_), Some((address, _))) => Some(Datagrams::open(address)?),
+            _ => None,
+        };
         let (handle, inner) = handle::pair();
         let run = RunConfig {
             spin_ns: project.spin_ns,
@@ -155,6 +162,7 @@ impl Station {
             handle,
             inner: Some(inner),
             ethernet,
+            datagrams,
             points: Vec::new(),
         })
     }
@@ -258,6 +266,7 @@ impl Station {
             &self.names,
             &mut self.points,
             self.ethernet.as_mut(),
+            self.datagrams.as_mut(),
         );
         let ended = self
             .runner

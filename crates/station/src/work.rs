@@ -1,6 +1,7 @@
 //! What a station does after each call of its node: the control loop, requests of other threads, events, what the driver is
 //! to know.
 
+use crate::datagrams::Datagrams;
 use crate::ethernet::Ethernet;
 use crate::handle::{Inner, Request, SdoReply};
 use crate::io::Io;
@@ -29,6 +30,7 @@ pub(crate) struct Work<'a> {
     names: &'a [(u8, String)],
     points: &'a mut Vec<(Key, Range<usize>)>,
     ethernet: Option<&'a mut Ethernet>,
+    datagrams: Option<&'a mut Datagrams>,
     /// How often each node was taken for lost.
     times_lost: Box<[u64; 256]>,
 }
@@ -41,6 +43,7 @@ impl<'a> Work<'a> {
         names: &'a [(u8, String)],
         points: &'a mut Vec<(Key, Range<usize>)>,
         ethernet: Option<&'a mut Ethernet>,
+        datagrams: Option<&'a mut Datagrams>,
     ) -> Self {
         Self {
             inner,
@@ -51,6 +54,7 @@ impl<'a> Work<'a> {
             names,
             points,
             ethernet,
+            datagrams,
             times_lost: Box::new([0; 256]),
         }
     }
@@ -141,6 +145,9 @@ impl<'a> Work<'a> {
     }
 
     fn requests(&mut self, kind: &mut Kind, now_ns: u64) {
+        if let (Kind::Controlled(node), Some(datagrams)) = (&mut *kind, &mut self.datagrams) {
+            datagrams.exchange(node, now_ns);
+        }
         while let Ok(request) = self.inner.requests.try_recv() {
             match (&mut *kind, request) {
                 (Kind::Controlled(node), Request::Nmt(command, target)) => {

@@ -261,6 +261,12 @@ impl ControlledNode {
         self.after_writes(now_ns);
     }
 
+    /// How many datagrams wait to be sent.
+    #[must_use]
+    pub fn datagrams_waiting(&self) -> usize {
+        self.server.frames_waiting(false)
+    }
+
     /// Writes the payload of the next datagram to the front of `out`; gives its octets, and where it goes.
     pub fn next_datagram(&mut self, now_ns: u64, out: &mut [u8]) -> Option<(usize, [u8; 4], u16)> {
         let mut octets = 0;
