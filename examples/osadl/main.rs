@@ -12,7 +12,7 @@
 //! Needs 8021q, HTB and ETF, so it runs in the kernel lab, in virtual time: `scripts/vm bench osadl virtual`. Ends with 1 if
 //! the four do not order as theory says or a bound does not hold. `--bound NS` is what `rtwire plan` promises for there and back
 //! together, on the wire. What software adds is measured before, without the load that is then judged, and stated: see
-//! [`calibrate`].
+//! [`calibrate`]. `--cycles N` of each set-up; `--own-rate RATE`: what HTB lets each class send of its own, to see what that does.
 #![allow(clippy::unwrap_used)]
 
 mod rows;
@@ -80,6 +80,13 @@ impl SetUp {
     }
 }
 
+/// The cable, and what is the same in all set-ups.
+struct Rig {
+    pair: NetnsPair,
+    /// What a class may send without borrowing, as `tc` reads it.
+    own_rate: String,
+}
+
 /// What else is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Load {
@@ -123,14 +130,18 @@ impl Outcome {
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
-    let number = |name: &str| -> Option<u64> {
+    let value = |name: &str| {
         let at = arguments.iter().position(|argument| argument == name)?;
-        arguments.get(at + 1)?.parse().ok()
+        arguments.get(at + 1)
     };
+    let number = |name: &str| -> Option<u64> { value(name)?.parse().ok() };
     let cycles = number("--cycles").unwrap_or(2000);
     memory::lock_all().unwrap();
-    let pair = cable();
-    let software_ns = calibrate(&pair, cycles / 4);
+    let rig = Rig {
+        pair: cable(),
+        own_rate: value("--own-rate").map_or("8bit".to_owned(), Clone::clone),
+    };
+    let software_ns = calibrate(&rig, cycles / 4);
     let limit_ns = number("--bound").map(|bound_ns| bound_ns + software_ns);
     if let Some(limit_ns) = limit_ns {
         println!(
@@ -144,7 +155,7 @@ fn main() -> ExitCode {
     );
     let mut faults = Vec::new();
     for load_bps in [10_000_000, 20_000_000] {
-        let outcomes = SetUp::ALL.map(|set_up| run(&pair, set_up, Load::Rate(load_bps), cycles));
+        let outcomes = SetUp::ALL.map(|set_up| run(&rig, set_up, Load::Rate(load_bps), cycles));
         for outcome in &outcomes {
             show(outcome);
         }
@@ -185,9 +196,9 @@ fn main() -> ExitCode {
 /// Twice, and the larger counts: on an empty link, where nothing waits on the wire at all; and with one full frame right in
 /// front each way, so that the link's own timer, which an empty link never needs, and the reception of that frame are in it.
 /// The wire's part of the latter, two full frames, is taken off.
-fn calibrate(pair: &NetnsPair, cycles: u64) -> u64 {
-    let empty_ns = run(pair, SetUp::Priority, Load::None, cycles).at(1000);
-    let behind = run(pair, SetUp::Priority, Load::InFront, cycles).at(1000);
+fn calibrate(rig: &Rig, cycles: u64) -> u64 {
+    let empty_ns = run(rig, SetUp::Priority, Load::None, cycles).at(1000);
+    let behind = run(rig, SetUp::Priority, Load::InFront, cycles).at(1000);
     let behind_ns = behind.saturating_sub(2 * FULL_WIRE_BITS * 10);
     println!(
         "software there and back, at most: {:.1} µs on an empty link, {:.1} µs behind a full frame each way",
@@ -292,7 +303,7 @@ fn cable() -> NetnsPair {
 }
 
 /// A link of 100 Mbit/s in two classes; the most urgent first.
-fn queues(side: &Side, set_up: SetUp, load_bps: u64) {
+fn queues(side: &Side, set_up: SetUp, load_bps: u64, own: &str) {
     let dev = format!("dev {}", side.interface);
     let _ = Command::new("tc")
         .args(["-n", &side.namespace, "qdisc", "del", "dev"])
@@ -315,14 +326,15 @@ fn queues(side: &Side, set_up: SetUp, load_bps: u64) {
         side,
         &format!("class add {dev} parent 1: classid 1:1 htb rate 100mbit ceil 100mbit {one}"),
     );
-    tc(
-        side,
-        &format!("class add {dev} parent 1:1 classid 1:10 htb rate 8bit ceil {ceil} prio 7 {one}"),
-    );
-    tc(
-        side,
-        &format!("class add {dev} parent 1:1 classid 1:11 htb rate 8bit ceil 100mbit prio 0 {one}"),
-    );
+    for (class, ceil) in [("10", ceil), ("11", 100_000_000)] {
+        let priority = if class == "10" { 7 } else { 0 };
+        tc(
+            side,
+            &format!(
+                "class add {dev} parent 1:1 classid 1:{class} htb rate {own} ceil {ceil} prio {priority} {one}"
+            ),
+        );
+    }
     if set_up == SetUp::Launch {
         for class in ["10", "11"] {
             tc(
@@ -350,10 +362,10 @@ fn receiver(side: &Side, at: SocketAddrV4) -> UdpSocket {
     socket
 }
 
-fn run(pair: &NetnsPair, set_up: SetUp, load: Load, cycles: u64) -> Outcome {
-    let load_bps = load.bps();
+fn run(rig: &Rig, set_up: SetUp, load: Load, cycles: u64) -> Outcome {
+    let (pair, load_bps) = (&rig.pair, load.bps());
     for side in [&pair.a, &pair.b] {
-        queues(side, set_up, load_bps);
+        queues(side, set_up, load_bps, &rig.own_rate);
     }
     let first_ns = (now_ns(Clock::Tai) / CYCLE_NS + 40) * CYCLE_NS;
     let (stop, sending) = (AtomicBool::new(false), AtomicBool::new(true));

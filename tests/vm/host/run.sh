@@ -29,12 +29,15 @@ virtual() {
 		-rtc base=2025-01-01,clock=vm -seed 1 -serial stdio </dev/null | sed -u 's/\r//g'
 }
 
-# bench VERSION NAME TIME: one measurement, everything that it says.
+# bench VERSION NAME TIME ARGUMENTS…: one measurement, everything that it says.
 bench() {
+	local line more
+	more=${*:4}
+	line="lab.mode=bench lab.only=$2 lab.more=${more// /,}"
 	case $3 in
-	virtual) virtual "$1" "lab.mode=bench lab.only=$2" ;;
+	virtual) virtual "$1" "$line" ;;
 	*)
-		guest "$1" "lab.mode=bench lab.only=$2 lab.time=real" -accel tcg,thread=multi -cpu max -smp 2 \
+		guest "$1" "$line lab.time=real" -accel tcg,thread=multi -cpu max -smp 2 \
 			-serial stdio </dev/null | sed -u 's/\r//g'
 		;;
 	esac

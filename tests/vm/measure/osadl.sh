@@ -8,5 +8,6 @@ test_four_set_ups() {
 	cycles=1000
 	[ "$LAB_MODE" = measure ] || cycles=10000
 	echo "promised there and back: $bound ns"
-	osadl --cycles $cycles --bound "$bound" || fail "the experiment failed"
+	# shellcheck disable=SC2086
+	osadl --cycles $cycles --bound "$bound" ${LAB_MORE:-} || fail "the experiment failed"
 }
