@@ -40,8 +40,9 @@ named() {
 payload() {
 	local tree=$WORK/payload suite file program line
 	mkdir -p "$tree"/lab/{bin,examples} "$WORK/payload-programs/bin"
-	# All tests together bring the command too.
-	if [ "$1" = measure ] || [ -n "$2" ]; then
+	# All tests together bring the command too. What is asked for alone is built alone, unless all is built already
+	# (RTWIRE_VM_WORKSPACE): alone it has other features, and is built anew.
+	if [ "$1" = measure ] || [ -n "$2" ] && [ -z "${RTWIRE_VM_WORKSPACE:-}" ]; then
 		cargo build --locked "${PROFILE[@]}" -p rtwire -q
 	else
 		all_tests

@@ -18,7 +18,7 @@ guest() {
 functional() {
 	echo "Linux $1, two cores"
 	guest "$1" "lab.mode=functional lab.only=$2 lab.seed=${RTWIRE_VM_SEED:-$(date +%s)} \
-lab.moments=${RTWIRE_VM_MOMENTS:-51} lab.plans=${RTWIRE_VM_PLANS:-6}" -accel tcg,thread=multi -cpu max -smp 2 -serial stdio </dev/null |
+lab.moments=${RTWIRE_VM_MOMENTS:-100} lab.plans=${RTWIRE_VM_PLANS:-6}" -accel tcg,thread=multi -cpu max -smp 2 -serial stdio </dev/null |
 		sed -u 's/\r//g' | judge
 }
 
