@@ -12,6 +12,8 @@ mod flow;
 #[path = "round_trip/peers.rs"]
 #[allow(dead_code, reason = "shared with the benchmark of all protocols")]
 mod peers;
+#[path = "round_trip/trips.rs"]
+mod round_trips;
 #[path = "queues/soak.rs"]
 mod soak;
 #[path = "queues/trips.rs"]
@@ -19,6 +21,7 @@ mod trips;
 #[path = "queues/urgent.rs"]
 mod urgent;
 
+use round_trips::{PRIORITY, Random};
 use rtwire_channel::{EndpointConfig, ListenerConfig, QueueListener, ReceivePath};
 use rtwire_measure::bench::{Asked, BenchTable, Compared, Row, commit};
 use rtwire_measure::noise::{NoiseOptions, NoiseRecorder};
@@ -26,8 +29,6 @@ use rtwire_measure::report::Machine;
 use rtwire_sys::{memory, sched};
 use rtwire_testkit::Side;
 use std::thread;
-
-const PRIORITY: u8 = 50;
 
 /// A part's name, and what measures it, in few rounds or in all.
 type Part = (&'static str, fn(bool) -> Vec<Row>);
@@ -69,32 +70,9 @@ fn main() {
     }
 }
 
-/// A small generator of our own.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % limit as u64) as usize
-    }
-
-    fn shuffle<T>(&mut self, list: &mut [T]) {
-        for last in (1..list.len()).rev() {
-            list.swap(last, self.below(last + 1));
-        }
-    }
-}
-
 /// The smallest value that at least this share does not exceed, in µs.
 fn quantile(samples: &[u64], permille: usize) -> f64 {
-    let mut sorted = samples.to_vec();
-    sorted.sort_unstable();
-    match sorted.len() {
-        0 => f64::NAN,
-        n => sorted[(n * permille).div_ceil(1000).clamp(1, n) - 1] as f64 / 1000.0,
-    }
+    round_trips::quantiles(samples, [permille])[0]
 }
 
 fn compared(name: impl Into<String>, value: f64) -> Compared {

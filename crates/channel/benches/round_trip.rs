@@ -9,22 +9,17 @@
 
 #[path = "round_trip/peers.rs"]
 mod peers;
+#[path = "round_trip/trips.rs"]
+mod trips;
 
-use peers::{Mode, Peer, Protocol};
+use peers::{Mode, Protocol};
 use rtwire_measure::bench::{Asked, BenchTable, Compared, Row, commit};
 use rtwire_measure::noise::{NoiseOptions, NoiseRecorder};
 use rtwire_measure::report::Machine;
-use rtwire_sys::clock::{Clock, now_ns};
 use rtwire_sys::{memory, sched};
 use rtwire_testkit::NetnsPair;
-use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
-use std::time::Duration;
-
-const SIZES: [usize; 5] = [1, 64, 256, 1024, 1450];
-const PRIORITY: u8 = 50;
-/// Round trips before each measured stretch, for caches and predictors.
-const WARM_UP: usize = 20;
+use trips::{PRIORITY, SIZES, Trips, quantiles};
 
 /// How much is measured.
 struct Options {
@@ -42,18 +37,11 @@ const QUICK: Options = Options {
     stretch: 50,
 };
 
-/// One protocol in one way to wait: a client here, a server on a thread of its own.
+/// One protocol in one way to wait.
 struct Lane {
     protocol: Protocol,
     mode: Mode,
-    client: Box<dyn Peer>,
-    /// Tells the server how many values of which size to send back.
-    orders: Sender<(usize, usize)>,
-    done: Receiver<()>,
-    /// ns, for each size.
-    samples: [Vec<u64>; SIZES.len()],
-    lost: u64,
-    _pair: NetnsPair,
+    trips: Trips,
 }
 
 fn main() {
@@ -87,100 +75,21 @@ fn measure(options: &Options) -> Vec<Lane> {
         .flat_map(|protocol| Mode::ALL.map(|mode| (protocol, mode)))
     {
         let pair = NetnsPair::new();
-        let (client, server) = peers::open(&pair, protocol, mode);
-        let (orders, incoming) = mpsc::channel();
-        let (finished, done) = mpsc::channel();
-        thread::spawn(move || serve(server, mode, &incoming, &finished));
-        let samples = SIZES.map(|_| Vec::with_capacity(options.rounds * options.stretch));
+        let ends = peers::open(&pair, protocol, mode);
         lanes.push(Lane {
             protocol,
             mode,
-            client,
-            orders,
-            done,
-            samples,
-            lost: 0,
-            _pair: pair,
+            trips: Trips::start(pair, ends, mode),
         });
     }
-    prepare(0);
-    let mut random = now_ns(Clock::Realtime) | 1;
-    for _ in 0..options.rounds {
-        let mut cells: Vec<(usize, usize)> = (0..lanes.len())
-            .flat_map(|lane| (0..SIZES.len()).map(move |size| (lane, size)))
-            .collect();
-        // Fisher and Yates, with a small generator of our own.
-        for last in (1..cells.len()).rev() {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            cells.swap(last, (random % (last as u64 + 1)) as usize);
-        }
-        for (lane, size) in cells {
-            stretch(&mut lanes[lane], size, options.stretch);
-            // A pause for everybody else: a core that is never given up is taken away for tens of milliseconds.
-            thread::sleep(Duration::from_millis(1));
-        }
-    }
+    let amount = (options.rounds, options.stretch);
+    trips::measure(&mut lanes, |lane| &mut lane.trips, amount);
     lanes
 }
 
-/// Both ends alike: real-time priority, one core, no page faults.
-fn prepare(cpu: usize) {
-    sched::set_cpu(cpu).unwrap();
-    sched::set_fifo(PRIORITY).unwrap();
-    memory::touch_stack();
-}
-
-fn serve(
-    mut server: Box<dyn Peer>,
-    mode: Mode,
-    orders: &Receiver<(usize, usize)>,
-    done: &Sender<()>,
-) {
-    prepare(mode.server_cpu());
-    let mut buffer = [0; 2048];
-    while let Ok((count, octets)) = orders.recv() {
-        for _ in 0..count {
-            if !server.receive(&mut buffer[..octets]) {
-                break;
-            }
-            server.send(&buffer[..octets]);
-        }
-        let _ = done.send(());
-    }
-}
-
-fn stretch(lane: &mut Lane, size: usize, count: usize) {
-    let octets = SIZES[size];
-    lane.orders.send((WARM_UP + count, octets)).unwrap();
-    let data = [0x42; 2048];
-    let mut buffer = [0; 2048];
-    for turn in 0..WARM_UP + count {
-        let start = now_ns(Clock::Monotonic);
-        lane.client.send(&data[..octets]);
-        if !lane.client.receive(&mut buffer[..octets]) {
-            lane.lost += 1;
-            break;
-        }
-        let end = now_ns(Clock::Monotonic);
-        if turn >= WARM_UP {
-            lane.samples[size].push(end - start);
-        }
-    }
-    lane.done.recv().unwrap();
-}
-
-/// p50, p99, p99.9, max of sorted samples, in µs.
+/// p50, p99, p99.9, max, in µs.
 fn figures(samples: &[u64]) -> [f64; 4] {
-    let mut sorted = samples.to_vec();
-    sorted.sort_unstable();
-    let at = |permille: usize| match sorted.len() {
-        0 => f64::NAN,
-        // The smallest value that at least this share does not exceed.
-        n => sorted[(n * permille).div_ceil(1000).clamp(1, n) - 1] as f64 / 1000.0,
-    };
-    [at(500), at(990), at(999), at(1000)]
+    quantiles(samples, [500, 990, 999, 1000])
 }
 
 const NAMES: [&str; 4] = ["p50", "p99", "p99.9", "max"];
@@ -206,7 +115,7 @@ fn rows(lanes: &[Lane]) -> Vec<Row> {
 
 fn row(lanes: &[Lane], protocol: Protocol, mode: Mode, size: usize, at: usize) -> Row {
     let own = lane(lanes, protocol, mode);
-    let value = |protocol| figures(&lane(lanes, protocol, mode).samples[size])[at];
+    let value = |protocol| figures(&lane(lanes, protocol, mode).trips.samples[size])[at];
     let (own_value, udp, tcp) = (value(protocol), value(Protocol::Udp), value(Protocol::Tcp));
     // Only the median describes the mechanism.
     let judged = at == 0;
@@ -216,8 +125,8 @@ fn row(lanes: &[Lane], protocol: Protocol, mode: Mode, size: usize, at: usize) -
             "the tail is this machine's own noise, which falls on all alike: see `noise`"
                 .to_owned(),
         )
-    } else if own.lost > 0 {
-        Some(format!("{} values were lost", own.lost))
+    } else if own.trips.lost > 0 {
+        Some(format!("{} values were lost", own.trips.lost))
     } else if ahead {
         None
     } else if mode == Mode::BlockTwoCores {
@@ -246,7 +155,7 @@ fn row(lanes: &[Lane], protocol: Protocol, mode: Mode, size: usize, at: usize) -
         reach: judged.then(|| "below UDP and TCP".to_owned()),
         held: judged.then_some(ahead),
         why,
-        samples: own.samples[size].len() as u64,
+        samples: own.trips.samples[size].len() as u64,
         against: [(Protocol::Udp, udp), (Protocol::Tcp, tcp)]
             .map(|(protocol, value)| Compared {
                 name: format!("{}, {}", protocol.name(), mode.name()),
@@ -257,7 +166,7 @@ fn row(lanes: &[Lane], protocol: Protocol, mode: Mode, size: usize, at: usize) -
 }
 
 fn print(lanes: &[Lane]) {
-    let samples = lanes.first().map_or(0, |lane| lane.samples[0].len());
+    let samples = lanes.first().map_or(0, |lane| lane.trips.samples[0].len());
     println!("round trip, µs: p50 / p99 / p99.9 / max of {samples} in each cell");
     for mode in Mode::ALL {
         println!(
@@ -273,7 +182,7 @@ fn print(lanes: &[Lane]) {
         for (size, octets) in SIZES.iter().enumerate() {
             print!("{octets:>6}  ");
             for protocol in Protocol::ALL {
-                let samples = &lane(lanes, protocol, mode).samples[size];
+                let samples = &lane(lanes, protocol, mode).trips.samples[size];
                 let [p50, p99, p999, max] = figures(samples);
                 let cell = format!("{p50:.2} / {p99:.1} / {p999:.1} / {max:.0}");
                 print!("{cell:<34} ");
@@ -281,12 +190,12 @@ fn print(lanes: &[Lane]) {
             println!();
         }
     }
-    for lane in lanes.iter().filter(|lane| lane.lost > 0) {
+    for lane in lanes.iter().filter(|lane| lane.trips.lost > 0) {
         println!(
             "{}, {}: {} values lost",
             lane.protocol.name(),
             lane.mode.name(),
-            lane.lost
+            lane.trips.lost
         );
     }
 }

@@ -1,23 +1,13 @@
 //! Round trips: each way to receive, each way to wait, each size.
 
-use super::peers::{self, Mode, Peer, Protocol};
-use super::{PRIORITY, Random, compared, listener, quantile};
-use rtwire_channel::{
-    ListenerConfig, Order, QueueListener, ReceivePath, Talker, TalkerConfig, Transport, TxPath,
-    WakeUp,
-};
+use super::peers::{self, Mode, Protocol};
+use super::round_trips::{self, SIZES, Trips};
+use super::{compared, quantile};
+use rtwire_channel::{Order, ReceivePath, TxPath, WakeUp};
 use rtwire_measure::bench::Row;
-use rtwire_sys::clock::{Clock, now_ns};
-use rtwire_sys::{memory, sched};
-use rtwire_testkit::{NetnsPair, Side};
-use rtwire_wire::MacAddress;
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread;
+use rtwire_testkit::NetnsPair;
 use std::time::Duration;
 
-const SIZES: [usize; 5] = [1, 64, 256, 1024, 1450];
-const WARM_UP: usize = 20;
-const PATIENCE: Duration = Duration::from_secs(1);
 /// Longer than any answer takes that is not disturbed.
 const BUDGET: Duration = Duration::from_micros(500);
 
@@ -93,120 +83,27 @@ impl Kind {
 struct Lane {
     kind: Kind,
     wait: Wait,
-    client: Box<dyn Peer>,
-    orders: Sender<(usize, usize)>,
-    done: Receiver<()>,
-    samples: [Vec<u64>; SIZES.len()],
-    lost: u64,
-    _pair: NetnsPair,
-}
-
-struct Queue {
-    talker: Talker,
-    listener: QueueListener,
-}
-
-impl Peer for Queue {
-    fn send(&mut self, data: &[u8]) {
-        self.talker.send(data).unwrap();
-    }
-
-    fn receive(&mut self, data: &mut [u8]) -> bool {
-        match self.listener.recv(Some(PATIENCE)).unwrap() {
-            Some(received) => {
-                assert_eq!(received.data.len(), data.len());
-                std::hint::black_box((received.data.first(), received.data.last()));
-                true
-            }
-            None => false,
-        }
-    }
-}
-
-fn queue(
-    own: &Side,
-    other: &Side,
-    (receive, send): (ReceivePath, TxPath),
-    wait: Wait,
-    (to, at): (u16, u16),
-) -> Box<dyn Peer> {
-    let mut config = ListenerConfig::new(at);
-    config.wake_up = wait.wake_up();
-    // The others are neither sorted nor stamped.
-    config.order = Order::Arrival;
-    config.stamps = false;
-    let listener = listener(own, receive, &config);
-    let transport = Transport::rtdip(MacAddress(other.mac));
-    let config = TalkerConfig {
-        path: send,
-        sender_time: false,
-        ..TalkerConfig::new(own.interface.as_str(), transport, to)
-    };
-    let talker = own.run(|| Talker::open(&config)).unwrap();
-    Box::new(Queue { talker, listener })
+    trips: Trips,
 }
 
 fn open(kind: Kind, wait: Wait) -> Lane {
     let pair = NetnsPair::new();
-    let (client, mut server) = match kind {
-        Kind::Queue(receive, send) => (
-            queue(&pair.a, &pair.b, (receive, send), wait, (2000, 2001)),
-            queue(&pair.b, &pair.a, (receive, send), wait, (2001, 2000)),
-        ),
+    let ends = match kind {
+        Kind::Queue(receive, send) => {
+            let (ways, wait) = ((receive, send), (wait.wake_up(), Order::Arrival));
+            (
+                peers::rtdip(&pair.a, &pair.b, ways, wait, (2000, 2001)),
+                peers::rtdip(&pair.b, &pair.a, ways, wait, (2001, 2000)),
+            )
+        }
         Kind::Udp => peers::open(&pair, Protocol::Udp, wait.mode()),
         Kind::Tcp => peers::open(&pair, Protocol::Tcp, wait.mode()),
     };
-    let (orders, incoming) = mpsc::channel::<(usize, usize)>();
-    let (finished, done) = mpsc::channel();
-    thread::spawn(move || {
-        prepare(wait.mode().server_cpu());
-        let mut buffer = [0; 2048];
-        while let Ok((count, octets)) = incoming.recv() {
-            for _ in 0..count {
-                if !server.receive(&mut buffer[..octets]) {
-                    break;
-                }
-                server.send(&buffer[..octets]);
-            }
-            let _ = finished.send(());
-        }
-    });
     Lane {
         kind,
         wait,
-        client,
-        orders,
-        done,
-        samples: SIZES.map(|_| Vec::new()),
-        lost: 0,
-        _pair: pair,
+        trips: Trips::start(pair, ends, wait.mode()),
     }
-}
-
-fn prepare(cpu: usize) {
-    sched::set_cpu(cpu).unwrap();
-    sched::set_fifo(PRIORITY).unwrap();
-    memory::touch_stack();
-}
-
-fn stretch(lane: &mut Lane, size: usize, count: usize) {
-    let octets = SIZES[size];
-    lane.orders.send((WARM_UP + count, octets)).unwrap();
-    let data = [0x42; 2048];
-    let mut buffer = [0; 2048];
-    for turn in 0..WARM_UP + count {
-        let start = now_ns(Clock::Monotonic);
-        lane.client.send(&data[..octets]);
-        if !lane.client.receive(&mut buffer[..octets]) {
-            lane.lost += 1;
-            break;
-        }
-        let end = now_ns(Clock::Monotonic);
-        if turn >= WARM_UP {
-            lane.samples[size].push(end - start);
-        }
-    }
-    lane.done.recv().unwrap();
 }
 
 pub(crate) fn rows(quick: bool) -> Vec<Row> {
@@ -218,19 +115,7 @@ pub(crate) fn rows(quick: bool) -> Vec<Row> {
         .filter(|&(kind, wait)| matches!(kind, Kind::Queue(..)) || wait != Wait::SpinThenBlock)
         .map(|(kind, wait)| open(kind, wait))
         .collect();
-    prepare(0);
-    let mut random = Random(now_ns(Clock::Realtime) | 1);
-    for _ in 0..rounds {
-        let mut cells: Vec<(usize, usize)> = (0..lanes.len())
-            .flat_map(|lane| (0..SIZES.len()).map(move |size| (lane, size)))
-            .collect();
-        random.shuffle(&mut cells);
-        for (lane, size) in cells {
-            stretch(&mut lanes[lane], size, count);
-            // A pause for everybody else: a core that is never given up is taken away for tens of milliseconds.
-            thread::sleep(Duration::from_millis(1));
-        }
-    }
+    round_trips::measure(&mut lanes, |lane| &mut lane.trips, (rounds, count));
     let mut rows = Vec::new();
     for own in lanes
         .iter()
@@ -248,7 +133,9 @@ fn row(lanes: &[Lane], own: &Lane, size: usize, permille: usize) -> Row {
         let lane = lanes
             .iter()
             .find(|lane| lane.kind == kind && lane.wait == wait);
-        lane.map_or(f64::NAN, |lane| quantile(&lane.samples[size], permille))
+        lane.map_or(f64::NAN, |lane| {
+            quantile(&lane.trips.samples[size], permille)
+        })
     };
     let own_value = value(own.kind, own.wait);
     let compare = match own.wait {
@@ -285,9 +172,9 @@ fn row(lanes: &[Lane], own: &Lane, size: usize, permille: usize) -> Row {
         value: own_value,
         unit: "µs".to_owned(),
         reach: judged.then(|| reach.to_owned()),
-        held: judged.then_some(held && own.lost == 0),
-        why: match (judged, own.lost, held) {
-            (_, 1.., _) => Some(format!("{} values were lost", own.lost)),
+        held: judged.then_some(held && own.trips.lost == 0),
+        why: match (judged, own.trips.lost, held) {
+            (_, 1.., _) => Some(format!("{} values were lost", own.trips.lost)),
             (false, ..) => Some("the tail is this machine's own noise: see `noise`".to_owned()),
             (true, 0, false) if own.kind != PACKET && own.wait.wake_up() == WakeUp::Block => {
                 Some(
@@ -304,7 +191,7 @@ fn row(lanes: &[Lane], own: &Lane, size: usize, permille: usize) -> Row {
             (true, 0, false) => Some("not reached in this run".to_owned()),
             (true, 0, true) => None,
         },
-        samples: own.samples[size].len() as u64,
+        samples: own.trips.samples[size].len() as u64,
         against,
     }
 }

@@ -1,7 +1,8 @@
 //! The three ways to go there and back: an RTDiP queue channel, UDP, TCP; each opened for one way to wait.
 
 use rtwire_channel::{
-    Endpoint, ListenerConfig, Order, QueueListener, Talker, TalkerConfig, Transport, TxPath, WakeUp,
+    Endpoint, EndpointConfig, ListenerConfig, Order, QueueListener, ReceivePath, Talker,
+    TalkerConfig, Transport, TxPath, WakeUp,
 };
 use rtwire_testkit::{NetnsPair, Side};
 use rtwire_wire::{MacAddress, Pcp};
@@ -179,9 +180,14 @@ pub(crate) fn open(
             } else {
                 Order::MostUrgentFirst
             };
+            let wake_up = match mode {
+                Mode::Spin => WakeUp::Spin,
+                Mode::BlockOneCore | Mode::BlockTwoCores => WakeUp::Block,
+            };
+            let (ways, wait) = ((ReceivePath::Packet, TxPath::Direct), (wake_up, order));
             (
-                rtdip(&pair.a, &pair.b, (mode, order), (port, port + 1)),
-                rtdip(&pair.b, &pair.a, (mode, order), (port + 1, port)),
+                rtdip(&pair.a, &pair.b, ways, wait, (port, port + 1)),
+                rtdip(&pair.b, &pair.a, ways, wait, (port + 1, port)),
             )
         }
         Protocol::Udp => {
@@ -214,27 +220,28 @@ pub(crate) fn open(
     }
 }
 
-fn rtdip(
+/// One end of an RTDiP queue, by a way in and a way out, that receives at port `at` and sends to `to`.
+pub(crate) fn rtdip(
     own: &Side,
     other: &Side,
-    (mode, order): (Mode, Order),
-    (send_port, receive_port): (u16, u16),
+    (receive, send): (ReceivePath, TxPath),
+    (wake_up, order): (WakeUp, Order),
+    (to, at): (u16, u16),
 ) -> Box<dyn Peer> {
     own.run(|| {
-        let mut config = ListenerConfig::new(receive_port);
-        config.order = order;
-        config.wake_up = if mode == Mode::Spin {
-            WakeUp::Spin
-        } else {
-            WakeUp::Block
-        };
+        let mut config = ListenerConfig::new(at);
+        (config.wake_up, config.order) = (wake_up, order);
         // The others are not stamped either.
         config.stamps = false;
-        let endpoint = Endpoint::open(&own.interface).unwrap();
+        let endpoint = EndpointConfig {
+            path: receive,
+            ..EndpointConfig::new(own.interface.as_str())
+        };
+        let endpoint = Endpoint::with(&endpoint).unwrap();
         let listener = endpoint.queue_listener(&config).unwrap();
         let transport = Transport::rtdip(MacAddress(other.mac));
-        let mut config = TalkerConfig::new(own.interface.as_str(), transport, send_port);
-        config.path = TxPath::Direct;
+        let mut config = TalkerConfig::new(own.interface.as_str(), transport, to);
+        config.path = send;
         // Nor do they tell when they were sent.
         config.sender_time = false;
         config.pcp = Pcp::new(6).unwrap();

@@ -1,0 +1,140 @@
+//! One way to go there and back, measured a stretch at a time: a client here, a server on a thread of its own. And many of them,
+//! a little of each in many rounds, in an order drawn anew for each: so what disturbs the machine disturbs all alike.
+
+use super::peers::{Mode, Peer};
+use rtwire_sys::clock::{Clock, now_ns};
+use rtwire_sys::{memory, sched};
+use rtwire_testkit::NetnsPair;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+use std::time::Duration;
+
+pub(crate) const SIZES: [usize; 5] = [1, 64, 256, 1024, 1450];
+pub(crate) const PRIORITY: u8 = 50;
+/// Round trips before each measured stretch, for caches and predictors.
+const WARM_UP: usize = 20;
+
+/// A client here, a server there.
+pub(crate) struct Trips {
+    client: Box<dyn Peer>,
+    /// Tells the server how many values of which size to send back.
+    orders: Sender<(usize, usize)>,
+    done: Receiver<()>,
+    /// ns, for each size.
+    pub(crate) samples: [Vec<u64>; SIZES.len()],
+    pub(crate) lost: u64,
+    _pair: NetnsPair,
+}
+
+impl Trips {
+    /// Starts the server's thread, at the core that the mode says.
+    pub(crate) fn start(
+        pair: NetnsPair,
+        (client, mut server): (Box<dyn Peer>, Box<dyn Peer>),
+        mode: Mode,
+    ) -> Self {
+        let (orders, incoming) = mpsc::channel::<(usize, usize)>();
+        let (finished, done) = mpsc::channel();
+        thread::spawn(move || {
+            prepare(mode.server_cpu());
+            let mut buffer = [0; 2048];
+            while let Ok((count, octets)) = incoming.recv() {
+                for _ in 0..count {
+                    if !server.receive(&mut buffer[..octets]) {
+                        break;
+                    }
+                    server.send(&buffer[..octets]);
+                }
+                let _ = finished.send(());
+            }
+        });
+        Self {
+            client,
+            orders,
+            done,
+            samples: SIZES.map(|_| Vec::new()),
+            lost: 0,
+            _pair: pair,
+        }
+    }
+
+    fn stretch(&mut self, size: usize, count: usize) {
+        let octets = SIZES[size];
+        self.orders.send((WARM_UP + count, octets)).unwrap();
+        let data = [0x42; 2048];
+        let mut buffer = [0; 2048];
+        for turn in 0..WARM_UP + count {
+            let start = now_ns(Clock::Monotonic);
+            self.client.send(&data[..octets]);
+            if !self.client.receive(&mut buffer[..octets]) {
+                self.lost += 1;
+                break;
+            }
+            let end = now_ns(Clock::Monotonic);
+            if turn >= WARM_UP {
+                self.samples[size].push(end - start);
+            }
+        }
+        self.done.recv().unwrap();
+    }
+}
+
+/// Measures all lanes at all sizes, `count` round trips of each in each round, from core 0.
+pub(crate) fn measure<Lane>(
+    lanes: &mut [Lane],
+    trips: impl Fn(&mut Lane) -> &mut Trips,
+    (rounds, count): (usize, usize),
+) {
+    prepare(0);
+    for lane in lanes.iter_mut() {
+        let all = &mut trips(lane).samples;
+        all.iter_mut().for_each(|own| own.reserve(rounds * count));
+    }
+    let mut random = Random(now_ns(Clock::Realtime) | 1);
+    for _ in 0..rounds {
+        let mut cells: Vec<(usize, usize)> = (0..lanes.len())
+            .flat_map(|lane| (0..SIZES.len()).map(move |size| (lane, size)))
+            .collect();
+        random.shuffle(&mut cells);
+        for (lane, size) in cells {
+            trips(&mut lanes[lane]).stretch(size, count);
+            // A pause for everybody else: a core that is never given up is taken away for tens of milliseconds.
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// Both ends alike: real-time priority, one core, no page faults.
+fn prepare(cpu: usize) {
+    sched::set_cpu(cpu).unwrap();
+    sched::set_fifo(PRIORITY).unwrap();
+    memory::touch_stack();
+}
+
+/// A small generator of our own.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % limit as u64) as usize
+    }
+
+    pub(crate) fn shuffle<T>(&mut self, list: &mut [T]) {
+        for last in (1..list.len()).rev() {
+            list.swap(last, self.below(last + 1));
+        }
+    }
+}
+
+/// The smallest values that at least these shares do not exceed, in µs.
+pub(crate) fn quantiles<const N: usize>(samples: &[u64], permille: [usize; N]) -> [f64; N] {
+    let mut sorted = samples.to_vec();
+    sorted.sort_unstable();
+    permille.map(|permille| match sorted.len() {
+        0 => f64::NAN,
+        n => sorted[(n * permille).div_ceil(1000).clamp(1, n) - 1] as f64 / 1000.0,
+    })
+}
