@@ -51,7 +51,7 @@ bench: bench-main bench-receive bench-plan bench-host bench-powerlink ## all ben
 bench-main: setup-test ## round trip of RTDiP, UDP and TCP, interleaved in one run
 	$(CARGO) bench --locked -p rtwire-channel --bench round_trip
 
-bench-receive: setup-test ## the receive path's figures (docs/receive-figures.md), some 15 minutes; QUICK=1: one, and rough
+bench-receive: setup-test ## the receive path's figures (docs/receive-figures.md), some 30 minutes; QUICK=1: one, and rough
 	$(CARGO) bench --locked -p rtwire-link --bench respond $(if $(QUICK),-- --quick)
 	$(CARGO) bench --locked -p rtwire-channel --bench queues $(if $(QUICK),-- --quick)
 

@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 const PORT: u16 = 1001;
 /// Frames on their way at most, where nothing may be lost: below what every queue here holds.
 const WINDOW: u64 = 100;
-const SIZES: [usize; 4] = [1, 64, 1024, 1400];
+/// Of the writer and of its readers: else each would see only what the other did before it was interrupted.
+const CORES: [usize; 2] = [0, 1];
 /// Readers of one newest value.
 const READERS: usize = 3;
 
@@ -26,6 +27,17 @@ fn alone() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Lengths of values; the longest that fits a datagram is 1448.
+fn sizes(way: Way) -> [usize; 4] {
+    [1, 64, 1024, if way == Way::Udp { 1448 } else { 1450 }]
+}
+
+/// With one processor only, that is all there is.
+fn at_core(core: usize) {
+    let _ = rtwire_sys::sched::set_cpu(core);
+}
+
+/// For each channel, way to wait and length.
 fn time() -> Duration {
     let seconds = std::env::var("RTWIRE_TEST_SOAK_SECONDS").ok();
     seconds
@@ -61,6 +73,7 @@ fn resident_kib() -> u64 {
 /// Sends self-checking values until the time is up; gives how many. `size` says how long a value is by its number; with
 /// `received`, never more than the window ahead of it.
 fn talk(mut talker: Talker, size: impl Fn(u32) -> usize, received: Option<&AtomicU64>) -> u64 {
+    at_core(CORES[0]);
     let end = Instant::now() + time();
     let mut data = vec![0; 1450];
     let mut sent = 0;
@@ -121,6 +134,7 @@ fn config(pair: &NetnsPair, way: Way, semantics: Semantics) -> rtwire_channel::T
 /// values it took.
 fn soak_queue(
     talker: Talker,
+    sizes: [usize; 4],
     what: &str,
     mut read: impl FnMut(&mut dyn FnMut(u32, &[u8])) -> bool,
 ) {
@@ -129,7 +143,7 @@ fn soak_queue(
     let mut memory = Memory::new();
     let sent = thread::scope(|scope| {
         let talking = scope.spawn(|| {
-            let sent = talk(talker, |number| SIZES[number as usize % 4], Some(&received));
+            let sent = talk(talker, |number| sizes[number as usize % 4], Some(&received));
             over.store(true, Ordering::Release);
             sent
         });
@@ -141,7 +155,7 @@ fn soak_queue(
                     number, next,
                     "{what}: none lost, none twice, none out of order"
                 );
-                assert_eq!(data.len(), SIZES[number as usize % 4], "{what}");
+                assert_eq!(data.len(), sizes[number as usize % 4], "{what}");
                 check(number, data, what);
                 next = next.wrapping_add(1);
                 received.fetch_add(1, Ordering::Release);
@@ -163,6 +177,7 @@ fn soak_queue(
 fn channels_keep_every_number_and_their_memory() {
     require!(root, program "ip");
     let _alone = alone();
+    at_core(CORES[1]);
     let pair = NetnsPair::new();
     const MOMENT: Option<Duration> = Some(Duration::from_millis(50));
     for way in WAYS {
@@ -172,7 +187,7 @@ fn channels_keep_every_number_and_their_memory() {
             let (_endpoint, mut listener) = listener(&pair, way, &listening);
             let talker = talker(&pair, &config(&pair, way, Semantics::Queue));
             let what = format!("queue, {way:?}, {wake_up:?}, {order:?}");
-            soak_queue(talker, &what, |take| {
+            soak_queue(talker, sizes(way), &what, |take| {
                 let received = listener.recv(MOMENT).unwrap();
                 received
                     .inspect(|received| take(received.sequence, received.data))
@@ -187,9 +202,10 @@ fn channels_keep_every_number_and_their_memory() {
 fn newest_values_are_whole_and_never_go_back() {
     require!(root, program "ip");
     let _alone = alone();
+    at_core(CORES[1]);
     let pair = NetnsPair::new();
     for way in WAYS {
-        for size in SIZES {
+        for size in sizes(way) {
             let listening = listener_config(way, PORT);
             let (_endpoint, mut reader) = newest_listener(&pair, way, &listening);
             let talker = talker(&pair, &config(&pair, way, Semantics::Newest));
@@ -239,7 +255,7 @@ fn soak_slot(pair: &NetnsPair, mode: XdpMode) {
             })
         })
         .unwrap();
-    for size in [1, 64, 1024, 1450] {
+    for size in sizes(Way::Native) {
         let slot = pair.b.run(|| program.newest_channel(PORT, 0)).unwrap();
         let talker = talker(pair, &config(pair, Way::RtdipDirect, Semantics::Newest));
         let what = format!("newest, receive program, {mode}, {size} octets");
@@ -251,6 +267,7 @@ fn soak_slot(pair: &NetnsPair, mode: XdpMode) {
                     let mut slot = slot.clone();
                     let (over, what) = (&over, &what);
                     scope.spawn(move || {
+                        at_core(CORES[1]);
                         let mut data = vec![0; 1476];
                         let (mut last, mut fresh) = (None, 0_u64);
                         while !over.load(Ordering::Acquire) {

@@ -17,7 +17,6 @@ use std::time::{Duration, Instant};
 const PORT: u16 = 1001;
 /// Values on their way at most, where none may be lost: below what every queue here holds.
 const WINDOW: u64 = 100;
-const SIZES: [usize; 4] = [1, 64, 1024, 1440];
 const MOMENT: Option<Duration> = Some(Duration::from_millis(20));
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +31,16 @@ const KINDS: [(Kind, &str); 4] = [
     (Kind::Frames(ReceivePath::Packet), "packet sockets"),
     (Kind::Udp, "UDP"),
 ];
+
+impl Kind {
+    /// Lengths of values; the longest that fits a datagram is 1448.
+    const fn sizes(self) -> [usize; 4] {
+        match self {
+            Self::Frames(_) => [1, 64, 1024, 1450],
+            Self::Udp => [1, 64, 1024, 1448],
+        }
+    }
+}
 
 /// What a soak came to.
 #[derive(Default)]
@@ -125,7 +134,8 @@ fn queue(kind: Kind, time: Duration) -> Soaked {
     let mut soaked = Soaked::default();
     soaked.sent = thread::scope(|scope| {
         let talking = scope.spawn(|| {
-            let size = |number: u32| SIZES[number as usize % SIZES.len()];
+            let sizes = kind.sizes();
+            let size = |number: u32| sizes[number as usize % sizes.len()];
             let sent = talk(talker, time, size, Some(&received));
             over.store(true, Ordering::Release);
             sent
@@ -232,9 +242,9 @@ pub(crate) fn rows(quick: bool) -> Vec<Row> {
                 start,
             ),
         ));
-        for size in SIZES {
+        for size in kind.sizes() {
             let start = now_ns(Clock::Monotonic);
-            let soaked = newest(kind, time / SIZES.len() as u32, size);
+            let soaked = newest(kind, time, size);
             rows.push(row(
                 format!("soak, newest value, {name}, {size} B: torn values and steps backwards"),
                 &soaked,
