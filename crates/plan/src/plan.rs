@@ -44,6 +44,16 @@ pub enum Analysis {
 }
 
 impl Analysis {
+    /// All of them, in the order of what they know.
+    pub const ALL: [Analysis; 6] = [
+        Analysis::Tfa,
+        Analysis::TfaPlusPlus,
+        Analysis::Staircase,
+        Analysis::Sfa,
+        Analysis::Full,
+        Analysis::EndToEnd,
+    ];
+
     /// What it may use.
     #[must_use]
     pub const fn method(self) -> Method {

@@ -4,7 +4,8 @@
 
 mod common;
 
-use common::{network, promises, random_description};
+use common::networks::random_description;
+use common::{network, promises};
 use rtwire_plan::Network;
 use rtwire_sim::random::Random;
 use rtwire_sim::{

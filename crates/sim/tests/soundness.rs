@@ -1,4 +1,5 @@
-//! No simulated delay above its promise, no simulated backlog above its bound, no frame lost where the plan fits.
+//! No simulated delay above its promise, no simulated backlog above its bound, whatever the method, and no frame lost where
+//! the plan fits.
 //!
 //! More networks with RTWIRE_SIMULATIONS=5000. A violation prints its description: reduce it, keep it in
 //! `tests/counterexamples`.
@@ -7,87 +8,12 @@
 
 mod common;
 
-use common::{network, promises, random_description, random_line, random_ring, random_shapers};
-use rtwire_plan::{Analysis, Network, Options, Plan, plan};
+use common::networks::{random_description, random_line, random_ring, random_shapers};
+use common::referee::{all_methods, check, scenarios};
+use common::{network, promises};
+use rtwire_plan::{Analysis, Options, plan};
 use rtwire_sim::random::Random;
-use rtwire_sim::{
-    Lateness, Model, Outcome, PatternChoice, Report, Scenario, SearchOptions, Simulator, search,
-};
-
-const MS: u64 = 1_000_000_000;
-
-/// What is above its bound.
-fn violations(report: &Report) -> Vec<String> {
-    let mut list = Vec::new();
-    for stream in report.streams.iter().filter(|stream| stream.violated) {
-        list.push(format!(
-            "{} to {}: {:?} ps seen, {:?} ns promised",
-            stream.name, stream.listener, stream.worst_delay_ps, stream.promised_delay_ns
-        ));
-    }
-    for port in report.ports.iter().filter(|port| port.violated) {
-        list.push(format!("{port:?}"));
-    }
-    list
-}
-
-fn scenarios(model: &Model, seed: u64) -> Vec<(PatternChoice, Scenario)> {
-    let mut list = Vec::new();
-    for choice in [
-        PatternChoice::Greedy,
-        PatternChoice::Periodic,
-        PatternChoice::Random,
-        PatternChoice::Shaped,
-        PatternChoice::Mixed,
-    ] {
-        list.push((choice, Scenario::new(model, choice, seed, 25 * MS, 0)));
-    }
-    for lateness in [Lateness::Prompt, Lateness::Pipeline] {
-        let mut scenario = Scenario::new(model, PatternChoice::Greedy, seed, 25 * MS, 0);
-        scenario.lateness.fill(lateness);
-        list.push((PatternChoice::Greedy, scenario));
-    }
-    list
-}
-
-/// All scenarios and a search: how many thousandths of a promise were used at most, and the frame-hops played.
-fn check(
-    network: &Network,
-    plan: &Plan,
-    seed: u64,
-    simulations: u64,
-) -> Result<(u64, u64), String> {
-    let model = Model::new(network).unwrap();
-    let mut simulator = Simulator::new(&model);
-    let (mut most, mut hops) = (0, 0);
-    for (choice, scenario) in scenarios(&model, seed) {
-        simulator.run(&scenario);
-        assert_eq!(simulator.in_flight(), 0);
-        let mut report = Report::new(&model, &simulator, &scenario, choice.word(), plan);
-        if choice == PatternChoice::Greedy && scenario.lateness[0] == Lateness::Prompt {
-            let options = SearchOptions {
-                simulations,
-                seed,
-                longest_ps: 30 * MS,
-            };
-            search(&model, &mut simulator, plan, &options, &mut report, |_| {
-                true
-            });
-        }
-        hops += report.frame_hops;
-        let found = violations(&report);
-        if !found.is_empty() {
-            let lateness = scenario.lateness[0];
-            return Err(format!("{choice:?}, {lateness:?}: {}", found.join("\n")));
-        }
-        let used = report
-            .streams
-            .iter()
-            .filter_map(|stream| stream.used_permille);
-        most = most.max(used.max().unwrap_or(0));
-    }
-    Ok((most, hops))
-}
+use rtwire_sim::{Model, Outcome, Report, Simulator};
 
 fn count(usual: u64) -> u64 {
     let usual = if cfg!(debug_assertions) {
@@ -104,25 +30,30 @@ fn check_all(
     simulations: u64,
     describe: impl Fn(&mut Random) -> String,
 ) -> (u64, u64) {
-    let (mut bounded, mut near, mut hops) = (0_u64, 0_u64, 0_u64);
+    let (mut bounded, mut near, mut hops, mut compared) = (0_u64, 0_u64, 0_u64, 0_u64);
     let first = std::env::var("RTWIRE_FIRST_SEED").map_or(1, |seed| seed.parse().unwrap());
     let mut failures = Vec::new();
     for seed in first..first + networks {
         let text = describe(&mut Random::new(seed, 0));
         let network = network(&text);
-        let plan = promises(&network);
-        let mut promised = plan.streams.iter().flat_map(|stream| &stream.promises);
+        let plans = all_methods(&network);
+        let mut promised = plans[0]
+            .1
+            .streams
+            .iter()
+            .flat_map(|stream| &stream.promises);
         bounded += u64::from(promised.any(|promise| promise.delay_ns.is_some()));
-        match check(&network, &plan, seed, simulations) {
-            Ok((used, played)) => {
-                near += u64::from(used >= 900);
-                hops += played;
+        match check(&network, &plans, seed, simulations) {
+            Ok(played) => {
+                near += u64::from(played.used_permille >= 900);
+                hops += played.frame_hops;
+                compared += played.promises;
             }
             Err(message) => failures.push(format!("seed {seed}: {message}\n{text}")),
         }
     }
     println!(
-        "{bounded} of {networks} networks with promises, in {near} 90 % of one were used, {hops} frame-hops"
+        "{bounded} of {networks} networks with promises, in {near} 90 % of one were used, {hops} frame-hops, {compared} comparisons"
     );
     assert!(
         failures.is_empty(),
@@ -226,14 +157,14 @@ fn memory_as_large_as_planned_loses_nothing() {
         tried += 1;
         let model = Model::new(&network).unwrap();
         let mut simulator = Simulator::new(&model);
-        for (choice, scenario) in scenarios(&model, seed) {
+        for (choice, scenario) in scenarios(&network, &model, seed) {
             simulator.run(&scenario);
             let report = Report::new(&model, &simulator, &scenario, choice.word(), &plan);
             assert_eq!(
                 (report.outcome, simulator.dropped()),
                 (Outcome::Kept, 0),
                 "seed {seed}, {choice:?}: {:?}\n{text}",
-                violations(&report)
+                report.ports
             );
         }
     }
@@ -253,8 +184,8 @@ fn counterexamples_are_no_more() {
             continue;
         }
         let network = network(&std::fs::read_to_string(&path).unwrap());
-        let plan = promises(&network);
-        if let Err(message) = check(&network, &plan, 1, 2000) {
+        let plans = all_methods(&network);
+        if let Err(message) = check(&network, &plans, 1, 2000) {
             panic!("{}: {message}", path.display());
         }
     }
