@@ -37,21 +37,24 @@ impl Clock {
         i64::try_from(folded).unwrap_or(0)
     }
 
-    /// What it shows at an instant, picoseconds; the network's epoch where it would show less.
+    /// What it shows at an instant, picoseconds after the network's epoch; a clock that is behind shows less than 0 at first.
     #[must_use]
-    pub fn shows_ps(&self, true_ps: u64) -> u64 {
-        true_ps.saturating_add_signed(self.ahead_ps(true_ps))
+    pub fn shows_ps(&self, true_ps: u64) -> i64 {
+        let true_ps = i64::try_from(true_ps).unwrap_or(i64::MAX);
+        true_ps.saturating_add(self.ahead_ps(true_ps.unsigned_abs()))
     }
 
-    /// The first instant at which it shows so much.
+    /// The first instant at which it shows so much; 0 where that was before the epoch.
     #[must_use]
-    pub fn when_ps(&self, shown_ps: u64) -> u64 {
+    pub fn when_ps(&self, shown_ps: i64) -> u64 {
+        let from_epoch = |ps: i64| u64::try_from(ps).unwrap_or(0);
         if self.limit_ps == 0 {
-            return shown_ps;
+            return from_epoch(shown_ps);
         }
+        let limit = i64::try_from(self.limit_ps).unwrap_or(i64::MAX);
         let (mut before, mut at) = (
-            shown_ps.saturating_sub(self.limit_ps),
-            shown_ps.saturating_add(self.limit_ps),
+            from_epoch(shown_ps.saturating_sub(limit)),
+            from_epoch(shown_ps.saturating_add(limit)),
         );
         if self.shows_ps(before) >= shown_ps {
             return before;
@@ -81,11 +84,11 @@ mod tests {
                 drift_ppm,
                 limit_ps: 1_000,
             };
-            let mut last = 0;
+            let mut last = i64::MIN;
             for step in 0..40_000_u64 {
                 let at = step * 3_001;
                 let shown = clock.shows_ps(at);
-                assert!(shown >= last && shown.abs_diff(at) <= 1_000);
+                assert!(shown >= last && shown.abs_diff(at as i64) <= 1_000);
                 last = shown;
                 let when = clock.when_ps(shown);
                 assert!(when <= at && clock.shows_ps(when) >= shown);
@@ -93,5 +96,17 @@ mod tests {
             }
         }
         assert_eq!(Clock::default().when_ps(5), 5);
+    }
+
+    /// A clock that stood still until the epoch would keep the first window of a list open, or shut, for longer.
+    #[test]
+    fn a_clock_that_is_behind_runs_before_the_epoch_too() {
+        let clock = Clock {
+            error_ps: -700,
+            drift_ppm: 0,
+            limit_ps: 1_000,
+        };
+        assert_eq!((clock.shows_ps(0), clock.shows_ps(100)), (-700, -600));
+        assert_eq!((clock.when_ps(-600), clock.when_ps(-900)), (100, 0));
     }
 }

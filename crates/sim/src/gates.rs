@@ -24,9 +24,16 @@ pub(crate) enum Turn {
     /// Send the first frame of this queue.
     Send(u8),
     /// Nothing before the clock shows so much.
-    Wait(u64),
+    Wait(i64),
     /// Nothing, ever.
     Never,
+}
+
+/// How long ago something that repeats began, on a clock that may show less than 0.
+pub(crate) fn since(shown_ps: i64, began_ps: u64, period_ps: u64) -> u64 {
+    let ago = i128::from(shown_ps) - i128::from(began_ps);
+    // Less than the period, which has 64 bits.
+    u64::try_from(ago.rem_euclid(i128::from(period_ps.max(1)))).unwrap_or(0)
 }
 
 impl Gates {
@@ -65,9 +72,8 @@ impl Gates {
     }
 
     /// Which state holds at an instant, and how long it still does.
-    fn state(&self, shown_ps: u64) -> (usize, u64) {
-        let base = self.base_ps % self.cycle_ps;
-        let into = (shown_ps % self.cycle_ps + self.cycle_ps - base) % self.cycle_ps;
+    fn state(&self, shown_ps: i64) -> (usize, u64) {
+        let into = since(shown_ps, self.base_ps, self.cycle_ps);
         let last = self.ends_ps.len() - 1;
         let index = self.ends_ps.partition_point(|end| *end <= into).min(last);
         let end = if index == last {
@@ -93,7 +99,7 @@ impl Gates {
 
     /// What to do at an instant of the clock, with frames in the queues of `filled`; `took_ps` tells how long the first
     /// frame of a queue takes.
-    pub(crate) fn turn(&self, shown_ps: u64, filled: u8, took_ps: impl Fn(u8) -> u64) -> Turn {
+    pub(crate) fn turn(&self, shown_ps: i64, filled: u8, took_ps: impl Fn(u8) -> u64) -> Turn {
         let (mut index, mut left) = self.state(shown_ps);
         let mut ahead = 0_u64;
         // Once round, and the first state again, of which a part lies behind us.
@@ -106,7 +112,7 @@ impl Gates {
                     return if ahead == 0 {
                         Turn::Send(queue)
                     } else {
-                        Turn::Wait(shown_ps.saturating_add(ahead))
+                        Turn::Wait(shown_ps.saturating_add_unsigned(ahead))
                     };
                 }
                 ready &= !(1 << queue);
@@ -165,6 +171,9 @@ mod tests {
             assert_eq!(gates.turn(30_000, 0x81, took), Turn::Send(0));
             assert_eq!(gates.turn(80_000, 0x01, took), Turn::Wait(130_000));
             assert_eq!(gates.turn(9_999, 0x80, took), Turn::Wait(10_000));
+            // The list ran before the epoch: all is shut from -20 to 10 ns.
+            assert_eq!(gates.turn(-40_000, 0x01, took), Turn::Send(0));
+            assert_eq!(gates.turn(-5_000, 0x81, took), Turn::Wait(10_000));
         }
         assert_eq!(gates(false).turn(79_999, 0x01, took), Turn::Send(0));
         assert_eq!(gates(true).turn(65_000, 0x01, took), Turn::Send(0));

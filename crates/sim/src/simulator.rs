@@ -361,15 +361,25 @@ impl<'a> Simulator<'a> {
     }
 
     fn schedule_source(&mut self, flow: u32) {
-        let next = self.sources[flow as usize].as_mut().and_then(Source::next);
-        if let Some((local_ps, bits)) = next {
+        while let Some((local_ps, bits)) =
+            self.sources[flow as usize].as_mut().and_then(Source::next)
+        {
             let host = self.model.flows[flow as usize].host as usize;
             let at = match self.model.flows[flow as usize].binding {
-                Binding::Launch { .. } => self.clock(host).when_ps(local_ps),
+                Binding::Launch { .. } => {
+                    let (clock, shown_ps) = (self.clock(host), i64::try_from(local_ps));
+                    let shown_ps = shown_ps.unwrap_or(i64::MAX);
+                    if shown_ps < clock.shows_ps(0) {
+                        // Before the simulation.
+                        continue;
+                    }
+                    clock.when_ps(shown_ps)
+                }
                 _ => true_time(local_ps, self.drift_ppm[host]),
             };
             let at = at.max(self.now_ps);
             self.send_at(flow, at, bits);
+            return;
         }
     }
 

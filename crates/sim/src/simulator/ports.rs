@@ -1,7 +1,7 @@
 //! What happens at a port: frames come, wait, are chosen and leave.
 
 use super::{Event, Frame, LAST, Simulator, Waiting};
-use crate::gates::Turn;
+use crate::gates::{Turn, since};
 use crate::model::NONE;
 use crate::scenario::Lateness;
 
@@ -223,7 +223,7 @@ impl Simulator<'_> {
                 if let Some((start, period)) = self.model.edges[first.frame.edge as usize].window_ps
                 {
                     // An instant is rounded up to a whole picosecond.
-                    let off = (shown_ps % period + period - start) % period;
+                    let off = since(shown_ps, start, period);
                     port.seen.off_window += u64::from(off > 1);
                 }
             }
