@@ -18,7 +18,9 @@ use common::referee::{all_methods, check};
 use rtwire_sim::random::Random;
 
 /// What is drawn, and what draws it.
-const KINDS: [(&str, fn(&mut Random) -> String); 6] = [
+type Kind = (&'static str, fn(&mut Random) -> String);
+
+const KINDS: [Kind; 6] = [
     ("tree", random_description),
     ("ring", random_ring),
     ("line of bursts", random_line),
