@@ -11,6 +11,7 @@ mod doctor_command;
 mod doctor_measure;
 mod doctor_table;
 mod export_command;
+mod import_command;
 mod jitter_command;
 mod lab_command;
 mod ping_account;
@@ -47,6 +48,8 @@ struct Arguments {
 enum Command {
     /// Compute what a network guarantees: worst-case delays, buffers; or why it cannot
     Plan(plan_command::PlanArguments),
+    /// Read a network of another planner and print it as a network description
+    Import(import_command::ImportArguments),
     /// Play a network out frame by frame in virtual time and hold what is seen against the promise
     Simulate(simulate_command::SimulateArguments),
     /// Bring a network up on this machine, run its streams, and hold the measurement against the promise
@@ -86,6 +89,7 @@ enum Command {
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Plan(arguments) => plan_command::run(&arguments),
+        Command::Import(arguments) => import_command::run(&arguments),
         Command::Simulate(arguments) => simulate_command::run(&arguments),
         Command::Lab(arguments) => lab_command::run(arguments),
         Command::Run(arguments) => run_command::run(&arguments),

@@ -280,7 +280,7 @@ fn fail(message: &str) -> ExitCode {
     ExitCode::from(FAULTY)
 }
 
-fn print(text: &str) {
+pub(crate) fn print(text: &str) {
     // A reader that went away (`| head`) is no fault of ours.
     let _ = std::io::stdout().write_all(text.as_bytes());
 }

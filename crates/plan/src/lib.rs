@@ -33,6 +33,7 @@ mod description;
 pub mod diff;
 mod evaluate;
 mod hash;
+pub mod import;
 mod mapping;
 mod nearest;
 pub mod network;

@@ -16,6 +16,7 @@ mod value;
 mod walk;
 
 pub use fault::{Fault, Faults};
+pub(crate) use value::short;
 
 use toml::de::DeTable;
 

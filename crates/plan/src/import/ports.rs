@@ -1,0 +1,141 @@
+//! From servers in rows to switches and links.
+
+use std::collections::BTreeMap;
+
+use super::draft::{Draft, Link, Switch};
+use super::fault::ImportFault;
+use crate::bound::rational::Ratio;
+
+/// One output port.
+pub(super) struct Server {
+    pub(super) name: String,
+    pub(super) latency_ns: u64,
+    /// Bit/s.
+    pub(super) rate: Ratio,
+}
+
+/// Links that are there for the description only: a frame takes some nanoseconds.
+const FAST: Ratio = Ratio::whole(1_000_000_000_000);
+
+/// Which switch each server is a port of: those that follow the same server share one.
+struct Groups(Vec<usize>);
+
+impl Groups {
+    fn of(&self, mut server: usize) -> usize {
+        while self.0[server] != server {
+            server = self.0[server];
+        }
+        server
+    }
+
+    fn join(&mut self, a: usize, b: usize) {
+        let (a, b) = (self.of(a), self.of(b));
+        // The earlier one names the switch.
+        self.0[a.max(b)] = a.min(b);
+    }
+}
+
+/// Draw switches, hosts and links; the route of each path, from its talker to its listener.
+///
+/// # Errors
+/// [`ImportFault::Shape`] where a server leads back to its own switch, or two servers make the same link.
+pub(super) fn lay_out(
+    servers: &[Server],
+    paths: &[(String, Vec<usize>)],
+    draft: &mut Draft,
+) -> Result<Vec<Vec<String>>, ImportFault> {
+    let mut groups = Groups((0..servers.len()).collect());
+    let mut next: Vec<Option<usize>> = vec![None; servers.len()];
+    for (_, path) in paths {
+        for pair in path.windows(2) {
+            match next[pair[0]] {
+                Some(known) => groups.join(known, pair[1]),
+                None => next[pair[0]] = Some(pair[1]),
+            }
+        }
+    }
+    let switch = |server: usize| format!("at-{}", servers[groups.of(server)].name);
+    let mut latencies: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
+    for (number, server) in servers.iter().enumerate() {
+        let list = latencies.entry(groups.of(number)).or_default();
+        list.push(server.latency_ns);
+    }
+    for (first, list) in latencies {
+        let latency_ns = list.iter().copied().max().unwrap_or(0);
+        if list.iter().any(|other| *other != latency_ns) {
+            draft.notes.push(format!(
+                "the ports of {} have one latency, the largest: {latency_ns} ns",
+                switch(first)
+            ));
+        }
+        draft.switches.push(Switch {
+            name: switch(first),
+            latency_ns,
+            queues: 1,
+        });
+    }
+    let link = |from: String, to: String, rate: Ratio| Link {
+        ends: [from, to],
+        rate,
+        cable_ns: 0,
+    };
+    let mut drawn: BTreeMap<(String, String), usize> = BTreeMap::new();
+    for (number, server) in servers.iter().enumerate() {
+        let from = switch(number);
+        let Some(to) = next[number].map(switch) else {
+            // Nothing follows: its link leads to a host.
+            let sink = format!("to-{}", server.name);
+            draft.hosts.push(sink.clone());
+            draft.links.push(link(from, sink, server.rate));
+            continue;
+        };
+        if from == to {
+            return Err(ImportFault::Shape(format!(
+                "{} leads to a port of its own switch: no switches and links are like these paths",
+                server.name
+            )));
+        }
+        if let Some(other) = drawn.insert((from.clone(), to.clone()), number) {
+            return Err(ImportFault::Shape(format!(
+                "{} and {} lead from one switch to the same one: two links in parallel are not supported",
+                servers[other].name, server.name
+            )));
+        }
+        match drawn.get(&(to.clone(), from.clone())) {
+            Some(back) if servers[*back].rate != server.rate => {
+                return Err(ImportFault::Shape(format!(
+                    "{} and {} are the two directions of one link, but have different rates",
+                    servers[*back].name, server.name
+                )));
+            }
+            Some(_) => {}
+            None => draft.links.push(link(from, to, server.rate)),
+        }
+    }
+    let mut routes = Vec::new();
+    let mut ends = Vec::new();
+    for (name, path) in paths {
+        let talker = format!("from-{name}");
+        let mut route = vec![talker.clone()];
+        route.extend(path.iter().map(|server| switch(*server)));
+        let (Some(first), Some(last)) = (path.first(), path.last()) else {
+            continue;
+        };
+        draft.links.push(link(talker.clone(), switch(*first), FAST));
+        draft.hosts.push(talker);
+        if let Some(following) = next[*last] {
+            // Others go on from there; this one ends at a host of its own.
+            let beyond = switch(following);
+            route.push(beyond.clone());
+            let sink = format!("end-{name}");
+            route.push(sink.clone());
+            ends.push(link(beyond, sink.clone(), FAST));
+            draft.hosts.push(sink);
+        } else {
+            route.push(format!("to-{}", servers[*last].name));
+        }
+        routes.push(route);
+    }
+    draft.links.extend(ends);
+    Ok(routes)
+}
