@@ -298,6 +298,12 @@ pub struct Stream {
 }
 
 impl Stream {
+    /// The name under which it is in the file: both copies of a redundant stream have one there.
+    #[must_use]
+    pub fn stated_name(&self) -> &str {
+        self.copy_of.as_ref().unwrap_or(&self.name)
+    }
+
     /// The frame on the wire in bits.
     #[must_use]
     pub fn wire_bits(&self) -> Ratio {

@@ -118,6 +118,24 @@ impl Search<'_> {
         Some(fits)
     }
 
+    /// The streams that the file has as one with this: itself, and its other copy.
+    fn copies(&self, index: usize) -> Vec<usize> {
+        let name = self.base.streams[index].stated_name();
+        let all = self.base.streams.iter().enumerate();
+        all.filter(|(_, stream)| stream.stated_name() == name)
+            .map(|(at, _)| at)
+            .collect()
+    }
+
+    /// The name in the file of a stream that a reason names.
+    fn stated(&self, name: &str) -> String {
+        let mut streams = self.base.streams.iter();
+        let stream = streams.find(|stream| stream.name == name);
+        stream
+            .map_or(name, |stream| stream.stated_name())
+            .to_owned()
+    }
+
     fn suggestion(&self, kind: ChangeKind, of: Vec<String>, change: String) -> Suggestion {
         let change = if self.unshaped.is_empty() || kind == ChangeKind::Shaper {
             change
@@ -149,7 +167,7 @@ pub(crate) fn suggest(
     let unshaped: Vec<String> = network
         .streams
         .iter()
-        .filter(|stream| !stream.shaped)
+        .filter(|stream| !stream.shaped && stream.copy_of.is_none())
         .map(|stream| stream.name.clone())
         .collect();
     for stream in &mut base.streams {
@@ -217,7 +235,9 @@ fn shaping_interval(search: &mut Search<'_>) -> Option<Suggestion> {
         .streams
         .iter()
         .filter(|stream| stream.contract.kind == ContractKind::Rate);
-    let of = of.filter(|stream| stream.contract.shaping_interval_ns > found * 1_000);
+    let of = of.filter(|stream| {
+        stream.contract.shaping_interval_ns > found * 1_000 && stream.copy_of.is_none()
+    });
     let of = of.map(|stream| stream.name.clone()).collect();
     Some(search.suggestion(ChangeKind::ShapingInterval, of, change))
 }
@@ -290,23 +310,27 @@ fn limits(search: &mut Search<'_>) -> Option<Suggestion> {
         }
         of.push(switch.name.clone());
     }
-    for stream in &mut trial.streams {
-        let latest = reasons.iter().filter_map(|reason| match reason {
+    let late: Vec<(String, u64)> = reasons
+        .iter()
+        .filter_map(|reason| match reason {
             Reason::Deadline {
-                stream: name,
-                delay_ns,
-                ..
-            } if *name == stream.name => Some(*delay_ns),
+                stream, delay_ns, ..
+            } => Some((search.stated(stream), *delay_ns)),
             _ => None,
-        });
-        if let Some(latest) = latest.max() {
+        })
+        .collect();
+    for stream in &mut trial.streams {
+        let own = late.iter().filter(|(name, _)| name == stream.stated_name());
+        if let Some(latest) = own.map(|(_, delay_ns)| *delay_ns).max() {
             stream.deadline_ns = Some(latest);
-            words.push(format!(
-                "deadline = \"{}\" for \"{}\"",
-                show_ns(latest),
-                stream.name
-            ));
-            of.push(stream.name.clone());
+            if stream.copy_of.is_none() {
+                words.push(format!(
+                    "deadline = \"{}\" for \"{}\"",
+                    show_ns(latest),
+                    stream.name
+                ));
+                of.push(stream.name.clone());
+            }
         }
     }
     // More frames than before may now be counted against a limit that was hidden by the first: plan again.
@@ -320,7 +344,7 @@ fn priority(search: &mut Search<'_>) -> Option<Suggestion> {
         .reasons
         .iter()
         .filter_map(|reason| match reason {
-            Reason::Deadline { stream, .. } => Some(stream.clone()),
+            Reason::Deadline { stream, .. } => Some(search.stated(stream)),
             _ => None,
         })
         .collect();
@@ -332,7 +356,9 @@ fn priority(search: &mut Search<'_>) -> Option<Suggestion> {
             .position(|stream| stream.name == name)?;
         for pcp in search.base.streams[index].pcp + 1..=7 {
             let mut trial = search.base.clone();
-            trial.streams[index].pcp = pcp;
+            for copy in search.copies(index) {
+                trial.streams[copy].pcp = pcp;
+            }
             if search.fits(&trial) {
                 let change = format!(
                     "priority = {pcp} for \"{name}\", in place of {}",
@@ -349,10 +375,8 @@ fn priority(search: &mut Search<'_>) -> Option<Suggestion> {
 fn lower_rate(search: &mut Search<'_>) -> Option<Suggestion> {
     let mut by_rate: Vec<usize> = (0..search.base.streams.len()).collect();
     by_rate.retain(|index| {
-        !matches!(
-            search.base.streams[*index].contract.kind,
-            ContractKind::Interval { .. }
-        )
+        let stream = &search.base.streams[*index];
+        stream.copy_of.is_none() && !matches!(stream.contract.kind, ContractKind::Interval { .. })
     });
     by_rate.sort_by_key(|index| core::cmp::Reverse(search.base.streams[*index].contract.rate));
     let mut best: Option<(u64, u64, usize)> = None;
@@ -368,9 +392,11 @@ fn lower_rate(search: &mut Search<'_>) -> Option<Suggestion> {
             .times(Ratio::new(frame, wire).ok()?)
             .ok()?;
         let kbit = u64::try_from(stated.floor() / 1_000).ok()?;
+        let copies = search.copies(index);
         let found = search.largest(kbit, |network, kbit| {
             let rate = Ratio::whole(i128::from(kbit) * 1_000).times(Ratio::new(wire, frame)?)?;
-            network.streams[index].set_rate(rate)
+            let mut copies = copies.iter();
+            copies.try_for_each(|copy| network.streams[*copy].set_rate(rate))
         });
         if let Some(found) = found {
             let lost = kbit - found;

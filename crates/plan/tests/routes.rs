@@ -146,3 +146,25 @@ fn the_second_copy_shares_no_queue_either() {
     let message = *network.unwrap_err().downcast::<String>().unwrap();
     assert!(message.contains("would share queue 7"), "{message}");
 }
+
+/// Both copies have one name in the file, so a change is proposed for that name, and has been tried for both.
+#[test]
+fn suggestions_for_redundant_streams_name_what_is_in_the_file() {
+    let links = [(0, 1), (1, 2), (2, 0)];
+    let with = |deadline: &str| {
+        let more = format!("redundancy = \"disjoint\"\ndeadline = \"{deadline}\"");
+        network(3, &links, &stream("twice", 0, &[1], &more))
+    };
+    let refusal = plan(&with("10 us"), &Options::default()).unwrap_err();
+    let changes = refusal.suggestions.iter();
+    let changes: Vec<&str> = changes.map(|it| it.change.as_str()).collect();
+    let deadline = changes
+        .iter()
+        .find_map(|change| change.strip_prefix("deadline = \"")?.split('"').next())
+        .unwrap_or_else(|| panic!("{changes:?}"));
+    assert_eq!(
+        changes,
+        [format!("deadline = \"{deadline}\" for \"twice\"")]
+    );
+    plan(&with(deadline), &Options::default()).unwrap();
+}

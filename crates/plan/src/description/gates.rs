@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::build::{bytes, ns};
 use super::fault::Findings;
 use super::walk::{Record, Records};
-use crate::network::{Defaults, Network, Stream, class_of};
+use crate::network::{Defaults, Network, class_of};
 use crate::schedule::profile::{GateProfile, Isolation, ScheduleRules};
 
 /// The gate profiles of a file, with the built-in ones.
@@ -119,7 +119,7 @@ pub(super) fn check(network: &Network, records: &Records, findings: &mut Finding
         .iter()
         .filter(|stream| stream.time_triggered)
     {
-        let Some(record) = by_name.get(stated(stream)) else {
+        let Some(record) = by_name.get(stream.stated_name()) else {
             continue;
         };
         let mut told: BTreeSet<&str> = BTreeSet::new();
@@ -158,7 +158,7 @@ pub(super) fn check(network: &Network, records: &Records, findings: &mut Finding
         .iter()
         .filter(|stream| !stream.time_triggered)
     {
-        let Some(record) = by_name.get(stated(stream)) else {
+        let Some(record) = by_name.get(stream.stated_name()) else {
             continue;
         };
         let shared = hops(&stream.routes).into_iter().find_map(|(from, to)| {
@@ -192,11 +192,6 @@ pub(super) fn check(network: &Network, records: &Records, findings: &mut Finding
             findings.at(&record.span, message, help);
         }
     }
-}
-
-/// The name under which a stream is in the file.
-fn stated(stream: &Stream) -> &str {
-    stream.copy_of.as_ref().unwrap_or(&stream.name)
 }
 
 fn hops(routes: &[Vec<String>]) -> Vec<(&str, &str)> {

@@ -56,16 +56,16 @@ fn hardware(search: &mut Search<'_>) -> Option<Suggestion> {
             Reason::Jitter {
                 stream, jitter_ns, ..
             } => {
-                let changed = trial
-                    .streams
-                    .iter_mut()
-                    .find(|other| other.name == *stream)?;
-                changed.jitter_ns = changed.jitter_ns.max(Some(*jitter_ns));
+                let stream = search.stated(stream);
+                let copies = trial.streams.iter_mut();
+                for copy in copies.filter(|other| other.stated_name() == stream) {
+                    copy.jitter_ns = copy.jitter_ns.max(Some(*jitter_ns));
+                }
                 words.push(format!(
                     "jitter = \"{}\" for \"{stream}\"",
                     show_ns(*jitter_ns)
                 ));
-                of.push(stream.clone());
+                of.push(stream);
             }
             _ => {}
         }
@@ -111,12 +111,16 @@ fn intervals(search: &mut Search<'_>) -> Option<Suggestion> {
         ContractKind::Interval { interval_ns } => Some(interval_ns),
         _ => None,
     };
-    let mut named: Vec<&String> = Vec::new();
+    let mut named: Vec<String> = Vec::new();
     for reason in search.reasons {
         match reason {
-            Reason::SchedulePeriods { streams, .. } => named.extend(streams),
-            Reason::SchedulePlace { stream, .. } => named.push(stream),
-            Reason::ScheduleLoad { streams, .. } => named.extend(streams),
+            Reason::SchedulePlace { stream, .. } => named.push(search.stated(stream)),
+            Reason::SchedulePeriods { streams, .. } => {
+                named.extend(streams.iter().map(|stream| search.stated(stream)));
+            }
+            Reason::ScheduleLoad { streams, .. } => {
+                named.extend(streams.iter().map(|stream| search.stated(stream)));
+            }
             _ => {}
         }
     }
@@ -126,11 +130,14 @@ fn intervals(search: &mut Search<'_>) -> Option<Suggestion> {
         .any(|reason| matches!(reason, Reason::ScheduleCycle { .. }));
     let mut trials: Vec<(u64, usize, u64)> = Vec::new();
     let scheduled: Vec<(usize, u64)> = (0..search.base.streams.len())
-        .filter(|index| search.base.streams[*index].time_triggered)
+        .filter(|index| {
+            let stream = &search.base.streams[*index];
+            stream.time_triggered && stream.copy_of.is_none()
+        })
         .filter_map(|index| Some((index, interval(search.base.streams[index].contract.kind)?)))
         .collect();
     for &(index, own) in &scheduled {
-        if !cycle && !named.contains(&&search.base.streams[index].name) {
+        if !cycle && !named.contains(&search.base.streams[index].name) {
             continue;
         }
         for &(_, other) in &scheduled {
@@ -146,7 +153,9 @@ fn intervals(search: &mut Search<'_>) -> Option<Suggestion> {
     trials.dedup();
     for (_, index, wanted) in trials.into_iter().take(MOST) {
         let mut trial = search.base.clone();
-        slower(&mut trial, index, wanted)?;
+        for copy in search.copies(index) {
+            slower(&mut trial, copy, wanted)?;
+        }
         if search.fits(&trial) {
             let name = search.base.streams[index].name.clone();
             let change = format!("interval = \"{}\" for \"{name}\"", show_ns(wanted));
