@@ -13,7 +13,13 @@ use rtwire_testkit::require;
 fn a_megabyte_passes_both_ways_beside_the_cycle() {
     require!(root);
     require!(program "ip");
-    let mut cell = Cell::files("user");
+    for path in ["user", "driver"] {
+        a_megabyte_both_ways(path);
+    }
+}
+
+fn a_megabyte_both_ways(path: &str) {
+    let mut cell = Cell::files(path);
     std::fs::write(cell.folder.path().join("valve.xdd"), description(1)).unwrap();
     cell.change("cn2.toml", |text| {
         text.replace("node = 2", "node = 2\ndescription = \"valve.xdd\"")
@@ -69,7 +75,7 @@ fn a_megabyte_passes_both_ways_beside_the_cycle() {
     );
     let state = last_state(&states);
     assert!(number(&state, "cycles") > before + 500, "{state}");
-    assert_eq!(number(&state, "left_operational"), 0, "{state}");
+    assert_eq!(number(&state, "left_operational"), 0, "{path}: {state}");
     assert!(cell.states().iter().all(|state| state == "Operational"));
 }
 
