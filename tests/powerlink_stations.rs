@@ -17,6 +17,7 @@ use powerlink_common::{
 };
 use rtwire_powerlink::AbortCode;
 use rtwire_powerlink::sdo::{SdoClient, SdoFailure, SdoJob, SdoOutcome};
+use rtwire_station::{Project, Station};
 use rtwire_testkit::{Side, ip, require};
 use rtwire_wire::powerlink::Sdo;
 use serde_json::Value;
@@ -282,6 +283,39 @@ fn a_scan_finds_who_is_there_and_disturbs_nobody() {
         let (code, text) = asked(&cell.star.stations[2], &["scan", "rtws"]);
         code == 1 && text.contains("a managing node is active")
     });
+}
+
+#[test]
+fn a_scan_notices_a_managing_node_that_another_program_runs_on_its_interface() {
+    require!(root);
+    require!(program "ip");
+    for path in ["user", "driver"] {
+        let mut cell = Cell::files(path);
+        for station in [1, 2, 3] {
+            let running = cell.station(station);
+            cell.running.push(Some(running));
+        }
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            // A program of its own: no control socket, and its frames do not show on its interface.
+            let manager = scope.spawn(|| {
+                cell.mn().run(|| {
+                    let project = Project::read(cell.file("mn.toml").as_ref()).unwrap();
+                    let mut station = Station::managing(&project).unwrap();
+                    station.run(&stop, |_| {}).unwrap();
+                });
+            });
+            until("it is noticed", || {
+                let (code, text) = asked(cell.mn(), &["scan", "rtws"]);
+                code == 1 && text.contains("a managing node is active")
+            });
+            let read = ["sdo", "read", "rtws", "2", "1018h/1"];
+            let (code, text) = asked(cell.mn(), &read);
+            assert_eq!(code, 1, "{path}: {text}");
+            stop.store(true, Ordering::Relaxed);
+            manager.join().unwrap();
+        });
+    }
 }
 
 #[test]
