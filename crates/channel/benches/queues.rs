@@ -23,9 +23,8 @@ mod urgent;
 
 use round_trips::{PRIORITY, Random};
 use rtwire_channel::{EndpointConfig, ListenerConfig, QueueListener, ReceivePath};
-use rtwire_measure::bench::{Asked, BenchTable, Compared, Row, commit};
+use rtwire_measure::bench::{Asked, BenchTable, Compared, Place, Row};
 use rtwire_measure::noise::{NoiseOptions, NoiseRecorder};
-use rtwire_measure::report::Machine;
 use rtwire_sys::{memory, sched};
 use rtwire_testkit::Side;
 use std::thread;
@@ -56,18 +55,9 @@ fn main() {
             }));
         }
     }
-    let table = BenchTable {
-        machine: Machine::this(env!("CARGO_PKG_VERSION")),
-        commit: commit(),
-        command: asked.command(),
-        noise: Some(recorder.stop().unwrap()),
-        rows,
-    };
-    print!("{}", table.print_text());
-    match table.add_to(&asked.out(), "receive") {
-        Ok(path) => println!("added to {}", path.display()),
-        Err(error) => eprintln!("queues: {error}"),
-    }
+    let noise = recorder.stop().unwrap();
+    let table = BenchTable::of(asked.command(), Some(noise), rows);
+    table.publish(&asked.out(), "receive", Place::Part);
 }
 
 /// The smallest value that at least this share does not exceed, in µs.

@@ -13,9 +13,8 @@ mod peers;
 mod trips;
 
 use peers::{Mode, Protocol};
-use rtwire_measure::bench::{Asked, BenchTable, Compared, Row, commit};
+use rtwire_measure::bench::{Asked, BenchTable, Compared, Place, Row};
 use rtwire_measure::noise::{NoiseOptions, NoiseRecorder};
-use rtwire_measure::report::Machine;
 use rtwire_sys::{memory, sched};
 use rtwire_testkit::NetnsPair;
 use std::thread;
@@ -56,16 +55,10 @@ fn main() {
     // A thread of its own for the client: the main thread stays out of the way, at ordinary priority.
     let lanes = thread::scope(|scope| scope.spawn(|| measure(&options)).join().unwrap());
     let noise = recorder.stop().unwrap();
-    let table = BenchTable {
-        machine: Machine::this(env!("CARGO_PKG_VERSION")),
-        commit: commit(),
-        command: asked.command(),
-        noise: Some(noise),
-        rows: rows(&lanes),
-    };
     print(&lanes);
-    let path = table.write(&asked.out(), "main").unwrap();
-    println!("\nwritten to {}", path.display());
+    println!();
+    let table = BenchTable::of(asked.command(), Some(noise), rows(&lanes));
+    table.publish(&asked.out(), "main", Place::Whole);
 }
 
 fn measure(options: &Options) -> Vec<Lane> {

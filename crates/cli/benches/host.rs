@@ -27,9 +27,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use rtwire_measure::bench::{Asked, BenchTable, Compared, Row, commit};
+use rtwire_measure::bench::{Asked, BenchTable, Compared, Place, Row};
 use rtwire_measure::noise::{NoiseOptions, NoiseRecorder};
-use rtwire_measure::report::Machine;
 use rtwire_testkit::NetnsPair;
 use serde_json::Value;
 
@@ -76,18 +75,8 @@ fn main() {
             }
         }
     }
-    let table = BenchTable {
-        machine: Machine::this(env!("CARGO_PKG_VERSION")),
-        commit: commit(),
-        command: asked.command(),
-        noise,
-        rows,
-    };
-    print!("{}", table.print_text());
-    match table.add_to(&asked.out(), "host") {
-        Ok(path) => println!("written to {}", path.display()),
-        Err(error) => eprintln!("{error}"),
-    }
+    let table = BenchTable::of(asked.command(), noise, rows);
+    table.publish(&asked.out(), "host", Place::Part);
 }
 
 pub(crate) fn row(figure: &str, value: f64, unit: &str, samples: u64) -> Row {

@@ -24,9 +24,8 @@ mod schedules;
 #[path = "plan/tools.rs"]
 mod tools;
 
-use rtwire_measure::bench::{Asked, BenchTable, Row, commit};
+use rtwire_measure::bench::{Asked, BenchTable, Place, Row};
 use rtwire_measure::noise::{NoiseOptions, NoiseRecorder};
-use rtwire_measure::report::Machine;
 
 /// A part of the table: its name, and what measures it; the flag asks for little work.
 type Part = (&'static str, fn(bool) -> Vec<Row>);
@@ -49,22 +48,13 @@ fn main() {
             rows.extend(part(asked.quick));
         }
     }
-    let table = BenchTable {
-        machine: Machine::this(env!("CARGO_PKG_VERSION")),
-        commit: commit(),
-        command: asked.command(),
-        noise: noise.ok().and_then(|noise| noise.stop().ok()),
-        rows,
-    };
-    print!("{}", table.print_text());
+    let noise = noise.ok().and_then(|noise| noise.stop().ok());
+    let table = BenchTable::of(asked.command(), noise, rows);
     if let Some(file) = asked.value("--page") {
         match std::fs::write(file, page::page(&table)) {
             Ok(()) => println!("page: {file}"),
             Err(error) => eprintln!("{file}: {error}"),
         }
     }
-    match table.write(&asked.out(), "plan") {
-        Ok(path) => println!("written to {}", path.display()),
-        Err(error) => eprintln!("{error}"),
-    }
+    table.publish(&asked.out(), "plan", Place::Whole);
 }

@@ -28,9 +28,8 @@ mod watch;
 
 use judge::Account;
 use rig::{Outcome, Path, Rig, Scenario};
-use rtwire_measure::bench::{BenchTable, commit};
+use rtwire_measure::bench::{BenchTable, Place};
 use rtwire_measure::noise::{NoiseOptions, NoiseRecorder};
-use rtwire_measure::report::Machine;
 use rtwire_sys::{memory, sched};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -157,21 +156,10 @@ fn main() {
         rows.extend(rows::held(&hold(&options), options.hold));
     }
     let noise = recorder.stop().unwrap();
-    let table = BenchTable {
-        machine: Machine::this(env!("CARGO_PKG_VERSION")),
-        commit: commit(),
-        command: std::env::args().collect::<Vec<_>>().join(" "),
-        rows,
-        noise: Some(noise),
+    let command = std::env::args().collect::<Vec<_>>().join(" ");
+    let place = match options.only {
+        Some(_) => Place::Part,
+        None => Place::Whole,
     };
-    print!("{}", table.print_text());
-    let written = if options.only.is_some() {
-        table.add_to(&options.out, "powerlink")
-    } else {
-        table.write(&options.out, "powerlink")
-    };
-    match written {
-        Ok(path) => println!("written to {}", path.display()),
-        Err(error) => eprintln!("powerlink: {error}"),
-    }
+    BenchTable::of(command, Some(noise), rows).publish(&options.out, "powerlink", place);
 }

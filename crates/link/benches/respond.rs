@@ -22,9 +22,8 @@ mod rows;
 
 use lanes::{Kind, Lane, Updates};
 use rtwire_link::program::ReceiveProgram;
-use rtwire_measure::bench::{Asked, BenchTable, Compared, Row, commit};
+use rtwire_measure::bench::{Asked, BenchTable, Compared, Place, Row};
 use rtwire_measure::noise::{NoiseOptions, NoiseRecorder};
-use rtwire_measure::report::Machine;
 use rtwire_sys::clock::{Clock, now_ns};
 use rtwire_sys::{memory, sched};
 use rtwire_testkit::NetnsPair;
@@ -82,18 +81,9 @@ fn main() {
         let (rounds, stretch_ms) = if asked.quick { (1, 60) } else { (10, 500) };
         priority::rows(rounds, Duration::from_millis(stretch_ms))
     });
-    let table = BenchTable {
-        machine: Machine::this(env!("CARGO_PKG_VERSION")),
-        commit: commit(),
-        command: asked.command(),
-        noise: Some(recorder.stop().unwrap()),
-        rows,
-    };
-    print!("{}", table.print_text());
-    match table.write(&asked.out(), "receive") {
-        Ok(path) => println!("written to {}", path.display()),
-        Err(error) => eprintln!("respond: {error}"),
-    }
+    let noise = recorder.stop().unwrap();
+    let table = BenchTable::of(asked.command(), Some(noise), rows);
+    table.publish(&asked.out(), "receive", Place::Whole);
 }
 
 fn round_trips(options: &Options) -> (Vec<Row>, String) {

@@ -15,7 +15,8 @@ use crate::noise::NoiseRecord;
 use crate::report::Machine;
 use crate::units::{significant, trimmed};
 
-pub use asked::{Asked, commit};
+pub use asked::Asked;
+use asked::commit;
 
 /// What one benchmark found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -31,6 +32,29 @@ pub struct BenchTable {
     pub noise: Option<NoiseRecord>,
     /// What was measured.
     pub rows: Vec<Row>,
+    /// The programs before this one, where several measure one area: part of the rows is theirs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<Earlier>,
+}
+
+/// A program that has measured some of a table's rows before.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Earlier {
+    /// The source's commit then.
+    pub commit: String,
+    /// The exact command.
+    pub command: String,
+    /// The host's noise meanwhile; null if not recorded.
+    pub noise: Option<NoiseRecord>,
+}
+
+/// Whether a benchmark measures all of its area.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// It does: the table is written anew.
+    Whole,
+    /// It does not: its rows are added to those that are there.
+    Part,
 }
 
 /// One figure.
@@ -94,6 +118,32 @@ pub fn json_schema() -> serde_json::Value {
 }
 
 impl BenchTable {
+    /// What this machine measured with the code of this commit.
+    #[must_use]
+    pub fn of(command: String, noise: Option<NoiseRecord>, rows: Vec<Row>) -> Self {
+        Self {
+            machine: Machine::this(env!("CARGO_PKG_VERSION")),
+            commit: commit(),
+            command,
+            noise,
+            rows,
+            earlier: Vec::new(),
+        }
+    }
+
+    /// What a benchmark ends with: prints the table, writes it below `target` and says where, or why not.
+    pub fn publish(self, target: &Path, area: &str, place: Place) {
+        print!("{}", self.print_text());
+        let written = match place {
+            Place::Whole => self.write(target, area),
+            Place::Part => self.add_to(target, area),
+        };
+        match written {
+            Ok(path) => println!("written to {}", path.display()),
+            Err(error) => eprintln!("{error}"),
+        }
+    }
+
     /// Writes `bench/AREA.json` below `target` (usually `target`) and returns its path.
     ///
     /// # Errors
@@ -115,7 +165,8 @@ impl BenchTable {
     }
 
     /// Adds the rows to those that `bench/AREA.json` below `target` has already, in place of rows of the same figure: for an
-    /// area that several programs measure, one after another. Machine, commit, command and noise become this table's.
+    /// area that several programs measure, one after another. Machine, commit, command and noise become this table's; those of
+    /// the programs before stay in `earlier`.
     ///
     /// # Errors
     /// As [`write`](Self::write). A file that is no such table is written anew.
@@ -128,6 +179,14 @@ impl BenchTable {
             rows.retain(|old| self.rows.iter().all(|new| new.figure != old.figure));
             rows.append(&mut self.rows);
             self.rows = rows;
+            self.earlier = there.earlier;
+            self.earlier.push(Earlier {
+                commit: there.commit,
+                command: there.command,
+                noise: there.noise,
+            });
+            // The same program once more replaces what it has measured before.
+            self.earlier.retain(|one| one.command != self.command);
         }
         self.write(target, area)
     }

@@ -8,7 +8,8 @@ mod synthetic;
 
 use std::path::Path;
 
-use rtwire_measure::bench::{self, BenchTable, Compared, Row};
+use rtwire_measure::bench::{self, BenchTable, Compared, Earlier, Row};
+use rtwire_measure::noise::NoiseRecord;
 use rtwire_measure::report::{self, Machine, Report};
 use serde_json::Value;
 use synthetic::Story;
@@ -227,7 +228,46 @@ fn bench_table() -> BenchTable {
                 against: vec![],
             },
         ],
+        earlier: vec![],
     }
+}
+
+#[test]
+fn what_several_programs_measured_keeps_the_command_and_noise_of_each() {
+    let target = tempfile::tempdir().expect("a temporary folder");
+    let noise = NoiseRecord::default();
+    let program = |command: &str, figure: &str| {
+        let mut table = bench_table();
+        table.command = command.to_owned();
+        table.noise = Some(noise.clone());
+        table.rows.truncate(1);
+        table.rows[0].figure = figure.to_owned();
+        table
+    };
+    let first = program("first", "a");
+    first.write(target.path(), "both").expect("it is written");
+    let mut path = None;
+    // The second one twice: it replaces its own.
+    for _ in 0..2 {
+        let second = program("second", "b").add_to(target.path(), "both");
+        path = Some(second.expect("it is added"));
+    }
+    let text = std::fs::read_to_string(path.expect("it was written")).expect("it is there");
+    let value: Value = serde_json::from_str(&text).expect("JSON");
+    let schema = bench::json_schema();
+    check(&schema, &schema, &value, "bench").expect("the schema is that of the data");
+    let table: BenchTable = serde_json::from_str(&text).expect("a table");
+    let figures: Vec<&str> = table.rows.iter().map(|row| row.figure.as_str()).collect();
+    assert_eq!(
+        (table.command.as_str(), figures),
+        ("second", vec!["a", "b"])
+    );
+    let first = Earlier {
+        commit: "0123abc".to_owned(),
+        command: "first".to_owned(),
+        noise: Some(noise),
+    };
+    assert_eq!(table.earlier, [first]);
 }
 
 #[test]

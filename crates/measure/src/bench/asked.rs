@@ -88,8 +88,7 @@ impl Asked {
 }
 
 /// The commit of the code here, `-dirty` with changes, `unknown` outside of a repository.
-#[must_use]
-pub fn commit() -> String {
+pub(super) fn commit() -> String {
     let git = |arguments: &[&str]| {
         let output = Command::new("git").args(arguments).output().ok()?;
         let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
