@@ -2,7 +2,8 @@
 //!
 //! Each promise in turn is the victim: its frames come last among those of one
 //! instant. A restart lines all sources up so that their bursts meet the victim
-//! somewhere on its way; then single changes are kept where the victim gets later.
+//! somewhere on its way, port after port, as late as it really comes there; then single changes are kept where the
+//! victim gets later.
 //! Every simulation counts for every promise, since a schedule that is bad for one
 //! may be worse for another.
 
@@ -38,6 +39,25 @@ struct Search<'a, 'm> {
     reach_ps: Vec<u64>,
     duration_ps: u64,
     played: u64,
+    /// Where others meet the victim of the climb, and by how much later each would have to send so that its first frame
+    /// came to that port together with the victim's worst one, in the scenario that was kept last.
+    meetings: Vec<Meeting>,
+    shifts: Vec<Option<i64>>,
+}
+
+/// A port that another flow shares with the victim.
+#[derive(Clone, Copy)]
+struct Meeting {
+    flow: usize,
+    /// Its edge there, and the victim's.
+    theirs: u32,
+    mine: u32,
+    /// The place on the victim's way.
+    hop: usize,
+    /// No port before this one is shared.
+    first: bool,
+    /// Of a lower class: in the way only where it has begun.
+    lower: bool,
 }
 
 /// Search, and put what was found into `report`: its worst cases, its verdict and its witnesses.
@@ -81,6 +101,8 @@ pub fn search(
         reach_ps: reach(model),
         duration_ps: wanted.clamp(1, options.longest_ps),
         played: 0,
+        meetings: Vec::new(),
+        shifts: Vec::new(),
     };
     if victims.is_empty() {
         return;
@@ -123,25 +145,46 @@ impl Search<'_, '_> {
         options: &SearchOptions,
         go_on: &mut impl FnMut(u64) -> bool,
     ) -> bool {
+        let listener = victims[victim];
+        let mut play = |search: &mut Self, scenario: &Scenario| {
+            if search.played >= options.simulations || !go_on(search.played) {
+                return None;
+            }
+            search.simulator.run(scenario);
+            search.played += 1;
+            search.report.simulations += 1;
+            search.report.frame_hops += search.simulator.frame_hops();
+            search.report.include(search.model, search.simulator);
+            search.keep(victims, promises, scenario);
+            Some(search.simulator.listeners()[listener].worst_ps)
+        };
+        self.meet(listener);
         let mut scenario = match &self.best[victim] {
             // Now and then on from the best that is known.
             Some(best) if self.random.once_in(3) => best.scenario.clone(),
-            _ => self.restart(victims[victim], options.seed),
+            _ => {
+                let mut scenario = self.restart(listener, options.seed);
+                if !self.random.once_in(4) {
+                    // Who comes together on one link comes one after the other: twice, so that the later ones are in time.
+                    let hops = self.model.listeners[listener].path.len();
+                    for hop in (0..hops).chain(0..hops) {
+                        if play(self, &scenario).is_none() {
+                            return false;
+                        }
+                        self.listen(listener);
+                        self.align(hop, &mut scenario);
+                    }
+                }
+                scenario
+            }
         };
         let mut reached = None;
         let mut failures = 0;
         let mut candidate = scenario.clone();
         while failures < PATIENCE {
-            if self.played >= options.simulations || !go_on(self.played) {
+            let Some(seen) = play(self, &candidate) else {
                 return false;
-            }
-            self.simulator.run(&candidate);
-            self.played += 1;
-            self.report.simulations += 1;
-            self.report.frame_hops += self.simulator.frame_hops();
-            self.report.include(self.model, self.simulator);
-            self.keep(victims, promises, &candidate);
-            let seen = self.simulator.listeners()[victims[victim]].worst_ps;
+            };
             if reached.is_none_or(|reached| seen >= reached) {
                 if reached.is_some_and(|reached| seen > reached) {
                     failures = 0;
@@ -150,6 +193,7 @@ impl Search<'_, '_> {
                 }
                 reached = Some(seen);
                 scenario.clone_from(&candidate);
+                self.listen(listener);
             } else {
                 failures += 1;
             }
@@ -157,6 +201,66 @@ impl Search<'_, '_> {
             self.change(&mut candidate);
         }
         true
+    }
+
+    /// Note where others meet the victim.
+    fn meet(&mut self, victim: usize) {
+        let (edges, victim) = (&self.model.edges, &self.model.listeners[victim]);
+        self.meetings.clear();
+        self.shifts.clear();
+        for listener in &self.model.listeners {
+            if listener.flow == victim.flow {
+                continue;
+            }
+            let mut first = true;
+            for (hop, mine) in victim.path.iter().enumerate() {
+                let here = &edges[*mine as usize];
+                let shares = |edge: &&u32| edges[**edge as usize].port == here.port;
+                let Some(theirs) = listener.path.iter().find(shares) else {
+                    continue;
+                };
+                let known = self
+                    .meetings
+                    .iter()
+                    .any(|meeting| meeting.theirs == *theirs);
+                if !known {
+                    self.meetings.push(Meeting {
+                        flow: listener.flow as usize,
+                        theirs: *theirs,
+                        mine: *mine,
+                        hop,
+                        first,
+                        lower: edges[*theirs as usize].class < here.class,
+                    });
+                }
+                first = false;
+            }
+        }
+    }
+
+    /// Note when all came to where they meet the victim.
+    fn listen(&mut self, victim: usize) {
+        let born_ps = self.simulator.listeners()[victim].worst_born_ps;
+        let simulator = &*self.simulator;
+        let shift = |meeting: &Meeting| {
+            let mine = simulator.came_ps(born_ps, meeting.mine)?;
+            let theirs = simulator.first_came_ps(meeting.theirs)?;
+            let shift = i64::try_from(mine).ok()? - i64::try_from(theirs).ok()?;
+            Some(shift - i64::from(meeting.lower))
+        };
+        self.shifts = self.meetings.iter().map(shift).collect();
+    }
+
+    /// Let those who first meet the victim at a place on its way come there together with it; most of them.
+    fn align(&mut self, hop: usize, scenario: &mut Scenario) {
+        for (meeting, shift) in self.meetings.iter().zip(&self.shifts) {
+            if let (Some(shift), true) = (shift, meeting.first && meeting.hop == hop) {
+                if !self.random.once_in(12) {
+                    let source = &mut scenario.sources[meeting.flow];
+                    source.phase_ps = source.phase_ps.saturating_add_signed(*shift);
+                }
+            }
+        }
     }
 
     fn keep(&mut self, victims: &[usize], promises: &[Option<u64>], scenario: &Scenario) {
@@ -275,6 +379,15 @@ impl Search<'_, '_> {
             // One clock to the other end of what it may be.
             let at = self.random.below(scenario.clocks.len() as u64) as usize;
             scenario.clocks[at].error_ps = -scenario.clocks[at].error_ps;
+        }
+        if !self.shifts.is_empty() && self.random.once_in(3) {
+            // One flow comes to a port together with the victim.
+            let at = self.random.below(self.shifts.len() as u64) as usize;
+            if let Some(shift) = self.shifts[at] {
+                let source = &mut scenario.sources[self.meetings[at].flow];
+                source.phase_ps = source.phase_ps.saturating_add_signed(shift);
+                return;
+            }
         }
         let changes = 1 + self.random.below(3) / 2;
         for _ in 0..changes {

@@ -122,6 +122,10 @@ pub struct Simulator<'a> {
     clocks: Vec<Clock>,
     duration_ps: u64,
     last_at_ties: u32,
+    /// By edge: when its first frame came to the port.
+    first_came_ps: Vec<u64>,
+    /// When frames of the flow that is last at ties entered their talker's queue, and when they came to the port of an edge.
+    trace: Vec<(u64, u32, u64)>,
     regulators: Regulators,
 }
 
@@ -185,6 +189,8 @@ impl<'a> Simulator<'a> {
             clocks: Vec::new(),
             duration_ps: 0,
             last_at_ties: NONE,
+            first_came_ps: vec![u64::MAX; model.edges.len()],
+            trace: Vec::new(),
             regulators: Regulators::new(model),
         }
     }
@@ -264,6 +270,8 @@ impl<'a> Simulator<'a> {
         }
         self.sources.clear();
         self.sent.fill(0);
+        self.first_came_ps.fill(u64::MAX);
+        self.trace.clear();
         self.choosing.clear();
         self.random = Random::new(scenario.seed, 1 << 41);
         self.now_ps = 0;

@@ -278,7 +278,7 @@ fn hundred(kind: &str) -> String {
 }
 
 fn network_rows(quick: bool) -> Vec<Row> {
-    let simulations = if quick { 100 } else { 30_000 };
+    let simulations = if quick { 100 } else { 90_000 };
     ["tree", "ring", "AFDX-like"]
         .iter()
         .map(|kind| {

@@ -19,6 +19,11 @@ impl Simulator<'_> {
             return;
         }
         let now_ps = self.now_ps;
+        let first = &mut self.first_came_ps[frame.edge as usize];
+        *first = now_ps.min(*first);
+        if edge.flow == self.last_at_ties {
+            self.trace.push((frame.born_ps, frame.edge, now_ps));
+        }
         let port = &mut self.ports[index as usize];
         port.waiting_bits += bits;
         port.waiting_frames += 1;

@@ -81,6 +81,19 @@ impl Simulator<'_> {
         self.delivered
     }
 
+    /// When the first frame of an edge came to its port, picoseconds.
+    pub(crate) fn first_came_ps(&self, edge: u32) -> Option<u64> {
+        let came = self.first_came_ps.get(edge as usize).copied();
+        came.filter(|came| *came != u64::MAX)
+    }
+
+    /// When a frame of the flow that is last at ties came to the port of an edge, picoseconds.
+    pub(crate) fn came_ps(&self, born_ps: u64, edge: u32) -> Option<u64> {
+        let mut trace = self.trace.iter();
+        let found = trace.find(|(born, at, _)| *born == born_ps && *at == edge);
+        found.map(|(_, _, came_ps)| *came_ps)
+    }
+
     /// The instant that has been reached, picoseconds.
     #[must_use]
     pub fn now_ps(&self) -> u64 {
