@@ -167,7 +167,8 @@ fn measure(
     let calibrated = if bursts.is_empty() {
         Calibrated::default()
     } else {
-        calibrate(&fabric, &bursts, options.calibration, stopped)?
+        let progress = |message: &str| options.progress(message);
+        calibrate(&fabric, &bursts, options.calibration, stopped, &progress)?
     };
     for (_, port) in &calibrated.ports {
         network.set_port_latency(&port.node, &port.port, port.latency_ns);
