@@ -122,14 +122,14 @@ fn hold(options: &Options) -> Vec<(Scenario, Outcome, Account)> {
             loaded: false,
         };
         let rig = Rig::new(nodes);
-        let (watching, bearable_ns) = judge::watching(nodes);
+        let (watching, bearable) = judge::watching(nodes);
         let recorder = NoiseRecorder::start(watching).unwrap();
         let mut outcome = rig.measure(scenario, options.hold, false);
         let account = Account {
             interruptions: std::mem::take(&mut outcome.interrupted),
             losses: std::mem::take(&mut outcome.lost_at),
             noise: recorder.stop().unwrap(),
-            bearable_ns,
+            bearable,
         };
         eprintln!("{scenario}, for {:?}: {}", options.hold, outcome.in_short());
         holding.push((scenario, outcome, account));

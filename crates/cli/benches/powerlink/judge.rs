@@ -126,25 +126,39 @@ pub(crate) struct Account {
     pub(crate) interruptions: Vec<Happened>,
     pub(crate) losses: Vec<Happened>,
     pub(crate) noise: NoiseRecord,
-    /// A stall that has lasted longer than this explains what follows it.
-    pub(crate) bearable_ns: u64,
+    pub(crate) bearable: Bearable,
+}
+
+/// From what length on a stall explains what follows it.
+#[derive(Clone, Copy)]
+pub(crate) struct Bearable {
+    pub(crate) without_interruption_ns: u64,
+    pub(crate) without_loss_ns: u64,
 }
 
 /// How the machine is watched, and what it explains.
-pub(crate) fn watching(nodes: u8) -> (NoiseOptions, u64) {
+pub(crate) fn watching(nodes: u8) -> (NoiseOptions, Bearable) {
     let options = |period_ns, stall_threshold_ns| NoiseOptions {
         period_ns,
         stall_threshold_ns,
-        max_stalls: 200_000,
+        max_stalls: 400_000,
         ..NoiseOptions::default()
     };
     if nodes == 1 {
         // Stalls of 2 ms are to be borne: such a one is seen as one of 1.5 to 2 ms.
-        (options(500_000, 500_000), 1_500_000)
+        let bearable = Bearable {
+            without_interruption_ns: 1_500_000,
+            without_loss_ns: 1_500_000,
+        };
+        (options(500_000, 500_000), bearable)
     } else {
-        // No response is to be lost, and 25 µs are enough to lose one; but a core that was asleep wakes the watcher some 60 µs
-        // late anyway, and watching more often takes the time that eight nodes need.
-        (options(500_000, 200_000), 200_000)
+        // A response has some 116 µs: no shorter stall loses one. Looking every 100 µs sees more, but takes the time that
+        // eight nodes need: they were not operational for long then.
+        let bearable = Bearable {
+            without_interruption_ns: 200_000,
+            without_loss_ns: 100_000,
+        };
+        (options(250_000, 100_000), bearable)
     }
 }
 
@@ -155,8 +169,8 @@ pub(crate) struct Verdict {
 }
 
 impl Account {
-    fn long_stalls(&self) -> Vec<&Stall> {
-        let long = |stall: &&Stall| stall.length_ns() > self.bearable_ns;
+    fn longer_than(&self, bearable_ns: u64) -> Vec<&Stall> {
+        let long = |stall: &&Stall| stall.length_ns() > bearable_ns;
         self.noise.stalls.iter().filter(long).collect()
     }
 
@@ -186,8 +200,8 @@ impl Account {
         covered_ns as f64 / whole_ns as f64
     }
 
-    fn judge(&self, name: &str, all: &[Happened], within_ns: u64) -> Verdict {
-        let stalls = self.long_stalls();
+    fn judge(&self, name: &str, all: &[Happened], bearable_ns: u64, within_ns: u64) -> Verdict {
+        let stalls = self.longer_than(bearable_ns);
         let mut longest_ns = 0;
         let mut unexplained = Vec::new();
         for happened in all {
@@ -214,7 +228,7 @@ impl Account {
             (false, true) => None,
             (false, false) => Some(false),
         };
-        let bearable = duration(self.bearable_ns);
+        let bearable = duration(bearable_ns);
         let mut account = format!(
             "a core stood still for more than {bearable} {} times, which explains {:.2} % of all time",
             stalls.len(),
@@ -234,10 +248,13 @@ impl Account {
     }
 
     pub(crate) fn interruptions(&self) -> Verdict {
-        self.judge("interruptions", &self.interruptions, INTERRUPTED_WITHIN_NS)
+        let bearable_ns = self.bearable.without_interruption_ns;
+        let all = &self.interruptions;
+        self.judge("interruptions", all, bearable_ns, INTERRUPTED_WITHIN_NS)
     }
 
     pub(crate) fn losses(&self) -> Verdict {
-        self.judge("losses", &self.losses, LOST_WITHIN_NS)
+        let bearable_ns = self.bearable.without_loss_ns;
+        self.judge("losses", &self.losses, bearable_ns, LOST_WITHIN_NS)
     }
 }
