@@ -135,10 +135,32 @@ fn service_data_and_commands_work_without_a_managing_node_and_beside_one() {
     let stop = ["nmt", "rtws", "stop-node", "2"];
     assert_eq!(asked(&cell.star.stations[1], &stop), (0, String::new()));
     cell.wait("stopped", |states| states[1] == "Stopped");
-    let (code, text) = asked(
-        &cell.star.stations[1],
-        &["sdo", "read", "rtws", "2", "1018h/1"],
-    );
+    a_controlled_node_asks(&cell);
+}
+
+/// Service data of a controlled node with the others, the managing one included.
+fn a_controlled_node_asks(cell: &Cell) {
+    let one = &cell.star.stations[1];
+    let ask = |arguments: &[&str]| asked(one, &[&["sdo"], arguments].concat());
+    let read = |node: &str| ask(&["read", "rtws", node, "NMT_EPLNodeID_REC/NodeID_U8"]);
+    assert_eq!(asked(one, &["nmt", "rtws", "reset-node", "2"]).0, 0);
+    cell.wait("begun anew", |states| states[1] == "Operational");
+    for node in ["2", "240"] {
+        until("read", || read(node) == (0, format!("{node}\n")));
+    }
+    let write = ["write", "rtws", "2", "1020h/1", "78", "--type", "u32"];
+    until("written", || ask(&write) == (0, String::new()));
+    let (code, text) = read("1");
     assert_eq!(code, 1, "{text}");
-    assert!(text.contains("a controlled node runs here"), "{text}");
+    assert!(text.contains("cannot ask node 1"), "{text}");
+    // Who asks next does not get the answer that nobody waited for.
+    until("not the answer to another question", || {
+        let hasty = ["read", "rtws", "2", "1018h/1", "--timeout", "1ms"];
+        let (code, text) = ask(&hasty);
+        assert_eq!(code, 1, "{text}");
+        assert!(text.contains("does not answer in time"), "{text}");
+        let (code, text) = read("2");
+        assert!(code == 1 || text == "2\n", "{text}");
+        code == 0
+    });
 }

@@ -5,6 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use rtwire_powerlink::cn::ControlledConfig;
 use rtwire_powerlink::mn::ManagingConfig;
+use rtwire_powerlink::sdo::SdoJob;
 use rtwire_powerlink::{Cdc, ControlledNode, ManagingNode, ObjectDictionary};
 use rtwire_wire::powerlink::Packet;
 use rtwire_wire::{MacAddress, Node, Outbox};
@@ -43,6 +44,11 @@ fuzz_target!(|bytes: &[u8]| {
     let mut now_ns = 0;
     cn.start(now_ns, &mut Right);
     mn.start(now_ns, &mut Right);
+    // Each asks the other, and the controlled node one that is not there: answers of any bytes reach the clients, too.
+    for target in [2, 9, 240] {
+        assert!(cn.submit(now_ns, target, SdoJob::Read(0x1018, 1)).is_some());
+    }
+    assert!(mn.submit(now_ns, 1, SdoJob::Read(0x1018, 1)).is_some());
     let mut rest = bytes;
     // Each frame: octets, time since the last in 100 µs, sender, then what follows the EtherType.
     while let [octets, wait, sender, more @ ..] = rest {

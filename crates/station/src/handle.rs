@@ -23,10 +23,8 @@ pub(crate) enum Request {
 pub enum SdoReply {
     /// The network has answered.
     Outcome(SdoOutcome),
-    /// The station does not know the node.
+    /// The station cannot ask this node: it is not of the managing node's project, or it is the station itself.
     NoSuchNode,
-    /// The station is a controlled node.
-    NotManaging,
     /// Not within the time allowed.
     TimedOut,
     /// The station has stopped, or has too much to do.

@@ -1,6 +1,7 @@
 //! A node of either kind, as the station drives it.
 
 use core::ops::Range;
+use rtwire_powerlink::sdo::SdoJob;
 use rtwire_powerlink::{ControlledNode, Event, ManagingNode, ProcessImage};
 use rtwire_wire::{Node, Outbox};
 
@@ -67,6 +68,14 @@ impl Kind {
         match self {
             Self::Managing(node) => node.send_ethernet(frame),
             Self::Controlled(node) => node.send_ethernet(frame),
+        }
+    }
+
+    /// Begins a job of service data with a node that can be asked; gives its number.
+    pub(crate) fn submit(&mut self, now_ns: u64, target: u8, job: SdoJob) -> Option<u32> {
+        match self {
+            Self::Managing(node) => node.submit(now_ns, target, job),
+            Self::Controlled(node) => node.submit(now_ns, target, job),
         }
     }
 

@@ -31,6 +31,8 @@ pub(crate) struct Work<'a> {
     points: &'a mut Vec<(Key, Range<usize>)>,
     ethernet: Option<&'a mut Ethernet>,
     datagrams: Option<&'a mut Datagrams>,
+    /// The job whose outcome is waited for: node and number. One that nobody waits for any more may end behind it.
+    asked: Option<(u8, u32)>,
     /// How often each node was taken for lost.
     times_lost: Box<[u64; 256]>,
 }
@@ -55,6 +57,7 @@ impl<'a> Work<'a> {
             points,
             ethernet,
             datagrams,
+            asked: None,
             times_lost: Box::new([0; 256]),
         }
     }
@@ -132,8 +135,10 @@ impl<'a> Work<'a> {
                     *range = kind.find(*key).unwrap_or(0..0);
                 }
             }
-            Event::Sdo { outcome, .. } => {
-                let _ = self.inner.outcomes.try_send(SdoReply::Outcome(outcome));
+            Event::Sdo { node, id, outcome } => {
+                if self.asked == Some((node, id)) {
+                    let _ = self.inner.outcomes.try_send(SdoReply::Outcome(outcome));
+                }
                 return;
             }
             _ => {}
@@ -154,14 +159,13 @@ impl<'a> Work<'a> {
                     // Where there is no room, many have been asked for already.
                     let _ = node.request_command(command, target, &[]);
                 }
-                (Kind::Controlled(_), Request::Sdo(..)) => {
-                    let _ = self.inner.outcomes.try_send(SdoReply::NotManaging);
-                }
                 (Kind::Managing(node), Request::Nmt(command, target)) => {
                     node.nmt(now_ns, command, target);
                 }
-                (Kind::Managing(node), Request::Sdo(target, job)) => {
-                    if node.submit(now_ns, target, job).is_none() {
+                (kind, Request::Sdo(target, job)) => {
+                    let id = kind.submit(now_ns, target, job);
+                    self.asked = id.map(|id| (target, id));
+                    if id.is_none() {
                         let _ = self.inner.outcomes.try_send(SdoReply::NoSuchNode);
                     }
                 }

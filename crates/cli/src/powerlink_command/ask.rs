@@ -50,7 +50,7 @@ enum SdoCommand {
 struct Place {
     /// The interface that a managing node runs on, or that leads to a network without one
     interface: String,
-    /// The node, 1 to 239
+    /// The node, 1 to 239; where a controlled node runs, 240 is the managing one
     node: u8,
     /// The object: index and sub-index, as in 6000h/1 or 0x6000/1, or its name, as in NMT_IdentityObject_REC/VendorId_U32
     object: String,

@@ -159,10 +159,9 @@ fn answer(line: &str, handle: &Handle) -> Value {
                     "error": format!("node {node} refuses {index:04X}h/{subindex}: {failure}")
                 }),
                 SdoReply::NoSuchNode => json!({
-                    "error": format!("the managing node's project has no node {node}")
-                }),
-                SdoReply::NotManaging => json!({
-                    "error": "a controlled node runs here, and service data with others go through their managing node: run the command where that runs"
+                    "error": format!(
+                        "the station that runs here cannot ask node {node}: it is the station itself, or its project has no such node"
+                    )
                 }),
                 SdoReply::TimedOut => {
                     json!({ "error": format!("node {node} does not answer in time") })

@@ -1,12 +1,11 @@
 //! The controlled node's part in the asynchronous phase: who it is, how it is, and what waits.
 
-use super::{ControlledNode, Dll, FRAME_OCTETS};
+use super::{ControlledNode, Dll};
 use crate::Event;
-use crate::sdo::Peer;
 use rtwire_wire::Outbox;
 use rtwire_wire::powerlink::{
     Asnd, ErrorList, IDENT_RESPONSE_OCTETS, Ident, MINIMUM_OCTETS, Message, NmtCommand,
-    NmtCommandId, NmtRequest, NmtState, Packet, RequestedService, STATUS_RESPONSE_OCTETS, Sdo, Soa,
+    NmtCommandId, NmtRequest, NmtState, Packet, RequestedService, STATUS_RESPONSE_OCTETS, Soa,
     Status, SyncRequest, SyncResponse, VERSION, multicast, node, node_list_contains, pad,
 };
 
@@ -160,32 +159,6 @@ impl ControlledNode {
         }
     }
 
-    fn send_waiting(&mut self, now_ns: u64, outbox: &mut dyn Outbox) -> bool {
-        let mut sent = 0;
-        let (address, number) = (self.address, self.node);
-        let mut frame = [0; FRAME_OCTETS];
-        self.server.next_frame(now_ns, true, &mut |peer, sdo| {
-            let Peer::Node(destination) = peer else {
-                return;
-            };
-            let packet = Packet {
-                destination_address: multicast::ASND,
-                source_address: address,
-                destination,
-                source: number,
-                message: Message::Asnd(Asnd::Sdo(*sdo)),
-            };
-            if let Ok(octets) = packet.emit(&mut frame) {
-                sent = pad(&mut frame, octets, MINIMUM_OCTETS);
-            }
-        });
-        if sent > 0 {
-            outbox.send(frame.get(..sent).unwrap_or_default(), None);
-            return true;
-        }
-        self.generic.pop(|frame| outbox.send(frame, None))
-    }
-
     fn sync(&mut self, sync: &SyncRequest, outbox: &mut dyn Outbox) {
         let set = |flag| sync.control & flag != 0;
         if set(SyncRequest::ADDRESS) && sync.address != self.address {
@@ -236,46 +209,6 @@ impl ControlledNode {
                 command: id,
                 data: command.data.to_vec(),
             });
-        }
-    }
-
-    pub(super) fn sdo(&mut self, now_ns: u64, source: u8, sdo: &Sdo<'_>) {
-        self.with_server(|server, objects| {
-            server.receive(now_ns, Peer::Node(source), sdo, objects);
-        });
-        self.after_writes(now_ns);
-        self.prepare_pres();
-    }
-
-    /// Takes service data that came by UDP (the payload of a datagram to port
-    /// [`SDO_UDP_PORT`](rtwire_wire::powerlink::SDO_UDP_PORT)); what is to be sent is fetched with
-    /// [`next_datagram`](Self::next_datagram).
-    pub fn datagram(&mut self, now_ns: u64, from: ([u8; 4], u16), payload: &[u8]) {
-        let Ok(sdo) = Sdo::parse_datagram(payload) else {
-            self.statistics.invalid_frames += 1;
-            return;
-        };
-        self.with_server(|server, objects| {
-            server.receive(now_ns, Peer::Udp(from.0, from.1), &sdo, objects);
-        });
-        self.after_writes(now_ns);
-    }
-
-    /// How many datagrams wait to be sent.
-    #[must_use]
-    pub fn datagrams_waiting(&self) -> usize {
-        self.server.frames_waiting(false)
-    }
-
-    /// Writes the payload of the next datagram to the front of `out`; gives its octets, and where it goes.
-    pub fn next_datagram(&mut self, now_ns: u64, out: &mut [u8]) -> Option<(usize, [u8; 4], u16)> {
-        let mut octets = 0;
-        let peer = self.server.next_frame(now_ns, false, &mut |_, sdo| {
-            octets = sdo.emit_datagram(out).unwrap_or_default();
-        })?;
-        match peer {
-            Peer::Udp(address, port) if octets > 0 => Some((octets, address, port)),
-            _ => None,
         }
     }
 

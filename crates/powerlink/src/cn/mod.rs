@@ -4,6 +4,7 @@ mod asynchronous;
 mod cycle;
 mod history;
 mod objects;
+mod service;
 mod signalling;
 mod state;
 pub(crate) use objects::Objects;
@@ -12,7 +13,7 @@ pub(crate) use state::Heartbeat;
 use crate::counter::{Counter, Statistics};
 use crate::pdo::{self, ProcessImage};
 use crate::queue::{Events, Frames};
-use crate::sdo::SdoServer;
+use crate::sdo::{SdoClients, SdoServer};
 use crate::{Error, Event, ObjectDictionary};
 use rtwire_wire::powerlink::{
     MINIMUM_OCTETS, Message, NetTime, NmtState, Packet, Response, SendRequest, multicast, node, pad,
@@ -92,6 +93,9 @@ pub struct ControlledNode {
     pres_generation: u64,
     responder: Responder,
     server: SdoServer,
+    clients: SdoClients,
+    /// Whether a frame of the clients goes before one of the server: they take turns.
+    clients_first: bool,
     urgent: Frames,
     generic: Frames,
     signalling: Signalling,
@@ -159,6 +163,8 @@ impl ControlledNode {
             pres_generation: 0,
             responder: Responder::Node,
             server: SdoServer::new(300, 15_000_000_000),
+            clients: SdoClients::new(300, 15_000_000_000),
+            clients_first: false,
             urgent: Frames::default(),
             generic: Frames::default(),
             signalling: Signalling::default(),
@@ -331,7 +337,7 @@ impl ControlledNode {
     }
 
     fn send_request(&self) -> SendRequest {
-        let sdo = self.server.frames_waiting(true);
+        let sdo = self.server.frames_waiting(true) + self.clients.frames_waiting(&self.server);
         let (priority, pending) = match self.urgent.len() {
             0 => (3, self.generic.len() + sdo),
             urgent => (7, urgent),
@@ -407,6 +413,7 @@ impl Node for ControlledNode {
             self.soc_deadline_ns,
             self.basic_ethernet_ns,
             self.server.wake_at_ns(),
+            self.clients.wake_at_ns(),
             silent,
         ]
         .into_iter()

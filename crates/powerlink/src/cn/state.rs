@@ -132,7 +132,10 @@ impl ControlledNode {
         let timeout_ns = d.number(0x1300, 0) * 1_000_000;
         let all = (1..=254).map(|subindex| d.number(0x1016, subindex));
         self.heartbeats = all.filter_map(Heartbeat::from_number).collect();
-        self.server = SdoServer::new(self.timing.mtu, timeout_ns.max(1_000_000));
+        let timeout_ns = timeout_ns.max(1_000_000);
+        self.server = SdoServer::new(self.timing.mtu, timeout_ns);
+        self.clients.reset(self.timing.mtu, timeout_ns);
+        self.outcomes();
         if self.lay_out().is_err() {
             self.fault(0, ErrorCode::PDO_SHORT);
         }
@@ -291,6 +294,8 @@ impl ControlledNode {
             }
         }
         self.server.moment(now_ns);
+        self.clients.moment(now_ns, &self.server);
+        self.outcomes();
         for heartbeat in &mut self.heartbeats {
             if heartbeat.expire(now_ns) {
                 let node = heartbeat.node;

@@ -3,7 +3,7 @@
 use super::cycle::Phase;
 use super::node::{Boot, Cn};
 use super::{ManagingNode, start_up};
-use crate::{ErrorCode, Event, LostReason, NodeEvent};
+use crate::{ErrorCode, Event, LostReason, NodeEvent, sdo};
 use rtwire_wire::MacAddress;
 use rtwire_wire::powerlink::{Ident, NmtCommandId, NmtState, SendRequest, node as number};
 
@@ -109,6 +109,7 @@ impl ManagingNode {
         cn.clear_tries = 0;
         cn.wrong_state = 0;
         cn.client.reset();
+        self.server.forget(sdo::Peer::Node(node));
         let configuring = core::mem::take(&mut cn.configuring);
         while let Some((id, outcome)) = cn.client.outcome() {
             if !configuring.iter().any(|job| job.0 == id) {
@@ -396,10 +397,8 @@ impl ManagingNode {
             let Some(cn) = self.nodes.get_mut(at) else {
                 break;
             };
-            if cn.client.wake_at_ns().is_some_and(|at| now_ns >= at) {
-                cn.client.moment(now_ns);
-            }
             let node = cn.number;
+            sdo::pass(&mut cn.client, &self.server, node, now_ns);
             // In the reduced cycle a node cannot go beyond being identified.
             let waits = cn.boot == Boot::Identified && self.state == NmtState::PRE_OPERATIONAL_1;
             if waits {

@@ -2,7 +2,7 @@
 
 use crate::ObjectDictionary;
 use crate::counter::Counter;
-use crate::sdo::SdoClient;
+use crate::sdo::{SdoClient, SdoServer, is_held};
 use rtwire_wire::MacAddress;
 use rtwire_wire::powerlink::{Ident, NmtState, SendRequest};
 
@@ -165,6 +165,11 @@ impl Cn {
             requested_ns: 0,
             complained: false,
         }
+    }
+
+    /// Whether there is something to ask it for.
+    pub(super) fn asks(&self, server: &SdoServer) -> bool {
+        self.client.frames_waiting() > 0 && !is_held(&self.client, server, self.number)
     }
 
     pub(super) fn status(&self) -> NodeStatus {

@@ -5,11 +5,11 @@ use super::node::Boot;
 use super::schedule::STATUS_INTERVAL_NS;
 use super::{Chain, ManagingNode};
 use crate::cn::Objects;
-use crate::sdo::Peer;
+use crate::sdo::{Addressee, Peer, addressee};
 use crate::{ErrorCode, Event, NodeEvent};
 use rtwire_wire::Outbox;
 use rtwire_wire::powerlink::{
-    Asnd, Connection, Message, NmtRequest, NmtState, Packet, Response, Sdo, Status, View, node,
+    Asnd, Message, NmtRequest, NmtState, Packet, Response, Sdo, Status, View, node,
 };
 
 /// StatusResponses without EC, before a node is taken for one that never sends it.
@@ -273,24 +273,17 @@ impl ManagingNode {
     }
 
     fn sdo(&mut self, now_ns: u64, at: usize, source: u8, sdo: &Sdo<'_>) {
-        // A client's message is a request, or opens as one; anything else answers ours.
         let Some(cn) = self.nodes.get_mut(at) else {
             return;
         };
-        let idle = cn.client.is_idle();
-        let opens = matches!(
-            (sdo.sequence.receive, sdo.sequence.send),
-            (
-                Connection::None | Connection::Initialisation,
-                Connection::Initialisation | Connection::Valid
-            )
-        ) && (sdo.sequence.receive, sdo.sequence.send)
-            != (Connection::Initialisation, Connection::Initialisation);
-        let request = opens || sdo.command.is_some_and(|command| !command.response);
-        if !idle && !request {
-            cn.client.receive(now_ns, sdo);
-            self.outcomes(now_ns, at);
-            return;
+        match addressee(&cn.client, &self.server, (node::MN, source), sdo) {
+            Addressee::Client => {
+                cn.client.receive(now_ns, sdo);
+                self.outcomes(now_ns, at);
+                return;
+            }
+            Addressee::Nobody => return,
+            Addressee::Server => {}
         }
         let limits = [1490, 1490];
         let mut objects = Objects {

@@ -5,7 +5,7 @@
 
 use super::ManagingNode;
 use super::node::Boot;
-use crate::sdo::Peer;
+use crate::sdo::{Peer, SdoServer};
 use crate::{ErrorCode, Event, LostReason};
 use rtwire_wire::Outbox;
 use rtwire_wire::powerlink::{
@@ -95,18 +95,21 @@ impl ManagingNode {
     }
 
     /// The next node, in turns, for which `wanted` says so.
-    fn next_in_turn(&mut self, wanted: impl Fn(&super::Cn) -> bool) -> Option<usize> {
+    fn next_in_turn(&mut self, wanted: impl Fn(&super::Cn, &SdoServer) -> bool) -> Option<usize> {
         let count = self.nodes.len();
         let order = (1..=count).map(|step| (self.round + step) % count);
-        let found = order
-            .into_iter()
-            .find(|&at| self.nodes.get(at).is_some_and(&wanted))?;
+        let found = order.into_iter().find(|&at| {
+            self.nodes
+                .get(at)
+                .is_some_and(|cn| wanted(cn, &self.server))
+        })?;
         self.round = found;
         Some(found)
     }
 
     fn requesting(&mut self, priority: impl Fn(u8) -> bool) -> Option<u8> {
-        let at = self.next_in_turn(|cn| cn.request.pending > 0 && priority(cn.request.priority))?;
+        let at =
+            self.next_in_turn(|cn, _| cn.request.pending > 0 && priority(cn.request.priority))?;
         let cn = self.nodes.get_mut(at)?;
         // The next response tells how many wait then.
         cn.request.pending -= 1;
@@ -114,7 +117,7 @@ impl ManagingNode {
     }
 
     fn choose_ident(&mut self, now_ns: u64) -> Option<(RequestedService, u8)> {
-        let at = self.next_in_turn(|cn| cn.boot == Boot::Search && cn.ident_due_ns <= now_ns)?;
+        let at = self.next_in_turn(|cn, _| cn.boot == Boot::Search && cn.ident_due_ns <= now_ns)?;
         let cn = self.nodes.get_mut(at)?;
         cn.ident_tries = cn.ident_tries.saturating_add(1);
         cn.ident_due_ns = now_ns + IDENT_INTERVAL_NS;
@@ -123,7 +126,7 @@ impl ManagingNode {
 
     fn choose_status(&mut self, now_ns: u64) -> Option<(RequestedService, u8)> {
         let reduced = self.state == NmtState::PRE_OPERATIONAL_1;
-        let at = self.next_in_turn(|cn| {
+        let at = self.next_in_turn(|cn, _| {
             let told_by_responses = cn.responded && !reduced;
             let due = cn.status_due_ns <= now_ns;
             let present = cn.boot > Boot::Search;
@@ -175,7 +178,7 @@ impl ManagingNode {
     fn choose_generic(&mut self) -> Option<(RequestedService, u8)> {
         let invite = RequestedService::UNSPECIFIED_INVITE;
         let own = self.generic.len() + self.server.frames_waiting(true);
-        let jobs = self.nodes.iter().any(|cn| cn.client.frames_waiting() > 0);
+        let jobs = self.nodes.iter().any(|cn| cn.asks(&self.server));
         let highest = self.nodes.iter().filter(|cn| cn.request.pending > 0);
         let highest = highest.map(|cn| cn.request.priority).max();
         // Own frames and those of others take turns.
@@ -207,7 +210,7 @@ impl ManagingNode {
         };
         let ordinary_first = self.generic.len() > 0 && self.soa_count % 4 < 2;
         if !ordinary_first {
-            let at = self.next_in_turn(|cn| cn.client.frames_waiting() > 0);
+            let at = self.next_in_turn(|cn, server| cn.asks(server));
             if let Some(cn) = at.and_then(|at| self.nodes.get_mut(at)) {
                 let number = cn.number;
                 cn.client.next_frame(now_ns, &mut |sdo| write(number, sdo));

@@ -107,6 +107,25 @@ impl SdoClient {
         self.current.is_none() && self.jobs.is_empty()
     }
 
+    /// Whether it has asked for a link, and has none yet.
+    pub(crate) fn is_opening(&self) -> bool {
+        self.link.is_opening()
+    }
+
+    /// The time for an answer begins anew: what there is to ask is held back.
+    pub(crate) fn postpone(&mut self, now_ns: u64) {
+        self.link.postpone(now_ns);
+        if self.current.is_some() {
+            self.deadline_ns = Some(now_ns + 2 * self.timeout_ns);
+        }
+    }
+
+    /// Goes on with other limits, from the next [`reset`](Self::reset) on.
+    pub(crate) const fn set_limits(&mut self, mtu: usize, timeout_ns: u64) {
+        self.segment_octets = segment_octets(mtu);
+        self.timeout_ns = timeout_ns;
+    }
+
     /// Gives up all jobs, without a word to the server: it has been reset.
     pub fn reset(&mut self) {
         self.fail_all(SdoFailure::Broken);

@@ -117,6 +117,18 @@ impl Link {
         self.is_closed() && self.control.is_none()
     }
 
+    pub(crate) fn is_opening(&self) -> bool {
+        self.state == State::Opening
+    }
+
+    /// What waits for an answer waits from now on.
+    pub(crate) fn postpone(&mut self, now_ns: u64) {
+        self.tries = 0;
+        if self.expecting() {
+            self.arm(now_ns);
+        }
+    }
+
     fn restart(&mut self) {
         let fresh = Self::new(self.client, self.timeout_ns);
         let waiting = core::mem::take(&mut self.waiting);
@@ -303,8 +315,13 @@ impl Link {
                 }
                 return Brought::Nothing;
             }
-            // The first valid message of a server completes the opening.
-            State::Opening if self.client => self.state = State::Open,
+            // The first valid message of a server completes the opening, once it has answered; before that, it is of a link
+            // whose end the server has not heard of.
+            State::Opening
+                if self.last_control == (Connection::Initialisation, Connection::Valid) =>
+            {
+                self.state = State::Open;
+            }
             State::Opening => return Brought::Nothing,
             State::Open => {}
         }
@@ -328,15 +345,13 @@ impl Link {
                     self.control = Some(ack);
                 }
             }
-            1 => {
+            1 if sdo.command.is_some() => {
                 self.received = sequence.send_number;
                 self.control = Some(ack);
-                if sdo.command.is_some() {
-                    brought = Brought::Command;
-                }
+                brought = Brought::Command;
             }
-            // Something is missing before it.
-            2..32 => self.control = Some((Connection::Request, Connection::Valid)),
+            // Something is missing before it; or it is what is missing, and this is an acknowledgement sent behind it.
+            1..32 => self.control = Some((Connection::Request, Connection::Valid)),
             _ => self.control = Some(ack),
         }
         if before != self.flying.len() || brought == Brought::Command || before == 0 {

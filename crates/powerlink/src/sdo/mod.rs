@@ -7,11 +7,13 @@
 //! Both are pulled: they say how many frames wait, and give one when the node has an asynchronous slot.
 
 mod client;
+mod clients;
 mod link;
 mod multiple;
 mod server;
 
 pub use client::{SdoClient, SdoFailure, SdoJob, SdoOutcome};
+pub(crate) use clients::{Addressee, SdoClients, addressee, is_held, pass};
 pub use multiple::{MultipleRead, MultipleResult, MultipleWrite};
 pub use server::{ObjectAccess, Peer, SdoServer};
 

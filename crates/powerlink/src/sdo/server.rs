@@ -71,6 +71,16 @@ impl SdoServer {
         }
     }
 
+    /// Whether it has a link with this client.
+    pub(crate) fn serves(&self, peer: Peer) -> bool {
+        self.clients.iter().any(|client| client.peer == peer)
+    }
+
+    /// Forgets a client that is gone.
+    pub(crate) fn forget(&mut self, peer: Peer) {
+        self.clients.retain(|client| client.peer != peer);
+    }
+
     /// How many frames wait to be sent to nodes (`true`) or over UDP.
     #[must_use]
     pub fn frames_waiting(&self, nodes: bool) -> usize {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, unreachable_pub, missing_docs)]
 
 mod boot;
+mod clients;
 mod cross;
 mod faults;
 mod harness;

@@ -3,20 +3,79 @@
 use crate::harness::*;
 use rtwire_powerlink::sdo::{SdoFailure, SdoJob, SdoOutcome};
 use rtwire_powerlink::{AbortCode, ErrorCode, Event};
-use rtwire_wire::powerlink::{MessageType, View};
+use rtwire_wire::powerlink::{AsndService, MessageType, View};
+
+/// Begins a job of a station with a node; gives its number.
+pub fn begun(network: &mut Network, station: usize, node: u8, job: SdoJob) -> u32 {
+    let now_ns = network.now_ns;
+    match &mut network.stations[station] {
+        Station::Mn(mn) => mn.submit(now_ns, node, job),
+        Station::Cn(cn) => cn.submit(now_ns, node, job),
+    }
+    .unwrap()
+}
+
+/// What has become of a station's job with a node.
+pub fn outcome(network: &Network, station: usize, node: u8, id: u32) -> Option<SdoOutcome> {
+    network
+        .events
+        .iter()
+        .find_map(|(_, at, event)| match event {
+            Event::Sdo {
+                node: server,
+                id: n,
+                outcome,
+            } if (*at, *server, *n) == (station, node, id) => Some(outcome.clone()),
+            _ => None,
+        })
+}
+
+/// Does a job of a station with a node; gives its outcome.
+pub fn done_by(
+    network: &mut Network,
+    station: usize,
+    node: u8,
+    job: SdoJob,
+    limit_ns: u64,
+) -> SdoOutcome {
+    let id = begun(network, station, node, job);
+    network.run_till(limit_ns, "service data", |network| {
+        outcome(network, station, node, id).is_some()
+    });
+    outcome(network, station, node, id).unwrap()
+}
 
 /// Does a job of the managing node; gives its outcome.
 pub fn done(network: &mut Network, node: u8, job: SdoJob, limit_ns: u64) -> SdoOutcome {
-    let now_ns = network.now_ns;
-    let id = network.mn().submit(now_ns, node, job).unwrap();
-    let find = |network: &Network| {
-        network.events.iter().find_map(|(_, _, event)| match event {
-            Event::Sdo { id: n, outcome, .. } if *n == id => Some(outcome.clone()),
-            _ => None,
-        })
-    };
-    network.run_till(limit_ns, "service data", |network| find(network).is_some());
-    find(network).unwrap()
+    done_by(network, 0, node, job, limit_ns)
+}
+
+/// A medium that loses one message of service data in five, by chance: a regular pattern could hit the same message again and
+/// again.
+pub fn lose_one_in_five(network: &mut Network) {
+    let mut random = 12345_u32;
+    network.judge = Some(Box::new(move |_, _, frame| {
+        let sdo = View::new(frame).asnd_service() == Some(AsndService::SDO);
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        if sdo && random >> 16 < 0x10000 / 5 {
+            Fate::Drop
+        } else {
+            Fate::Deliver
+        }
+    }));
+}
+
+/// A medium that loses the next two SoA.
+fn lose_two_soa(network: &mut Network) {
+    let mut left = 2;
+    network.judge = Some(Box::new(move |_, _, frame| {
+        let soa = View::new(frame).message_type() == Some(MessageType::SOA);
+        if soa && left > 0 {
+            left -= 1;
+            return Fate::Drop;
+        }
+        Fate::Deliver
+    }));
 }
 
 fn running(cycle_us: u64) -> Network {
@@ -68,15 +127,7 @@ fn the_error_history_is_read_and_cleared() {
     let job = |network: &mut Network, job| done(network, 1, job, SECOND);
     let done = SdoOutcome::Done;
     assert_eq!(job(&mut network, SdoJob::Read(0x1003, 0)), done(vec![0]));
-    let mut left = 2;
-    network.judge = Some(Box::new(move |_, _, frame| {
-        let soa = View::new(frame).message_type() == Some(MessageType::SOA);
-        if soa && left > 0 {
-            left -= 1;
-            return Fate::Drop;
-        }
-        Fate::Deliver
-    }));
+    lose_two_soa(&mut network);
     network.run(50 * MS);
     network.run_till(5 * SECOND, "back", Network::operational);
     // It has outlived the reset that the loss has brought.
@@ -101,15 +152,7 @@ fn the_error_register_tells_of_errors_as_long_as_they_last() {
         Station::Mn(_) => u64::MAX,
     };
     assert_eq!(register(&network), 0);
-    let mut left = 2;
-    network.judge = Some(Box::new(move |_, _, frame| {
-        let soa = View::new(frame).message_type() == Some(MessageType::SOA);
-        if soa && left > 0 {
-            left -= 1;
-            return Fate::Drop;
-        }
-        Fate::Deliver
-    }));
+    lose_two_soa(&mut network);
     network.run(5 * MS);
     assert_eq!(register(&network), 0x11, "generic, and of communication");
     network.run_till(5 * SECOND, "back", Network::operational);
@@ -178,18 +221,7 @@ fn a_megabyte_both_ways_under_cyclic_load() {
 #[test]
 fn lost_messages_are_sent_again() {
     let mut network = running(1000);
-    // One in five, by chance: a regular pattern could hit the same message again and again.
-    let mut random = 12345_u32;
-    network.judge = Some(Box::new(move |_, _, frame| {
-        let view = rtwire_wire::powerlink::View::new(frame);
-        let sdo = view.asnd_service() == Some(rtwire_wire::powerlink::AsndService::SDO);
-        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        if sdo && random >> 16 < 0x10000 / 5 {
-            Fate::Drop
-        } else {
-            Fate::Deliver
-        }
-    }));
+    lose_one_in_five(&mut network);
     let blob: Vec<u8> = (0..20_000_u32).map(|n| (n * 13) as u8).collect();
     let outcome = done(
         &mut network,

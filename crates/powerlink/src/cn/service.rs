@@ -1,0 +1,121 @@
+//! The controlled node's service data: its server, and its clients, with which it asks other nodes.
+
+use super::{ControlledNode, FRAME_OCTETS};
+use crate::Event;
+use crate::sdo::{Addressee, Peer, SdoJob, addressee};
+use rtwire_wire::powerlink::{Asnd, MINIMUM_OCTETS, Message, Packet, Sdo, multicast, node, pad};
+use rtwire_wire::{MacAddress, Outbox};
+
+/// A message to a node as a frame in `out`; gives its octets, 0 where there is no room.
+fn frame(from: (MacAddress, u8), destination: u8, sdo: &Sdo<'_>, out: &mut [u8]) -> usize {
+    let packet = Packet {
+        destination_address: multicast::ASND,
+        source_address: from.0,
+        destination,
+        source: from.1,
+        message: Message::Asnd(Asnd::Sdo(*sdo)),
+    };
+    packet
+        .emit(out)
+        .map_or(0, |octets| pad(out, octets, MINIMUM_OCTETS))
+}
+
+impl ControlledNode {
+    /// Begins a job of service data with another node, the managing one included; gives the number by which its event is
+    /// known. `None`: the number is no other node's.
+    ///
+    /// The messages take asynchronous slots, as the managing node gives them; until there is a cycle the job waits, at most
+    /// twice as long as object 1300h says.
+    pub fn submit(&mut self, now_ns: u64, node: u8, job: SdoJob) -> Option<u32> {
+        if node == self.node || matches!(node, node::INVALID | node::BROADCAST) {
+            return None;
+        }
+        let id = self.clients.submit(now_ns, node, job);
+        self.prepare_pres();
+        Some(id)
+    }
+
+    /// Tells what became of jobs.
+    pub(super) fn outcomes(&mut self) {
+        while let Some((node, id, outcome)) = self.clients.outcome() {
+            self.events.push(Event::Sdo { node, id, outcome });
+        }
+    }
+
+    pub(super) fn send_waiting(&mut self, now_ns: u64, outbox: &mut dyn Outbox) -> bool {
+        let from = (self.address, self.node);
+        let mut room = [0; FRAME_OCTETS];
+        let mut octets = 0;
+        self.clients_first = !self.clients_first;
+        for clients in [self.clients_first, !self.clients_first] {
+            if clients {
+                self.clients
+                    .next_frame(now_ns, &self.server, &mut |to, sdo| {
+                        octets = frame(from, to, sdo, &mut room);
+                    });
+            } else {
+                self.server.next_frame(now_ns, true, &mut |peer, sdo| {
+                    if let Peer::Node(to) = peer {
+                        octets = frame(from, to, sdo, &mut room);
+                    }
+                });
+            }
+            if octets > 0 {
+                outbox.send(room.get(..octets).unwrap_or_default(), None);
+                return true;
+            }
+        }
+        self.generic.pop(|frame| outbox.send(frame, None))
+    }
+
+    pub(super) fn sdo(&mut self, now_ns: u64, source: u8, sdo: &Sdo<'_>) {
+        let client = self.clients.of(source).map(|client| {
+            let nodes = (self.node, source);
+            (addressee(client, &self.server, nodes, sdo), client)
+        });
+        match client {
+            Some((Addressee::Client, client)) => {
+                client.receive(now_ns, sdo);
+                self.outcomes();
+            }
+            Some((Addressee::Nobody, _)) => {}
+            Some((Addressee::Server, _)) | None => self.serve(now_ns, Peer::Node(source), sdo),
+        }
+        self.prepare_pres();
+    }
+
+    fn serve(&mut self, now_ns: u64, peer: Peer, sdo: &Sdo<'_>) {
+        self.with_server(|server, objects| {
+            server.receive(now_ns, peer, sdo, objects);
+        });
+        self.after_writes(now_ns);
+    }
+
+    /// Takes service data that came by UDP (the payload of a datagram to port
+    /// [`SDO_UDP_PORT`](rtwire_wire::powerlink::SDO_UDP_PORT)); what is to be sent is fetched with
+    /// [`next_datagram`](Self::next_datagram).
+    pub fn datagram(&mut self, now_ns: u64, from: ([u8; 4], u16), payload: &[u8]) {
+        match Sdo::parse_datagram(payload) {
+            Ok(sdo) => self.serve(now_ns, Peer::Udp(from.0, from.1), &sdo),
+            Err(_) => self.statistics.invalid_frames += 1,
+        }
+    }
+
+    /// How many datagrams wait to be sent.
+    #[must_use]
+    pub fn datagrams_waiting(&self) -> usize {
+        self.server.frames_waiting(false)
+    }
+
+    /// Writes the payload of the next datagram to the front of `out`; gives its octets, and where it goes.
+    pub fn next_datagram(&mut self, now_ns: u64, out: &mut [u8]) -> Option<(usize, [u8; 4], u16)> {
+        let mut octets = 0;
+        let peer = self.server.next_frame(now_ns, false, &mut |_, sdo| {
+            octets = sdo.emit_datagram(out).unwrap_or_default();
+        })?;
+        match peer {
+            Peer::Udp(address, port) if octets > 0 => Some((octets, address, port)),
+            _ => None,
+        }
+    }
+}
