@@ -8,7 +8,7 @@ mod powerlink_common;
 use std::thread;
 use std::time::Duration;
 
-use powerlink_common::{Cell, Running, description, last_state, number, operational, told, until};
+use powerlink_common::{Cell, description, last_state, number, operational, told, until};
 use rtwire_link::{Sender, SenderConfig, TxPath};
 use rtwire_powerlink::Cdc;
 use rtwire_sys::bpf::Direction;
@@ -127,17 +127,7 @@ fn soc_lost_one_by_one_are_counted_and_borne_until_they_are_too_many() {
     require!(root);
     require!(program "ip");
     for path in ["user", "driver"] {
-        let mut cell = Cell::files(path);
-        let own = cell.folder.path().join("cn2.json");
-        for station in [1, 3] {
-            let running = cell.station(station);
-            cell.running.push(Some(running));
-        }
-        let arguments = ["cn", &cell.file("cn2.toml")];
-        let two = Running::telling(&cell.star.stations[2], &arguments, &own);
-        let manager = cell.station(0);
-        cell.running.extend([Some(two), Some(manager)]);
-        cell.wait(path, operational);
+        let (cell, own) = Cell::node_2_telling(path);
         // One of 20: 8 are counted for it, and 1 less for each of the 19 that come.
         drop_soc(&cell, 20);
         let mut since = last_state(&own);
@@ -162,21 +152,7 @@ fn without_soc_a_node_goes_back_and_comes_again() {
     require!(root);
     require!(program "ip");
     for path in ["user", "driver"] {
-        let mut cell = Cell::files(path);
-        let own = cell.folder.path().join("cn2.json");
-        for station in [1, 3] {
-            let running = cell.station(station);
-            cell.running.push(Some(running));
-        }
-        let two = Running::telling(
-            &cell.star.stations[2],
-            &["cn", &cell.file("cn2.toml")],
-            &own,
-        );
-        cell.running.push(Some(two));
-        let manager = cell.station(0);
-        cell.running.push(Some(manager));
-        cell.wait(path, operational);
+        let (cell, own) = Cell::node_2_telling(path);
         // Its port of the bridge lets no group frames pass: no SoC, no SoA, but its own requests.
         let port = &cell.star.ports[2];
         let flood = |how: &str| {

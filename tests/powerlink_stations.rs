@@ -169,14 +169,7 @@ fn a_chain_of_responses_runs_in_user_space_and_in_the_driver() {
         cell.change("mn.toml", |text| {
             text.replace("[[node]]", "[[node]]\nchained = true")
         });
-        let own = cell.folder.path().join("cn2.json");
-        let arguments = ["cn", &cell.file("cn2.toml")];
-        let two = Running::telling(&cell.star.stations[2], &arguments, &own);
-        cell.running.push(Some(two));
-        for station in [1, 3] {
-            let running = cell.station(station);
-            cell.running.push(Some(running));
-        }
+        let own = cell.begin_controlled();
         let states = cell.folder.path().join("mn.json");
         let manager = Running::telling(cell.mn(), &["mn", &cell.file("mn.toml")], &states);
         cell.running.push(Some(manager));

@@ -165,6 +165,31 @@ impl Cell {
         (cell, states)
     }
 
+    /// The cell with all its stations running, node 2 telling its states to a file.
+    pub fn node_2_telling(path: &str) -> (Self, PathBuf) {
+        let mut cell = Self::files(path);
+        let states = cell.begin_controlled();
+        let manager = cell.station(0);
+        cell.running.push(Some(manager));
+        cell.wait(path, operational);
+        (cell, states)
+    }
+
+    /// Starts the controlled nodes, of which node 2 tells its states to a file.
+    pub fn begin_controlled(&mut self) -> PathBuf {
+        let states = self.folder.path().join("cn2.json");
+        for station in [1, 2, 3] {
+            let running = if station == 2 {
+                let arguments = ["cn", &self.file("cn2.toml")];
+                Running::telling(&self.star.stations[2], &arguments, &states)
+            } else {
+                self.station(station)
+            };
+            self.running.push(Some(running));
+        }
+        states
+    }
+
     /// Starts the controlled nodes, then the managing node, which tells its states to a file.
     pub fn begin(&mut self) -> PathBuf {
         for station in [1, 2, 3] {
