@@ -11,8 +11,8 @@
  * buffer is as large as the description says, in bytes.
  *
  * XDP at a host's interface takes frames before clsact sees them, and sends
- * frames that no queue there sees. The cable of a host that may have XDP ends
- * before it, in a namespace of the lab's own, and a plain pair leads on to it.
+ * frames that no queue there sees. So the cable of a host ends before it, in
+ * a namespace of the lab's own, and a plain pair leads on to it.
  *
  * Both ends of cable n have interface index FIRST + 2n and FIRST + 2n + 1 in
  * their namespaces; a port's record has the index of its own end.

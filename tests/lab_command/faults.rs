@@ -66,9 +66,8 @@ fn bad_input_is_told_before_anything_is_done() {
         "{message}"
     );
 
-    let cases: [(&[&str], &str); 8] = [
+    let cases: [(&[&str], &str); 7] = [
         (&["--receive-path", "fast"], "auto, native, generic, packet"),
-        (&["--transmit-path", "xdp"], "past the emulated link"),
         (&["--duration", "20"], "unit"),
         (&["--duration", "0s"], "above 0"),
         (&["--duration", "5 sec"], "did you mean"),
@@ -84,6 +83,16 @@ fn bad_input_is_told_before_anything_is_done() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
         assert!(message.contains(expected), "{arguments:?}: {message}");
     }
+    // Its second stream leaves the host of the first.
+    let two = good.replacen("talker = \"D\"", "talker = \"C\"", 1);
+    std::fs::write(&file, two).unwrap();
+    let output = lab(&file, &["--transmit-path", "xdp"]).output().unwrap();
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(
+        message.contains("`C-to-B` and `D-to-B`") && message.contains("`direct`"),
+        "{message}"
+    );
     let output = lab(&directory.path().join("missing.toml"), &[])
         .output()
         .unwrap();

@@ -1,4 +1,4 @@
-//! What a user may do on the hosts of a lab that is kept: answer and ask, send and receive, by every way in and out.
+//! What a user may do on the hosts of a lab: answer and ask, send and receive, by every way in and out.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -26,16 +26,8 @@ impl Kept {
         Self { id: id.to_owned() }
     }
 
-    /// `rtwire ARGUMENTS` on a host, as JSON.
     fn on(&self, host: &str, arguments: &[&str]) -> Command {
-        let mut command = rtwire(&["lab", "enter", &self.id, host, "--"]);
-        command
-            .arg(env!("CARGO_BIN_EXE_rtwire"))
-            .args(arguments)
-            .arg("--json")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        command
+        on(&self.id, host, arguments)
     }
 
     fn run(&self, host: &str, arguments: &[&str]) -> Command {
@@ -46,6 +38,18 @@ impl Kept {
             &[&run[..], &["--interface", "eth0"], arguments].concat(),
         )
     }
+}
+
+/// `rtwire ARGUMENTS` on a host of a lab, as JSON.
+fn on(lab: &str, host: &str, arguments: &[&str]) -> Command {
+    let mut command = rtwire(&["lab", "enter", lab, host, "--"]);
+    command
+        .arg(env!("CARGO_BIN_EXE_rtwire"))
+        .args(arguments)
+        .arg("--json")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
 }
 
 impl Drop for Kept {
@@ -118,6 +122,34 @@ fn every_question_is_answered_on_each_way() {
             assert_eq!(asked[none], 0, "{way:?}: {asked}");
         }
         assert_eq!(answered["unanswered"], 0, "{way:?}: {answered}");
+    }
+}
+
+/// More questions than the switch's port has room for, while the lab measures. XDP takes them, and its answers meet no queue
+/// of the host's: the ports' counts and the promises hold all the same.
+#[test]
+fn xdp_by_hand_on_a_lab_that_measures_changes_no_count() {
+    let _alone = alone();
+    let child = five_nodes("300ms", "6s");
+    let lab = wait_for_lab(child.id());
+    let id = lab["id"].as_str().unwrap().to_owned();
+    // Calibration has its own processes: wait until the run's are at work.
+    std::thread::sleep(std::time::Duration::from_millis(3_000));
+    let (responder, said) =
+        Running::answering(&mut on(&id, "B", &["respond", "eth0", "--mode", "generic"]));
+    assert!(said.contains("in generic mode they do"), "{said}");
+    let asks = ["--count", "400", "--interval", "2ms"];
+    let ask = [&["ping", "eth0", MAC_B][..], &asks].concat();
+    let (_, asked) = reported(on(&id, "A", &ask).spawn().unwrap());
+    let (_, answered) = responder.end();
+    let (code, report) = reported(child);
+    assert_eq!(asked["sent"], 400, "{asked}");
+    assert_eq!(asked["lost"], 0, "{asked}");
+    assert_eq!(answered["answered"], 400, "{answered}");
+    assert!(matches!(code, Some(0 | 4)), "{}", report["reasons"]);
+    check_ports(&report, "by hand");
+    for stream in report["streams"].as_array().unwrap() {
+        assert_eq!(stream["frames_lost"], 0, "{}", stream["name"]);
     }
 }
 

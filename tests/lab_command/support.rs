@@ -131,6 +131,23 @@ pub(crate) fn reported(child: Child) -> (Option<i32>, Value) {
     (code, report)
 }
 
+/// No port dropped a frame or filled up, and all frames that a port took arrived at its other end.
+pub(crate) fn check_ports(report: &Value, case: &str) {
+    for port in report["ports"].as_array().unwrap() {
+        let id = (case, &port["switch"], &port["port"]);
+        assert_eq!(port["frames_dropped"], 0, "{id:?}");
+        // A stall of the machine may explain a high backlog once; the report then says so.
+        assert_ne!(port["verdict"], "broken", "{id:?}: {}", port["reasons"]);
+        // A port whose frames are never counted as gone would fill for ever.
+        let over_time = port["backlog_over_time"].as_array().unwrap();
+        let last = over_time.iter().rev().take(40);
+        let least = last.filter_map(|slice| slice["max_bytes"].as_u64()).min();
+        assert!(least <= port["promised_backlog_bytes"].as_u64(), "{id:?}");
+    }
+    let notes = report["notes"].to_string();
+    assert!(!notes.contains("had not arrived there"), "{case}: {notes}");
+}
+
 /// Everything the report's readers rely on is there and fits together.
 pub(crate) fn check_shape(report: &Value) {
     for key in [

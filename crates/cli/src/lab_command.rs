@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
-use rtwire_lab::{LabError, Options, registry};
+use clap::{Args, Subcommand, ValueEnum};
+use rtwire_lab::{LabError, Options, TransmitPath, registry};
 use rtwire_plan::{Network, Plan, units};
 
 use crate::plan_command;
@@ -50,9 +50,9 @@ struct RunArguments {
     /// How long listeners look again and again before they sleep, for example `50us`, at most `1ms`: they are real-time threads
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_spin)]
     spin: Duration,
-    /// The way out of the hosts. Only `qdisc`: the queue is what emulates the host's end of its link
-    #[arg(long = "transmit-path", value_name = "PATH", default_value = "qdisc", value_parser = transmit_path)]
-    _transmit_path: Qdisc,
+    /// The way that RTDiP frames leave the hosts by
+    #[arg(long, value_enum, default_value = "qdisc")]
+    transmit_path: WayOut,
     /// Set a default of the description, for example `shaping-interval=100us`
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = plan_command::key_and_value)]
     set: Vec<(String, String)>,
@@ -121,20 +121,24 @@ pub(crate) fn parse_spin(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// The one way out of the lab's hosts.
-#[derive(Clone)]
-struct Qdisc;
+/// The ways out of the lab's hosts.
+#[derive(Clone, Copy, ValueEnum)]
+enum WayOut {
+    /// Through the queueing discipline of the host's interface
+    Qdisc,
+    /// Past it
+    Direct,
+    /// Past it, by memory shared with the kernel (AF_XDP): one stream for each host
+    Xdp,
+}
 
-fn transmit_path(text: &str) -> Result<Qdisc, String> {
-    match text {
-        "qdisc" => Ok(Qdisc),
-        "direct" | "xdp" => Err(
-            "frames that go past the host's queue go past the emulated link, too: it would have no rate, and nothing would \
-             keep what the plan promises; in a lab brought up with `--keep` the link begins behind the host: `rtwire lab enter` and \
-             `rtwire run --transmit-path`"
-                .to_owned(),
-        ),
-        _ => Err("the lab's hosts send by `qdisc`".to_owned()),
+impl From<WayOut> for TransmitPath {
+    fn from(way: WayOut) -> Self {
+        match way {
+            WayOut::Qdisc => Self::Qdisc,
+            WayOut::Direct => Self::Direct,
+            WayOut::Xdp => Self::Xdp,
+        }
     }
 }
 
@@ -190,6 +194,7 @@ fn measure(arguments: &RunArguments) -> ExitCode {
         duration: arguments.duration,
         calibration: arguments.calibration,
         receive_path: arguments.receive_path.into(),
+        transmit_path: arguments.transmit_path.into(),
         spin: arguments.spin,
         police: arguments.police,
         keep: arguments.keep,
@@ -343,7 +348,13 @@ impl Outputs {
 }
 
 fn enter(id: &str, node: &str, command: &[String]) -> Result<(), LabError> {
-    let (record, _) = registry::find(id)?;
+    let (record, state) = registry::find(id)?;
+    if state == registry::State::Running {
+        eprintln!(
+            "note: lab {id} still runs: until it is done, answers that a host's driver sends (XDP in native mode) do not leave that \
+             host; in generic mode they do"
+        );
+    }
     let namespace = record
         .nodes
         .iter()

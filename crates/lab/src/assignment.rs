@@ -73,6 +73,19 @@ pub enum TransmitPath {
     Launch,
 }
 
+impl TransmitPath {
+    /// Its name, as commands take it and reports say it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Qdisc => "qdisc",
+            Self::Direct => "direct",
+            Self::Xdp => "xdp",
+            Self::Launch => "launch",
+        }
+    }
+}
+
 /// Where a stream's frames go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "transport", rename_all = "kebab-case")]

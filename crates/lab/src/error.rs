@@ -120,6 +120,18 @@ pub enum LabError {
         /// Its process.
         pid: u32,
     },
+    /// Two streams of a host by AF_XDP.
+    #[error(
+        "--transmit-path xdp: streams `{}` and `{}` both leave host `{host}`, whose interface has one transmit queue, and that \
+         takes one sender; send by `direct` or `qdisc`",
+        streams[0], streams[1]
+    )]
+    OneSender {
+        /// The host.
+        host: String,
+        /// The streams.
+        streams: [String; 2],
+    },
     /// The user stopped the run before anything was measured.
     #[error("stopped before the run began")]
     Stopped,

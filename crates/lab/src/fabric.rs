@@ -74,8 +74,6 @@ pub(crate) struct Blueprint {
     pub(crate) ip_groups: BTreeMap<Ipv4Addr, Vec<(usize, usize)>>,
     /// For each host (by node): the switch ports (node, neighbour) that lead to it.
     pub(crate) towards: BTreeMap<usize, Vec<(usize, usize)>>,
-    /// Hosts (by node) whose interface may have an XDP program: a wire leads to it, and the cable ends before.
-    pub(crate) wired: BTreeSet<usize>,
 }
 
 /// A port: one direction of a cable. Its index is that of its record and, with [`FIRST_IFINDEX`], of its interface.
@@ -85,8 +83,8 @@ pub(crate) type PortIndex = usize;
 pub(crate) struct Fabric {
     pub(crate) blueprint: Blueprint,
     namespaces: Vec<Namespace>,
-    /// Where cables end that a wire leads on from.
-    wires: Option<Namespace>,
+    /// Where the cables of hosts end, and wires lead on from.
+    wires: Namespace,
     program: BpfObject,
     pub(crate) records: PortRecords,
 }
@@ -142,11 +140,15 @@ impl Blueprint {
         Some((ends[port % 2], ends[1 - port % 2]))
     }
 
+    fn is_host(&self, node: usize) -> bool {
+        self.nodes[node].kind == NodeKind::Host
+    }
+
     fn interface_name(&self, port: PortIndex) -> String {
         let Some((node, neighbour)) = self.port_ends(port) else {
             return format!("port{port}");
         };
-        if self.nodes[node].kind == NodeKind::Host {
+        if self.is_host(node) {
             return HOST_INTERFACE.to_owned();
         }
         let name = format!("to-{}", self.nodes[neighbour].name);
@@ -166,11 +168,8 @@ impl Fabric {
             let name = namespace_name(prefix, index, &node.name);
             namespaces.push(Namespace::create(&name)?);
         }
-        let wires = match blueprint.wired.is_empty() {
-            true => None,
-            // No node's name has such a sign in it.
-            false => Some(Namespace::create(&format!("{prefix}-~wires"))?),
-        };
+        // No node's name has such a sign in it.
+        let wires = Namespace::create(&format!("{prefix}-~wires"))?;
         let program = load(&blueprint)?;
         let records = PortRecords::new(
             program.map_array("ports", PORT_WORDS)?,
@@ -278,9 +277,9 @@ impl Fabric {
                 let own = End {
                     name: self.blueprint.interface_name(port),
                     ifindex: FIRST_IFINDEX + index32(port),
-                    mac: match self.blueprint.nodes[node].kind {
-                        NodeKind::Host => host_mac(node),
-                        NodeKind::Switch { .. } => port_mac(port),
+                    mac: match self.blueprint.is_host(node) {
+                        true => host_mac(node),
+                        false => port_mac(port),
                     },
                     namespace: self.namespace(node),
                 };
@@ -305,8 +304,7 @@ impl Fabric {
         };
         let wire = self.wire(port);
         // Untagged frames beside tagged ones are then charged 4 bytes too much: a slower link flatters nobody.
-        let beside = wire.is_some() || self.blueprint.nodes[node].kind != NodeKind::Host;
-        let tag = match beside && self.blueprint.tagged.contains(&(node, neighbour)) {
+        let tag = match self.blueprint.tagged.contains(&(node, neighbour)) {
             true => 4,
             false => 0,
         };
@@ -353,7 +351,7 @@ impl Fabric {
         }
         let name = self.blueprint.interface_name(port);
         let ifindex = FIRST_IFINDEX + index32(port);
-        let is_host = self.blueprint.nodes[node].kind == NodeKind::Host;
+        let is_host = self.blueprint.is_host(node);
         self.namespace(node).run(|| -> Result<(), LabError> {
             let mut netlink = Netlink::new();
             if is_host {
@@ -374,7 +372,7 @@ impl Fabric {
 
     fn fill_tables(&self) -> Result<(), LabError> {
         let hosts: Vec<usize> = (0..self.blueprint.nodes.len())
-            .filter(|&node| self.blueprint.nodes[node].kind == NodeKind::Host)
+            .filter(|&node| self.blueprint.is_host(node))
             .collect();
         for &host in &hosts {
             let Some(port) = (0..2 * self.blueprint.cables.len()).find(|&port| {

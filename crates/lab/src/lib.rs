@@ -23,6 +23,7 @@
 //!     duration: Duration::from_secs(10),
 //!     calibration: Duration::from_secs(3),
 //!     receive_path: rtwire_lab::ReceivePath::Auto,
+//!     transmit_path: rtwire_lab::TransmitPath::Qdisc,
 //!     spin: Duration::ZERO,
 //!     police: None,
 //!     keep: false,
@@ -57,6 +58,7 @@ pub mod station;
 #[cfg(test)]
 mod switch_tests;
 mod tasks;
+mod ways_out;
 mod worker;
 
 pub use assignment::TransmitPath;

@@ -14,18 +14,19 @@ use rtwire_plan::{Network, Plan};
 use rtwire_sys::clock::{self, Clock};
 
 use crate::LabError;
-use crate::assignment::{Assignment, HostResult, Order};
+use crate::assignment::{Assignment, HostResult, Order, TransmitPath};
 use crate::awake::Awake;
 use crate::blueprint::Layout;
 use crate::calibrate::{Calibrated, calibrate};
 use crate::duties;
 use crate::evidence::{Collected, describe};
-use crate::fabric::{Blueprint, Fabric, namespace_name};
+use crate::fabric::{Fabric, namespace_name};
 use crate::monitor::{Monitor, PortWatch};
 use crate::ports::Field;
 use crate::processes::Processes;
 use crate::registry::{self, Claim, NodeRecord, Record};
 use crate::tasks;
+use crate::ways_out;
 
 /// From the order to run until the first frame: time stamping in the kernel begins some time after it is asked for.
 const SETTLE_NS: u64 = 500_000_000;
@@ -45,6 +46,8 @@ pub struct Options {
     pub calibration: Duration,
     /// The way frames come to the hosts' listeners.
     pub receive_path: ReceivePath,
+    /// The way out of the hosts for what is no datagram; not [`TransmitPath::Launch`], for which they have no queue.
+    pub transmit_path: TransmitPath,
     /// How long listeners look again and again before they sleep; zero: they sleep at once.
     pub spin: Duration,
     /// Whether listeners drop what is beyond their streams' contracts; so much is granted for hosts that are late.
@@ -85,6 +88,7 @@ pub fn run(options: Options) -> Result<Outcome, LabError> {
     }
     let layout = Layout::of(&options.network)?;
     tasks::check_room(&options.network, ns(options.duration))?;
+    ways_out::check(&options.network, options.transmit_path)?;
     let mut claim = Claim::new(&options.network.name, &options.file)?;
     let prefix = claim.prefix();
     for (index, node) in layout.blueprint.nodes.iter().enumerate() {
@@ -147,17 +151,7 @@ fn measure(
         "lab {}: bringing {nodes} nodes up",
         claim.record.id
     ));
-    let blueprint = Blueprint {
-        // A network that stays is for whatever its user runs on any host.
-        wired: match options.keep {
-            true => (0..options.network.hosts.len()).collect(),
-            false => {
-                tasks::hosts_with_program(&options.network, options.receive_path, options.spin)
-            }
-        },
-        ..layout.blueprint.clone()
-    };
-    let fabric = Fabric::bring_up(&claim.prefix(), blueprint)?;
+    let fabric = Fabric::bring_up(&claim.prefix(), layout.blueprint.clone())?;
     let directory = claim.directory();
     let mut network = options.network.clone();
 
@@ -182,6 +176,7 @@ fn measure(
 
     let how = (ns(options.duration), options.receive_path);
     let mut assignments = tasks::assignments(&network, layout, &fabric, directory, how);
+    ways_out::set(&mut assignments, &network, options.transmit_path);
     let listeners = assignments.iter_mut().flat_map(|host| &mut host.listeners);
     listeners.for_each(|task| task.spin(options.spin));
     if let Some(margin) = options.police {
@@ -315,6 +310,7 @@ fn assemble(
         let result = index.and_then(|index| collected.listener(index, &of_stream.listener));
         StreamReport {
             receive_path: result.map(|result| result.path.clone()),
+            transmit_path: stream.and_then(|one| ways_out::name(one, options.transmit_path)),
             ..StreamReport::new(
                 of_stream,
                 judged,
@@ -394,6 +390,7 @@ fn notes(options: &Options, collected: &Collected<'_>, calibrated: &Calibrated) 
          \"kept\". Cables have no length.",
         rtwire_measure::units::duration(crate::fabric::RELEASE_CREDIT_NS)
     ));
+    notes.extend(ways_out::note(options.transmit_path));
     let (left_out, of) = calibrated.slices_left_out;
     if left_out > 0 {
         notes.push(format!(

@@ -1,9 +1,8 @@
 //! From a planned network to what each host has to do.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::Path;
-use std::time::Duration;
 
 use rtwire_channel::ReceivePath;
 use rtwire_plan::{ContractKind, Network, Ratio, Stream, Transport};
@@ -135,35 +134,6 @@ fn address(layout: &Layout, index: usize, stream: &Stream) -> Address {
             vlan: stream.vlan,
         },
     }
-}
-
-/// The hosts (by node) with a listener whose frames come through the receive program.
-pub(crate) fn hosts_with_program(
-    network: &Network,
-    path: ReceivePath,
-    spin: Duration,
-) -> BTreeSet<usize> {
-    let streams = network.streams.iter().enumerate();
-    let of_streams = streams.flat_map(|(index, stream)| {
-        let mut task = duties::listener(index, stream, 0);
-        task.spin(spin);
-        let hosts = stream.listeners.iter();
-        hosts.filter(move |_| duties::in_program(path, &task))
-    });
-    let anywhere = |_, _: &str| {
-        Some(Address::Rtdip {
-            mac: [0; 6],
-            vlan: None,
-        })
-    };
-    let flows = duties::best_effort(network, anywhere);
-    let of_flows = flows
-        .iter()
-        .filter(|flow| duties::in_program(path, &flow.listener));
-    of_streams
-        .chain(of_flows.map(|flow| &flow.to))
-        .filter_map(|host| node_index(network, host))
-        .collect()
 }
 
 fn link_rate(network: &Network, node: &str) -> u64 {

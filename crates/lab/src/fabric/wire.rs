@@ -1,13 +1,14 @@
-//! Cables that end before their host, where an XDP program may be at its interface.
+//! The cable of a host ends before it, and a plain pair leads on.
 //!
 //! ```text
 //!  switch ═══ cable ═══ c3 ═ coupled ═ w3 ─── veth pair ─── eth0, XDP │ host
 //!                        └──── wires' namespace ────┘
 //! ```
 //!
-//! XDP takes frames before clsact at the same interface could count them as arrived, and what it sends (`XDP_TX`, AF_XDP)
-//! or what a packet socket sends past the queue would meet no link at all. So the port's queue and counters are at `c3`. What
-//! couples it to `w3` is a bridge of these two: frames that a program redirects are left alone by XDP in generic mode.
+//! So whatever is done at `eth0`, by the lab's own programs or by its user's, passes by no count and by no emulated link: XDP
+//! takes frames before clsact at the same interface could count them as arrived, and what it sends (`XDP_TX`, AF_XDP) or what
+//! a packet socket sends past the queue would meet no link at all. The port's queue and counters are at `c3`. What couples it
+//! to `w3` is a bridge of these two: frames that a program redirects are left alone by XDP in generic mode.
 
 use rtwire_host::Namespace;
 use rtwire_host::netlink::{BridgePort, Forwarding, Netlink, VethEnd};
@@ -55,10 +56,10 @@ pub(super) struct Wire<'a> {
 }
 
 impl Fabric {
-    /// The wire of a port whose host has one.
+    /// The wire of a host's port.
     pub(super) fn wire(&self, port: PortIndex) -> Option<Wire<'_>> {
         let (node, _) = self.blueprint.port_ends(port)?;
-        let namespace = self.wires.as_ref()?;
+        let namespace = &self.wires;
         let end = |letter: char, first: u32| End {
             name: format!("{letter}{port}"),
             ifindex: first + index32(port),
@@ -70,7 +71,7 @@ impl Fabric {
             inner: end('w', WIRE_IFINDEX),
             coupling: (format!("b{port}"), COUPLING_IFINDEX + index32(port)),
         };
-        self.blueprint.wired.contains(&node).then(wire)
+        self.blueprint.is_host(node).then(wire)
     }
 
     /// Couples both ends; all is still down.
@@ -104,7 +105,7 @@ impl Fabric {
         })?
     }
 
-    /// Lets every wired host answer from the driver, for as long as the network is there. Not during a run: a veth with a
+    /// Lets every host answer from the driver, for as long as the network is there. Not during a run: a veth with a
     /// program copies frames, and a talker would no longer feel when its queue is full.
     pub(crate) fn take_replies(&self) -> Result<(), LabError> {
         for wire in (0..2 * self.blueprint.cables.len()).filter_map(|port| self.wire(port)) {

@@ -39,10 +39,7 @@ pub(super) fn check(
         return Ok(());
     }
     let refused = |why: String| StationError::PastTheQueue {
-        path: match options.path {
-            TransmitPath::Xdp => "xdp",
-            _ => "direct",
-        },
+        path: options.path.name(),
         interface: interface.name.clone(),
         why,
     };

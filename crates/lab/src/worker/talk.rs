@@ -38,6 +38,8 @@ pub(super) struct Talking {
     stamps: Option<TxStamps>,
     payload: Vec<u8>,
     sent: SentStamps,
+    /// The same by the talker's own clock, for ways on which the kernel stamps nothing.
+    called: Option<SentStamps>,
     returned_ns: Vec<u64>,
     log: Log,
 }
@@ -121,6 +123,8 @@ impl Talking {
             },
             Address::Udp { ip } => Transport::udp(ip, task.port),
         };
+        let past_the_queue = matches!(task.path, TransmitPath::Direct | TransmitPath::Xdp);
+        let by_kernel = task.stamps && !past_the_queue;
         let config = TalkerConfig {
             pcp,
             semantics: if task.newest {
@@ -135,7 +139,7 @@ impl Talking {
                 TransmitPath::Xdp => TxPath::Xdp,
                 TransmitPath::Launch => TxPath::Launch(LaunchMode::Strict),
             },
-            stamping: task.stamps.then_some(TxStamping {
+            stamping: by_kernel.then_some(TxStamping {
                 queue: true,
                 driver: false,
             }),
@@ -143,12 +147,13 @@ impl Talking {
         };
         let mut talker = Talker::open(&config).map_err(|e| e.to_string())?;
         let stamps = talker.take_stamps().map_err(|e| e.to_string())?;
-        if task.stamps && stamps.is_none() {
+        if by_kernel && stamps.is_none() {
             return Err("the kernel gives no transmit stamps".to_owned());
         }
         Ok(Self {
             payload: vec![0; task.payload_bytes.min(talker.maximum_data())],
-            sent: SentStamps(vec![0; task.frames_most]),
+            sent: SentStamps(vec![0; if by_kernel { task.frames_most } else { 0 }]),
+            called: (task.stamps && past_the_queue).then(|| SentStamps(vec![0; task.frames_most])),
             returned_ns: Vec::with_capacity(task.frames_most),
             log: Log {
                 result: TalkerResult {
@@ -178,6 +183,7 @@ impl Talking {
             stamps,
             payload,
             mut sent,
+            called,
             returned_ns,
             log,
         } = self;
@@ -195,6 +201,7 @@ impl Talking {
                 task: &task,
                 talker,
                 payload,
+                called,
                 returned_ns,
                 log,
             };
@@ -213,7 +220,7 @@ impl Talking {
             result.frames_sent = sending.talker.statistics().sent;
             result.sends_refused = sending.talker.statistics().queue_full;
             result.fault = outcome.err();
-            Ok::<_, String>((result, sent, sending.returned_ns))
+            Ok::<_, String>((result, sending.called.unwrap_or(sent), sending.returned_ns))
         })?;
         if let Some(directory) = directory {
             let stamps = sent.records(&returned_ns);
@@ -246,6 +253,8 @@ struct Sending<'a> {
     task: &'a TalkerTask,
     talker: Talker,
     payload: Vec<u8>,
+    /// When that of each frame began, where the kernel stamps none.
+    called: Option<SentStamps>,
     /// When the send call of each frame returned.
     returned_ns: Vec<u64>,
     log: Log,
@@ -289,9 +298,15 @@ impl Sending<'_> {
     }
 
     fn send(&mut self) -> Result<(), String> {
+        let called_ns = self.called.as_ref().map(|_| now_ns());
         match self.talker.send(&self.payload) {
+            Ok(frame) => {
+                if let (Some(called), Some(called_ns)) = (&mut self.called, called_ns) {
+                    called.note(frame.into(), called_ns);
+                }
+            }
             // A full queue is counted by the talker; the frame is lost and will be missed by its number.
-            Ok(_) | Err(ChannelError::Link(LinkError::QueueFull)) => {}
+            Err(ChannelError::Link(LinkError::QueueFull)) => {}
             Err(error) => return Err(error.to_string()),
         }
         if self.returned_ns.len() < self.returned_ns.capacity() {

@@ -52,6 +52,7 @@ impl StreamReport {
             listener: evidence.listener.clone(),
             description: description.to_owned(),
             receive_path: None,
+            transmit_path: None,
             promised_delay_ns: evidence.promise_ns,
             deadline_ns: evidence.deadline_ns,
             published_max_ns: evidence.published_max_ns,

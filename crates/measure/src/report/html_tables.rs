@@ -254,11 +254,9 @@ pub(super) fn frames(out: &mut String, streams: &[StreamReport]) {
         table.percentiles(delay);
     }
     table.close();
-    for (path, names) in super::text::received_by(streams) {
-        let (path, names) = (escape(path), escape(&names.join(", ")));
-        out.push_str(&format!(
-            "<p><small>Received by {path}: {names}.</small></p>"
-        ));
+    for (way, names) in super::text::ways(streams) {
+        let (way, names) = (escape(&way), escape(&names.join(", ")));
+        out.push_str(&format!("<p><small>Frames {way}: {names}.</small></p>"));
     }
 }
 

@@ -64,6 +64,9 @@ pub struct StreamReport {
     /// (sockets), and behind it why not another; null if nobody said.
     #[serde(default)]
     pub receive_path: Option<String>,
+    /// The way its frames left the talker past the queueing discipline, `direct` or `xdp`; null: through it.
+    #[serde(default)]
+    pub transmit_path: Option<String>,
     /// Guaranteed worst-case network delay, ns; null if the plan could give none.
     pub promised_delay_ns: Option<u64>,
     /// What the user asked for, ns.

@@ -33,6 +33,7 @@ fn bare_stream() -> StreamReport {
         listener: "B".to_owned(),
         description: String::new(),
         receive_path: None,
+        transmit_path: None,
         promised_delay_ns: None,
         deadline_ns: None,
         published_max_ns: None,

@@ -23,8 +23,8 @@ impl Report {
         let streams = &self.streams;
         out += &delays(streams);
         out += &frames(streams);
-        for (path, names) in received_by(streams) {
-            out += &wrapped("  ", &format!("received by {path}: {}", names.join(", ")));
+        for (way, names) in ways(streams) {
+            out += &wrapped("  ", &format!("{way}: {}", names.join(", ")));
         }
         if !self.ports.is_empty() {
             out += &ports(&self.ports);
@@ -75,17 +75,21 @@ fn delays(streams: &[StreamReport]) -> String {
     table.print()
 }
 
-/// Each way in that is in use, and the streams that came by it.
-pub(super) fn received_by(streams: &[StreamReport]) -> Vec<(&str, Vec<String>)> {
-    let mut ways: Vec<(&str, Vec<String>)> = Vec::new();
+/// Each way in or out that was said, as `received by native`, and the streams that took it.
+pub(super) fn ways(streams: &[StreamReport]) -> Vec<(String, Vec<String>)> {
+    let mut ways: Vec<(String, Vec<String>)> = Vec::new();
     for stream in streams {
-        let Some(path) = stream.receive_path.as_deref() else {
-            continue;
-        };
         let name = format!("{} at {}", stream.name, stream.listener);
-        match ways.iter_mut().find(|(way, _)| *way == path) {
-            Some((_, names)) => names.push(name),
-            None => ways.push((path, vec![name])),
+        let [came, left] = [&stream.receive_path, &stream.transmit_path];
+        for (verb, path) in [("received", came), ("sent", left)] {
+            let Some(path) = path else {
+                continue;
+            };
+            let way = format!("{verb} by {path}");
+            match ways.iter_mut().find(|(other, _)| *other == way) {
+                Some((_, names)) => names.push(name.clone()),
+                None => ways.push((way, vec![name.clone()])),
+            }
         }
     }
     ways
