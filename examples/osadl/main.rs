@@ -18,6 +18,7 @@
 mod rows;
 
 use rtwire_link::{Cycle, CycleConfig, LaunchMode, Sender, SenderConfig, TxPath};
+use rtwire_measure::summary::nearest_rank;
 use rtwire_sys::clock::{self, Clock, now_ns};
 use rtwire_sys::{memory, sched};
 use rtwire_testkit::{NetnsPair, Side, ip};
@@ -117,10 +118,8 @@ struct Outcome {
 }
 
 impl Outcome {
-    fn at(&self, permille: usize) -> u64 {
-        let n = self.round_trips_ns.len();
-        let index = (n * permille).div_ceil(1000).clamp(1, n.max(1)) - 1;
-        self.round_trips_ns.get(index).copied().unwrap_or(0)
+    fn at(&self, permille: u32) -> u64 {
+        nearest_rank(&self.round_trips_ns, permille).unwrap_or(0)
     }
 
     fn lost(&self) -> u64 {

@@ -2,6 +2,7 @@
 
 use super::{Outcome, SetUp};
 use rtwire_measure::bench::{Compared, Row};
+use rtwire_measure::summary::RANKS;
 
 /// Prints the rows of one load, each behind `@@ row `. `limit_ns`: what is promised where there are priorities; `faults`: what
 /// is not as theory says.
@@ -22,13 +23,7 @@ pub(crate) fn print(outcomes: &[Outcome], limit_ns: Option<u64>, faults: &[Strin
     for (nth, one) in outcomes.iter().enumerate() {
         let samples = one.round_trips_ns.len() as u64;
         let name = |what: &str| format!("round trip, {}, {what}", one.set_up.name());
-        for (what, permille) in [
-            ("min", 0),
-            ("p50", 500),
-            ("p99", 990),
-            ("p99.9", 999),
-            ("max", 1000),
-        ] {
+        for (what, permille) in RANKS {
             let mut figure = row(name(what), us(one.at(permille)), "µs", samples);
             // Beside what no priority costs.
             if let (Some(none), true) = (outcomes.first(), nth > 0) {

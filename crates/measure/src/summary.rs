@@ -59,9 +59,18 @@ impl Summary {
     }
 }
 
+/// The ranks that tables show of a distribution: name, and permille for [`nearest_rank`].
+pub const RANKS: [(&str, u32); 5] = [
+    ("min", 0),
+    ("p50", 500),
+    ("p99", 990),
+    ("p99.9", 999),
+    ("max", 1_000),
+];
+
 /// The ⌈n·permille/1000⌉-th smallest of `sorted` (1 000 gives the largest, 0 the smallest). `None` if empty.
 #[must_use]
-pub fn nearest_rank(sorted: &[u64], permille: u32) -> Option<u64> {
+pub fn nearest_rank<T: Copy>(sorted: &[T], permille: u32) -> Option<T> {
     let rank = (sorted.len() as u128 * u128::from(permille.min(1_000))).div_ceil(1_000) as usize;
     sorted.get(rank.saturating_sub(1)).copied()
 }
@@ -143,7 +152,7 @@ mod tests {
         assert_eq!(nearest_rank(&hundred, 999), Some(100));
         assert_eq!(nearest_rank(&hundred, 0), Some(1));
         assert_eq!(nearest_rank(&[7], 990), Some(7));
-        assert_eq!(nearest_rank(&[], 500), None);
+        assert_eq!(nearest_rank::<u64>(&[], 500), None);
         assert_eq!(Summary::of(vec![]), None);
     }
 

@@ -2,6 +2,7 @@
 
 use rtwire_link::{Cycle, CycleConfig, LaunchMode, Sender, SenderConfig, TxPath};
 use rtwire_measure::bench::{Compared, Row};
+use rtwire_measure::summary::{RANKS, nearest_rank};
 use rtwire_sys::clock::{Clock, now_ns, tai_offset_ns};
 use rtwire_sys::filter::{Filter, Instruction};
 use rtwire_sys::packet::PacketSocket;
@@ -46,12 +47,8 @@ struct Errors {
 }
 
 impl Errors {
-    fn at(&self, permille: usize) -> f64 {
-        let n = self.errors_ns.len();
-        let index = (n * permille).div_ceil(1000).clamp(1, n.max(1)) - 1;
-        self.errors_ns
-            .get(index)
-            .map_or(0.0, |&ns| ns as f64 / 1000.0)
+    fn at(&self, permille: u32) -> f64 {
+        nearest_rank(&self.errors_ns, permille).map_or(0.0, |ns| ns as f64 / 1000.0)
     }
 
     /// From the 1st to the 99th percentile.
@@ -97,13 +94,7 @@ pub(crate) fn rows(frames: u64, label: &str) -> Vec<Row> {
                     }],
                 });
             };
-            for (what, permille) in [
-                ("min", 0),
-                ("p50", 500),
-                ("p99", 990),
-                ("p99.9", 999),
-                ("max", 1000),
-            ] {
+            for (what, permille) in RANKS {
                 figure(what, own.at(permille), other.at(permille), false);
             }
             // An emulated processor that its host starves says nothing of either.
