@@ -62,12 +62,20 @@ impl Drop for Kept {
 struct Running(Option<Child>);
 
 impl Running {
-    /// Starts it, and waits until it says on standard error that it is at work.
+    /// Starts it, and waits until it says on standard error, behind notes, that it is at work.
     fn answering(command: &mut Command) -> (Self, String) {
         let mut child = command.spawn().unwrap();
         let mut said = String::new();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        stderr.read_line(&mut said).unwrap();
+        while stderr.read_line(&mut said).unwrap() > 0 {
+            if said
+                .lines()
+                .last()
+                .is_some_and(|line| !line.starts_with("note:"))
+            {
+                break;
+            }
+        }
         (Self(Some(child)), said)
     }
 
