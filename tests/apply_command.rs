@@ -7,7 +7,7 @@
 mod apply_common;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -186,6 +186,7 @@ fn killed_at_any_moment_it_can_be_put_back() {
         } else {
             finished += 1;
         }
+        assert_eq!(bench.records(), Vec::<PathBuf>::new(), "moment {moment}");
         if moment % 10 == 9 {
             thread::sleep(Duration::from_millis(200));
             same(
@@ -199,6 +200,33 @@ fn killed_at_any_moment_it_can_be_put_back() {
         unfinished > 5 && finished > 5,
         "{unfinished} with changes, {finished} without"
     );
+}
+
+#[test]
+fn a_record_that_was_cut_off_at_its_beginning_goes_and_one_that_nobody_can_read_is_named() {
+    require!(root, program "ip", program "tc", program "ethtool");
+    let bench = Bench::new();
+    code(&bench.apply(&[]), 0);
+    let record = bench.records().remove(0);
+    let text = fs::read_to_string(&record).unwrap();
+    code(&bench.rtwire(&["revert"]), 0);
+    for cut in [0, 1, text.find('\n').unwrap()] {
+        fs::write(&record, &text[..cut]).unwrap();
+        let output = bench.rtwire(&["revert"]);
+        code(&output, 0);
+        assert!(
+            said(&output).contains("nothing to put back"),
+            "{}",
+            said(&output)
+        );
+        assert!(!record.exists(), "after {cut} octets");
+    }
+    fs::write(&record, "of another program\n").unwrap();
+    let output = bench.rtwire(&["revert"]);
+    code(&output, 2);
+    let name = record.file_name().unwrap().to_str().unwrap();
+    assert!(said(&output).contains(name), "{}", said(&output));
+    assert!(record.exists());
 }
 
 #[test]

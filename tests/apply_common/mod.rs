@@ -42,6 +42,17 @@ impl Bench {
         self.folder.path().join("plan.toml")
     }
 
+    /// The undo records that there are.
+    pub(crate) fn records(&self) -> Vec<std::path::PathBuf> {
+        let Ok(state) = fs::read_dir(self.folder.path().join("state")) else {
+            return Vec::new();
+        };
+        state
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|end| end == "undo"))
+            .collect()
+    }
+
     pub(crate) fn command(&self, program: &str) -> Command {
         // Not `ip netns exec`: it gives a view of the file system of its own, with which a namespace would go.
         let mut command = Command::new("nsenter");

@@ -47,10 +47,7 @@ pub(crate) fn run(arguments: &RevertArguments) -> ExitCode {
     let directory = change::default_directory();
     let interfaces: Vec<String> = match &arguments.interface {
         Some(interface) => vec![interface.clone()],
-        None => Record::list(&directory)
-            .into_iter()
-            .map(|(header, _, _)| header.interface)
-            .collect(),
+        None => Record::interfaces(&directory),
     };
     if interfaces.is_empty() {
         println("nothing to put back");
@@ -63,6 +60,10 @@ pub(crate) fn run(arguments: &RevertArguments) -> ExitCode {
                 if let Err(worse) = one(record) {
                     code = worse;
                 }
+            }
+            // It was cut off before its first line was whole, or somebody else has just put it back.
+            Ok(None) if arguments.interface.is_none() => {
+                println(&format!("{interface}: nothing to put back"));
             }
             Ok(None) => {
                 eprintln!(

@@ -215,22 +215,31 @@ impl Record {
         }))
     }
 
-    /// The interfaces of this network namespace that have a record, with its header and state; read without locking.
+    /// The interfaces of this network namespace that have a record, also one that was cut off in its first line or cannot be
+    /// read: [`Record::open`] tells.
+    #[must_use]
+    pub fn interfaces(directory: &Path) -> Vec<String> {
+        let start = stem("");
+        let names = Files::default().list(&directory.to_string_lossy());
+        let interface = |name: &String| {
+            let interface = name.strip_prefix(&start)?.strip_suffix(".undo")?;
+            Some(interface.to_owned())
+        };
+        names.iter().filter_map(interface).collect()
+    }
+
+    /// Header, state and number of changes of each of these records that can be read; without locking.
     #[must_use]
     pub fn list(directory: &Path) -> Vec<(Header, State, usize)> {
-        let start = stem("");
-        let mut found = Vec::new();
-        for name in Files::default().list(&directory.to_string_lossy()) {
-            if name.starts_with(&start) && name.ends_with(".undo") {
-                if let Some((header, changes, state)) = fs::read_to_string(directory.join(&name))
-                    .ok()
-                    .and_then(|text| parse(&text))
-                {
-                    found.push((header, state, changes.len()));
-                }
-            }
-        }
-        found
+        let read = |interface: String| {
+            let text = fs::read_to_string(directory.join(stem(&interface) + ".undo")).ok()?;
+            let (header, changes, state) = parse(&text)?;
+            Some((header, state, changes.len()))
+        };
+        Self::interfaces(directory)
+            .into_iter()
+            .filter_map(read)
+            .collect()
     }
 
     /// Notes a change that is about to be made, and has it on the disk before returning.
