@@ -163,21 +163,26 @@ fn set_threaded(
     wanted: impl Fn(&Napi) -> bool,
     all: bool,
 ) -> Result<Means, HostError> {
-    let mut netlink = Netlink::new();
-    let mut first_refusal = None;
-    for napi in napis {
-        if let Err(error) = netlink.set_napi_threaded(napi.id, wanted(napi)) {
-            first_refusal = Some(error);
-            break;
-        }
-    }
-    match first_refusal {
-        None => Ok(Means::Netlink),
-        Some(error) if error.is_permission() => Err(error),
-        Some(_) => {
-            write_setting(interface, "threaded", if all { "1" } else { "0" })?;
-            Ok(Means::Sysfs)
-        }
+    by_netlink_or(
+        |netlink| {
+            napis
+                .iter()
+                .try_for_each(|napi| netlink.set_napi_threaded(napi.id, wanted(napi)))
+        },
+        || write_setting(interface, "threaded", if all { "1" } else { "0" }),
+    )
+}
+
+/// Sets each receive context by itself; where the kernel cannot, the whole interface at once. A missing privilege is an
+/// error at once: the other way would need the same.
+fn by_netlink_or(
+    each: impl FnOnce(&mut Netlink) -> Result<(), HostError>,
+    whole: impl FnOnce() -> Result<(), HostError>,
+) -> Result<Means, HostError> {
+    match each(&mut Netlink::new()) {
+        Ok(()) => Ok(Means::Netlink),
+        Err(error) if error.is_permission() => Err(error),
+        Err(_) => whole().map(|()| Means::Sysfs),
     }
 }
 
@@ -278,29 +283,22 @@ impl NapiDeferral {
     }
 
     fn set(&self, wanted: Option<(u32, u32)>) -> Result<Means, HostError> {
-        let mut netlink = Netlink::new();
-        let mut refused = None;
-        for napi in &self.before {
-            let (polls, timeout) =
-                wanted.unwrap_or((napi.defer_hard_irqs, napi.gro_flush_timeout_ns));
-            if let Err(error) = netlink.set_napi_deferral(napi.id, polls, timeout) {
-                refused = Some(error);
-                break;
-            }
-        }
-        match refused {
-            None => Ok(Means::Netlink),
-            Some(error) if error.is_permission() => Err(error),
-            Some(_) => {
-                let before = self.before.first();
-                let before = before.map(|napi| (napi.defer_hard_irqs, napi.gro_flush_timeout_ns));
+        let of = |napi: &Napi| (napi.defer_hard_irqs, napi.gro_flush_timeout_ns);
+        by_netlink_or(
+            |netlink| {
+                self.before.iter().try_for_each(|napi| {
+                    let (polls, timeout) = wanted.unwrap_or_else(|| of(napi));
+                    netlink.set_napi_deferral(napi.id, polls, timeout)
+                })
+            },
+            || {
+                let before = self.before.first().map(of);
                 let (polls, timeout) = wanted.or(before).unwrap_or_default();
                 let name = &self.interface.name;
                 write_setting(name, "napi_defer_hard_irqs", &polls.to_string())?;
-                write_setting(name, "gro_flush_timeout", &timeout.to_string())?;
-                Ok(Means::Sysfs)
-            }
-        }
+                write_setting(name, "gro_flush_timeout", &timeout.to_string())
+            },
+        )
     }
 }
 

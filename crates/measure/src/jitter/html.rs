@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::charts;
 use super::model::{JitterReport, NodeReport};
 use crate::report::html::STYLE;
-use crate::report::html_tables::{Table, box_key, key, prose, time};
+use crate::report::html_tables::{Table, box_key, key, prose, tiles, time};
 use crate::report::svg::escape;
 use crate::summary::Summary;
 use crate::units::{duration, grouped, rate, trimmed};
@@ -58,16 +58,7 @@ impl JitterReport {
             }
             out.push_str("</ul></div>");
         }
-        out.push_str("<div class=\"tiles\">");
-        for (value, name) in self.tiles() {
-            let _ = write!(
-                out,
-                "<div><b>{}</b><span>{}</span></div>",
-                escape(&value),
-                escape(&name)
-            );
-        }
-        out.push_str("</div>");
+        tiles(out, &self.tiles());
     }
 
     fn tiles(&self) -> Vec<(String, String)> {

@@ -89,16 +89,8 @@ impl Report {
                 self.reasons.len() - SHOWN
             );
         }
-        out.push_str("</ul></div><div class=\"tiles\">");
-        for (value, name) in self.key_figures() {
-            let _ = write!(
-                out,
-                "<div><b>{}</b><span>{}</span></div>",
-                escape(&value),
-                escape(&name)
-            );
-        }
-        out.push_str("</div>");
+        out.push_str("</ul></div>");
+        tables::tiles(out, &self.key_figures());
     }
 
     /// The few numbers that somebody remembers.

@@ -24,6 +24,20 @@ pub(super) fn badge(verdict: Verdict) -> String {
     format!("<span class=\"badge {verdict}\">{sign} {verdict}</span>")
 }
 
+/// The few numbers that somebody remembers: value and what it is of.
+pub(crate) fn tiles(out: &mut String, tiles: &[(String, String)]) {
+    out.push_str("<div class=\"tiles\">");
+    for (value, name) in tiles {
+        let _ = write!(
+            out,
+            "<div><b>{}</b><span>{}</span></div>",
+            escape(value),
+            escape(name)
+        );
+    }
+    out.push_str("</div>");
+}
+
 /// A sentence, escaped, whose units stay with their numbers.
 pub(crate) fn prose(text: &str) -> String {
     let mut out = escape(text);
