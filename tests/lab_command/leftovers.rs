@@ -72,7 +72,7 @@ fn a_kept_lab_can_be_entered_listed_and_taken_down() {
     // Another run leaves a kept lab alone.
     let quick = ["--duration", "200ms", "--calibration", "200ms"];
     lab(&file, &quick).output().unwrap();
-    // Six nodes, and the wires to the listener's receive program.
+    // Six nodes, and where the cables of the hosts end.
     assert_eq!(namespaces(&id).len(), 7);
     assert!(rtwire(&["lab", "down", &id]).status().unwrap().success());
     assert_eq!(namespaces(&id), Vec::<String>::new());
@@ -138,7 +138,8 @@ fn after_sigkill_the_next_run_cleans_up() {
             "the hosts' processes die with the lab: {program:?}"
         );
     }
-    assert_eq!(namespaces(&id).len(), 6, "nobody could clean up yet");
+    // Six nodes, and where the cables of the hosts end.
+    assert_eq!(namespaces(&id).len(), 7, "nobody could clean up yet");
     let entry = labs().into_iter().find(|lab| lab["id"] == *id).unwrap();
     assert_eq!(entry["state"], "crashed");
     lab(
