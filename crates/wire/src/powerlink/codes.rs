@@ -208,23 +208,23 @@ codes! {
         /// An ARP entry is to be forgotten.
         FLUSH_ARP_ENTRY = 0x63, "NMTFlushArpEntry";
         /// Which nodes are configured.
-        PUBLISH_CONFIGURED_CN = 0x80, "NMTPublishConfiguredCN";
+        PUBLISH_CONFIGURED_NODES = 0x80, "NMTPublishConfiguredNodes";
         /// Which nodes are active.
-        PUBLISH_ACTIVE_CN = 0x90, "NMTPublishActiveCN";
+        PUBLISH_ACTIVE_NODES = 0x90, "NMTPublishActiveNodes";
         /// Which nodes are in PreOperational1.
-        PUBLISH_PRE_OPERATIONAL_1 = 0x92, "NMTPublishPreOperational1";
+        PUBLISH_PRE_OPERATIONAL_1 = 0x91, "NMTPublishPreOperational1";
         /// Which nodes are in PreOperational2.
-        PUBLISH_PRE_OPERATIONAL_2 = 0x93, "NMTPublishPreOperational2";
+        PUBLISH_PRE_OPERATIONAL_2 = 0x92, "NMTPublishPreOperational2";
         /// Which nodes are in ReadyToOperate.
-        PUBLISH_READY_TO_OPERATE = 0x94, "NMTPublishReadyToOperate";
+        PUBLISH_READY_TO_OPERATE = 0x93, "NMTPublishReadyToOperate";
         /// Which nodes are in Operational.
-        PUBLISH_OPERATIONAL = 0x95, "NMTPublishOperational";
+        PUBLISH_OPERATIONAL = 0x94, "NMTPublishOperational";
         /// Which nodes are stopped.
-        PUBLISH_STOPPED = 0x96, "NMTPublishStopped";
+        PUBLISH_STOPPED = 0x95, "NMTPublishStopped";
         /// The state of each node.
-        PUBLISH_NODE_STATES = 0xa0, "NMTPublishNodeStates";
+        PUBLISH_NODE_STATES = 0x96, "NMTPublishNodeStates";
         /// Which nodes have new errors.
-        PUBLISH_EMERGENCY_NEW = 0xa1, "NMTPublishEmergencyNew";
+        PUBLISH_EMERGENCY_NEW = 0xa0, "NMTPublishEmergencyNew";
         /// Date and time.
         PUBLISH_TIME = 0xb0, "NMTPublishTime";
         /// What was asked for is not known (only in answer to an NMTRequest).
@@ -243,7 +243,13 @@ impl NmtCommandId {
         }
     }
 
-    /// Whether its data are a list of nodes.
+    /// Whether it tells which nodes are configured, active, or in a state: its data are a list of them.
+    #[must_use]
+    pub const fn publishes_nodes(self) -> bool {
+        matches!(self.0, 0x80 | 0x90..=0x95)
+    }
+
+    /// Whether it is for the nodes of a list, which its data are.
     #[must_use]
     pub const fn has_node_list(self) -> bool {
         self.0 >= 0x40 && self.0 <= 0x5f

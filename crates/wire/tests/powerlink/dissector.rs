@@ -2,7 +2,7 @@
 
 use crate::capture;
 use rtwire_testkit::require;
-use rtwire_wire::powerlink::{Field, NetTime, Value, View};
+use rtwire_wire::powerlink::{Field, NetTime, NmtCommandId, Value, View};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
@@ -159,4 +159,27 @@ fn all_that_tshark_shows_is_shown() {
         names.len()
     );
     println!("{compared} values of {} fields agree", names.len());
+}
+
+/// The recording has few of them.
+#[test]
+fn nmt_commands_have_the_names_that_tshark_gives_them() {
+    require!(program "tshark");
+    let output = Command::new("tshark").args(["-G", "values"]).output();
+    let text = String::from_utf8(output.unwrap().stdout).unwrap();
+    let mut compared = 0;
+    for line in text.lines() {
+        let parts: Vec<&str> = line.split('\t').collect();
+        let ["V", "epl.asnd.nmtcommand.cid", number, name] = parts[..] else {
+            continue;
+        };
+        let command = NmtCommandId(number.parse().unwrap());
+        // Two requests, which are no commands; a misprint; and dynamic node allocation, which we do not know.
+        if matches!(command.0, 0x01 | 0x02 | 0x2d | 0x49) {
+            continue;
+        }
+        assert_eq!(command.name(), Some(name), "{number}");
+        compared += 1;
+    }
+    assert!(compared >= 25, "only {compared}");
 }
