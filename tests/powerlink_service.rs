@@ -5,7 +5,7 @@
 
 mod powerlink_common;
 
-use powerlink_common::{Cell, asked, description, last_state, number, operational, until};
+use powerlink_common::{Cell, asked, description, last_state, number, operational, told, until};
 use rtwire_powerlink::Cdc;
 use rtwire_testkit::require;
 
@@ -163,4 +163,34 @@ fn a_controlled_node_asks(cell: &Cell) {
         assert!(code == 1 || text == "2\n", "{text}");
         code == 0
     });
+}
+
+#[test]
+fn lists_of_nodes_are_published() {
+    require!(root);
+    require!(program "ip");
+    let (cell, own) = Cell::node_2_telling("user");
+    // By the managing node, and by it on the request of a controlled one.
+    for (station, command, told_as) in [
+        (0, "publish-configured", "NMTPublishConfiguredNodes"),
+        (1, "publish-operational", "NMTPublishOperational"),
+    ] {
+        until("told", || {
+            let publish = ["nmt", "rtws", command, "255"];
+            assert_eq!(
+                asked(&cell.star.stations[station], &publish),
+                (0, String::new())
+            );
+            told(&own, &format!("{told_as}: nodes 1, 2, 3"))
+        });
+    }
+    let (code, text) = asked(cell.mn(), &["nmt", "rtws", "publish-active", "3"]);
+    assert_eq!(code, 2, "{text}");
+    assert!(text.contains("goes to all nodes"), "{text}");
+    let (code, text) = asked(
+        &cell.star.ports[0],
+        &["nmt", "rtwp1", "publish-active", "255"],
+    );
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("no station runs on `rtwp1`"), "{text}");
 }

@@ -10,16 +10,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use powerlink_common::{
     Cell, Running, alone, asked, last_state, number, operational, rtwire, said, until,
 };
-use rtwire_powerlink::AbortCode;
-use rtwire_powerlink::sdo::{SdoClient, SdoFailure, SdoJob, SdoOutcome};
 use rtwire_station::{Project, Station};
 use rtwire_testkit::{Side, ip, require};
-use rtwire_wire::powerlink::Sdo;
 use serde_json::Value;
 
 #[test]
@@ -54,6 +51,7 @@ fn a_cell_boots_and_does_what_it_is_told() {
         // Ordinary traffic through the asynchronous phase.
         round_trip(&cell.star.stations[0], &cell.star.stations[2]);
         service_by_udp(&cell.star.stations[0]);
+        service_of_the_managing_node_by_udp(&cell.star.stations[2]);
         // A node that is stopped, and begins anew.
         let nmt = |command: &str| asked(cell.mn(), &["nmt", "rtws", command, "3"]);
         assert_eq!(nmt("stop-node").0, 0);
@@ -78,54 +76,53 @@ fn a_cell_boots_and_does_what_it_is_told() {
 
 /// Reads and writes objects of node 2 over UDP, from the managing node's `plk0`.
 fn service_by_udp(from: &Side) {
-    let clock = Instant::now();
-    let now_ns = || u64::try_from(clock.elapsed().as_nanos()).unwrap();
-    let mut client = SdoClient::new(300, 5_000_000_000);
-    let jobs = [
-        SdoJob::Read(0x1f93, 1),
-        SdoJob::Write(0x1020, 2, vec![7, 0, 0, 0]),
-        SdoJob::Read(0x1020, 2),
-        SdoJob::Read(0x5fff, 0),
-    ];
-    let socket = from.run(|| UdpSocket::bind("192.168.100.240:0").unwrap());
-    socket
-        .set_read_timeout(Some(Duration::from_millis(50)))
-        .unwrap();
-    let mut outcomes = Vec::new();
-    // A link that a stalled machine has broken begins anew, with the jobs that are left.
-    until("service data over UDP", || {
-        if client.is_idle() {
-            for job in &jobs[outcomes.len()..] {
-                client.submit(now_ns(), job.clone());
-            }
-        }
-        client.moment(now_ns());
-        let mut room = [0; 1514];
-        let mut octets = None;
-        while client.next_frame(now_ns(), &mut |sdo| {
-            octets = sdo.emit_datagram(&mut room).ok();
-        }) {
-            let payload = &room[..octets.unwrap()];
-            socket.send_to(payload, "192.168.100.2:3819").unwrap();
-        }
-        let mut answer = [0; 1514];
-        while let Ok((length, _)) = socket.recv_from(&mut answer) {
-            client.receive(now_ns(), &Sdo::parse_datagram(&answer[..length]).unwrap());
-        }
-        while let Some((_, outcome)) = client.outcome() {
-            if outcome != SdoOutcome::Failed(SdoFailure::Broken) {
-                outcomes.push(outcome);
-            }
-        }
-        outcomes.len() == jobs.len()
+    let ask = |arguments: &[&str]| asked(from, &[&["sdo"], arguments].concat());
+    let read = |node, object| ask(&["read", "192.168.100.2", node, object, "--type", "u32"]);
+    let number = "NMT_EPLNodeID_REC/NodeID_U8";
+    // A link that a stalled machine has broken begins anew.
+    until("read", || {
+        ask(&["read", "192.168.100.2", "2", number]) == (0, "2\n".to_owned())
     });
-    let expected = [
-        SdoOutcome::Done(vec![2]),
-        SdoOutcome::Done(vec![]),
-        SdoOutcome::Done(vec![7, 0, 0, 0]),
-        SdoOutcome::Failed(SdoFailure::Abort(AbortCode::NO_OBJECT)),
+    let write = [
+        "write",
+        "192.168.100.2",
+        "2",
+        "1020h/2",
+        "7",
+        "--type",
+        "u32",
     ];
-    assert_eq!(outcomes, expected);
+    until("written", || {
+        ask(&write) == (0, String::new()) && read("2", "1020h/2") == (0, "7\n".to_owned())
+    });
+    until("refused", || {
+        let (code, text) = read("2", "5fffh");
+        code == 1 && text.contains("node 2 refuses 5FFFh/0: there is no such object")
+    });
+    until("not another one's", || {
+        let (code, text) = read("3", "1020h/2");
+        code == 1 && text.contains("192.168.100.2 is node 2, not node 3")
+    });
+    // Nobody has this address.
+    let (code, text) = ask(&["read", "192.168.100.77", "77", number, "--timeout", "1s"]);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("192.168.100.77 "), "{text}");
+}
+
+/// The managing node serves by UDP, too.
+fn service_of_the_managing_node_by_udp(from: &Side) {
+    let read = [
+        "sdo",
+        "read",
+        "192.168.100.240",
+        "240",
+        "1006h",
+        "--type",
+        "u32",
+    ];
+    until("read of the managing node", || {
+        asked(from, &read) == (0, "20000\n".to_owned())
+    });
 }
 
 /// Datagrams there and back between two `plk0`; one that is lost is sent again, as datagrams are.

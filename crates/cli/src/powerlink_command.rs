@@ -2,6 +2,7 @@
 
 mod alone;
 mod ask;
+mod by_udp;
 mod control;
 mod listen;
 mod live;
@@ -53,7 +54,7 @@ enum Command {
     Scan(scan::ScanArguments),
     /// Watch a network: nodes, states, cycle, answers
     Monitor(monitor::MonitorArguments),
-    /// Read or write objects of a node, through the managing node that runs on this interface
+    /// Read or write objects of a node, through the station that runs on this interface, or by UDP
     Sdo(ask::SdoArguments),
     /// Send an NMT command to a node, through the station that runs on this interface; alone where there is no managing node
     Nmt(ask::NmtArguments),

@@ -178,6 +178,7 @@ pub(crate) fn managing(
             source,
         })?;
     config.net_time_offset_ns = Some(net_time_offset_ns);
+    address_of(project, &mut config.dictionary);
     Ok(config)
 }
 
@@ -215,18 +216,7 @@ pub(crate) fn controlled(
         }
     }
     cdc.apply(&mut dictionary).map_err(faulty(&project.path))?;
-    // Only plk0 has an address to reach it at.
-    if let Some((address, prefix)) = project.ethernet {
-        let number = |octets| u64::from(u32::from_be_bytes(octets));
-        dictionary.set_number(0x1e40, 2, number(address));
-        let mask = number([255; 4]) & (u64::from(u32::MAX) << (32 - prefix));
-        dictionary.set_number(0x1e40, 3, mask);
-        // DS 301, 5.1.2: the router has the number 254.
-        dictionary.set_number(0x1e40, 5, number(address) & mask | 254 & !mask);
-    } else {
-        let features = dictionary.number(0x1f82, 0);
-        dictionary.set_number(0x1f82, 0, features & !SDO_BY_UDP);
-    }
+    address_of(project, &mut dictionary);
     Ok(ControlledConfig {
         node: project.node,
         address,
@@ -268,4 +258,19 @@ fn add_object(dictionary: &mut ObjectDictionary, object: &MappedObject) {
         }
     }
     dictionary.insert(index, record);
+}
+
+/// The station's address: only `plk0` has one, to reach its service data at.
+fn address_of(project: &Project, dictionary: &mut ObjectDictionary) {
+    if let Some((address, prefix)) = project.ethernet {
+        let number = |octets| u64::from(u32::from_be_bytes(octets));
+        dictionary.set_number(0x1e40, 2, number(address));
+        let mask = number([255; 4]) & (u64::from(u32::MAX) << (32 - prefix));
+        dictionary.set_number(0x1e40, 3, mask);
+        // DS 301, 5.1.2: the router has the number 254.
+        dictionary.set_number(0x1e40, 5, number(address) & mask | 254 & !mask);
+    } else {
+        let features = dictionary.number(0x1f82, 0);
+        dictionary.set_number(0x1f82, 0, features & !SDO_BY_UDP);
+    }
 }

@@ -4,7 +4,7 @@
 //! the loop neither waits nor makes buffers.
 
 use crate::StationError;
-use rtwire_powerlink::ControlledNode;
+use crate::kind::Kind;
 use rtwire_wire::powerlink::SDO_UDP_PORT;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
@@ -90,7 +90,7 @@ impl Datagrams {
     }
 
     /// Gives the node one datagram, if one has come, and takes one of its answers. Does not wait.
-    pub(crate) fn exchange(&mut self, node: &mut ControlledNode, now_ns: u64) {
+    pub(crate) fn exchange(&mut self, node: &mut Kind, now_ns: u64) {
         if let Ok(datagram) = self.received.filled.try_recv() {
             let from = (datagram.peer.ip().octets(), datagram.peer.port());
             let payload = datagram.octets.get(..datagram.length).unwrap_or_default();

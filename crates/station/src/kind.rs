@@ -79,6 +79,31 @@ impl Kind {
         }
     }
 
+    pub(crate) fn datagram(&mut self, now_ns: u64, from: ([u8; 4], u16), payload: &[u8]) {
+        match self {
+            Self::Managing(node) => node.datagram(now_ns, from, payload),
+            Self::Controlled(node) => node.datagram(now_ns, from, payload),
+        }
+    }
+
+    pub(crate) fn datagrams_waiting(&self) -> usize {
+        match self {
+            Self::Managing(node) => node.datagrams_waiting(),
+            Self::Controlled(node) => node.datagrams_waiting(),
+        }
+    }
+
+    pub(crate) fn next_datagram(
+        &mut self,
+        now_ns: u64,
+        out: &mut [u8],
+    ) -> Option<(usize, [u8; 4], u16)> {
+        match self {
+            Self::Managing(node) => node.next_datagram(now_ns, out),
+            Self::Controlled(node) => node.next_datagram(now_ns, out),
+        }
+    }
+
     pub(crate) fn find(&self, key: Key) -> Option<Range<usize>> {
         let image = self.image();
         let channels = if key.output {

@@ -135,9 +135,9 @@ impl Station {
             None => None,
         };
         // Its own service data go by UDP, too, where there is an address to reach it at.
-        let datagrams = match (&kind, project.ethernet) {
-            (Kind::Controlled(_), Some((address, _))) => Some(Datagrams::open(address)?),
-            _ => None,
+        let datagrams = match project.ethernet {
+            Some((address, _)) => Some(Datagrams::open(address)?),
+            None => None,
         };
         let (handle, inner) = handle::pair();
         let run = RunConfig {

@@ -4,6 +4,7 @@ use rtwire_link::powerlink::DriverCounters;
 use rtwire_link::run::RunStatistics;
 use rtwire_powerlink::sdo::SdoOutcome;
 use rtwire_powerlink::{ControlledNode, Event, LostReason, ManagingNode, NodeEvent, Statistics};
+use rtwire_wire::powerlink::{node, node_list_contains};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -180,6 +181,14 @@ pub(crate) fn words(event: &Event) -> String {
         Event::Image => "the process image is laid out anew".to_owned(),
         Event::Heartbeat { node, silent: true } => format!("node {node} has fallen silent"),
         Event::Heartbeat { node, .. } => format!("node {node} is heard again"),
+        Event::Command { command, data } if command.publishes_nodes() => {
+            let nodes = (1..node::BROADCAST).filter(|&node| node_list_contains(data, node));
+            let nodes: Vec<String> = nodes.map(|node| node.to_string()).collect();
+            match nodes.as_slice() {
+                [] => format!("{command}: no node"),
+                _ => format!("{command}: nodes {}", nodes.join(", ")),
+            }
+        }
         Event::Command { command, .. } => format!("NMT command {command}"),
     }
 }

@@ -150,8 +150,8 @@ impl<'a> Work<'a> {
     }
 
     fn requests(&mut self, kind: &mut Kind, now_ns: u64) {
-        if let (Kind::Controlled(node), Some(datagrams)) = (&mut *kind, &mut self.datagrams) {
-            datagrams.exchange(node, now_ns);
+        if let Some(datagrams) = &mut self.datagrams {
+            datagrams.exchange(kind, now_ns);
         }
         while let Ok(request) = self.inner.requests.try_recv() {
             match (&mut *kind, request) {

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::live::print;
 use super::value::{Kind, hex, unhex};
-use super::{FAULTY, Failure, LACKING, REFUSED, alone, control};
+use super::{FAULTY, Failure, LACKING, REFUSED, alone, by_udp, control};
 
 /// Larger files are not written into an object.
 const LARGEST_FILE_BYTES: u64 = 2 << 20;
@@ -48,7 +48,8 @@ enum SdoCommand {
 
 #[derive(Args)]
 struct Place {
-    /// The interface that a managing node runs on, or that leads to a network without one
+    /// The interface that a station runs on, or that leads to a network without managing node; or the node's IPv4 address,
+    /// to ask it by UDP
     interface: String,
     /// The node, 1 to 239; where a controlled node runs, 240 is the managing one
     node: u8,
@@ -176,20 +177,25 @@ pub(super) fn sdo(arguments: &SdoArguments) -> Result<(), Failure> {
 /// Reads, or writes `data`; gives what was read.
 fn exchange(place: &Place, object: &Object, data: Option<Vec<u8>>) -> Result<Vec<u8>, Failure> {
     let (index, subindex) = (object.index, object.subindex);
-    let question = json!({
-        "ask": "sdo", "node": place.node, "index": index, "subindex": subindex,
-        "data": data.as_deref().map(hex),
-        "timeout_ms": u64::try_from(place.timeout.as_millis()).unwrap_or(u64::MAX),
-    });
-    if let Some(answer) = control::ask(&place.interface, &question)? {
-        return Ok(unhex(answer["data"].as_str().unwrap_or_default()).unwrap_or_default());
-    }
-    let job = match data {
+    let node = place.node;
+    let job = |data: Option<Vec<u8>>| match data {
         Some(data) => SdoJob::Write(index, subindex, data),
         None => SdoJob::Read(index, subindex),
     };
-    let node = place.node;
-    match alone::sdo(&place.interface, node, job, place.timeout)? {
+    let outcome = if let Ok(address) = place.interface.parse() {
+        by_udp::sdo(address, node, job(data), place.timeout)?
+    } else {
+        let question = json!({
+            "ask": "sdo", "node": node, "index": index, "subindex": subindex,
+            "data": data.as_deref().map(hex),
+            "timeout_ms": u64::try_from(place.timeout.as_millis()).unwrap_or(u64::MAX),
+        });
+        if let Some(answer) = control::ask(&place.interface, &question)? {
+            return Ok(unhex(answer["data"].as_str().unwrap_or_default()).unwrap_or_default());
+        }
+        alone::sdo(&place.interface, node, job(data), place.timeout)?
+    };
+    match outcome {
         SdoOutcome::Done(octets) => Ok(octets),
         SdoOutcome::Failed(failure) => Err((
             REFUSED,
@@ -229,6 +235,20 @@ enum NmtName {
     ResetConfiguration,
     /// Initialise anew
     SwReset,
+    /// Have the managing node tell all (255) which nodes are configured
+    PublishConfigured,
+    /// Which are there
+    PublishActive,
+    /// Which are in PreOperational1
+    PublishPreOperational1,
+    /// Which are in PreOperational2
+    PublishPreOperational2,
+    /// Which are in ReadyToOperate
+    PublishReadyToOperate,
+    /// Which are in Operational
+    PublishOperational,
+    /// Which are in Stopped
+    PublishStopped,
 }
 
 impl NmtName {
@@ -242,6 +262,13 @@ impl NmtName {
             Self::ResetCommunication => NmtCommandId::RESET_COMMUNICATION,
             Self::ResetConfiguration => NmtCommandId::RESET_CONFIGURATION,
             Self::SwReset => NmtCommandId::SW_RESET,
+            Self::PublishConfigured => NmtCommandId::PUBLISH_CONFIGURED_NODES,
+            Self::PublishActive => NmtCommandId::PUBLISH_ACTIVE_NODES,
+            Self::PublishPreOperational1 => NmtCommandId::PUBLISH_PRE_OPERATIONAL_1,
+            Self::PublishPreOperational2 => NmtCommandId::PUBLISH_PRE_OPERATIONAL_2,
+            Self::PublishReadyToOperate => NmtCommandId::PUBLISH_READY_TO_OPERATE,
+            Self::PublishOperational => NmtCommandId::PUBLISH_OPERATIONAL,
+            Self::PublishStopped => NmtCommandId::PUBLISH_STOPPED,
         }
     }
 }
@@ -254,9 +281,22 @@ pub(super) fn nmt(arguments: &NmtArguments) -> Result<(), Failure> {
         ));
     }
     let command = arguments.command.id();
+    if command.publishes_nodes() && arguments.node != 255 {
+        return Err((
+            FAULTY,
+            format!("{command} goes to all nodes: the node is 255"),
+        ));
+    }
     let question = json!({ "ask": "nmt", "command": command.0, "node": arguments.node });
     match control::ask(&arguments.interface, &question)? {
         Some(_) => Ok(()),
+        None if command.publishes_nodes() => Err((
+            REFUSED,
+            format!(
+                "no station runs on `{}`, and only a managing node knows how the nodes are",
+                arguments.interface
+            ),
+        )),
         None => alone::nmt(&arguments.interface, command, arguments.node),
     }
 }

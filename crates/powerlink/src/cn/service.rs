@@ -109,13 +109,6 @@ impl ControlledNode {
 
     /// Writes the payload of the next datagram to the front of `out`; gives its octets, and where it goes.
     pub fn next_datagram(&mut self, now_ns: u64, out: &mut [u8]) -> Option<(usize, [u8; 4], u16)> {
-        let mut octets = 0;
-        let peer = self.server.next_frame(now_ns, false, &mut |_, sdo| {
-            octets = sdo.emit_datagram(out).unwrap_or_default();
-        })?;
-        match peer {
-            Peer::Udp(address, port) if octets > 0 => Some((octets, address, port)),
-            _ => None,
-        }
+        self.server.next_datagram(now_ns, out)
     }
 }

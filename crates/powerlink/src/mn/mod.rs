@@ -5,8 +5,10 @@ mod configure;
 mod cycle;
 mod frames;
 mod node;
+mod publish;
 mod receive;
 mod schedule;
+mod service;
 
 use crate::cn::FRAME_OCTETS;
 use crate::cn::Heartbeat;
@@ -364,8 +366,11 @@ impl ManagingNode {
     }
 
     /// Sends an NMT command to a node ([`number::BROADCAST`] for all). Resets, stops and starts change what this node expects of it.
+    /// A list that is to be [published](Self::publish) goes to all.
     pub fn nmt(&mut self, now_ns: u64, command: NmtCommandId, node: u8) {
-        self.command(now_ns, command, node, &[]);
+        if !self.publish(command) {
+            self.command(now_ns, command, node, &[]);
+        }
     }
 
     /// Lets the node go on where object 1F80h tells it to wait for the application: to PreOperational2, ReadyToOperate and

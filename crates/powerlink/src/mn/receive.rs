@@ -4,12 +4,10 @@ use super::cycle::Phase;
 use super::node::Boot;
 use super::schedule::STATUS_INTERVAL_NS;
 use super::{Chain, ManagingNode};
-use crate::cn::Objects;
-use crate::sdo::{Addressee, Peer, addressee};
 use crate::{ErrorCode, Event, NodeEvent};
 use rtwire_wire::Outbox;
 use rtwire_wire::powerlink::{
-    Asnd, Message, NmtRequest, NmtState, Packet, Response, Sdo, Status, View, node,
+    Asnd, Message, NmtRequest, NmtState, Packet, Response, Status, View, node,
 };
 
 /// StatusResponses without EC, before a node is taken for one that never sends it.
@@ -265,35 +263,11 @@ impl ManagingNode {
                 };
                 self.command(now_ns, command, target, &data);
             }
+            _ if self.publish(command) => {}
             _ => {
                 let invalid = rtwire_wire::powerlink::NmtCommandId::INVALID_SERVICE;
                 self.queue_command(invalid, target, &[]);
             }
         }
-    }
-
-    fn sdo(&mut self, now_ns: u64, at: usize, source: u8, sdo: &Sdo<'_>) {
-        let Some(cn) = self.nodes.get_mut(at) else {
-            return;
-        };
-        match addressee(&cn.client, &self.server, (node::MN, source), sdo) {
-            Addressee::Client => {
-                cn.client.receive(now_ns, sdo);
-                self.outcomes(now_ns, at);
-                return;
-            }
-            Addressee::Nobody => return,
-            Addressee::Server => {}
-        }
-        let limits = [1490, 1490];
-        let mut objects = Objects {
-            dictionary: &mut self.dictionary,
-            image: &mut self.image,
-            events: &mut self.events,
-            running: true,
-            limits,
-        };
-        self.server
-            .receive(now_ns, Peer::Node(source), sdo, &mut objects);
     }
 }

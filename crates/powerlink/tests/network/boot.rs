@@ -3,7 +3,9 @@
 use crate::harness::*;
 use rtwire_powerlink::sdo::{SdoJob, SdoOutcome};
 use rtwire_powerlink::{Event, NodeEvent};
-use rtwire_wire::powerlink::{MessageType, NmtState, RequestedService, View};
+use rtwire_wire::powerlink::{
+    MessageType, NmtCommandId, NmtState, RequestedService, View, node_list_contains,
+};
 
 #[test]
 fn three_nodes_become_operational_and_exchange_data() {
@@ -243,7 +245,7 @@ fn a_node_may_ask_for_a_command() {
     let mut network = network(1000, &[1, 2], |_| ());
     network.run_till(5 * SECOND, "operational", Network::operational);
     network.record = Some(Vec::new());
-    let stop = rtwire_wire::powerlink::NmtCommandId::STOP_NODE;
+    let stop = NmtCommandId::STOP_NODE;
     assert!(network.cn(1).request_command(stop, 2, &[]));
     network.run(50 * MS);
     assert_eq!(network.states()[2], NmtState::STOPPED);
@@ -255,7 +257,49 @@ fn a_node_may_ask_for_a_command() {
     assert!(record.iter().any(invited));
     // And it goes on from there.
     let now_ns = network.now_ns;
-    let again = rtwire_wire::powerlink::NmtCommandId::ENTER_PRE_OPERATIONAL_2;
+    let again = NmtCommandId::ENTER_PRE_OPERATIONAL_2;
     network.mn().nmt(now_ns, again, 2);
     network.run_till(SECOND, "operational again", Network::operational);
+}
+
+#[test]
+fn lists_of_nodes_are_published_to_all_by_the_application_or_on_request() {
+    let mut network = network(1000, &[1, 2, 40], |_| ());
+    network.run_till(5 * SECOND, "operational", Network::operational);
+    let now_ns = network.now_ns;
+    network.mn().nmt(now_ns, NmtCommandId::STOP_NODE, 2);
+    network.run(50 * MS);
+    for (command, nodes) in [
+        (NmtCommandId::PUBLISH_CONFIGURED_NODES, &[1, 2, 40][..]),
+        (NmtCommandId::PUBLISH_ACTIVE_NODES, &[1, 2, 40]),
+        (NmtCommandId::PUBLISH_PRE_OPERATIONAL_1, &[]),
+        (NmtCommandId::PUBLISH_PRE_OPERATIONAL_2, &[]),
+        (NmtCommandId::PUBLISH_READY_TO_OPERATE, &[]),
+        (NmtCommandId::PUBLISH_OPERATIONAL, &[1, 40]),
+        (NmtCommandId::PUBLISH_STOPPED, &[2]),
+    ] {
+        let told = |at: usize, event: &Event| match event {
+            Event::Command { command: c, data } if (at, *c) == (3, command) => {
+                (0..=255).all(|node| node_list_contains(data, node) == nodes.contains(&node))
+            }
+            _ => false,
+        };
+        for on_request in [false, true] {
+            network.events.clear();
+            if on_request {
+                assert!(network.cn(1).request_command(command, 255, &[]));
+            } else {
+                assert!(network.mn().publish(command));
+            }
+            network.run(50 * MS);
+            assert!(network.happened(told).is_some(), "{command} {on_request}");
+        }
+    }
+    // What is not known is refused.
+    network.events.clear();
+    let unknown = NmtCommandId::PUBLISH_NODE_STATES;
+    assert!(network.cn(1).request_command(unknown, 1, &[]));
+    network.run(50 * MS);
+    let refused = |at: usize, event: &Event| matches!(event, Event::Command { command: NmtCommandId::INVALID_SERVICE, .. } if at == 1);
+    assert!(network.happened(refused).is_some());
 }
