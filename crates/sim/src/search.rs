@@ -7,6 +7,8 @@
 //! Every simulation counts for every promise, since a schedule that is bad for one
 //! may be worse for another.
 
+mod meetings;
+
 use rtwire_plan::Plan;
 
 use crate::model::{Binding, Model};
@@ -14,6 +16,7 @@ use crate::random::Random;
 use crate::report::{Report, Witness, promise_ns};
 use crate::scenario::{Behaviour, Lateness, Pattern, Scenario, clocks, cycle_ps};
 use crate::simulator::Simulator;
+use meetings::Meeting;
 
 /// Changes without success after which a climb is given up.
 const PATIENCE: u32 = 40;
@@ -43,21 +46,6 @@ struct Search<'a, 'm> {
     /// came to that port together with the victim's worst one, in the scenario that was kept last.
     meetings: Vec<Meeting>,
     shifts: Vec<Option<i64>>,
-}
-
-/// A port that another flow shares with the victim.
-#[derive(Clone, Copy)]
-struct Meeting {
-    flow: usize,
-    /// Its edge there, and the victim's.
-    theirs: u32,
-    mine: u32,
-    /// The place on the victim's way.
-    hop: usize,
-    /// No port before this one is shared.
-    first: bool,
-    /// Of a lower class: in the way only where it has begun.
-    lower: bool,
 }
 
 /// Search, and put what was found into `report`: its worst cases, its verdict and its witnesses.
@@ -201,66 +189,6 @@ impl Search<'_, '_> {
             self.change(&mut candidate);
         }
         true
-    }
-
-    /// Note where others meet the victim.
-    fn meet(&mut self, victim: usize) {
-        let (edges, victim) = (&self.model.edges, &self.model.listeners[victim]);
-        self.meetings.clear();
-        self.shifts.clear();
-        for listener in &self.model.listeners {
-            if listener.flow == victim.flow {
-                continue;
-            }
-            let mut first = true;
-            for (hop, mine) in victim.path.iter().enumerate() {
-                let here = &edges[*mine as usize];
-                let shares = |edge: &&u32| edges[**edge as usize].port == here.port;
-                let Some(theirs) = listener.path.iter().find(shares) else {
-                    continue;
-                };
-                let known = self
-                    .meetings
-                    .iter()
-                    .any(|meeting| meeting.theirs == *theirs);
-                if !known {
-                    self.meetings.push(Meeting {
-                        flow: listener.flow as usize,
-                        theirs: *theirs,
-                        mine: *mine,
-                        hop,
-                        first,
-                        lower: edges[*theirs as usize].class < here.class,
-                    });
-                }
-                first = false;
-            }
-        }
-    }
-
-    /// Note when all came to where they meet the victim.
-    fn listen(&mut self, victim: usize) {
-        let born_ps = self.simulator.listeners()[victim].worst_born_ps;
-        let simulator = &*self.simulator;
-        let shift = |meeting: &Meeting| {
-            let mine = simulator.came_ps(born_ps, meeting.mine)?;
-            let theirs = simulator.first_came_ps(meeting.theirs)?;
-            let shift = i64::try_from(mine).ok()? - i64::try_from(theirs).ok()?;
-            Some(shift - i64::from(meeting.lower))
-        };
-        self.shifts = self.meetings.iter().map(shift).collect();
-    }
-
-    /// Let those who first meet the victim at a place on its way come there together with it; most of them.
-    fn align(&mut self, hop: usize, scenario: &mut Scenario) {
-        for (meeting, shift) in self.meetings.iter().zip(&self.shifts) {
-            if let (Some(shift), true) = (shift, meeting.first && meeting.hop == hop) {
-                if !self.random.once_in(12) {
-                    let source = &mut scenario.sources[meeting.flow];
-                    source.phase_ps = source.phase_ps.saturating_add_signed(*shift);
-                }
-            }
-        }
     }
 
     fn keep(&mut self, victims: &[usize], promises: &[Option<u64>], scenario: &Scenario) {

@@ -22,12 +22,12 @@ use std::collections::HashMap;
 use super::arrivals::{Bundle, Class};
 use super::excess::Arrivals;
 use super::fixed::{self, Data, Line, Rate, Time, plus, product, quotient_up};
-use super::graph::{ClassShaper, Graph, Method, PortBound};
+use super::graph::{ClassShaper, Graph, Hop, Method, PortBound};
 use super::mutation::{Term, keeps};
 use super::rational::{Overflow, Ratio};
-use super::tfa::{Analysis, run};
+use super::tfa::{Analysis, Denser, run};
 
-/// Ports bounded one by one, and what that found, with which segments can be bounded.
+/// Ports bounded one by one, and what that found, with which segments and the hops of single flows can be bounded.
 pub struct Segments<'a> {
     analysis: Analysis<'a>,
     ports: Vec<PortBound>,
@@ -37,7 +37,7 @@ pub struct Segments<'a> {
 }
 
 impl<'a> Segments<'a> {
-    /// Bound every port. Segments look at `work` flows, all together; then no more are bounded.
+    /// Bound every port. Segments and hops look at `work` flows, all together; then no more are bounded.
     ///
     /// # Errors
     /// [`Overflow`].
@@ -93,15 +93,40 @@ impl<'a> Segments<'a> {
         Ok(delay.map(fixed::seconds))
     }
 
+    /// The largest delay of a flow at one hop, in seconds, for a sum over its way: as of the port's class, but the flow's own
+    /// frames are no denser there than at its source. None where nothing bounds it so, as with [`Segments::delay`].
+    ///
+    /// A frame that is early at the port may find more of its own flow before it, but what it is early by is not in the
+    /// sum then. `docs/bounds.md` derives it.
+    ///
+    /// # Errors
+    /// [`Overflow`].
+    pub fn own(&mut self, flow: usize, hop: usize) -> Result<Option<Ratio>, Overflow> {
+        let Hop { server, class, .. } = self.analysis.graph.flows[flow].hops[hop];
+        let place = self.analysis.flows[flow].first + hop;
+        let here = self.analysis.denser[place];
+        let denser = here.is_some_and(|here| here != Denser::default());
+        if self.is_exhausted() || self.is_shaped(server) || !denser {
+            return Ok(None);
+        }
+        let cost = self.analysis.passing[server].len();
+        self.work = self.work.saturating_sub(cost as u64);
+        self.analysis.denser[place] = Some(Denser::default());
+        let delay = self.analysis.delay_of(server, class);
+        self.analysis.denser[place] = here;
+        // What leaves the range of numbers is not bounded this way.
+        Ok(delay.unwrap_or(None).map(fixed::seconds))
+    }
+
+    fn is_shaped(&self, server: usize) -> bool {
+        self.analysis.graph.servers[server].shapers != [ClassShaper::None; 8]
+    }
+
     fn segment(&mut self, way: &[(usize, u8)]) -> Result<Option<Time>, Overflow> {
         let (Some(&(first, _)), Some(&(last, _))) = (way.first(), way.last()) else {
             return Ok(None);
         };
-        let shaped = |server: usize| {
-            let shapers = self.analysis.graph.servers[server].shapers;
-            shapers != [ClassShaper::None; 8]
-        };
-        if way.iter().any(|(server, _)| shaped(*server)) {
+        if way.iter().any(|(server, _)| self.is_shaped(*server)) {
             return Ok(None);
         }
         let sharers = self.sharers(way);

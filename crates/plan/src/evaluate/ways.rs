@@ -105,7 +105,7 @@ impl Ways<'_, '_> {
 
     /// Where the rows of a way end, and what each takes.
     fn rows(&mut self, index: usize, passed: &[Passed]) -> Result<Vec<(usize, u64)>, Overflow> {
-        let alone: Vec<(usize, u64)> = passed
+        let mut alone: Vec<(usize, u64)> = passed
             .iter()
             .enumerate()
             .map(|(at, port)| (at, port.delay_ns))
@@ -116,9 +116,17 @@ impl Ways<'_, '_> {
         let hops: Vec<usize> = passed.iter().map(|port| port.hop).collect();
         let (last, whole) = (passed.len() - 1, self.whole);
         let segments = &mut *self.segments;
+        if !whole {
+            // In a sum over its way a stream meets its own frames no denser than it sent them.
+            for ((_, delay_ns), hop) in alone.iter_mut().zip(&hops) {
+                let own = segments.own(index, *hop)?;
+                let own = own.map(Ratio::ceil_ns).transpose()?;
+                *delay_ns = own.map_or(*delay_ns, |own| own.min(*delay_ns));
+            }
+        }
         let mut cost = |first: usize, end: usize| -> Result<Option<u64>, Overflow> {
             if first == end {
-                return Ok((!whole).then_some(passed[first].delay_ns));
+                return Ok((!whole).then_some(alone[first].1));
             }
             if whole && (first, end) != (0, last) {
                 return Ok(None);

@@ -22,7 +22,6 @@ pub(super) struct Port {
 impl Analysis<'_> {
     pub(super) fn port(&mut self, server: usize, inputs: &[Input]) -> Result<Port, Overflow> {
         let classes = usize::from(self.graph.servers[server].classes);
-        let foreign = self.servers[server].foreign;
         let mut largest = vec![0; classes];
         let mut used = vec![false; classes];
         for input in inputs {
@@ -32,7 +31,7 @@ impl Analysis<'_> {
             }
         }
         let low: Vec<Data> = (0..classes)
-            .map(|class| largest[..class].iter().copied().fold(foreign, Data::max))
+            .map(|class| self.below(server, class, inputs))
             .collect();
         let credits = self.credits(server, &largest, &low)?;
         let mut delays = Vec::with_capacity(classes);
@@ -67,6 +66,26 @@ impl Analysis<'_> {
             delays,
             credits,
         })
+    }
+
+    /// The largest frame of a lower class at a port.
+    fn below(&self, server: usize, class: usize, inputs: &[Input]) -> Data {
+        let classes = inputs.iter().flat_map(|input| &input.classes[..class]);
+        let largest = classes.map(|class| class.largest);
+        largest.fold(self.servers[server].foreign, Data::max)
+    }
+
+    /// The largest delay of a class at a port without shapers, with what comes there as it is known now.
+    pub(in crate::bound) fn delay_of(
+        &mut self,
+        server: usize,
+        class: u8,
+    ) -> Result<Option<Time>, Overflow> {
+        let inputs = self.inputs(server)?;
+        let class = usize::from(class);
+        let low = self.below(server, class, &inputs);
+        let credits = vec![None; usize::from(self.graph.servers[server].classes)];
+        self.delay(server, class, low, &inputs, &credits)
     }
 
     fn credits(
@@ -393,9 +412,7 @@ impl Analysis<'_> {
                     largest = one.largest.max(largest);
                 }
                 smallest = smallest.min(least_of[class]);
-                let low = (0..class)
-                    .flat_map(|below| inputs.iter().map(move |input| input.classes[below].largest))
-                    .fold(numbers.foreign, Data::max);
+                let low = self.below(server, class, inputs);
                 if let Some(arrived) = arrived.filter(|_| largest > 0) {
                     let least = if here.catches_up {
                         0
