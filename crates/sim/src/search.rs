@@ -153,6 +153,13 @@ impl Search<'_, '_> {
             _ => {
                 let mut scenario = self.restart(listener, options.seed);
                 if !self.random.once_in(4) {
+                    // The first frames of all, to the end.
+                    let start = self.reach_ps.iter().max().copied().unwrap_or(0);
+                    let promise_ps = promises[victim].unwrap_or(0).saturating_mul(1_000);
+                    let short = start.saturating_add(promise_ps).saturating_mul(2);
+                    scenario.duration_ps = scenario.duration_ps.min(short);
+                }
+                if !self.random.once_in(4) {
                     // Who comes together on one link comes one after the other: twice, so that the later ones are in time.
                     let hops = self.model.listeners[listener].path.len();
                     for hop in (0..hops).chain(0..hops) {

@@ -13,8 +13,9 @@ pub(super) struct Meeting {
     mine: u32,
     /// The place on the victim's way.
     hop: usize,
-    /// No port before this one is shared.
-    first: bool,
+    /// Here it comes into the victim's way over another link. Where it does so more than once, as on a ring: nearest to its
+    /// talker, where no other link has put it in line with others yet.
+    joins: bool,
     /// Of a lower class: in the way only where it has begun.
     lower: bool,
 }
@@ -25,32 +26,36 @@ impl Search<'_, '_> {
         let (edges, victim) = (&self.model.edges, &self.model.listeners[victim]);
         self.meetings.clear();
         self.shifts.clear();
+        let port = |edge: u32| edges[edge as usize].port;
+        let link = |way: &[u32], at: usize| Some(port(way[at.checked_sub(1)?]));
         for listener in &self.model.listeners {
             if listener.flow == victim.flow {
                 continue;
             }
-            let mut first = true;
-            for (hop, mine) in victim.path.iter().enumerate() {
-                let here = &edges[*mine as usize];
-                let shares = |edge: &&u32| edges[**edge as usize].port == here.port;
-                let Some(theirs) = listener.path.iter().find(shares) else {
+            let theirs = &listener.path;
+            let places = victim.path.iter().enumerate().filter_map(|(hop, mine)| {
+                let at = theirs.iter().position(|edge| port(*edge) == port(*mine));
+                Some((hop, at?))
+            });
+            let places: Vec<(usize, usize)> = places.collect();
+            let joins = places
+                .iter()
+                .filter(|(hop, at)| *hop == 0 || link(theirs, *at) != link(&victim.path, *hop))
+                .min_by_key(|(_, at)| *at);
+            for place in &places {
+                let (hop, theirs, mine) = (place.0, theirs[place.1], victim.path[place.0]);
+                let known = |meeting: &Meeting| meeting.theirs == theirs;
+                if self.meetings.iter().any(known) {
                     continue;
-                };
-                let known = self
-                    .meetings
-                    .iter()
-                    .any(|meeting| meeting.theirs == *theirs);
-                if !known {
-                    self.meetings.push(Meeting {
-                        flow: listener.flow as usize,
-                        theirs: *theirs,
-                        mine: *mine,
-                        hop,
-                        first,
-                        lower: edges[*theirs as usize].class < here.class,
-                    });
                 }
-                first = false;
+                self.meetings.push(Meeting {
+                    flow: listener.flow as usize,
+                    theirs,
+                    mine,
+                    hop,
+                    joins: Some(place) == joins,
+                    lower: edges[theirs as usize].class < edges[mine as usize].class,
+                });
             }
         }
     }
@@ -104,7 +109,7 @@ impl Search<'_, '_> {
     /// Let those who first meet the victim at a place on its way come there together with it; most of them.
     pub(super) fn align(&mut self, hop: usize, scenario: &mut Scenario) {
         for (meeting, shift) in self.meetings.iter().zip(&self.shifts) {
-            if let (Some(shift), true) = (shift, meeting.first && meeting.hop == hop) {
+            if let (Some(shift), true) = (shift, meeting.joins && meeting.hop == hop) {
                 if !self.random.once_in(12) {
                     let source = &mut scenario.sources[meeting.flow];
                     source.phase_ps = source.phase_ps.saturating_add_signed(*shift);
