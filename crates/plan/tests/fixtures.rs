@@ -274,10 +274,12 @@ fn strict_priority_tandems_match_and_no_witness_is_later() {
                 "{name} {key}: {ours} {expected}"
             );
         }
-        let full = first_flow(&graph, Method::FULL).unwrap() * 1e6;
+        // The stream's own frames are not denser than it sent them: so it is exact, where the staircase alone is not.
+        let full = best(&graph) * 1e6;
+        let witness = case["packet_level_witness_us"].as_f64().unwrap();
         assert!(
-            full >= case["packet_level_witness_us"].as_f64().unwrap() - 1e-3,
-            "{name}: {full}"
+            (full - witness).abs() < 6e-3,
+            "{name}: a schedule reaches {witness} us, the bound is {full} us"
         );
     }
 }

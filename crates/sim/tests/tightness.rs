@@ -70,3 +70,67 @@ fn the_single_switch_is_nearly_reached() {
         assert!(!report.streams.iter().any(|stream| stream.violated));
     }
 }
+
+/// A line of six switches: a stream along all of it, others that share two ports of it each, and at each port one lower
+/// frame, which delays most where it begins right before the others come.
+fn blocked_line() -> String {
+    let mut text = "[network]\nname = \"blocked\"\n[defaults]\ntick-error = \"0 us\"\n".to_owned();
+    for at in 0..=5 {
+        text += &format!("[[switch]]\nname = \"s{at}\"\nbuffer = \"1 MB\"\nqueues = 2\n");
+        if at > 0 {
+            let ends = format!("[\"s{}\", \"s{at}\"]", at - 1);
+            text += &format!(
+                "[[link]]\nends = {ends}\nrate = \"100 Mbit/s\"\ncable-delay = \"5 us\"\n"
+            );
+        }
+    }
+    let mut stream = |name: &str, from: u64, to: u64, interval: &str, priority: u8| {
+        for (end, at) in [("t", from), ("l", to)] {
+            text += &format!(
+                "[[host]]\nname = \"{end}{name}\"\n[[link]]\nends = [\"{end}{name}\", \"s{at}\"]\nrate = \"1000 Gbit/s\"\n"
+            );
+        }
+        text += &format!(
+            "[[stream]]\nname = \"{name}\"\ntalker = \"t{name}\"\nlisteners = [\"l{name}\"]\nframe = \"1518 B\"\n\
+             vlan = 1\ninterval = \"{interval}\"\npriority = {priority}\n"
+        );
+    };
+    stream("f", 0, 5, "616800 ns", 7);
+    stream("a", 0, 2, "616800 ns", 7);
+    for at in 1..4 {
+        stream(&format!("b{at}"), at, at + 2, "616800 ns", 7);
+    }
+    for at in 0..5 {
+        stream(&format!("low{at}"), at, at + 1, "100 ms", 0);
+    }
+    text
+}
+
+#[test]
+fn a_lower_frame_at_each_port_of_a_line_delays_by_as_much_as_is_promised() {
+    let network = read(&blocked_line(), "blocked.toml", &[]).unwrap();
+    let plan = common::promises(&network);
+    let model = Model::new(&network).unwrap();
+    let mut simulator = Simulator::new(&model);
+    let scenario = Scenario::new(&model, PatternChoice::Greedy, 1, 20 * MS, 0);
+    simulator.run(&scenario);
+    let mut report = Report::new(&model, &simulator, &scenario, "greedy", &plan);
+    let options = SearchOptions {
+        simulations: 3_000,
+        seed: 1,
+        longest_ps: 20 * MS,
+    };
+    search(&model, &mut simulator, &plan, &options, &mut report, |_| {
+        true
+    });
+    let along = &report.streams[0];
+    let (seen_ps, promised_ps) = (
+        along.worst_delay_ps.unwrap(),
+        along.promised_delay_ns.unwrap() * 1_000,
+    );
+    // Each promise is whole nanoseconds, of each port.
+    assert!(
+        seen_ps <= promised_ps && seen_ps + 7_000 >= promised_ps,
+        "{seen_ps} {promised_ps}"
+    );
+}

@@ -92,7 +92,7 @@ pub fn graph(network: &Value) -> Graph {
     Graph { servers, flows }
 }
 
-/// The first flow with its ports in rows where that is less.
+/// The first flow with its ports in rows where that is less, and its own frames at each port as they were sent.
 pub fn best(graph: &Graph) -> f64 {
     let mut segments = Segments::new(graph, Method::FULL, u64::MAX).unwrap();
     let hops = &graph.flows[0].hops;
@@ -101,11 +101,13 @@ pub fn best(graph: &Graph) -> f64 {
         let mut here = None;
         for (begin, before) in least.iter().enumerate().take(end) {
             let way: Vec<usize> = (begin..end).collect();
-            let port = || {
-                let hop = hops[end - 1];
-                segments.ports()[hop.server].classes[usize::from(hop.class)].delay
+            let alone = if end - begin == 1 {
+                let hop = hops[begin];
+                let class = segments.ports()[hop.server].classes[usize::from(hop.class)];
+                segments.own(0, begin).unwrap().or(class.delay)
+            } else {
+                None
             };
-            let alone = if end - begin == 1 { port() } else { None };
             let row = segments.delay(0, &way).unwrap();
             let piece = match (alone, row) {
                 (Some(a), Some(b)) => Some(a.min(b)),
