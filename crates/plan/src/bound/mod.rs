@@ -23,7 +23,7 @@ mod excess;
 pub(crate) mod fixed;
 pub mod graph;
 pub mod loeser_haertig;
-mod mutation;
+pub(crate) mod mutation;
 pub mod rational;
 pub mod segments;
 pub mod tfa;

@@ -45,6 +45,14 @@ pub(crate) enum Term {
     SegmentBlocking,
     /// The bursts of those who do not share all of a segment.
     SegmentOthers,
+    /// What gates are closed for at once.
+    ClosedBurst,
+    /// The time before a closing in which nothing may begin any more.
+    ClosedAhead,
+    /// That the clock which gates follow is off by more at one end of a window than at the other.
+    ClosedWander,
+    /// That this clock runs slower than true.
+    ClosedSpeed,
 }
 
 #[cfg(test)]

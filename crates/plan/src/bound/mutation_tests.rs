@@ -9,6 +9,8 @@ use crate::bound::graph::{ClassShaper, Flow, Graph, Hop, Method, Server};
 use crate::bound::rational::Ratio;
 use crate::bound::segments::Segments;
 use crate::bound::tfa::analyse;
+use crate::schedule::closings::closed;
+use crate::schedule::gates::{GateEntry, GateList};
 
 const LONG: i128 = 12_000;
 const SHORT: i128 = 1_000;
@@ -324,14 +326,105 @@ fn without_any_term_some_schedule_is_worse_than_the_bound() {
     }
 }
 
+/// Gates of a port that are closed for its unscheduled queues, and a window in which they are so for `reached_ns`.
+struct Gates {
+    term: Term,
+    closed_ns: u64,
+    open_ns: u64,
+    /// Of the longest frame, and of the clock.
+    frame_ns: u64,
+    error_ns: u64,
+    window_ns: u64,
+    reached_ns: u64,
+    how: &'static str,
+}
+
+impl Gates {
+    /// The most closed time in the window.
+    fn bound(&self) -> Ratio {
+        let entry = |gates, duration_ns| GateEntry { gates, duration_ns };
+        let list = GateList {
+            cycle_ns: self.closed_ns + self.open_ns,
+            base_offset_ns: 0,
+            entries: vec![entry(0x80, self.closed_ns), entry(0x7f, self.open_ns)],
+            scheduled_queues: 0x80,
+            unscheduled_open_ns: self.open_ns,
+            guard_band_ns: 0,
+        };
+        let closed = closed(&list, self.frame_ns, self.error_ns).unwrap();
+        let grown = closed.rate.times(Ratio::from_ns(self.window_ns)).unwrap();
+        closed.burst.plus(grown).unwrap()
+    }
+}
+
+fn gates() -> Vec<Gates> {
+    vec![
+        Gates {
+            term: Term::ClosedBurst,
+            closed_ns: 100,
+            open_ns: 900,
+            frame_ns: 0,
+            error_ns: 0,
+            window_ns: 100,
+            reached_ns: 100,
+            how: "one closing",
+        },
+        Gates {
+            term: Term::ClosedAhead,
+            closed_ns: 100,
+            open_ns: 900,
+            frame_ns: 40,
+            error_ns: 0,
+            window_ns: 140,
+            reached_ns: 140,
+            how: "40 ns before the closing the frame would not end in time",
+        },
+        Gates {
+            term: Term::ClosedWander,
+            closed_ns: 100,
+            open_ns: 900,
+            frame_ns: 0,
+            error_ns: 50,
+            window_ns: 1_000,
+            reached_ns: 200,
+            how: "the clock is 50 ns behind at the first closing and 50 ns ahead at the second: from start to start are 900 ns",
+        },
+        Gates {
+            term: Term::ClosedSpeed,
+            closed_ns: 4_999_000,
+            open_ns: 44_991_000,
+            frame_ns: 0,
+            error_ns: 0,
+            window_ns: 5_000_000,
+            reached_ns: 5_000_000,
+            how: "4999 us of a clock that is 200 ppm slow are 5000 us",
+        },
+    ]
+}
+
+#[test]
+fn without_any_term_of_closed_gates_they_are_closed_for_longer_than_the_bound() {
+    for case in gates() {
+        let reached = Ratio::from_ns(case.reached_ns);
+        let whole = case.bound();
+        assert!(whole >= reached, "{:?}: {}: {whole}", case.term, case.how);
+        let less = without(case.term, || case.bound());
+        assert!(
+            less < reached,
+            "{:?}: left out, the bound is {less}, and {reached} ({}) does not show it",
+            case.term,
+            case.how
+        );
+    }
+}
+
 #[test]
 fn every_term_has_its_case() {
+    let graphs = cases().into_iter().map(|case| case.term);
+    let gates = gates().into_iter().map(|case| case.term);
+    let tried: Vec<usize> = graphs.chain(gates).map(|term| term as usize).collect();
     // The last of the enumeration: none behind it is forgotten.
-    let last = Term::SegmentOthers as usize;
-    for number in 0..=last {
-        assert!(
-            cases().iter().any(|case| case.term as usize == number),
-            "term {number}"
-        );
+    for number in 0..=Term::ClosedSpeed as usize {
+        assert!(tried.contains(&number), "term {number}");
     }
 }

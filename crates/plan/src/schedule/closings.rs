@@ -1,5 +1,6 @@
 //! What closed gates take from unscheduled traffic: the least burst and rate that all closed time stays below.
 
+use crate::bound::mutation::{Term, keeps};
 use crate::bound::rational::{Overflow, Ratio};
 
 use super::circle::Circle;
@@ -26,7 +27,11 @@ pub(crate) fn closed(
     frame_ns: u64,
     clock_error_ns: u64,
 ) -> Result<Closed, Overflow> {
-    let ahead = frame_ns.saturating_sub(list.guard_band_ns);
+    let ahead = if keeps(Term::ClosedAhead) {
+        frame_ns.saturating_sub(list.guard_band_ns)
+    } else {
+        0
+    };
     let around = list.cycle_ns.max(1);
     let mut closings = Circle::default();
     let mut at = 0_u64;
@@ -51,12 +56,23 @@ pub(crate) fn closed(
         sum += i128::from(end - start);
         highest = highest.max(sum * cycle - i128::from(*end) * total);
     }
-    let excess = highest - lowest;
+    let excess = if keeps(Term::ClosedBurst) {
+        highest - lowest
+    } else {
+        0
+    };
     let rate = Ratio::new(total, cycle)?;
-    let speed = Ratio::new(CLOCK_RATE.0, CLOCK_RATE.1)?;
-    let wander = rate.times(Ratio::from_ns(
-        clock_error_ns.checked_mul(2).ok_or(Overflow)?,
-    ))?;
+    let speed = if keeps(Term::ClosedSpeed) {
+        Ratio::new(CLOCK_RATE.0, CLOCK_RATE.1)?
+    } else {
+        Ratio::ONE
+    };
+    let apart_ns = clock_error_ns.checked_mul(2).ok_or(Overflow)?;
+    let wander = if keeps(Term::ClosedWander) {
+        rate.times(Ratio::from_ns(apart_ns))?
+    } else {
+        Ratio::ZERO
+    };
     let burst = Ratio::new(excess, cycle)?.over(Ratio::whole(1_000_000_000))?;
     Ok(Closed {
         burst: burst.plus(wander)?.times(speed)?,

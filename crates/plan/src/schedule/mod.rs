@@ -20,7 +20,7 @@
 pub mod board;
 pub mod check;
 mod circle;
-mod closings;
+pub(crate) mod closings;
 pub mod gates;
 mod lists;
 mod model;
