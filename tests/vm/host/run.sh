@@ -15,11 +15,18 @@ guest() {
 }
 
 # functional VERSION ONLY: all suites on two virtual cores; one line a test, and the whole output of those that fail.
+# A kernel that dies before the first test is started again: now and then a core of the emulator still runs an instruction that
+# the kernel on the other core has just replaced (`Oops: int3`), and a kernel that comes up replaces many.
 functional() {
+	local start code
 	echo "Linux $1, two cores"
-	guest "$1" "lab.mode=functional lab.only=$2 lab.seed=${RTWIRE_VM_SEED:-$(date +%s)} \
+	for start in first second last; do
+		code=0
+		guest "$1" "lab.mode=functional lab.only=$2 lab.seed=${RTWIRE_VM_SEED:-$(date +%s)} \
 lab.moments=${RTWIRE_VM_MOMENTS:-100} lab.plans=${RTWIRE_VM_PLANS:-6}" -accel tcg,thread=multi -cpu max -smp 2 -serial stdio </dev/null |
-		sed -u 's/\r//g' | judge
+			sed -u 's/\r//g' | judge || code=$?
+		[ $code = 2 ] && [ $start != last ] || return $code
+	done
 }
 
 # virtual VERSION COMMAND-LINE: a guest of one core whose time is the count of its instructions.
@@ -121,17 +128,20 @@ compare() {
 		}' "$1" "$2"
 }
 
-# judge: turns what the guest says into lines for people; fails if a test failed or the guest did not reach its end.
+# judge: turns what the guest says into lines for people; fails if a test failed or the guest did not reach its end, with 2 if
+# its kernel did not even come up.
 judge() {
 	awk '
 		/^@@ ok / { print "ok      " $3 " (" $4 " s)"; passed++; tests += $3 != "kernel-log"; fflush(); next }
 		/^@@ not-ok / { print "FAILED  " $3 " (" $4 " s)"; failed++; tests++; showing = 1; fflush(); next }
 		/^@@ end-of-output/ { showing = 0; next }
 		/^@@ note / { sub(/^@@ note /, ""); print "        " $0; fflush(); next }
+		/^@@ begin/ { began = 1; next }
 		/^@@ end/ { ended = 1; next }
 		/^@@ / { next }
 		showing || !passed { print "        " $0 }
 		END {
+			if (!began) { print "FAILED  the kernel did not come up"; exit 2 }
 			if (!ended) { print "FAILED  the guest did not reach its end (crashed, or took too long)"; failed++ }
 			else if (!tests) { print "FAILED  no test has that name"; failed++ }
 			printf "%d passed, %d failed\n", passed, failed
