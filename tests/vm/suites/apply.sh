@@ -18,9 +18,10 @@ network() {
 
 # All that a person sees of the interface, and of what hangs on it, in one program: starting one takes long here.
 looks() {
-	# A real card is without carrier for a moment after its offloads are changed.
+	# A real card is without carrier for a moment after its offloads are changed, and a link that was moved is told to be up
+	# some time after it has one.
 	for _ in $(seq 50); do
-		in_a ip link show ra | grep -q LOWER_UP && break
+		in_a ip link show ra | grep -q "state UP" && break
 		sleep 0.1
 	done
 	in_a bash -c '

@@ -53,6 +53,34 @@ pub(crate) enum Term {
     ClosedWander,
     /// That this clock runs slower than true.
     ClosedSpeed,
+    /// What a scheduled frame takes on the link before a window.
+    WindowSending,
+    /// The cable there.
+    WindowCable,
+    /// The latency of the node that has the window.
+    WindowLatency,
+    /// The latency of the host before it.
+    WindowHostLatency,
+    /// That both nodes' clocks are off.
+    WindowClock,
+    /// That a window is longer than its frame, since the clock may gain on the link.
+    WindowGain,
+    /// That an unscheduled frame may have begun before a window.
+    WindowGuard,
+    /// That a frame may be there earlier by both clocks' errors.
+    WindowEarly,
+    /// How late a launch may be.
+    LaunchError,
+    /// What a talker without gates sends before a launched frame.
+    LaunchBlocking,
+    /// What both clocks' errors add to a scheduled frame's delay.
+    DelayClock,
+    /// How late a launch may be, as a part of the jitter.
+    JitterLaunch,
+    /// What a talker without gates sends before, as a part of the jitter.
+    JitterBlocking,
+    /// What clocks add to the jitter.
+    JitterClock,
 }
 
 #[cfg(test)]
@@ -74,6 +102,11 @@ pub(crate) const fn keeps(_: Term) -> bool {
 #[cfg(test)]
 pub(crate) fn keeps(term: Term) -> bool {
     WITHOUT.get() != Some(term)
+}
+
+/// What a term adds, in nanoseconds: `ns`, or nothing where it does not count.
+pub(crate) fn counted(term: Term, ns: u64) -> u64 {
+    if keeps(term) { ns } else { 0 }
 }
 
 /// Do some work as if a term did not exist.

@@ -422,9 +422,11 @@ fn without_any_term_of_closed_gates_they_are_closed_for_longer_than_the_bound() 
 fn every_term_has_its_case() {
     let graphs = cases().into_iter().map(|case| case.term);
     let gates = gates().into_iter().map(|case| case.term);
-    let tried: Vec<usize> = graphs.chain(gates).map(|term| term as usize).collect();
+    let schedules = crate::schedule::mutation_tests::tried();
+    let all = graphs.chain(gates).chain(schedules);
+    let tried: Vec<usize> = all.map(|term| term as usize).collect();
     // The last of the enumeration: none behind it is forgotten.
-    for number in 0..=Term::ClosedSpeed as usize {
+    for number in 0..=Term::JitterClock as usize {
         assert!(tried.contains(&number), "term {number}");
     }
 }

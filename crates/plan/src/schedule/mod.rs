@@ -24,6 +24,8 @@ pub(crate) mod closings;
 pub mod gates;
 mod lists;
 mod model;
+#[cfg(test)]
+pub(crate) mod mutation_tests;
 mod outcome;
 pub mod profile;
 mod refused;

@@ -6,6 +6,7 @@ use std::collections::btree_map::Entry;
 use super::board::{Hop, Request};
 use super::profile::{GateProfile, Isolation};
 use super::unscheduled::{Unscheduled, blocking_ns, unscheduled};
+use crate::bound::mutation::{Term, counted};
 use crate::bound::rational::{Overflow, Ratio};
 use crate::network::{ContractKind, Network, Stream, class_of};
 
@@ -112,7 +113,9 @@ pub(crate) fn ask(network: &Network) -> Result<Asking, Overflow> {
     for port in &mut asking.ports {
         let (_, largest) = sending_ns(network.schedule.guard_wire_bytes, port.rate_bps)?;
         port.guard_ns = match &port.gates {
-            Some(gates) if !gates.holds_back => largest.max(port.frame_ns),
+            Some(gates) if !gates.holds_back => {
+                counted(Term::WindowGuard, largest.max(port.frame_ns))
+            }
             _ => 0,
         };
     }
@@ -212,7 +215,11 @@ fn step(
 ) -> Result<Step, Overflow> {
     let (least, sending) = sending_ns(stream.wire_bytes, port.rate_bps)?;
     let exact = network.schedule.clock_error_ns == 0;
-    let gains = if exact { 0 } else { clock_gain_ns(sending) };
+    let gains = if exact {
+        0
+    } else {
+        counted(Term::WindowGain, clock_gain_ns(sending))
+    };
     let queue = class_of(stream.pcp, port.queues);
     Ok(Step {
         window_ns: sending.checked_add(gains).ok_or(Overflow)?,
@@ -221,12 +228,13 @@ fn step(
         sending_ns: sending,
         whole: least == sending,
         launch_error_ns: if first {
-            stream.contract.tick_error_ns
+            counted(Term::LaunchError, stream.contract.tick_error_ns)
         } else {
             0
         },
         blocking_ns: if first && port.gates.is_none() {
-            blocking_ns(port, queue, stream.wire_bytes, sending)?
+            let blocking = blocking_ns(port, queue, stream.wire_bytes, sending)?;
+            counted(Term::LaunchBlocking, blocking)
         } else {
             0
         },
@@ -275,17 +283,24 @@ fn hop(
     let from = &asking.ports[parent.port];
     let after_host = network.host(&from.node).is_some();
     let mut late_ns = add(
-        add(parent.sending_ns, from.cable_ns)?,
-        add(port.latency_ns, apart)?,
+        add(
+            counted(Term::WindowSending, parent.sending_ns),
+            counted(Term::WindowCable, from.cable_ns),
+        )?,
+        add(
+            counted(Term::WindowLatency, port.latency_ns),
+            counted(Term::WindowClock, apart),
+        )?,
     )?;
     if after_host {
-        late_ns = add(late_ns, from.latency_ns)?;
+        late_ns = add(late_ns, counted(Term::WindowHostLatency, from.latency_ns))?;
         if from.gates.is_none() {
             late_ns = add(late_ns, add(parent.launch_error_ns, parent.blocking_ns)?)?;
         }
     }
     let least = parent.sending_ns - u64::from(!parent.whole && parent.sending_ns > 0);
-    let early = i128::from(least) + i128::from(from.cable_ns) - i128::from(apart);
+    let wander = counted(Term::WindowEarly, apart);
+    let early = i128::from(least) + i128::from(from.cable_ns) - i128::from(wander);
     Ok(Hop {
         before: Some(number),
         link: step.port,
@@ -303,7 +318,7 @@ pub(crate) fn tail_ns(step: &Step, port: &Port, first: bool, apart: u64) -> Resu
     let add = |a: u64, b: u64| a.checked_add(b).ok_or(Overflow);
     let way = add(step.sending_ns, port.cable_ns)?;
     if !first {
-        return add(way, apart);
+        return add(way, counted(Term::DelayClock, apart));
     }
     let late = if port.gates.is_some() {
         0
