@@ -1,8 +1,23 @@
 //! The gates of a port: which queues may send at an instant of its clock, and when that changes.
 
-use rtwire_plan::GateList;
+use rtwire_plan::{GateList, Isolation, Network, Plan};
 
 use crate::error::SimulationError;
+
+/// From when on frames that come into being are held against a plan's schedule, nanoseconds.
+///
+/// With `isolation = "streams"` always. With `"frames"` each frame needs those before it in its queues, and some of these were
+/// to be sent before the first instant of all: until every window has had its first frame (the latest one's end), and all
+/// that was under way meanwhile has arrived (as long again), a frame may find a place empty and leave in it.
+pub(crate) fn settled_ns(network: &Network, plan: &Plan) -> u64 {
+    if network.schedule.isolation == Isolation::Streams {
+        return 0;
+    }
+    let launches = plan.streams.iter().filter_map(|it| it.launch.as_ref());
+    let windows = launches.flat_map(|launch| &launch.windows);
+    let ends = windows.map(|window| window.start_ns.saturating_add(window.duration_ns));
+    ends.max().unwrap_or(0).saturating_mul(2)
+}
 
 /// Gates that repeat.
 #[derive(Clone, Debug)]

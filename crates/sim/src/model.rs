@@ -5,7 +5,7 @@ use rtwire_plan::{ContractKind, Network, Plan, Ratio, ShaperKind};
 
 use crate::error::SimulationError;
 use crate::fixed::LineClock;
-use crate::gates::Gates;
+use crate::gates::{Gates, settled_ns};
 
 /// No such entry.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -108,6 +108,8 @@ pub(crate) struct Flow {
     pub(crate) shaping_ps: u64,
     pub(crate) tick_error_ps: u64,
     pub(crate) binding: Binding,
+    /// Its frames that come into being before this instant are not held against the schedule, picoseconds.
+    pub(crate) judged_ps: u64,
     pub(crate) branches: (u32, u32),
     pub(crate) listeners: (u32, u32),
 }
@@ -210,6 +212,7 @@ impl Model {
                     },
                     ContractKind::Rate | ContractKind::Declared => Binding::Rate,
                 },
+                judged_ps: 0,
                 branches: (0, 0),
                 listeners: (0, 0),
             };
@@ -237,6 +240,7 @@ impl Model {
                 shaping_ps: 0,
                 tick_error_ps: 0,
                 binding: Binding::Rate,
+                judged_ps: 0,
                 branches: (0, 0),
                 listeners: (0, 0),
             };
@@ -252,6 +256,7 @@ impl Model {
     /// As [`Model::new`].
     pub fn with_plan(network: &Network, plan: &Plan) -> Result<Model, SimulationError> {
         let mut model = Model::new(network)?;
+        let settled_ns = settled_ns(network, plan);
         for port in &mut model.ports {
             let planned = plan
                 .ports
@@ -276,6 +281,7 @@ impl Model {
             let period_ps = to_ps(launch.period_ns.max(1), what)?;
             // Clocks show nothing below zero: launches begin when all have passed it.
             let periods = (2 * model.clock_error_ps).div_ceil(period_ps);
+            model.flows[index].judged_ps = to_ps(settled_ns, what)?;
             model.flows[index].binding = Binding::Launch {
                 period_ps,
                 offset_ps: to_ps(launch.offset_ns, what)?.saturating_add(periods * period_ps),

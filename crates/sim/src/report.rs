@@ -206,7 +206,7 @@ impl Report {
                 frames_sent: sent,
                 frames_received: seen.received,
                 frames_lost: sent.saturating_sub(seen.received),
-                worst_delay_ps: (seen.received > 0).then_some(seen.worst_ps),
+                worst_delay_ps: (seen.judged > 0).then_some(seen.worst_ps),
                 p50_delay_ns: quantile(500),
                 p99_delay_ns: quantile(990),
                 p999_delay_ns: quantile(999),
@@ -262,7 +262,7 @@ impl Report {
     /// Take the extremes of another simulation of the same network into account; [`Report::judge`] comes after it.
     pub(crate) fn include(&mut self, model: &Model, simulator: &Simulator<'_>) {
         for (stream, seen) in self.streams.iter_mut().zip(simulator.listeners()) {
-            if seen.received > 0 {
+            if seen.judged > 0 {
                 stream.worst_delay_ps = stream.worst_delay_ps.max(Some(seen.worst_ps));
                 if stream.promised_jitter_ns.is_some() {
                     let jitter_ps = seen.worst_ps - seen.least_ps;

@@ -263,6 +263,7 @@ impl<'a> Simulator<'a> {
         }
         for listener in &mut self.listeners {
             listener.received = 0;
+            listener.judged = 0;
             listener.worst_ps = 0;
             listener.least_ps = 0;
             listener.worst_born_ps = 0;
@@ -315,17 +316,11 @@ impl<'a> Simulator<'a> {
                 let (first, end) = edge.branches;
                 if edge.listener != NONE {
                     let delay = self.now_ps - frame.born_ps;
+                    let judged_ps = self.model.flows[edge.flow as usize].judged_ps;
                     let seen = &mut self.listeners[edge.listener as usize];
-                    seen.least_ps = if seen.received == 0 {
-                        delay
-                    } else {
-                        seen.least_ps.min(delay)
-                    };
                     seen.received += 1;
-                    seen.histogram.record(delay);
-                    if delay > seen.worst_ps {
-                        seen.worst_ps = delay;
-                        seen.worst_born_ps = frame.born_ps;
+                    if frame.born_ps >= judged_ps {
+                        seen.judge(delay, frame.born_ps);
                     }
                     self.delivered += 1;
                     self.copies += 1;

@@ -25,6 +25,7 @@ fn flow(rate: Ratio, burst: Ratio, binding: Binding, tick_error_ps: u64, shaping
         shaping_ps,
         tick_error_ps,
         binding,
+        judged_ps: 0,
         branches: (0, 0),
         listeners: (0, 0),
     }

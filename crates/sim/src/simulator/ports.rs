@@ -225,8 +225,9 @@ impl Simulator<'_> {
                 Turn::Never => return,
             };
             if let Some(first) = chosen.and_then(|class| port.queues[class as usize].front()) {
-                if let Some((start, period)) = self.model.edges[first.frame.edge as usize].window_ps
-                {
+                let edge = &self.model.edges[first.frame.edge as usize];
+                let judged = first.frame.born_ps >= self.model.flows[edge.flow as usize].judged_ps;
+                if let Some((start, period)) = edge.window_ps.filter(|_| judged) {
                     // An instant is rounded up to a whole picosecond.
                     let off = since(shown_ps, start, period);
                     port.seen.off_window += u64::from(off > 1);

@@ -25,6 +25,9 @@ pub struct PortSeen {
 pub struct ListenerSeen {
     /// Frames that came.
     pub received: u64,
+    /// Those of them whose delays count: all, but where a schedule needs every frame in its place (`isolation = "frames"`),
+    /// and not all have come into theirs yet.
+    pub judged: u64,
     /// Largest delay, picoseconds.
     pub worst_ps: u64,
     /// Least delay, picoseconds; 0 where nothing came.
@@ -35,6 +38,20 @@ pub struct ListenerSeen {
 }
 
 impl ListenerSeen {
+    pub(super) fn judge(&mut self, delay_ps: u64, born_ps: u64) {
+        self.least_ps = if self.judged == 0 {
+            delay_ps
+        } else {
+            self.least_ps.min(delay_ps)
+        };
+        self.judged += 1;
+        self.histogram.record(delay_ps);
+        if delay_ps > self.worst_ps {
+            self.worst_ps = delay_ps;
+            self.worst_born_ps = born_ps;
+        }
+    }
+
     /// A delay in picoseconds that so many thousandths of all did not exceed, up to 1.6 % too high but never above the
     /// largest; none where nothing came.
     #[must_use]
