@@ -18,10 +18,12 @@ network() {
 
 # All that a person sees of the interface, and of what hangs on it, in one program: starting one takes long here.
 looks() {
-	# A real card is without carrier for a moment after its offloads are changed, and a link that was moved is told to be up
-	# some time after it has one.
-	for _ in $(seq 50); do
-		in_a ip link show ra | grep -q "state UP" && break
+	# A real card is without carrier for a moment after its offloads are changed, and flags and state of a link follow its
+	# carrier one after the other: both are to be up, and to stay so.
+	local up=0
+	for _ in $(seq 80); do
+		if in_a ip link show ra | grep -q "LOWER_UP.*state UP"; then up=$((up + 1)); else up=0; fi
+		[ $up -lt 3 ] || break
 		sleep 0.1
 	done
 	in_a bash -c '
