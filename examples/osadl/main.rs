@@ -40,8 +40,6 @@ const BURST: u64 = 16;
 const BEST_EFFORT: u32 = 0x1_0010;
 const REAL_TIME: u32 = 0x1_0011;
 const LEAD_NS: u64 = 150_000;
-/// How long before a launch ETF wakes: with 15 µs its wake-up under load came too late for one launch in 20 000 and more.
-const DELTA_NS: u64 = 30_000;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum SetUp {
@@ -340,7 +338,7 @@ fn queues(side: &Side, set_up: SetUp, load_bps: u64, own: &str) {
         for class in ["10", "11"] {
             tc(
                 side,
-                &format!("qdisc add {dev} parent 1:{class} etf clockid CLOCK_TAI delta {DELTA_NS}"),
+                &format!("qdisc add {dev} parent 1:{class} etf clockid CLOCK_TAI delta 15000"),
             );
         }
     }
