@@ -20,6 +20,25 @@ fn experiment(interval: &str) -> Network {
     read(&source, "five.toml", &set).unwrap()
 }
 
+/// What is seen beside the promises with all bursts at once, and then by a search of so many simulations.
+fn searched(network: &Network, simulations: u64, longest_ps: u64) -> Report {
+    let plan = common::promises(network);
+    let model = Model::new(network).unwrap();
+    let mut simulator = Simulator::new(&model);
+    let scenario = Scenario::new(&model, PatternChoice::Greedy, 1, longest_ps, 0);
+    simulator.run(&scenario);
+    let mut report = Report::new(&model, &simulator, &scenario, "greedy", &plan);
+    let options = SearchOptions {
+        simulations,
+        seed: 1,
+        longest_ps,
+    };
+    search(&model, &mut simulator, &plan, &options, &mut report, |_| {
+        true
+    });
+    report
+}
+
 #[test]
 fn the_single_switch_is_nearly_reached() {
     let fixtures: serde_json::Value =
@@ -31,20 +50,7 @@ fn the_single_switch_is_nearly_reached() {
         ("100 us", "ts100us"),
     ] {
         let network = experiment(interval);
-        let plan = common::promises(&network);
-        let model = Model::new(&network).unwrap();
-        let mut simulator = Simulator::new(&model);
-        let scenario = Scenario::new(&model, PatternChoice::Greedy, 1, 100 * MS, 0);
-        simulator.run(&scenario);
-        let mut report = Report::new(&model, &simulator, &scenario, "greedy", &plan);
-        let options = SearchOptions {
-            simulations: 600,
-            seed: 1,
-            longest_ps: 100 * MS,
-        };
-        search(&model, &mut simulator, &plan, &options, &mut report, |_| {
-            true
-        });
+        let report = searched(&network, 600, 100 * MS);
         let port = report
             .ports
             .iter()
@@ -109,20 +115,7 @@ fn blocked_line() -> String {
 #[test]
 fn a_lower_frame_at_each_port_of_a_line_delays_by_as_much_as_is_promised() {
     let network = read(&blocked_line(), "blocked.toml", &[]).unwrap();
-    let plan = common::promises(&network);
-    let model = Model::new(&network).unwrap();
-    let mut simulator = Simulator::new(&model);
-    let scenario = Scenario::new(&model, PatternChoice::Greedy, 1, 20 * MS, 0);
-    simulator.run(&scenario);
-    let mut report = Report::new(&model, &simulator, &scenario, "greedy", &plan);
-    let options = SearchOptions {
-        simulations: 3_000,
-        seed: 1,
-        longest_ps: 20 * MS,
-    };
-    search(&model, &mut simulator, &plan, &options, &mut report, |_| {
-        true
-    });
+    let report = searched(&network, 3_000, 20 * MS);
     let along = &report.streams[0];
     let (seen_ps, promised_ps) = (
         along.worst_delay_ps.unwrap(),

@@ -1,162 +1,21 @@
 //! Against planning from scratch, and against the condition computed another way, in exact fractions.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use std::collections::VecDeque;
+mod random;
+
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use random::{network, offer, route};
 
 use super::types::RouteHop;
 use super::{Admission, AdmissionError, Budgets, Denied, Offer, Route, Ticket};
 use crate::bound::exact::curve::{Line, excess};
+use crate::bound::exact::dice::Dice;
 use crate::bound::graph::{Flow, Graph, Hop, Method, Server};
 use crate::bound::rational::Ratio;
 use crate::bound::tfa::analyse;
-use crate::network::{Buffer, Defaults, Host, Link, Network, Switch};
-
-/// Numbers by chance that are the same each time.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
-
-    fn of<T: Copy>(&mut self, list: &[T]) -> T {
-        list[usize::try_from(self.below(list.len() as u64)).unwrap()]
-    }
-}
-
-/// Some switches, perhaps in a ring, with hosts.
-fn network(dice: &mut Dice) -> Network {
-    let switches = 1 + dice.below(5);
-    let hosts = 2 + dice.below(6);
-    let mut network = Network {
-        name: "random".to_owned(),
-        defaults: Defaults {
-            frame_overhead_bytes: 24,
-            ..Defaults::default()
-        },
-        ..Network::default()
-    };
-    let queues = dice.of(&[1, 2, 4, 8]);
-    for index in 0..switches {
-        network.switches.push(Switch {
-            name: format!("s{index}"),
-            latency_ns: dice.of(&[0, 0, 5_000]),
-            buffer: Buffer {
-                bytes: dice.of(&[20_000, 100_000_000]),
-                frames: None,
-                shared: dice.below(3) == 0,
-            },
-            queues,
-            ..Default::default()
-        });
-    }
-    let mut link = |a: String, b: String, dice: &mut Dice| {
-        network.links.push(Link {
-            ends: [a, b],
-            rate_bps: dice.of(&[100_000_000, 100_000_000, 1_000_000_000]),
-            cable_delay_ns: dice.below(500),
-        });
-    };
-    for index in 1..switches {
-        link(format!("s{index}"), format!("s{}", dice.below(index)), dice);
-    }
-    if switches > 2 && dice.below(2) == 0 {
-        let (a, b) = ("s0".to_owned(), format!("s{}", switches - 1));
-        let known = network
-            .links
-            .iter()
-            .any(|link| link.ends.contains(&a) && link.ends.contains(&b));
-        if !known {
-            network.links.push(Link {
-                ends: [a, b],
-                rate_bps: 100_000_000,
-                cable_delay_ns: 0,
-            });
-        }
-    }
-    for index in 0..hosts {
-        network.hosts.push(Host {
-            name: format!("h{index}"),
-            queues: 8,
-            latency_ns: dice.of(&[0, 0, 20_000]),
-            ..Default::default()
-        });
-        network.links.push(Link {
-            ends: [format!("h{index}"), format!("s{}", dice.below(switches))],
-            rate_bps: 100_000_000,
-            cable_delay_ns: 0,
-        });
-    }
-    network
-}
-
-/// A way by chance: breadth first with the neighbours in another order each time.
-fn way(network: &Network, from: &str, to: &str, dice: &mut Dice) -> Vec<String> {
-    let mut waiting = VecDeque::from([vec![from.to_owned()]]);
-    let mut seen = vec![from.to_owned()];
-    while let Some(path) = waiting.pop_front() {
-        let at = path.last().unwrap().clone();
-        if at == to {
-            return path;
-        }
-        if at.starts_with('h') && at != from {
-            continue;
-        }
-        let mut next: Vec<String> = network
-            .links
-            .iter()
-            .filter(|link| link.ends.contains(&at))
-            .map(|link| link.ends[usize::from(link.ends[0] == at)].clone())
-            .collect();
-        if dice.below(2) == 0 {
-            next.reverse();
-        }
-        for node in next {
-            if !seen.contains(&node) {
-                seen.push(node.clone());
-                waiting.push_back([path.clone(), vec![node]].concat());
-            }
-        }
-    }
-    panic!("not connected");
-}
-
-fn offer(dice: &mut Dice) -> Offer {
-    let frame = dice.of(&[84_u64, 152, 400, 1_538]) * 8;
-    Offer {
-        frame_bits: u32::try_from(frame).unwrap(),
-        burst_bits: frame * (1 + dice.below(3)),
-        rate_1024: (100_000 + dice.below(12_000_000)) << 10,
-        pcp: u8::try_from(dice.below(8)).unwrap(),
-        deadline_ns: (dice.below(6) == 0).then(|| 1_000_000 + dice.below(4_000_000)),
-    }
-}
-
-fn route(admission: &Admission, network: &Network, dice: &mut Dice) -> Arc<Route> {
-    let hosts = network.hosts.len() as u64;
-    let from = dice.below(hosts);
-    let mut ways = vec![way(
-        network,
-        &format!("h{from}"),
-        &format!("h{}", (from + 1) % hosts),
-        dice,
-    )];
-    if dice.below(3) == 0 && hosts > 2 {
-        let to = format!("h{}", (from + 2) % hosts);
-        ways.push(way(network, &format!("h{from}"), &to, dice));
-    }
-    match admission.route(&ways) {
-        Ok(route) => route,
-        // Ways on a loop may part and come together again.
-        Err(_) => admission.route(&ways[..1]).unwrap(),
-    }
-}
+use crate::network::Network;
 
 fn ratio(numerator: u64, bits: u32) -> Ratio {
     Ratio::new(numerator.into(), 1 << bits).unwrap()

@@ -27,52 +27,49 @@ pub(crate) fn tried() -> impl Iterator<Item = Term> {
     WINDOWS.into_iter().chain(promises)
 }
 
-/// Talkers A, whose host sends 3 us late at worst, and B, through two gated switches to C; 100 Mbit/s, cables of 250 ns, clocks that are off by 500 ns,
-/// best effort everywhere.
-const CELL: &str = r#"
-[network]
-name = "cell"
-[defaults]
-link-rate = "100 Mbit/s"
-clock-error = "500 ns"
-[schedule]
-best-effort-share = 10
-[[switch]]
-name = "s1"
-latency = "2 us"
-buffer = "256 KiB"
-queues = 8
-gates = "unlimited"
-[[switch]]
-name = "s2"
-latency = "2 us"
-buffer = "256 KiB"
-queues = 8
-gates = "unlimited"
-[[host]]
-name = "A"
-latency = "3 us"
-[[host]]
-name = "B"
-[[host]]
-name = "C"
-[[link]]
-ends = ["A", "s1"]
-cable-delay = "250 ns"
-[[link]]
-ends = ["B", "s1"]
-cable-delay = "250 ns"
-[[link]]
-ends = ["s1", "s2"]
-cable-delay = "250 ns"
-[[link]]
-ends = ["s2", "C"]
-cable-delay = "250 ns"
-[[best-effort]]
-host = "A"
-to = ["C"]
-rate = "5 Mbit/s"
-"#;
+/// Clocks that are off by so much, links of 100 Mbit/s.
+fn head(clock_error: &str) -> String {
+    format!(
+        "[network]\nname = \"cell\"\n[defaults]\nlink-rate = \"100 Mbit/s\"\nclock-error = \"{clock_error}\"\n\
+         [schedule]\nbest-effort-share = 10\n"
+    )
+}
+
+/// A gated switch that takes up to 2 us.
+fn switch(name: &str) -> String {
+    format!(
+        "[[switch]]\nname = \"{name}\"\nlatency = \"2 us\"\nbuffer = \"256 KiB\"\nqueues = 8\ngates = \"unlimited\"\n"
+    )
+}
+
+fn host(name: &str, more: &str) -> String {
+    format!("[[host]]\nname = \"{name}\"\n{more}\n")
+}
+
+fn link(a: &str, b: &str, cable: &str) -> String {
+    format!("[[link]]\nends = [\"{a}\", \"{b}\"]\ncable-delay = \"{cable}\"\n")
+}
+
+/// Best effort from A to C.
+const BEST_EFFORT: &str = "[[best-effort]]\nhost = \"A\"\nto = [\"C\"]\n";
+
+/// Talkers A, whose host sends 3 us late at worst, and B, through two gated switches to C; cables of 250 ns.
+fn cell(clock_error: &str) -> String {
+    let cable = "250 ns";
+    [
+        head(clock_error),
+        switch("s1"),
+        switch("s2"),
+        host("A", "latency = \"3 us\""),
+        host("B", ""),
+        host("C", ""),
+        link("A", "s1", cable),
+        link("B", "s1", cable),
+        link("s1", "s2", cable),
+        link("s2", "C", cable),
+    ]
+    .concat()
+}
 
 fn stream(name: &str, talker: &str, interval: &str) -> String {
     format!(
@@ -84,11 +81,14 @@ fn stream(name: &str, talker: &str, interval: &str) -> String {
 /// One stream that meets best effort at its talker, and two talkers whose frames come to one queue one behind the other, where
 /// poor clocks make it uncertain for longer than a window which is there first.
 fn cells() -> [Network; 2] {
-    let lone = network(&format!("{CELL}{}", stream("one", "A", "2 ms")));
-    let streams = [stream("one", "A", "2 ms"), stream("two", "B", "2 ms")];
-    let (quiet, _) = CELL.split_once("[[best-effort]]").unwrap();
-    let poor = quiet.replace("clock-error = \"500 ns\"", "clock-error = \"20 us\"");
-    [lone, network(&format!("{poor}{}", streams.concat()))]
+    let one = stream("one", "A", "2 ms");
+    let lone = [
+        cell("500 ns"),
+        format!("{BEST_EFFORT}rate = \"5 Mbit/s\"\n"),
+        one.clone(),
+    ];
+    let poor = [cell("20 us"), one, stream("two", "B", "2 ms")];
+    [network(&lone.concat()), network(&poor.concat())]
 }
 
 fn network(text: &str) -> Network {
@@ -133,49 +133,30 @@ fn jitter(plan: &Plan) -> u64 {
 
 fn promises() -> Vec<Promised> {
     // A gated talker, one switch; a frame of 200 B is 17.92 us on the wire.
-    let gated = r#"
-[network]
-name = "gated"
-[defaults]
-link-rate = "100 Mbit/s"
-clock-error = "500 ns"
-[[switch]]
-name = "s1"
-latency = "2 us"
-buffer = "256 KiB"
-queues = 8
-gates = "unlimited"
-[[host]]
-name = "A"
-gates = "i225"
-[[host]]
-name = "C"
-[[link]]
-ends = ["A", "s1"]
-[[link]]
-ends = ["s1", "C"]
-"#;
+    let gated = || {
+        let text = [
+            head("500 ns"),
+            switch("s1"),
+            host("A", "gates = \"i225\""),
+            host("C", ""),
+            link("A", "s1", "0 ns"),
+            link("s1", "C", "0 ns"),
+            stream("one", "A", "2 ms"),
+        ];
+        network(&text.concat())
+    };
     // From host to host, where nothing is scheduled but the launch.
-    let direct = r#"
-[network]
-name = "direct"
-[defaults]
-link-rate = "100 Mbit/s"
-clock-error = "500 ns"
-[[host]]
-name = "A"
-[[host]]
-name = "C"
-[[link]]
-ends = ["A", "C"]
-[[best-effort]]
-host = "A"
-to = ["C"]
-frame = "1514 B"
-rate = "1 Mbit/s"
-"#;
-    let gated = || network(&format!("{gated}{}", stream("one", "A", "2 ms")));
-    let direct = || network(&format!("{direct}{}", stream("one", "A", "2 ms")));
+    let direct = || {
+        let text = [
+            head("500 ns"),
+            host("A", ""),
+            host("C", ""),
+            link("A", "C", "0 ns"),
+            format!("{BEST_EFFORT}frame = \"1514 B\"\nrate = \"1 Mbit/s\"\n"),
+            stream("one", "A", "2 ms"),
+        ];
+        network(&text.concat())
+    };
     vec![
         Promised {
             term: Term::DelayClock,

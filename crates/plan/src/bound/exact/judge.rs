@@ -3,25 +3,10 @@
 
 use proptest::prelude::*;
 
+use super::dice::Dice;
 use crate::bound::graph::{Flow, Graph, Hop, Method, Server};
 use crate::bound::rational::Ratio;
 use crate::bound::tfa::analyse;
-
-/// Numbers by chance that are the same each time.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
-
-    fn of<T: Copy>(&mut self, list: &[T]) -> T {
-        list[usize::try_from(self.below(list.len() as u64)).unwrap()]
-    }
-}
 
 /// Servers that feed only later ones, and flows along some of them.
 fn graph(dice: &mut Dice, classes: u8) -> Graph {

@@ -2,5 +2,6 @@
 
 mod arrivals;
 pub(crate) mod curve;
+pub(crate) mod dice;
 mod judge;
 pub(crate) mod tfa;
