@@ -126,6 +126,27 @@ fn killed_at_any_moment_of_the_way_it_comes_back() {
 }
 
 #[test]
+fn a_name_whose_maker_was_killed_before_there_was_a_namespace_is_taken_back() {
+    require!(root, program "ip", program "nsenter");
+    let _alone = alone();
+    let bench = Bench::new();
+    let before = settled(&bench);
+    code(&bench.apply(&MOVED), 0);
+    let path = bench.records().remove(0);
+    let record = fs::read_to_string(&path).unwrap();
+    code(&bench.rtwire(&["revert", "rtwa"]), 0);
+    // Up to and with the line that was written before the namespace was made.
+    let end = record.find(&format!("\"name\":\"{OWN}\"")).unwrap();
+    let end = end + record[end..].find('\n').unwrap() + 1;
+    fs::write(&path, &record[..end]).unwrap();
+    fs::write(format!("/run/netns/{OWN}"), "").unwrap();
+    code(&bench.rtwire(&["revert"]), 0);
+    assert!(!fs::exists(format!("/run/netns/{OWN}")).unwrap());
+    assert!(bench.records().is_empty());
+    same(&settled(&bench), &before, "");
+}
+
+#[test]
 fn what_would_not_survive_a_move_is_named_and_nothing_is_changed() {
     require!(root, program "ip", program "tc", program "nsenter");
     let _alone = alone();

@@ -57,6 +57,12 @@ impl Namespace {
         }
     }
 
+    /// Whether there is a namespace behind the name: whoever was to make it may have been killed in between.
+    #[must_use]
+    pub fn is_made(&self) -> bool {
+        netns::is_namespace(&self.name)
+    }
+
     /// The name.
     #[must_use]
     pub fn name(&self) -> &str {

@@ -7,6 +7,7 @@ use std::ffi::CStr;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -21,6 +22,16 @@ pub fn path(name_or_path: &str) -> PathBuf {
     } else {
         Path::new(DIRECTORY).join(name_or_path)
     }
+}
+
+/// Whether a name stands for a namespace. One that does not was made by somebody who was killed before the namespace was
+/// mounted on it; [`delete`] takes it away.
+#[must_use]
+pub fn is_namespace(name_or_path: &str) -> bool {
+    // All namespaces are files of one file system of the kernel's.
+    let file_system = |path: &Path| fs::metadata(path).map(|file| file.dev());
+    let own = file_system(Path::new("/proc/self/ns/net"));
+    own.is_ok_and(|own| file_system(&path(name_or_path)).is_ok_and(|named| named == own))
 }
 
 /// Opens a namespace for [`enter_file`] or to name it in a netlink request.

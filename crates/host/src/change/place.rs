@@ -32,12 +32,12 @@ fn settings(interface: &str) -> BTreeMap<String, String> {
     found
 }
 
-/// Runs `work` in a namespace by name; `None` where there is none of this name.
+/// Runs `work` in a namespace by name; `None` where there is none of this name, or only the name.
 pub(super) fn inside<T: Send>(
     namespace: &str,
     work: impl FnOnce(&mut Netlink) -> Result<T, HostError> + Send,
 ) -> Result<Option<T>, HostError> {
-    match Namespace::lasting(namespace) {
+    match Namespace::lasting(namespace).filter(Namespace::is_made) {
         Some(namespace) => namespace.run(|| work(&mut Netlink::new()))?.map(Some),
         None => Ok(None),
     }
