@@ -56,6 +56,7 @@ bench-receive: setup-test ## the receive path's figures (docs/receive-figures.md
 	$(CARGO) bench --locked -p rtwire-channel --bench queues $(if $(QUICK),-- --quick)
 
 bench-powerlink: setup-test ## POWERLINK's stations, in user space and in the driver, 1 and 8 nodes, idle and loaded; QUICK=1: some of it
+	@scripts/setup bench
 	$(CARGO) bench --locked -p rtwire --bench powerlink -- $(if $(QUICK),--quick)
 
 bench-plan: setup ## bounds beside what can happen; speed of planning, admission, schedules, simulation; docs/plan-peers.md

@@ -302,3 +302,42 @@ fn live_from_an_interface_that_sends_and_from_one_that_receives() {
         assert!(node["answered"].as_u64().unwrap() >= 20);
     }
 }
+
+/// A capture beside itself, and beside files that are none.
+#[test]
+fn two_captures_are_compared_on_one_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("both.html");
+    let (page, capture) = (page.to_str().unwrap(), capture());
+    let capture = capture.to_str().unwrap();
+    let output = rtwire(&[capture, "--beside", capture, "--report", page]);
+    assert!(output.status.success(), "{}", said(&output));
+    let html = std::fs::read_to_string(page).unwrap();
+    for wanted in [
+        "PReq–PRes, ",
+        "SoC deviation, ",
+        "isochronous phase, ",
+        "Distribution of PReq–PRes times",
+        "Histogram of SoC deviations, ",
+    ] {
+        assert!(html.contains(wanted), "{wanted} is missing");
+    }
+    assert_eq!(html.matches("class=\"curve network\"").count(), 2);
+    assert_eq!(html.matches("class=\"curve app\"").count(), 2);
+    std::fs::remove_file(page).unwrap();
+
+    let text = folder.path().join("text.pcap");
+    std::fs::write(&text, "no capture").unwrap();
+    for (beside, code, wanted) in [
+        ("nowhere.pcap", 2, "nowhere.pcap"),
+        (text.to_str().unwrap(), 2, "text.pcap"),
+    ] {
+        let output = rtwire(&[capture, "--beside", beside, "--report", page]);
+        assert_eq!(output.status.code(), Some(code), "{}", said(&output));
+        assert!(said(&output).contains(wanted), "{}", said(&output));
+        assert!(!Path::new(page).exists(), "nothing half done");
+    }
+    let output = rtwire(&[capture, "--beside", capture]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("--report"), "{}", said(&output));
+}

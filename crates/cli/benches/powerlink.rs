@@ -1,11 +1,14 @@
 //! POWERLINK in figures, with the stations that users run: PReq–PRes times, SoC jitter and the length of the isochronous
 //! phase, in user space and in the driver, with 1 and 8 controlled nodes, idle and under load, seen from outside (at the
 //! managing node's port of a bridge, by the kernel's stamps); how long 250 µs stay operational; what a controlled node costs.
-//! Writes `target/bench/powerlink.json`.
+//! Writes `target/bench/powerlink.json`, and the distributions and histograms of both paths side by side to
+//! `target/bench/powerlink.html`.
 //!
 //! `--quick` measures two cycles for half a second each; `--seconds N` each for N seconds (5); `--minutes N` is how long
-//! 250 µs have to hold (1), each interruption and each lost response put down to a stall of the machine or unexplained; `--only WORD` does one part: `cycles`, `hold`, `cost`; `--nodes N` measures so many nodes only (1 or 8);
-//! `--out FOLDER` writes to `FOLDER/bench/powerlink.json`.
+//! 250 µs have to hold (1), each interruption and each lost response put down to a stall of the machine or unexplained;
+//! `--stalls` stalls each core for real meanwhile, up to 2 ms at a time; `--only WORD` does one part: `cycles`, `hold`,
+//! `cost`; `--nodes N` measures so many nodes only (1 or 8); `--out FOLDER`
+//! writes to `FOLDER/bench`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -23,14 +26,19 @@ mod load;
 mod rig;
 #[path = "powerlink/rows.rs"]
 mod rows;
+#[path = "powerlink/stalls.rs"]
+mod stalls;
 #[path = "powerlink/watch.rs"]
 mod watch;
 
 use judge::Account;
 use rig::{Outcome, Path, Rig, Scenario};
 use rtwire_measure::bench::{BenchTable, Place};
+use rtwire_measure::jitter::compare::{self, Comparison, Way};
 use rtwire_measure::noise::{NoiseOptions, NoiseRecorder};
+use rtwire_measure::report::Machine;
 use rtwire_sys::{memory, sched};
+use stalls::Stalls;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -41,6 +49,7 @@ struct Options {
     quick: bool,
     only: Option<String>,
     nodes: Option<u8>,
+    stalls: bool,
 }
 
 impl Options {
@@ -59,7 +68,8 @@ fn options() -> Options {
         let given = after(name).and_then(|text| text.parse::<f64>().ok());
         given.filter(|n| *n > 0.0).unwrap_or(usual)
     };
-    let quick = arguments.iter().any(|argument| argument == "--quick");
+    let given = |name: &str| arguments.iter().any(|argument| argument == name);
+    let quick = given("--quick");
     let default = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target")),
         PathBuf::from,
@@ -72,6 +82,7 @@ fn options() -> Options {
         quick,
         only: after("--only"),
         nodes: after("--nodes").and_then(|nodes| nodes.parse().ok()),
+        stalls: given("--stalls"),
     }
 }
 
@@ -108,6 +119,30 @@ fn cycles(options: &Options) -> Vec<(Scenario, Outcome)> {
     measured
 }
 
+/// Both paths of each scenario side by side, as a page.
+fn figures(measured: &[(Scenario, Outcome)], command: &str, out: &std::path::Path) {
+    let pairs = measured.chunks_exact(2);
+    let comparisons: Vec<Comparison<'_>> = pairs
+        .map(|pair| Comparison {
+            title: pair[0].0.conditions(),
+            ways: [&pair[1], &pair[0]].map(|(scenario, outcome)| Way {
+                name: scenario.path.name(),
+                report: outcome.report.as_ref(),
+            }),
+        })
+        .collect();
+    let machine = Machine::this(env!("CARGO_PKG_VERSION"));
+    let title = "POWERLINK: the isochronous phase in the driver and in user space";
+    let page = compare::to_html(title, &comparisons, command, &machine);
+    let path = out.join("bench").join("powerlink.html");
+    let written =
+        std::fs::create_dir_all(out.join("bench")).and_then(|()| std::fs::write(&path, page));
+    match written {
+        Ok(()) => println!("figures in {}", path.display()),
+        Err(error) => eprintln!("cannot write {}: {error}", path.display()),
+    }
+}
+
 /// The smallest cycle, for long.
 fn hold(options: &Options) -> Vec<(Scenario, Outcome, Account)> {
     let mut holding = Vec::new();
@@ -122,9 +157,11 @@ fn hold(options: &Options) -> Vec<(Scenario, Outcome, Account)> {
             loaded: false,
         };
         let rig = Rig::new(nodes);
-        let (watching, bearable) = judge::watching(nodes);
+        let (watching, bearable) = judge::watching(nodes, options.stalls);
         let recorder = NoiseRecorder::start(watching).unwrap();
+        let stalls = options.stalls.then(Stalls::start);
         let mut outcome = rig.measure(scenario, options.hold, false);
+        drop(stalls);
         let account = Account {
             interruptions: std::mem::take(&mut outcome.interrupted),
             losses: std::mem::take(&mut outcome.lost_at),
@@ -145,18 +182,20 @@ fn main() {
     }
     sched::set_other().unwrap();
     let recorder = NoiseRecorder::start(NoiseOptions::beside_a_benchmark()).unwrap();
+    let command = std::env::args().collect::<Vec<_>>().join(" ");
     let mut rows = Vec::new();
     if options.wants("cost") {
         rows.extend(cost::rows(options.each));
     }
     if options.wants("cycles") {
-        rows.extend(rows::cycles(&cycles(&options)));
+        let measured = cycles(&options);
+        figures(&measured, &command, &options.out);
+        rows.extend(rows::cycles(&measured));
     }
     if options.wants("hold") {
         rows.extend(rows::held(&hold(&options), options.hold));
     }
     let noise = recorder.stop().unwrap();
-    let command = std::env::args().collect::<Vec<_>>().join(" ");
     let place = match options.only {
         Some(_) => Place::Part,
         None => Place::Whole,

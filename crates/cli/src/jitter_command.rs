@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use clap::Args;
 use rtwire_measure::capture::{CaptureError, LINK_ETHERNET, Packet, Reader};
+use rtwire_measure::jitter::compare::{self, Comparison, Way};
 use rtwire_measure::jitter::{ETHER_TYPE, Follower, JitterReport, Neighbourhood, Settings};
 use rtwire_measure::report::Machine;
 use rtwire_plan::units::{self, Dimension};
@@ -64,6 +65,9 @@ pub(crate) struct JitterArguments {
     /// Write the report as one HTML file
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Compare with another capture, in the report: distributions and histograms of both, side by side
+    #[arg(long, value_name = "CAPTURE", requires = "report")]
+    beside: Option<PathBuf>,
     /// Print JSON (its schema: `rtwire schema jitter`)
     #[arg(long)]
     json: bool,
@@ -124,16 +128,25 @@ fn jitter(arguments: &JitterArguments) -> Result<u8, Failure> {
     let mut follower = Follower::new(settings);
     let mut notes = Vec::new();
     let path = Path::new(&arguments.source);
+    let beside = beside(arguments, settings)?;
     let format = if arguments.source == "-" {
-        read(arguments, io::stdin().lock(), &mut follower, &mut notes)?
+        let input = io::stdin().lock();
+        read(
+            arguments,
+            "standard input",
+            input,
+            &mut follower,
+            &mut notes,
+        )?
     } else if path.exists() {
-        let file = File::open(path).map_err(|error| {
-            (
-                FAULTY,
-                format!("cannot read `{}`: {error}", arguments.source),
-            )
-        })?;
-        read(arguments, file, &mut follower, &mut notes)?
+        let file = open(path)?;
+        read(
+            arguments,
+            &arguments.source,
+            file,
+            &mut follower,
+            &mut notes,
+        )?
     } else if interface::by_name(&arguments.source).is_ok() {
         let stop = signal::install_stop_flag().map_err(|error| (LACKING, error.to_string()))?;
         let mut live = Live::open(&arguments.source)?;
@@ -157,33 +170,57 @@ fn jitter(arguments: &JitterArguments) -> Result<u8, Failure> {
         arguments.limit_soc.map(nanoseconds),
         arguments.limit_pres.map(nanoseconds),
     );
-    show(arguments, &report, &around)?;
-    let frames = &report.frames;
+    show(arguments, &report, beside.as_ref(), &around)?;
     if report.soc.is_none() && report.latency_ns.is_none() {
-        let powerlink = frames.packets - frames.not_powerlink;
-        return Err((
-            INCONCLUSIVE,
-            format!(
-                "nothing to measure: {} packets, {powerlink} of POWERLINK (EtherType 0x88ab), {} SoC, {} PReq",
-                frames.packets, frames.soc, frames.preq
-            ),
-        ));
+        return Err((INCONCLUSIVE, nothing(&report)));
     }
     Ok(if kept { 0 } else { BROKEN })
+}
+
+fn open(path: &Path) -> Result<File, Failure> {
+    File::open(path).map_err(|error| (FAULTY, format!("cannot read `{}`: {error}", path.display())))
+}
+
+/// Measures the capture that is to be compared with, if there is one.
+fn beside(
+    arguments: &JitterArguments,
+    settings: Settings,
+) -> Result<Option<JitterReport>, Failure> {
+    let Some(path) = &arguments.beside else {
+        return Ok(None);
+    };
+    let name = path.display().to_string();
+    let mut follower = Follower::new(settings);
+    let mut notes = Vec::new();
+    let format = read(arguments, &name, open(path)?, &mut follower, &mut notes)?;
+    let machine = Machine::this(env!("CARGO_PKG_VERSION"));
+    let (report, _) = follower.finish(&name, &format, "", machine);
+    if report.soc.is_none() && report.latency_ns.is_none() {
+        return Err((INCONCLUSIVE, format!("{name}: {}", nothing(&report))));
+    }
+    Ok(Some(report))
+}
+
+/// What is in a capture in which nothing can be measured.
+fn nothing(report: &JitterReport) -> String {
+    let frames = &report.frames;
+    format!(
+        "nothing to measure: {} packets, {} of POWERLINK (EtherType 0x88ab), {} SoC, {} PReq",
+        frames.packets,
+        frames.packets - frames.not_powerlink,
+        frames.soc,
+        frames.preq
+    )
 }
 
 /// Reads a capture; gives the name of its format.
 fn read(
     arguments: &JitterArguments,
+    name: &str,
     input: impl Read,
     follower: &mut Follower,
     notes: &mut Vec<String>,
 ) -> Result<String, Failure> {
-    let name = if arguments.source == "-" {
-        "standard input"
-    } else {
-        &arguments.source
-    };
     let faulty = |error: &CaptureError| (FAULTY, format!("{name}: {error}"));
     let mut reader =
         Reader::new(BufReader::with_capacity(1 << 20, input)).map_err(|error| faulty(&error))?;
@@ -341,6 +378,7 @@ impl Live {
 fn show(
     arguments: &JitterArguments,
     report: &JitterReport,
+    beside: Option<&JitterReport>,
     around: &Neighbourhood,
 ) -> Result<(), Failure> {
     let unwritten = |path: &Path, error: &io::Error| {
@@ -350,7 +388,11 @@ fn show(
         )
     };
     if let Some(path) = &arguments.report {
-        std::fs::write(path, report.to_html()).map_err(|error| unwritten(path, &error))?;
+        let page = match beside {
+            Some(beside) => compared(report, beside),
+            None => report.to_html(),
+        };
+        std::fs::write(path, page).map_err(|error| unwritten(path, &error))?;
     }
     if let Some(path) = &arguments.worst_to {
         File::create(path)
@@ -367,4 +409,17 @@ fn show(
     // A reader that went away (`| head`) is no fault of ours.
     let _ = io::stdout().write_all(text.as_bytes());
     Ok(())
+}
+
+/// Both captures on one page.
+fn compared(report: &JitterReport, beside: &JitterReport) -> String {
+    let title = format!("{} beside {}", report.source, beside.source);
+    let comparison = Comparison {
+        title: "Both captures".to_owned(),
+        ways: [report, beside].map(|report| Way {
+            name: report.source.as_str(),
+            report: Some(report),
+        }),
+    };
+    compare::to_html(&title, &[comparison], &report.command, &report.machine)
 }

@@ -96,7 +96,13 @@ impl Program {
         node: u8,
         wanted: &[u8],
     ) -> Result<(BpfObject, Self), BpfError> {
-        let object = BpfObject::load(PROGRAM, rtwire_bpf::POWERLINK.bytes, &[])?;
+        // A controlled node polls nobody: memory for that would be most of what its driver takes.
+        let polls = match role {
+            Role::Controlled => 1,
+            Role::Managing => POLLS * layout::CYCLES,
+        };
+        let entries = [("polls", polls as u32)];
+        let object = BpfObject::load(PROGRAM, rtwire_bpf::POWERLINK.bytes, &entries)?;
         let this = Self {
             link: None,
             why_generic: None,
@@ -106,7 +112,7 @@ impl Program {
             chain: object.map_array("chain", CHAIN_WORDS)?,
             polls: object.map_array("polls", PREPARED_WORDS)?,
         };
-        debug_assert_eq!(this.polls.len(), POLLS * layout::CYCLES);
+        debug_assert_eq!(this.polls.len(), polls);
         let mut mac = [0; 8];
         mac[..6].copy_from_slice(&interface.mac);
         this.set(Control::Mac, u64::from_ne_bytes(mac));

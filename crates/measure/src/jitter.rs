@@ -22,6 +22,7 @@
 
 mod build;
 mod charts;
+pub mod compare;
 mod follower;
 mod frame;
 mod html;

@@ -123,7 +123,8 @@ fn of(path: Path, time: Duration) -> Vec<Row> {
         samples: cycles,
         against: Vec::new(),
     };
-    let megabytes = memory_kb as f64 / 1_000.0;
+    // The kernel's kB are of 1024 octets.
+    let megabytes = memory_kb as f64 * 1024.0 / 1e6;
     vec![
         row(
             "most memory of `rtwire powerlink cn`",

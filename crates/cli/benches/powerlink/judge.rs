@@ -136,15 +136,22 @@ pub(crate) struct Bearable {
     pub(crate) without_loss_ns: u64,
 }
 
-/// How the machine is watched, and what it explains.
-pub(crate) fn watching(nodes: u8) -> (NoiseOptions, Bearable) {
+/// How the machine is watched, and what it explains; with stalls made on purpose only what is longer than they are.
+pub(crate) fn watching(nodes: u8, stalled: bool) -> (NoiseOptions, Bearable) {
     let options = |period_ns, stall_threshold_ns| NoiseOptions {
         period_ns,
         stall_threshold_ns,
         max_stalls: 400_000,
         ..NoiseOptions::default()
     };
-    if nodes == 1 {
+    if stalled {
+        let most_ns = crate::stalls::MOST.as_nanos() as u64;
+        let bearable = Bearable {
+            without_interruption_ns: most_ns,
+            without_loss_ns: most_ns,
+        };
+        (options(250_000, 200_000), bearable)
+    } else if nodes == 1 {
         // Stalls of 2 ms are to be borne: such a one is seen as one of 1.5 to 2 ms.
         let bearable = Bearable {
             without_interruption_ns: 1_500_000,
@@ -200,6 +207,24 @@ impl Account {
         covered_ns as f64 / whole_ns as f64
     }
 
+    /// The stalls before something that are too short to explain it.
+    fn before(&self, happened: &Happened, within_ns: u64) -> String {
+        let near = self.noise.stalls.iter().filter(|stall| {
+            happened.at_ns + SLACK_NS >= stall.due_ns && happened.at_ns <= stall.woke_ns + within_ns
+        });
+        let words = near.map(|stall| {
+            let ago_ns = happened.at_ns.saturating_sub(stall.woke_ns);
+            let (length, ago) = (duration(stall.length_ns()), duration(ago_ns));
+            format!("{} {length}, {ago} ago", stall.source)
+        });
+        let words: Vec<_> = words.collect();
+        if words.is_empty() {
+            "no stall".to_owned()
+        } else {
+            words.join("; ")
+        }
+    }
+
     fn judge(&self, name: &str, all: &[Happened], bearable_ns: u64, within_ns: u64) -> Verdict {
         let stalls = self.longer_than(bearable_ns);
         let mut longest_ns = 0;
@@ -217,7 +242,11 @@ impl Account {
                     );
                 }
                 None => {
-                    eprintln!("  {seconds:.3} s: {}: unexplained", happened.what);
+                    eprintln!(
+                        "  {seconds:.3} s: {}: unexplained; before it: {}",
+                        happened.what,
+                        self.before(happened, within_ns)
+                    );
                     unexplained.push(format!("{seconds:.3} s: {}", happened.what));
                 }
             }

@@ -5,7 +5,7 @@ use crate::load::Load;
 use crate::watch::watch;
 use rtwire_link::program::{Attach, ProgramConfig, ReceiveProgram, XdpMode};
 use rtwire_measure::jitter::JitterReport;
-use rtwire_measure::units::duration;
+use rtwire_measure::units::{duration, short_duration};
 use rtwire_powerlink::Cdc;
 use rtwire_station::{Handle, Io, Project, Station, StationStatus};
 use rtwire_sys::clock::{self, Clock};
@@ -31,6 +31,15 @@ pub(crate) enum Path {
     Driver,
 }
 
+impl Path {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::User => "user space",
+            Self::Driver => "driver",
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scenario {
     pub(crate) cycle_us: u64,
@@ -39,19 +48,25 @@ pub(crate) struct Scenario {
     pub(crate) loaded: bool,
 }
 
+impl Scenario {
+    fn cycle(self) -> String {
+        short_duration(self.cycle_us * 1_000)
+    }
+
+    fn load(self) -> &'static str {
+        if self.loaded { "loaded" } else { "idle" }
+    }
+
+    /// What is the same for both paths.
+    pub(crate) fn conditions(self) -> String {
+        format!("{} CN, {}, {}", self.nodes, self.cycle(), self.load())
+    }
+}
+
 impl fmt::Display for Scenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} CN, {}, {}, {}",
-            self.nodes,
-            duration(self.cycle_us * 1_000).replace(".000", ""),
-            match self.path {
-                Path::User => "user space",
-                Path::Driver => "driver",
-            },
-            if self.loaded { "loaded" } else { "idle" }
-        )
+        let (cycle, path) = (self.cycle(), self.path.name());
+        write!(f, "{} CN, {cycle}, {path}, {}", self.nodes, self.load())
     }
 }
 

@@ -48,16 +48,19 @@ pub(super) fn histogram(title: &str, axis: &str, bins: &[HistogramBin]) -> Strin
     svg.finish()
 }
 
-/// Which share of the samples was at least so long; both axes logarithmic.
-pub(super) fn distribution(title: &str, axis: &str, points: &[CcdfPoint]) -> String {
+/// Which share of the samples was at least so long; both axes logarithmic. Each curve with the classes of its stroke.
+pub(super) fn distribution(title: &str, axis: &str, curves: &[(&str, &[CcdfPoint])]) -> String {
     let mut svg = Svg::new(WIDTH, HEIGHT, "plot", title);
-    let (Some(first), Some(last)) = (points.iter().find(|p| p.at_ns > 0), points.last()) else {
+    let points = || curves.iter().flat_map(|(_, points)| points.iter());
+    let above_zero = points().map(|p| p.at_ns).filter(|ns| *ns > 0);
+    let (Some(first_ns), Some(last_ns)) = (above_zero.min(), points().map(|p| p.at_ns).max())
+    else {
         return empty(svg);
     };
-    let least = last.share.min(0.1);
+    let least = points().map(|p| p.share).fold(0.1, f64::min);
     let x = Scale::log(
-        first.at_ns as f64 / 1.15,
-        last.at_ns.max(1) as f64 * 1.25,
+        first_ns as f64 / 1.15,
+        last_ns.max(1) as f64 * 1.25,
         LEFT,
         RIGHT,
     );
@@ -77,12 +80,13 @@ pub(super) fn distribution(title: &str, axis: &str, points: &[CcdfPoint]) -> Str
     }
     svg.line("edge", (LEFT, BOTTOM), (RIGHT, BOTTOM));
     svg.text("axis", (RIGHT, BOTTOM + 40.0), Anchor::End, axis);
-    svg.path("curve network", &steps(points, &x, &y));
-    svg.circle(
-        "dot network",
-        (x.at(last.at_ns as f64), y.at(last.share)),
-        3.5,
-    );
+    for (classes, points) in curves {
+        svg.path(&format!("curve {classes}"), &steps(points, &x, &y));
+        if let Some(last) = points.last() {
+            let at = (x.at(last.at_ns as f64), y.at(last.share));
+            svg.circle(&format!("dot {classes}"), at, 3.5);
+        }
+    }
     svg.finish()
 }
 

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::charts;
 use super::model::{JitterReport, NodeReport};
+use crate::report::Machine;
 use crate::report::html::STYLE;
 use crate::report::html_tables::{Table, box_key, key, prose, tiles, time};
 use crate::report::svg::escape;
@@ -16,14 +17,7 @@ impl JitterReport {
     pub fn to_html(&self) -> String {
         let mut out = String::with_capacity(128 * 1024);
         let title = format!("POWERLINK jitter: {}", self.source);
-        let _ = write!(
-            out,
-            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-             <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
-             <meta name=\"generator\" content=\"rtwire {}\"><title>{}</title><style>{STYLE}</style></head><body><main>",
-            escape(&self.machine.rtwire_version),
-            escape(&title)
-        );
+        open_page(&mut out, &title, &self.machine);
         self.head(&mut out, &title);
         self.soc_section(&mut out);
         self.nodes_section(&mut out);
@@ -130,7 +124,7 @@ impl JitterReport {
             charts::distribution(
                 "Distribution of SoC deviations",
                 "SoC that deviated at least this much",
-                &soc.ccdf
+                &[("network", &soc.ccdf)]
             ),
         );
     }
@@ -266,11 +260,23 @@ impl JitterReport {
     }
 }
 
-fn summary_columns(first: &'static str) -> Vec<&'static str> {
+/// What an HTML file begins with, up to its first words; it ends with `</main></body></html>`.
+pub(super) fn open_page(out: &mut String, title: &str, machine: &Machine) {
+    let _ = write!(
+        out,
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
+         <meta name=\"generator\" content=\"rtwire {}\"><title>{}</title><style>{STYLE}</style></head><body><main>",
+        escape(&machine.rtwire_version),
+        escape(title)
+    );
+}
+
+pub(super) fn summary_columns(first: &'static str) -> Vec<&'static str> {
     vec![first, "min", "p50", "p99", "p99.9", "max", "samples"]
 }
 
-fn summary_cells(table: &mut Table<'_>, summary: Option<Summary>) {
+pub(super) fn summary_cells(table: &mut Table<'_>, summary: Option<Summary>) {
     let part = |f: fn(Summary) -> u64| time(summary.map(f));
     for text in [
         part(|s| s.min),

@@ -110,17 +110,30 @@ impl ManagingNode {
         stalled
     }
 
-    /// Sending has taken so long that the node was stalled in the midst of it: what was waited for meanwhile had no less time.
-    /// Less than a cycle may be the work of sending: over a veth the answers of eight nodes are in it.
+    /// Sending took so long: was the node stalled in the midst of it? What was waited for meanwhile had no less time then.
+    ///
+    /// Sending is work, too: over a veth the answers of eight nodes are in it. So what is beyond four times its usual length
+    /// counts as a stall. The usual one is learnt, for requests and for all else; a network that is slow at all times is not
+    /// excused for long.
     pub(super) fn stalled_in_sending(&mut self, took_ns: u64) {
-        if took_ns <= self.timing.cycle_ns {
+        const LEAST_NS: u64 = 20_000;
+        let requests = matches!(
+            self.phase,
+            Phase::WaitFirst { .. } | Phase::WaitResponse { .. } | Phase::WaitChain { .. }
+        );
+        let [others_ns, requests_ns] = &mut self.usual_sending_ns;
+        let usual_ns = if requests { requests_ns } else { others_ns };
+        let most_ns = 4 * *usual_ns + LEAST_NS;
+        let stalled_ns = took_ns.saturating_sub(*usual_ns);
+        *usual_ns = (15 * *usual_ns + took_ns.min(most_ns)) / 16;
+        if took_ns <= most_ns {
             return;
         }
-        self.was_stalled(took_ns);
+        self.was_stalled(stalled_ns);
         if let Phase::WaitResponse { deadline_ns, .. } | Phase::WaitChain { deadline_ns } =
             &mut self.phase
         {
-            *deadline_ns += took_ns;
+            *deadline_ns += stalled_ns;
         }
     }
 

@@ -157,6 +157,8 @@ pub struct ManagingNode {
     cycle_good: bool,
     /// How much later than asked this node was woken within the cycle, ns.
     stalled_ns: u64,
+    /// How long handing frames to the network usually takes, ns: requests the second, all else the first.
+    usual_sending_ns: [u64; 2],
     released: bool,
     scratch: Vec<u8>,
     own_response: bool,
@@ -201,6 +203,7 @@ impl ManagingNode {
             round: 0,
             cycle_good: true,
             stalled_ns: 0,
+            usual_sending_ns: [0; 2],
             released: false,
             scratch: vec![0; FRAME_OCTETS],
             own_response: false,
