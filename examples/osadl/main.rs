@@ -338,7 +338,7 @@ fn queues(side: &Side, set_up: SetUp, load_bps: u64, own: &str) {
         for class in ["10", "11"] {
             tc(
                 side,
-                &format!("qdisc add {dev} parent 1:{class} etf clockid CLOCK_TAI delta 15000"),
+                &format!("qdisc add {dev} parent 1:{class} etf clockid CLOCK_TAI delta 30000"),
             );
         }
     }
