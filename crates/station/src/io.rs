@@ -20,6 +20,8 @@ pub struct Io<'a> {
     /// How much should have come and did not, since the station began: at a managing node responses, at a controlled node
     /// SoC. Where it grows, inputs are old.
     pub missing: u64,
+    /// How often the node itself stood still for more than half a cycle, since the station began.
+    pub own_stalls: u64,
 }
 
 impl Io<'_> {

@@ -64,6 +64,14 @@ impl Kind {
         }
     }
 
+    /// How often the node itself stood still.
+    pub(crate) fn own_stalls(&self) -> u64 {
+        match self {
+            Self::Managing(node) => node.statistics().own_stalls,
+            Self::Controlled(node) => node.statistics().own_stalls,
+        }
+    }
+
     pub(crate) fn send_ethernet(&mut self, frame: &[u8]) -> bool {
         match self {
             Self::Managing(node) => node.send_ethernet(frame),

@@ -76,13 +76,14 @@ impl<'a> Work<'a> {
         let cycles = kind.cycles();
         if cycles != self.cycles {
             self.cycles = cycles;
-            let missing = kind.missing();
+            let (missing, own_stalls) = (kind.missing(), kind.own_stalls());
             control(&mut Io {
                 image: kind.image_mut(),
                 points: self.points,
                 cycle: cycles,
                 now_ns,
                 missing,
+                own_stalls,
             });
             kind.commit();
             self.requests(kind, now_ns);

@@ -21,41 +21,77 @@ const SLACK_NS: u64 = 100_000;
 /// Something that happened, ns of CLOCK_TAI.
 #[derive(Clone, Debug)]
 pub(crate) struct Happened {
+    /// Not before this.
+    pub(crate) from_ns: u64,
+    /// When it was noted.
     pub(crate) at_ns: u64,
     pub(crate) what: String,
+    /// Whether the managing node noticed meanwhile that it stood still itself.
+    pub(crate) own_stall: bool,
+}
+
+impl Happened {
+    /// Whether it may follow from this stall.
+    fn is_near(&self, stall: &Stall, within_ns: u64) -> bool {
+        self.at_ns + SLACK_NS >= stall.due_ns && self.from_ns <= stall.woke_ns + within_ns
+    }
 }
 
 /// Notes what a control loop sees: neither allocates nor calls the kernel.
 pub(crate) struct Losses {
-    last: u64,
-    /// When, CLOCK_MONOTONIC, and how many responses did not come since the moment before.
-    seen: Vec<(u64, u64)>,
+    last: Seen,
+    all: Vec<Loss>,
+}
+
+/// What the loop saw in a cycle.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    /// CLOCK_MONOTONIC.
+    now_ns: u64,
+    missing: u64,
+    own_stalls: u64,
+}
+
+/// Responses that did not come between two cycles; in the reduced cycle of a network that was interrupted the loop is not
+/// called, so that there may be some time between them.
+#[derive(Clone, Copy)]
+struct Loss {
+    before: Seen,
+    after: Seen,
 }
 
 impl Losses {
     pub(crate) fn new() -> Self {
         Self {
-            last: 0,
-            seen: Vec::with_capacity(100_000),
+            last: Seen::default(),
+            all: Vec::with_capacity(100_000),
         }
     }
 
     pub(crate) fn look(&mut self, io: &Io<'_>) {
-        if io.missing != self.last {
-            if self.seen.len() < self.seen.capacity() {
-                self.seen.push((io.now_ns, io.missing - self.last));
-            }
-            self.last = io.missing;
+        let before = self.last;
+        self.last = Seen {
+            now_ns: io.now_ns,
+            missing: io.missing,
+            own_stalls: io.own_stalls,
+        };
+        if io.missing != before.missing && self.all.len() < self.all.capacity() {
+            self.all.push(Loss {
+                before,
+                after: self.last,
+            });
         }
     }
 
     pub(crate) fn happened(&self) -> Vec<Happened> {
         let offset = offset_ns(Clock::Monotonic);
-        let each = |(at_ns, count): &(u64, u64)| Happened {
-            at_ns: at_ns.wrapping_add(offset),
-            what: format!("{count} PRes lost"),
+        let each = |Loss { before, after }: &Loss| Happened {
+            from_ns: before.now_ns.wrapping_add(offset),
+            at_ns: after.now_ns.wrapping_add(offset),
+            what: format!("{} PRes lost", after.missing - before.missing),
+            own_stall: after.own_stalls != before.own_stalls,
         };
-        self.seen.iter().map(each).collect()
+        self.all.iter().map(each).collect()
     }
 }
 
@@ -90,9 +126,12 @@ impl Interruptions {
             if beside.iter().any(|key| self.told.contains(key)) || !self.told.insert(key) {
                 continue;
             }
+            let at_ns = event.time_ns.wrapping_add(offset);
             let happened = Happened {
-                at_ns: event.time_ns.wrapping_add(offset),
+                from_ns: at_ns,
+                at_ns,
                 what: what.clone(),
+                own_stall: false,
             };
             if ends {
                 self.all.push(happened);
@@ -188,10 +227,9 @@ impl Account {
         happened: &Happened,
         within_ns: u64,
     ) -> Option<&'a Stall> {
-        let near = |stall: &&&Stall| {
-            happened.at_ns + SLACK_NS >= stall.due_ns && happened.at_ns <= stall.woke_ns + within_ns
-        };
-        let found = stalls.iter().filter(near);
+        let found = stalls
+            .iter()
+            .filter(|stall| happened.is_near(stall, within_ns));
         found.max_by_key(|stall| stall.length_ns()).copied()
     }
 
@@ -209,9 +247,8 @@ impl Account {
 
     /// The stalls before something that are too short to explain it.
     fn before(&self, happened: &Happened, within_ns: u64) -> String {
-        let near = self.noise.stalls.iter().filter(|stall| {
-            happened.at_ns + SLACK_NS >= stall.due_ns && happened.at_ns <= stall.woke_ns + within_ns
-        });
+        let stalls = self.noise.stalls.iter();
+        let near = stalls.filter(|stall| happened.is_near(stall, within_ns));
         let words = near.map(|stall| {
             let ago_ns = happened.at_ns.saturating_sub(stall.woke_ns);
             let (length, ago) = (duration(stall.length_ns()), duration(ago_ns));
@@ -227,7 +264,7 @@ impl Account {
 
     fn judge(&self, name: &str, all: &[Happened], bearable_ns: u64, within_ns: u64) -> Verdict {
         let stalls = self.longer_than(bearable_ns);
-        let mut longest_ns = 0;
+        let (mut longest_ns, mut own) = (0, 0);
         let mut unexplained = Vec::new();
         for happened in all {
             let seconds = happened.at_ns.saturating_sub(self.noise.from_ns) as f64 / 1e9;
@@ -241,6 +278,13 @@ impl Account {
                         duration(stall.length_ns())
                     );
                 }
+                None if happened.own_stall => {
+                    eprintln!(
+                        "  {seconds:.3} s: {}: the managing node itself had stood still",
+                        happened.what
+                    );
+                    own += 1;
+                }
                 None => {
                     eprintln!(
                         "  {seconds:.3} s: {}: unexplained; before it: {}",
@@ -251,7 +295,7 @@ impl Account {
                 }
             }
         }
-        let explained = all.len() - unexplained.len();
+        let explained = all.len() - unexplained.len() - own;
         let held = match (all.is_empty(), unexplained.is_empty()) {
             (true, _) => Some(true),
             (false, true) => None,
@@ -267,6 +311,11 @@ impl Account {
             account += &format!(
                 "; to such stalls, the longest {}, {explained} {name} are put down",
                 duration(longest_ns)
+            );
+        }
+        if own > 0 {
+            account += &format!(
+                "; {own} to the managing node's own standing still, for more than half a cycle, which the cores' watch did not see"
             );
         }
         if !unexplained.is_empty() {
