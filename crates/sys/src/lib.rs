@@ -4,7 +4,8 @@
 //!  clock, sched, memory, signal    the process itself
 //!  interface, port_lock, netns     the network namespace it is in
 //!  packet + filter + ring, udp     frames and datagrams in and out; `InterfaceSocket` is what both share
-//!  launch, qdisc                   launch times, and which queues an interface has
+//!  xsk                             frames out by shared memory
+//!  launch, qdisc, netdev           launch times, which queues an interface has, what its driver does for AF_XDP
 //!  bpf                             programs in the kernel
 //! ```
 //!
@@ -26,6 +27,8 @@ pub mod lacking;
 pub mod launch;
 pub mod memory;
 mod messages;
+pub mod netdev;
+mod netlink;
 pub mod netns;
 pub mod packet;
 pub mod port_lock;

@@ -2,9 +2,9 @@
 //!
 //! Only looked at, never changed; needs no privilege.
 
-use crate::error::{Errno, Error, Result};
+use crate::error::Result;
 use crate::interface::Interface;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use crate::netlink::{self, Question, attributes};
 
 /// One queueing discipline.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +65,9 @@ impl QueueMap {
         first..first + u32::from(self.count[class])
     }
 
-    fn decode(octets: &[u8]) -> Option<Self> {
+    /// Reads `struct tc_mqprio_qopt`; `None` where it is cut short.
+    #[must_use]
+    pub fn decode(octets: &[u8]) -> Option<Self> {
         // num_tc 1, prio_tc_map 16, hw 1, count 16 × 2, offset 16 × 2.
         let words = |at: usize| -> Option<[u16; 16]> {
             let mut words = [0; 16];
@@ -92,93 +94,22 @@ impl QueueMap {
 pub fn of(interface: &Interface) -> Result<Vec<Qdisc>> {
     const RTM_NEWQDISC: u16 = 36;
     const RTM_GETQDISC: u16 = 38;
-    let object = || format!("queueing disciplines of interface `{}`", interface.name);
-    let fail = |call, errno| Error::new(call, object(), errno, None);
-    // SAFETY: all arguments are numbers.
-    let fd = unsafe {
-        libc::socket(
-            libc::AF_NETLINK,
-            libc::SOCK_RAW | libc::SOCK_CLOEXEC,
-            libc::NETLINK_ROUTE,
-        )
+    let question = Question {
+        call: "RTM_GETQDISC",
+        protocol: libc::NETLINK_ROUTE,
+        kind: RTM_GETQDISC,
+        dump: true,
+        // struct tcmsg, whose first octet is the family: none.
+        body: &[0; 20],
     };
-    if fd < 0 {
-        return Err(Error::last("socket(AF_NETLINK)", object(), None));
-    }
-    // SAFETY: the descriptor is new and nobody else's.
-    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
-    // struct nlmsghdr (16) and struct tcmsg (20), whose first octet is the family: none.
-    let mut question = [0_u8; 36];
-    let flags = (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16;
-    question[..4].copy_from_slice(&36_u32.to_ne_bytes());
-    question[4..6].copy_from_slice(&RTM_GETQDISC.to_ne_bytes());
-    question[6..8].copy_from_slice(&flags.to_ne_bytes());
-    // SAFETY: the octets are valid for the whole call.
-    let sent = unsafe { libc::send(socket.as_raw_fd(), question.as_ptr().cast(), 36, 0) };
-    if sent < 0 {
-        return Err(fail("send(RTM_GETQDISC)", Errno::last()));
-    }
+    let object = format!("queueing disciplines of interface `{}`", interface.name);
     let mut found = Vec::new();
-    let mut room = vec![0_u8; 64 * 1024];
-    loop {
-        // SAFETY: the room is valid for the whole call and its size is given rightly.
-        let got = unsafe {
-            libc::recv(
-                socket.as_raw_fd(),
-                room.as_mut_ptr().cast(),
-                room.len(),
-                libc::MSG_TRUNC,
-            )
-        };
-        if got < 0 {
-            let errno = Errno::last();
-            if errno.interrupted() {
-                continue;
-            }
-            return Err(fail("recv(RTM_GETQDISC)", errno));
+    netlink::ask(&question, &object, |kind, body| {
+        if kind == RTM_NEWQDISC {
+            found.extend(decode(body, interface.index));
         }
-        let length = usize::try_from(got).unwrap_or(0).min(room.len());
-        for (kind, body) in messages(&room[..length]) {
-            match kind {
-                RTM_NEWQDISC => found.extend(decode(body, interface.index)),
-                DONE => return Ok(found),
-                ERROR => {
-                    let number = body.get(..4).and_then(|o| o.try_into().ok());
-                    let errno = Errno(-i32::from_ne_bytes(number.unwrap_or_default()));
-                    return Err(fail("RTM_GETQDISC", errno));
-                }
-                _ => {}
-            }
-        }
-        if length == 0 {
-            return Ok(found);
-        }
-    }
-}
-
-const ERROR: u16 = 2;
-const DONE: u16 = 3;
-
-/// Splits netlink messages: type and body of each.
-fn messages(mut octets: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
-    std::iter::from_fn(move || {
-        let length = u32::from_ne_bytes(octets.get(..4)?.try_into().ok()?) as usize;
-        let kind = u16::from_ne_bytes(octets.get(4..6)?.try_into().ok()?);
-        let body = octets.get(16..length)?;
-        octets = octets.get(length.next_multiple_of(4)..).unwrap_or(&[]);
-        Some((kind, body))
-    })
-}
-
-/// Splits attributes: type (without its flags) and value of each.
-fn attributes(mut octets: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
-    std::iter::from_fn(move || {
-        let length = usize::from(u16::from_ne_bytes(octets.get(..2)?.try_into().ok()?));
-        let kind = u16::from_ne_bytes(octets.get(2..4)?.try_into().ok()?) & 0x3fff;
-        let value = octets.get(4..length)?;
-        octets = octets.get(length.next_multiple_of(4)..).unwrap_or(&[]);
-        Some((kind, value))
-    })
+    })?;
+    Ok(found)
 }
 
 /// One RTM_NEWQDISC, if it is of the interface.
@@ -234,6 +165,7 @@ fn decode_etf(octets: &[u8]) -> Option<Etf> {
 mod tests {
     use super::*;
     use crate::interface;
+    use crate::netlink::tests::some_octets;
 
     #[test]
     fn the_loopback_has_a_root_discipline() {
@@ -247,20 +179,8 @@ mod tests {
 
     #[test]
     fn any_octets_end_the_parser() {
-        let mut random = 1_u64;
         for length in 0..200 {
-            let octets: Vec<u8> = (0..length)
-                .map(|_| {
-                    random = random
-                        .wrapping_mul(6_364_136_223_846_793_005)
-                        .wrapping_add(1);
-                    (random >> 60) as u8
-                })
-                .collect();
-            for (_, body) in messages(&octets) {
-                let _ = decode(body, 0);
-            }
-            let _ = attributes(&octets).count();
+            let _ = decode(&some_octets(length, length as u64), 0);
         }
     }
 

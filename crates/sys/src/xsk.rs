@@ -1,14 +1,24 @@
 //! Sending through an AF_XDP socket: frames are built in memory that is shared with the kernel, and go past the queueing
 //! discipline to one queue of the driver; without a copy where the driver can. Needs CAP_NET_RAW, and Linux 5.4.
+//!
+//! A frame may have a launch time, which stands in front of it ([`XdpSocket::open_for_launches`]). The kernel hands it on to
+//! the driver and does nothing about it; ask [`crate::netdev`] whether the driver does.
+
+mod metadata;
+mod shared;
+#[cfg(test)]
+mod tests;
 
 use crate::error::{Errno, Error, Result};
 use crate::interface::{self, Interface};
 use crate::socket;
+use metadata::Metadata;
+use shared::{Ring, map};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Octets of a frame's place.
+/// Octets of a frame's place, what lies in front of the frame among them.
 const ROOM: usize = 2048;
 /// Places, and entries of each ring: a power of two.
 const PLACES: u32 = 256;
@@ -16,16 +26,6 @@ const PLACES: u32 = 256;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How often the kernel is asked to send what it has left in the ring, before that is left to the next call.
 const KICKS: usize = 64;
-
-/// A ring of the kernel's interface, of which this process is one side.
-#[derive(Debug)]
-struct Ring {
-    memory: *mut u8,
-    octets: usize,
-    producer: *const AtomicU32,
-    consumer: *const AtomicU32,
-    entries: *mut u8,
-}
 
 /// Sends frames through one queue of an interface.
 #[derive(Debug)]
@@ -38,6 +38,8 @@ pub struct XdpSocket {
     queue: u32,
     zero_copy: bool,
     frames: *mut u8,
+    /// Octets in front of each frame: none, or those of its metadata.
+    in_front: usize,
     transmit: Ring,
     completion: Ring,
     /// Places that are nobody's, by their number.
@@ -68,6 +70,18 @@ impl XdpSocket {
     /// CAP_NET_RAW is missing; the kernel has no AF_XDP; another socket has the queue ([`crate::ErrorKind::InUse`], after a
     /// second of trying again); the interface is gone or has no such queue.
     pub fn open(interface: &Interface, queue: u32) -> Result<Self> {
+        Self::open_with(interface, queue, 0)
+    }
+
+    /// The same for frames with launch times ([`push_at`](Self::push_at)). Needs Linux 6.15, and a driver that keeps them.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); before Linux 6.11 the kernel takes no such memory (`EINVAL`).
+    pub fn open_for_launches(interface: &Interface, queue: u32) -> Result<Self> {
+        Self::open_with(interface, queue, Metadata::OCTETS)
+    }
+
+    fn open_with(interface: &Interface, queue: u32, in_front: usize) -> Result<Self> {
         let name = format!("queue {queue} of interface `{}`", interface.name);
         let kind = (libc::AF_XDP, libc::SOCK_RAW, 0);
         let socket = socket::open("socket(AF_XDP)", &name, kind, Some("CAP_NET_RAW"))?;
@@ -80,6 +94,7 @@ impl XdpSocket {
             queue,
             zero_copy: false,
             frames,
+            in_front,
             free: (0..PLACES).collect(),
             socket,
             probe: socket::open(
@@ -95,8 +110,12 @@ impl XdpSocket {
             octets: (PLACES as usize * ROOM) as u64,
             chunk: ROOM as u32,
             headroom: 0,
-            flags: 0,
-            metadata: 0,
+            flags: if in_front == 0 {
+                0
+            } else {
+                libc::XDP_UMEM_TX_METADATA_LEN
+            },
+            metadata: in_front as u32,
         };
         this.set("XDP_UMEM_REG", libc::XDP_UMEM_REG, registration)?;
         // A socket needs a fill ring even if nothing is received.
@@ -214,17 +233,21 @@ impl XdpSocket {
         self.zero_copy
     }
 
-    /// The place of the next frame: 2048 octets to write it to; `None` while the kernel has all. No system call.
+    /// The place of the next frame: 2048 octets to write it to, 2024 where frames have launch times; `None` while the kernel
+    /// has all. No system call.
     #[inline]
     pub fn place(&mut self) -> Option<&mut [u8]> {
         if self.free.is_empty() {
             self.collect();
         }
-        let place = *self.free.last()?;
+        let place = *self.free.last()? as usize;
         // SAFETY: the place lies within the mapping, and is nobody's but ours until `push` gives it to the kernel, which
         // needs `&mut self` and so cannot happen while this is borrowed.
         Some(unsafe {
-            std::slice::from_raw_parts_mut(self.frames.add(place as usize * ROOM), ROOM)
+            std::slice::from_raw_parts_mut(
+                self.frames.add(place * ROOM + self.in_front),
+                ROOM - self.in_front,
+            )
         })
     }
 
@@ -232,30 +255,51 @@ impl XdpSocket {
     /// there was no place, or it is not that long. No system call.
     #[inline]
     pub fn push(&mut self, octets: usize) -> bool {
-        if octets > ROOM {
+        self.give(octets, None)
+    }
+
+    /// The same for a frame that is to leave at `launch_ns` of the card's clock; false, too, if the socket was not opened for
+    /// that. No system call.
+    #[inline]
+    pub fn push_at(&mut self, octets: usize, launch_ns: u64) -> bool {
+        self.give(octets, Some(Metadata::launch_at(launch_ns)))
+    }
+
+    #[inline]
+    fn give(&mut self, octets: usize, metadata: Option<Metadata>) -> bool {
+        if octets > ROOM - self.in_front || (metadata.is_some() && self.in_front == 0) {
             return false;
         }
         let Some(place) = self.free.pop() else {
             return false;
         };
+        let begin = place as usize * ROOM;
+        let mut options = 0;
+        if let Some(metadata) = metadata {
+            // SAFETY: the place lies within the mapping and is ours; what is in front of the frame is as long as the metadata,
+            // and aligned, since places are pages' halves.
+            unsafe { self.frames.add(begin).cast::<Metadata>().write(metadata) };
+            options = libc::XDP_TX_METADATA;
+        }
+        self.describe(libc::xdp_desc {
+            addr: (begin + self.in_front) as u64,
+            len: octets as u32,
+            options,
+        });
+        true
+    }
+
+    /// Writes an entry for the kernel to the ring.
+    #[inline]
+    fn describe(&mut self, entry: libc::xdp_desc) {
         let ring = &self.transmit;
         let position = ring.producer().load(Ordering::Relaxed);
         // The ring has as many entries as there are places, so there is room for each.
-        let entry = (position & (PLACES - 1)) as usize;
+        let at = (position & (PLACES - 1)) as usize;
         // SAFETY: the entry lies within the ring's mapping, and is ours until the position is stored.
-        unsafe {
-            ring.entries
-                .cast::<libc::xdp_desc>()
-                .add(entry)
-                .write(libc::xdp_desc {
-                    addr: u64::from(place) * ROOM as u64,
-                    len: octets as u32,
-                    options: 0,
-                });
-        }
+        unsafe { ring.entries.cast::<libc::xdp_desc>().add(at).write(entry) };
         ring.producer()
             .store(position.wrapping_add(1), Ordering::Release);
-        true
     }
 
     /// Frames that the kernel has not taken yet.
@@ -269,7 +313,8 @@ impl XdpSocket {
     /// Has the kernel send what was pushed: one system call for 32 frames. What it cannot take now stays for the next call.
     ///
     /// # Errors
-    /// The interface is down or gone: what it has not taken is taken back. A frame was dropped by the driver (`EBUSY`).
+    /// The interface is down or gone, or the kernel knows no launch times (`EINVAL`): what it has not taken is taken back. A
+    /// frame was dropped by the driver (`EBUSY`).
     #[inline]
     pub fn flush(&mut self) -> std::result::Result<(), Errno> {
         let mut dropped = None;
@@ -353,63 +398,5 @@ impl Drop for XdpSocket {
     fn drop(&mut self) {
         // SAFETY: the very range that `open` mapped; nothing borrows from it any more.
         unsafe { libc::munmap(self.frames.cast(), PLACES as usize * ROOM) };
-    }
-}
-
-impl Ring {
-    const NONE: Self = Self {
-        memory: std::ptr::null_mut(),
-        octets: 0,
-        producer: std::ptr::null(),
-        consumer: std::ptr::null(),
-        entries: std::ptr::null_mut(),
-    };
-
-    fn producer(&self) -> &AtomicU32 {
-        // SAFETY: within the mapping, aligned, shared with the kernel and only ever touched atomically; a ring that was
-        // mapped, as all are whose socket was opened.
-        unsafe { &*self.producer }
-    }
-
-    fn consumer(&self) -> &AtomicU32 {
-        // SAFETY: as above.
-        unsafe { &*self.consumer }
-    }
-}
-
-impl Drop for Ring {
-    fn drop(&mut self) {
-        if !self.memory.is_null() {
-            // SAFETY: the very range that was mapped; nothing borrows from it any more.
-            unsafe { libc::munmap(self.memory.cast(), self.octets) };
-        }
-    }
-}
-
-/// Maps memory of the socket, or of this process's own.
-fn map(
-    socket: Option<&OwnedFd>,
-    octets: usize,
-    offset: u64,
-) -> std::result::Result<*mut u8, Errno> {
-    let (flags, fd) = match socket {
-        Some(socket) => (libc::MAP_SHARED, socket.as_raw_fd()),
-        None => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1),
-    };
-    // SAFETY: a new mapping at an address of the kernel's choice.
-    let memory = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            octets,
-            libc::PROT_READ | libc::PROT_WRITE,
-            flags | libc::MAP_POPULATE,
-            fd,
-            offset as libc::off_t,
-        )
-    };
-    if memory == libc::MAP_FAILED {
-        Err(Errno::last())
-    } else {
-        Ok(memory.cast())
     }
 }

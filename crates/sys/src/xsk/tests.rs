@@ -1,0 +1,232 @@
+//! The kernel itself says whether frames with launch times are laid out as it reads them.
+
+use super::*;
+use crate::filter::{Filter, Instruction};
+use crate::packet::PacketSocket;
+use crate::{Batch, Wait};
+use rtwire_testkit::{NetnsPair, ip, require};
+
+const ETHER_TYPE: u16 = 0x88B5;
+
+/// A pair whose ends are in one namespace: there the time that a frame has from its sender is still its own where it arrives.
+fn pair() -> NetnsPair {
+    let pair = NetnsPair::new();
+    for line in [
+        "link add near type veth peer name far",
+        "link set near up",
+        "link set far up",
+    ] {
+        ip(&pair.a.namespace, line);
+    }
+    pair
+}
+
+fn open(pair: &NetnsPair) -> Result<XdpSocket> {
+    pair.a.run(|| {
+        let near = interface::by_name("near").unwrap();
+        XdpSocket::open_for_launches(&near, 0)
+    })
+}
+
+fn listen(pair: &NetnsPair) -> PacketSocket {
+    let socket = pair.a.run(|| {
+        let far = interface::by_name("far").unwrap();
+        let all = Filter::new(&[Instruction::Accept]).unwrap();
+        let stamped = |socket: &PacketSocket| socket.enable_rx_stamps();
+        PacketSocket::receiver(&far, ETHER_TYPE, &all, stamped)
+            .unwrap()
+            .0
+    });
+    // Stamps begin in the kernel's own time.
+    std::thread::sleep(Duration::from_millis(300));
+    socket
+}
+
+fn write(socket: &mut XdpSocket, number: u16, octets: usize) {
+    let place = socket.place().unwrap();
+    place[..octets].fill(number as u8);
+    place[..12].fill(0xff);
+    place[12..14].copy_from_slice(&ETHER_TYPE.to_be_bytes());
+    place[14..16].copy_from_slice(&number.to_be_bytes());
+}
+
+/// Number, length and stamp of what has come; each frame as it was written.
+fn arrived(socket: &PacketSocket) -> Vec<(u16, usize, u64)> {
+    let mut batch = Batch::new(8, 2048);
+    let mut all = Vec::new();
+    while socket.receive(&mut batch, Wait::No, 8).is_ok() {
+        for index in 0..batch.len() {
+            let message = batch.get(index).unwrap();
+            let number = u16::from_be_bytes([message.data[14], message.data[15]]);
+            assert!(
+                message.data[16..]
+                    .iter()
+                    .all(|&octet| octet == number as u8),
+                "frame {number} was changed"
+            );
+            let stamp = message.stamp_realtime_ns.unwrap_or(0);
+            all.push((number, message.data.len(), stamp));
+        }
+    }
+    all
+}
+
+/// The same, once as many have come, or nothing more comes.
+fn taken(socket: &PacketSocket, count: usize) -> Vec<(u16, usize, u64)> {
+    let mut all = Vec::new();
+    let begun = Instant::now();
+    while all.len() < count && begun.elapsed() < Duration::from_secs(5) {
+        std::thread::sleep(Duration::from_millis(2));
+        all.extend(arrived(socket));
+    }
+    all
+}
+
+/// Whether this kernel knows launch times of AF_XDP: tried, for distributions may have them in earlier ones.
+fn known(socket: &mut XdpSocket) -> bool {
+    write(socket, 9999, 60);
+    assert!(socket.push_at(60, 1));
+    match socket.flush() {
+        Ok(()) => true,
+        Err(errno) => {
+            assert_eq!(errno.0, libc::EINVAL);
+            false
+        }
+    }
+}
+
+#[test]
+fn the_kernel_reads_the_launch_time_that_was_written() {
+    require!(root, program "ip");
+    let pair = pair();
+    let listener = listen(&pair);
+    let mut socket = match open(&pair) {
+        Ok(socket) => socket,
+        // Before Linux 6.11.
+        Err(error) => return assert_eq!(error.errno().0, libc::EINVAL, "{error}"),
+    };
+    if !known(&mut socket) {
+        return;
+    }
+    assert_eq!(taken(&listener, 1)[0].0, 9999);
+    // More than there are places, short ones and the longest, with launch times and without.
+    let mut expected = Vec::new();
+    for number in 0..600_u16 {
+        let octets = [60, 64, 1000, 1514][usize::from(number) % 4];
+        let launch_ns = 1_900_000_000_000_000_000 + u64::from(number) * 1_000_003;
+        write(&mut socket, number, octets);
+        let timed = number % 3 != 0;
+        assert!(if timed {
+            socket.push_at(octets, launch_ns)
+        } else {
+            socket.push(octets)
+        });
+        socket.flush().unwrap();
+        expected.push((number, octets, timed.then_some(launch_ns)));
+        if number % 50 == 49 {
+            let all = taken(&listener, expected.len());
+            assert_eq!(all.len(), expected.len());
+            for (arrived, expected) in all.iter().zip(expected.drain(..)) {
+                assert_eq!((arrived.0, arrived.1), (expected.0, expected.1));
+                // No driver takes the time away on this way: it is what the receiver's kernel shows as the frame's.
+                match expected.2 {
+                    Some(launch_ns) => assert_eq!(arrived.2, launch_ns, "frame {number}"),
+                    None => assert!(arrived.2 < 1_900_000_000_000_000_000),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_the_kernel_does_not_know_it_refuses_and_nothing_stays_behind() {
+    require!(root, program "ip");
+    let pair = pair();
+    let Ok(mut socket) = open(&pair) else { return };
+    let listener = listen(&pair);
+    // A request that it does not know: refused, and taken back.
+    write(&mut socket, 1, 60);
+    assert!(socket.give(60, Some(Metadata::unknown_request())));
+    assert_eq!(socket.flush(), Err(Errno(libc::EINVAL)));
+    assert_eq!((socket.waiting(), socket.free.len()), (0, PLACES as usize));
+    // An option of the entry that it does not know: it skips the entry, and counts it.
+    write(&mut socket, 2, 60);
+    let place = socket.free.pop().unwrap();
+    let addr = (place as usize * ROOM + socket.in_front) as u64;
+    let entry = |addr, len| libc::xdp_desc {
+        addr,
+        len,
+        options: libc::XDP_TX_METADATA,
+    };
+    socket.describe(libc::xdp_desc {
+        options: 1 << 7,
+        ..entry(addr, 60)
+    });
+    assert_eq!(socket.flush(), Ok(()));
+    assert_eq!(refused_entries(&socket), 1);
+    // A frame that would leave no room for what has to be in front of it.
+    socket.describe(entry(0, 60));
+    assert_eq!(socket.flush(), Ok(()));
+    assert_eq!(refused_entries(&socket), 2);
+    // And one that ends behind its place.
+    socket.describe(entry(addr, ROOM as u32));
+    assert_eq!(socket.flush(), Ok(()));
+    assert_eq!(refused_entries(&socket), 3);
+    // All else goes on.
+    write(&mut socket, 3, 60);
+    assert!(socket.push(60));
+    socket.flush().unwrap();
+    let came: Vec<u16> = taken(&listener, 1).iter().map(|frame| frame.0).collect();
+    assert_eq!(came, [3]);
+}
+
+#[test]
+fn no_other_length_of_metadata_is_registered() {
+    require!(root, program "ip");
+    let pair = pair();
+    if open(&pair).is_err() {
+        return;
+    }
+    for length in [7, 20, 255, 256] {
+        let refused = pair.a.run(|| {
+            let near = interface::by_name("near").unwrap();
+            XdpSocket::open_with(&near, 0, length).unwrap_err()
+        });
+        assert_eq!(refused.errno().0, libc::EINVAL, "{length}: {refused}");
+        assert!(refused.to_string().starts_with("XDP_UMEM_REG"), "{refused}");
+    }
+}
+
+#[test]
+fn a_socket_without_metadata_takes_no_launch_times() {
+    require!(root, program "ip");
+    let pair = pair();
+    let mut socket = pair.a.run(|| {
+        let near = interface::by_name("near").unwrap();
+        XdpSocket::open(&near, 0).unwrap()
+    });
+    write(&mut socket, 1, 60);
+    assert!(!socket.push_at(60, 1));
+    assert_eq!((socket.waiting(), socket.free.len()), (0, PLACES as usize));
+    assert!(socket.push(ROOM), "as long as the place");
+    assert!(!socket.push(ROOM + 1));
+}
+
+/// Entries of the transmit ring that the kernel has skipped.
+fn refused_entries(socket: &XdpSocket) -> u64 {
+    // SAFETY: xdp_statistics is plain data, for which all zeroes is a valid value.
+    let mut counted: libc::xdp_statistics = unsafe { std::mem::zeroed() };
+    let mut length = size_of_val(&counted) as libc::socklen_t;
+    // SAFETY: `counted` is a valid place of the size given.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.socket.as_raw_fd(),
+            libc::SOL_XDP,
+            libc::XDP_STATISTICS,
+            (&raw mut counted).cast(),
+            &raw mut length,
+        )
+    };
+    assert_eq!(result, 0);
+    counted.tx_invalid_descs
+}
