@@ -211,6 +211,26 @@ fn nothing_is_found_on_an_interface_without_faults_and_each_planted_one_is() {
 }
 
 #[test]
+fn the_driver_is_asked_for_launch_times_past_the_queue() {
+    require!(root, program "ip", program "ethtool");
+    let healthy = Healthy::new();
+    let report = report(&healthy.rtwire(&["doctor", "rtwa", "--json"]));
+    let findings = report["findings"].as_array().unwrap();
+    let one = |id: &str| findings.iter().find(|one| one["id"] == id).unwrap();
+    let found = one("driver.launch_time");
+    // Before Linux 6.3 the kernel does not tell; no veth keeps them on any.
+    let expected = if one("driver.xdp")["level"] == "unknown" {
+        "unknown"
+    } else {
+        "note"
+    };
+    assert_eq!(found["level"], expected, "{found}");
+    let words = found["found"].as_str().unwrap();
+    assert!(words.contains("AF_XDP"), "{found}");
+    assert!(found["why"].as_str().unwrap().contains("6.15"), "{found}");
+}
+
+#[test]
 fn a_missing_partner_other_queues_and_coalescing_are_found() {
     require!(root, program "ip", program "ethtool");
     let healthy = Healthy::new();

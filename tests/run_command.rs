@@ -359,9 +359,19 @@ fn a_way_out_that_breaks_the_promise_is_refused() {
     let (code, said) = bench.refused("B", &["--path", "quick"]);
     assert_eq!(code, Some(2), "{said}");
     assert!(
-        said.contains("[possible values: qdisc, direct, xdp, launch]"),
+        said.contains("[possible values: qdisc, direct, xdp, launch, xdp-launch]"),
         "{said}"
     );
+    // What the host lacks is another exit code than what the plan forbids.
+    let (code, said) = bench.refused("A", &["--path", "xdp-launch"]);
+    assert_eq!(code, Some(3), "{said}");
+    for part in [
+        "interface `rtwa` keeps no launch times",
+        "frames that go past the queue (AF_XDP)",
+        "igc, stmmac",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
 }
 
 #[test]

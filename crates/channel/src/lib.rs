@@ -60,6 +60,7 @@ pub use inbox::{Received, SourceAddress};
 pub use newest::{Newest, NewestListener};
 pub use path::{EndpointConfig, ListenerPath, PathInUse, ReceivePath};
 pub use queue::QueueListener;
+pub use rtwire_link::launch::card_queue;
 pub use rtwire_link::program::{Police, ProgramError};
 pub use rtwire_link::{
     LaunchMode, LaunchQueue, LinkError, TxPath, TxStamp, TxStampKind, TxStamping, TxStamps, WakeUp,

@@ -97,7 +97,7 @@ impl Talker {
         };
         let places = match config.path {
             // There the memory is the kernel's.
-            TxPath::Xdp => 0,
+            TxPath::Xdp | TxPath::XdpLaunch => 0,
             _ if config.batch <= 1 => 0,
             _ => config.batch.min(MOST_AT_ONCE),
         };
@@ -149,7 +149,8 @@ impl Talker {
     }
 
     /// Hands over one value that is to leave at `launch_tai_ns` of CLOCK_TAI, which is the time in its header; path
-    /// [`TxPath::Launch`](crate::TxPath::Launch). Otherwise as [`Self::send`].
+    /// [`TxPath::Launch`](crate::TxPath::Launch) or [`TxPath::XdpLaunch`](crate::TxPath::XdpLaunch). Otherwise as
+    /// [`Self::send`].
     ///
     /// # Errors
     /// As of [`Self::send`]; [`LinkError::LaunchRefused`] if the queue dropped the frame at once, which then has used up a
@@ -158,7 +159,7 @@ impl Talker {
         self.give(data, Some(launch_tai_ns))
     }
 
-    /// The queue that keeps launch times, with [`TxPath::Launch`](crate::TxPath::Launch).
+    /// The queue that keeps launch times, with the paths that have them.
     #[must_use]
     pub fn launch_queue(&self) -> Option<LaunchQueue> {
         self.sender.launch_queue()

@@ -93,6 +93,8 @@ enum Way {
     Xdp,
     /// Streams of an interval leave at their launch times, kept by ETF; all else through the queueing discipline
     Launch,
+    /// The same past the queueing discipline, by memory shared with the kernel (AF_XDP), where the card keeps launch times
+    XdpLaunch,
 }
 
 /// The way frames come in.
@@ -191,6 +193,7 @@ fn station(arguments: &RunArguments) -> Result<Verdict, (u8, String)> {
             Way::Direct => TransmitPath::Direct,
             Way::Xdp => TransmitPath::Xdp,
             Way::Launch => TransmitPath::Launch,
+            Way::XdpLaunch => TransmitPath::XdpLaunch,
         },
         receive_path: arguments.receive_path.into(),
         spin: arguments.spin,

@@ -71,9 +71,21 @@ pub enum TransmitPath {
     Xdp,
     /// Through a queue that keeps each frame until its launch time.
     Launch,
+    /// By AF_XDP, with launch times that the card keeps.
+    XdpLaunch,
 }
 
 impl TransmitPath {
+    /// Whether it is for streams that have instants to leave at; all else goes through the queueing discipline then.
+    pub(crate) fn has_launch_times(self) -> bool {
+        matches!(self, Self::Launch | Self::XdpLaunch)
+    }
+
+    /// Whether it goes past the queueing discipline, where the kernel stamps nothing.
+    pub(crate) fn goes_past_the_queue(self) -> bool {
+        !matches!(self, Self::Qdisc | Self::Launch)
+    }
+
     /// Its name, as commands take it and reports say it.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -82,6 +94,7 @@ impl TransmitPath {
             Self::Direct => "direct",
             Self::Xdp => "xdp",
             Self::Launch => "launch",
+            Self::XdpLaunch => "xdp-launch",
         }
     }
 }

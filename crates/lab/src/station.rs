@@ -82,7 +82,8 @@ pub struct StationOptions {
     pub peers: Vec<(String, PeerAddress)>,
     /// How long; `None`: until it is stopped.
     pub duration: Option<Duration>,
-    /// The way out. With [`TransmitPath::Launch`] streams of an interval have launch times, all else the queueing discipline.
+    /// The way out. With [`TransmitPath::Launch`] and [`TransmitPath::XdpLaunch`] streams of an interval have launch times, all
+    /// else the queueing discipline.
     pub path: TransmitPath,
     /// The way frames come to this host's listeners.
     pub receive_path: ReceivePath,
@@ -148,11 +149,15 @@ pub enum StationError {
     },
     /// Two streams of this host for one transmit queue.
     #[error(
-        "--path xdp: streams `{}` and `{}` both have transmit queue {queue} of interface `{interface}`, which takes one sender; \
-         send by `direct` or `qdisc`",
+        "--path {path}: streams `{}` and `{}` both have transmit queue {queue} of interface `{interface}`, which takes one sender; \
+         send by `{instead}`",
         streams[0], streams[1]
     )]
     OneSender {
+        /// The way out.
+        path: &'static str,
+        /// What to take in its place.
+        instead: &'static str,
         /// The streams.
         streams: [String; 2],
         /// The queue.
@@ -322,7 +327,7 @@ fn assignment(options: &StationOptions) -> Result<Assignment, StationError> {
                 realtime: realtime(stream.pcp),
                 path: match (options.path, stream.transport) {
                     // A stream without instants has no launch times.
-                    (TransmitPath::Launch, _) if !cyclic => TransmitPath::Qdisc,
+                    (path, _) if path.has_launch_times() && !cyclic => TransmitPath::Qdisc,
                     (TransmitPath::Launch, _) => TransmitPath::Launch,
                     // Datagrams have no other way.
                     (_, Transport::Udp) => TransmitPath::Qdisc,
@@ -358,9 +363,10 @@ fn assignment(options: &StationOptions) -> Result<Assignment, StationError> {
             if flow.host == *host {
                 talkers.push(TalkerTask {
                     realtime: realtime(0),
-                    path: match options.path {
-                        TransmitPath::Launch => TransmitPath::Qdisc,
-                        path => path,
+                    path: if options.path.has_launch_times() {
+                        TransmitPath::Qdisc
+                    } else {
+                        options.path
                     },
                     stamps: false,
                     ..flow.talker

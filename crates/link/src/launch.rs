@@ -3,6 +3,10 @@
 //! A queue that knows nothing of launch times ignores them without a word, and the frame leaves at once. So the interface's
 //! queues are read first, and the one that the socket's priority leads to must be ETF, on CLOCK_TAI, in the sender's mode.
 
+mod card;
+
+pub use card::card_queue;
+
 use crate::error::LinkError;
 use rtwire_sys::interface::{self, Interface};
 use rtwire_sys::qdisc::{self, Details, Etf, Qdisc};
@@ -47,38 +51,61 @@ pub fn queue(
     };
     let interface = below.as_ref().unwrap_or(interface);
     let all = qdisc::of(interface)?;
-    judge(&all, priority, mode).map_err(|(found, remedy)| LinkError::NoLaunch {
+    let wanted = Wanted {
+        mode,
+        offload: false,
+    };
+    judge(&all, priority, wanted).map_err(|refusal| refused(interface, priority, refusal))
+}
+
+fn refused(interface: &Interface, priority: u32, (found, remedy): Refusal) -> LinkError {
+    LinkError::NoLaunch {
         interface: interface.name.clone(),
         priority,
         found,
         remedy: remedy.replace("IF", &interface.name),
-    })
+    }
+}
+
+/// What is asked of an ETF.
+#[derive(Clone, Copy)]
+struct Wanted {
+    mode: LaunchMode,
+    /// The card itself has to keep the times.
+    offload: bool,
+}
+
+impl Wanted {
+    /// The options of `tc` beyond clock and delta.
+    fn options(self) -> &'static str {
+        match (self.mode, self.offload) {
+            (LaunchMode::Deadline, _) => " deadline_mode",
+            (LaunchMode::Strict, true) => " offload",
+            (LaunchMode::Strict, false) => "",
+        }
+    }
 }
 
 type Refusal = (String, String);
 
-fn judge(all: &[Qdisc], priority: u32, mode: LaunchMode) -> Result<LaunchQueue, Refusal> {
+fn judge(all: &[Qdisc], priority: u32, wanted: Wanted) -> Result<LaunchQueue, Refusal> {
     let at = |parent: u32| all.iter().find(|one| one.parent == parent);
     let install = |place: &str| {
-        let deadline = if mode == LaunchMode::Deadline {
-            " deadline_mode"
-        } else {
-            ""
-        };
         format!(
-            "`tc qdisc replace dev IF {place} etf clockid CLOCK_TAI delta 200000{deadline}`, with a kernel that has sch_etf"
+            "`tc qdisc replace dev IF {place} etf clockid CLOCK_TAI delta 200000{}`, with a kernel that has sch_etf",
+            wanted.options()
         )
     };
     // A priority may be the class of a classful queue, such as HTB.
     if let Some(Details::Etf(etf)) = at(priority).map(|leaf| &leaf.details) {
         let place = format!("parent {:x}:{:x}", priority >> 16, priority & 0xffff);
-        return accept(*etf, mode, &place, false);
+        return accept(*etf, wanted, &place, false);
     }
     let Some(root) = at(qdisc::ROOT) else {
         return Err(("it shows no queue at all".to_owned(), install("root")));
     };
     let map = match root.details {
-        Details::Etf(etf) => return accept(etf, mode, "root", false),
+        Details::Etf(etf) => return accept(etf, wanted, "root", false),
         Details::Queues(map) => map,
         Details::Other => {
             let found = format!("its queue is `{}`, which ignores launch times", root.kind);
@@ -91,7 +118,7 @@ fn judge(all: &[Qdisc], priority: u32, mode: LaunchMode) -> Result<LaunchQueue, 
         let place = format!("parent {:x}:{:x}", root.handle >> 16, number + 1);
         match at(parent).map(|leaf| (&leaf.kind, &leaf.details)) {
             Some((_, &Details::Etf(etf))) => {
-                kept = Some(accept(etf, mode, &place, root.kind == "taprio")?);
+                kept = Some(accept(etf, wanted, &place, root.kind == "taprio")?);
             }
             other => {
                 let kind = other.map_or("the kernel's default", |(kind, _)| kind.as_str());
@@ -109,7 +136,8 @@ fn judge(all: &[Qdisc], priority: u32, mode: LaunchMode) -> Result<LaunchQueue, 
     })
 }
 
-fn accept(etf: Etf, mode: LaunchMode, place: &str, gated: bool) -> Result<LaunchQueue, Refusal> {
+fn accept(etf: Etf, wanted: Wanted, place: &str, gated: bool) -> Result<LaunchQueue, Refusal> {
+    let mode = wanted.mode;
     if etf.clock != CLOCK_TAI {
         let found = format!("its ETF keeps clock {} instead of CLOCK_TAI", etf.clock);
         return Err((found, format!("ETF at {place} with `clockid CLOCK_TAI`")));
@@ -132,6 +160,13 @@ fn accept(etf: Etf, mode: LaunchMode, place: &str, gated: bool) -> Result<Launch
             format!("the same mode at both (`deadline_mode` of the ETF at {place})"),
         ));
     }
+    if wanted.offload && !etf.offload {
+        let found = "its ETF keeps launch times in software, and AF_XDP goes past it".to_owned();
+        return Err((
+            found,
+            format!("the card's own: `offload` of the ETF at {place}"),
+        ));
+    }
     Ok(LaunchQueue {
         delta_ns: u64::try_from(etf.delta_ns).unwrap_or(0),
         hardware: etf.offload,
@@ -142,6 +177,11 @@ fn accept(etf: Etf, mode: LaunchMode, place: &str, gated: bool) -> Result<Launch
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const STRICT: Wanted = Wanted {
+        mode: LaunchMode::Strict,
+        offload: false,
+    };
 
     fn etf(clock: i32, deadline: bool) -> Details {
         Details::Etf(Etf {
@@ -171,13 +211,13 @@ mod tests {
             kind: "etf".to_owned(),
             details: etf(CLOCK_TAI, false),
         });
-        assert!(judge(&all, 0x1_0011, LaunchMode::Strict).is_ok());
-        assert!(judge(&all, 0x1_0010, LaunchMode::Strict).is_err());
+        assert!(judge(&all, 0x1_0011, STRICT).is_ok());
+        assert!(judge(&all, 0x1_0010, STRICT).is_err());
     }
 
     #[test]
     fn only_an_etf_of_the_same_clock_and_mode_will_do() {
-        let queue = judge(&root("etf", etf(CLOCK_TAI, false)), 3, LaunchMode::Strict).unwrap();
+        let queue = judge(&root("etf", etf(CLOCK_TAI, false)), 3, STRICT).unwrap();
         assert_eq!(queue.delta_ns, 5_000);
         assert!(!queue.gated && !queue.hardware);
         for (all, mode, text) in [
@@ -203,7 +243,11 @@ mod tests {
                 "not deadlines, the sender",
             ),
         ] {
-            let (found, remedy) = judge(&all, 3, mode).unwrap_err();
+            let wanted = Wanted {
+                mode,
+                offload: false,
+            };
+            let (found, remedy) = judge(&all, 3, wanted).unwrap_err();
             assert!(found.contains(text), "{found}");
             assert!(!remedy.is_empty());
         }

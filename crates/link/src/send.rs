@@ -1,6 +1,8 @@
 //! Sending: one prepared frame, one system call.
 
 mod batch;
+#[cfg(test)]
+mod card_tests;
 
 use crate::error::LinkError;
 use crate::launch::{self, LaunchMode, LaunchQueue};
@@ -14,6 +16,9 @@ use rtwire_sys::udp::UdpSocket;
 use rtwire_sys::xsk::XdpSocket;
 use rtwire_sys::{Errno, InterfaceSocket};
 use std::net::SocketAddrV4;
+
+/// What is said where a frame of a sender of launch times has none.
+const NEEDS_TIMES: &str = "a sender of the path `launch` or `xdp-launch` needs a launch time for each frame: call `send_at`";
 
 /// The way a frame takes out of this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -31,6 +36,9 @@ pub enum TxPath {
     /// Past it, through memory shared with the kernel (AF_XDP), without a copy where the driver can. The frame's priority
     /// chooses among the driver's queues; each has room for one sender.
     Xdp,
+    /// The same, with launch times ([`Sender::send_at`]) that the card keeps. Refused where the driver does not say that it
+    /// keeps them (Linux 6.15: igc, stmmac), or where no ETF has turned them on at the priority's transmit queue.
+    XdpLaunch,
 }
 
 /// How a sender is to be opened.
@@ -124,8 +132,16 @@ impl Sender {
     /// CAP_NET_RAW is missing, there is no such interface, or it keeps no launch times ([`LinkError::NoLaunch`]).
     pub fn frames(config: &SenderConfig) -> Result<Self, LinkError> {
         let interface = interface::by_name(&config.interface)?;
-        if config.path == TxPath::Xdp {
-            return Self::in_shared_memory(config, interface);
+        match config.path {
+            TxPath::Xdp => {
+                let queue = shared_memory_queue(&interface.name, config.priority);
+                return Self::in_shared_memory(config, interface, (queue, None));
+            }
+            TxPath::XdpLaunch => {
+                let (queue, launch) = launch::card_queue(&interface, config.priority)?;
+                return Self::in_shared_memory(config, interface, (queue, Some(launch)));
+            }
+            _ => {}
         }
         let launch = config.launch_queue(&interface)?;
         let socket = PacketSocket::sender(&interface)?;
@@ -144,20 +160,27 @@ impl Sender {
         })
     }
 
-    fn in_shared_memory(config: &SenderConfig, interface: Interface) -> Result<Self, LinkError> {
+    /// Opens a sender at one transmit queue; with what keeps launch times there, if they are wanted.
+    fn in_shared_memory(
+        config: &SenderConfig,
+        interface: Interface,
+        (queue, launch): (u32, Option<LaunchQueue>),
+    ) -> Result<Self, LinkError> {
         if config.stamping.is_some() {
             return Err(LinkError::Unsupported {
-                what: "the path `xdp` has no transmit stamps: take the path `qdisc` or `direct`",
+                what: "the paths `xdp` and `xdp-launch` have no transmit stamps: take the path `qdisc` or `direct`",
             });
         }
-        let queue = shared_memory_queue(&interface.name, config.priority);
-        let socket = XdpSocket::open(&interface, queue)?;
+        let socket = match launch {
+            None => XdpSocket::open(&interface, queue)?,
+            Some(_) => XdpSocket::open_for_launches(&interface, queue)?,
+        };
         Ok(Self {
             socket: Socket::Xdp(Box::new(socket)),
             interface,
             frames: 0,
             refused: 0,
-            launch: None,
+            launch,
             reader: None,
         })
     }
@@ -214,16 +237,15 @@ impl Sender {
     #[inline]
     pub fn send(&mut self, bytes: &[u8]) -> Result<u64, LinkError> {
         if self.launch.is_some() {
-            return Err(LinkError::Unsupported {
-                what: "a sender of the path `launch` needs a launch time for each frame: call `send_at`",
-            });
+            return Err(LinkError::Unsupported { what: NEEDS_TIMES });
         }
         self.give(bytes, None)
     }
 
     /// Hands over one frame or datagram that is to leave at `launch_tai_ns` of CLOCK_TAI; gives its number, from 0 on. It
     /// must be handed over earlier than the queue's [`LaunchQueue::delta_ns`] before that. One system call, no allocation;
-    /// fit for a real-time loop. What becomes of it later stands in the reports ([`Sender::take_stamps`]).
+    /// fit for a real-time loop. What becomes of it later stands in the reports ([`Sender::take_stamps`]); a card reports
+    /// nothing ([`TxPath::XdpLaunch`]), and a frame with a later time holds those behind it back.
     ///
     /// # Errors
     /// [`LinkError::LaunchRefused`] if the queue dropped it at once: it has used up a number. Else as of [`Self::send`].
@@ -231,7 +253,7 @@ impl Sender {
     pub fn send_at(&mut self, bytes: &[u8], launch_tai_ns: u64) -> Result<u64, LinkError> {
         if self.launch.is_none() {
             return Err(LinkError::Unsupported {
-                what: "launch times need a sender of the path `launch`",
+                what: "launch times need a sender of the path `launch` or `xdp-launch`",
             });
         }
         self.give(bytes, Some(launch_tai_ns))
@@ -243,16 +265,7 @@ impl Sender {
             let socket: &InterfaceSocket = match &self.socket {
                 Socket::Packet(socket) => socket,
                 Socket::Udp(socket) => socket,
-                Socket::Xdp(_) => {
-                    return match self.place() {
-                        Some(place) if bytes.len() <= place.len() => {
-                            place[..bytes.len()].copy_from_slice(bytes);
-                            self.send_place(bytes.len())
-                        }
-                        Some(_) => Err(self.failed(Errno::TOO_LONG, bytes.len())),
-                        None => Err(self.failed(Errno::QUEUE_FULL, bytes.len())),
-                    };
-                }
+                Socket::Xdp(_) => return self.copy_and_send(bytes, launch_ns),
             };
             let result = match launch_ns {
                 None => socket.send(bytes),
@@ -278,7 +291,7 @@ impl Sender {
         }
     }
 
-    /// The queue that keeps launch times, for a sender of the path [`TxPath::Launch`].
+    /// The queue that keeps launch times, for a sender of the path [`TxPath::Launch`] or [`TxPath::XdpLaunch`].
     #[must_use]
     pub fn launch_queue(&self) -> Option<LaunchQueue> {
         self.launch

@@ -1,6 +1,8 @@
 //! Launch times: kept by ETF (in the kernel lab), and refused by name where nothing would keep them (everywhere).
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+#[path = "launch/card.rs"]
+mod card;
 #[path = "launch/gates.rs"]
 mod gates;
 

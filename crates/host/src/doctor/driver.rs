@@ -2,7 +2,8 @@
 
 use super::{Area, Facts, Finding, InterfaceFacts, Level};
 use crate::change::{Subject, Value, Wanted};
-use crate::netlink::Parameters;
+use crate::netlink::{Parameters, XdpAbilities};
+use rtwire_sys::netdev;
 
 const AREA: Area = Area::Driver;
 
@@ -345,9 +346,6 @@ pub(super) fn xdp(facts: &Facts) -> Vec<Finding> {
     if abilities.socket & 1 != 0 {
         can.push("AF_XDP transmit time stamps");
     }
-    if abilities.socket & 4 != 0 {
-        can.push("AF_XDP launch time");
-    }
     let found = if can.is_empty() {
         "generic XDP only".to_owned()
     } else {
@@ -360,6 +358,34 @@ pub(super) fn xdp(facts: &Facts) -> Vec<Finding> {
             Level::Good
         }),
     ]
+}
+
+/// Launch times of frames that go past the queue; those that ETF keeps are among the queues' facts.
+pub(super) fn launch_time(facts: &Facts) -> Vec<Finding> {
+    let Some(interface) = &facts.interface else {
+        return Vec::new();
+    };
+    let why = "`--path xdp-launch` needs a card that keeps launch times of AF_XDP (Linux 6.15: igc, stmmac); `--path launch` \
+               needs ETF in its place";
+    let (found, level) = launch_time_of(interface.xdp);
+    vec![Finding::good(AREA, "driver.launch_time", found, why).at(level)]
+}
+
+pub(super) fn launch_time_of(abilities: Option<XdpAbilities>) -> (&'static str, Level) {
+    match abilities {
+        None => (
+            "the kernel does not tell whether the driver keeps launch times of AF_XDP",
+            Level::Unknown,
+        ),
+        Some(abilities) if abilities.socket & netdev::LAUNCH_TIME == 0 => (
+            "the driver keeps no launch times of frames that go past the queue (AF_XDP)",
+            Level::Note,
+        ),
+        Some(_) => (
+            "the driver keeps launch times of AF_XDP, on transmit queues whose ETF has `offload`",
+            Level::Good,
+        ),
+    }
 }
 
 pub(super) fn time_stamps(facts: &Facts) -> Vec<Finding> {

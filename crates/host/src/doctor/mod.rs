@@ -54,7 +54,7 @@ pub struct Examination {
 /// A check: facts in, findings out.
 type Check = fn(&Facts) -> Vec<Finding>;
 
-const CHECKS: [Check; 40] = [
+const CHECKS: [Check; 41] = [
     kernel::preemption,
     kernel::throttling,
     kernel::threaded_interrupts,
@@ -88,6 +88,7 @@ const CHECKS: [Check; 40] = [
     driver::order,
     driver::vlan_filter,
     driver::xdp,
+    driver::launch_time,
     driver::time_stamps,
     queues::abilities,
     queues::in_force,

@@ -287,3 +287,19 @@ fn is_fact(part: &str) -> bool {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_{}…".contains(c);
     AREAS.contains(&area) && !name.is_empty() && name.chars().all(fits)
 }
+
+#[test]
+fn launch_times_are_there_where_the_driver_says_so() {
+    let of = |socket| {
+        let abilities = crate::netlink::XdpAbilities {
+            socket,
+            ..crate::netlink::XdpAbilities::default()
+        };
+        driver::launch_time_of(Some(abilities)).1
+    };
+    assert_eq!(driver::launch_time_of(None).1, Level::Unknown);
+    for others in [0, 1, 2, 3, 8] {
+        assert_eq!(of(others), Level::Note);
+        assert_eq!(of(others | 4), Level::Good);
+    }
+}

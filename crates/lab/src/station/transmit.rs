@@ -1,9 +1,10 @@
 //! Whether a way out of the host keeps what the plan counts on.
 //!
 //! The plan's delay at the host's own port is that of its queues: most urgent first, and what gates and shapers there are.
-//! Frames that go past the queueing discipline meet none of that.
+//! Frames that go past the queueing discipline meet none of that. Where the card keeps launch times, they go to the very queue
+//! of the card that ETF would have handed them to.
 
-use rtwire_channel::shared_memory_queue;
+use rtwire_channel::{card_queue, shared_memory_queue};
 use rtwire_sys::interface::Interface;
 use rtwire_sys::qdisc::{self, ROOT};
 
@@ -27,13 +28,23 @@ pub(super) fn check(
     assignment: &Assignment,
     interface: &Interface,
 ) -> Result<(), StationError> {
-    if !matches!(options.path, TransmitPath::Direct | TransmitPath::Xdp) {
+    if !options.path.goes_past_the_queue() {
         return Ok(());
     }
     let past = |task: &&TalkerTask| task.path == options.path;
     let talkers: Vec<&TalkerTask> = assignment.talkers.iter().filter(past).collect();
-    if options.path == TransmitPath::Xdp {
-        one_for_each_queue(&talkers, interface)?;
+    match options.path {
+        TransmitPath::Xdp => one_for_each_queue(options.path, &talkers, interface, |task| {
+            Ok(shared_memory_queue(&interface.name, task.pcp.into()))
+        })?,
+        TransmitPath::XdpLaunch => {
+            return one_for_each_queue(options.path, &talkers, interface, |task| {
+                let (queue, _) = card_queue(interface, task.pcp.into())
+                    .map_err(|error| StationError::Channel(error.to_string()))?;
+                Ok(queue)
+            });
+        }
+        _ => {}
     }
     if options.no_admission || talkers.is_empty() {
         return Ok(());
@@ -65,19 +76,29 @@ pub(super) fn check(
 }
 
 /// AF_XDP has one sender for each transmit queue.
-fn one_for_each_queue(talkers: &[&TalkerTask], interface: &Interface) -> Result<(), StationError> {
-    let queue = |task: &TalkerTask| shared_memory_queue(&interface.name, task.pcp.into());
-    for (at, one) in talkers.iter().enumerate() {
-        let other = talkers[..at]
-            .iter()
-            .find(|other| queue(other) == queue(one));
-        if let Some(other) = other {
+fn one_for_each_queue(
+    path: TransmitPath,
+    talkers: &[&TalkerTask],
+    interface: &Interface,
+    queue: impl Fn(&TalkerTask) -> Result<u32, StationError>,
+) -> Result<(), StationError> {
+    let mut taken: Vec<(u32, &TalkerTask)> = Vec::new();
+    for one in talkers {
+        let queue = queue(one)?;
+        if let Some((_, other)) = taken.iter().find(|(number, _)| *number == queue) {
             return Err(StationError::OneSender {
+                path: path.name(),
+                instead: if path.has_launch_times() {
+                    "launch"
+                } else {
+                    "direct` or `qdisc"
+                },
                 streams: [other.name.clone(), one.name.clone()],
-                queue: queue(one),
+                queue,
                 interface: interface.name.clone(),
             });
         }
+        taken.push((queue, one));
     }
     Ok(())
 }

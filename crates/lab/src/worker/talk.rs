@@ -123,7 +123,7 @@ impl Talking {
             },
             Address::Udp { ip } => Transport::udp(ip, task.port),
         };
-        let past_the_queue = matches!(task.path, TransmitPath::Direct | TransmitPath::Xdp);
+        let past_the_queue = task.path.goes_past_the_queue();
         let by_kernel = task.stamps && !past_the_queue;
         let config = TalkerConfig {
             pcp,
@@ -138,6 +138,7 @@ impl Talking {
                 TransmitPath::Direct => TxPath::Direct,
                 TransmitPath::Xdp => TxPath::Xdp,
                 TransmitPath::Launch => TxPath::Launch(LaunchMode::Strict),
+                TransmitPath::XdpLaunch => TxPath::XdpLaunch,
             },
             stamping: by_kernel.then_some(TxStamping {
                 queue: true,

@@ -1,6 +1,6 @@
 //! Several frames with one system call, and frames that are written where the kernel reads them.
 
-use super::{Sender, Socket};
+use super::{NEEDS_TIMES, Sender, Socket};
 use crate::error::LinkError;
 use rtwire_sys::Errno;
 
@@ -15,7 +15,7 @@ impl Sender {
     #[inline]
     pub fn place(&mut self) -> Option<&mut [u8]> {
         match &mut self.socket {
-            Socket::Xdp(socket) => socket.place(),
+            Socket::Xdp(socket) if self.launch.is_none() => socket.place(),
             _ => None,
         }
     }
@@ -38,9 +38,43 @@ impl Sender {
     /// It is longer than the interface takes.
     #[inline]
     pub fn push_place(&mut self, octets: usize) -> Result<(), LinkError> {
+        if self.launch.is_some() {
+            return Err(LinkError::Unsupported { what: NEEDS_TIMES });
+        }
+        self.push(octets, None)
+    }
+
+    /// Copies one frame and sends it, at its launch time if it has one. One system call.
+    #[inline]
+    pub(super) fn copy_and_send(
+        &mut self,
+        bytes: &[u8],
+        launch_ns: Option<u64>,
+    ) -> Result<u64, LinkError> {
+        let place = match &mut self.socket {
+            Socket::Xdp(socket) => socket.place(),
+            _ => None,
+        };
+        match place {
+            Some(place) if bytes.len() <= place.len() => {
+                place[..bytes.len()].copy_from_slice(bytes);
+            }
+            Some(_) => return Err(self.failed(Errno::TOO_LONG, bytes.len())),
+            None => return Err(self.failed(Errno::QUEUE_FULL, bytes.len())),
+        }
+        self.push(bytes.len(), launch_ns)?;
+        self.flush()?;
+        Ok(self.frames - 1)
+    }
+
+    #[inline]
+    fn push(&mut self, octets: usize, launch_ns: Option<u64>) -> Result<(), LinkError> {
         let longest = self.interface.mtu as usize + HEADER_AND_TAG;
         let pushed = match &mut self.socket {
-            Socket::Xdp(socket) => octets <= longest && socket.push(octets),
+            Socket::Xdp(socket) if octets <= longest => match launch_ns {
+                None => socket.push(octets),
+                Some(launch_ns) => socket.push_at(octets, launch_ns),
+            },
             _ => false,
         };
         if !pushed {
@@ -80,9 +114,7 @@ impl Sender {
     /// [`count`](Self::count) tells.
     pub fn send_batch(&mut self, frames: &[&[u8]]) -> Result<usize, LinkError> {
         if self.launch.is_some() {
-            return Err(LinkError::Unsupported {
-                what: "a sender of the path `launch` needs a launch time for each frame: call `send_at`",
-            });
+            return Err(LinkError::Unsupported { what: NEEDS_TIMES });
         }
         let mut dropped = 0;
         let mut left = frames;
