@@ -1,0 +1,75 @@
+//! What a stream's talker binds itself to: never more on the wire than a burst and a rate allow.
+
+use serde::{Deserialize, Serialize};
+
+use crate::bound::rational::{Overflow, Ratio};
+
+/// What a sender binds itself to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum ContractKind {
+    /// One frame in each interval: burst M + r J at r = M / interval.
+    Interval {
+        /// The interval, nanoseconds.
+        interval_ns: u64,
+    },
+    /// A rate, shaped in steps: burst r (T_s + J) + M.
+    Rate,
+    /// A rate and a burst stated as such.
+    Declared,
+}
+
+/// The arrival contract `burst + rate t` of a stream, counted on the wire.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contract {
+    /// Exact rate on the wire, bit/s.
+    pub rate: Ratio,
+    /// Exact burst on the wire, bits.
+    pub burst: Ratio,
+    /// The burst rounded up to whole bits.
+    pub burst_bits: u64,
+    /// T_s, nanoseconds.
+    pub shaping_interval_ns: u64,
+    /// J, nanoseconds.
+    pub tick_error_ns: u64,
+    /// How burst and rate come about.
+    pub kind: ContractKind,
+}
+
+impl Contract {
+    /// A contract of `rate` bit/s on the wire in frames of `wire_bytes`; `declared` is used for [`ContractKind::Declared`] only.
+    ///
+    /// # Errors
+    /// [`Overflow`].
+    pub fn new(
+        rate: Ratio,
+        wire_bytes: u64,
+        shaping_interval_ns: u64,
+        tick_error_ns: u64,
+        kind: ContractKind,
+        declared: Ratio,
+    ) -> Result<Contract, Overflow> {
+        let frame = Ratio::whole(i128::from(wire_bytes) * 8);
+        let waits = match kind {
+            ContractKind::Interval { .. } => Ratio::from_ns(tick_error_ns),
+            ContractKind::Rate => {
+                Ratio::from_ns(shaping_interval_ns).plus(Ratio::from_ns(tick_error_ns))?
+            }
+            ContractKind::Declared => Ratio::ZERO,
+        };
+        let burst = if kind == ContractKind::Declared {
+            declared
+        } else {
+            rate.times(waits)?.plus(frame)?
+        };
+        let burst_bits = u64::try_from(burst.ceil()).map_err(|_| Overflow)?;
+        Ok(Contract {
+            rate,
+            burst,
+            burst_bits,
+            shaping_interval_ns,
+            tick_error_ns,
+            kind,
+        })
+    }
+}

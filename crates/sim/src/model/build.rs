@@ -1,0 +1,380 @@
+//! From a network, and its plan, to the tables that are played.
+
+use rtwire_plan::network::class_of;
+use rtwire_plan::{ContractKind, Network, Plan, Ratio, ShaperKind};
+
+use super::{Binding, Edge, Flow, Listener, Model, NONE, PoolModel, PortModel};
+use crate::error::SimulationError;
+use crate::fixed::LineClock;
+use crate::gates::{Gates, settled_ns};
+
+/// Times beyond this are refused: sums of them must not leave 64 bits.
+const LONGEST_PS: u64 = 1 << 60;
+const MIN_FRAME_BYTES: u64 = 60;
+
+struct Draft<'a> {
+    name: &'a str,
+    talker: &'a str,
+    receivers: &'a [String],
+    routes: &'a [Vec<String>],
+    pcp: u8,
+}
+
+fn to_ps(ns: u64, what: impl Fn() -> String) -> Result<u64, SimulationError> {
+    match ns.checked_mul(1000) {
+        Some(ps) if ps <= LONGEST_PS => Ok(ps),
+        _ => Err(SimulationError::Range { what: what() }),
+    }
+}
+
+fn to_bits(bytes: u64, name: &str) -> Result<u32, SimulationError> {
+    let bits = bytes
+        .checked_mul(8)
+        .and_then(|bits| u32::try_from(bits).ok());
+    bits.filter(|bits| *bits > 0)
+        .ok_or_else(|| SimulationError::Range {
+            what: format!("the frame of \"{name}\" ({bytes} B on the wire)"),
+        })
+}
+
+fn number(count: usize) -> u32 {
+    // Tables of four thousand million entries do not fit the memory of any machine that this runs on.
+    u32::try_from(count).unwrap_or(NONE)
+}
+
+impl Model {
+    /// Prepare a network.
+    ///
+    /// # Errors
+    /// [`SimulationError`] where a number is out of range or a route uses a link that is none.
+    pub fn new(network: &Network) -> Result<Model, SimulationError> {
+        let mut model = Model {
+            ports: Vec::new(),
+            pools: Vec::new(),
+            edges: Vec::new(),
+            branches: Vec::new(),
+            flows: Vec::new(),
+            listeners: Vec::new(),
+            hosts: network.hosts.iter().map(|host| host.name.clone()).collect(),
+            nodes: network
+                .hosts
+                .iter()
+                .map(|host| host.name.clone())
+                .chain(network.switches.iter().map(|switch| switch.name.clone()))
+                .collect(),
+            clock_error_ps: to_ps(network.schedule.clock_error_ns, || {
+                "the clock error".to_owned()
+            })?,
+            regulators: 0,
+            gap_ps: 0,
+            input_hash: network.input_hash.clone(),
+            name: network.name.clone(),
+        };
+        let ports = model.add_ports(network)?;
+        let mut regulators = RegulatorNumbers::new();
+        for stream in &network.streams {
+            let draft = Draft {
+                name: &stream.name,
+                talker: &stream.talker,
+                receivers: &stream.listeners,
+                routes: &stream.routes,
+                pcp: stream.pcp,
+            };
+            let contract = &stream.contract;
+            let what = || format!("a time of stream \"{}\"", stream.name);
+            let bits = to_bits(stream.wire_bytes, &stream.name)?;
+            let flow = Flow {
+                name: stream.name.clone(),
+                best_effort: false,
+                host: 0,
+                bits,
+                least_bits: u32::try_from(stream.smallest_wire_bits().floor()).unwrap_or(bits),
+                rate: contract.rate,
+                regulated_rate: regulated(network, contract.rate),
+                burst: contract.burst,
+                shaping_ps: to_ps(contract.shaping_interval_ns, what)?,
+                tick_error_ps: to_ps(contract.tick_error_ns, what)?,
+                binding: match contract.kind {
+                    _ if !stream.shaped => Binding::Unshaped,
+                    ContractKind::Interval { interval_ns } => Binding::Interval {
+                        interval_ps: to_ps(interval_ns, what)?,
+                    },
+                    ContractKind::Rate | ContractKind::Declared => Binding::Rate,
+                },
+                judged_ps: 0,
+                branches: (0, 0),
+                listeners: (0, 0),
+            };
+            model.add_flow(network, &ports, &draft, flow, &mut regulators)?;
+        }
+        for allowance in &network.best_effort {
+            let draft = Draft {
+                name: &allowance.name,
+                talker: &allowance.host,
+                receivers: &allowance.to,
+                routes: &allowance.routes,
+                pcp: 0,
+            };
+            let overhead = allowance.wire_bytes.saturating_sub(allowance.frame_bytes);
+            let least = MIN_FRAME_BYTES.min(allowance.frame_bytes) + overhead;
+            let flow = Flow {
+                name: allowance.name.clone(),
+                best_effort: true,
+                host: 0,
+                bits: to_bits(allowance.wire_bytes, &allowance.name)?,
+                least_bits: to_bits(least, &allowance.name)?,
+                rate: allowance.rate,
+                regulated_rate: regulated(network, allowance.rate),
+                burst: allowance.burst,
+                shaping_ps: 0,
+                tick_error_ps: 0,
+                binding: Binding::Rate,
+                judged_ps: 0,
+                branches: (0, 0),
+                listeners: (0, 0),
+            };
+            model.add_flow(network, &ports, &draft, flow, &mut regulators)?;
+        }
+        model.gap_ps = model.event_gap_ps();
+        Ok(model)
+    }
+
+    /// Prepare a network that runs its plan: gates as the plan has them, time-triggered streams launched at their offsets.
+    ///
+    /// # Errors
+    /// As [`Model::new`].
+    pub fn with_plan(network: &Network, plan: &Plan) -> Result<Model, SimulationError> {
+        let mut model = Model::new(network)?;
+        let settled_ns = settled_ns(network, plan);
+        for port in &mut model.ports {
+            let planned = plan
+                .ports
+                .iter()
+                .find(|planned| planned.node == port.node && planned.port == port.to);
+            let node = model.nodes.iter().position(|node| *node == port.node);
+            if let (Some(list), Some(node)) =
+                (planned.and_then(|planned| planned.gates.as_ref()), node)
+            {
+                let holds_back = network
+                    .gates(&port.node)
+                    .is_some_and(|gates| gates.holds_back);
+                let what = format!("{}>{}", port.node, port.to);
+                port.gates = Some(Gates::new(list, holds_back, number(node), &what)?);
+            }
+        }
+        for (index, planned) in plan.streams.iter().enumerate().take(network.streams.len()) {
+            let Some(launch) = &planned.launch else {
+                continue;
+            };
+            let what = || format!("the launch of \"{}\"", planned.name);
+            let period_ps = to_ps(launch.period_ns.max(1), what)?;
+            // Clocks show nothing below zero: launches begin when all have passed it.
+            let periods = (2 * model.clock_error_ps).div_ceil(period_ps);
+            model.flows[index].judged_ps = to_ps(settled_ns, what)?;
+            model.flows[index].binding = Binding::Launch {
+                period_ps,
+                offset_ps: to_ps(launch.offset_ns, what)?.saturating_add(periods * period_ps),
+            };
+            for edge in model
+                .edges
+                .iter_mut()
+                .filter(|edge| edge.flow as usize == index)
+            {
+                let port = &model.ports[edge.port as usize];
+                let window = launch
+                    .windows
+                    .iter()
+                    .find(|window| window.node == port.node && window.port == port.to);
+                if let (Some(window), Some(_)) = (window, &port.gates) {
+                    edge.window_ps = Some((to_ps(window.start_ns, what)? % period_ps, period_ps));
+                }
+            }
+        }
+        Ok(model)
+    }
+
+    fn add_ports(&mut self, network: &Network) -> Result<PortNumbers, SimulationError> {
+        let mut numbers = PortNumbers::new();
+        let mut shared = std::collections::HashMap::new();
+        for link in &network.links {
+            for (node, to) in [(0, 1), (1, 0)] {
+                let (node, to) = (&link.ends[node], &link.ends[to]);
+                let (latency_ns, catches_up) = network.port_latency(node, to);
+                let at = number(self.ports.len());
+                let buffer = network.switch(node).map(|switch| switch.buffer);
+                let pool = match buffer {
+                    Some(buffer) if buffer.shared => *shared
+                        .entry(node.clone())
+                        .or_insert(number(self.pools.len())),
+                    _ => number(self.pools.len()),
+                };
+                if pool as usize == self.pools.len() {
+                    self.pools.push(PoolModel {
+                        ports: Vec::new(),
+                        limit_bits: buffer
+                            .map_or(u64::MAX, |buffer| buffer.bytes.saturating_mul(8)),
+                        limit_frames: buffer.and_then(|buffer| buffer.frames).unwrap_or(u64::MAX),
+                    });
+                }
+                self.pools[pool as usize].ports.push(at);
+                let what = || format!("a time of the link between \"{node}\" and \"{to}\"");
+                self.ports.push(PortModel {
+                    node: node.clone(),
+                    to: to.clone(),
+                    line: LineClock::new(link.rate_bps),
+                    cable_ps: to_ps(link.cable_delay_ns, what)?,
+                    latency_ps: to_ps(latency_ns, what)?,
+                    catches_up,
+                    classes: network.queues(node).clamp(1, 8),
+                    pool,
+                    gates: None,
+                    rate_bps: link.rate_bps,
+                    idle_bps: idle_slopes(network, node, to),
+                });
+                numbers.insert((node.clone(), to.clone()), at);
+            }
+        }
+        Ok(numbers)
+    }
+
+    fn add_flow(
+        &mut self,
+        network: &Network,
+        ports: &PortNumbers,
+        draft: &Draft<'_>,
+        mut flow: Flow,
+        regulators: &mut RegulatorNumbers,
+    ) -> Result<(), SimulationError> {
+        let number_of_flow = number(self.flows.len());
+        let inconsistent = |what: String| SimulationError::Inconsistent { what };
+        let host = network
+            .hosts
+            .iter()
+            .position(|host| host.name == draft.talker);
+        flow.host = number(host.ok_or_else(|| {
+            inconsistent(format!(
+                "\"{}\" has no talker \"{}\"",
+                draft.name, draft.talker
+            ))
+        })?);
+        // The tree of all routes, each port once.
+        let first = self.edges.len();
+        let mut children: Vec<Vec<u32>> = Vec::new();
+        let mut befores: Vec<Option<usize>> = Vec::new();
+        let mut roots: Vec<u32> = Vec::new();
+        let first_listener = number(self.listeners.len());
+        for (receiver, route) in draft.receivers.iter().zip(draft.routes) {
+            let mut before: Option<usize> = None;
+            let mut path = Vec::new();
+            for pair in route.windows(2) {
+                let [from, to] = pair else { continue };
+                let port = *ports.get(&(from.clone(), to.clone())).ok_or_else(|| {
+                    inconsistent(format!(
+                        "\"{}\" goes from {from} to {to}, which is no link",
+                        draft.name
+                    ))
+                })?;
+                let known = self.edges[first..]
+                    .iter()
+                    .position(|edge| edge.port == port);
+                let at = known.map_or(self.edges.len(), |known| first + known);
+                if known.is_none() {
+                    self.edges.push(Edge {
+                        port,
+                        flow: number_of_flow,
+                        class: class_of(draft.pcp, self.ports[port as usize].classes),
+                        regulator: NONE,
+                        listener: NONE,
+                        branches: (0, 0),
+                        window_ps: None,
+                    });
+                    befores.push(before);
+                    children.push(Vec::new());
+                    match before {
+                        Some(before) => children[before - first].push(number(at)),
+                        None => roots.push(number(at)),
+                    }
+                }
+                path.push(number(at));
+                before = Some(at);
+            }
+            let last = before.ok_or_else(|| {
+                inconsistent(format!("\"{}\" has no way to \"{receiver}\"", draft.name))
+            })?;
+            self.edges[last].listener = number(self.listeners.len());
+            self.listeners.push(Listener {
+                flow: number_of_flow,
+                name: receiver.clone(),
+                path,
+            });
+        }
+        for (index, before) in befores.into_iter().enumerate() {
+            let port = &self.ports[self.edges[first + index].port as usize];
+            let class = self.edges[first + index].class;
+            if network.shaper(&port.node, &port.to, class) == Some(ShaperKind::Asynchronous) {
+                let before = before.map_or((NONE, 0), |before| {
+                    (self.edges[before].port, self.edges[before].class)
+                });
+                let key = (self.edges[first + index].port, class, before);
+                let next = number(regulators.len());
+                self.edges[first + index].regulator = *regulators.entry(key).or_insert(next);
+            }
+        }
+        self.regulators = regulators.len();
+        for (index, list) in children.into_iter().enumerate() {
+            self.edges[first + index].branches = self.add_branches(&list);
+        }
+        flow.branches = self.add_branches(&roots);
+        flow.listeners = (first_listener, number(self.listeners.len()));
+        self.flows.push(flow);
+        Ok(())
+    }
+
+    fn add_branches(&mut self, list: &[u32]) -> (u32, u32) {
+        let start = number(self.branches.len());
+        self.branches.extend_from_slice(list);
+        (start, number(self.branches.len()))
+    }
+
+    /// From how often frames pass ports; only the queue's speed depends on it.
+    fn event_gap_ps(&self) -> u64 {
+        let mut hops = vec![1_u64; self.flows.len()];
+        for edge in &self.edges {
+            hops[edge.flow as usize] += 2;
+        }
+        let mut per_second = 1_u64;
+        for (flow, hops) in self.flows.iter().zip(hops) {
+            let bits = u128::from(flow.bits);
+            let rate = u128::try_from(flow.rate.floor()).unwrap_or(0);
+            let frames = u64::try_from(rate / bits).unwrap_or(u64::MAX);
+            per_second = per_second.saturating_add(frames.saturating_mul(hops));
+        }
+        (1_000_000_000_000 / per_second).max(1)
+    }
+}
+
+/// By port and class, and by port and class before them: one regulator each.
+type RegulatorNumbers = std::collections::HashMap<(u32, u8, (u32, u8)), u32>;
+
+fn idle_slopes(network: &Network, node: &str, to: &str) -> Vec<Option<u64>> {
+    let classes = network.queues(node).clamp(1, 8);
+    let slopes: Vec<Option<u64>> = (0..classes)
+        .map(|class| match network.shaper(node, to, class) {
+            Some(ShaperKind::Credit { idle_slope }) => u64::try_from(idle_slope.floor()).ok(),
+            _ => None,
+        })
+        .collect();
+    if slopes.iter().any(Option::is_some) {
+        slopes
+    } else {
+        Vec::new()
+    }
+}
+
+fn regulated(network: &Network, rate: Ratio) -> Ratio {
+    let ppb = i128::from(network.defaults.clock_drift_ppb);
+    let faster = Ratio::new(1_000_000_000 + ppb, 1_000_000_000);
+    faster.and_then(|faster| rate.times(faster)).unwrap_or(rate)
+}
+
+type PortNumbers = std::collections::HashMap<(String, String), u32>;
