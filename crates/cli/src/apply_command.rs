@@ -136,13 +136,7 @@ fn share_of(arguments: &ApplyArguments) -> Result<Share, Failure> {
     let file = arguments.plan.display().to_string();
     let bytes =
         std::fs::read(&arguments.plan).map_err(|error| (format!("{file}: {error}"), FAULTY))?;
-    let text = String::from_utf8(bytes).map_err(|_| {
-        (
-            format!("{file}: not a text in UTF-8: this is no network description"),
-            FAULTY,
-        )
-    })?;
-    let network = rtwire_plan::read(&text, &file, &arguments.set)
+    let network = rtwire_plan::read_bytes(bytes, &file, &arguments.set)
         .map_err(|faults| (faults.to_string(), FAULTY))?;
     network
         .without_redundancy()

@@ -59,9 +59,9 @@ pub(crate) fn run(arguments: &ExportArguments) -> ExitCode {
 
 fn export(arguments: &ExportArguments) -> Result<String, (String, u8)> {
     let file = arguments.plan.display().to_string();
-    let text = std::fs::read_to_string(&arguments.plan)
-        .map_err(|error| (format!("{file}: {error}"), FAULTY))?;
-    let network = rtwire_plan::read(&text, &file, &arguments.set)
+    let bytes =
+        std::fs::read(&arguments.plan).map_err(|error| (format!("{file}: {error}"), FAULTY))?;
+    let network = rtwire_plan::read_bytes(bytes, &file, &arguments.set)
         .map_err(|faults| (faults.to_string(), FAULTY))?;
     network
         .without_redundancy()

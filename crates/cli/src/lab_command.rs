@@ -247,7 +247,6 @@ fn print(text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// The network and its plan; else the exit code and what to say.
 /// Reads a description and plans it; else exit code and message.
 pub(crate) fn read_and_plan(
     path: &Path,
@@ -257,14 +256,8 @@ pub(crate) fn read_and_plan(
     let file = path.display().to_string();
     let bytes = std::fs::read(path)
         .map_err(|error| (2, format!("error: cannot read `{file}`: {error}")))?;
-    let text = String::from_utf8(bytes).map_err(|fault| {
-        let at = fault.utf8_error().valid_up_to();
-        let message = format!(
-            "error: {file}: not a text in UTF-8 (byte {at}): this is no network description"
-        );
-        (2, message)
-    })?;
-    let network = rtwire_plan::read(&text, &file, set).map_err(|faults| (2, faults.to_string()))?;
+    let network =
+        rtwire_plan::read_bytes(bytes, &file, set).map_err(|faults| (2, faults.to_string()))?;
     network
         .without_redundancy()
         .map_err(|message| (2, format!("error: {file}: {message}")))?;

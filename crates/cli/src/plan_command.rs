@@ -113,11 +113,11 @@ pub(crate) fn key_and_value(text: &str) -> Result<(String, String), String> {
 /// Plan and print.
 pub(crate) fn run(arguments: &PlanArguments) -> ExitCode {
     let file = arguments.file.display().to_string();
-    let text = match read_text(&arguments.file) {
-        Ok(text) => text,
+    let bytes = match read_file(&arguments.file) {
+        Ok(bytes) => bytes,
         Err(message) => return fail(&message),
     };
-    let network = match rtwire_plan::read(&text, &file, &arguments.set) {
+    let network = match rtwire_plan::read_bytes(bytes, &file, &arguments.set) {
         Ok(network) => network,
         Err(faults) => {
             if arguments.json && arguments.diff.is_none() {
@@ -209,29 +209,24 @@ pub(crate) fn run(arguments: &PlanArguments) -> ExitCode {
     }
 }
 
-fn read_text(file: &Path) -> Result<String, String> {
-    let shown = file.display();
-    let bytes = std::fs::read(file).map_err(|fault| format!("{shown}: {fault}"))?;
-    String::from_utf8(bytes).map_err(|fault| {
-        let at = fault.utf8_error().valid_up_to();
-        format!("{shown}: not a text in UTF-8 (byte {at}): this is no network description")
-    })
+fn read_file(file: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(file).map_err(|fault| format!("{}: {fault}", file.display()))
 }
 
 /// The plan of a description, limits or not; or one that `--json` printed.
 fn other_plan(arguments: &PlanArguments, file: &Path, options: Options) -> Result<Plan, String> {
     let shown = file.display().to_string();
-    let text = read_text(file)?;
-    if text.trim_start().starts_with('{') {
-        let answer: Answer = serde_json::from_str(&text).map_err(|fault| {
+    let bytes = read_file(file)?;
+    if bytes.trim_ascii_start().starts_with(b"{") {
+        let answer: Answer = serde_json::from_slice(&bytes).map_err(|fault| {
             format!("{shown}: no plan that `rtwire plan --json` printed: {fault}")
         })?;
         return answer
             .plan
             .ok_or_else(|| format!("{shown}: there is no plan in it, its description was faulty"));
     }
-    let network =
-        rtwire_plan::read(&text, &shown, &arguments.set).map_err(|faults| faults.to_string())?;
+    let network = rtwire_plan::read_bytes(bytes, &shown, &arguments.set)
+        .map_err(|faults| faults.to_string())?;
     // What it was refused for is not the question here.
     let options = Options {
         ignore_limits: true,

@@ -96,16 +96,11 @@ fn duration_ps(text: &str) -> Result<u64, String> {
 /// Plan, simulate, compare, print.
 pub(crate) fn run(arguments: &SimulateArguments) -> ExitCode {
     let file = arguments.file.display().to_string();
-    let text = match std::fs::read(&arguments.file) {
+    let bytes = match std::fs::read(&arguments.file) {
         Ok(bytes) => bytes,
         Err(fault) => return fail(&format!("{file}: {fault}")),
     };
-    let Ok(text) = String::from_utf8(text) else {
-        return fail(&format!(
-            "{file}: not a text in UTF-8: this is no network description"
-        ));
-    };
-    let network = match rtwire_plan::read(&text, &file, &arguments.set) {
+    let network = match rtwire_plan::read_bytes(bytes, &file, &arguments.set) {
         Ok(network) => network,
         Err(faults) => return fail(&faults.to_string()),
     };

@@ -32,6 +32,7 @@ mod csv;
 mod description;
 pub mod diff;
 mod evaluate;
+pub mod foreign;
 mod hash;
 pub mod import;
 mod mapping;
@@ -46,7 +47,7 @@ pub mod suggest;
 pub mod units;
 
 pub use bound::rational::{Overflow, Ratio};
-pub use description::{Fault, Faults, read};
+pub use description::{Fault, Faults, read, read_bytes};
 pub use network::{
     BestEffort, Buffer, Contract, ContractKind, Defaults, Host, Link, Network, PortLatency,
     PortShaper, Semantics, ShaperKind, Stream, Switch, Transport,

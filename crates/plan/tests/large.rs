@@ -156,8 +156,8 @@ fn a_megabyte_of_random_tables() {
     let count = faults.faults.len();
     assert!(count > 10_000, "{count} faults");
     let shown = faults.to_string();
-    assert_eq!(shown.matches("large.toml:").count(), 100);
-    let end = format!("\nand {} more\n\n{count} faults", count - 100);
+    assert_eq!(shown.matches("large.toml:").count(), 20);
+    let end = format!("\nand {} more\n\n{count} faults", count - 20);
     assert!(shown.ends_with(&end), "{}", &shown[shown.len() - 100..]);
 }
 

@@ -1,9 +1,10 @@
 //! The project file: one station, and for a managing node its network.
 
 use crate::StationError;
-use crate::reader::{Findings, Keys, nearest, parse, short};
+use crate::reader::{Findings, Keys, WANTED, nearest, parse, short};
 use core::ops::Range;
 use rtwire_link::powerlink::StationPath;
+use rtwire_plan::foreign;
 use rtwire_powerlink::pdo::Mapped;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
@@ -91,17 +92,12 @@ impl Project {
     /// # Errors
     /// It cannot be read, or is faulty: then all its faults, each with its place.
     pub fn read(path: &Path) -> Result<Self, StationError> {
-        let unread = |source| StationError::Read {
+        let bytes = std::fs::read(path).map_err(|source| StationError::Read {
             path: path.to_owned(),
             source,
-        };
-        let bytes = std::fs::read(path).map_err(unread)?;
-        let text = String::from_utf8(bytes).map_err(|_| {
-            unread(std::io::Error::new(
-                std::io::ErrorKind::InvalidData,
-                "not a text in UTF-8: this is no project file",
-            ))
         })?;
+        let name = path.display().to_string();
+        let text = foreign::text(bytes, &name, WANTED).map_err(StationError::Project)?;
         Self::parse(&text, path)
     }
 
@@ -120,7 +116,7 @@ impl Project {
             );
             return Err(StationError::Project(findings.into_faults(&name)));
         }
-        let document = parse(text, &mut findings);
+        let document = parse(text, &TABLES, &mut findings);
         let project = if findings.is_clean() {
             read_document(document.get_ref(), path, &mut findings)
         } else {

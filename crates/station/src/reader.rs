@@ -1,10 +1,14 @@
 //! From TOML to values: every fault is noted, with its place.
 
 use core::ops::Range;
+use rtwire_plan::foreign::Foreign;
 use rtwire_plan::units::{self, Dimension};
 use rtwire_plan::{Fault, Faults};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+
+/// What is said to be right where a file is of another kind.
+pub(crate) const WANTED: &str = "a POWERLINK project (docs/powerlink-stations.md)";
 
 /// Longer lines are cut in excerpts.
 const EXCERPT_CHARACTERS: usize = 160;
@@ -62,9 +66,23 @@ impl<'a> Findings<'a> {
     }
 }
 
-/// The document's tables; what is not TOML is noted.
-pub(crate) fn parse<'t>(text: &'t str, findings: &mut Findings<'_>) -> Spanned<DeTable<'t>> {
+/// The document's tables; what is not TOML is noted, or what the file seems to be in place of a project, which has one of
+/// `tables`.
+pub(crate) fn parse<'t>(
+    text: &'t str,
+    tables: &[&str],
+    findings: &mut Findings<'_>,
+) -> Spanned<DeTable<'t>> {
     let (document, errors) = DeTable::parse_recoverable(text);
+    let known = tables
+        .iter()
+        .any(|table| document.get_ref().contains_key(*table));
+    if let Some(foreign) = Foreign::instead_of_toml(text, errors.len(), known) {
+        let first = errors.iter().filter_map(toml::de::Error::span);
+        let first = first.min_by_key(|span| span.start).unwrap_or(0..0);
+        findings.at(&first, foreign.message(), Some(foreign.help(WANTED)));
+        return document;
+    }
     for error in &errors {
         let message = format!("not TOML: {}", error.message().trim().replace('\n', ", "));
         findings.at(&error.span().unwrap_or(0..0), message, None);

@@ -27,7 +27,7 @@ pub struct Fault {
 }
 
 /// All faults of one file, in order of place. Its text form is for people: it shows
-/// the first hundred and says how many more there are.
+/// the first twenty and says how many more there are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 pub struct Faults {
     /// The file's name as given.
@@ -79,7 +79,7 @@ impl fmt::Display for Faults {
 }
 
 /// The text form shows so many; more than this nobody mends in one go.
-const MOST_SHOWN: usize = 100;
+const MOST_SHOWN: usize = 20;
 
 /// Comparisons spent on "did you mean" for one file. Enough for every fault that is
 /// shown in any sensible network; without a limit a large faulty file, every name

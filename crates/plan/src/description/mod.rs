@@ -20,11 +20,28 @@ pub(crate) use value::short;
 
 use toml::de::DeTable;
 
+use crate::foreign::{self, Foreign};
 use crate::network::Network;
 use fault::Findings;
 
+/// What is said to be right where a file is of another kind.
+const WANTED: &str = "a network description (docs/network-description.md)";
+
 /// Longer files are refused unread.
 const LARGEST_FILE_BYTES: usize = 16 * 1024 * 1024;
+
+/// Read the bytes of a description's file, as [`read`] does its text.
+///
+/// # Errors
+/// As [`read`]; one fault for what is no text in UTF-8.
+pub fn read_bytes(
+    bytes: Vec<u8>,
+    file_name: &str,
+    overrides: &[(String, String)],
+) -> Result<Network, Faults> {
+    let text = foreign::text(bytes, file_name, WANTED)?;
+    read(&text, file_name, overrides)
+}
 
 /// Read a description.
 ///
@@ -76,6 +93,15 @@ pub fn read(
         return Err(findings.into_faults());
     }
     let (document, errors) = DeTable::parse_recoverable(source);
+    let known = keys::TABLES
+        .iter()
+        .any(|table| document.get_ref().contains_key(table.name));
+    if let Some(foreign) = Foreign::instead_of_toml(source, errors.len(), known) {
+        let first = errors.iter().filter_map(toml::de::Error::span);
+        let first = first.min_by_key(|span| span.start).unwrap_or(0..0);
+        findings.at(&first, foreign.message(), Some(foreign.help(WANTED)));
+        return Err(findings.into_faults());
+    }
     for error in &errors {
         let mut message = error.message().trim().replace('\n', ", ");
         message.insert_str(0, "not TOML: ");
