@@ -252,7 +252,7 @@ fn the_table_shows_streams_and_ports() {
     let output = rtwire(&["plan", &example("five-nodes.toml")]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let shown = text(&output.stdout);
-    for expected in ["A-to-B", "C-to-B", "s1>B", "130204 B", "95.7 %"] {
+    for expected in ["A-to-B", "C-to-B", "s1>B", "130\u{a0}204 B", "95.7 %"] {
         assert!(
             shown.contains(expected),
             "{expected} is missing in\n{shown}"
@@ -260,7 +260,7 @@ fn the_table_shows_streams_and_ports() {
     }
     let output = rtwire(&["plan", &example("five-nodes.toml"), "--explain", "C-to-B"]);
     assert!(
-        text(&output.stdout).contains("23070000000/757 bit/s"),
+        text(&output.stdout).contains("23\u{a0}070\u{a0}000\u{a0}000/757 bit/s"),
         "{}",
         text(&output.stdout)
     );

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use rtwire_host::doctor::{Examination, Finding, Level, Measurement};
 use rtwire_measure::units;
 
-use crate::plan_command;
+use crate::columns;
 
 /// The findings, and below them what was measured.
 pub(crate) fn table(examination: &Examination, all: bool) -> String {
@@ -99,7 +99,7 @@ fn measured(text: &mut String, examination: &Examination) {
         "max",
     ])];
     rows.extend(examination.measurements.iter().map(row));
-    plan_command::table(text, 3, &rows);
+    columns::table(text, 3, &rows);
     text.push_str(
         "\nwake-up: from the instant to the program. transmit, launch: from the instant to the cable (on an interface: to its \
          driver).\nreceive: from the kernel's stamp to the program. explained: those of more than 1 ms that \

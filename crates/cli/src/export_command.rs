@@ -9,10 +9,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 use rtwire_plan::network::{Network, class_of};
-use rtwire_plan::refusal::show_ns;
+use rtwire_plan::show::show_ns;
 use rtwire_plan::{NodeKind, Options, Plan, PortPlan};
 
-use crate::plan_command::{key_and_value, table};
+use crate::columns::table;
+use crate::plan_command::key_and_value;
 
 /// The plan was refused.
 const REFUSED: u8 = 1;

@@ -5,6 +5,7 @@
 
 mod apply_command;
 mod clock_command;
+mod columns;
 mod common_time;
 mod confirm_command;
 mod doctor_command;
@@ -19,6 +20,7 @@ mod ping_command;
 mod ping_stalls;
 mod plan_command;
 mod plan_schedule;
+mod plan_text;
 mod powerlink_check;
 mod powerlink_command;
 mod respond_command;

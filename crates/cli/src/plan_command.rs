@@ -1,7 +1,6 @@
 //! `rtwire plan FILE`: promises, needed memory, or why not.
 
 use std::cell::Cell;
-use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,12 +10,12 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use rtwire_plan::answer::Answer;
 use rtwire_plan::diff::{PlanDiff, diff};
-use rtwire_plan::refusal::show_ns;
 use rtwire_plan::schedule::Scheduling;
-use rtwire_plan::{Analysis, NodeKind, Options, Plan, Promise, Refusal, TermKind};
+use rtwire_plan::{Analysis, Options, Plan, Refusal};
 
 use crate::lab_command::parse_duration;
 use crate::plan_schedule::{self, Ended};
+use crate::plan_text::{explanation, tables};
 
 /// The plan was refused.
 const REFUSED: u8 = 1;
@@ -285,213 +284,4 @@ fn print_json(answer: &Answer) {
         Ok(text) => print(&(text + "\n")),
         Err(fault) => eprintln!("rtwire plan: {fault}"),
     }
-}
-
-/// Columns as wide as their widest entry; the first `left` are text, the others numbers.
-pub(crate) fn table(text: &mut String, left: usize, rows: &[Vec<String>]) {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        rows.iter()
-            .filter_map(|row| row.get(column))
-            .map(|cell| cell.chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    for row in rows {
-        let mut line = String::new();
-        for (column, cell) in row.iter().enumerate() {
-            let pad = " ".repeat(widths[column] - cell.chars().count());
-            let (before, behind) = if column < left {
-                ("", pad.as_str())
-            } else {
-                (pad.as_str(), "")
-            };
-            let _ = write!(line, "  {before}{cell}{behind}");
-        }
-        let _ = writeln!(text, "{}", line.trim_end());
-    }
-}
-
-fn cells(row: &[&str]) -> Vec<String> {
-    row.iter().map(|cell| (*cell).to_owned()).collect()
-}
-
-fn shown(ns: Option<u64>) -> String {
-    ns.map_or_else(|| "none".to_owned(), show_ns)
-}
-
-fn total(promise: &Promise, kinds: &[TermKind]) -> String {
-    if promise.delay_ns.is_none() {
-        return "-".to_owned();
-    }
-    show_ns(
-        promise
-            .terms
-            .iter()
-            .filter(|term| kinds.contains(&term.what))
-            .map(|term| term.ns)
-            .sum(),
-    )
-}
-
-fn tables(name: &str, plan: &Plan) -> String {
-    let mut text = format!(
-        "{name}: guaranteed worst case, from the talker's queue to the last bit at the listener\n\n"
-    );
-    let mut rows = vec![cells(&[
-        "stream",
-        "listener",
-        "promise",
-        "deadline",
-        "queueing",
-        "blocking",
-        "transmission",
-        "latency",
-        "cable",
-    ])];
-    let scheduled = plan.streams.iter().any(|stream| stream.launch.is_some());
-    if scheduled {
-        rows[0].push("windows, clocks".to_owned());
-    }
-    for stream in &plan.streams {
-        for promise in &stream.promises {
-            rows.push(vec![
-                stream.name.clone(),
-                promise.listener.clone(),
-                shown(promise.delay_ns),
-                promise.deadline_ns.map_or_else(|| "-".to_owned(), show_ns),
-                total(promise, &[TermKind::Queueing]),
-                total(promise, &[TermKind::Blocking]),
-                total(promise, &[TermKind::Transmission]),
-                total(promise, &[TermKind::Latency]),
-                total(promise, &[TermKind::Cable]),
-            ]);
-            if let (true, Some(row)) = (scheduled, rows.last_mut()) {
-                row.push(total(promise, &[TermKind::Window, TermKind::Clock]));
-            }
-        }
-    }
-    table(&mut text, 2, &rows);
-    text.push('\n');
-    let mut rows = vec![cells(&[
-        "port",
-        "needs",
-        "buffer",
-        "frames",
-        "of",
-        "utilization",
-    ])];
-    for port in plan
-        .ports
-        .iter()
-        .filter(|port| port.utilization_permille > 0 || !port.classes.is_empty())
-    {
-        let buffer = match (port.node_kind, port.buffer_bytes) {
-            (NodeKind::Switch, Some(bytes)) if port.shared => format!("{bytes} B shared"),
-            (NodeKind::Switch, Some(bytes)) => format!("{bytes} B"),
-            _ => "-".to_owned(),
-        };
-        rows.push(vec![
-            format!("{}>{}", port.node, port.port),
-            port.backlog_bytes
-                .map_or_else(|| "none".to_owned(), |bytes| format!("{bytes} B")),
-            buffer,
-            port.backlog_frames
-                .map_or_else(|| "-".to_owned(), |frames| frames.to_string()),
-            port.buffer_frames
-                .map_or_else(|| "-".to_owned(), |frames| frames.to_string()),
-            format!(
-                "{}.{} %",
-                port.utilization_permille / 10,
-                port.utilization_permille % 10
-            ),
-        ]);
-    }
-    table(&mut text, 1, &rows);
-    if let Some(routes) = &plan.routes {
-        let _ = writeln!(text, "\nroutes, {routes}");
-    }
-    plan_schedule::summary(&mut text, plan);
-    for warning in &plan.warnings {
-        let _ = writeln!(text, "\nwarning: {warning}");
-    }
-    text
-}
-
-fn explanation(plan: &Plan, name: &str) -> String {
-    let mut text = String::new();
-    for stream in plan.streams.iter().filter(|stream| stream.name == name) {
-        let shaper = &stream.shaper;
-        let rate = if shaper.rate_den == "1" {
-            shaper.rate_num.clone()
-        } else {
-            format!("{}/{}", shaper.rate_num, shaper.rate_den)
-        };
-        let _ = writeln!(
-            text,
-            "{name}: contract on the wire: burst {} bit, rate {rate} bit/s (interval {}, tick error {})",
-            shaper.burst_bits,
-            show_ns(shaper.interval_ns),
-            show_ns(shaper.tick_error_ns)
-        );
-        plan_schedule::launch(&mut text, stream);
-        for promise in &stream.promises {
-            let _ = writeln!(
-                text,
-                "\nto {} by {}",
-                promise.listener,
-                promise.route.join(" > ")
-            );
-            let mut rows: Vec<Vec<String>> = promise
-                .terms
-                .iter()
-                .map(|term| {
-                    vec![
-                        term.at.clone(),
-                        term.what.word().to_owned(),
-                        show_ns(term.ns),
-                    ]
-                })
-                .collect();
-            rows.push(vec![
-                "promise".to_owned(),
-                String::new(),
-                shown(promise.delay_ns),
-            ]);
-            table(&mut text, 2, &rows);
-            for pair in promise.route.windows(2) {
-                let Some(port) = plan
-                    .ports
-                    .iter()
-                    .find(|port| port.node == pair[0] && port.port == pair[1])
-                else {
-                    continue;
-                };
-                for class in port
-                    .classes
-                    .iter()
-                    .filter(|class| class.flows.iter().any(|flow| flow == name))
-                {
-                    let others: Vec<&str> = class
-                        .flows
-                        .iter()
-                        .map(String::as_str)
-                        .filter(|flow| *flow != name)
-                        .collect();
-                    let others = if others.is_empty() {
-                        "nobody".to_owned()
-                    } else {
-                        others.join(", ")
-                    };
-                    let _ = writeln!(
-                        text,
-                        "  at {}>{} it shares its queue with {others}",
-                        port.node, port.port
-                    );
-                }
-            }
-        }
-    }
-    text
 }

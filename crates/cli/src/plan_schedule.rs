@@ -7,10 +7,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rtwire_plan::answer::Answer;
-use rtwire_plan::refusal::show_ns;
+use rtwire_plan::show::{grouped, show_ns};
 use rtwire_plan::{GateList, Plan, StreamPlan};
 
-use crate::plan_command::table;
+use crate::columns::table;
 
 /// The plan in a file that `rtwire plan --json` wrote.
 pub(crate) fn kept(path: &Path) -> Result<Plan, String> {
@@ -138,7 +138,7 @@ pub(crate) fn summary(text: &mut String, plan: &Plan) {
             format!("{}>{}", port.node, port.port),
             queues(list.scheduled_queues),
             show_ns(list.cycle_ns),
-            list.entries.len().to_string(),
+            grouped(list.entries.len()),
             percent(list.unscheduled_open_ns, list.cycle_ns),
             show_ns(list.guard_band_ns),
         ]);
@@ -167,7 +167,7 @@ fn one(text: &mut String, port: &str, list: &GateList) {
     let _ = writeln!(
         text,
         "{port}: {} entries in {}, the first begins {} into the cycle",
-        list.entries.len(),
+        grouped(list.entries.len()),
         show_ns(list.cycle_ns),
         show_ns(list.base_offset_ns)
     );

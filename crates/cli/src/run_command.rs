@@ -17,9 +17,10 @@ use rtwire_plan::Network;
 use rtwire_sys::signal;
 use rtwire_wire::MacAddress;
 
+use crate::columns::table;
 use crate::common_time::TimeArguments;
 use crate::lab_command::{parse_duration, parse_spin, read_and_plan};
-use crate::plan_command::{self, table};
+use crate::plan_command;
 
 /// The arguments of `rtwire run`.
 #[derive(Args)]

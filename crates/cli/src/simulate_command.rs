@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
 use clap::{Args, ValueEnum};
-use rtwire_plan::refusal::show_ns;
+use rtwire_plan::show::{grouped, show_ns};
 use rtwire_plan::units::{Dimension, parse};
 use rtwire_plan::{Network, Options, Plan};
 use rtwire_sim::{
@@ -207,9 +207,9 @@ fn tables(report: &Report) -> String {
     let mut text = format!(
         "{}: {} simulation{}, {} frame transmissions, seed {}, sources {} for {}\n\n",
         report.network,
-        report.simulations,
+        grouped(report.simulations),
         if report.simulations == 1 { "" } else { "s" },
-        report.frame_hops,
+        grouped(report.frame_hops),
         report.seed,
         report.pattern,
         show_ns(report.duration_ns),
@@ -228,26 +228,26 @@ fn tables(report: &Report) -> String {
             shown(stream.p50_delay_ns),
             shown(stream.p99_delay_ns),
             shown(stream.p999_delay_ns),
-            stream.frames_sent.to_string(),
-            stream.frames_lost.to_string(),
+            grouped(stream.frames_sent),
+            grouped(stream.frames_lost),
         ]);
     }
-    crate::plan_command::table(&mut text, 2, &rows);
+    crate::columns::table(&mut text, 2, &rows);
     text.push('\n');
     let head = ["port", "backlog", "bound", "used", "frames", "dropped"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for port in &report.ports {
         rows.push(vec![
             format!("{}>{}", port.node, port.port),
-            format!("{} B", port.highest_backlog_bytes),
+            format!("{} B", grouped(port.highest_backlog_bytes)),
             port.promised_backlog_bytes
-                .map_or_else(|| "-".to_owned(), |bytes| format!("{bytes} B")),
+                .map_or_else(|| "-".to_owned(), |bytes| format!("{} B", grouped(bytes))),
             percent(port.used_permille),
-            port.highest_backlog_frames.to_string(),
-            port.frames_dropped.to_string(),
+            grouped(port.highest_backlog_frames),
+            grouped(port.frames_dropped),
         ]);
     }
-    crate::plan_command::table(&mut text, 1, &rows);
+    crate::columns::table(&mut text, 1, &rows);
     for warning in &report.warnings {
         let _ = writeln!(text, "\nwarning: {warning}");
     }
@@ -284,8 +284,10 @@ fn tables(report: &Report) -> String {
         "{}",
         match report.outcome {
             Outcome::Kept => "all within the promises, nothing lost".to_owned(),
-            Outcome::Broken if lost + dropped > 0 =>
-                format!("not within the promises: {dropped} frames dropped at ports"),
+            Outcome::Broken if lost + dropped > 0 => format!(
+                "not within the promises: {} frames dropped at ports",
+                grouped(dropped)
+            ),
             Outcome::Broken => "not within the promises".to_owned(),
         }
     );

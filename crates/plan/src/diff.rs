@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::Plan;
-use crate::refusal::show_ns;
+use crate::show::{grouped, show_ns};
 
 /// What differs between two plans; what is the same is left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -163,9 +163,7 @@ impl PlanDiff {
             );
         }
         for port in &self.ports {
-            let bytes = |bytes: Option<u64>| {
-                bytes.map_or_else(|| "no bound".to_owned(), |bytes| format!("{bytes} B"))
-            };
+            let bytes = |bytes: Option<u64>| bytes.map_or_else(|| "no bound".to_owned(), in_bytes);
             let what = match port.change {
                 Change::Added => format!("new: needs {}", bytes(port.new_bytes)),
                 Change::Removed => format!("gone: needed {}", bytes(port.old_bytes)),
@@ -173,13 +171,17 @@ impl PlanDiff {
                     "needs {} -> {}{}",
                     bytes(port.old_bytes),
                     bytes(port.new_bytes),
-                    by(port.old_bytes, port.new_bytes, |bytes| format!("{bytes} B"))
+                    by(port.old_bytes, port.new_bytes, in_bytes)
                 ),
             };
             let _ = writeln!(text, "port {}>{}: {what}", port.node, port.port);
         }
         text
     }
+}
+
+fn in_bytes(bytes: u64) -> String {
+    format!("{} B", grouped(bytes))
 }
 
 fn by(old: Option<u64>, new: Option<u64>, show: impl Fn(u64) -> String) -> String {

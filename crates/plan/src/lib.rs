@@ -43,6 +43,7 @@ pub mod refusal;
 mod route;
 pub mod schedule;
 pub mod schema;
+pub mod show;
 pub mod suggest;
 pub mod units;
 

@@ -18,7 +18,6 @@ use crate::network::Network;
 use crate::plan::Plan;
 use crate::suggest::Suggestion;
 pub(crate) use find::reasons;
-pub use words::show_ns;
 
 /// One limit that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

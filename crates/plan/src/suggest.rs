@@ -11,8 +11,9 @@ use crate::bound::rational::{Overflow, Ratio};
 use crate::evaluate::evaluate;
 use crate::network::{ContractKind, Network};
 use crate::plan::{Options, Plan};
-use crate::refusal::{Reason, show_ns};
+use crate::refusal::Reason;
 use crate::schedule::{LEAST_WORK, Scheduling};
+use crate::show::show_ns;
 
 /// What a suggestion changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

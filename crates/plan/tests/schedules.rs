@@ -122,7 +122,7 @@ fn an_overfull_link_is_named_with_what_is_too_much() {
     says(
         &refusal,
         &[
-            "port s1>C: time-triggered frames (one, two) need 246.08 us of each 200 us, but only 200 us may be theirs: 46.08 us too much",
+            "port s1>C: time-triggered frames (one, two) need 246.08 µs of each 200 µs, but only 200 µs may be theirs: 46.08 µs too much",
             "rate = \"1 Gbit/s\" for the link between \"s1\" and \"C\"",
         ],
     );
@@ -135,8 +135,8 @@ fn intervals_that_never_keep_apart_are_named() {
     says(
         &refusal(&network),
         &[
-            "port s1>C: \"one\" and \"two\" meet wherever they are put: the common divisor of their intervals is 100 us, but both frames need 246.08 us: 146.08 us too little",
-            "interval = \"400 us\" for \"one\"",
+            "port s1>C: \"one\" and \"two\" meet wherever they are put: the common divisor of their intervals is 100 µs, but both frames need 246.08 µs: 146.08 µs too little",
+            "interval = \"400 µs\" for \"one\"",
         ],
     );
 }
@@ -283,7 +283,7 @@ fn a_share_for_others_that_windows_do_not_leave_is_named() {
     says(
         &refusal(&network),
         &[
-            "port s1>C: windows and guard bands leave others 0 ns of each 200 us, but they are to have 70 us: 70 us too little",
+            "port s1>C: windows and guard bands leave others 0 ns of each 200 µs, but they are to have 70 µs: 70 µs too little",
             "best-effort-share = 0, in place of 35",
         ],
     );
@@ -296,8 +296,8 @@ fn a_deadline_and_a_jitter_beyond_reach_are_named_with_what_would_do() {
     says(
         &refusal(&network),
         &[
-            "stream \"one\" to C: worst-case delay 246.08 us exceeds the deadline 100 us by 146.08 us",
-            "deadline = \"246.08 us\" for \"one\"",
+            "stream \"one\" to C: worst-case delay 246.08 µs exceeds the deadline 100 µs by 146.08 µs",
+            "deadline = \"246.08 µs\" for \"one\"",
         ],
     );
     let streams = stream("one", "A", 60, "1 ms", "jitter = \"1 us\"");
@@ -306,8 +306,8 @@ fn a_deadline_and_a_jitter_beyond_reach_are_named_with_what_would_do() {
     says(
         &refusal(&network),
         &[
-            "stream \"one\" to C: its frames differ by up to 2 us, but 1 us is of use: 1 us too much",
-            "jitter = \"2 us\" for \"one\"",
+            "stream \"one\" to C: its frames differ by up to 2 µs, but 1 µs is of use: 1 µs too much",
+            "jitter = \"2 µs\" for \"one\"",
         ],
     );
 }

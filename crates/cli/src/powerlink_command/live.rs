@@ -112,7 +112,7 @@ fn table(status: &StationStatus) -> String {
             ]);
         }
         text.push('\n');
-        crate::plan_command::table(&mut text, 3, &rows);
+        crate::columns::table(&mut text, 3, &rows);
     }
     for event in status
         .events

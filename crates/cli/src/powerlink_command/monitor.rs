@@ -126,6 +126,6 @@ fn table(report: &JitterReport, states: &BTreeMap<u8, Option<String>>) -> String
             figure(|s| s.max),
         ]);
     }
-    crate::plan_command::table(&mut text, 2, &rows);
+    crate::columns::table(&mut text, 2, &rows);
     text
 }

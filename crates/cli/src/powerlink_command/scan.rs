@@ -187,7 +187,7 @@ pub(super) fn run(arguments: &ScanArguments) -> Result<(), Failure> {
     if found.is_empty() {
         text.push_str("no controlled node answers\n");
     } else {
-        crate::plan_command::table(&mut text, 3, &rows);
+        crate::columns::table(&mut text, 3, &rows);
     }
     print(&text);
     Ok(())
@@ -210,7 +210,7 @@ fn by_managing_node(arguments: &ScanArguments, status: &serde_json::Value) -> Re
             one["state"].as_str().unwrap_or_default().to_owned(),
         ]);
     }
-    crate::plan_command::table(&mut text, 3, &rows);
+    crate::columns::table(&mut text, 3, &rows);
     print(&text);
     Ok(())
 }

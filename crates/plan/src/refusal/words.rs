@@ -3,23 +3,7 @@
 use core::fmt;
 
 use super::Reason;
-
-/// Nanoseconds as people read them: exact, in the largest unit that keeps the digits few.
-#[must_use]
-pub fn show_ns(ns: u64) -> String {
-    let (scale, unit) = match ns {
-        1_000_000_000.. => (1_000_000_000, "s"),
-        1_000_000.. => (1_000_000, "ms"),
-        1_000.. => (1_000, "us"),
-        _ => return format!("{ns} ns"),
-    };
-    let width = scale.to_string().len() - 1;
-    let text = format!("{}.{:0width$}", ns / scale, ns % scale);
-    format!(
-        "{} {unit}",
-        text.trim_end_matches('0').trim_end_matches('.')
-    )
-}
+use crate::show::{grouped, show_ns};
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -37,12 +21,14 @@ impl fmt::Display for Reason {
             } => {
                 write!(
                     f,
-                    "port {node}>{port}: the rates add up to {rate_bps} bit/s on the wire ({}), but must stay below the link's {link_rate_bps} bit/s: ",
-                    flows.join(", ")
+                    "port {node}>{port}: the rates add up to {} bit/s on the wire ({}), but must stay below the link's {} bit/s: ",
+                    grouped(rate_bps),
+                    flows.join(", "),
+                    grouped(link_rate_bps)
                 )?;
                 match rate_bps.saturating_sub(*link_rate_bps) {
                     0 => f.write_str("they reach it"),
-                    excess => write!(f, "exceeded by {excess} bit/s"),
+                    excess => write!(f, "exceeded by {} bit/s", grouped(excess)),
                 }
             }
             Reason::Credit {
@@ -53,7 +39,9 @@ impl fmt::Display for Reason {
                 idle_slope_bps,
             } => write!(
                 f,
-                "port {node}>{port}: the rates of class {class} add up to {rate_bps} bit/s on the wire, but must stay below its idle slope of {idle_slope_bps} bit/s"
+                "port {node}>{port}: the rates of class {class} add up to {} bit/s on the wire, but must stay below its idle slope of {} bit/s",
+                grouped(rate_bps),
+                grouped(idle_slope_bps)
             ),
             Reason::Unbounded { node, port } => {
                 write!(
@@ -82,7 +70,10 @@ impl fmt::Display for Reason {
                 excess_bytes,
             } => write!(
                 f,
-                "port {node}>{port}: needs {needed_bytes} B of buffer but has {buffer_bytes} B: {excess_bytes} B too few"
+                "port {node}>{port}: needs {} B of buffer but has {} B: {} B too few",
+                grouped(needed_bytes),
+                grouped(buffer_bytes),
+                grouped(excess_bytes)
             ),
             Reason::BufferFrames {
                 node,
@@ -92,7 +83,10 @@ impl fmt::Display for Reason {
                 excess_frames,
             } => write!(
                 f,
-                "port {node}>{port}: up to {needed_frames} frames wait but the buffer holds {buffer_frames}: {excess_frames} too few"
+                "port {node}>{port}: up to {} frames wait but the buffer holds {}: {} too few",
+                grouped(needed_frames),
+                grouped(buffer_frames),
+                grouped(excess_frames)
             ),
             Reason::SharedBuffer {
                 node,
@@ -101,7 +95,10 @@ impl fmt::Display for Reason {
                 excess_bytes,
             } => write!(
                 f,
-                "switch {node}: its ports together need {needed_bytes} B but share {buffer_bytes} B: {excess_bytes} B too few"
+                "switch {node}: its ports together need {} B but share {} B: {} B too few",
+                grouped(needed_bytes),
+                grouped(buffer_bytes),
+                grouped(excess_bytes)
             ),
             Reason::SharedBufferFrames {
                 node,
@@ -110,7 +107,10 @@ impl fmt::Display for Reason {
                 excess_frames,
             } => write!(
                 f,
-                "switch {node}: up to {needed_frames} frames wait in all but the pool holds {buffer_frames}: {excess_frames} too few"
+                "switch {node}: up to {} frames wait in all but the pool holds {}: {} too few",
+                grouped(needed_frames),
+                grouped(buffer_frames),
+                grouped(excess_frames)
             ),
             Reason::Overflow { what } => f.write_str(what),
             Reason::Jitter {
@@ -157,7 +157,12 @@ impl fmt::Display for Reason {
                 let (Some(cycle_ns), Some(windows)) = (cycle_ns, windows) else {
                     return f.write_str("beyond any clock");
                 };
-                write!(f, "{} with {windows} windows, ", show_ns(*cycle_ns))?;
+                write!(
+                    f,
+                    "{} with {} windows, ",
+                    show_ns(*cycle_ns),
+                    grouped(windows)
+                )?;
                 match cycle_ns.saturating_sub(*longest_ns) {
                     0 => f.write_str("more windows than any list holds"),
                     excess => write!(
@@ -190,7 +195,8 @@ impl fmt::Display for Reason {
                 rounds,
             } => write!(
                 f,
-                "stream \"{stream}\": no place was found in the schedule ({rounds} rounds of search); at the busiest port of its way, {node}>{port}, time-triggered frames need {}.{} % of the time",
+                "stream \"{stream}\": no place was found in the schedule ({} rounds of search); at the busiest port of its way, {node}>{port}, time-triggered frames need {}.{} % of the time",
+                grouped(rounds),
                 load_permille / 10,
                 load_permille % 10
             ),
@@ -202,7 +208,10 @@ impl fmt::Display for Reason {
                 excess,
             } => write!(
                 f,
-                "port {node}>{port}: its gate list needs {entries} entries but holds {available}: {excess} too many"
+                "port {node}>{port}: its gate list needs {} entries but holds {}: {} too many",
+                grouped(entries),
+                grouped(available),
+                grouped(excess)
             ),
             Reason::ScheduleOpenings {
                 node,

@@ -3,7 +3,8 @@
 use super::{ChangeKind, LINK_RATES, Search, Suggestion};
 use crate::bound::rational::Ratio;
 use crate::network::{Contract, ContractKind, Network};
-use crate::refusal::{Reason, show_ns};
+use crate::refusal::Reason;
+use crate::show::show_ns;
 
 /// Each change that by itself makes the schedule fit.
 pub(super) fn changes(search: &mut Search<'_>) -> Vec<Suggestion> {
