@@ -30,11 +30,17 @@
 //! Times are ns of CLOCK_MONOTONIC. In the loop nothing is allocated, locked or printed; a frame costs at most one system
 //! call, and so does a wait.
 //!
+//! Where the port has something that keeps frames until their instant ([`Launches`]), they are handed over ahead of it, and
+//! the loop sleeps until then; what is behind them leaves from that instant on. What was not taken is sent at its instant.
+//!
 //! An interface that goes down stops nothing: the node's moments go on, so that it notices by its own rules; what it sends
 //! meanwhile is counted as unsent. An interface that is removed ends the loop with an error.
 
+mod launches;
 mod port;
 mod queue;
+#[cfg(test)]
+mod tests;
 
 use crate::error::LinkError;
 use queue::Queue;
@@ -44,7 +50,8 @@ use rtwire_wire::Node;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-pub use port::{PacketPort, Port, PortConfig};
+pub use launches::Launches;
+pub use port::{LaunchWindow, PacketPort, Port, PortConfig};
 
 /// How long the loop sleeps at most before it looks at the stop flag again.
 const LOOK: Duration = Duration::from_millis(100);
@@ -108,6 +115,11 @@ pub struct RunStatistics {
     pub sent: u64,
     /// Frames that were not sent: the interface was down, or its queue full.
     pub unsent: u64,
+    /// Frames among those sent that were handed over ahead of their launch instant.
+    pub launched: u64,
+    /// Frames that were to be handed over so, and were not: the loop was awake too late, or they were refused. They were sent
+    /// at their instant, or as soon after it as the loop was awake.
+    pub unlaunched: u64,
     /// Frames of the node that there was no room for in the queue.
     pub overflowed: u64,
     /// Moments that the node was told of.
@@ -220,10 +232,8 @@ impl<P: Port> Runner<P> {
                 busy_until = now.saturating_add(self.config.linger_ns);
                 continue;
             }
-            let due = [node.wake_at_ns(), self.queue.next_launch_ns()]
-                .into_iter()
-                .flatten()
-                .min();
+            let next = self.queue.next_ns(self.port.launch_window());
+            let due = [node.wake_at_ns(), next].into_iter().flatten().min();
             self.wait(now, due, busy_until)?;
             if now >= next_look {
                 next_look = now + LOOK.as_nanos() as u64;
@@ -263,33 +273,81 @@ impl<P: Port> Runner<P> {
             return Ok(0);
         }
         let begun = now_ns();
-        while let Some((launch_ns, frame)) = self.queue.head() {
-            if let Some(launch_ns) = launch_ns {
+        while let Some(head) = self.queue.head() {
+            if head.leaves_ns > 0 {
                 let now = now_ns();
-                if now < launch_ns {
+                if now < head.leaves_ns {
+                    if self.hand_over(now)? {
+                        continue;
+                    }
                     break;
                 }
-                let late = now - launch_ns;
-                self.statistics.worst_launch_ns = self.statistics.worst_launch_ns.max(late);
-            }
-            let sent = self.port.send(frame);
-            self.queue.pop();
-            match sent {
-                Ok(()) => self.statistics.sent += 1,
-                Err(LinkError::QueueFull) => self.statistics.unsent += 1,
-                Err(error) => {
-                    self.statistics.unsent += 1;
-                    self.bear(error)?;
+                if let Some(launch_ns) = head.launch_ns {
+                    let late = now.saturating_sub(launch_ns);
+                    self.statistics.worst_launch_ns = self.statistics.worst_launch_ns.max(late);
+                    // Awake too late even to try.
+                    let ahead = head.ahead && self.port.launch_window().is_some();
+                    self.statistics.unlaunched += u64::from(ahead);
                 }
             }
+            let sent = self.port.send(head.frame);
+            self.queue.pop();
+            self.count(sent)?;
         }
         Ok(now_ns().saturating_sub(begun))
     }
 
+    fn count(&mut self, sent: Result<(), LinkError>) -> Result<(), LinkError> {
+        match sent {
+            Ok(()) => self.statistics.sent += 1,
+            Err(LinkError::QueueFull) => self.statistics.unsent += 1,
+            Err(error) => {
+                self.statistics.unsent += 1;
+                self.bear(error)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands the first frame over ahead of its instant, where that is possible and it is time; says whether it is gone.
+    fn hand_over(&mut self, now: u64) -> Result<bool, LinkError> {
+        let (Some(head), Some(window)) = (self.queue.head(), self.port.launch_window()) else {
+            return Ok(false);
+        };
+        let left_ns = head.leaves_ns.saturating_sub(now);
+        if !head.ahead || left_ns > window.earliest_ns {
+            return Ok(false);
+        }
+        if left_ns > window.latest_ns {
+            match self.port.send_at(head.frame, head.leaves_ns) {
+                Err(LinkError::LaunchRefused { .. }) => {}
+                sent => {
+                    if sent.is_ok() {
+                        self.statistics.launched += 1;
+                        self.queue.pop_kept();
+                    } else {
+                        self.queue.pop();
+                    }
+                    return self.count(sent).map(|()| true);
+                }
+            }
+        }
+        self.queue.hold_back();
+        self.statistics.unlaunched += 1;
+        Ok(false)
+    }
+
     /// Waits for a frame or until shortly before `due`, and then looks again and again until either.
     fn wait(&mut self, now: u64, due: Option<u64>, busy_until: u64) -> Result<(), LinkError> {
-        let wake = due.map(|due| due.saturating_sub(self.config.spin_ns));
-        if now < busy_until || wake.is_some_and(|wake| wake <= now) {
+        // What keeps a frame may need this very processor to send it: until then the loop stays asleep.
+        let kept_ns = self.queue.kept_until_ns();
+        let awake_at = |due: u64| {
+            due.saturating_sub(self.config.spin_ns)
+                .max(kept_ns.min(due))
+        };
+        let wake = due.map(awake_at);
+        let may_spin = now >= kept_ns;
+        if may_spin && (now < busy_until || wake.is_some_and(|wake| wake <= now)) {
             let until = due.unwrap_or(u64::MAX).min(match wake {
                 Some(wake) if wake <= now => u64::MAX,
                 _ => busy_until,
@@ -308,7 +366,9 @@ impl<P: Port> Runner<P> {
                 }
             }
         }
-        let sleep = wake.map_or(LOOK, |wake| Duration::from_nanos(wake - now).min(LOOK));
+        let sleep = wake.map_or(LOOK, |wake| {
+            Duration::from_nanos(wake.saturating_sub(now)).min(LOOK)
+        });
         self.statistics.waits += 1;
         match self.port.wait(sleep) {
             Ok(()) => Ok(()),

@@ -73,6 +73,27 @@ pub fn tai_offset_ns() -> Result<i64> {
     Ok(i64::from(timex.tai) * 1_000_000_000)
 }
 
+/// How far CLOCK_TAI is ahead of CLOCK_MONOTONIC now, ns. It changes whenever somebody sets or steers the time: read it anew
+/// for each instant. A few readings, no system call; fit for a real-time loop.
+#[must_use]
+pub fn tai_minus_monotonic_ns() -> i64 {
+    /// No interruption fits into so little.
+    const UNDISTURBED_NS: u64 = 500;
+    let mut best = (u64::MAX, 0);
+    for _ in 0..3 {
+        let before = now_ns(Clock::Monotonic);
+        let tai = now_ns(Clock::Tai);
+        let between = now_ns(Clock::Monotonic).saturating_sub(before);
+        if between < best.0 {
+            best = (between, tai as i64 - (before + between / 2) as i64);
+        }
+        if between < UNDISTURBED_NS {
+            break;
+        }
+    }
+    best.1
+}
+
 /// How a sleep ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sleep {

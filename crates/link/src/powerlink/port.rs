@@ -6,7 +6,7 @@ use super::ring::Reader;
 use super::{DriverCounters, Program, Role, prepare};
 use crate::error::LinkError;
 use crate::program::{Attach, ProgramError};
-use crate::run::{PacketPort, Port, PortConfig};
+use crate::run::{LaunchWindow, Launches, PacketPort, Port, PortConfig};
 use rtwire_sys::bpf::{XdpLink, XdpMode};
 use rtwire_sys::interface::Interface;
 use rtwire_wire::EtherType;
@@ -133,6 +133,11 @@ impl DriverPort {
         self.program.counters(self.reader.overrun())
     }
 
+    /// From now on frames with a launch instant leave by this way.
+    pub fn launch_by(&mut self, launches: Launches) {
+        self.packet.launch_by(launches);
+    }
+
     /// From now on the driver answers no poll request, until the node has said a response to one again.
     pub fn disarm(&mut self) {
         self.arm(0);
@@ -202,13 +207,16 @@ impl DriverPort {
     }
 }
 
+/// The kind of a POWERLINK frame; 0 for any other. Ordinary frames of the asynchronous phase are sent as they are.
+fn message(frame: &[u8]) -> u8 {
+    let ours = frame.get(12..14) == Some(&EtherType::POWERLINK.0.to_be_bytes()[..]);
+    let message = frame.get(MESSAGE_AT).filter(|_| ours);
+    message.map_or(0, |octet| octet & 0x7f)
+}
+
 impl Port for DriverPort {
     fn send(&mut self, frame: &[u8]) -> Result<(), LinkError> {
-        // Ordinary frames of the asynchronous phase are sent as they are.
-        let ours = frame.get(12..14) == Some(&EtherType::POWERLINK.0.to_be_bytes()[..]);
-        let message = frame.get(MESSAGE_AT).filter(|_| ours);
-        let message = message.map_or(0, |octet| octet & 0x7f);
-        match (self.role, message) {
+        match (self.role, message(frame)) {
             (Role::Controlled, PRES) => {
                 self.respond(frame);
                 // Left already where the driver has answered; a response to nothing is sent as it is.
@@ -232,6 +240,19 @@ impl Port for DriverPort {
             _ => {}
         }
         self.packet.send(frame)
+    }
+
+    fn launch_window(&self) -> Option<LaunchWindow> {
+        self.packet.launch_window()
+    }
+
+    fn send_at(&mut self, frame: &[u8], launch_ns: u64) -> Result<(), LinkError> {
+        self.packet.send_at(frame, launch_ns)?;
+        // The requests are the new cycle's from here on; none of them leaves before the first, which is behind this frame.
+        if (self.role, message(frame)) == (Role::Managing, SOC) {
+            self.polls.cycle(&self.program);
+        }
+        Ok(())
     }
 
     fn receive(&mut self, show: &mut dyn FnMut(Option<u64>, &[u8])) -> Result<bool, LinkError> {

@@ -3,7 +3,7 @@
 use super::{DriverConfig, DriverPort};
 use crate::error::LinkError;
 use crate::program::{Attach, ProgramError};
-use crate::run::{PacketPort, Port};
+use crate::run::{LaunchWindow, Launches, PacketPort, Port};
 use rtwire_sys::bpf::XdpMode;
 use rtwire_sys::interface::{self, Interface};
 use std::time::Duration;
@@ -93,6 +93,14 @@ impl StationPort {
         }
     }
 
+    /// From now on frames with a launch instant leave by this way.
+    pub fn launch_by(&mut self, launches: Launches) {
+        match self {
+            Self::User(port) => port.launch_by(launches),
+            Self::Driver(port) => port.launch_by(launches),
+        }
+    }
+
     /// The driver port, if that path was taken.
     #[must_use]
     pub fn driver(&self) -> Option<&DriverPort> {
@@ -117,6 +125,22 @@ impl Port for StationPort {
         match self {
             Self::User(port) => port.send(frame),
             Self::Driver(port) => port.send(frame),
+        }
+    }
+
+    #[inline]
+    fn launch_window(&self) -> Option<LaunchWindow> {
+        match self {
+            Self::User(port) => port.launch_window(),
+            Self::Driver(port) => port.launch_window(),
+        }
+    }
+
+    #[inline]
+    fn send_at(&mut self, frame: &[u8], launch_ns: u64) -> Result<(), LinkError> {
+        match self {
+            Self::User(port) => port.send_at(frame, launch_ns),
+            Self::Driver(port) => port.send_at(frame, launch_ns),
         }
     }
 

@@ -1,5 +1,6 @@
 //! How a node's frames come and go.
 
+use super::Launches;
 use crate::error::LinkError;
 use crate::{Sender, SenderConfig, TxPath};
 use rtwire_sys::clock::{self, Clock};
@@ -14,6 +15,15 @@ use std::time::Duration;
 /// How often a port that nothing comes to looks whether its interface is still there, ns.
 const CHECK_NS: u64 = 100_000_000;
 
+/// How far ahead of its launch instant a frame may be handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaunchWindow {
+    /// So long before its instant at the earliest, ns.
+    pub earliest_ns: u64,
+    /// Only earlier than so long before it, ns: what is to keep the frame would have it too late.
+    pub latest_ns: u64,
+}
+
 /// What [`Runner`](super::Runner) needs of a path.
 pub trait Port {
     /// Sends one frame, at once.
@@ -21,6 +31,21 @@ pub trait Port {
     /// # Errors
     /// The interface is down, gone or full.
     fn send(&mut self, frame: &[u8]) -> Result<(), LinkError>;
+
+    /// When a frame with a launch instant may be handed over to something that keeps it until then; `None`: there is
+    /// nothing of the kind, and each frame is sent at its instant.
+    fn launch_window(&self) -> Option<LaunchWindow> {
+        None
+    }
+
+    /// Hands a frame over that is to leave at `launch_ns` of CLOCK_MONOTONIC by itself.
+    ///
+    /// # Errors
+    /// [`LinkError::LaunchRefused`]: it was not taken, and is still to be sent. Else as of [`send`](Self::send).
+    fn send_at(&mut self, frame: &[u8], launch_ns: u64) -> Result<(), LinkError> {
+        let _ = frame;
+        Err(LinkError::LaunchRefused { launch_ns })
+    }
 
     /// Shows the oldest frame that has come, with the time of its arrival (ns of CLOCK_MONOTONIC) where that is known;
     /// gives whether there was one. Does not wait.
@@ -77,6 +102,7 @@ pub struct PacketPort {
     socket: PacketSocket,
     ring: Ring,
     sender: Sender,
+    launches: Option<Launches>,
     next_check_ns: u64,
 }
 
@@ -114,8 +140,14 @@ impl PacketPort {
             socket,
             ring,
             sender,
+            launches: None,
             next_check_ns: 0,
         })
+    }
+
+    /// From now on frames with a launch instant leave by this way.
+    pub fn launch_by(&mut self, launches: Launches) {
+        self.launches = Some(launches);
     }
 
     /// The interface, as it was when the port was opened.
@@ -158,6 +190,17 @@ impl PacketPort {
 impl Port for PacketPort {
     fn send(&mut self, frame: &[u8]) -> Result<(), LinkError> {
         self.sender.send(frame).map(drop)
+    }
+
+    fn launch_window(&self) -> Option<LaunchWindow> {
+        self.launches.as_ref().map(Launches::window)
+    }
+
+    fn send_at(&mut self, frame: &[u8], launch_ns: u64) -> Result<(), LinkError> {
+        match &mut self.launches {
+            Some(launches) => launches.send_at(frame, launch_ns),
+            None => Err(LinkError::LaunchRefused { launch_ns }),
+        }
     }
 
     fn receive(&mut self, show: &mut dyn FnMut(Option<u64>, &[u8])) -> Result<bool, LinkError> {

@@ -1,5 +1,6 @@
 //! Frames that wait for their launch instant: memory prepared once.
 
+use super::LaunchWindow;
 use rtwire_wire::{MAXIMUM_FRAME_OCTETS, MINIMUM_FRAME_OCTETS, Outbox};
 
 const ROOM: usize = MAXIMUM_FRAME_OCTETS;
@@ -11,13 +12,29 @@ struct Slot {
     launch_ns: Option<u64>,
 }
 
-/// First in, first out: a frame that is to leave later holds back those behind it.
+/// The frame that leaves next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Head<'a> {
+    pub(super) frame: &'a [u8],
+    /// The instant that its node gave it.
+    pub(super) launch_ns: Option<u64>,
+    /// When it may leave: at this instant, and not before what was handed over has left; 0: at once.
+    pub(super) leaves_ns: u64,
+    /// Whether it may be handed over ahead of that.
+    pub(super) ahead: bool,
+}
+
+/// First in, first out: a frame that is to leave later holds back those behind it, be it still here or handed over already.
 #[derive(Debug)]
 pub(super) struct Queue {
     slots: Box<[Slot]>,
     first: usize,
     count: usize,
     overflowed: u64,
+    /// When the last frame leaves that was handed over.
+    kept_until_ns: u64,
+    /// Whether the first frame was to be handed over, and was not.
+    held_back: bool,
 }
 
 impl Queue {
@@ -32,25 +49,56 @@ impl Queue {
             first: 0,
             count: 0,
             overflowed: 0,
+            kept_until_ns: 0,
+            held_back: false,
         }
     }
 
     /// The frame that leaves next.
-    pub(super) fn head(&self) -> Option<(Option<u64>, &[u8])> {
+    pub(super) fn head(&self) -> Option<Head<'_>> {
         let slot = (self.count > 0).then(|| &self.slots[self.first])?;
-        Some((slot.launch_ns, &slot.octets[..slot.length]))
+        Some(Head {
+            frame: &slot.octets[..slot.length],
+            launch_ns: slot.launch_ns,
+            leaves_ns: slot.launch_ns.unwrap_or(0).max(self.kept_until_ns),
+            ahead: slot.launch_ns.is_some() && !self.held_back,
+        })
     }
 
-    /// When the frame that leaves next may do so; `None` where there is none.
-    pub(super) fn next_launch_ns(&self) -> Option<u64> {
-        self.head().map(|(launch_ns, _)| launch_ns.unwrap_or(0))
+    /// When something is to be done with the frame that leaves next: hand it over, where there is a window for that, or send
+    /// it; `None` where there is none.
+    pub(super) fn next_ns(&self, window: Option<LaunchWindow>) -> Option<u64> {
+        self.head().map(|head| match window {
+            Some(window) if head.ahead => head.leaves_ns.saturating_sub(window.earliest_ns),
+            _ => head.leaves_ns,
+        })
     }
 
+    /// When the last frame leaves, or has left, that was handed over.
+    pub(super) fn kept_until_ns(&self) -> u64 {
+        self.kept_until_ns
+    }
+
+    /// The first frame was sent, or given up.
     pub(super) fn pop(&mut self) {
         if self.count > 0 {
             self.first = (self.first + 1) % self.slots.len();
             self.count -= 1;
         }
+        self.held_back = false;
+    }
+
+    /// The first frame was handed over, and leaves by itself.
+    pub(super) fn pop_kept(&mut self) {
+        if let Some(head) = self.head() {
+            self.kept_until_ns = head.leaves_ns;
+        }
+        self.pop();
+    }
+
+    /// The first frame could not be handed over: it is sent at its instant.
+    pub(super) fn hold_back(&mut self) {
+        self.held_back = true;
     }
 
     /// Frames that there was no room for, or that were too long.
@@ -91,16 +139,47 @@ mod tests {
             queue.send(&[round; 100], None);
             queue.send(&[9; 60], None);
             assert_eq!(queue.overflowed(), u64::from(round) + 1);
-            let (launch_ns, frame) = queue.head().unwrap();
-            assert_eq!((launch_ns, frame.len()), (Some(7), 60));
+            let head = queue.head().unwrap();
+            let frame = head.frame;
+            assert_eq!((head.leaves_ns, head.ahead, frame.len()), (7, true, 60));
             assert!(frame[..14].iter().all(|o| *o == round) && frame[14..].iter().all(|o| *o == 0));
             queue.pop();
-            assert_eq!(queue.head(), Some((None, &[round; 100][..])));
-            assert_eq!(queue.next_launch_ns(), Some(0));
+            let head = queue.head().unwrap();
+            assert_eq!((head.launch_ns, head.frame), (None, &[round; 100][..]));
+            assert_eq!(queue.next_ns(None), Some(0));
             queue.pop();
             queue.pop();
         }
         queue.send(&[0; ROOM + 1], None);
         assert!(queue.head().is_none());
+    }
+
+    #[test]
+    fn what_was_handed_over_holds_back_what_is_behind_it() {
+        let window = Some(LaunchWindow {
+            earliest_ns: 300,
+            latest_ns: 200,
+        });
+        let mut queue = Queue::new(8);
+        for launch_ns in [Some(1_000), None, Some(900), Some(2_000)] {
+            queue.send(&[0; 60], launch_ns);
+        }
+        let state = |queue: &Queue| {
+            let head = queue.head().unwrap();
+            (head.leaves_ns, head.ahead, queue.next_ns(window).unwrap())
+        };
+        assert_eq!(state(&queue), (1_000, true, 700));
+        queue.pop_kept();
+        assert_eq!(queue.kept_until_ns(), 1_000);
+        // Without an instant of its own, and with one that is before.
+        assert_eq!(state(&queue), (1_000, false, 1_000));
+        queue.pop();
+        assert_eq!(state(&queue), (1_000, true, 700));
+        // Refused: it is sent at that instant, and only this one.
+        queue.hold_back();
+        assert_eq!(state(&queue), (1_000, false, 1_000));
+        queue.pop();
+        assert_eq!(state(&queue), (2_000, true, 1_700));
+        assert_eq!(queue.next_ns(None), Some(2_000));
     }
 }

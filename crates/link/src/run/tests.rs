@@ -1,0 +1,211 @@
+//! The loop with a port that keeps frames until their instant: what is handed over when, what waits behind it, and who spins.
+//! ETF itself is in `crates/station/tests`, run in the kernel lab.
+
+use super::*;
+use rtwire_wire::Outbox;
+
+const MS: u64 = 1_000_000;
+
+/// What a port was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Given {
+    /// At once, at this time.
+    Now { kind: u8, at_ns: u64 },
+    /// Ahead of its instant.
+    Ahead {
+        kind: u8,
+        at_ns: u64,
+        launch_ns: u64,
+    },
+}
+
+/// Keeps frames in thought only.
+#[derive(Default)]
+struct Keeper {
+    window: Option<LaunchWindow>,
+    refuses: bool,
+    given: Vec<Given>,
+    /// Times of looks and of sleeps.
+    looks: std::cell::RefCell<Vec<u64>>,
+}
+
+impl Port for Keeper {
+    fn send(&mut self, frame: &[u8]) -> Result<(), LinkError> {
+        self.given.push(Given::Now {
+            kind: frame[0],
+            at_ns: now_ns(),
+        });
+        Ok(())
+    }
+
+    fn launch_window(&self) -> Option<LaunchWindow> {
+        self.window
+    }
+
+    fn send_at(&mut self, frame: &[u8], launch_ns: u64) -> Result<(), LinkError> {
+        self.given.push(Given::Ahead {
+            kind: frame[0],
+            at_ns: now_ns(),
+            launch_ns,
+        });
+        if self.refuses {
+            return Err(LinkError::LaunchRefused { launch_ns });
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, _: &mut dyn FnMut(Option<u64>, &[u8])) -> Result<bool, LinkError> {
+        Ok(false)
+    }
+
+    fn is_ready(&self) -> bool {
+        self.looks.borrow_mut().push(now_ns());
+        false
+    }
+
+    fn wait(&mut self, timeout: Duration) -> Result<(), LinkError> {
+        std::thread::sleep(timeout);
+        Ok(())
+    }
+}
+
+/// Sends a frame for an instant `ahead_ns` after its only moment, one behind it, and one for an instant before.
+struct Script {
+    moment_ns: Option<u64>,
+    ahead_ns: u64,
+    launch_ns: u64,
+}
+
+impl Node for Script {
+    fn start(&mut self, now_ns: u64, _: &mut dyn Outbox) {
+        self.moment_ns = Some(now_ns + 5 * MS);
+    }
+
+    fn frame(&mut self, _: u64, _: &[u8], _: &mut dyn Outbox) {}
+
+    fn moment(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
+        self.moment_ns = None;
+        self.launch_ns = now_ns + self.ahead_ns;
+        outbox.send(&[1; 60], Some(self.launch_ns));
+        outbox.send(&[2; 60], None);
+        outbox.send(&[3; 60], Some(self.launch_ns - 1));
+    }
+
+    fn wake_at_ns(&self) -> Option<u64> {
+        self.moment_ns
+    }
+}
+
+fn play(keeper: Keeper, ahead_ns: u64) -> (u64, Keeper, RunStatistics) {
+    let config = RunConfig {
+        spin_ns: 2 * MS,
+        linger_ns: 50 * MS,
+        queue_frames: 8,
+    };
+    let mut runner = Runner::new(keeper, &config);
+    let mut script = Script {
+        moment_ns: None,
+        ahead_ns,
+        launch_ns: 0,
+    };
+    let stop = AtomicBool::new(false);
+    let ended = runner.run(&mut script, &stop, |_, keeper, _| {
+        let sent = keeper.given.iter().filter(|given| match given {
+            Given::Now { .. } => true,
+            Given::Ahead { .. } => !keeper.refuses,
+        });
+        stop.store(sent.count() == 3, Ordering::Relaxed);
+    });
+    assert!(ended.is_ok(), "{ended:?}");
+    (script.launch_ns, runner.port, runner.statistics)
+}
+
+fn window() -> Option<LaunchWindow> {
+    Some(LaunchWindow {
+        earliest_ns: 60 * MS,
+        latest_ns: 10 * MS,
+    })
+}
+
+#[test]
+fn a_frame_is_handed_over_ahead_and_what_is_behind_it_leaves_from_its_instant_on() {
+    // A machine that stands still for 50 ms hands nothing over: then once more.
+    let (launch_ns, keeper, statistics) = (0..20)
+        .map(|_| {
+            let keeper = Keeper {
+                window: window(),
+                ..Keeper::default()
+            };
+            play(keeper, 80 * MS)
+        })
+        .find(|(.., statistics)| statistics.launched > 0)
+        .expect("this machine stood still twenty times");
+    let [
+        Given::Ahead {
+            kind: 1,
+            at_ns,
+            launch_ns: told_ns,
+        },
+        Given::Now {
+            kind: 2,
+            at_ns: second_ns,
+        },
+        third,
+    ] = keeper.given[..]
+    else {
+        panic!("{:?}", keeper.given);
+    };
+    assert_eq!(told_ns, launch_ns);
+    let left_ns = launch_ns - at_ns;
+    assert!(left_ns <= 60 * MS, "{left_ns} ns ahead");
+    assert!(second_ns >= launch_ns);
+    // Its own instant has passed when its turn comes.
+    assert!(matches!(third, Given::Now { kind: 3, .. }), "{third:?}");
+    assert_eq!((statistics.launched, statistics.sent), (1, 3));
+    assert_eq!(statistics.unlaunched, 1, "the third, which came too late");
+    // Asleep while the frame is kept, however long the loop lingers.
+    let looks = keeper.looks.borrow();
+    let while_kept = looks.iter().filter(|at| (at_ns..launch_ns).contains(at));
+    assert_eq!(while_kept.count(), 0);
+}
+
+#[test]
+fn a_refused_frame_is_sent_at_its_instant() {
+    let keeper = Keeper {
+        window: window(),
+        refuses: true,
+        ..Keeper::default()
+    };
+    let (launch_ns, keeper, statistics) = play(keeper, 80 * MS);
+    let sent: Vec<(u8, u64)> = keeper
+        .given
+        .iter()
+        .filter_map(|given| match *given {
+            Given::Now { kind, at_ns } => Some((kind, at_ns)),
+            Given::Ahead { .. } => None,
+        })
+        .collect();
+    let kinds: Vec<u8> = sent.iter().map(|(kind, _)| *kind).collect();
+    assert_eq!(kinds, [1, 2, 3]);
+    assert!(sent.iter().all(|(_, at_ns)| *at_ns >= launch_ns));
+    assert_eq!((statistics.launched, statistics.sent), (0, 3));
+    assert_eq!(statistics.unlaunched, 2);
+}
+
+#[test]
+fn what_is_too_late_for_the_window_or_has_none_is_sent_at_its_instant() {
+    for (window, unlaunched) in [(window(), 2), (None, 0)] {
+        let keeper = Keeper {
+            window,
+            ..Keeper::default()
+        };
+        let (launch_ns, keeper, statistics) = play(keeper, 5 * MS);
+        for given in &keeper.given {
+            let Given::Now { at_ns, .. } = given else {
+                panic!("{given:?}");
+            };
+            assert!(*at_ns >= launch_ns);
+        }
+        assert_eq!((statistics.unlaunched, statistics.sent), (unlaunched, 3));
+    }
+}
