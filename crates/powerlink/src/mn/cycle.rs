@@ -6,6 +6,10 @@ use crate::{ErrorCode, Event, LostReason};
 use rtwire_wire::Outbox;
 use rtwire_wire::powerlink::{NmtState, RequestedService, node};
 
+/// How long behind a SoC that leaves by itself the first request is sent, ns, where no longer pause is set (1F8Ah/1): what
+/// keeps the SoC may send it at the very last moment, and must be done with it then.
+const BEHIND_LAUNCH_NS: u64 = 10_000;
+
 /// Where the cycle stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -40,7 +44,7 @@ pub(super) enum Phase {
 impl ManagingNode {
     /// When the phase ends, if nothing else ends it.
     pub(super) fn phase_deadline_ns(&self) -> Option<u64> {
-        let soc_ns = self.next_soc_ns.saturating_sub(self.config.lead_ns);
+        let soc_ns = self.next_soc_ns.saturating_sub(self.timing.lead_ns);
         Some(match self.phase {
             Phase::Off => return None,
             Phase::Listen { until_ns } => until_ns,
@@ -167,7 +171,7 @@ impl ManagingNode {
 
     fn soc(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
         let cycle_ns = self.timing.cycle_ns;
-        let lead_ns = self.config.lead_ns;
+        let lead_ns = self.timing.lead_ns;
         let late_ns = now_ns.saturating_sub(self.next_soc_ns.saturating_sub(lead_ns));
         // Too late for this one: the next that can still be sent at its time. Never a burst to catch up.
         if late_ns >= cycle_ns {
@@ -190,9 +194,15 @@ impl ManagingNode {
         self.count_slots();
         self.prepare_polls();
         self.send_soc(at_ns, outbox);
-        if self.timing.wait_preq_ns > 0 {
+        let wait_ns = self.timing.wait_preq_ns;
+        if lead_ns > 0 {
+            // The cycle begins when the SoC leaves.
             self.phase = Phase::WaitFirst {
-                at_ns: now_ns + self.timing.wait_preq_ns,
+                at_ns: now_ns.max(at_ns) + wait_ns.max(BEHIND_LAUNCH_NS),
+            };
+        } else if wait_ns > 0 {
+            self.phase = Phase::WaitFirst {
+                at_ns: now_ns + wait_ns,
             };
         } else {
             self.poll(now_ns, 0, true, outbox);
@@ -258,11 +268,9 @@ impl ManagingNode {
         if let Some(cn) = self.cn_mut(number) {
             cn.requested_ns = now_ns;
         }
-        // A request is held back no less than its SoC.
-        let from_ns = now_ns.max(self.next_soc_ns.saturating_sub(self.timing.cycle_ns));
         self.phase = Phase::WaitResponse {
             at,
-            deadline_ns: from_ns + timeout_ns,
+            deadline_ns: now_ns + timeout_ns,
             grace: false,
         };
     }
@@ -289,7 +297,8 @@ impl ManagingNode {
 
     /// The isochronous phase is over.
     pub(super) fn finish(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
-        if now_ns >= self.next_soc_ns.saturating_sub(self.config.lead_ns) {
+        // What lasts into the next SoC's lead is in time: that SoC is handed over late, or leaves at its time all the same.
+        if now_ns >= self.next_soc_ns {
             // It took longer than its time: nobody gets the asynchronous phase, and the SoC skips to the newest cycle.
             self.phase = Phase::WaitSoc;
             let late_ns = now_ns.saturating_sub(self.next_soc_ns);

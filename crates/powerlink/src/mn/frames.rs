@@ -33,7 +33,7 @@ impl ManagingNode {
         // A SoC has 36 octets: it fits.
         if let Ok(octets) = packet.emit(&mut frame) {
             let octets = pad(&mut frame, octets, MINIMUM_OCTETS);
-            let launch = (self.config.lead_ns > 0).then_some(at_ns);
+            let launch = (self.timing.lead_ns > 0).then_some(at_ns);
             outbox.send(frame.get(..octets).unwrap_or_default(), launch);
         }
     }

@@ -44,7 +44,8 @@ pub struct ManagingConfig {
     /// description, and apply a [`Cdc`].
     pub dictionary: ObjectDictionary,
     /// How long before its instant the node wants to be woken for an SoC, ns: 0 unless the driver holds frames back until
-    /// their launch time.
+    /// their launch time, or hands them to something that does. At most half of the cycle counts. The cycle's first request
+    /// is then sent 10 µs behind that instant, where no longer pause is set (object 1F8Ah/1).
     pub lead_ns: u64,
     /// What is to be added to the driver's clock to have ns since 1970, for the SoC's time; none: the SoC tells no time.
     pub net_time_offset_ns: Option<i64>,
@@ -110,6 +111,7 @@ pub struct PreparedPoll {
 #[derive(Clone, Copy, Debug, Default)]
 struct Timing {
     cycle_ns: u64,
+    lead_ns: u64,
     wait_preq_ns: u64,
     async_timeout_ns: u64,
     multiplexed_cycles: u8,
@@ -216,8 +218,10 @@ impl ManagingNode {
     fn take_configuration(&mut self) -> Result<(), Error> {
         let d = &self.dictionary;
         let wrong = |what: &str| Error::Configuration { what: what.into() };
+        let cycle_ns = d.number(0x1006, 0) * 1000;
         self.timing = Timing {
-            cycle_ns: d.number(0x1006, 0) * 1000,
+            cycle_ns,
+            lead_ns: self.config.lead_ns.min(cycle_ns / 2),
             wait_preq_ns: d.number(0x1f8a, 1),
             async_timeout_ns: d.number(0x1f8a, 2).max(1000),
             multiplexed_cycles: d.number(0x1f98, 7) as u8,

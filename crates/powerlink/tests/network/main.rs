@@ -8,5 +8,6 @@ mod cross;
 mod faults;
 mod harness;
 mod large;
+mod launch;
 mod peers;
 mod service;
