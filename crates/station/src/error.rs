@@ -42,6 +42,24 @@ pub enum StationError {
         /// What to do.
         help: &'static str,
     },
+    /// A SoC would have to be handed over before half of the cycle before it has passed.
+    #[error(
+        "`{}`: with launch times a SoC is handed over {lead} ahead (the queue's delta of {delta} and `soc-margin` of {margin}), \
+         but at most half of the cycle of {cycle} is possible; take a shorter delta or margin, a longer cycle, or soc = \"spin\"",
+        .path.display()
+    )]
+    Lead {
+        /// The file.
+        path: PathBuf,
+        /// How far ahead.
+        lead: String,
+        /// Of it the queue's part.
+        delta: String,
+        /// And the file's.
+        margin: String,
+        /// The cycle.
+        cycle: String,
+    },
     /// The process image has no such object.
     #[error(
         "no object {index:04X}h/{subindex:02X}h of node {node} is in the process image as {direction}; it has: {there}"
@@ -87,6 +105,7 @@ impl StationError {
                 | Self::Read { .. }
                 | Self::Configuration { .. }
                 | Self::Role { .. }
+                | Self::Lead { .. }
                 | Self::NoObject { .. }
         )
     }

@@ -40,6 +40,7 @@ mod ethernet;
 mod handle;
 mod io;
 mod kind;
+mod launch;
 mod project;
 mod reader;
 mod station;
@@ -49,10 +50,10 @@ mod work;
 pub use error::StationError;
 pub use handle::{Handle, SdoReply};
 pub use io::{Io, Point};
-pub use project::{Direction, MappedObject, NodeEntry, Project, place};
+pub use project::{Direction, MappedObject, NodeEntry, Project, SocSending, place};
 pub use rtwire_powerlink as powerlink;
 pub use station::Station;
-pub use status::{NodeStatus, StationEvent, StationStatus};
+pub use status::{NodeStatus, SocLaunchStatus, StationEvent, StationStatus};
 
 /// The JSON Schema of a station's state, as it is committed in `schema/powerlink.schema.json`.
 #[must_use]

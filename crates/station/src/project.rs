@@ -31,6 +31,12 @@ pub struct Project {
     pub cpu: Option<usize>,
     /// How long before its instant a SoC is waited for awake, ns.
     pub spin_ns: u64,
+    /// How the managing node's SoC leave at their instants.
+    pub soc: SocSending,
+    /// The socket priority (SO_PRIORITY) of SoC with launch times: it leads to the queue that keeps them.
+    pub soc_priority: u32,
+    /// How long before that queue wakes for a SoC it is handed over, ns.
+    pub soc_margin_ns: u64,
     /// How long to look for the next frame before sleeping, ns.
     pub linger_ns: u64,
     /// A configuration by a configurator (CDC), applied before all else.
@@ -45,6 +51,18 @@ pub struct Project {
     pub objects: Vec<MappedObject>,
     /// A managing node's network.
     pub nodes: Vec<NodeEntry>,
+}
+
+/// How SoC leave at their instants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum SocSending {
+    /// By launch time where the interface has a queue that keeps it, else by the loop.
+    #[default]
+    Auto,
+    /// The loop waits for the instant, the last of it awake, and sends then.
+    Spin,
+    /// By launch time (ETF), or not at all.
+    Launch,
 }
 
 /// Which way an object's value goes, seen from the controlled node.
@@ -188,6 +206,13 @@ fn read_document(
     let cpu = keys.number("cpu", 0..1024).map(|cpu| cpu as usize);
     let spin_ns = keys.time("spin", 0).unwrap_or(50_000);
     let linger_ns = keys.time("linger", 0).unwrap_or(0);
+    let soc = match keys.choice("soc", &["auto", "spin", "launch"]) {
+        Some("spin") => SocSending::Spin,
+        Some("launch") => SocSending::Launch,
+        _ => SocSending::Auto,
+    };
+    let soc_priority = keys.number("soc-priority", 0..16).unwrap_or(7);
+    let soc_margin_ns = keys.time("soc-margin", 0).unwrap_or(100_000);
     let ethernet = keys.text("ethernet").and_then(|(text, span)| {
         let parsed = address(text);
         if parsed.is_none() {
@@ -227,12 +252,20 @@ fn read_document(
                 None,
             );
         }
-    } else if let Some(list) = document.get("node").filter(|_| node.is_some()) {
-        keys.findings.at(
-            &list.span(),
-            "only a managing node (node = 240) has `[[node]]`".to_owned(),
-            None,
-        );
+    } else if node.is_some() {
+        for key in ["soc", "soc-priority", "soc-margin"] {
+            if let Some(value) = table.get(key) {
+                let message = format!("only a managing node (node = 240) sends SoC: no `{key}`");
+                keys.findings.at(&value.span(), message, None);
+            }
+        }
+        if let Some(list) = document.get("node") {
+            keys.findings.at(
+                &list.span(),
+                "only a managing node (node = 240) has `[[node]]`".to_owned(),
+                None,
+            );
+        }
     }
     keys.finish();
     Some(Project {
@@ -244,6 +277,9 @@ fn read_document(
         priority: (priority > 0).then_some(priority as u8),
         cpu,
         spin_ns,
+        soc,
+        soc_priority: soc_priority as u32,
+        soc_margin_ns,
         linger_ns,
         cdc,
         description,

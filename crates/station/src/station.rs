@@ -7,9 +7,11 @@ use crate::ethernet::Ethernet;
 use crate::handle::{self, Handle, Inner};
 use crate::io::{Io, Point};
 use crate::kind::{Key, Kind};
+use crate::launch::{self, Over, SocWay};
 use crate::project::Project;
 use crate::work::Work;
 use core::ops::Range;
+use rtwire_link::TxStamps;
 use rtwire_link::powerlink::{DriverConfig, Role, StationPort};
 use rtwire_link::run::{PortConfig, RealTime, RunConfig, RunStatistics, Runner};
 use rtwire_powerlink::{ControlledNode, ManagingNode};
@@ -18,7 +20,8 @@ use rtwire_sys::interface;
 use rtwire_sys::sched::AwakeProcessors;
 use rtwire_wire::powerlink::multicast;
 use rtwire_wire::{EtherType, MacAddress};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::thread;
 
 /// A managing or controlled node on an interface.
 #[derive(Debug)]
@@ -33,6 +36,8 @@ pub struct Station {
     inner: Option<Inner>,
     ethernet: Option<Ethernet>,
     datagrams: Option<Datagrams>,
+    /// What a launch queue tells of the SoC that it was given.
+    reports: Option<TxStamps>,
     points: Vec<(Key, Range<usize>)>,
 }
 
@@ -53,7 +58,12 @@ impl Station {
         let address = MacAddress(interface::by_name(&project.interface)?.mac);
         let offset_ns =
             clock::now_ns(Clock::Realtime) as i64 - clock::now_ns(Clock::Monotonic) as i64;
-        let config = configure::managing(project, address, offset_ns)?;
+        let mut config = configure::managing(project, address, offset_ns)?;
+        let cycle_ns = config.dictionary.number(0x1006, 0) * 1_000;
+        let soc = launch::way(project, cycle_ns)?;
+        if let Some(launches) = &soc.launches {
+            config.lead_ns = launches.window().earliest_ns;
+        }
         let wanted: Vec<u8> = (1..=239)
             .filter(|node| config.dictionary.number(0x1f81, *node) & 1 != 0)
             .collect();
@@ -68,6 +78,7 @@ impl Station {
             Role::Managing,
             wanted,
             rounds,
+            Some(soc),
         )
     }
 
@@ -98,6 +109,7 @@ impl Station {
             Role::Controlled,
             wanted,
             1,
+            None,
         )
     }
 
@@ -107,6 +119,7 @@ impl Station {
         role: Role,
         wanted: Vec<u8>,
         rounds: usize,
+        soc: Option<SocWay>,
     ) -> Result<Self, StationError> {
         let groups = vec![
             multicast::SOC,
@@ -124,7 +137,15 @@ impl Station {
             most_polls: 240,
             ..DriverConfig::new(port, role, project.node)
         };
-        let (port, said) = StationPort::open(&config, project.station_path)?;
+        let (mut port, mut said) = StationPort::open(&config, project.station_path)?;
+        let mut reports = None;
+        if let Some(soc) = soc {
+            said = format!("{said}; {}", soc.said);
+            if let Some(mut launches) = soc.launches {
+                reports = launches.take_reports()?;
+                port.launch_by(launches);
+            }
+        }
         let ethernet = match project.ethernet {
             Some(address) => Some(Ethernet::open(
                 &project.interface,
@@ -163,11 +184,12 @@ impl Station {
             inner: Some(inner),
             ethernet,
             datagrams,
+            reports,
             points: Vec::new(),
         })
     }
 
-    /// Where the isochronous phase runs, in words.
+    /// Where the isochronous phase runs, and how a managing node's SoC leave, in words.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.said
@@ -258,22 +280,36 @@ impl Station {
         let Some(inner) = self.inner.take() else {
             return Ok(());
         };
-        self.real_time.apply()?;
-        let mut work = Work::new(
-            inner,
-            &self.interface,
-            &self.said,
-            &self.names,
-            &mut self.points,
-            self.ethernet.as_mut(),
-            self.datagrams.as_mut(),
-        );
-        let ended = self
-            .runner
-            .run_with(&mut self.kind, stop, |kind, port, run, now_ns| {
-                work.after(kind, port, run, now_ns, &mut control);
-            });
-        self.inner = Some(work.inner);
+        let (over, dropped) = (&AtomicBool::new(false), &AtomicU64::new(0));
+        let reports = self.reports.as_mut();
+        let ended = thread::scope(|scope| {
+            let _over = Over(over);
+            let launched = reports.is_some();
+            if let Some(reports) = reports {
+                // Before this thread becomes real-time: what it starts later would be so, too.
+                scope.spawn(move || launch::count_dropped(reports, dropped, over));
+            }
+            self.real_time.apply()?;
+            let mut work = Work::new(
+                inner,
+                &self.interface,
+                &self.said,
+                &self.names,
+                &mut self.points,
+                self.ethernet.as_mut(),
+                self.datagrams.as_mut(),
+            );
+            if launched {
+                work.launches(dropped);
+            }
+            let ended = self
+                .runner
+                .run_with(&mut self.kind, stop, |kind, port, run, now_ns| {
+                    work.after(kind, port, run, now_ns, &mut control);
+                });
+            self.inner = Some(work.inner);
+            ended
+        });
         ended.map_err(StationError::from)
     }
 }

@@ -42,6 +42,8 @@ pub struct StationStatus {
     pub frames_unsent: u64,
     /// Polls that the driver has answered or sent; null in user space.
     pub sent_by_driver: Option<u64>,
+    /// What became of a managing node's SoC; null where they leave without launch times.
+    pub soc_launch: Option<SocLaunchStatus>,
     /// System calls for waiting and sending.
     pub system_calls: u64,
     /// How often the interface was found down.
@@ -50,6 +52,17 @@ pub struct StationStatus {
     pub nodes: Vec<NodeStatus>,
     /// The latest events, oldest first.
     pub events: Vec<StationEvent>,
+}
+
+/// SoC that leave by launch time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SocLaunchStatus {
+    /// Handed to the queue with their launch time.
+    pub handed_over: u64,
+    /// Sent by the loop at their instant, or as soon as it was awake: not handed over in time, or refused by the queue.
+    pub by_loop: u64,
+    /// Among those handed over: lost, since the queue was too late for them.
+    pub dropped: u64,
 }
 
 /// Something that has happened.
@@ -104,6 +117,7 @@ impl StationStatus {
             frames_invalid: 0,
             frames_unsent: 0,
             sent_by_driver: None,
+            soc_launch: None,
             system_calls: 0,
             interface_downs: 0,
             nodes: Vec::new(),

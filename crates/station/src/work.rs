@@ -6,7 +6,8 @@ use crate::ethernet::Ethernet;
 use crate::handle::{Inner, Request, SdoReply};
 use crate::io::Io;
 use crate::kind::{Key, Kind};
-use crate::status::{StationEvent, StationStatus, words};
+use crate::launch::Told;
+use crate::status::{SocLaunchStatus, StationEvent, StationStatus, words};
 use core::ops::Range;
 use rtwire_link::powerlink::StationPort;
 use rtwire_link::run::{Port as _, RunStatistics};
@@ -14,7 +15,7 @@ use rtwire_powerlink::{Event, LostReason, NodeEvent};
 use rtwire_sys::clock::{self, Clock};
 use rtwire_wire::powerlink::NmtState;
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Events that are kept for whoever asks.
 const EVENTS: usize = 64;
@@ -35,6 +36,9 @@ pub(crate) struct Work<'a> {
     asked: Option<(u8, u32)>,
     /// How often each node was taken for lost.
     times_lost: Box<[u64; 256]>,
+    /// SoC that a launch queue has dropped; `None` where there are no launch times.
+    dropped: Option<&'a AtomicU64>,
+    told: Told,
 }
 
 impl<'a> Work<'a> {
@@ -59,7 +63,14 @@ impl<'a> Work<'a> {
             datagrams,
             asked: None,
             times_lost: Box::new([0; 256]),
+            dropped: None,
+            told: Told::default(),
         }
+    }
+
+    /// SoC leave by launch time, and `dropped` counts those that their queue has dropped.
+    pub(crate) fn launches(&mut self, dropped: &'a AtomicU64) {
+        self.dropped = Some(dropped);
     }
 
     pub(crate) fn after(
@@ -72,6 +83,12 @@ impl<'a> Work<'a> {
     ) {
         while let Some(event) = kind.next_event() {
             self.event(kind, event, now_ns);
+        }
+        if let Some(dropped) = self.dropped {
+            let dropped = dropped.load(Ordering::Relaxed);
+            if let Some(news) = self.told.news(run.unlaunched, dropped, now_ns) {
+                self.note(now_ns, news);
+            }
         }
         let cycles = kind.cycles();
         if cycles != self.cycles {
@@ -144,10 +161,14 @@ impl<'a> Work<'a> {
             }
             _ => {}
         }
+        self.note(now_ns, words(&event));
+    }
+
+    fn note(&mut self, now_ns: u64, what: String) {
         if self.events.len() == EVENTS {
             self.events.pop_front();
         }
-        self.events.push_back((now_ns, words(&event)));
+        self.events.push_back((now_ns, what));
     }
 
     fn requests(&mut self, kind: &mut Kind, now_ns: u64) {
@@ -183,6 +204,11 @@ impl<'a> Work<'a> {
             Kind::Controlled(node) => status.take_controlled(node),
         }
         status.take_run(run, port.driver().map(|driver| driver.counters()));
+        status.soc_launch = self.dropped.map(|dropped| SocLaunchStatus {
+            handed_over: run.launched,
+            by_loop: run.unlaunched,
+            dropped: dropped.load(Ordering::Relaxed),
+        });
         let since_1970_ns = clock::now_ns(Clock::Realtime);
         let since_1970_ns = since_1970_ns.wrapping_sub(clock::now_ns(Clock::Monotonic));
         let told = |(at_ns, what): &(u64, String)| StationEvent {

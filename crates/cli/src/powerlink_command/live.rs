@@ -89,6 +89,15 @@ fn table(status: &StationStatus) -> String {
         grouped(status.frames_received),
         grouped(status.frames_unsent),
     );
+    if let Some(soc) = &status.soc_launch {
+        let _ = writeln!(
+            text,
+            "{} SoC by launch time ({} lost), {} without",
+            grouped(soc.handed_over),
+            grouped(soc.dropped),
+            grouped(soc.by_loop),
+        );
+    }
     if !status.nodes.is_empty() {
         let head = [
             "node",
