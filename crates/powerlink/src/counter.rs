@@ -24,11 +24,16 @@ impl Counter {
 
     /// Counts an error; says whether it is too much now, and then begins anew.
     pub const fn error(&mut self) -> bool {
-        self.cumulative = self.cumulative.wrapping_add(1);
-        if self.threshold == 0 {
+        self.errors(1, true)
+    }
+
+    /// Counts errors that were found together. Where no cycle runs they are not held against the threshold.
+    pub(crate) const fn errors(&mut self, number: u32, in_cycle: bool) -> bool {
+        self.cumulative = self.cumulative.wrapping_add(number);
+        if self.threshold == 0 || number == 0 || !in_cycle {
             return false;
         }
-        self.count = self.count.saturating_add(8);
+        self.count = self.count.saturating_add(number.saturating_mul(8));
         let reached = self.count >= self.threshold;
         if reached {
             self.count = 0;
@@ -40,6 +45,17 @@ impl Counter {
     pub const fn good(&mut self) {
         self.count = self.count.saturating_sub(1);
     }
+}
+
+/// What has gone wrong at a node's interface since it was told last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct LinkErrors {
+    /// Frames with a wrong check sequence.
+    pub crc: u32,
+    /// Collisions.
+    pub collisions: u32,
+    /// How often the link was lost.
+    pub losses: u32,
 }
 
 /// What a node has seen since it began.
@@ -67,10 +83,66 @@ pub struct Statistics {
     pub lost_soa: u64,
     /// Frames that claim to be POWERLINK and are not right.
     pub invalid_frames: u64,
+    /// Frames with a wrong check sequence, as the driver has told.
+    pub crc_errors: u64,
+    /// Collisions, as the driver has told.
+    pub collisions: u64,
+    /// Losses of the link, as the driver has told.
+    pub link_losses: u64,
     /// Asynchronous frames sent.
     pub asynchronous_sent: u64,
     /// Invitations that were not taken.
     pub invitations_unused: u64,
     /// Events that were lost, because nobody took them.
     pub events_lost: u64,
+}
+
+impl Statistics {
+    /// Adds what the driver has told.
+    pub(crate) const fn observe(&mut self, seen: &LinkErrors) {
+        self.crc_errors += seen.crc as u64;
+        self.collisions += seen.collisions as u64;
+        self.link_losses += seen.losses as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Counter;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn errors_found_together_count_as_those_found_one_by_one(
+            threshold in 0_u32..200,
+            before in 0_u32..300,
+            number in 0_u32..50,
+        ) {
+            let begun = Counter { count: before, ..Counter::new(threshold) };
+            let (mut together, mut single) = (begun, begun);
+            let reached = together.errors(number, true);
+            // The first that reaches the threshold begins anew; those behind it were found with it.
+            let at = (0..number).find(|_| single.error());
+            prop_assert_eq!(reached, at.is_some());
+            prop_assert_eq!(together.cumulative, number);
+            if !reached {
+                prop_assert_eq!(together.count, single.count);
+            } else {
+                prop_assert_eq!(together.count, 0);
+            }
+        }
+
+        #[test]
+        fn no_number_of_errors_is_too_large(
+            threshold: u32, count: u32, cumulative: u32, number: u32, in_cycle: bool,
+        ) {
+            let mut counter = Counter { cumulative, count, threshold };
+            let reached = counter.errors(number, in_cycle);
+            prop_assert_eq!(counter.cumulative, cumulative.wrapping_add(number));
+            let held = threshold > 0 && number > 0 && in_cycle;
+            let full = u64::from(count) + 8 * u64::from(number) >= u64::from(threshold);
+            // Beyond 32 bits the count stays at the end, which is no less than any threshold.
+            prop_assert_eq!(reached, held && full);
+        }
+    }
 }

@@ -32,6 +32,9 @@
 //!   sends SoC and the first request only; the driver sends the next request when a response arrives, and hands the
 //!   responses to `frame`. Where one is missing, the node goes on with the request behind it, and the chain from there.
 //!
+//! **The interface.** Frames with a wrong check sequence, collisions and losses of the link are what only a driver knows: it
+//! tells them with `observe`, as soon as it learns of them.
+//!
 //! **Ordinary Ethernet.** `send_ethernet` queues a frame for the asynchronous phase; frames that are not POWERLINK are for
 //! the driver's TAP device, the nodes do not look at them.
 //!
@@ -44,6 +47,7 @@ mod counter;
 mod error;
 mod event;
 pub mod explain;
+mod history;
 pub mod mn;
 pub mod od;
 pub mod pdo;
@@ -53,7 +57,7 @@ pub mod xdd;
 
 pub use cdc::{Cdc, CdcEntry};
 pub use cn::ControlledNode;
-pub use counter::{Counter, Statistics};
+pub use counter::{Counter, LinkErrors, Statistics};
 pub use error::{AbortCode, Error};
 pub use event::{ErrorCode, Event, LostReason, NodeEvent};
 pub use mn::ManagingNode;

@@ -142,7 +142,7 @@ impl ControlledNode {
 
     fn status(&mut self, outbox: &mut dyn Outbox) {
         let errors = ErrorList::new(self.signalling.shown());
-        let register = self.dictionary.number(super::state::ERROR_REGISTER, 0) as u8;
+        let register = self.dictionary.number(crate::history::REGISTER, 0) as u8;
         let status = Status {
             exception_new: self.signalling.new,
             exception_clear: self.signalling.clear,

@@ -116,10 +116,9 @@ impl ControlledNode {
             self.fault(now_ns, ErrorCode::SOC_JITTER);
         }
         if core::mem::replace(&mut self.cycle_good, true) {
-            self.counters.soc.good();
-            self.counters.soa.good();
-            self.counters.preq.good();
-            self.counters.jitter.good();
+            for (_, counter) in self.counters.all() {
+                counter.good();
+            }
             self.recover();
         }
         self.last_soc_ns = now_ns;

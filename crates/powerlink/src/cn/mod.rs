@@ -2,7 +2,7 @@
 
 mod asynchronous;
 mod cycle;
-mod history;
+mod errors;
 mod objects;
 mod service;
 mod signalling;
@@ -11,6 +11,7 @@ pub(crate) use objects::Objects;
 pub(crate) use state::Heartbeat;
 
 use crate::counter::{Counter, Statistics};
+use crate::history::History;
 use crate::pdo::{self, ProcessImage};
 use crate::queue::{Events, Frames};
 use crate::sdo::{SdoClients, SdoServer};
@@ -69,11 +70,28 @@ struct Timing {
 /// The errors that a controlled node counts.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counters {
+    collision: Counter,
     soc: Counter,
     soa: Counter,
     preq: Counter,
     jitter: Counter,
+    crc: Counter,
+    link_losses: u32,
     jitter_range_ns: u64,
+}
+
+impl Counters {
+    /// Those with a threshold, each with its object.
+    const fn all(&mut self) -> [(u16, &mut Counter); 6] {
+        [
+            (0x1c0a, &mut self.collision),
+            (0x1c0b, &mut self.soc),
+            (0x1c0c, &mut self.soa),
+            (0x1c0d, &mut self.preq),
+            (0x1c0e, &mut self.jitter),
+            (0x1c0f, &mut self.crc),
+        ]
+    }
 }
 
 /// A controlled node.
@@ -99,7 +117,7 @@ pub struct ControlledNode {
     urgent: Frames,
     generic: Frames,
     signalling: Signalling,
-    history: history::History,
+    history: History,
     events: Events,
     statistics: Statistics,
     managing_address: Option<MacAddress>,
@@ -168,7 +186,7 @@ impl ControlledNode {
             urgent: Frames::default(),
             generic: Frames::default(),
             signalling: Signalling::default(),
-            history: history::History::default(),
+            history: History::default(),
             events: Events::default(),
             statistics: Statistics::default(),
             managing_address: None,

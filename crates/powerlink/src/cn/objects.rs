@@ -1,6 +1,8 @@
 //! The controlled node's objects, as its server reads and writes them.
 
-use super::{ControlledNode, history};
+use super::ControlledNode;
+use super::errors::LOSSES_OF_LINK;
+use crate::history;
 use crate::pdo::{self, ProcessImage};
 use crate::queue::Events;
 use crate::sdo::{ObjectAccess, SdoServer};
@@ -96,14 +98,11 @@ impl ControlledNode {
         work(&mut self.server, &mut objects);
     }
 
-    fn show_counters(&mut self) {
-        let counters = [
-            (0x1c0b, self.counters.soc),
-            (0x1c0c, self.counters.soa),
-            (0x1c0d, self.counters.preq),
-            (0x1c0e, self.counters.jitter),
-        ];
-        for (index, counter) in counters {
+    /// Writes the counters into the dictionary, for whoever reads them.
+    pub(super) fn show_counters(&mut self) {
+        let losses = u64::from(self.counters.link_losses);
+        self.dictionary.set_number(LOSSES_OF_LINK, 0, losses);
+        for (index, counter) in self.counters.all() {
             self.dictionary
                 .set_number(index, 1, u64::from(counter.cumulative));
             self.dictionary
@@ -130,12 +129,8 @@ impl ControlledNode {
             }
         }
         let d = &self.dictionary;
-        for (counter, index) in [
-            (&mut self.counters.soc, 0x1c0b),
-            (&mut self.counters.soa, 0x1c0c),
-            (&mut self.counters.preq, 0x1c0d),
-            (&mut self.counters.jitter, 0x1c0e),
-        ] {
+        self.counters.link_losses = d.number(LOSSES_OF_LINK, 0) as u32;
+        for (index, counter) in self.counters.all() {
             counter.cumulative = d.number(index, 1) as u32;
             counter.threshold = d.number(index, 3) as u32;
         }

@@ -1,15 +1,12 @@
-//! The controlled node's NMT states (DS 301, 7.1.4), its deadlines and its error counters.
+//! The controlled node's NMT states (DS 301, 7.1.4), and its deadlines.
 
-use super::{ControlledNode, Counters, Dll, Timing};
+use super::errors::LOSSES_OF_LINK;
+use super::{ControlledNode, Dll, Timing};
 use crate::counter::Counter;
+use crate::history;
 use crate::sdo::SdoServer;
 use crate::{ErrorCode, Event};
-use rtwire_wire::powerlink::{ErrorEntry, NmtCommandId, NmtState};
-
-/// ERR_ErrorRegister_U8, with its bits (DS 301, 6.5.9).
-pub(super) const ERROR_REGISTER: u16 = 0x1001;
-const GENERIC_ERROR: u64 = 0x01;
-const COMMUNICATION_ERROR: u64 = 0x10;
+use rtwire_wire::powerlink::{NmtCommandId, NmtState};
 
 /// A node whose frames are watched.
 #[derive(Clone, Copy, Debug)]
@@ -74,6 +71,8 @@ impl ControlledNode {
             NmtState::RESET_COMMUNICATION,
             NmtState::RESET_CONFIGURATION,
         ];
+        // What was counted is kept, but where the dictionary as a whole becomes what it was at first.
+        self.show_counters();
         let first = states.iter().position(|&state| state == from);
         for &state in states.iter().skip(first.unwrap_or_default()) {
             self.enter(state);
@@ -81,8 +80,9 @@ impl ControlledNode {
                 NmtState::RESET_APPLICATION => self.dictionary = self.initial.clone(),
                 NmtState::RESET_COMMUNICATION => {
                     self.in_error = false;
-                    let application = self.initial.number(ERROR_REGISTER, 0);
-                    self.dictionary.set_number(ERROR_REGISTER, 0, application);
+                    let application = self.initial.number(history::REGISTER, 0);
+                    self.dictionary
+                        .set_number(history::REGISTER, 0, application);
                     self.server.reset();
                     self.urgent.clear();
                     self.generic.clear();
@@ -117,18 +117,15 @@ impl ControlledNode {
             chain_ns: d.number(0x1f98, 11),
             mtu: (d.number(0x1f98, 8) as usize).clamp(300, 1500),
         };
-        let counter = |index| Counter {
-            cumulative: d.number(index, 1) as u32,
-            count: 0,
-            threshold: d.number(index, 3) as u32,
-        };
-        self.counters = Counters {
-            soc: counter(0x1c0b),
-            soa: counter(0x1c0c),
-            preq: counter(0x1c0d),
-            jitter: counter(0x1c0e),
-            jitter_range_ns: d.number(0x1c13, 0),
-        };
+        self.counters.link_losses = d.number(LOSSES_OF_LINK, 0) as u32;
+        self.counters.jitter_range_ns = d.number(0x1c13, 0);
+        for (index, counter) in self.counters.all() {
+            *counter = Counter {
+                cumulative: d.number(index, 1) as u32,
+                count: 0,
+                threshold: d.number(index, 3) as u32,
+            };
+        }
         let timeout_ns = d.number(0x1300, 0) * 1_000_000;
         let all = (1..=254).map(|subindex| d.number(0x1016, subindex));
         self.heartbeats = all.filter_map(Heartbeat::from_number).collect();
@@ -191,57 +188,6 @@ impl ControlledNode {
             return;
         }
         self.enter(NmtState::READY_TO_OPERATE);
-    }
-
-    /// An error that the managing node and the application are told.
-    pub(super) fn fault(&mut self, now_ns: u64, code: ErrorCode) {
-        let entry = ErrorEntry {
-            entry_type: ErrorEntry::COMMUNICATION_OCCURRED,
-            code: code.0,
-            time: self.net_time,
-            detail: now_ns.to_le_bytes(),
-        };
-        self.history.push(&entry);
-        self.signalling.push(entry);
-        self.in_error = true;
-        let register = self.dictionary.number(ERROR_REGISTER, 0);
-        let register = register | GENERIC_ERROR | COMMUNICATION_ERROR;
-        self.dictionary.set_number(ERROR_REGISTER, 0, register);
-        self.events.push(Event::Error {
-            node: self.node,
-            code,
-        });
-    }
-
-    /// A cycle without an error has passed. Once the node is operational (again), with nothing held against it any more, the
-    /// error register no longer tells of an error of communication; what the application has put there stays.
-    pub(super) fn recover(&mut self) {
-        let counters = &self.counters;
-        let counters = [counters.soc, counters.soa, counters.preq, counters.jitter];
-        let operational = self.state == NmtState::OPERATIONAL;
-        if !self.in_error || !operational || counters.iter().any(|counter| counter.count > 0) {
-            return;
-        }
-        self.in_error = false;
-        let register = self.dictionary.number(ERROR_REGISTER, 0);
-        let others = register & !(GENERIC_ERROR | COMMUNICATION_ERROR);
-        let register = if others == 0 {
-            0
-        } else {
-            others | GENERIC_ERROR
-        };
-        self.dictionary.set_number(ERROR_REGISTER, 0, register);
-    }
-
-    /// Back to PreOperational1 (NMT_CT11).
-    pub(super) fn cycle_error(&mut self, now_ns: u64, code: ErrorCode) {
-        self.fault(now_ns, code);
-        self.dll = Dll::NonCyclic;
-        self.last_soc_ns = 0;
-        self.soc_deadline_ns = None;
-        self.wants_ready = false;
-        self.ever_polled = false;
-        self.enter(NmtState::PRE_OPERATIONAL_1);
     }
 
     /// Whether SoC are awaited.

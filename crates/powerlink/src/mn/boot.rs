@@ -33,6 +33,7 @@ impl ManagingNode {
     /// Power-on: to NotActive.
     pub(super) fn begin(&mut self, now_ns: u64) {
         self.start_ns = now_ns;
+        self.forget_errors();
         for state in [
             NmtState::INITIALISING,
             NmtState::RESET_APPLICATION,
@@ -47,7 +48,10 @@ impl ManagingNode {
             return;
         }
         self.enter(now_ns, NmtState::NOT_ACTIVE);
-        // Whatever the nodes have been doing before: they begin anew, too.
+        // Whatever the nodes have been doing before: they begin anew, too, and forget their configuration.
+        for cn in &mut self.nodes {
+            cn.configured = false;
+        }
         self.queue_command(NmtCommandId::RESET_NODE, number::BROADCAST, &[]);
         let wait = self.dictionary.number(0x1f89, 1) * 1000;
         self.phase = Phase::Listen {
@@ -219,10 +223,7 @@ impl ManagingNode {
                 node,
                 what: NodeEvent::Duplicate { known, other: from },
             });
-            self.events.push(Event::Error {
-                node,
-                code: ErrorCode::ADDRESS_CONFLICT,
-            });
+            self.fault(node, ErrorCode::ADDRESS_CONFLICT);
             return;
         }
         if cn.boot != Boot::Search {
@@ -251,7 +252,7 @@ impl ManagingNode {
                         found,
                     };
                     self.events.push(Event::Node { node, what });
-                    self.events.push(Event::Error { node, code });
+                    self.fault(node, code);
                 }
                 return;
             }
@@ -383,10 +384,7 @@ impl ManagingNode {
         }
         cn.wrong_state += 1;
         if cn.wrong_state > STATE_TOLERANCE {
-            self.events.push(Event::Error {
-                node,
-                code: ErrorCode::WRONG_STATE,
-            });
+            self.fault(node, ErrorCode::WRONG_STATE);
             self.lose(now_ns, node, LostReason::State);
         }
     }
@@ -480,10 +478,7 @@ impl ManagingNode {
             }
         } else if since > patience && patience > 0 && !self.warned {
             self.warned = true;
-            self.events.push(Event::Error {
-                node: number::MN,
-                code,
-            });
+            self.fault(number::MN, code);
         }
     }
 }

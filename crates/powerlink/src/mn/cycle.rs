@@ -1,8 +1,8 @@
 //! The cycle: SoC on a grid, requests and responses, SoA, the asynchronous slot (DS 301, 4.2.4.6).
 
 use super::schedule::Invitation;
-use super::{Chain, ManagingNode, start_up};
-use crate::{ErrorCode, Event, LostReason};
+use super::{Chain, ManagingNode};
+use crate::{ErrorCode, LostReason};
 use rtwire_wire::Outbox;
 use rtwire_wire::powerlink::{NmtState, RequestedService, node};
 
@@ -188,7 +188,8 @@ impl ManagingNode {
         self.next_soc_ns += cycle_ns;
         self.advance(now_ns);
         if core::mem::replace(&mut self.cycle_good, true) {
-            self.exceeded.good();
+            self.counters.good();
+            self.recover();
         }
         self.statistics.cycles += 1;
         self.count_slots();
@@ -241,15 +242,8 @@ impl ManagingNode {
     /// The cycle has taken longer than its time.
     pub(super) fn exceed(&mut self, now_ns: u64) {
         self.cycle_good = false;
-        if !self.exceeded.error() {
-            return;
-        }
-        self.events.push(Event::Error {
-            node: node::MN,
-            code: ErrorCode::CYCLE_EXCEEDED_TOO_OFTEN,
-        });
-        if self.timing.start_up & start_up::NO_RETURN_TO_PRE_OPERATIONAL_1 == 0 {
-            self.enter_reduced(now_ns);
+        if self.counters.exceeded.error() {
+            self.cycle_error(now_ns, ErrorCode::CYCLE_EXCEEDED_TOO_OFTEN);
         }
     }
 
@@ -346,10 +340,7 @@ impl ManagingNode {
         let lost = cn.lost.error();
         self.statistics.lost_responses += 1;
         if lost {
-            self.events.push(Event::Error {
-                node: number,
-                code: ErrorCode::LOSS_OF_PRES,
-            });
+            self.fault(number, ErrorCode::LOSS_OF_PRES);
             self.lose(now_ns, number, LostReason::Responses);
         }
     }
@@ -367,10 +358,7 @@ impl ManagingNode {
             let lost = self.cn_mut(number).is_some_and(|cn| cn.lost.error());
             self.statistics.lost_responses += 1;
             if lost {
-                self.events.push(Event::Error {
-                    node: number,
-                    code: ErrorCode::LOSS_OF_PRES,
-                });
+                self.fault(number, ErrorCode::LOSS_OF_PRES);
                 self.lose(now_ns, number, LostReason::Responses);
             }
         }

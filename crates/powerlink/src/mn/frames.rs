@@ -22,10 +22,11 @@ impl ManagingNode {
     pub(super) fn send_soc(&mut self, at_ns: u64, outbox: &mut dyn Outbox) {
         let offset = self.config.net_time_offset_ns;
         let since_1970 = offset.map(|offset| at_ns.saturating_add_signed(offset));
+        self.net_time = since_1970.map_or(NetTime::default(), NetTime::from_ns);
         let soc = Soc {
             multiplexed_cycle_completed: self.multiplexed_flag,
             prescaled_slot: self.prescaled_flag,
-            net_time: since_1970.map_or(NetTime::default(), NetTime::from_ns),
+            net_time: self.net_time,
             relative_time_us: at_ns.saturating_sub(self.start_ns) / 1000,
         };
         let packet = self.packet(multicast::SOC, node::BROADCAST, Message::Soc(soc));

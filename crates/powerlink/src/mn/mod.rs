@@ -3,6 +3,7 @@
 mod boot;
 mod configure;
 mod cycle;
+mod errors;
 mod frames;
 mod node;
 mod publish;
@@ -12,15 +13,17 @@ mod service;
 
 use crate::cn::FRAME_OCTETS;
 use crate::cn::Heartbeat;
-use crate::counter::{Counter, Statistics};
+use crate::counter::Statistics;
+use crate::history::History;
 use crate::pdo::{self, Check, ProcessImage};
 use crate::queue::{Events, Frames};
 use crate::sdo::{SdoJob, SdoServer};
 use crate::{Cdc, Error, Event, ObjectDictionary};
 use cycle::Phase;
+use errors::Counters;
 use node::Cn;
 pub use node::NodeStatus;
-use rtwire_wire::powerlink::{NmtCommandId, NmtState, node as number};
+use rtwire_wire::powerlink::{NetTime, NmtCommandId, NmtState, node as number};
 use rtwire_wire::{MacAddress, Node, Outbox};
 
 /// Bits of object 1F80h that this node knows.
@@ -143,7 +146,11 @@ pub struct ManagingNode {
     server: SdoServer,
     events: Events,
     statistics: Statistics,
-    exceeded: Counter,
+    counters: Counters,
+    history: History,
+    /// Whether the error register tells of an error of communication.
+    in_error: bool,
+    net_time: NetTime,
     heartbeats: Vec<Heartbeat>,
     start_ns: u64,
     next_soc_ns: u64,
@@ -190,7 +197,10 @@ impl ManagingNode {
             server: SdoServer::new(300, 15_000_000_000),
             events: Events::default(),
             statistics: Statistics::default(),
-            exceeded: Counter::default(),
+            counters: Counters::default(),
+            history: History::default(),
+            in_error: false,
+            net_time: NetTime::default(),
             heartbeats: Vec::new(),
             start_ns: 0,
             next_soc_ns: 0,
@@ -233,11 +243,7 @@ impl ManagingNode {
         if self.timing.cycle_ns == 0 {
             return Err(wrong("object 1006h is 0: it holds the cycle time in µs"));
         }
-        self.exceeded = Counter {
-            cumulative: d.number(0x1c02, 1) as u32,
-            count: 0,
-            threshold: d.number(0x1c02, 3) as u32,
-        };
+        self.counters = Counters::new(d);
         let limits = |first: u16| move |node: u8| d.number(first, node) as usize;
         let (preq, pres) = (limits(0x1f8b), limits(0x1f8d));
         let own = d.number(0x1f98, 5) as usize;

@@ -110,6 +110,8 @@ pub(super) struct Cn {
     pub(super) chain_ns: u64,
     pub(super) requested_ns: u64,
     pub(super) complained: bool,
+    /// Whether there was an error about it, and it is not well again.
+    pub(super) in_error: bool,
 }
 
 impl Cn {
@@ -164,6 +166,7 @@ impl Cn {
             chain_ns: 0,
             requested_ns: 0,
             complained: false,
+            in_error: false,
         }
     }
 

@@ -100,10 +100,7 @@ impl ManagingNode {
             _ => ErrorCode::MULTIPLE_MN,
         };
         if !core::mem::replace(&mut self.warned, true) {
-            self.events.push(Event::Error {
-                node: node::MN,
-                code,
-            });
+            self.fault(node::MN, code);
         }
     }
 
@@ -156,6 +153,7 @@ impl ManagingNode {
         let Some(cn) = self.nodes.get_mut(at) else {
             return;
         };
+        let receive_channel = cn.receive_channel;
         if in_time {
             cn.latency_ns = now_ns.saturating_sub(requested_ns);
             cn.responded = true;
@@ -165,14 +163,11 @@ impl ManagingNode {
         } else {
             self.statistics.late_responses += 1;
             if cn.late.error() {
-                self.events.push(Event::Error {
-                    node: number,
-                    code: ErrorCode::LATE_PRES,
-                });
+                self.fault(number, ErrorCode::LATE_PRES);
             }
         }
         let data = response.poll.ready && response.state == NmtState::OPERATIONAL;
-        let channel = cn.receive_channel.filter(|_| data);
+        let channel = receive_channel.filter(|_| data);
         if let Some(channel) = channel {
             let poll = &response.poll;
             if !self.image.take(channel, poll.pdo_version, poll.payload) {
@@ -183,7 +178,7 @@ impl ManagingNode {
                 } else {
                     ErrorCode::PDO_VERSION
                 };
-                self.events.push(Event::Error { node: number, code });
+                self.fault(number, code);
             }
         }
         self.told_state(now_ns, at, response.state);

@@ -6,7 +6,7 @@
 use super::ManagingNode;
 use super::node::Boot;
 use crate::sdo::{Peer, SdoServer};
-use crate::{ErrorCode, Event, LostReason};
+use crate::{ErrorCode, LostReason};
 use rtwire_wire::Outbox;
 use rtwire_wire::powerlink::{
     Asnd, MINIMUM_OCTETS, Message, NmtState, Packet, RequestedService, SyncRequest, multicast,
@@ -167,10 +167,7 @@ impl ManagingNode {
             self.search_behind_reset(now_ns, node);
             return false;
         }
-        self.events.push(Event::Error {
-            node,
-            code: ErrorCode::NO_STATUS,
-        });
+        self.fault(node, ErrorCode::NO_STATUS);
         self.lose(now_ns, node, LostReason::Status);
         false
     }

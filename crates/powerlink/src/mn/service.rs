@@ -1,6 +1,7 @@
 //! The managing node's service data with its nodes, and by UDP.
 
 use super::ManagingNode;
+use super::errors::LiveObjects;
 use crate::cn::Objects;
 use crate::sdo::{Addressee, Peer, addressee};
 use rtwire_wire::powerlink::{Sdo, node};
@@ -21,12 +22,18 @@ impl ManagingNode {
     }
 
     fn serve(&mut self, now_ns: u64, peer: Peer, sdo: &Sdo<'_>) {
-        let mut objects = Objects {
-            dictionary: &mut self.dictionary,
-            image: &mut self.image,
-            events: &mut self.events,
-            running: true,
-            limits: [1490, 1490],
+        let mut objects = LiveObjects {
+            objects: Objects {
+                dictionary: &mut self.dictionary,
+                image: &mut self.image,
+                events: &mut self.events,
+                running: true,
+                limits: [1490, 1490],
+            },
+            counters: &mut self.counters,
+            nodes: &mut self.nodes,
+            places: &self.places,
+            history: &mut self.history,
         };
         self.server.receive(now_ns, peer, sdo, &mut objects);
     }

@@ -303,3 +303,20 @@ fn lists_of_nodes_are_published_to_all_by_the_application_or_on_request() {
     let refused = |at: usize, event: &Event| matches!(event, Event::Command { command: NmtCommandId::INVALID_SERVICE, .. } if at == 1);
     assert!(network.happened(refused).is_some());
 }
+
+#[test]
+fn a_managing_node_that_begins_anew_configures_its_nodes_again() {
+    let mut network = network(1000, &[1], |_| ());
+    network.run_till(5 * SECOND, "operational", Network::operational);
+    let reset = NmtCommandId::RESET_NODE;
+    assert!(network.cn(1).request_command(reset, 240, &[]));
+    network.run_till(SECOND, "reset", |network| {
+        network.states()[0] == NmtState::NOT_ACTIVE
+    });
+    network.run_till(8 * SECOND, "back", Network::operational);
+    // Its reset has taken the mapping from the node.
+    assert_eq!(network.cn(1).dictionary().number(0x1a00, 0), 1);
+    network.cn(1).image_mut().outputs[0] = 0x5a;
+    network.run(5 * MS);
+    assert_eq!(network.mn().image().inputs[0], 0x5a);
+}

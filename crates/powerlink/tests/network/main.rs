@@ -5,6 +5,7 @@
 mod boot;
 mod clients;
 mod cross;
+mod errors;
 mod faults;
 mod harness;
 mod large;
