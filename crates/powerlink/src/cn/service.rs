@@ -21,6 +21,8 @@ fn frame(from: (MacAddress, u8), destination: u8, sdo: &Sdo<'_>, out: &mut [u8])
 }
 
 impl ControlledNode {
+    crate::sdo::datagram_methods!();
+
     /// Begins a job of service data with another node, the managing one included; gives the number by which its event is
     /// known. `None`: the number is no other node's.
     ///
@@ -89,26 +91,5 @@ impl ControlledNode {
             server.receive(now_ns, peer, sdo, objects);
         });
         self.after_writes(now_ns);
-    }
-
-    /// Takes service data that came by UDP (the payload of a datagram to port
-    /// [`SDO_UDP_PORT`](rtwire_wire::powerlink::SDO_UDP_PORT)); what is to be sent is fetched with
-    /// [`next_datagram`](Self::next_datagram).
-    pub fn datagram(&mut self, now_ns: u64, from: ([u8; 4], u16), payload: &[u8]) {
-        match Sdo::parse_datagram(payload) {
-            Ok(sdo) => self.serve(now_ns, Peer::Udp(from.0, from.1), &sdo),
-            Err(_) => self.statistics.invalid_frames += 1,
-        }
-    }
-
-    /// How many datagrams wait to be sent.
-    #[must_use]
-    pub fn datagrams_waiting(&self) -> usize {
-        self.server.frames_waiting(false)
-    }
-
-    /// Writes the payload of the next datagram to the front of `out`; gives its octets, and where it goes.
-    pub fn next_datagram(&mut self, now_ns: u64, out: &mut [u8]) -> Option<(usize, [u8; 4], u16)> {
-        self.server.next_datagram(now_ns, out)
     }
 }

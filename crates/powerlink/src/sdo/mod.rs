@@ -28,3 +28,34 @@ pub(crate) const fn segment_octets(mtu: usize) -> usize {
     let room = mtu.saturating_sub(4 + 4 + SDO_COMMAND_HEADER_OCTETS + 4);
     if room < 32 { 32 } else { room }
 }
+
+/// The methods of a node for service data over UDP: both kinds have the same, upon their `serve`, `server` and `statistics`.
+macro_rules! datagram_methods {
+    () => {
+        /// Takes service data that came by UDP (the payload of a datagram to port
+        /// [`SDO_UDP_PORT`](rtwire_wire::powerlink::SDO_UDP_PORT)); what is to be sent is fetched with
+        /// [`next_datagram`](Self::next_datagram).
+        pub fn datagram(&mut self, now_ns: u64, from: ([u8; 4], u16), payload: &[u8]) {
+            match rtwire_wire::powerlink::Sdo::parse_datagram(payload) {
+                Ok(sdo) => self.serve(now_ns, crate::sdo::Peer::Udp(from.0, from.1), &sdo),
+                Err(_) => self.statistics.invalid_frames += 1,
+            }
+        }
+
+        /// How many datagrams wait to be sent.
+        #[must_use]
+        pub fn datagrams_waiting(&self) -> usize {
+            self.server.frames_waiting(false)
+        }
+
+        /// Writes the payload of the next datagram to the front of `out`; gives its octets, and where it goes.
+        pub fn next_datagram(
+            &mut self,
+            now_ns: u64,
+            out: &mut [u8],
+        ) -> Option<(usize, [u8; 4], u16)> {
+            self.server.next_datagram(now_ns, out)
+        }
+    };
+}
+pub(crate) use datagram_methods;

@@ -4,7 +4,7 @@ use crate::harness::*;
 use crate::service::{done, done_by};
 use rtwire_powerlink::sdo::{SdoJob, SdoOutcome};
 use rtwire_powerlink::{ErrorCode, Event, LinkErrors, NodeEvent};
-use rtwire_wire::powerlink::{MessageType, NmtState, View};
+use rtwire_wire::powerlink::{MessageType, NmtCommandId, NmtState, View};
 
 const MN: u8 = 240;
 
@@ -176,6 +176,7 @@ fn errors_of_the_medium_are_only_counted_where_the_threshold_is_0() {
 fn a_managing_node_that_is_not_to_go_back_stays_and_tells() {
     let mut network = running(|cdc| cdc.push(0x1f80, 0, 0x1000, 4));
     observe(&mut network, 0, &errors(2, 2));
+    assert!(network.operational());
     network.run(50 * MS);
     assert!(network.operational());
     assert_eq!(told(&network, 0, ErrorCode::CRC), 1);
@@ -233,6 +234,15 @@ fn what_a_node_has_counted_outlives_its_configuration() {
     network.run(310 * MS);
     network.run_till(5 * SECOND, "back", Network::operational);
     assert_eq!(number(&mut network, 1, 0x1c10, 0), 1);
+    // The same without anybody who has asked for it before.
+    observe(&mut network, 1, &LINK_LOST);
+    let now_ns = network.now_ns;
+    let reset = NmtCommandId::RESET_CONFIGURATION;
+    network.mn().nmt(now_ns, reset, 1);
+    network.run(10 * MS);
+    assert_ne!(network.states()[1], NmtState::OPERATIONAL);
+    network.run_till(5 * SECOND, "back", Network::operational);
+    assert_eq!(number(&mut network, 1, 0x1c10, 0), 2);
 }
 
 #[test]
@@ -269,7 +279,7 @@ fn the_managing_node_keeps_what_goes_wrong_with_its_nodes() {
     network.run(5 * MS);
     assert_eq!(register(&network, 0), 0x11);
     network.judge = None;
-    let reset = rtwire_wire::powerlink::NmtCommandId::RESET_NODE;
+    let reset = NmtCommandId::RESET_NODE;
     assert!(network.cn(2).request_command(reset, MN, &[]));
     network.run_till(SECOND, "reset", |network| {
         network.states()[0] == NmtState::NOT_ACTIVE
