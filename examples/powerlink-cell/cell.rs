@@ -6,7 +6,7 @@
 use rtwire_station::{Project, Station};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
@@ -58,26 +58,18 @@ fn run(file: &Path) -> Result<(), Box<dyn std::error::Error>> {
             actuator.run(stop, |io| io.set(is_open, io.get(wanted)))?;
         }
         _ => {
-            let mut panel = Station::controlled(&project)?;
-            let level = panel.input(0, 0x6200, 1)?;
-            let valve = panel.input(0, 0x6200, 2)?;
-            // Printing is none of a real-time loop's business: another thread does it.
-            let (seen, ended) = (AtomicU64::new(0), AtomicU64::new(0));
-            thread::scope(|scope| {
-                scope.spawn(|| {
-                    while ended.load(Ordering::Relaxed) == 0 {
-                        thread::sleep(Duration::from_millis(500));
-                        let seen = seen.load(Ordering::Relaxed);
-                        let word = if seen & 1 == 1 { "open" } else { "shut" };
-                        println!("level {}, valve {word}", seen >> 1);
-                    }
-                });
-                let result = panel.run(stop, |io| {
-                    seen.store(io.get(level) << 1 | io.get(valve) & 1, Ordering::Relaxed);
-                });
-                ended.store(1, Ordering::Relaxed);
-                result
-            })?;
+            let mut station = Station::controlled(&project)?;
+            let level = station.input(0, 0x6200, 1)?;
+            let valve = station.input(0, 0x6200, 2)?;
+            // Printing is none of a real-time loop's business: this thread looks at the newest cycle now and then.
+            let mut panel = station.start()?;
+            while !stop.load(Ordering::Relaxed) {
+                thread::sleep(Duration::from_millis(500));
+                if let Some(io) = panel.wait(Duration::ZERO)? {
+                    let word = if io.get(valve) == 1 { "open" } else { "shut" };
+                    println!("level {}, valve {word}", io.get(level));
+                }
+            }
         }
     }
     Ok(())

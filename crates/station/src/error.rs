@@ -84,6 +84,15 @@ pub enum StationError {
         /// Why.
         source: io::Error,
     },
+    /// There is no thread for the loop.
+    #[error("cannot start a thread for the station: {source}")]
+    Thread {
+        /// Why.
+        source: io::Error,
+    },
+    /// The loop has ended before.
+    #[error("the station does not run any more")]
+    Ended,
     /// Asking the system failed.
     #[error(transparent)]
     System(#[from] rtwire_sys::Error),

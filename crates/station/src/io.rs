@@ -28,32 +28,45 @@ impl Io<'_> {
     /// The value of a point, inputs and outputs alike; little-endian, without sign.
     #[must_use]
     pub fn get(&self, point: Point) -> u64 {
-        let Some((key, range)) = self.points.get(point.0) else {
-            return 0;
-        };
-        let from = if key.output {
-            &self.image.outputs
-        } else {
-            &self.image.inputs
-        };
+        let octets = self.octets(point);
         let mut wide = [0; 8];
-        if let Some(octets) = from.get(range.clone()).filter(|octets| octets.len() <= 8) {
-            wide[..octets.len()].copy_from_slice(octets);
+        if let Some(place) = wide.get_mut(..octets.len()) {
+            place.copy_from_slice(octets);
         }
         u64::from_le_bytes(wide)
     }
 
     /// Sets an output, to be sent in the next cycle; nothing happens with an input.
     pub fn set(&mut self, point: Point, value: u64) {
-        let Some((key, range)) = self.points.get(point.0) else {
-            return;
-        };
-        if let Some(octets) = self.image.outputs.get_mut(range.clone()) {
-            if key.output && octets.len() <= 8 {
-                let length = octets.len();
-                octets.copy_from_slice(&value.to_le_bytes()[..length]);
-            }
+        let octets = self.octets_mut(point);
+        if let Some(value) = value.to_le_bytes().get(..octets.len()) {
+            octets.copy_from_slice(value);
         }
+    }
+
+    /// The octets of a point, inputs and outputs alike.
+    #[must_use]
+    pub fn octets(&self, point: Point) -> &[u8] {
+        let Some((key, range)) = self.points.get(point.0) else {
+            return &[];
+        };
+        let from = if key.output {
+            &self.image.outputs
+        } else {
+            &self.image.inputs
+        };
+        from.get(range.clone()).unwrap_or_default()
+    }
+
+    /// The octets of an output, to be set; none of an input.
+    pub fn octets_mut(&mut self, point: Point) -> &mut [u8] {
+        let Some((_, range)) = self.points.get(point.0).filter(|(key, _)| key.output) else {
+            return &mut [];
+        };
+        self.image
+            .outputs
+            .get_mut(range.clone())
+            .unwrap_or_default()
     }
 
     /// The whole process image.

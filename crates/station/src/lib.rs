@@ -4,6 +4,7 @@
 //!  project file (TOML) ──► Project ──► Station ── run ──► link::run::Runner ──► interface (user space or driver)
 //!  CDC of a configurator ──┘             │  └── node of rtwire-powerlink
 //!                                        ├── once a cycle: the application's control loop, on the process image
+//!                                        │   (or a program that waits: RunningStation)
 //!                                        ├── Handle: state of the network, NMT commands, SDO, from any thread
 //!                                        └── plk0: ordinary IP traffic through the asynchronous phase, and SDO over UDP
 //! ```
@@ -29,29 +30,54 @@
 //! The loop runs on the calling thread, which [`Station::run`] makes real-time as the file says; the closure is part of the
 //! real-time loop: it must not block. What it sets is sent in the next cycle.
 //!
+//! Or in a thread of its own, which waits for the cycles, and may be late without harm to the network:
+//!
+//! ```no_run
+//! use rtwire_station::{Project, Station};
+//! use std::time::Duration;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let project = Project::read("cell.toml".as_ref())?;
+//! let mut station = Station::managing(&project)?;
+//! let level = station.input(1, 0x6000, 1)?;
+//! let valve = station.output(2, 0x6200, 1)?;
+//! let mut cell = station.start()?;
+//! while let Some(io) = cell.wait(Duration::from_secs(1))? {
+//!     let full = io.get(level) > 200;
+//!     io.set(valve, u64::from(full));
+//! }
+//! # Ok(()) }
+//! ```
+//!
+//! Inputs are those of one cycle, and outputs are taken all together. See [`RunningStation::wait`] for what a late one sees.
+//!
 //! # Limits
-//! Objects in PDOs are whole octets, and values handed to the closure at most 8 of them; others are reached as octets of the
-//! process image. One station on an interface.
+//! Objects in PDOs are whole octets; those of more than 8 have no number, only octets. One station on an interface.
 
 mod configure;
 mod datagrams;
 mod error;
 mod ethernet;
+mod exchange;
 mod handle;
 mod io;
 mod kind;
 mod launch;
 mod project;
 mod reader;
+mod running;
 mod station;
 mod status;
+mod triple;
 mod work;
 
 pub use error::StationError;
+pub use exchange::CycleImage;
 pub use handle::{Handle, SdoReply};
 pub use io::{Io, Point};
 pub use project::{Direction, MappedObject, NodeEntry, Project, SocSending, place};
 pub use rtwire_powerlink as powerlink;
+pub use running::RunningStation;
 pub use station::Station;
 pub use status::{NodeStatus, SocLaunchStatus, StationEvent, StationStatus};
 

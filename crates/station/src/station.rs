@@ -9,6 +9,7 @@ use crate::io::{Io, Point};
 use crate::kind::{Key, Kind};
 use crate::launch::{self, Over, SocWay};
 use crate::project::Project;
+use crate::running::RunningStation;
 use crate::work::Work;
 use core::ops::Range;
 use rtwire_link::TxStamps;
@@ -263,6 +264,28 @@ impl Station {
         };
         self.points.push((key, range));
         Ok(Point(self.points.len() - 1))
+    }
+
+    /// Runs the station on a thread of its own, which becomes what the project says (SCHED_FIFO, core); this program waits for
+    /// its cycles. Points are looked up before.
+    ///
+    /// # Errors
+    /// There is no such thread. What ends the loop, the next wait tells.
+    pub fn start(self) -> Result<RunningStation, StationError> {
+        RunningStation::start(self)
+    }
+
+    /// The points: whether each is an output, and its octets.
+    pub(crate) fn values(&self) -> impl Iterator<Item = (bool, &[u8])> {
+        let image = self.kind.image();
+        self.points.iter().map(|(key, range)| {
+            let from = if key.output {
+                &image.outputs
+            } else {
+                &image.inputs
+            };
+            (key.output, from.get(range.clone()).unwrap_or_default())
+        })
     }
 
     /// Runs the station on the calling thread until `stop` is set; `control` is called once a cycle, and is part of the

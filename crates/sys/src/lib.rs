@@ -1,7 +1,8 @@
 //! How is the kernel asked? Safe wrappers around Linux; all unsafe code lives here.
 //!
 //! ```text
-//!  clock, sched, memory, signal    the process itself
+//!  clock, sched, memory, signal,   the process itself
+//!  futex
 //!  interface, port_lock, netns     the network namespace it is in
 //!  packet + filter + ring, udp     frames and datagrams in and out; `InterfaceSocket` is what both share
 //!  xsk                             frames out by shared memory
@@ -20,6 +21,7 @@ pub mod clock;
 pub mod counting;
 mod error;
 pub mod filter;
+pub mod futex;
 pub mod interface;
 mod interface_socket;
 #[cfg(feature = "lacking-kernel")]

@@ -1,0 +1,94 @@
+//! A station on a thread of its own, and a program that waits for its cycles.
+
+use crate::error::StationError;
+use crate::exchange::{CycleImage, Program, Woken, ends};
+use crate::handle::Handle;
+use crate::station::Station;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// A station whose loop runs on a thread of its own, as its project says (SCHED_FIFO, core). Dropped, it ends.
+#[derive(Debug)]
+pub struct RunningStation {
+    program: Program,
+    handle: Handle,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<(), StationError>>>,
+}
+
+impl RunningStation {
+    pub(crate) fn start(mut station: Station) -> Result<Self, StationError> {
+        let (mut end, program) = ends(station.values());
+        let handle = station.handle();
+        let stop = Arc::new(AtomicBool::new(false));
+        let its_stop = Arc::clone(&stop);
+        let thread = thread::Builder::new()
+            .name("rtwire-station".to_owned())
+            .spawn(move || station.run(&its_stop, |io| end.cycle(io)))
+            .map_err(|source| StationError::Thread { source })?;
+        Ok(Self {
+            program,
+            handle,
+            stop,
+            thread: Some(thread),
+        })
+    }
+
+    /// What other threads reach the station by.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Hands over what was set, and waits until a cycle is told that was not seen yet; `None`: none within `timeout`.
+    ///
+    /// Who comes late waits no longer: the newest cycle is given at once, and [`missed`](CycleImage::missed) says how many were
+    /// passed over. What is handed over before a cycle is told is taken in that cycle, all of it, and sent in the next.
+    ///
+    /// # Errors
+    /// The loop has ended: why, the first time.
+    pub fn wait(&mut self, timeout: Duration) -> Result<Option<&mut CycleImage>, StationError> {
+        match self.program.wait(timeout) {
+            Woken::Cycle => Ok(Some(&mut self.program.image)),
+            Woken::TimedOut => Ok(None),
+            Woken::Ended => Err(self.end().err().unwrap_or(StationError::Ended)),
+        }
+    }
+
+    /// Hands over what was set, without waiting for the next cycle.
+    pub fn publish(&mut self) {
+        self.program.publish();
+    }
+
+    /// Ends the loop.
+    ///
+    /// # Errors
+    /// Why it has ended before.
+    pub fn stop(mut self) -> Result<(), StationError> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<(), StationError> {
+        self.stop.store(true, Ordering::Relaxed);
+        let Some(thread) = self.thread.take() else {
+            return Ok(());
+        };
+        match thread.join() {
+            Ok(ended) => ended,
+            // A fault of ours: it goes on where it is noticed.
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+impl Drop for RunningStation {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // A loop that has failed would have said so to a wait; there is nothing to add while dropping.
+            let _ = thread.join();
+        }
+    }
+}
