@@ -8,7 +8,7 @@ mod powerlink_common;
 use std::thread;
 use std::time::Duration;
 
-use powerlink_common::{Cell, description, last_state, number, operational, told, until};
+use powerlink_common::{Cell, asked, description, last_state, number, operational, told, until};
 use rtwire_link::{Sender, SenderConfig, TxPath};
 use rtwire_powerlink::Cdc;
 use rtwire_sys::bpf::Direction;
@@ -204,6 +204,48 @@ fn a_cable_is_pulled_in_each_state() {
         ip(&cell.star.ports[2].namespace, "link set rtwp3 up");
         cell.wait("put back", |states| states[1] == state);
     }
+}
+
+#[test]
+fn a_lost_link_is_counted_where_it_is_lost() {
+    require!(root);
+    require!(program "ip");
+    let (cell, own) = Cell::node_2_telling("user");
+    let pull = |port: usize, how: &str| {
+        let (namespace, cable) = (&cell.star.ports[port].namespace, port + 1);
+        ip(namespace, &format!("link set rtwp{cable} {how}"));
+    };
+    let read = |from: usize, node: &str, object: &str| {
+        let read = ["sdo", "read", "rtws", node, object, "--type", "u32"];
+        let (code, text) = asked(&cell.star.stations[from], &read);
+        if code == 0 {
+            text.trim().parse().unwrap_or(0)
+        } else {
+            0
+        }
+    };
+    assert_eq!(last_state(&own)["link_losses"], 0);
+    until("the node's object tells", || {
+        let before = number(&last_state(&own), "link_losses");
+        pull(2, "down");
+        until("lost", || number(&last_state(&own), "link_losses") > before);
+        assert!(told(&own, "the link is down"));
+        pull(2, "up");
+        cell.wait("and back", operational);
+        // It is configured anew, and has kept the count; a stall of the machine may have brought a reset, which does not.
+        read(0, "2", "1C10h") > 0u32
+    });
+    // The managing node's own cable.
+    pull(0, "down");
+    until("noticed", || last_state(&own)["state"] != "Operational");
+    pull(0, "up");
+    cell.wait("and back", operational);
+    until("its object tells", || read(2, "240", "1C03h") == 1);
+    // As does its register, which is clear again.
+    until("clear again", || {
+        let read = ["sdo", "read", "rtws", "240", "1001h", "--type", "u8"];
+        asked(&cell.star.stations[2], &read) == (0, "0\n".to_owned())
+    });
 }
 
 #[test]

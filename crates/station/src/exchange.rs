@@ -368,6 +368,7 @@ mod tests {
                 cycle,
                 now_ns: cycle * 1000,
                 missing: 3,
+                own_stalls: 0,
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 use rtwire_powerlink::sdo::SdoJob;
-use rtwire_powerlink::{ControlledNode, Event, ManagingNode, ProcessImage};
+use rtwire_powerlink::{ControlledNode, Event, LinkErrors, ManagingNode, ProcessImage, Statistics};
 use rtwire_wire::{Node, Outbox};
 
 #[derive(Debug)]
@@ -49,27 +49,33 @@ impl Kind {
         }
     }
 
-    pub(crate) fn cycles(&self) -> u64 {
+    pub(crate) fn statistics(&self) -> Statistics {
         match self {
-            Self::Managing(node) => node.statistics().cycles,
-            Self::Controlled(node) => node.statistics().cycles,
+            Self::Managing(node) => node.statistics(),
+            Self::Controlled(node) => node.statistics(),
+        }
+    }
+
+    /// Tells the node what has gone wrong at its interface.
+    pub(crate) fn observe(&mut self, now_ns: u64, seen: &LinkErrors) {
+        match self {
+            Self::Managing(node) => node.observe(now_ns, seen),
+            Self::Controlled(node) => node.observe(now_ns, seen),
         }
     }
 
     /// Responses, or SoC, that should have come and did not.
     pub(crate) fn missing(&self) -> u64 {
+        let statistics = self.statistics();
         match self {
-            Self::Managing(node) => node.statistics().lost_responses,
-            Self::Controlled(node) => node.statistics().lost_soc,
+            Self::Managing(_) => statistics.lost_responses,
+            Self::Controlled(_) => statistics.lost_soc,
         }
     }
 
     /// How often the node itself stood still.
     pub(crate) fn own_stalls(&self) -> u64 {
-        match self {
-            Self::Managing(node) => node.statistics().own_stalls,
-            Self::Controlled(node) => node.statistics().own_stalls,
-        }
+        self.statistics().own_stalls
     }
 
     pub(crate) fn send_ethernet(&mut self, frame: &[u8]) -> bool {

@@ -5,6 +5,7 @@
 //!  CDC of a configurator ──┘             │  └── node of rtwire-powerlink
 //!                                        ├── once a cycle: the application's control loop, on the process image
 //!                                        │   (or a program that waits: RunningStation)
+//!                                        ├── watch: what the kernel counts of the interface, for the node's error counters
 //!                                        ├── Handle: state of the network, NMT commands, SDO, from any thread
 //!                                        └── plk0: ordinary IP traffic through the asynchronous phase, and SDO over UDP
 //! ```
@@ -69,6 +70,7 @@ mod running;
 mod station;
 mod status;
 mod triple;
+mod watch;
 mod work;
 
 pub use error::StationError;

@@ -10,7 +10,8 @@ use crate::kind::{Key, Kind};
 use crate::launch::{self, Over, SocWay};
 use crate::project::Project;
 use crate::running::RunningStation;
-use crate::work::Work;
+use crate::watch::{self, Watch};
+use crate::work::{Beside, Work};
 use core::ops::Range;
 use rtwire_link::TxStamps;
 use rtwire_link::powerlink::{DriverConfig, Role, StationPort};
@@ -21,6 +22,7 @@ use rtwire_sys::interface;
 use rtwire_sys::sched::AwakeProcessors;
 use rtwire_wire::powerlink::multicast;
 use rtwire_wire::{EtherType, MacAddress};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread;
 
@@ -39,6 +41,7 @@ pub struct Station {
     datagrams: Option<Datagrams>,
     /// What a launch queue tells of the SoC that it was given.
     reports: Option<TxStamps>,
+    watch: Option<Watch>,
     points: Vec<(Key, Range<usize>)>,
 }
 
@@ -161,6 +164,9 @@ impl Station {
             Some((address, _)) => Some(Datagrams::open(address)?),
             None => None,
         };
+        let interface = port.interface();
+        let watch = Watch::open(Path::new(watch::KERNEL), &interface.name, interface.index)
+            .map_err(|source| StationError::Thread { source })?;
         let (handle, inner) = handle::pair();
         let run = RunConfig {
             spin_ns: project.spin_ns,
@@ -186,6 +192,7 @@ impl Station {
             ethernet,
             datagrams,
             reports,
+            watch,
             points: Vec::new(),
         })
     }
@@ -266,6 +273,18 @@ impl Station {
         Ok(Point(self.points.len() - 1))
     }
 
+    /// Takes what the kernel counts of the interface from below `folder` instead of `/sys/class/net`: where `/sys` is that of
+    /// another network namespace, nothing is told otherwise.
+    ///
+    /// # Errors
+    /// There is no thread to look at it.
+    pub fn set_statistics_folder(&mut self, folder: &Path) -> Result<(), StationError> {
+        let interface = self.runner.port().interface();
+        self.watch = Watch::open(folder, &interface.name, interface.index)
+            .map_err(|source| StationError::Thread { source })?;
+        Ok(())
+    }
+
     /// Runs the station on a thread of its own, which becomes what the project says (SCHED_FIFO, core); this program waits for
     /// its cycles. Points are looked up before.
     ///
@@ -319,8 +338,11 @@ impl Station {
                 &self.said,
                 &self.names,
                 &mut self.points,
-                self.ethernet.as_mut(),
-                self.datagrams.as_mut(),
+                Beside {
+                    ethernet: self.ethernet.as_mut(),
+                    datagrams: self.datagrams.as_mut(),
+                    watch: self.watch.as_mut(),
+                },
             );
             if launched {
                 work.launches(dropped);

@@ -48,6 +48,12 @@ pub struct StationStatus {
     pub system_calls: u64,
     /// How often the interface was found down.
     pub interface_downs: u64,
+    /// How often the link was lost; null where the kernel does not tell.
+    pub link_losses: Option<u64>,
+    /// Frames with a wrong check sequence; null where the kernel does not tell.
+    pub crc_errors: Option<u64>,
+    /// Collisions; null where the kernel does not tell.
+    pub collisions: Option<u64>,
     /// A managing node's network, by number.
     pub nodes: Vec<NodeStatus>,
     /// The latest events, oldest first.
@@ -120,6 +126,9 @@ impl StationStatus {
             soc_launch: None,
             system_calls: 0,
             interface_downs: 0,
+            link_losses: None,
+            crc_errors: None,
+            collisions: None,
             nodes: Vec::new(),
             events: Vec::new(),
         }
@@ -132,6 +141,14 @@ impl StationStatus {
         self.soc_lost = statistics.lost_soc;
         self.own_stalls = statistics.own_stalls;
         self.worst_stall_ns = statistics.worst_stall_ns;
+    }
+
+    /// What the node was told of its interface; `tells`: wrong check sequences, collisions, losses of the link.
+    pub(crate) fn take_link(&mut self, statistics: &Statistics, tells: [bool; 3]) {
+        let [crc, collisions, losses] = tells;
+        self.crc_errors = crc.then_some(statistics.crc_errors);
+        self.collisions = collisions.then_some(statistics.collisions);
+        self.link_losses = losses.then_some(statistics.link_losses);
     }
 
     pub(crate) fn take_run(&mut self, run: &RunStatistics, driver: Option<DriverCounters>) {

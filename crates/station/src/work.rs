@@ -8,6 +8,7 @@ use crate::io::Io;
 use crate::kind::{Key, Kind};
 use crate::launch::Told;
 use crate::status::{SocLaunchStatus, StationEvent, StationStatus, words};
+use crate::watch::Watch;
 use core::ops::Range;
 use rtwire_link::powerlink::StationPort;
 use rtwire_link::run::{Port as _, RunStatistics};
@@ -20,6 +21,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Events that are kept for whoever asks.
 const EVENTS: usize = 64;
 
+/// What a station has beside its node, where it has it.
+pub(crate) struct Beside<'a> {
+    pub(crate) ethernet: Option<&'a mut Ethernet>,
+    pub(crate) datagrams: Option<&'a mut Datagrams>,
+    pub(crate) watch: Option<&'a mut Watch>,
+}
+
 /// What is done after each call of the node.
 pub(crate) struct Work<'a> {
     pub(crate) inner: Inner,
@@ -30,8 +38,7 @@ pub(crate) struct Work<'a> {
     status: StationStatus,
     names: &'a [(u8, String)],
     points: &'a mut Vec<(Key, Range<usize>)>,
-    ethernet: Option<&'a mut Ethernet>,
-    datagrams: Option<&'a mut Datagrams>,
+    beside: Beside<'a>,
     /// The job whose outcome is waited for: node and number. One that nobody waits for any more may end behind it.
     asked: Option<(u8, u32)>,
     /// How often each node was taken for lost.
@@ -48,8 +55,7 @@ impl<'a> Work<'a> {
         path: &str,
         names: &'a [(u8, String)],
         points: &'a mut Vec<(Key, Range<usize>)>,
-        ethernet: Option<&'a mut Ethernet>,
-        datagrams: Option<&'a mut Datagrams>,
+        beside: Beside<'a>,
     ) -> Self {
         Self {
             inner,
@@ -59,8 +65,7 @@ impl<'a> Work<'a> {
             status: StationStatus::base(interface, path),
             names,
             points,
-            ethernet,
-            datagrams,
+            beside,
             asked: None,
             times_lost: Box::new([0; 256]),
             dropped: None,
@@ -81,6 +86,9 @@ impl<'a> Work<'a> {
         now_ns: u64,
         control: &mut impl FnMut(&mut Io<'_>),
     ) {
+        if let Some(seen) = self.beside.watch.as_mut().and_then(|watch| watch.news()) {
+            kind.observe(now_ns, &seen);
+        }
         while let Some(event) = kind.next_event() {
             self.event(kind, event, now_ns);
         }
@@ -90,7 +98,7 @@ impl<'a> Work<'a> {
                 self.note(now_ns, news);
             }
         }
-        let cycles = kind.cycles();
+        let cycles = kind.statistics().cycles;
         if cycles != self.cycles {
             self.cycles = cycles;
             let (missing, own_stalls) = (kind.missing(), kind.own_stalls());
@@ -104,7 +112,7 @@ impl<'a> Work<'a> {
             });
             kind.commit();
             self.requests(kind, now_ns);
-            if let Some(ethernet) = &mut self.ethernet {
+            if let Some(ethernet) = &mut self.beside.ethernet {
                 ethernet.hand_over(|frame| kind.send_ethernet(frame));
             }
         } else if !matches!(kind, Kind::Managing(node) if node.statistics().cycles > 0) {
@@ -127,7 +135,7 @@ impl<'a> Work<'a> {
 
     /// In BasicEthernet nobody shares out the medium: ordinary frames leave at once.
     fn basic_ethernet(&mut self, kind: &Kind, port: &mut StationPort) {
-        let (Kind::Controlled(node), Some(ethernet)) = (kind, &mut self.ethernet) else {
+        let (Kind::Controlled(node), Some(ethernet)) = (kind, &mut self.beside.ethernet) else {
             return;
         };
         if node.state() == NmtState::BASIC_ETHERNET {
@@ -172,7 +180,7 @@ impl<'a> Work<'a> {
     }
 
     fn requests(&mut self, kind: &mut Kind, now_ns: u64) {
-        if let Some(datagrams) = &mut self.datagrams {
+        if let Some(datagrams) = &mut self.beside.datagrams {
             datagrams.exchange(kind, now_ns);
         }
         while let Ok(request) = self.inner.requests.try_recv() {
@@ -202,6 +210,9 @@ impl<'a> Work<'a> {
         match kind {
             Kind::Managing(node) => status.take_managing(node, self.names, &self.times_lost),
             Kind::Controlled(node) => status.take_controlled(node),
+        }
+        if let Some(watch) = &self.beside.watch {
+            status.take_link(&kind.statistics(), watch.tells());
         }
         status.take_run(run, port.driver().map(|driver| driver.counters()));
         status.soc_launch = self.dropped.map(|dropped| SocLaunchStatus {

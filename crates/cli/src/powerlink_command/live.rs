@@ -98,6 +98,19 @@ fn table(status: &StationStatus) -> String {
             grouped(soc.by_loop),
         );
     }
+    let told = [
+        (status.link_losses, "losses of the link"),
+        (status.crc_errors, "frames with a wrong check sequence"),
+        (status.collisions, "collisions"),
+    ];
+    let told = told.iter().filter_map(|(count, what)| {
+        let count = count.filter(|count| *count > 0)?;
+        Some(format!("{} {what}", grouped(count)))
+    });
+    let told: Vec<String> = told.collect();
+    if !told.is_empty() {
+        let _ = writeln!(text, "{}", told.join(", "));
+    }
     if !status.nodes.is_empty() {
         let head = [
             "node",
