@@ -57,10 +57,10 @@ pub fn to_html(
     for comparison in comparisons {
         comparison.section(&mut out);
     }
-    let _ = write!(
+    let _ = writeln!(
         out,
         "<h2>Command and machine</h2><pre>{}</pre><dl><dt>Analysed on</dt><dd>{}, {} cores</dd><dt>Kernel</dt><dd>{}</dd>\
-         <dt>rtwire</dt><dd>{}</dd></dl></main></body></html>\n",
+         <dt>rtwire</dt><dd>{}</dd></dl></main></body></html>",
         escape(command),
         escape(&machine.model),
         machine.cpus,
