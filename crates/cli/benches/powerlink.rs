@@ -167,6 +167,7 @@ fn hold(options: &Options) -> Vec<(Scenario, Outcome, Account)> {
             losses: std::mem::take(&mut outcome.lost_at),
             noise: recorder.stop().unwrap(),
             bearable,
+            own_stalls: outcome.stalls as f64 / outcome.cycles.max(1) as f64,
         };
         eprintln!("{scenario}, for {:?}: {}", options.hold, outcome.in_short());
         holding.push((scenario, outcome, account));

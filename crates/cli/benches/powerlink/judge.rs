@@ -166,6 +166,8 @@ pub(crate) struct Account {
     pub(crate) losses: Vec<Happened>,
     pub(crate) noise: NoiseRecord,
     pub(crate) bearable: Bearable,
+    /// In what share of the cycles the managing node noticed that it stood still itself, 0 to 1.
+    pub(crate) own_stalls: f64,
 }
 
 /// From what length on a stall explains what follows it.
@@ -315,7 +317,9 @@ impl Account {
         }
         if own > 0 {
             account += &format!(
-                "; {own} to the managing node's own standing still, for more than half a cycle, which the cores' watch did not see"
+                "; {own} to the managing node's own standing still for more than half a cycle, which it noticed in {:.2} % of the \
+                 cycles and the cores' watch did not",
+                100.0 * self.own_stalls
             );
         }
         if !unexplained.is_empty() {

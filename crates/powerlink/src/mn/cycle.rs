@@ -183,8 +183,9 @@ impl ManagingNode {
             self.stall_over(now_ns, late_ns);
             return;
         }
-        self.stalled_ns = 0;
         let at_ns = self.next_soc_ns;
+        // What the SoC is late by is missing in its cycle.
+        self.stalled_ns = now_ns.saturating_sub(at_ns);
         self.next_soc_ns += cycle_ns;
         self.advance(now_ns);
         if core::mem::replace(&mut self.cycle_good, true) {

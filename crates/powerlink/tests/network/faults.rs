@@ -350,6 +350,29 @@ fn a_managing_node_that_wakes_late_does_not_blame_the_cycle() {
 }
 
 #[test]
+fn a_soc_that_leaves_almost_a_cycle_late_does_not_blame_the_cycle() {
+    // So late that the responses are behind the next SoC's time.
+    for (nodes, late_us) in [(&[1][..], 486..499), (&[1, 2, 3, 4, 5, 6, 7, 8], 370..470)] {
+        let mut network = running(500, nodes);
+        let before = network.mn().statistics();
+        for late_us in late_us.clone().chain(late_us) {
+            let soc_ns = network.mn().next_soc_ns();
+            network.run_until(soc_ns - 10 * US);
+            network.stalled_ns[0] = soc_ns + late_us * US;
+            network.run_until(soc_ns + 1_100 * US);
+        }
+        let after = network.mn().statistics();
+        assert!(
+            after.skipped_cycles > before.skipped_cycles + 20,
+            "{after:?}"
+        );
+        let exceeded = network.happened(error(ErrorCode::CYCLE_EXCEEDED_TOO_OFTEN));
+        assert_eq!(exceeded, None);
+        assert!(network.operational(), "{:?}", network.events);
+    }
+}
+
+#[test]
 fn a_managing_node_that_is_stalled_while_it_sends_does_not_blame_the_cycle() {
     // Also by less than a cycle, where that is far beyond what sending usually takes.
     for (told, late_ns) in [(true, 400 * US), (true, 230 * US), (false, 400 * US)] {
