@@ -337,6 +337,19 @@ fn two_captures_are_compared_on_one_page() {
         assert!(said(&output).contains(wanted), "{}", said(&output));
         assert!(!Path::new(page).exists(), "nothing half done");
     }
+    // A capture that is cut off, measured as far as it goes: the page says so.
+    let cut = folder.path().join("cut.pcap");
+    let whole = std::fs::read(capture).unwrap();
+    std::fs::write(&cut, &whole[..whole.len() - 7]).unwrap();
+    let cut = cut.to_str().unwrap();
+    let output = rtwire(&[capture, "--beside", cut, "--report", page]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    let output = rtwire(&[capture, "--beside", cut, "--partial", "--report", page]);
+    assert!(output.status.success(), "{}", said(&output));
+    let html = std::fs::read_to_string(page).unwrap();
+    assert!(html.contains("Only what comes before the fault"), "{html}");
+    std::fs::remove_file(page).unwrap();
+
     let output = rtwire(&[capture, "--beside", capture]);
     assert_eq!(output.status.code(), Some(2));
     assert!(said(&output).contains("--report"), "{}", said(&output));

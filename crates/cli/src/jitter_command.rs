@@ -194,7 +194,8 @@ fn beside(
     let mut notes = Vec::new();
     let format = read(arguments, &name, open(path)?, &mut follower, &mut notes)?;
     let machine = Machine::this(env!("CARGO_PKG_VERSION"));
-    let (report, _) = follower.finish(&name, &format, "", machine);
+    let (mut report, _) = follower.finish(&name, &format, "", machine);
+    report.notes.splice(0..0, notes);
     if report.soc.is_none() && report.latency_ns.is_none() {
         return Err((INCONCLUSIVE, format!("{name}: {}", nothing(&report))));
     }

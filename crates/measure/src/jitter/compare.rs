@@ -86,6 +86,13 @@ impl Comparison<'_> {
             }
         }
         table.close();
+        for way in &self.ways {
+            let noted = way.report.filter(|report| !report.notes.is_empty());
+            if let Some(report) = noted {
+                let _ = write!(out, "<h3>{}</h3>", escape(way.name));
+                report.notes_list(out);
+            }
+        }
         let responses = self.ways.map(|way| way.report.map(responses));
         let socs = self
             .ways

@@ -236,12 +236,18 @@ impl JitterReport {
         }
         out.push_str("</dl>");
         if !self.notes.is_empty() {
-            out.push_str("<h2>Notes</h2><ul>");
-            for note in &self.notes {
-                let _ = write!(out, "<li>{}</li>", prose(note));
-            }
-            out.push_str("</ul>");
+            out.push_str("<h2>Notes</h2>");
+            self.notes_list(out);
         }
+    }
+
+    /// What a reader should know.
+    pub(super) fn notes_list(&self, out: &mut String) {
+        out.push_str("<ul>");
+        for note in &self.notes {
+            let _ = write!(out, "<li>{}</li>", prose(note));
+        }
+        out.push_str("</ul>");
     }
 
     fn worst_section(&self, out: &mut String) {
