@@ -1,5 +1,7 @@
 //! Error counters: +8 for an error, -1 for a cycle without one (DS 301, 4.7.4).
 
+use crate::ObjectDictionary;
+
 /// A counter with its threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Counter {
@@ -19,6 +21,20 @@ impl Counter {
             cumulative: 0,
             count: 0,
             threshold,
+        }
+    }
+
+    /// As its record says: what was counted so far, and the threshold.
+    pub(crate) fn of_record(d: &ObjectDictionary, index: u16) -> Self {
+        Self::of(d, (index, 1), (index, 3))
+    }
+
+    /// The same where the two stand elsewhere: index and sub-index of each.
+    pub(crate) fn of(d: &ObjectDictionary, cumulative: (u16, u8), threshold: (u16, u8)) -> Self {
+        Self {
+            cumulative: d.number(cumulative.0, cumulative.1) as u32,
+            count: 0,
+            threshold: d.number(threshold.0, threshold.1) as u32,
         }
     }
 

@@ -8,7 +8,7 @@
 //! The loop never waits for the program, and makes a system call for it only in cycles that the program waits for: without it,
 //! an exchange costs a copy of the points and a few atomic operations.
 
-use crate::io::{Io, Point};
+use crate::io::{Io, Point, number};
 use crate::triple::{Reader, Writer, triple};
 use core::ops::Range;
 use rtwire_sys::futex;
@@ -63,11 +63,7 @@ pub(crate) struct LoopEnd {
 fn store(words: &[AtomicU64], octets: &[u8]) {
     let mut chunks = octets.chunks(WORD_OCTETS);
     for word in words {
-        let mut wide = [0; WORD_OCTETS];
-        if let Some(chunk) = chunks.next() {
-            wide[..chunk.len()].copy_from_slice(chunk);
-        }
-        word.store(u64::from_le_bytes(wide), RELAXED);
+        word.store(number(chunks.next().unwrap_or_default()), RELAXED);
     }
 }
 
@@ -147,12 +143,7 @@ impl CycleImage {
     /// The value of a point; of an output what was set. Little-endian, without sign; 0 where it has more than 8 octets.
     #[must_use]
     pub fn get(&self, point: Point) -> u64 {
-        let octets = self.octets(point);
-        let mut wide = [0; WORD_OCTETS];
-        if let Some(place) = wide.get_mut(..octets.len()) {
-            place.copy_from_slice(octets);
-        }
-        u64::from_le_bytes(wide)
+        number(self.octets(point))
     }
 
     /// The octets of a point.
@@ -309,6 +300,7 @@ impl Program {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::io::octets_of;
     use crate::kind::Key;
     use rtwire_powerlink::ProcessImage;
     use rtwire_testkit::{CountingAllocator, allocations};
@@ -351,14 +343,8 @@ mod tests {
         }
 
         fn ends(&self) -> (LoopEnd, Program) {
-            ends(self.points.iter().map(|(key, range)| {
-                let from = if key.output {
-                    &self.image.outputs
-                } else {
-                    &self.image.inputs
-                };
-                (key.output, &from[range.clone()])
-            }))
+            let points = self.points.iter();
+            ends(points.map(|place| (place.0.output, octets_of(&self.image, place))))
         }
 
         fn io(&mut self, cycle: u64) -> Io<'_> {

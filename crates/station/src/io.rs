@@ -24,16 +24,33 @@ pub struct Io<'a> {
     pub own_stalls: u64,
 }
 
+/// The octets of a point in a process image.
+pub(crate) fn octets_of<'a>(
+    image: &'a ProcessImage,
+    (key, range): &(Key, Range<usize>),
+) -> &'a [u8] {
+    let from = if key.output {
+        &image.outputs
+    } else {
+        &image.inputs
+    };
+    from.get(range.clone()).unwrap_or_default()
+}
+
+/// The value of up to 8 octets, little-endian, without sign; 0 of more.
+pub(crate) fn number(octets: &[u8]) -> u64 {
+    let mut wide = [0; 8];
+    if let Some(place) = wide.get_mut(..octets.len()) {
+        place.copy_from_slice(octets);
+    }
+    u64::from_le_bytes(wide)
+}
+
 impl Io<'_> {
     /// The value of a point, inputs and outputs alike; little-endian, without sign.
     #[must_use]
     pub fn get(&self, point: Point) -> u64 {
-        let octets = self.octets(point);
-        let mut wide = [0; 8];
-        if let Some(place) = wide.get_mut(..octets.len()) {
-            place.copy_from_slice(octets);
-        }
-        u64::from_le_bytes(wide)
+        number(self.octets(point))
     }
 
     /// Sets an output, to be sent in the next cycle; nothing happens with an input.
@@ -47,15 +64,8 @@ impl Io<'_> {
     /// The octets of a point, inputs and outputs alike.
     #[must_use]
     pub fn octets(&self, point: Point) -> &[u8] {
-        let Some((key, range)) = self.points.get(point.0) else {
-            return &[];
-        };
-        let from = if key.output {
-            &self.image.outputs
-        } else {
-            &self.image.inputs
-        };
-        from.get(range.clone()).unwrap_or_default()
+        let place = self.points.get(point.0);
+        place.map_or(&[], |place| octets_of(self.image, place))
     }
 
     /// The octets of an output, to be set; none of an input.

@@ -65,17 +65,11 @@ impl Kind {
     }
 
     /// Responses, or SoC, that should have come and did not.
-    pub(crate) fn missing(&self) -> u64 {
-        let statistics = self.statistics();
+    pub(crate) fn missing(&self, statistics: &Statistics) -> u64 {
         match self {
             Self::Managing(_) => statistics.lost_responses,
             Self::Controlled(_) => statistics.lost_soc,
         }
-    }
-
-    /// How often the node itself stood still.
-    pub(crate) fn own_stalls(&self) -> u64 {
-        self.statistics().own_stalls
     }
 
     pub(crate) fn send_ethernet(&mut self, frame: &[u8]) -> bool {

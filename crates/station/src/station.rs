@@ -5,7 +5,7 @@ use crate::datagrams::Datagrams;
 use crate::error::StationError;
 use crate::ethernet::Ethernet;
 use crate::handle::{self, Handle, Inner};
-use crate::io::{Io, Point};
+use crate::io::{Io, Point, octets_of};
 use crate::kind::{Key, Kind};
 use crate::launch::{self, Over, SocWay};
 use crate::project::Project;
@@ -297,14 +297,8 @@ impl Station {
     /// The points: whether each is an output, and its octets.
     pub(crate) fn values(&self) -> impl Iterator<Item = (bool, &[u8])> {
         let image = self.kind.image();
-        self.points.iter().map(|(key, range)| {
-            let from = if key.output {
-                &image.outputs
-            } else {
-                &image.inputs
-            };
-            (key.output, from.get(range.clone()).unwrap_or_default())
-        })
+        let points = self.points.iter();
+        points.map(|place| (place.0.output, octets_of(image, place)))
     }
 
     /// Runs the station on the calling thread until `stop` is set; `control` is called once a cycle, and is part of the

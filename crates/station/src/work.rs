@@ -98,17 +98,18 @@ impl<'a> Work<'a> {
                 self.note(now_ns, news);
             }
         }
-        let cycles = kind.statistics().cycles;
+        let statistics = kind.statistics();
+        let cycles = statistics.cycles;
         if cycles != self.cycles {
             self.cycles = cycles;
-            let (missing, own_stalls) = (kind.missing(), kind.own_stalls());
+            let missing = kind.missing(&statistics);
             control(&mut Io {
                 image: kind.image_mut(),
                 points: self.points,
                 cycle: cycles,
                 now_ns,
                 missing,
-                own_stalls,
+                own_stalls: statistics.own_stalls,
             });
             kind.commit();
             self.requests(kind, now_ns);

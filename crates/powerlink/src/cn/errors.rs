@@ -23,20 +23,16 @@ impl ControlledNode {
         let cyclic = self.cyclic();
         let counters = &mut self.counters;
         counters.link_losses = counters.link_losses.wrapping_add(seen.losses);
-        let too_many = [
-            (seen.losses > 0, ErrorCode::LOSS_OF_LINK),
-            (counters.crc.errors(seen.crc, cyclic), ErrorCode::CRC),
-            (
-                counters.collision.errors(seen.collisions, cyclic),
-                ErrorCode::COLLISION,
-            ),
-        ];
-        for (_, code) in too_many.into_iter().filter(|(is, _)| *is) {
-            if code == ErrorCode::LOSS_OF_LINK {
-                self.fault(now_ns, code);
-            } else {
-                self.cycle_error(now_ns, code);
-            }
+        let crc = counters.crc.errors(seen.crc, cyclic);
+        let collision = counters.collision.errors(seen.collisions, cyclic);
+        if seen.losses > 0 {
+            self.fault(now_ns, ErrorCode::LOSS_OF_LINK);
+        }
+        if crc {
+            self.cycle_error(now_ns, ErrorCode::CRC);
+        }
+        if collision {
+            self.cycle_error(now_ns, ErrorCode::COLLISION);
         }
         self.prepare_pres();
     }

@@ -120,11 +120,7 @@ impl ControlledNode {
         self.counters.link_losses = d.number(LOSSES_OF_LINK, 0) as u32;
         self.counters.jitter_range_ns = d.number(0x1c13, 0);
         for (index, counter) in self.counters.all() {
-            *counter = Counter {
-                cumulative: d.number(index, 1) as u32,
-                count: 0,
-                threshold: d.number(index, 3) as u32,
-            };
+            *counter = Counter::of_record(d, index);
         }
         let timeout_ns = d.number(0x1300, 0) * 1_000_000;
         let all = (1..=254).map(|subindex| d.number(0x1016, subindex));

@@ -31,15 +31,10 @@ pub(super) struct Counters {
 impl Counters {
     /// With the thresholds of a dictionary.
     pub(super) fn new(d: &ObjectDictionary) -> Self {
-        let counter = |index| Counter {
-            cumulative: d.number(index, 1) as u32,
-            count: 0,
-            threshold: d.number(index, 3) as u32,
-        };
         Self {
-            exceeded: counter(EXCEEDED),
-            crc: counter(CRC),
-            collision: counter(COLLISION),
+            exceeded: Counter::of_record(d, EXCEEDED),
+            crc: Counter::of_record(d, CRC),
+            collision: Counter::of_record(d, COLLISION),
             link_losses: d.number(LOSSES_OF_LINK, 0) as u32,
         }
     }

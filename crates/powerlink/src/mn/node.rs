@@ -116,11 +116,8 @@ pub(super) struct Cn {
 
 impl Cn {
     pub(super) fn new(d: &ObjectDictionary, number: u8, assignment: u64, mtu: usize) -> Self {
-        let counter = |cumulative, threshold| Counter {
-            cumulative: d.number(cumulative, number) as u32,
-            count: 0,
-            threshold: d.number(threshold, number) as u32,
-        };
+        let counter =
+            |cumulative, threshold| Counter::of(d, (cumulative, number), (threshold, number));
         let cycles = d.number(0x1f98, 7);
         let slot = d.number(0x1f9b, number) as u8;
         let multiplexed = assignment & MULTIPLEXED != 0 && cycles > 0;
