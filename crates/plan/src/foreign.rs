@@ -2,7 +2,9 @@
 //!
 //! Asked only of files that are no TOML, so nothing that could be read is turned away.
 
+use core::ops::Range;
 use serde_json::Value;
+use toml::de::DeTable;
 
 use crate::description::{Fault, Faults};
 
@@ -72,10 +74,23 @@ impl Foreign {
         }
     }
 
-    /// The same for a text in which a parser of TOML has found so many faults; `known` is whether it has a table that was
-    /// expected. `None` where it seems to be the right kind, with faults.
-    #[must_use]
-    pub fn instead_of_toml(text: &str, faults: usize, known: bool) -> Option<Self> {
+    /// The same for a text in which a parser of TOML has found faults; with the place of the first. `None` where it seems to be
+    /// the right kind, with faults: few of them, or one of the tables that were expected.
+    pub fn in_place_of<'a>(
+        text: &str,
+        document: &DeTable<'_>,
+        mut tables: impl Iterator<Item = &'a str>,
+        errors: &[toml::de::Error],
+    ) -> Option<(Range<usize>, Self)> {
+        let known = tables.any(|table| document.contains_key(table));
+        let foreign = Self::instead_of_toml(text, errors.len(), known)?;
+        let places = errors.iter().filter_map(toml::de::Error::span);
+        let first = places.min_by_key(|place| place.start);
+        Some((first.unwrap_or(0..0), foreign))
+    }
+
+    /// The same by the number of faults, and whether a table that was expected is `known`.
+    fn instead_of_toml(text: &str, faults: usize, known: bool) -> Option<Self> {
         if faults == 0 {
             return None;
         }

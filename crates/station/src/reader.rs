@@ -74,12 +74,9 @@ pub(crate) fn parse<'t>(
     findings: &mut Findings<'_>,
 ) -> Spanned<DeTable<'t>> {
     let (document, errors) = DeTable::parse_recoverable(text);
-    let known = tables
-        .iter()
-        .any(|table| document.get_ref().contains_key(*table));
-    if let Some(foreign) = Foreign::instead_of_toml(text, errors.len(), known) {
-        let first = errors.iter().filter_map(toml::de::Error::span);
-        let first = first.min_by_key(|span| span.start).unwrap_or(0..0);
+    let tables = tables.iter().copied();
+    if let Some((first, foreign)) = Foreign::in_place_of(text, document.get_ref(), tables, &errors)
+    {
         findings.at(&first, foreign.message(), Some(foreign.help(WANTED)));
         return document;
     }

@@ -93,12 +93,10 @@ pub fn read(
         return Err(findings.into_faults());
     }
     let (document, errors) = DeTable::parse_recoverable(source);
-    let known = keys::TABLES
-        .iter()
-        .any(|table| document.get_ref().contains_key(table.name));
-    if let Some(foreign) = Foreign::instead_of_toml(source, errors.len(), known) {
-        let first = errors.iter().filter_map(toml::de::Error::span);
-        let first = first.min_by_key(|span| span.start).unwrap_or(0..0);
+    let tables = keys::TABLES.iter().map(|table| table.name);
+    if let Some((first, foreign)) =
+        Foreign::in_place_of(source, document.get_ref(), tables, &errors)
+    {
         findings.at(&first, foreign.message(), Some(foreign.help(WANTED)));
         return Err(findings.into_faults());
     }
