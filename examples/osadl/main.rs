@@ -21,7 +21,7 @@ use rtwire_link::{Cycle, CycleConfig, LaunchMode, Sender, SenderConfig, TxPath};
 use rtwire_measure::summary::nearest_rank;
 use rtwire_sys::clock::{self, Clock, now_ns};
 use rtwire_sys::{memory, sched};
-use rtwire_testkit::{NetnsPair, Side, ip};
+use rtwire_testkit::{NetnsPair, Side, ip, tc};
 use std::net::{SocketAddrV4, UdpSocket};
 use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -266,16 +266,6 @@ fn show(outcome: &Outcome) {
     assert!(outcome.load_bps == 0 || outcome.best_effort_frames > 0);
 }
 
-fn tc(side: &Side, arguments: &str) {
-    let output = Command::new("tc")
-        .args(["-n", &side.namespace])
-        .args(arguments.split_whitespace())
-        .output()
-        .unwrap();
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "tc {arguments}: {error}");
-}
-
 fn address(last: u8) -> SocketAddrV4 {
     SocketAddrV4::new([10, 78, 0, last].into(), 5000)
 }
@@ -318,17 +308,17 @@ fn queues(side: &Side, set_up: SetUp, load_bps: u64, own: &str) {
     // And next to no rate of its own: what a class sends of that, HTB serves before all that others borrow, urgent or not.
     let one = "burst 1 cburst 1 overhead 24 quantum 1600";
     tc(
-        side,
+        &side.namespace,
         &format!("qdisc add {dev} root handle 1: htb default 10"),
     );
     tc(
-        side,
+        &side.namespace,
         &format!("class add {dev} parent 1: classid 1:1 htb rate 100mbit ceil 100mbit {one}"),
     );
     for (class, ceil) in [("10", ceil), ("11", 100_000_000)] {
         let priority = if class == "10" { 7 } else { 0 };
         tc(
-            side,
+            &side.namespace,
             &format!(
                 "class add {dev} parent 1:1 classid 1:{class} htb rate {own} ceil {ceil} prio {priority} {one}"
             ),
@@ -337,7 +327,7 @@ fn queues(side: &Side, set_up: SetUp, load_bps: u64, own: &str) {
     if set_up == SetUp::Launch {
         for class in ["10", "11"] {
             tc(
-                side,
+                &side.namespace,
                 &format!("qdisc add {dev} parent 1:{class} etf clockid CLOCK_TAI delta 30000"),
             );
         }

@@ -33,6 +33,44 @@ pair() {
 	cable vm-b rb 2 1
 }
 
+# launch_pair: the same with two queues; what A sends with priority 3 has the second, to which `etf` gives launch times.
+launch_pair() {
+	pair 2
+	tc -n vm-a qdisc add dev ra root handle 100: mqprio num_tc 2 map 0 0 0 1 0 0 0 0 0 0 0 0 0 0 0 0 queues 1@0 1@1 hw 0
+}
+
+# etf DELTA: ETF that wakes so long before a launch time, ns, in the second queue of `launch_pair`.
+etf() {
+	tc -n vm-a qdisc add dev ra parent 100:2 etf clockid CLOCK_TAI delta "$1"
+}
+
+# powerlink_cell CYCLE MN CN [NODE]: /tmp/mn.toml on ra and /tmp/cn.toml on rb, one node of an octet each way; the others are
+# lines of the managing node's station, of the controlled one's, and of the managing node's [[node]].
+powerlink_cell() {
+	objects='receives = ["6200h/1 u8"]
+		sends = ["6000h/1 u8"]'
+	cat >/tmp/mn.toml <<-TOML
+		[station]
+		node = 240
+		interface = "ra"
+		cycle = "$1"
+		$2
+		[[node]]
+		number = 1
+		mandatory = true
+		${4:-}
+		$objects
+	TOML
+	cat >/tmp/cn.toml <<-TOML
+		[station]
+		node = 1
+		interface = "rb"
+		cycle = "$1"
+		$3
+		$objects
+	TOML
+}
+
 # nic_pair: the guest's two real cards, cabled by QEMU, as ra in vm-a and rb in vm-b. Named by their addresses.
 nic_pair() {
 	for end in a:1 b:2; do

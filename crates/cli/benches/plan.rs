@@ -21,6 +21,8 @@ mod peers;
 mod planning;
 #[path = "plan/schedules.rs"]
 mod schedules;
+#[path = "../../sim/tests/common/searched.rs"]
+mod searched;
 #[path = "plan/tools.rs"]
 mod tools;
 

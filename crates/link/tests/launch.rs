@@ -14,25 +14,14 @@ use rtwire_sys::filter::{Filter, Instruction};
 use rtwire_sys::interface;
 use rtwire_sys::launch::LaunchOptions;
 use rtwire_sys::packet::PacketSocket;
-use rtwire_testkit::{NetnsPair, Side, require};
-use std::process::Command;
+use rtwire_testkit::{NetnsPair, Side, require, try_tc};
 use std::time::Duration;
 
 const ETHER_TYPE: u16 = 0x88B5;
 const MS: u64 = 1_000_000;
 
 fn tc(side: &Side, arguments: &str) -> Result<(), String> {
-    let output = Command::new("tc")
-        .args(["-n", &side.namespace])
-        .args(arguments.split_whitespace())
-        .output()
-        .unwrap();
-    let error = String::from_utf8_lossy(&output.stderr);
-    output
-        .status
-        .success()
-        .then_some(())
-        .ok_or(error.into_owned())
+    try_tc(&side.namespace, arguments)
 }
 
 fn etf(side: &Side, options: &str) {

@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;
+#[path = "common/searched.rs"]
+mod searched;
 
 use rtwire_plan::{Network, read};
-use rtwire_sim::{Model, PatternChoice, Report, Scenario, SearchOptions, Simulator, search};
+use rtwire_sim::Report;
 
 const MS: u64 = 1_000_000_000;
 
@@ -20,23 +22,8 @@ fn experiment(interval: &str) -> Network {
     read(&source, "five.toml", &set).unwrap()
 }
 
-/// What is seen beside the promises with all bursts at once, and then by a search of so many simulations.
 fn searched(network: &Network, simulations: u64, longest_ps: u64) -> Report {
-    let plan = common::promises(network);
-    let model = Model::new(network).unwrap();
-    let mut simulator = Simulator::new(&model);
-    let scenario = Scenario::new(&model, PatternChoice::Greedy, 1, longest_ps, 0);
-    simulator.run(&scenario);
-    let mut report = Report::new(&model, &simulator, &scenario, "greedy", &plan);
-    let options = SearchOptions {
-        simulations,
-        seed: 1,
-        longest_ps,
-    };
-    search(&model, &mut simulator, &plan, &options, &mut report, |_| {
-        true
-    });
-    report
+    searched::searched(network, &common::promises(network), simulations, longest_ps)
 }
 
 #[test]

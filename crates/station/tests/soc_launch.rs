@@ -11,9 +11,8 @@ use rtwire_station::{Handle, Project, SocLaunchStatus, Station, StationError, St
 use rtwire_sys::filter::{Filter, Instruction};
 use rtwire_sys::packet::PacketSocket;
 use rtwire_sys::{Batch, Wait, interface};
-use rtwire_testkit::{Side, Star, require};
+use rtwire_testkit::{Side, Star, require, tc};
 use rtwire_wire::powerlink::{Message, Packet};
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
@@ -28,19 +27,9 @@ const TOLERANCE_NS: i64 = 3_000_000;
 const PATIENCE: Duration = Duration::from_secs(240);
 const ALL_FRAMES: u16 = 3;
 
-fn tc(side: &Side, arguments: &str) {
-    let output = Command::new("tc")
-        .args(["-n", &side.namespace])
-        .args(arguments.split_whitespace())
-        .output()
-        .unwrap();
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "tc {arguments}: {error}");
-}
-
 fn etf(side: &Side, options: &str) {
     tc(
-        side,
+        &side.namespace,
         &format!("qdisc add dev rtws root etf clockid CLOCK_TAI {options}"),
     );
 }
@@ -280,7 +269,7 @@ fn soc_that_the_queue_drops_or_refuses_are_counted() {
             told.events
         );
         // Launch times as deadlines are not what the sender means: each is refused.
-        tc(manager_side, "qdisc del dev rtws root");
+        tc(&manager_side.namespace, "qdisc del dev rtws root");
         etf(manager_side, "delta 100000 deadline_mode");
         let before = soc(manager);
         until("some are refused", || {

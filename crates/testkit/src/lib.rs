@@ -21,7 +21,7 @@ mod netns;
 mod star;
 
 pub use foreign::{foreign_bpf, foreign_xdp};
-pub use netns::{NetnsPair, Side, ip};
+pub use netns::{NetnsPair, Side, ip, tc, try_tc};
 pub use rtwire_sys::counting::{CountingAllocator, allocations};
 use rtwire_sys::lacking;
 pub use star::Star;

@@ -118,7 +118,7 @@ impl Default for NetnsPair {
 impl Drop for NetnsPair {
     fn drop(&mut self) {
         // The interface first, while its namespace is surely there: its peer goes with it at once.
-        let _ = run(&self.a.namespace, "link del rtwa");
+        let _ = run("ip", &self.a.namespace, "link del rtwa");
         let _ = netns::delete(&self.a.namespace);
         let _ = netns::delete(&self.b.namespace);
     }
@@ -126,13 +126,28 @@ impl Drop for NetnsPair {
 
 /// Runs `ip` with `arguments` (separated by spaces) in a namespace, and fails the test if it fails.
 pub fn ip(namespace: &str, arguments: &str) {
-    if let Err(message) = run(namespace, arguments) {
+    if let Err(message) = run("ip", namespace, arguments) {
         panic!("ip -n {namespace} {arguments}: {message}");
     }
 }
 
-fn run(namespace: &str, arguments: &str) -> Result<(), String> {
-    let output = Command::new("ip")
+/// Runs `tc` in the same way.
+pub fn tc(namespace: &str, arguments: &str) {
+    if let Err(message) = try_tc(namespace, arguments) {
+        panic!("tc -n {namespace} {arguments}: {message}");
+    }
+}
+
+/// The same where it may fail: then what it says.
+///
+/// # Errors
+/// What `tc` says.
+pub fn try_tc(namespace: &str, arguments: &str) -> Result<(), String> {
+    run("tc", namespace, arguments)
+}
+
+fn run(program: &str, namespace: &str, arguments: &str) -> Result<(), String> {
+    let output = Command::new(program)
         .args(["-n", namespace])
         .args(arguments.split_whitespace())
         .output()

@@ -11,31 +11,11 @@ network() {
 	spin) soc=spin spin=100 ;;
 	sleep) soc=spin spin=0 ;;
 	esac
-	cat >/tmp/mn.toml <<-TOML
-		[station]
-		node = 240
-		interface = "ra"
-		cycle = "1 ms"
-		path = "$path"
+	powerlink_cell "1 ms" "path = \"$path\"
 		priority = 60
-		soc = "$soc"
+		soc = \"$soc\"
 		soc-priority = 3
-		spin = "$spin us"
-		[[node]]
-		number = 1
-		mandatory = true
-		receives = ["6200h/1 u8"]
-		sends = ["6000h/1 u8"]
-	TOML
-	cat >/tmp/cn.toml <<-TOML
-		[station]
-		node = 1
-		interface = "rb"
-		cycle = "1 ms"
-		path = "user"
-		receives = ["6200h/1 u8"]
-		sends = ["6000h/1 u8"]
-	TOML
+		spin = \"$spin us\"" 'path = "user"'
 }
 
 # one WAY LOAD CYCLES: prints its figures.
@@ -77,9 +57,8 @@ test_deviation() {
 	# Figures of some thousand cycles, and the load, take minutes: only where they are asked for.
 	cycles=500 loads=idle
 	[ "$LAB_MODE" = measure ] || cycles=3000 loads="idle load"
-	pair 2
-	tc -n vm-a qdisc add dev ra root handle 100: mqprio num_tc 2 map 0 0 0 1 0 0 0 0 0 0 0 0 0 0 0 0 queues 1@0 1@1 hw 0
-	tc -n vm-a qdisc add dev ra parent 100:2 etf clockid CLOCK_TAI delta 50000
+	launch_pair
+	etf 50000
 	for load in $loads; do
 		one sleep "$load" $cycles
 		slept=$p99

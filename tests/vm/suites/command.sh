@@ -55,8 +55,7 @@ launched_network() {
 
 test_run_with_launch_times() {
 	launched_network
-	pair 2
-	tc -n vm-a qdisc add dev ra root handle 100: mqprio num_tc 2 map 0 0 0 1 0 0 0 0 0 0 0 0 0 0 0 0 queues 1@0 1@1 hw 0
+	launch_pair
 	# Without ETF there is nothing to keep the times: refused, by name, as something that the host lacks.
 	expect 3 in_a rtwire run /tmp/two.toml --host A --interface ra --path launch --duration 1s
 	says "sch_etf"
@@ -65,7 +64,7 @@ test_run_with_launch_times() {
 	expect 3 in_a rtwire run /tmp/two.toml --host A --interface ra --path xdp-launch --duration 1s
 	says "frames that go past the queue (AF_XDP)"
 	says "Linux 6.15"
-	tc -n vm-a qdisc add dev ra parent 100:2 etf clockid CLOCK_TAI delta 20000000
+	etf 20000000
 	in_b rtwire run /tmp/two.toml --host B --interface rb --duration 4s --json >/tmp/b.json &
 	listener=$!
 	expect 0 in_a rtwire run /tmp/two.toml --host A --interface ra --path launch --duration 2s --json

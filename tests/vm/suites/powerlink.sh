@@ -1,36 +1,10 @@
 # POWERLINK stations as a user runs them, with a queue that keeps launch times.
 
-# network: two namespaces of two queues; /tmp/mn.toml and /tmp/cn.toml.
-network() {
-	pair 2
-	tc -n vm-a qdisc add dev ra root handle 100: mqprio num_tc 2 map 0 0 0 1 0 0 0 0 0 0 0 0 0 0 0 0 queues 1@0 1@1 hw 0
-	cat >/tmp/mn.toml <<-TOML
-		[station]
-		node = 240
-		interface = "ra"
-		cycle = "100 ms"
-		soc = "launch"
-		soc-priority = 3
-		soc-margin = "20 ms"
-		[[node]]
-		number = 1
-		mandatory = true
-		response-timeout = "40 ms"
-		receives = ["6200h/1 u8"]
-		sends = ["6000h/1 u8"]
-	TOML
-	cat >/tmp/cn.toml <<-TOML
-		[station]
-		node = 1
-		interface = "rb"
-		cycle = "100 ms"
-		receives = ["6200h/1 u8"]
-		sends = ["6000h/1 u8"]
-	TOML
-}
-
 test_soc_by_launch_time() {
-	network
+	launch_pair
+	powerlink_cell "100 ms" 'soc = "launch"
+		soc-priority = 3
+		soc-margin = "20 ms"' "" 'response-timeout = "40 ms"'
 	# The priority's own queue keeps no launch times: refused, with the way to make it so.
 	expect 3 in_a rtwire powerlink mn /tmp/mn.toml --duration 1s
 	says "keeps no launch times for priority 3"
@@ -38,7 +12,7 @@ test_soc_by_launch_time() {
 	sed 's/"launch"/"auto"/' /tmp/mn.toml >/tmp/auto.toml
 	expect 0 in_a rtwire powerlink mn /tmp/auto.toml --duration 1s
 	says "SoC sent by the loop, since no launch times: of its mqprio queues, number 1"
-	tc -n vm-a qdisc add dev ra parent 100:2 etf clockid CLOCK_TAI delta 25000000
+	etf 25000000
 	ip netns exec vm-b rtwire powerlink cn /tmp/cn.toml >/dev/null 2>&1 &
 	cn=$!
 	expect 0 in_a rtwire powerlink mn /tmp/auto.toml --duration 25s --json

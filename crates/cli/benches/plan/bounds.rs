@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use rtwire_measure::bench::Row;
 use rtwire_plan::{Analysis, Network, Options, Plan, plan, read};
 use rtwire_sim::random::Random;
-use rtwire_sim::{Model, PatternChoice, Report, Scenario, SearchOptions, Simulator, search};
+use rtwire_sim::{Model, PatternChoice, Report, Scenario, Simulator};
 
 use crate::tools::{against, at_least, at_most, judged, timed};
 
@@ -137,19 +137,7 @@ fn planned(network: &Network, analysis: Analysis) -> Plan {
 /// Of each stream the bound, nanoseconds, and the worst that was found, picoseconds.
 fn searched(network: &Network, simulations: u64, longest_ps: u64) -> Vec<(u64, u64)> {
     let plan = planned(network, Analysis::default());
-    let model = Model::new(network).unwrap();
-    let mut simulator = Simulator::new(&model);
-    let scenario = Scenario::new(&model, PatternChoice::Greedy, 1, longest_ps, 0);
-    simulator.run(&scenario);
-    let mut report = Report::new(&model, &simulator, &scenario, "greedy", &plan);
-    let options = SearchOptions {
-        simulations,
-        seed: 1,
-        longest_ps,
-    };
-    search(&model, &mut simulator, &plan, &options, &mut report, |_| {
-        true
-    });
+    let report = crate::searched::searched(network, &plan, simulations, longest_ps);
     report
         .streams
         .iter()

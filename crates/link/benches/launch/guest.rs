@@ -7,9 +7,8 @@ use rtwire_sys::clock::{Clock, now_ns, tai_offset_ns};
 use rtwire_sys::filter::{Filter, Instruction};
 use rtwire_sys::packet::PacketSocket;
 use rtwire_sys::{Batch, Wait, interface, memory, sched};
-use rtwire_testkit::{NetnsPair, ip};
+use rtwire_testkit::{NetnsPair, ip, tc, try_tc};
 use std::net::UdpSocket;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -142,25 +141,12 @@ impl Lane {
             pair,
             tai_offset_ns: tai_offset_ns().unwrap(),
         };
-        lane.tc("qdisc add dev rtwa root handle 100: mqprio num_tc 2 map 0 0 0 1 0 0 0 0 0 0 0 0 0 0 0 0 queues 1@0 1@1 hw 0");
+        tc(
+            &lane.pair.a.namespace,
+            "qdisc add dev rtwa root handle 100: mqprio num_tc 2 map 0 0 0 1 0 0 0 0 0 0 0 0 0 0 0 0 queues 1@0 1@1 hw 0",
+        );
         memory::lock_all().unwrap();
         lane
-    }
-
-    fn try_tc(&self, arguments: &str) -> Result<(), String> {
-        let output = Command::new("tc")
-            .args(["-n", &self.pair.a.namespace])
-            .args(arguments.split_whitespace())
-            .output()
-            .unwrap();
-        let error = String::from_utf8_lossy(&output.stderr).into_owned();
-        output.status.success().then_some(()).ok_or(error)
-    }
-
-    fn tc(&self, arguments: &str) {
-        if let Err(error) = self.try_tc(arguments) {
-            panic!("tc {arguments}: {error}");
-        }
     }
 
     /// A delta with which no frame is lost under load.
@@ -206,10 +192,11 @@ impl Lane {
 
     fn launch(&self, frames: u64, delta_ns: u64) -> Errors {
         // ETF cannot be changed in place: the first time there is none, which is as well.
-        let _ = self.try_tc("qdisc del dev rtwa parent 100:2");
-        self.tc(&format!(
-            "qdisc add dev rtwa parent 100:2 etf clockid CLOCK_TAI delta {delta_ns}"
-        ));
+        let _ = try_tc(&self.pair.a.namespace, "qdisc del dev rtwa parent 100:2");
+        tc(
+            &self.pair.a.namespace,
+            &format!("qdisc add dev rtwa parent 100:2 etf clockid CLOCK_TAI delta {delta_ns}"),
+        );
         let lead_ns = LEAD_NS.max(2 * delta_ns);
         self.errors(
             "ETF",
