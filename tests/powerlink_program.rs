@@ -16,7 +16,7 @@ use rtwire_station::{
     Handle, Project, RunningStation, SdoReply, Station, StationError, StationStatus,
 };
 use rtwire_sys::interface;
-use rtwire_testkit::{NetnsPair, Side, ip, require};
+use rtwire_testkit::{NetnsPair, Side, Star, ip, require};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MN: u8 = 240;
@@ -28,21 +28,30 @@ fn project(node: u8, interface: &str, path: &str, rest: &str) -> Project {
     Project::parse(&text, Path::new("project.toml")).unwrap()
 }
 
-/// Two numbers each way.
+/// Two numbers each way, with each node.
+const OBJECTS: &str =
+    "receives = [\"6200h/1 u32\", \"6200h/2 u64\"]\nsends = [\"6000h/1 u32\", \"6000h/2 u64\"]\n";
+
+fn managing_of(nodes: u8, interface: &str, path: &str) -> Station {
+    let node = |number| {
+        format!(
+            "[[node]]\nnumber = {number}\nmandatory = true\nresponse-timeout = \"2 ms\"\n{OBJECTS}"
+        )
+    };
+    let nodes: String = (1..=nodes).map(node).collect();
+    Station::managing(&project(MN, interface, path, &nodes)).unwrap()
+}
+
 fn managing(path: &str) -> Station {
-    let node = "[[node]]\nnumber = 1\nname = \"echo\"\nmandatory = true\nresponse-timeout = \"4 ms\"\n\
-        receives = [\"6200h/1 u32\", \"6200h/2 u64\"]\nsends = [\"6000h/1 u32\", \"6000h/2 u64\"]\n";
-    Station::managing(&project(MN, "rtwa", path, node)).unwrap()
+    managing_of(1, "rtwa", path)
 }
 
 fn controlled(path: &str) -> Station {
-    let objects = "receives = [\"6200h/1 u32\", \"6200h/2 u64\"]\nsends = [\"6000h/1 u32\", \"6000h/2 u64\"]\n";
-    Station::controlled(&project(1, "rtwb", path, objects)).unwrap()
+    Station::controlled(&project(1, "rtwb", path, OBJECTS)).unwrap()
 }
 
 /// A controlled node that sends what it receives, in a program that waits, until `over`.
-fn echo(path: &str, over: &AtomicBool) {
-    let mut station = controlled(path);
+fn echo(mut station: Station, over: &AtomicBool) {
     let inputs = [1, 2].map(|subindex| station.input(0, 0x6200, subindex).unwrap());
     let outputs = [1, 2].map(|subindex| station.output(0, 0x6000, subindex).unwrap());
     let mut node = station.start().unwrap();
@@ -68,7 +77,7 @@ fn a_program_waits_for_its_cycles_and_is_echoed() {
         let pair = NetnsPair::new();
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
-            scope.spawn(|| pair.b.run(|| echo(path, &over)));
+            scope.spawn(|| pair.b.run(|| echo(controlled(path), &over)));
             pair.a.run(|| {
                 let mut station = managing(path);
                 let sent = [1, 2].map(|subindex| station.output(1, 0x6200, subindex).unwrap());
@@ -100,6 +109,57 @@ fn a_program_waits_for_its_cycles_and_is_echoed() {
                 cell.stop().unwrap();
             });
             over.store(true, Ordering::Relaxed);
+        });
+    }
+}
+
+#[test]
+fn what_is_set_in_a_cycle_reaches_all_nodes_in_one_cycle() {
+    require!(root);
+    require!(program "ip");
+    let _alone = alone();
+    let star = Star::new(4);
+    for path in ["user", "driver"] {
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for (number, side) in (1..).zip(&star.stations[1..]) {
+                let over = &over;
+                scope.spawn(move || {
+                    side.run(|| {
+                        let project = project(number, "rtws", path, OBJECTS);
+                        echo(Station::controlled(&project).unwrap(), over);
+                    });
+                });
+            }
+            let together = star.stations[0].run(|| {
+                let mut station = managing_of(3, "rtws", path);
+                let points = [1, 2, 3].map(|node| {
+                    [1, 2].map(|subindex| {
+                        let sent = station.output(node, 0x6200, subindex).unwrap();
+                        (sent, station.input(node, 0x6000, subindex).unwrap())
+                    })
+                });
+                let mut cell = station.start().unwrap();
+                let (mut all, mut together) = (0, 0);
+                while all < 100 {
+                    let Some(io) = cell.wait(SECOND).unwrap() else {
+                        continue;
+                    };
+                    let back = points.map(|[(_, first), _]| io.get(first));
+                    if !back.contains(&0) {
+                        all += 1;
+                        together += u32::from(back == [back[0]; 3]);
+                    }
+                    for (sent, _) in points.as_flattened() {
+                        io.set(*sent, io.cycle);
+                    }
+                }
+                cell.stop().unwrap();
+                together
+            });
+            over.store(true, Ordering::Relaxed);
+            // A program that wakes late echoes late: now and then, not in every other cycle.
+            assert!(together > 50, "{path}: {together} of 100");
         });
     }
 }

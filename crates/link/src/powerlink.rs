@@ -6,16 +6,16 @@
 //!  PRes ──► XDP ── next PReq leaves (XDP_TX) ─────┤                       managing node
 //!                                                 └─► ring in memory ──► Node::frame, in order, each with its time
 //!  Node's PRes  ──► DriverPort::send ──► prepared for the next PReq
-//!  Node's PReq  ──► DriverPort::send ──► sent already? then prepared for the next cycle; else sent now
+//!  Node's PReq  ──► DriverPort::announce_polls, before the SoC ──► prepared for this cycle
+//!               └─► DriverPort::send ──► sent already? then nothing; else sent now
 //! ```
 //!
 //! The state machines know nothing of this: they see every frame that concerns them, and say what they would send. What the
-//! driver has sent meanwhile in their place is not sent again, but kept for the next time. So what leaves from the driver is
-//! what the node said one cycle before, as with network controllers that answer by themselves; the first poll of a cycle, SoC
-//! and SoA come from user space, and so does every poll after a response that did not come.
+//! driver has sent meanwhile in their place is not sent again. Responses leave from the driver as the node said them one
+//! cycle before, as with network controllers that answer by themselves; requests as it said them for this cycle. The first
+//! poll of a cycle, SoC and SoA come from user space, and so does every poll after a response that did not come.
 //!
-//! The polls of a cycle are taken to be those of the cycle before (with multiplexed slots: of the cycle a whole round
-//! before). Where the node polls otherwise, the chain stops for this cycle and user space goes on.
+//! Where the node polls otherwise than was announced, the chain stops for this cycle and user space goes on.
 //!
 //! # Limits
 //! Needs Linux 6.1, CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW (root), and the interface's place for XDP programs. Over a veth in

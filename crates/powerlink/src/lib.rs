@@ -19,17 +19,17 @@
 //! read. Where `moment` comes late, the node itself was stalled: it gives what may lie unread one more chance, before it
 //! counts a loss, and counts the stall by itself (`own_stalls`).
 //!
-//! **Process image.** `image().inputs` holds what was received, `image_mut().outputs` what is to be sent; `commit` takes
-//! the outputs over into the prepared frames. Both nodes also do that at each SoC. `image().place(index, subindex)` tells
-//! where an object lies; the layout changes only with [`Event::Image`].
+//! **Process image.** `image().inputs` holds what was received, `image_mut().outputs` what is to be sent. At each SoC both nodes
+//! take the outputs over into their prepared frames, the managing node into the requests of that whole cycle; a controlled node
+//! also does when told to ([`ControlledNode::commit`]). `image().place(index, subindex)` tells where an object lies; the layout
+//! changes only with [`Event::Image`].
 //!
 //! **Frames run by the driver.** A receive program can do the isochronous phase:
 //! * controlled node: [`ControlledNode::prepared_pres`] is the frame that answers the PReq (whole and padded), new whenever
 //!   [`ControlledNode::pres_generation`] changes; with [`ControlledNode::set_responder`] the node leaves the sending to the
 //!   driver. The PReq is handed to `frame` all the same, as often and as late as is convenient.
-//! * managing node: [`ManagingNode::polls`] is the list of requests of the cycle that is running or comes next, each with
-//!   its node, frame and timeout; `poll_generation` tells when it has changed. With [`ManagingNode::set_chain`] the node
-//!   sends SoC and the first request only; the driver sends the next request when a response arrives, and hands the
+//! * managing node: [`ManagingNode::polls`] is the list of requests of the cycle that is running, each with its node, frame
+//!   and timeout, written anew with each SoC. With [`ManagingNode::set_chain`] the node sends SoC and the first request only; the driver sends the next request when a response arrives, and hands the
 //!   responses to `frame`. Where one is missing, the node goes on with the request behind it, and the chain from there.
 //!
 //! **The interface.** Frames with a wrong check sequence, collisions and losses of the link are what only a driver knows: it

@@ -35,10 +35,10 @@ impl Kind {
         }
     }
 
+    /// Takes outputs over into what is sent next: a managing node does so by itself, for all nodes at the next SoC.
     pub(crate) fn commit(&mut self) {
-        match self {
-            Self::Managing(node) => node.commit(),
-            Self::Controlled(node) => node.commit(),
+        if let Self::Controlled(node) = self {
+            node.commit();
         }
     }
 

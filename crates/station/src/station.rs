@@ -71,7 +71,6 @@ impl Station {
         let wanted: Vec<u8> = (1..=239)
             .filter(|node| config.dictionary.number(0x1f81, *node) & 1 != 0)
             .collect();
-        let rounds = config.dictionary.number(0x1f98, 7).max(1) as usize;
         let node = ManagingNode::new(config).map_err(|source| StationError::Configuration {
             path: project.path.clone(),
             source,
@@ -81,7 +80,6 @@ impl Station {
             Kind::Managing(Box::new(node)),
             Role::Managing,
             wanted,
-            rounds,
             Some(soc),
         )
     }
@@ -112,7 +110,6 @@ impl Station {
             Kind::Controlled(Box::new(node)),
             Role::Controlled,
             wanted,
-            1,
             None,
         )
     }
@@ -122,7 +119,6 @@ impl Station {
         kind: Kind,
         role: Role,
         wanted: Vec<u8>,
-        rounds: usize,
         soc: Option<SocWay>,
     ) -> Result<Self, StationError> {
         let groups = vec![
@@ -137,7 +133,6 @@ impl Station {
         };
         let config = DriverConfig {
             wanted: Some(wanted),
-            multiplex_cycles: rounds,
             most_polls: 240,
             ..DriverConfig::new(port, role, project.node)
         };

@@ -102,6 +102,11 @@ impl<'a> Work<'a> {
         let cycles = statistics.cycles;
         if cycles != self.cycles {
             self.cycles = cycles;
+            // Its SoC has not left yet.
+            if let (Kind::Managing(node), Some(driver)) = (&*kind, port.driver_mut()) {
+                let polls = node.polls().iter();
+                driver.announce_polls(polls.map(|poll| (poll.node, &poll.frame[..])));
+            }
             let missing = kind.missing(&statistics);
             control(&mut Io {
                 image: kind.image_mut(),

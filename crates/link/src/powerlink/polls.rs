@@ -1,32 +1,17 @@
 //! The managing node's polls: which the driver sends, and which it has sent.
 
-use super::layout::{CYCLES, Chain, FRAME_OCTETS, POLLS};
+use super::layout::{CYCLES, Chain, POLLS};
 use super::{Program, prepare};
 use std::sync::atomic::Ordering;
-
-/// Polls of one cycle, as the node said them.
-#[derive(Debug)]
-struct List {
-    count: usize,
-    frames: Box<[Frame]>,
-}
-
-#[derive(Clone, Debug)]
-struct Frame {
-    node: u8,
-    length: usize,
-    octets: [u8; FRAME_OCTETS],
-}
 
 /// Follows the node's cycle and the driver's.
 #[derive(Debug)]
 pub(super) struct Polls {
-    /// The last round of cycles: one cycle, or as many as multiplexed slots take turns in.
-    lists: Box<[List]>,
-    /// Of the current cycle.
-    list: usize,
-    /// What the driver knows of the current cycle; its polls are those of the list before it was begun anew.
+    /// Whom the driver knows of for the next cycle.
+    next: Vec<u8>,
+    /// And for this one.
     expected: Vec<u8>,
+    most: usize,
     /// Cycles so far.
     cycle: u64,
     /// Polls of this cycle so far.
@@ -45,48 +30,40 @@ pub(super) enum Fate {
 }
 
 impl Polls {
-    /// For at most `most` polls in a cycle, and multiplexed slots that take turns in `round` cycles (1: there are none).
-    pub(super) fn new(most: usize, round: usize) -> Self {
+    /// For at most `most` polls in a cycle.
+    pub(super) fn new(most: usize) -> Self {
         let most = most.clamp(1, POLLS - 1);
-        let frame = Frame {
-            node: 0,
-            length: 0,
-            octets: [0; FRAME_OCTETS],
-        };
-        let list = || List {
-            count: 0,
-            frames: vec![frame.clone(); most].into_boxed_slice(),
-        };
         Self {
-            lists: (0..round.max(1)).map(|_| list()).collect(),
-            list: 0,
+            next: Vec::with_capacity(most),
             expected: Vec::with_capacity(most),
+            most,
             cycle: 0,
             position: 0,
             broken: false,
         }
     }
 
+    /// What the next cycle is going to poll, in its order. Said again, it replaces what was said before.
+    pub(super) fn announce<'a>(
+        &mut self,
+        program: &Program,
+        polls: impl IntoIterator<Item = (u8, &'a [u8])>,
+    ) {
+        self.next.clear();
+        let base = (self.cycle.wrapping_add(1) as usize % CYCLES) * POLLS;
+        for (index, (node, octets)) in polls.into_iter().take(self.most).enumerate() {
+            self.next.push(node);
+            prepare(&program.polls, base + index, 0, node, octets);
+        }
+    }
+
     /// A SoC: what is polled from now on belongs to a new cycle.
     pub(super) fn cycle(&mut self, program: &Program) {
         self.cycle += 1;
-        self.list = (self.list + 1) % self.lists.len();
         self.position = 0;
         self.broken = false;
-        self.expected.clear();
-        let base = (self.cycle as usize % CYCLES) * POLLS;
-        let list = &mut self.lists[self.list];
-        for (index, frame) in list.frames[..list.count].iter().enumerate() {
-            self.expected.push(frame.node);
-            prepare(
-                &program.polls,
-                base + index,
-                0,
-                frame.node,
-                &frame.octets[..frame.length],
-            );
-        }
-        list.count = 0;
+        core::mem::swap(&mut self.next, &mut self.expected);
+        self.next.clear();
         if let Some(count) = program
             .chain
             .word(0, Chain::Count as usize + self.cycle as usize % CYCLES)
@@ -96,16 +73,15 @@ impl Polls {
     }
 
     /// The node wants to poll `node`.
-    pub(super) fn poll(&mut self, program: &Program, node: u8, octets: &[u8]) -> Fate {
+    pub(super) fn poll(&mut self, program: &Program, node: u8) -> Fate {
         let index = self.position;
         self.position += 1;
-        self.remember(node, octets);
         let Some(turn) = program.chain.word(0, Chain::Turn as usize) else {
             return Fate::Send;
         };
         let of_cycle = (self.cycle & 0xffff_ffff) << 32;
         if index == 0 {
-            // Without a chain where this cycle begins otherwise than its model.
+            // Without a chain where this cycle begins otherwise than it was announced.
             self.broken = self.expected.first() != Some(&node);
             let start = if self.broken { u64::from(u32::MAX) } else { 0 };
             turn.store(of_cycle | start, Ordering::Release);
@@ -132,17 +108,5 @@ impl Polls {
         self.broken = true;
         turn.store(of_cycle | u64::from(u32::MAX), Ordering::Release);
         Fate::Send
-    }
-
-    fn remember(&mut self, node: u8, octets: &[u8]) {
-        let list = &mut self.lists[self.list];
-        let Some(frame) = list.frames.get_mut(list.count) else {
-            return;
-        };
-        let length = octets.len().min(FRAME_OCTETS);
-        frame.node = node;
-        frame.length = length;
-        frame.octets[..length].copy_from_slice(&octets[..length]);
-        list.count += 1;
     }
 }

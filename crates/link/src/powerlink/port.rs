@@ -36,14 +36,12 @@ pub struct DriverConfig {
     pub wanted: Option<Vec<u8>>,
     /// Polls in a cycle at most, for a managing node.
     pub most_polls: usize,
-    /// Cycles in which multiplexed slots take turns; 1 without.
-    pub multiplex_cycles: usize,
     /// Which mode to attach in.
     pub attach: Attach,
 }
 
 impl DriverConfig {
-    /// A station that hears everything, without multiplexed slots.
+    /// A station that hears everything.
     #[must_use]
     pub fn new(port: PortConfig, role: Role, node: u8) -> Self {
         Self {
@@ -52,7 +50,6 @@ impl DriverConfig {
             node,
             wanted: None,
             most_polls: 64,
-            multiplex_cycles: 1,
             attach: Attach::Best,
         }
     }
@@ -100,7 +97,7 @@ impl DriverPort {
             program,
             reader: Reader::new(),
             role: config.role,
-            polls: Polls::new(config.most_polls, config.multiplex_cycles),
+            polls: Polls::new(config.most_polls),
             request: None,
             chained_ns: None,
             chained_answered: false,
@@ -119,6 +116,12 @@ impl DriverPort {
     pub fn mode(&self) -> XdpMode {
         let link = self.program.link.as_ref();
         link.map_or(XdpMode::Generic, XdpLink::mode)
+    }
+
+    /// For a managing node: the polls of the cycle whose SoC is said next, in their order, each with its node. Said before that SoC
+    /// is; where nothing was said, or a cycle polls otherwise, user space sends its polls. No system call.
+    pub fn announce_polls<'a>(&mut self, polls: impl IntoIterator<Item = (u8, &'a [u8])>) {
+        self.polls.announce(&self.program, polls);
     }
 
     /// Why it does not run in native mode, where that was tried.
@@ -233,7 +236,7 @@ impl Port for DriverPort {
             (Role::Managing, SOC) => self.polls.cycle(&self.program),
             (Role::Managing, PREQ) => {
                 let node = frame.get(DESTINATION_AT).copied().unwrap_or(0);
-                if self.polls.poll(&self.program, node, frame) == Fate::Sent {
+                if self.polls.poll(&self.program, node) == Fate::Sent {
                     return Ok(());
                 }
             }

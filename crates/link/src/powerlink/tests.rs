@@ -243,12 +243,18 @@ fn a_reader_that_is_too_slow_knows_what_it_missed() {
     }
 }
 
-/// A cycle as the node says it: gives what had to be sent.
-fn cycle(bench: &mut Bench, polls: &mut Polls, nodes: &[u8], answers: &[u8]) -> Vec<u8> {
+fn announce(bench: &Bench, polls: &mut Polls, nodes: &[u8]) {
+    let frames: Vec<_> = nodes.iter().map(|node| (*node, preq(*node))).collect();
+    let announced = frames.iter().map(|(node, frame)| (*node, &frame[..]));
+    polls.announce(&bench.program, announced);
     polls.cycle(&bench.program);
+}
+
+/// A cycle as the node says it, after it was announced: gives what had to be sent.
+fn cycle(bench: &mut Bench, polls: &mut Polls, nodes: &[u8], answers: &[u8]) -> Vec<u8> {
     let mut sent = Vec::new();
     for node in nodes {
-        if polls.poll(&bench.program, *node, &preq(*node)) == Fate::Send {
+        if polls.poll(&bench.program, *node) == Fate::Send {
             sent.push(*node);
         }
         // The responses come while the node is asleep: all that the driver can make come.
@@ -266,15 +272,10 @@ fn cycle(bench: &mut Bench, polls: &mut Polls, nodes: &[u8], answers: &[u8]) -> 
 fn each_response_sends_the_next_poll() {
     require!(root);
     let mut bench = Bench::new(Role::Managing, 240);
-    let mut polls = Polls::new(8, 1);
-    assert_eq!(
-        cycle(&mut bench, &mut polls, &[1, 2, 3], &[]),
-        [1, 2, 3],
-        "the first cycle is the model of the second"
-    );
+    let mut polls = Polls::new(8);
     for _ in 0..5 {
-        polls.cycle(&bench.program);
-        assert_eq!(polls.poll(&bench.program, 1, &preq(1)), Fate::Send);
+        announce(&bench, &mut polls, &[1, 2, 3]);
+        assert_eq!(polls.poll(&bench.program, 1), Fate::Send);
         assert_eq!(bench.run(&pres(3)), PASS, "not its turn");
         assert_eq!(bench.run(&pres(1)), TX);
         assert_eq!(bench.out, preq(2));
@@ -289,27 +290,30 @@ fn each_response_sends_the_next_poll() {
             .collect();
         assert_eq!(did, [0, CHAINED, 0, CHAINED, 0]);
         // The node, awake at last, says what it would have polled.
-        assert_eq!(polls.poll(&bench.program, 2, &preq(2)), Fate::Sent);
-        assert_eq!(polls.poll(&bench.program, 3, &preq(3)), Fate::Sent);
+        assert_eq!(polls.poll(&bench.program, 2), Fate::Sent);
+        assert_eq!(polls.poll(&bench.program, 3), Fate::Sent);
     }
     assert_eq!(bench.program.counters(0).chained, 10);
 }
 
 #[test]
-fn what_leaves_is_what_the_node_said_a_cycle_before() {
+fn what_leaves_is_what_was_announced_for_the_cycle() {
     require!(root);
     let mut bench = Bench::new(Role::Managing, 240);
-    let mut polls = Polls::new(8, 1);
+    let mut polls = Polls::new(8);
     for number in 0..4_u8 {
-        let fresh = |node| frame(3, node, 240, &[number]);
+        let fresh = |node, number| frame(3, node, 240, &[number]);
+        let (one, two, stale) = (fresh(1, number), fresh(2, number), fresh(2, 99));
+        // What is said last holds.
+        polls.announce(&bench.program, [(1, &one[..]), (2, &stale[..])]);
+        polls.announce(&bench.program, [(1, &one[..]), (2, &two[..])]);
         polls.cycle(&bench.program);
-        assert_eq!(polls.poll(&bench.program, 1, &fresh(1)), Fate::Send);
-        if number > 0 {
-            assert_eq!(bench.run(&pres(1)), TX);
-            assert_eq!(bench.out[17], number - 1);
-        }
-        let fate = polls.poll(&bench.program, 2, &fresh(2));
-        assert_eq!(fate == Fate::Sent, number > 0);
+        // What is said for the next cycle does not touch this one.
+        polls.announce(&bench.program, [(1, &one[..]), (2, &stale[..])]);
+        assert_eq!(polls.poll(&bench.program, 1), Fate::Send);
+        assert_eq!(bench.run(&pres(1)), TX);
+        assert_eq!(bench.out[17], number);
+        assert_eq!(polls.poll(&bench.program, 2), Fate::Sent);
     }
 }
 
@@ -317,50 +321,40 @@ fn what_leaves_is_what_the_node_said_a_cycle_before() {
 fn a_missing_response_hands_the_turn_to_user_space_and_back() {
     require!(root);
     let mut bench = Bench::new(Role::Managing, 240);
-    let mut polls = Polls::new(8, 1);
-    cycle(&mut bench, &mut polls, &[1, 2, 3, 4], &[]);
-    polls.cycle(&bench.program);
-    assert_eq!(polls.poll(&bench.program, 1, &preq(1)), Fate::Send);
+    let mut polls = Polls::new(8);
+    announce(&bench, &mut polls, &[1, 2, 3, 4]);
+    assert_eq!(polls.poll(&bench.program, 1), Fate::Send);
     assert_eq!(bench.run(&pres(1)), TX);
-    assert_eq!(polls.poll(&bench.program, 2, &preq(2)), Fate::Sent);
+    assert_eq!(polls.poll(&bench.program, 2), Fate::Sent);
     // Node 2 does not answer: the node's timeout polls 3.
-    assert_eq!(polls.poll(&bench.program, 3, &preq(3)), Fate::Send);
+    assert_eq!(polls.poll(&bench.program, 3), Fate::Send);
     assert_eq!(bench.run(&pres(2)), PASS, "too late to poll 3 once more");
     assert_eq!(bench.run(&pres(3)), TX, "and the driver goes on");
     assert_eq!(bench.out, preq(4));
-    assert_eq!(polls.poll(&bench.program, 4, &preq(4)), Fate::Sent);
+    assert_eq!(polls.poll(&bench.program, 4), Fate::Sent);
 }
 
 #[test]
-fn another_order_breaks_the_chain_for_one_cycle_only() {
+fn a_cycle_that_polls_otherwise_than_announced_has_no_chain() {
     require!(root);
     let mut bench = Bench::new(Role::Managing, 240);
-    let mut polls = Polls::new(8, 1);
-    cycle(&mut bench, &mut polls, &[1, 2, 3], &[]);
+    let mut polls = Polls::new(8);
+    // Nothing was announced.
+    polls.cycle(&bench.program);
+    assert_eq!(cycle(&mut bench, &mut polls, &[1, 2], &[1]), [1, 2]);
     // Node 2 is left out; the driver has not gone beyond node 1 yet.
+    announce(&bench, &mut polls, &[1, 2, 3]);
     assert_eq!(cycle(&mut bench, &mut polls, &[1, 3], &[]), [1, 3]);
     assert_eq!(bench.run(&pres(1)), PASS, "broken off");
-    assert_eq!(cycle(&mut bench, &mut polls, &[1, 3], &[1]), [1]);
-    // Another first node: no chain, then a new one.
+    // Another first node.
+    announce(&bench, &mut polls, &[1, 3]);
     assert_eq!(cycle(&mut bench, &mut polls, &[5, 1, 3], &[5]), [5, 1, 3]);
-    assert_eq!(cycle(&mut bench, &mut polls, &[5, 1, 3], &[5, 1]), [5]);
-    // Fewer than before, and none at all.
-    assert_eq!(cycle(&mut bench, &mut polls, &[5], &[]), [5]);
-    assert!(cycle(&mut bench, &mut polls, &[], &[]).is_empty());
-    assert_eq!(cycle(&mut bench, &mut polls, &[5, 1], &[5]), [5, 1]);
     assert_eq!(bench.turn() as u32, u32::MAX);
-}
-
-#[test]
-fn multiplexed_slots_follow_their_own_round() {
-    require!(root);
-    let mut bench = Bench::new(Role::Managing, 240);
-    let mut polls = Polls::new(8, 2);
-    assert_eq!(cycle(&mut bench, &mut polls, &[1, 2], &[]), [1, 2]);
-    assert_eq!(cycle(&mut bench, &mut polls, &[1, 3], &[]), [1, 3]);
-    for _ in 0..3 {
-        assert_eq!(cycle(&mut bench, &mut polls, &[1, 2], &[1, 2]), [1]);
-        assert_eq!(cycle(&mut bench, &mut polls, &[1, 3], &[1, 3]), [1]);
+    // As announced, each time other nodes, as with multiplexed slots; none at all.
+    for nodes in [&[1, 2][..], &[1, 3], &[5, 1, 3], &[], &[5], &[1, 2]] {
+        announce(&bench, &mut polls, nodes);
+        let first = nodes.get(..1).unwrap_or_default();
+        assert_eq!(cycle(&mut bench, &mut polls, nodes, nodes), first);
     }
 }
 
@@ -368,7 +362,7 @@ fn multiplexed_slots_follow_their_own_round() {
 fn more_polls_than_there_is_room_for_are_sent_by_user_space() {
     require!(root);
     let mut bench = Bench::new(Role::Managing, 240);
-    let mut polls = Polls::new(2, 1);
-    cycle(&mut bench, &mut polls, &[1, 2, 3], &[]);
+    let mut polls = Polls::new(2);
+    announce(&bench, &mut polls, &[1, 2, 3]);
     assert_eq!(cycle(&mut bench, &mut polls, &[1, 2, 3], &[1, 2]), [1, 3]);
 }

@@ -90,11 +90,10 @@ impl ManagingNode {
         }
     }
 
-    /// Writes the requests of the cycle anew; their generation grows only if one is another.
+    /// Writes the requests of the cycle anew.
     pub(super) fn prepare_polls(&mut self) {
         let mut scratch = core::mem::take(&mut self.scratch);
         let mut count = 0;
-        let mut changed = false;
         for cn in &self.nodes {
             let turn = cn.slot == 0 || cn.slot == self.multiplexed_slot;
             let (true, true, Some(address)) = (cn.isochronous(), turn, cn.address) else {
@@ -120,19 +119,13 @@ impl ManagingNode {
             let Some(poll) = self.polls.get_mut(count) else {
                 break;
             };
-            if (poll.node, poll.timeout_ns) != (cn.number, cn.timeout_ns) || poll.frame != fresh {
-                poll.node = cn.number;
-                poll.timeout_ns = cn.timeout_ns;
-                poll.frame.clear();
-                poll.frame.extend_from_slice(fresh);
-                changed = true;
-            }
+            poll.node = cn.number;
+            poll.timeout_ns = cn.timeout_ns;
+            poll.frame.clear();
+            poll.frame.extend_from_slice(fresh);
             count += 1;
         }
-        if changed || count != self.poll_count {
-            self.poll_count = count;
-            self.poll_generation += 1;
-        }
+        self.poll_count = count;
         self.scratch = scratch;
     }
 

@@ -139,7 +139,6 @@ pub struct ManagingNode {
     image: ProcessImage,
     polls: Vec<PreparedPoll>,
     poll_count: usize,
-    poll_generation: u64,
     chain: Chain,
     urgent: Frames,
     generic: Frames,
@@ -190,7 +189,6 @@ impl ManagingNode {
             image: ProcessImage::default(),
             polls: Vec::new(),
             poll_count: 0,
-            poll_generation: 0,
             chain: Chain::Node,
             urgent: Frames::default(),
             generic: Frames::default(),
@@ -328,14 +326,9 @@ impl ManagingNode {
         &self.image
     }
 
-    /// Its process image, to write outputs.
+    /// Its process image, to write outputs: all requests of the next cycle carry them.
     pub const fn image_mut(&mut self) -> &mut ProcessImage {
         &mut self.image
-    }
-
-    /// Takes the outputs over into the prepared requests. May be called in a real-time loop.
-    pub fn commit(&mut self) {
-        self.prepare_polls();
     }
 
     /// Length of a cycle, ns.
@@ -350,16 +343,10 @@ impl ManagingNode {
         self.next_soc_ns
     }
 
-    /// The requests of the cycle that runs, or comes next, in their order.
+    /// The requests of the cycle that runs, in their order.
     #[must_use]
     pub fn polls(&self) -> &[PreparedPoll] {
         self.polls.get(..self.poll_count).unwrap_or_default()
-    }
-
-    /// Grows with each change of [`polls`](Self::polls).
-    #[must_use]
-    pub const fn poll_generation(&self) -> u64 {
-        self.poll_generation
     }
 
     /// Who sends the requests.
