@@ -143,6 +143,10 @@ pub struct Runner<P> {
     statistics: RunStatistics,
     /// No time that the node was told is before this.
     now_ns: u64,
+    /// The time of the node's last call, as long as nothing of it has been sent.
+    told_ns: Option<u64>,
+    /// When what was last sent had been sent: frames that came meanwhile wait for that, and it is told once.
+    sent_ns: u64,
 }
 
 fn now_ns() -> u64 {
@@ -158,6 +162,8 @@ impl<P: Port> Runner<P> {
             queue: Queue::new(config.queue_frames),
             statistics: RunStatistics::default(),
             now_ns: 0,
+            told_ns: None,
+            sent_ns: 0,
         }
     }
 
@@ -227,6 +233,7 @@ impl<P: Port> Runner<P> {
                 let late = now - due;
                 self.statistics.worst_moment_ns = self.statistics.worst_moment_ns.max(late);
                 self.statistics.moments += 1;
+                self.told_ns = Some(now);
                 node.moment(now, &mut self.queue);
                 after(node, &mut self.port, &self.statistics, now);
                 busy_until = now.saturating_add(self.config.linger_ns);
@@ -259,6 +266,7 @@ impl<P: Port> Runner<P> {
         match came {
             Ok(true) => {
                 self.statistics.received += 1;
+                self.told_ns = Some(self.now_ns);
                 after(node, &mut self.port, &self.statistics, self.now_ns);
                 Ok(true)
             }
@@ -267,12 +275,15 @@ impl<P: Port> Runner<P> {
         }
     }
 
-    /// Sends what is due; says how long that took, ns.
+    /// Sends what is due; says how long that took, ns, from the time on that the node was told when it gave the frames, or from
+    /// when what was sent before had been sent.
     fn flush(&mut self) -> Result<u64, LinkError> {
+        let told_ns = self.told_ns.take();
         if self.queue.head().is_none() {
             return Ok(0);
         }
-        let begun = now_ns();
+        // What was kept for its instant was not held up meanwhile.
+        let begun = told_ns.unwrap_or_else(now_ns).max(self.sent_ns);
         while let Some(head) = self.queue.head() {
             if head.leaves_ns > 0 {
                 let now = now_ns();
@@ -294,7 +305,8 @@ impl<P: Port> Runner<P> {
             self.queue.pop();
             self.count(sent)?;
         }
-        Ok(now_ns().saturating_sub(begun))
+        self.sent_ns = now_ns();
+        Ok(self.sent_ns.saturating_sub(begun))
     }
 
     fn count(&mut self, sent: Result<(), LinkError>) -> Result<(), LinkError> {

@@ -63,8 +63,9 @@ pub trait Node {
     /// When the node wants [`Node::moment`] called; `None`: not before a frame comes. Asked after each call.
     fn wake_at_ns(&self) -> Option<u64>;
 
-    /// Handing what the last call has sent to the network took so long, ns. Told before the next call; for nodes that have to
-    /// tell a machine that stood still from a network that is slow.
+    /// What the last call has sent was with the network so long after the time that the call was told, ns: the call itself, what
+    /// its application did, and handing the frames over; what was told of an earlier call is not told again. Told before the
+    /// next call; for nodes that have to tell a machine that stood still from a network that is slow.
     fn sending_took(&mut self, took_ns: u64) {
         let _ = took_ns;
     }

@@ -25,6 +25,8 @@ struct Keeper {
     window: Option<LaunchWindow>,
     refuses: bool,
     given: Vec<Given>,
+    /// Stamps of frames that wait to be read.
+    arrived_ns: Vec<u64>,
     /// Times of looks and of sleeps.
     looks: std::cell::RefCell<Vec<u64>>,
 }
@@ -54,8 +56,12 @@ impl Port for Keeper {
         Ok(())
     }
 
-    fn receive(&mut self, _: &mut dyn FnMut(Option<u64>, &[u8])) -> Result<bool, LinkError> {
-        Ok(false)
+    fn receive(&mut self, show: &mut dyn FnMut(Option<u64>, &[u8])) -> Result<bool, LinkError> {
+        let arrived_ns = self.arrived_ns.pop();
+        if arrived_ns.is_some() {
+            show(arrived_ns, &[0; 60]);
+        }
+        Ok(arrived_ns.is_some())
     }
 
     fn is_ready(&self) -> bool {
@@ -208,4 +214,84 @@ fn what_is_too_late_for_the_window_or_has_none_is_sent_at_its_instant() {
         }
         assert_eq!((statistics.unlaunched, statistics.sent), (unlaunched, 3));
     }
+}
+
+/// Sends once at its only moment, once for an instant behind it, and in reply to a frame; keeps what it is told of that.
+#[derive(Default)]
+struct Told {
+    moment_ns: Option<u64>,
+    took_ns: Vec<u64>,
+}
+
+impl Node for Told {
+    fn start(&mut self, now_ns: u64, _: &mut dyn Outbox) {
+        self.moment_ns = Some(now_ns);
+    }
+
+    fn frame(&mut self, _: u64, _: &[u8], outbox: &mut dyn Outbox) {
+        outbox.send(&[3; 60], None);
+    }
+
+    fn moment(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
+        self.moment_ns = None;
+        outbox.send(&[1; 60], None);
+        outbox.send(&[2; 60], Some(now_ns + 5000 * MS));
+    }
+
+    fn wake_at_ns(&self) -> Option<u64> {
+        self.moment_ns
+    }
+
+    fn sending_took(&mut self, took_ns: u64) {
+        self.took_ns.push(took_ns);
+    }
+}
+
+#[test]
+fn a_node_is_told_what_held_its_frames_up_since_its_call() {
+    const HELD_UP_NS: u64 = 2000 * MS;
+    let mut runner = Runner::new(Keeper::default(), &RunConfig::default());
+    let mut node = Told::default();
+    let stop = AtomicBool::new(false);
+    let ended = runner.run(&mut node, &stop, |node, keeper, _| {
+        // The application of the moment's call stands still; so may the machine.
+        if node.moment_ns.is_none() && keeper.given.is_empty() && node.took_ns.is_empty() {
+            std::thread::sleep(Duration::from_nanos(HELD_UP_NS));
+        }
+        stop.store(keeper.given.len() == 2, Ordering::Relaxed);
+    });
+    assert!(ended.is_ok(), "{ended:?}");
+    let [first, rest @ ..] = &node.took_ns[..] else {
+        panic!("the node was told nothing");
+    };
+    assert!(*first >= HELD_UP_NS, "{first}");
+    // What was kept until its instant was not held up.
+    assert!(!rest.is_empty());
+    assert!(rest.iter().all(|took| *took < HELD_UP_NS), "{rest:?}");
+}
+
+#[test]
+fn what_held_frames_up_is_told_once() {
+    const HELD_UP_NS: u64 = 2000 * MS;
+    let mut runner = Runner::new(Keeper::default(), &RunConfig::default());
+    let mut node = Told::default();
+    let stop = AtomicBool::new(false);
+    let mut begun = false;
+    let ended = runner.run(&mut node, &stop, |node, keeper, now_ns| {
+        node.moment_ns = None;
+        if !core::mem::replace(&mut begun, true) {
+            // Two frames come now, and are read when the machine goes on.
+            keeper.arrived_ns = vec![now_ns + 1, now_ns];
+            std::thread::sleep(Duration::from_nanos(HELD_UP_NS));
+        }
+        stop.store(node.took_ns.len() == 2, Ordering::Relaxed);
+    });
+    assert!(ended.is_ok(), "{ended:?}");
+    let [first, second] = node.took_ns[..] else {
+        panic!("{:?}", node.took_ns);
+    };
+    assert!(
+        first >= HELD_UP_NS && second < HELD_UP_NS,
+        "{first} {second}"
+    );
 }

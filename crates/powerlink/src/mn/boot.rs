@@ -474,6 +474,7 @@ impl ManagingNode {
             self.enter(now_ns, next);
             if next == NmtState::PRE_OPERATIONAL_2 {
                 self.next_soc_ns = now_ns + self.timing.cycle_ns;
+                self.last_soc_ns = now_ns;
                 self.phase = Phase::WaitSoc;
             }
         } else if since > patience && patience > 0 && !self.warned {

@@ -84,7 +84,9 @@ impl ManagingNode {
             Phase::WaitResponse { at, grace, .. } => {
                 let timeout = self.polls.get(at).map_or(0, |poll| poll.timeout_ns);
                 if !grace && self.was_stalled(late_ns) {
-                    // The response may lie unread: look once more before it is taken for lost.
+                    // The response may lie unread: look once more before it is taken for lost. That, too, is time that the
+                    // network would not have taken.
+                    self.stalled_ns += timeout;
                     self.phase = Phase::WaitResponse {
                         at,
                         deadline_ns: now_ns + timeout,
@@ -104,7 +106,7 @@ impl ManagingNode {
 
     /// Whether the node itself must have been stalled, to be woken so late. What less it was late by is kept, too: a cycle
     /// that it made too long is not the network's error.
-    fn was_stalled(&mut self, late_ns: u64) -> bool {
+    pub(super) fn was_stalled(&mut self, late_ns: u64) -> bool {
         let stalled = late_ns > self.timing.cycle_ns / 2;
         self.stalled_ns += late_ns;
         if stalled {
@@ -117,8 +119,8 @@ impl ManagingNode {
     /// Sending took so long: was the node stalled in the midst of it? What was waited for meanwhile had no less time then.
     ///
     /// Sending is work, too: over a veth the answers of eight nodes are in it. So what is beyond four times its usual length
-    /// counts as a stall. The usual one is learnt, for requests and for all else; a network that is slow at all times is not
-    /// excused for long.
+    /// counts as a stall. What less it was longer by is kept, too, as in [`was_stalled`](Self::was_stalled). The usual length is
+    /// learnt, for requests and for all else; a network that is slow at all times is not excused for long.
     pub(super) fn stalled_in_sending(&mut self, took_ns: u64) {
         const LEAST_NS: u64 = 20_000;
         let requests = matches!(
@@ -131,6 +133,7 @@ impl ManagingNode {
         let stalled_ns = took_ns.saturating_sub(*usual_ns);
         *usual_ns = (15 * *usual_ns + took_ns.min(most_ns)) / 16;
         if took_ns <= most_ns {
+            self.stalled_ns += stalled_ns;
             return;
         }
         self.was_stalled(stalled_ns);
@@ -175,18 +178,28 @@ impl ManagingNode {
         let late_ns = now_ns.saturating_sub(self.next_soc_ns.saturating_sub(lead_ns));
         // Too late for this one: the next that can still be sent at its time. Never a burst to catch up.
         if late_ns >= cycle_ns {
-            let skipped = late_ns.div_ceil(cycle_ns);
+            let next_ns = self.next_soc_ns + late_ns.div_ceil(cycle_ns) * cycle_ns;
+            // Where the nodes would be without a SoC for long until then, and who knows whether this node is awake then, the
+            // cycle that has begun gets its SoC late.
+            let waits = next_ns - self.last_soc_ns <= cycle_ns + self.timing.bearable_ns / 2;
+            let skipped = match waits {
+                true => late_ns.div_ceil(cycle_ns),
+                false => late_ns / cycle_ns,
+            };
             self.was_stalled(late_ns);
             self.statistics.skipped_cycles += skipped;
             self.next_soc_ns += skipped * cycle_ns;
             self.phase = Phase::WaitSoc;
             self.stall_over(now_ns, late_ns);
-            return;
+            if waits || self.phase != Phase::WaitSoc {
+                return;
+            }
         }
         let at_ns = self.next_soc_ns;
         // What the SoC is late by is missing in its cycle.
         self.stalled_ns = now_ns.saturating_sub(at_ns);
         self.next_soc_ns += cycle_ns;
+        self.last_soc_ns = now_ns.max(at_ns);
         self.advance(now_ns);
         if core::mem::replace(&mut self.cycle_good, true) {
             self.counters.good();

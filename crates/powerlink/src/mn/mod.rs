@@ -153,6 +153,8 @@ pub struct ManagingNode {
     heartbeats: Vec<Heartbeat>,
     start_ns: u64,
     next_soc_ns: u64,
+    /// When the last SoC left, ns.
+    last_soc_ns: u64,
     entered_ns: u64,
     warned: bool,
     soa_count: u64,
@@ -202,6 +204,7 @@ impl ManagingNode {
             heartbeats: Vec::new(),
             start_ns: 0,
             next_soc_ns: 0,
+            last_soc_ns: 0,
             entered_ns: 0,
             warned: false,
             soa_count: 0,

@@ -140,6 +140,16 @@ impl ManagingNode {
             _ => None,
         };
         let chained = matches!(self.phase, Phase::WaitChain { .. });
+        // What was waited for, and is seen behind its deadline before that was told: this node was not awake then.
+        let mut stalled = false;
+        if let Phase::WaitResponse { deadline_ns, .. } | Phase::WaitChain { deadline_ns } =
+            &mut self.phase
+            && (awaited.is_some() || chained)
+            && now_ns > *deadline_ns
+        {
+            let late_ns = now_ns - core::mem::replace(deadline_ns, now_ns);
+            stalled = self.was_stalled(late_ns);
+        }
         let (mut in_time, mut follow) = (chained && requested_ns != 0, None);
         if let Some((first, found, deadline_ns)) = awaited {
             // The driver's chain has gone on past those between.
@@ -147,7 +157,7 @@ impl ManagingNode {
                 self.miss(now_ns, missing);
             }
             // Behind a stall the deadline was moved; what counts is when the response arrived.
-            in_time = found > first || now_ns <= deadline_ns;
+            in_time = found > first || stalled || now_ns <= deadline_ns;
             follow = Some(found + 1);
         }
         let Some(cn) = self.nodes.get_mut(at) else {
