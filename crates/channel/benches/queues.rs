@@ -33,7 +33,7 @@ use std::thread;
 type Part = (&'static str, fn(bool) -> Vec<Row>);
 
 fn main() {
-    let asked = Asked::from_command_line(&[]);
+    let asked = Asked::from_command_line(&[], &[]);
     if let Err(error) = sched::set_fifo(PRIORITY).and_then(|_| memory::lock_all()) {
         eprintln!("queues: {error}");
         std::process::exit(3);

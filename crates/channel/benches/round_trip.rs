@@ -44,7 +44,7 @@ struct Lane {
 }
 
 fn main() {
-    let asked = Asked::from_command_line(&[]);
+    let asked = Asked::from_command_line(&[], &[]);
     let options = if asked.quick { QUICK } else { USUAL };
     if let Err(error) = sched::set_fifo(PRIORITY).and_then(|_| memory::lock_all()) {
         eprintln!("round_trip: {error}");

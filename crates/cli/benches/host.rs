@@ -41,7 +41,7 @@ const NOT_SET: &str = "nothing was set to be reached";
 
 fn main() {
     assert!(rtwire_testkit::require_root());
-    let asked = Asked::from_command_line(&[]);
+    let asked = Asked::from_command_line(&[], &[]);
     let quick = asked.quick;
     let noise = NoiseRecorder::start(NoiseOptions::beside_a_benchmark());
     let mut rows = Vec::new();

@@ -41,7 +41,7 @@ const PARTS: &[Part] = &[
 ];
 
 fn main() {
-    let asked = Asked::from_command_line(&["--page"]);
+    let asked = Asked::from_command_line(&["--page"], &[]);
     let noise = NoiseRecorder::start(NoiseOptions::beside_a_benchmark());
     let mut rows = Vec::new();
     for (name, part) in PARTS {

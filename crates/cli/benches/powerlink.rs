@@ -33,63 +33,59 @@ mod watch;
 
 use judge::Account;
 use rig::{Outcome, Path, Rig, Scenario};
-use rtwire_measure::bench::{BenchTable, Place};
+use rtwire_measure::bench::{Asked, BenchTable, Place};
 use rtwire_measure::jitter::compare::{self, Comparison, Way};
 use rtwire_measure::noise::{NoiseOptions, NoiseRecorder};
 use rtwire_measure::report::Machine;
 use rtwire_sys::{memory, sched};
 use stalls::Stalls;
-use std::path::PathBuf;
 use std::time::Duration;
 
 struct Options {
     each: Duration,
     hold: Duration,
-    out: PathBuf,
-    quick: bool,
-    only: Option<String>,
     nodes: Option<u8>,
     stalls: bool,
+    asked: Asked,
 }
 
-impl Options {
-    fn wants(&self, part: &str) -> bool {
-        self.only.as_deref().is_none_or(|only| only == part)
-    }
+fn refuse(message: &str) -> ! {
+    eprintln!("{message}");
+    std::process::exit(2)
 }
 
 fn options() -> Options {
-    let arguments: Vec<String> = std::env::args().collect();
-    let after = |name: &str| {
-        let at = arguments.iter().position(|argument| argument == name)?;
-        arguments.get(at + 1).cloned()
+    let asked = Asked::from_command_line(&["--seconds", "--minutes", "--nodes"], &["--stalls"]);
+    if let Some(only) = asked.value("--only")
+        && !["cycles", "hold", "cost"].contains(&only)
+    {
+        refuse(&format!(
+            "unknown part `{only}`; there are cycles, hold, cost"
+        ));
+    }
+    let nodes = asked.value("--nodes").map(|nodes| match nodes {
+        "1" => 1,
+        "8" => 8,
+        _ => refuse(&format!("`--nodes {nodes}`: 1 or 8")),
+    });
+    let (each, minutes) = if asked.quick {
+        (0.5, 1.0 / 60.0)
+    } else {
+        (5.0, 1.0)
     };
-    let number = |name: &str, usual: f64| {
-        let given = after(name).and_then(|text| text.parse::<f64>().ok());
-        given.filter(|n| *n > 0.0).unwrap_or(usual)
-    };
-    let given = |name: &str| arguments.iter().any(|argument| argument == name);
-    let quick = given("--quick");
-    let default = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target")),
-        PathBuf::from,
-    );
-    let minutes = if quick { 1.0 / 60.0 } else { 1.0 };
     Options {
-        each: Duration::from_secs_f64(number("--seconds", if quick { 0.5 } else { 5.0 })),
-        hold: Duration::from_secs_f64(number("--minutes", minutes) * 60.0),
-        out: after("--out").map_or(default, PathBuf::from),
-        quick,
-        only: after("--only"),
-        nodes: after("--nodes").and_then(|nodes| nodes.parse().ok()),
-        stalls: given("--stalls"),
+        each: Duration::from_secs_f64(asked.number("--seconds").unwrap_or(each)),
+        hold: Duration::from_secs_f64(asked.number("--minutes").unwrap_or(minutes) * 60.0),
+        nodes,
+        stalls: asked.has("--stalls"),
+        asked,
     }
 }
 
 /// All cycles, paths and loads.
 fn cycles(options: &Options) -> Vec<(Scenario, Outcome)> {
     let mut measured = Vec::new();
-    let cycles: &[u64] = if options.quick {
+    let cycles: &[u64] = if options.asked.quick {
         &[5_000, 1_000]
     } else {
         &[5_000, 1_000, 500, 250]
@@ -183,23 +179,23 @@ fn main() {
     }
     sched::set_other().unwrap();
     let recorder = NoiseRecorder::start(NoiseOptions::beside_a_benchmark()).unwrap();
-    let command = std::env::args().collect::<Vec<_>>().join(" ");
+    let (command, out) = (options.asked.command(), options.asked.out());
     let mut rows = Vec::new();
-    if options.wants("cost") {
+    if options.asked.wants("cost") {
         rows.extend(cost::rows(options.each));
     }
-    if options.wants("cycles") {
+    if options.asked.wants("cycles") {
         let measured = cycles(&options);
-        figures(&measured, &command, &options.out);
+        figures(&measured, &command, &out);
         rows.extend(rows::cycles(&measured));
     }
-    if options.wants("hold") {
+    if options.asked.wants("hold") {
         rows.extend(rows::held(&hold(&options), options.hold));
     }
     let noise = recorder.stop().unwrap();
-    let place = match options.only {
+    let place = match options.asked.value("--only") {
         Some(_) => Place::Part,
         None => Place::Whole,
     };
-    BenchTable::of(command, Some(noise), rows).publish(&options.out, "powerlink", place);
+    BenchTable::of(command, Some(noise), rows).publish(&out, "powerlink", place);
 }

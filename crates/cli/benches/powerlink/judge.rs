@@ -3,12 +3,15 @@
 //! Beside the stations a noise recorder notes when each core stood still. What happened within some milliseconds behind the
 //! end of such a stall is put down to it, with its length; everything else is unexplained, and ours to look into. Told with it
 //! is how much of the time is explained so whatever happens: on a machine that stalls all the time this says little.
+//!
+//! Where a core was late at each look, one behind the other, it stood still for as long as these stalls are together: hardly
+//! anything ran between them.
 
-use rtwire_measure::noise::{NoiseOptions, NoiseRecord, Stall};
+use rtwire_measure::noise::{NoiseOptions, NoiseRecord, StallSource};
 use rtwire_measure::units::duration;
 use rtwire_station::{Io, StationStatus};
 use rtwire_sys::clock::{self, Clock};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 /// A node is told lost, and the managing node leaves Operational, at most so long after what caused it: five responses
 /// missing, a state that is wrong for some cycles.
@@ -32,8 +35,62 @@ pub(crate) struct Happened {
 
 impl Happened {
     /// Whether it may follow from this stall.
-    fn is_near(&self, stall: &Stall, within_ns: u64) -> bool {
-        self.at_ns + SLACK_NS >= stall.due_ns && self.from_ns <= stall.woke_ns + within_ns
+    fn is_near(&self, standstill: &Standstill, within_ns: u64) -> bool {
+        self.at_ns + SLACK_NS >= standstill.from_ns && self.from_ns <= standstill.to_ns + within_ns
+    }
+}
+
+/// A stall of a core, or several, where it was late at each look between them.
+#[derive(Debug)]
+struct Standstill {
+    source: StallSource,
+    from_ns: u64,
+    to_ns: u64,
+    /// All stalls together.
+    length_ns: u64,
+    stalls: u32,
+}
+
+impl Standstill {
+    /// All of a record, in the order in which they began.
+    fn all(noise: &NoiseRecord) -> Vec<Self> {
+        let mut last: BTreeMap<&StallSource, Self> = BTreeMap::new();
+        let mut all = Vec::new();
+        for stall in &noise.stalls {
+            let length_ns = stall.length_ns();
+            match last.get_mut(&stall.source) {
+                // It was awake at the end of the one before, and late at the very next look.
+                Some(open) if stall.alive_ns <= open.to_ns => {
+                    open.to_ns = stall.woke_ns;
+                    open.length_ns += length_ns;
+                    open.stalls += 1;
+                }
+                _ => {
+                    let open = Self {
+                        source: stall.source.clone(),
+                        from_ns: stall.due_ns,
+                        to_ns: stall.woke_ns,
+                        length_ns,
+                        stalls: 1,
+                    };
+                    all.extend(last.insert(&stall.source, open));
+                }
+            }
+        }
+        all.extend(last.into_values());
+        all.sort_by_key(|standstill| standstill.from_ns);
+        all
+    }
+
+    fn words(&self) -> String {
+        let length = duration(self.length_ns);
+        match self.stalls {
+            1 => length,
+            stalls => {
+                let whole = duration(self.to_ns.saturating_sub(self.from_ns));
+                format!("{length} of {whole}, {stalls} times on end")
+            }
+        }
     }
 }
 
@@ -217,44 +274,46 @@ pub(crate) struct Verdict {
 }
 
 impl Account {
-    fn longer_than(&self, bearable_ns: u64) -> Vec<&Stall> {
-        let long = |stall: &&Stall| stall.length_ns() > bearable_ns;
-        self.noise.stalls.iter().filter(long).collect()
+    fn longer_than(&self, bearable_ns: u64) -> Vec<Standstill> {
+        let mut all = Standstill::all(&self.noise);
+        all.retain(|standstill| standstill.length_ns > bearable_ns);
+        all
     }
 
-    /// The longest stall that something can be put down to.
+    /// The longest that something can be put down to.
     fn cause<'a>(
         &self,
-        stalls: &[&'a Stall],
+        standstills: &'a [Standstill],
         happened: &Happened,
         within_ns: u64,
-    ) -> Option<&'a Stall> {
-        let found = stalls
-            .iter()
-            .filter(|stall| happened.is_near(stall, within_ns));
-        found.max_by_key(|stall| stall.length_ns()).copied()
+    ) -> Option<&'a Standstill> {
+        let near = |standstill: &&Standstill| happened.is_near(standstill, within_ns);
+        let found = standstills.iter().filter(near);
+        found.max_by_key(|standstill| standstill.length_ns)
     }
 
-    /// How much of the time something would be put down to a stall, whatever it is; 0 to 1.
-    fn by_chance(&self, stalls: &[&Stall], within_ns: u64) -> f64 {
+    /// How much of the time something would be put down to one of these, whatever it is; 0 to 1.
+    fn by_chance(&self, standstills: &[Standstill], within_ns: u64) -> f64 {
         let (mut covered_ns, mut until_ns) = (0, 0);
-        for stall in stalls {
-            let from_ns = stall.due_ns.saturating_sub(SLACK_NS).max(until_ns);
-            until_ns = until_ns.max(stall.woke_ns + within_ns);
+        for standstill in standstills {
+            let from_ns = standstill.from_ns.saturating_sub(SLACK_NS).max(until_ns);
+            until_ns = until_ns.max(standstill.to_ns + within_ns);
             covered_ns += until_ns.saturating_sub(from_ns);
         }
         let whole_ns = self.noise.to_ns.saturating_sub(self.noise.from_ns).max(1);
         covered_ns as f64 / whole_ns as f64
     }
 
-    /// The stalls before something that are too short to explain it.
+    /// Those before something that are too short to explain it.
     fn before(&self, happened: &Happened, within_ns: u64) -> String {
-        let stalls = self.noise.stalls.iter();
-        let near = stalls.filter(|stall| happened.is_near(stall, within_ns));
-        let words = near.map(|stall| {
-            let ago_ns = happened.at_ns.saturating_sub(stall.woke_ns);
-            let (length, ago) = (duration(stall.length_ns()), duration(ago_ns));
-            format!("{} {length}, {ago} ago", stall.source)
+        let all = Standstill::all(&self.noise);
+        let near = all
+            .iter()
+            .filter(|standstill| happened.is_near(standstill, within_ns));
+        let words = near.map(|standstill| {
+            let ago_ns = happened.at_ns.saturating_sub(standstill.to_ns);
+            let (source, ago) = (&standstill.source, duration(ago_ns));
+            format!("{source} {}, {ago} ago", standstill.words())
         });
         let words: Vec<_> = words.collect();
         if words.is_empty() {
@@ -265,19 +324,20 @@ impl Account {
     }
 
     fn judge(&self, name: &str, all: &[Happened], bearable_ns: u64, within_ns: u64) -> Verdict {
-        let stalls = self.longer_than(bearable_ns);
-        let (mut longest_ns, mut own) = (0, 0);
+        let standstills = self.longer_than(bearable_ns);
+        let (mut longest_ns, mut own, mut on_end) = (0, 0, 0);
         let mut unexplained = Vec::new();
         for happened in all {
             let seconds = happened.at_ns.saturating_sub(self.noise.from_ns) as f64 / 1e9;
-            match self.cause(&stalls, happened, within_ns) {
-                Some(stall) => {
-                    longest_ns = longest_ns.max(stall.length_ns());
+            match self.cause(&standstills, happened, within_ns) {
+                Some(standstill) => {
+                    longest_ns = longest_ns.max(standstill.length_ns);
+                    on_end += u32::from(standstill.stalls > 1);
                     eprintln!(
                         "  {seconds:.3} s: {}: {} had stood still for {}",
                         happened.what,
-                        stall.source,
-                        duration(stall.length_ns())
+                        standstill.source,
+                        standstill.words()
                     );
                 }
                 None if happened.own_stall => {
@@ -306,14 +366,17 @@ impl Account {
         let bearable = duration(bearable_ns);
         let mut account = format!(
             "a core stood still for more than {bearable} {} times, which explains {:.2} % of all time",
-            stalls.len(),
-            100.0 * self.by_chance(&stalls, within_ns)
+            standstills.len(),
+            100.0 * self.by_chance(&standstills, within_ns)
         );
         if explained > 0 {
             account += &format!(
                 "; to such stalls, the longest {}, {explained} {name} are put down",
                 duration(longest_ns)
             );
+        }
+        if on_end > 0 {
+            account += &format!(" ({on_end} to several stalls on end)");
         }
         if own > 0 {
             account += &format!(

@@ -81,6 +81,8 @@ pub(crate) struct Outcome {
     pub(crate) stalls: u64,
     pub(crate) worst_stall_ns: u64,
     pub(crate) lost: u64,
+    /// Responses that came behind their timeout: those among the lost that did come.
+    pub(crate) late: u64,
     /// How often the managing node has left Operational, or taken a node for lost.
     pub(crate) interruptions: u64,
     /// System calls of the first controlled node.
@@ -106,7 +108,7 @@ impl Outcome {
         let phase = utilization.and_then(|u| u.isochronous_ns);
         let show = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), duration);
         format!(
-            "PRes p50 {} p99 {}, SoC deviation p50 {} p99 {}, phase p50 {}, {} cycles, {} skipped in {} stalls (worst {}), {} lost, {} interruptions",
+            "PRes p50 {} p99 {}, SoC deviation p50 {} p99 {}, phase p50 {}, {} cycles, {} skipped in {} stalls (worst {}), {} lost, {} came late, {} interruptions",
             show(latency.map(|s| s.p50)),
             show(latency.map(|s| s.p99)),
             show(soc.map(|s| s.p50)),
@@ -117,6 +119,7 @@ impl Outcome {
             self.stalls,
             duration(self.worst_stall_ns),
             self.lost,
+            self.late,
             self.interruptions,
         )
     }
@@ -141,6 +144,10 @@ fn interruptions(status: &StationStatus) -> u64 {
 
 fn lost(status: &StationStatus) -> u64 {
     status.nodes.iter().map(|node| u64::from(node.lost)).sum()
+}
+
+fn late(status: &StationStatus) -> u64 {
+    status.nodes.iter().map(|node| u64::from(node.late)).sum()
 }
 
 fn operational(status: &StationStatus) -> bool {
@@ -226,6 +233,7 @@ impl Rig {
                 stalls: after.own_stalls - before.own_stalls,
                 worst_stall_ns: after.worst_stall_ns,
                 lost: lost(&after) - lost(&before),
+                late: late(&after) - late(&before),
                 interruptions,
                 calls: last.system_calls - first.system_calls,
                 calls_cycles: last.cycles - first.cycles,

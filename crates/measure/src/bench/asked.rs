@@ -1,6 +1,6 @@
 //! The command line that all benchmarks share, and the state of the code they ran on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -13,26 +13,26 @@ pub struct Asked {
     /// Few rounds: to see that it runs, not to measure.
     pub quick: bool,
     values: BTreeMap<String, String>,
+    switches: BTreeSet<String>,
     command: String,
 }
 
 impl Asked {
-    /// Reads this process's command line. `more` names options of this benchmark alone, each with a value.
+    /// Reads this process's command line. `more` names options of this benchmark alone, each with a value, `switches` those
+    /// without.
     ///
     /// What is not known ends the process with code 2 and a message that says what is.
     #[must_use]
-    pub fn from_command_line(more: &[&str]) -> Self {
-        Self::parse(std::env::args().collect(), more).unwrap_or_else(|message| {
-            eprintln!("{message}");
-            std::process::exit(2)
-        })
+    pub fn from_command_line(more: &[&str], switches: &[&str]) -> Self {
+        Self::parse(std::env::args().collect(), more, switches).unwrap_or_else(refuse)
     }
 
-    fn parse(arguments: Vec<String>, more: &[&str]) -> Result<Self, String> {
+    fn parse(arguments: Vec<String>, more: &[&str], switches: &[&str]) -> Result<Self, String> {
         let command = arguments.join(" ");
         let mut asked = Self {
             quick: false,
             values: BTreeMap::new(),
+            switches: BTreeSet::new(),
             command,
         };
         let mut left = arguments.into_iter().skip(1);
@@ -40,6 +40,9 @@ impl Asked {
             match argument.as_str() {
                 "--bench" => {}
                 "--quick" => asked.quick = true,
+                known if switches.contains(&known) => {
+                    asked.switches.insert(argument);
+                }
                 known if ["--only", "--out"].contains(&known) || more.contains(&known) => {
                     let value = left.next();
                     let value = value.ok_or_else(|| format!("`{argument}` needs a value"))?;
@@ -48,6 +51,7 @@ impl Asked {
                 _ => {
                     let known = ["--quick", "--only PART", "--out FOLDER"].join(", ");
                     let own = more.iter().map(|name| format!(", {name} VALUE"));
+                    let own = own.chain(switches.iter().map(|name| format!(", {name}")));
                     let own: String = own.collect();
                     return Err(format!(
                         "unknown argument `{argument}`; there are {known}{own}"
@@ -62,6 +66,29 @@ impl Asked {
     #[must_use]
     pub fn value(&self, option: &str) -> Option<&str> {
         self.values.get(option).map(String::as_str)
+    }
+
+    /// Whether a switch was given.
+    #[must_use]
+    pub fn has(&self, switch: &str) -> bool {
+        self.switches.contains(switch)
+    }
+
+    /// The value of an option that is a number greater than 0, where it was given.
+    ///
+    /// Anything else ends the process with code 2 and a message.
+    #[must_use]
+    pub fn number(&self, option: &str) -> Option<f64> {
+        self.read_number(option).unwrap_or_else(refuse)
+    }
+
+    fn read_number(&self, option: &str) -> Result<Option<f64>, String> {
+        let read = |text: &str| {
+            let number = text.parse::<f64>().ok();
+            let number = number.filter(|number| number.is_finite() && *number > 0.0);
+            number.ok_or_else(|| format!("`{option} {text}`: not a number greater than 0"))
+        };
+        self.value(option).map(read).transpose()
     }
 
     /// Whether a part is wanted: all are, unless `--only` names one.
@@ -87,6 +114,11 @@ impl Asked {
     }
 }
 
+fn refuse<T>(message: String) -> T {
+    eprintln!("{message}");
+    std::process::exit(2)
+}
+
 /// The commit of the code here, `-dirty` with changes, `unknown` outside of a repository.
 pub(super) fn commit() -> String {
     let git = |arguments: &[&str]| {
@@ -108,7 +140,8 @@ mod tests {
     use super::*;
 
     fn parse(line: &str, more: &[&str]) -> Result<Asked, String> {
-        Asked::parse(line.split(' ').map(str::to_owned).collect(), more)
+        let arguments = line.split(' ').map(str::to_owned).collect();
+        Asked::parse(arguments, more, &["--stalls"])
     }
 
     #[test]
@@ -121,12 +154,16 @@ mod tests {
         assert!(asked.quick && asked.wants("sizes") && !asked.wants("others"));
         assert_eq!(asked.out(), PathBuf::from("/x"));
         assert_eq!(asked.value("--nodes"), Some("8"));
-        assert!(asked.command().ends_with("--nodes 8"));
+        assert!(asked.command().ends_with("--nodes 8") && !asked.has("--stalls"));
+        assert_eq!(asked.read_number("--nodes"), Ok(Some(8.0)));
+        assert_eq!(asked.read_number("--minutes"), Ok(None));
+        assert!(asked.read_number("--only").unwrap_err().contains("sizes"));
+        assert!(parse("plan --stalls", &[]).unwrap().has("--stalls"));
 
         assert!(parse("plan --bench", &[]).unwrap().wants("everything"));
         let typo = parse("plan --onyl sizes", &["--nodes"]).unwrap_err();
         assert!(
-            typo.contains("`--onyl`") && typo.contains("--nodes VALUE"),
+            typo.contains("`--onyl`") && typo.ends_with("--nodes VALUE, --stalls"),
             "{typo}"
         );
         assert_eq!(
