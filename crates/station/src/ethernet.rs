@@ -8,7 +8,7 @@ use crate::StationError;
 use rtwire_sys::filter::{Filter, Instruction, Test};
 use rtwire_sys::packet::PacketSocket;
 use rtwire_sys::tap::Tap;
-use rtwire_sys::{Batch, Wait, interface};
+use rtwire_sys::{Batch, Wait, interface, sched};
 use rtwire_wire::EtherType;
 use std::fs;
 use std::path::PathBuf;
@@ -194,9 +194,28 @@ impl Settings {
 }
 
 impl Drop for Settings {
+    /// On an ordinary thread. A write of `disable_ipv6` that finds the kernel's network lock taken begins anew at once, for as
+    /// long as it is taken: at real-time priority that keeps the processor from whoever has the lock.
     fn drop(&mut self) {
-        for (path, before) in &self.before {
-            let _ = fs::write(path, before);
+        if self.before.is_empty() {
+            return;
         }
+        let restore = || {
+            for (path, before) in &self.before {
+                let _ = fs::write(path, before);
+            }
+        };
+        let ordinary = || {
+            let _ = sched::set_other();
+            restore();
+        };
+        thread::scope(|scope| {
+            if thread::Builder::new()
+                .spawn_scoped(scope, ordinary)
+                .is_err()
+            {
+                restore();
+            }
+        });
     }
 }
