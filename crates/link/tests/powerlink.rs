@@ -29,17 +29,24 @@ struct Opened {
 /// Either port, so that one test serves all paths.
 trait AnyPort: Port {
     fn counters(&self) -> DriverCounters;
+    fn announce(&mut self, polls: &[(u8, Vec<u8>)]);
 }
 
 impl AnyPort for PacketPort {
     fn counters(&self) -> DriverCounters {
         DriverCounters::default()
     }
+
+    fn announce(&mut self, _: &[(u8, Vec<u8>)]) {}
 }
 
 impl AnyPort for DriverPort {
     fn counters(&self) -> DriverCounters {
         DriverPort::counters(self)
+    }
+
+    fn announce(&mut self, polls: &[(u8, Vec<u8>)]) {
+        self.announce_polls(polls.iter().map(|(node, frame)| (*node, &frame[..])));
     }
 }
 
@@ -130,7 +137,15 @@ fn run(
                 node.silent = silent.load(Ordering::Relaxed);
             })
         });
-        let polls = scope.spawn(|| a.run(&mut managing, &stop, |_, _, _| {}));
+        let polls = scope.spawn(|| {
+            let mut cycles = 0;
+            a.run(&mut managing, &stop, |node, opened, _| {
+                if node.cycles != cycles {
+                    cycles = node.cycles;
+                    opened.port.announce(&node.polls());
+                }
+            })
+        });
         meanwhile(&silent);
         stop.store(true, Ordering::Relaxed);
         polls.join().unwrap().unwrap();

@@ -81,6 +81,17 @@ impl Managing {
         }
     }
 
+    /// The requests of this cycle.
+    pub(crate) fn polls(&self) -> Vec<(u8, Vec<u8>)> {
+        let request = |&(node, mac): &_| {
+            (
+                node,
+                frame(mac, PREQ, node, 240, self.cycles as u32).to_vec(),
+            )
+        };
+        self.nodes.iter().map(request).collect()
+    }
+
     fn poll(&mut self, position: usize, now_ns: u64, outbox: &mut dyn Outbox) {
         match self.nodes.get(position) {
             Some(&(node, mac)) => {
