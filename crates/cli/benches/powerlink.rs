@@ -33,7 +33,7 @@ mod watch;
 
 use judge::Account;
 use rig::{Outcome, Path, Rig, Scenario};
-use rtwire_measure::bench::{Asked, BenchTable, Place};
+use rtwire_measure::bench::{Asked, BenchTable, Place, refuse};
 use rtwire_measure::jitter::compare::{self, Comparison, Way};
 use rtwire_measure::noise::{NoiseOptions, NoiseRecorder};
 use rtwire_measure::report::Machine;
@@ -47,11 +47,6 @@ struct Options {
     nodes: Option<u8>,
     stalls: bool,
     asked: Asked,
-}
-
-fn refuse(message: &str) -> ! {
-    eprintln!("{message}");
-    std::process::exit(2)
 }
 
 fn options() -> Options {

@@ -15,8 +15,8 @@ use crate::noise::NoiseRecord;
 use crate::report::Machine;
 use crate::units::{significant, trimmed};
 
-pub use asked::Asked;
 use asked::commit;
+pub use asked::{Asked, refuse};
 
 /// What one benchmark found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -24,7 +24,8 @@ impl Asked {
     /// What is not known ends the process with code 2 and a message that says what is.
     #[must_use]
     pub fn from_command_line(more: &[&str], switches: &[&str]) -> Self {
-        Self::parse(std::env::args().collect(), more, switches).unwrap_or_else(refuse)
+        Self::parse(std::env::args().collect(), more, switches)
+            .unwrap_or_else(|message| refuse(&message))
     }
 
     fn parse(arguments: Vec<String>, more: &[&str], switches: &[&str]) -> Result<Self, String> {
@@ -79,7 +80,8 @@ impl Asked {
     /// Anything else ends the process with code 2 and a message.
     #[must_use]
     pub fn number(&self, option: &str) -> Option<f64> {
-        self.read_number(option).unwrap_or_else(refuse)
+        self.read_number(option)
+            .unwrap_or_else(|message| refuse(&message))
     }
 
     fn read_number(&self, option: &str) -> Result<Option<f64>, String> {
@@ -114,7 +116,8 @@ impl Asked {
     }
 }
 
-fn refuse<T>(message: String) -> T {
+/// Ends a benchmark whose command line is wrong: the message, and code 2.
+pub fn refuse(message: &str) -> ! {
     eprintln!("{message}");
     std::process::exit(2)
 }

@@ -178,14 +178,12 @@ impl ManagingNode {
         let late_ns = now_ns.saturating_sub(self.next_soc_ns.saturating_sub(lead_ns));
         // Too late for this one: the next that can still be sent at its time. Never a burst to catch up.
         if late_ns >= cycle_ns {
-            let next_ns = self.next_soc_ns + late_ns.div_ceil(cycle_ns) * cycle_ns;
+            let to_next = late_ns.div_ceil(cycle_ns);
+            let silent_ns = self.next_soc_ns + to_next * cycle_ns - self.last_soc_ns;
             // Where the nodes would be without a SoC for long until then, and who knows whether this node is awake then, the
             // cycle that has begun gets its SoC late.
-            let waits = next_ns - self.last_soc_ns <= cycle_ns + self.timing.bearable_ns / 2;
-            let skipped = match waits {
-                true => late_ns.div_ceil(cycle_ns),
-                false => late_ns / cycle_ns,
-            };
+            let waits = silent_ns <= cycle_ns + self.timing.bearable_ns / 2;
+            let skipped = if waits { to_next } else { late_ns / cycle_ns };
             self.was_stalled(late_ns);
             self.statistics.skipped_cycles += skipped;
             self.next_soc_ns += skipped * cycle_ns;
