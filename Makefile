@@ -16,7 +16,7 @@ setup-test:
 	@scripts/setup build test
 
 build: setup ## build the `rtwire` command in release mode
-	$(CARGO) build --release --locked -p rtwire
+	$(CARGO) build --release --locked -p rtwire-cli
 
 demo: build ## five hosts, one switch: promised, run, measured; writes five-nodes.html and five-nodes.json
 	$(RTWIRE) lab examples/five-nodes.toml --duration $(DEMO_DURATION) --report five-nodes.html
@@ -55,16 +55,16 @@ bench-receive: setup-test ## the receive path's figures (docs/receive-figures.md
 	$(CARGO) bench --locked -p rtwire-link --bench respond $(if $(QUICK),-- --quick)
 	$(CARGO) bench --locked -p rtwire-channel --bench queues $(if $(QUICK),-- --quick)
 
-bench-powerlink: setup-test ## POWERLINK's stations, in user space and in the driver, 1 and 8 nodes, idle and loaded; QUICK=1: some of it
+bench-powerlink: setup-test build ## POWERLINK's stations, in user space and in the driver, 1 and 8 nodes, idle and loaded; QUICK=1: some of it
 	@scripts/setup bench
-	$(CARGO) bench --locked -p rtwire --bench powerlink -- $(if $(QUICK),--quick)
+	$(CARGO) bench --locked -p rtwire-benches --bench powerlink -- $(if $(QUICK),--quick)
 
-bench-plan: setup ## bounds beside what can happen; speed of planning, admission, schedules, simulation; docs/plan-peers.md
-	$(CARGO) bench --locked -p rtwire --bench plan -- --page $(CURDIR)/docs/plan-peers.md
+bench-plan: build ## bounds beside what can happen; speed of planning, admission, schedules, simulation; docs/plan-peers.md
+	$(CARGO) bench --locked -p rtwire-benches --bench plan -- --page $(CURDIR)/docs/plan-peers.md
 
-bench-host: setup-test ## setting up and back, latencies, clock state, YANG; launch times and OSADL in the kernel lab; QUICK=1: some
+bench-host: setup-test build ## setting up and back, latencies, clock state, YANG; launch times and OSADL in the kernel lab; QUICK=1: some
 	@scripts/setup bench
-	$(CARGO) bench --locked -p rtwire --bench host $(if $(QUICK),-- --quick)
+	$(CARGO) bench --locked -p rtwire-benches --bench host $(if $(QUICK),-- --quick)
 
 docs: setup ## the crates' documentation
 	$(CARGO) doc --workspace --no-deps --locked

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What each crate may depend on; nothing depends on the command. `testkit` only ever serves tests.
-const MAY_KNOW: [(&str, &[&str]); 15] = [
+const MAY_KNOW: [(&str, &[&str]); 16] = [
     ("wire", &[]),
     ("bpf", &[]),
     ("plan", &[]),
@@ -37,11 +37,15 @@ const MAY_KNOW: [(&str, &[&str]); 15] = [
             "lab",
             "sim",
             "powerlink",
-            "station",
+            "powerlink-station",
         ],
     ),
-    ("station", &["powerlink", "link", "wire", "sys", "plan"]),
+    (
+        "powerlink-station",
+        &["powerlink", "link", "wire", "sys", "plan"],
+    ),
     ("testkit", &["sys"]),
+    ("rtwire", &["plan", "channel", "powerlink-station"]),
     ("fuzz", &["wire", "plan", "measure", "powerlink"]),
 ];
 

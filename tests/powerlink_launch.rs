@@ -1,12 +1,12 @@
 //! SoC by launch time, as far as every kernel shows it: keys of the project file, what is said where nothing keeps launch
-//! times. Where ETF is (`crates/station/tests/soc_launch.rs`, `tests/vm/suites/powerlink.sh`) is the kernel lab. Needs root.
+//! times. Where ETF is (`crates/powerlink-station/tests/soc_launch.rs`, `tests/vm/suites/powerlink.sh`) is the kernel lab. Needs root.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod powerlink_common;
 
 use powerlink_common::{Cell, asked, last_state};
-use rtwire_station::{Project, SocSending};
+use rtwire_powerlink_station::{Project, SocSending};
 use rtwire_testkit::{ip, require};
 
 fn parsed(station: &str) -> Result<Project, String> {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use powerlink_common::{alone, until};
 use rtwire_powerlink::sdo::{SdoJob, SdoOutcome};
-use rtwire_station::{
+use rtwire_powerlink_station::{
     Handle, Project, RunningStation, SdoReply, Station, StationError, StationStatus,
 };
 use rtwire_sys::interface;

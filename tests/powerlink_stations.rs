@@ -15,7 +15,7 @@ use std::time::Duration;
 use powerlink_common::{
     Cell, Running, alone, asked, last_state, number, operational, rtwire, said, until,
 };
-use rtwire_station::{Project, Station};
+use rtwire_powerlink_station::{Project, Station};
 use rtwire_testkit::{Side, ip, require};
 use serde_json::Value;
 
@@ -210,7 +210,7 @@ fn the_example_controls_its_cell() {
     let mut build = Command::new(env!("CARGO"));
     build
         .current_dir(&project)
-        .args(["build", "--locked", "-q", "-p", "rtwire-station"]);
+        .args(["build", "--locked", "-q", "-p", "rtwire-powerlink-station"]);
     build.args(["--example", "powerlink_cell"]);
     if programs.ends_with("release") {
         build.arg("--release");

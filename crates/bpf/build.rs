@@ -1,10 +1,10 @@
-//! Compiles the programs of `bpf/` with clang, for the kernel's BPF machine.
+//! Compiles the programs of `crates/bpf/programs/` with clang, for the kernel's BPF machine.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn main() {
-    let sources = PathBuf::from(env("CARGO_MANIFEST_DIR")).join("../../bpf");
+    let sources = PathBuf::from(env("CARGO_MANIFEST_DIR")).join("programs");
     println!("cargo::rerun-if-changed={}", sources.display());
     println!("cargo::rerun-if-env-changed=CLANG");
     for name in ["receive", "powerlink", "strays", "switch"] {
@@ -35,9 +35,9 @@ fn compile(sources: &Path, name: &str) {
     }
     match command.status() {
         Ok(status) if status.success() => {}
-        Ok(status) => panic!("clang ended with {status} on bpf/{source}"),
+        Ok(status) => panic!("clang ended with {status} on {source}"),
         Err(error) => panic!(
-            "cannot run `{clang}` to compile bpf/{source}: {error}\nhelp: install it (Debian: apt install clang), or name it in CLANG"
+            "cannot run `{clang}` to compile {source}: {error}\nhelp: install it (Debian: apt install clang), or name it in CLANG"
         ),
     }
 }

@@ -3,7 +3,7 @@
 //! The level sensor (1) tells a level that rises and falls; the managing node opens the valve (2) above half and shut it
 //! below; the panel (3) is shown both.
 
-use rtwire_station::{Project, Station};
+use rtwire_powerlink_station::{Project, Station};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! The kernel programs of `bpf/`, compiled when this crate is: ELF objects with BTF, ready for the loader.
+//! The kernel programs of `programs/`, compiled when this crate is: ELF objects with BTF, ready for the loader.
 //!
 //! They are kept here and not beside their users, so that one build script compiles them all and no second copy of a
 //! compiler's options exists. What they do, and the layouts they share with Rust, is their users' business.

@@ -17,7 +17,7 @@ use std::thread;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use rtwire_station::{Handle, Project, Station, StationError};
+use rtwire_powerlink_station::{Handle, Project, Station, StationError};
 use rtwire_sys::signal;
 
 use crate::powerlink_check;

@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &SchemaArguments) -> ExitCode {
         Format::Report => rtwire_measure::report::json_schema(),
         Format::Jitter => rtwire_measure::jitter::json_schema(),
         Format::Run => rtwire_lab::station::json_schema(),
-        Format::Powerlink => rtwire_station::json_schema().to_value(),
+        Format::Powerlink => rtwire_powerlink_station::json_schema().to_value(),
         Format::PowerlinkCheck => crate::powerlink_check::json_schema(),
         Format::Bench => rtwire_measure::bench::json_schema(),
         Format::Clock => rtwire_host::clock::json_schema(),

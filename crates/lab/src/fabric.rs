@@ -1,7 +1,7 @@
 //! The emulated network: a namespace for each node, a veth pair for each link, a bridge for each switch.
 //!
 //! Each direction of a link is a *port*: HTB keeps the link's rate and the priority between classes, and
-//! the program in `bpf/switch.bpf.c` keeps the buffer, to the byte. Forwarding and neighbours are static;
+//! the program in `crates/bpf/programs/switch.bpf.c` keeps the buffer, to the byte. Forwarding and neighbours are static;
 //! nothing learns, floods, resolves or announces, so that only planned frames are on the wire.
 
 mod wire;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  Network ─► Layout ─► Fabric: a namespace a node, a veth pair a link, a bridge a switch,
-//!                          │    HTB for the rate, bpf/switch.bpf.c for the buffer
+//!                          │    HTB for the rate, crates/bpf/programs/switch.bpf.c
 //!                          ├─► calibrate: the lab's own latency, on the unloaded network ─► plan anew
 //!                          ├─► Processes: one a host, talkers and listeners in real time
 //!                          └─► Monitor: backlog, drops          NoiseRecorder: the machine's stalls

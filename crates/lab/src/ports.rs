@@ -1,4 +1,4 @@
-//! The records that the emulated ports share with the kernel program (`bpf/switch_port.h`), in the same order.
+//! The records that the emulated ports share with the kernel program (`crates/bpf/programs/switch_port.h`), in the same order.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn the_numbers_are_those_of_the_header() {
-        let header = include_str!("../../../bpf/switch_port.h");
+        let header = include_str!("../../bpf/programs/switch_port.h");
         for (name, value) in [
             ("RTW_LATENESS_BUCKETS", LATENESS_BUCKETS as u64),
             ("RTW_LATENESS_STEP_NS", LATENESS_STEP_NS),

@@ -1,7 +1,7 @@
 //! Counting what no listener takes, in the filter of a listener's own socket.
 //!
 //! A second socket that takes the rest looks at every frame, which costs each good one some 60 ns. A filter that counts
-//! (`bpf/strays.bpf.c`) costs them nothing: it stands where a filter stands anyway.
+//! (`crates/bpf/programs/strays.bpf.c`) costs them nothing: it stands where a filter stands anyway.
 
 use rtwire_sys::bpf::{BpfError, BpfObject, MappedArray};
 use rtwire_sys::filter::Filter;
@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const PROGRAM: &str = "count_strays";
 
-/// Places for unknown ports; as in `bpf/strays.h`.
+/// Places for unknown ports; as in `crates/bpf/programs/strays.h`.
 const PORTS: usize = 1024;
-/// Words of 64 bits, one bit for each port; as in `bpf/strays.h`.
+/// Words of 64 bits, one bit for each port; as in `crates/bpf/programs/strays.h`.
 const TAKEN: usize = 1024;
-/// Instead of a port: the socket takes nothing; as in `bpf/strays.h`.
+/// Instead of a port: the socket takes nothing; as in `crates/bpf/programs/strays.h`.
 const NO_PORT: u64 = 65_536;
 
 /// Words of `struct rtw_strays`.
@@ -145,7 +145,7 @@ mod tests {
 
     /// Word offsets of a structure's fields, as the header declares them: all are of 64 bits, one on a line.
     fn fields(structure: &str) -> Vec<&'static str> {
-        let header = include_str!("../../../bpf/strays.h");
+        let header = include_str!("../../bpf/programs/strays.h");
         let body = header.split(structure).nth(1).unwrap();
         let body = &body[..body.find("};").unwrap()];
         body.lines()
@@ -167,7 +167,7 @@ mod tests {
         words[port_word::NAME] = "name";
         words[port_word::FRAMES] = "frames";
         assert_eq!(fields("struct rtw_stray_port {"), words);
-        let header = include_str!("../../../bpf/strays.h");
+        let header = include_str!("../../bpf/programs/strays.h");
         for (name, value) in [
             ("RTW_STRAY_PORTS", PORTS as u64),
             ("RTW_STRAY_TAKEN", TAKEN as u64),

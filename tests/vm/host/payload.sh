@@ -43,7 +43,7 @@ payload() {
 	# All tests together bring the command too. What is asked for alone is built alone, unless all is built already
 	# (RTWIRE_VM_WORKSPACE): alone it has other features, and is built anew.
 	if [ "$1" = measure ] || [ -n "$2" ] && [ -z "${RTWIRE_VM_WORKSPACE:-}" ]; then
-		cargo build --locked "${PROFILE[@]}" -p rtwire -q
+		cargo build --locked "${PROFILE[@]}" -p rtwire-cli -q
 	else
 		all_tests
 	fi

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rtwire_link::run::{PacketPort, PortConfig, RunConfig, Runner};
-use rtwire_station::powerlink::sdo::{SdoClient, SdoJob, SdoOutcome};
+use rtwire_powerlink_station::powerlink::sdo::{SdoClient, SdoJob, SdoOutcome};
 use rtwire_wire::powerlink::{
     Asnd, MINIMUM_OCTETS, Message, NmtCommand, NmtCommandId, NmtState, Packet, RequestedService,
     SendRequest, Soa, VERSION, multicast, node, pad,

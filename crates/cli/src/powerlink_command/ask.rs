@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use rtwire_station::powerlink::sdo::{SdoJob, SdoOutcome};
-use rtwire_station::powerlink::{Description, ObjectDictionary};
+use rtwire_powerlink_station::powerlink::sdo::{SdoJob, SdoOutcome};
+use rtwire_powerlink_station::powerlink::{Description, ObjectDictionary};
 use rtwire_wire::powerlink::NmtCommandId;
 use serde_json::json;
 
@@ -99,7 +99,7 @@ fn named(dictionary: &ObjectDictionary, text: &str) -> Option<Object> {
 
 fn object(place: &Place) -> Result<Object, Failure> {
     let text = place.object.as_str();
-    let found = match rtwire_station::place(text) {
+    let found = match rtwire_powerlink_station::place(text) {
         Some((index, subindex)) => Some(Object {
             index,
             subindex,

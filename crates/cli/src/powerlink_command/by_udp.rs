@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use rtwire_station::powerlink::sdo::{SdoClient, SdoFailure, SdoJob, SdoOutcome};
+use rtwire_powerlink_station::powerlink::sdo::{SdoClient, SdoFailure, SdoJob, SdoOutcome};
 use rtwire_wire::powerlink::{SDO_UDP_PORT, Sdo};
 
 use super::{Failure, LACKING, REFUSED};

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rtwire_station::powerlink::sdo::{SdoJob, SdoOutcome};
-use rtwire_station::{Handle, SdoReply};
+use rtwire_powerlink_station::powerlink::sdo::{SdoJob, SdoOutcome};
+use rtwire_powerlink_station::{Handle, SdoReply};
 use rtwire_sys::interface;
 use rtwire_wire::powerlink::NmtCommandId;
 use serde_json::{Value, json};

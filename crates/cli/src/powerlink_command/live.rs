@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
 
 use rtwire_measure::units::{duration, grouped};
-use rtwire_station::StationStatus;
+use rtwire_powerlink_station::StationStatus;
 
 /// Where states are shown.
 pub(super) struct Screen {

@@ -1,7 +1,7 @@
 //! Values of objects, as people write and read them.
 
 use clap::ValueEnum;
-use rtwire_station::powerlink::od::DataType;
+use rtwire_powerlink_station::powerlink::od::DataType;
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Kind {

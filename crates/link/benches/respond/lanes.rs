@@ -376,7 +376,7 @@ pub(crate) struct Updates {
 impl Updates {
     pub(crate) fn new() -> Self {
         let object = BpfObject::load("receive", rtwire_bpf::RECEIVE.bytes, &[]).unwrap();
-        // The first words as `bpf/receive.h` has them: EtherType and address; the port's channel; its action.
+        // The first words as `crates/bpf/programs/receive.h` has them: EtherType and address; the port's channel; its action.
         let set = |map: &str, words: usize, value: usize, word: usize, number: u64| {
             let array = object.map_array(map, words).unwrap();
             array

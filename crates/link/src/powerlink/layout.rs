@@ -1,4 +1,4 @@
-//! The structures that are shared with the POWERLINK program (`bpf/powerlink.h`), by 64-bit words.
+//! The structures that are shared with the POWERLINK program (`crates/bpf/programs/powerlink.h`), by 64-bit words.
 
 /// Room for one frame, octets.
 pub(super) const FRAME_OCTETS: usize = 1520;

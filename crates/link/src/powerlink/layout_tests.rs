@@ -10,7 +10,7 @@ fn the_layouts_are_those_of_the_kernel_program() {
 
 #[test]
 fn the_numbers_are_those_of_the_header() {
-    let header = include_str!("../../../../bpf/powerlink.h");
+    let header = include_str!("../../../bpf/programs/powerlink.h");
     let found = layout_check::numbers(header);
     let expected = [
         ("RTW_PL_FRAME_BYTES", layout::FRAME_OCTETS as u64),

@@ -1,4 +1,4 @@
-//! The structures that are shared with the receive program (`bpf/receive.h`), by 64-bit words.
+//! The structures that are shared with the receive program (`crates/bpf/programs/receive.h`), by 64-bit words.
 
 #[cfg(test)]
 use rtwire_sys::bpf::queue::{self, Place, Queue};

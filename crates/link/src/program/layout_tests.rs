@@ -11,7 +11,7 @@ fn the_layouts_are_those_of_the_kernel_program() {
 
 #[test]
 fn the_numbers_are_those_of_the_header() {
-    let header = include_str!("../../../../bpf/receive.h");
+    let header = include_str!("../../../bpf/programs/receive.h");
     let found = layout_check::numbers(header);
     let expected = [
         ("RTW_CHANNELS", layout::CHANNELS as u64),

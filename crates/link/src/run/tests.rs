@@ -1,5 +1,5 @@
 //! The loop with a port that keeps frames until their instant: what is handed over when, what waits behind it, and who spins.
-//! ETF itself is in `crates/station/tests`, run in the kernel lab.
+//! ETF itself is in `crates/powerlink-station/tests`, run in the kernel lab.
 
 use super::*;
 use rtwire_wire::Outbox;

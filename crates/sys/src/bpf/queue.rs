@@ -1,6 +1,6 @@
 //! The reader's end of a queue channel: rings in one map, one for each urgency, that a BPF program fills.
 //!
-//! Layout and rules are those of `struct rtw_queue` and `struct rtw_place` in `bpf/receive.h`. They are here, and not with
+//! Layout and rules are those of `struct rtw_queue` and `struct rtw_place` in `crates/bpf/programs/receive.h`. They are here, and not with
 //! the other layouts, since handing octets out where the kernel has put them is what needs the rules to be safe.
 
 use super::array::MappedArray;

@@ -1,6 +1,6 @@
 //! The networks of the vectors beside what other programs compute for them. Nothing is timed: the same on every machine.
 
-#[path = "../../../plan/tests/vectors/mod.rs"]
+#[path = "../../crates/plan/tests/vectors/mod.rs"]
 mod vectors;
 
 use rtwire_measure::bench::Row;

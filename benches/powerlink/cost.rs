@@ -2,7 +2,7 @@
 
 use crate::rig::{self, Path, Scenario};
 use rtwire_measure::bench::Row;
-use rtwire_station::{Project, Station};
+use rtwire_powerlink_station::{Project, Station};
 use rtwire_testkit::Star;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,7 +64,7 @@ fn of(path: Path, time: Duration) -> Vec<Row> {
     std::fs::write(&file, fitting(rig::controlled(scenario, 1))).unwrap();
     let child = Command::new("ip")
         .args(["netns", "exec", &star.stations[1].namespace])
-        .arg(env!("CARGO_BIN_EXE_rtwire"))
+        .arg(rtwire_benches::rtwire())
         .args(["powerlink", "cn", file.to_str().unwrap()])
         .stdin(Stdio::null())
         .stdout(Stdio::null())

@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 fn clock(socket: &str) -> (Output, f64) {
     let start = Instant::now();
-    let output = Command::new(RTWIRE)
+    let output = Command::new(RTWIRE.as_str())
         // With software stamps on a shared machine, a second tells a clock that follows from one that does not.
         .args([
             "clock",

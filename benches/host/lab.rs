@@ -1,13 +1,12 @@
 //! What the kernel lab measures: kernels with disciplines that few machines have.
 
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use rtwire_measure::bench::Row;
 
 /// The rows that a measurement of the lab (`tests/vm/measure/NAME.sh`) prints, in `virtual` or `real` time.
 pub(crate) fn rows(name: &str, time: &str) -> Vec<Row> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/vm");
+    let script = rtwire_benches::root().join("scripts/vm");
     let output = Command::new(script)
         .args(["bench", name, time])
         .stdin(Stdio::null())

@@ -16,11 +16,11 @@ mod clock;
 mod lab;
 #[path = "host/peers.rs"]
 mod peers;
-#[path = "../../../tests/ptp_common/mod.rs"]
+#[path = "../tests/ptp_common/mod.rs"]
 mod ptp_common;
 #[path = "host/yang.rs"]
 mod yang;
-#[path = "../../../tests/yang_common/mod.rs"]
+#[path = "../tests/yang_common/mod.rs"]
 mod yang_common;
 
 use std::path::Path;
@@ -32,10 +32,12 @@ use rtwire_measure::noise::{NoiseOptions, NoiseRecorder};
 use rtwire_testkit::NetnsPair;
 use serde_json::Value;
 
-const RTWIRE: &str = env!("CARGO_BIN_EXE_rtwire");
+/// The command that is measured.
+static RTWIRE: std::sync::LazyLock<String> =
+    std::sync::LazyLock::new(|| rtwire_benches::rtwire().display().to_string());
 const NETWORK: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/../../tests/vm/suites/two-hosts.toml"
+    "/../tests/vm/suites/two-hosts.toml"
 );
 const NOT_SET: &str = "nothing was set to be reached";
 
@@ -122,7 +124,7 @@ fn settings(rounds: u64) -> Vec<Row> {
     let state = tempfile::tempdir().unwrap();
     let run = |words: &[&str]| timed(&pair.a.namespace, state.path(), words);
     let apply = [
-        RTWIRE,
+        RTWIRE.as_str(),
         "apply",
         NETWORK,
         "--host",
@@ -131,11 +133,11 @@ fn settings(rounds: u64) -> Vec<Row> {
         "rtwa",
     ];
     let moved = [&apply[..], &["--isolation", "namespace"]].concat();
-    let revert = [RTWIRE, "revert", "rtwa"];
+    let revert = [RTWIRE.as_str(), "revert", "rtwa"];
     let all: [(&str, Vec<&str>, bool); 6] = [
         (
             "doctor, one interface",
-            vec![RTWIRE, "doctor", "rtwa"],
+            vec![RTWIRE.as_str(), "doctor", "rtwa"],
             true,
         ),
         ("apply, recorded and read back", apply.to_vec(), true),
@@ -175,7 +177,7 @@ fn settings(rounds: u64) -> Vec<Row> {
         1,
     ));
     let found: Value =
-        serde_json::from_slice(&run(&[RTWIRE, "doctor", "rtwa", "--json"]).0).unwrap();
+        serde_json::from_slice(&run(&[RTWIRE.as_str(), "doctor", "rtwa", "--json"]).0).unwrap();
     let number = found["findings"].as_array().unwrap().len();
     rows.push(row("facts that doctor looks at here", number as f64, "", 1));
     rows
@@ -188,7 +190,7 @@ fn latencies(rounds: u64, seconds: u64) -> Vec<Row> {
     let mut ours: Vec<Value> = Vec::new();
     let mut theirs = [Vec::new(), Vec::new()];
     for _ in 0..rounds {
-        let output = Command::new(RTWIRE)
+        let output = Command::new(RTWIRE.as_str())
             .args(["doctor", "--measure", "--json", "--load", "processors"])
             .args(["--duration", &duration])
             .env("RTWIRE_STATE_DIRECTORY", state.path())

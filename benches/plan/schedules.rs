@@ -1,6 +1,6 @@
 //! Gate schedules: how many instances of the public generator's sets are solved, and how fast.
 
-#[path = "../../../plan/tests/sets/mod.rs"]
+#[path = "../../crates/plan/tests/sets/mod.rs"]
 mod sets;
 
 use rtwire_measure::bench::{Compared, Row};

@@ -25,7 +25,7 @@ impl RunningStation {
         let stop = Arc::new(AtomicBool::new(false));
         let its_stop = Arc::clone(&stop);
         let thread = thread::Builder::new()
-            .name("rtwire-station".to_owned())
+            .name("rtwire-powerlink-station".to_owned())
             .spawn(move || station.run(&its_stop, |io| end.cycle(io)))
             .map_err(|source| StationError::Thread { source })?;
         Ok(Self {

@@ -6,8 +6,10 @@
     reason = "a failed unwrap is a failed test"
 )]
 
-use rtwire_station::powerlink::Cdc;
-use rtwire_station::{Handle, Project, SocLaunchStatus, Station, StationError, StationStatus};
+use rtwire_powerlink_station::powerlink::Cdc;
+use rtwire_powerlink_station::{
+    Handle, Project, SocLaunchStatus, Station, StationError, StationStatus,
+};
 use rtwire_sys::filter::{Filter, Instruction};
 use rtwire_sys::packet::PacketSocket;
 use rtwire_sys::{Batch, Wait, interface};

@@ -1,6 +1,5 @@
 //! Data for switches: whether `yanglint` takes what `rtwire export --yang` writes for every example.
 
-use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
@@ -11,7 +10,7 @@ use super::yang_common::lint;
 use super::{RTWIRE, median, row};
 
 pub(crate) fn rows() -> Vec<Row> {
-    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let examples = rtwire_benches::root().join("examples");
     let folder = tempfile::tempdir().unwrap();
     let (mut took_ms, mut valid, mut total, mut why) = (Vec::new(), 0_u64, 0_u64, None);
     for entry in std::fs::read_dir(examples).unwrap() {
@@ -20,7 +19,7 @@ pub(crate) fn rows() -> Vec<Row> {
             continue;
         }
         let start = Instant::now();
-        let output = Command::new(RTWIRE)
+        let output = Command::new(RTWIRE.as_str())
             .arg("export")
             .arg(&path)
             .arg("--yang")

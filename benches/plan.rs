@@ -21,7 +21,7 @@ mod peers;
 mod planning;
 #[path = "plan/schedules.rs"]
 mod schedules;
-#[path = "../../sim/tests/common/searched.rs"]
+#[path = "../crates/sim/tests/common/searched.rs"]
 mod searched;
 #[path = "plan/tools.rs"]
 mod tools;

@@ -13,7 +13,7 @@
 //! A control loop:
 //!
 //! ```no_run
-//! use rtwire_station::{Project, Station};
+//! use rtwire_powerlink_station::{Project, Station};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let project = Project::read("cell.toml".as_ref())?;
@@ -34,7 +34,7 @@
 //! Or in a thread of its own, which waits for the cycles, and may be late without harm to the network:
 //!
 //! ```no_run
-//! use rtwire_station::{Project, Station};
+//! use rtwire_powerlink_station::{Project, Station};
 //! use std::time::Duration;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -9,7 +9,7 @@
 
 use rtwire_measure::noise::{NoiseOptions, NoiseRecord, StallSource};
 use rtwire_measure::units::duration;
-use rtwire_station::{Io, StationStatus};
+use rtwire_powerlink_station::{Io, StationStatus};
 use rtwire_sys::clock::{self, Clock};
 use std::collections::{BTreeMap, HashSet};
 

@@ -7,7 +7,7 @@ use rtwire_link::program::{Attach, ProgramConfig, ReceiveProgram, XdpMode};
 use rtwire_measure::jitter::JitterReport;
 use rtwire_measure::units::{duration, short_duration};
 use rtwire_powerlink::Cdc;
-use rtwire_station::{Handle, Io, Project, Station, StationStatus};
+use rtwire_powerlink_station::{Handle, Io, Project, Station, StationStatus};
 use rtwire_sys::clock::{self, Clock};
 use rtwire_testkit::{Side, Star};
 use std::fmt;

@@ -1,0 +1,25 @@
+//! What the benchmarks of the whole product share. Run them with `make bench-plan`, `bench-host`, `bench-powerlink`.
+
+use std::path::{Path, PathBuf};
+
+/// The project's root folder.
+#[must_use]
+pub fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}
+
+/// The `rtwire` command that was built beside the running benchmark.
+///
+/// # Panics
+/// It is not there: `make build` makes it.
+#[must_use]
+pub fn rtwire() -> PathBuf {
+    let beside = std::env::current_exe().ok().and_then(|own| {
+        // A benchmark is in `release/deps`, the command in `release`.
+        Some(own.parent()?.parent()?.join("rtwire"))
+    });
+    match beside {
+        Some(path) if path.is_file() => path,
+        _ => panic!("there is no `rtwire` beside this benchmark: run `make build` first"),
+    }
+}
