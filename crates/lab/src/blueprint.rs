@@ -1,6 +1,9 @@
 //! From a checked network to what is built: nodes, cables, forwarding.
 
-use rtwire_plan::{Network, Stream, Transport};
+use std::net::Ipv4Addr;
+
+use rtwire_plan::identity::{Destination, Identity, group_address};
+use rtwire_plan::{Network, Plan, Stream, Transport};
 
 use crate::LabError;
 use crate::fabric::{Blueprint, Cable, Node, NodeKind};
@@ -15,7 +18,7 @@ const OVERHEAD_MOST_BYTES: u64 = 190;
 
 /// Where a stream's frames are addressed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Destination {
+pub(crate) enum Reached {
     /// One host, by node; it is reached by the shortest way.
     Host(usize),
     /// A group address of the stream's own: several listeners, or a way of its own.
@@ -25,7 +28,7 @@ pub(crate) enum Destination {
 /// The blueprint of a network, and the destination of each of its streams (best effort behind the streams).
 pub(crate) struct Layout {
     pub(crate) blueprint: Blueprint,
-    pub(crate) destinations: Vec<Destination>,
+    pub(crate) destinations: Vec<Reached>,
 }
 
 /// The index of a node: hosts first, in the order of the description, then switches.
@@ -42,7 +45,8 @@ impl Layout {
     ///
     /// # Errors
     /// It is too large for one machine, or a stream needs what the lab does not emulate.
-    pub(crate) fn of(network: &Network) -> Result<Self, LabError> {
+    pub(crate) fn of(plan: &Plan) -> Result<Self, LabError> {
+        let network = &plan.network;
         let count = network.hosts.len() + network.switches.len();
         if count > NODES_MAX {
             return Err(LabError::TooLarge {
@@ -76,7 +80,7 @@ impl Layout {
         }
         let mut destinations = Vec::new();
         for (index, stream) in network.streams.iter().enumerate() {
-            destinations.push(destination(network, &blueprint, index, stream)?);
+            destinations.push(destination(plan, &blueprint, index, stream)?);
         }
         for stream in network.streams.iter().filter(|s| s.vlan.is_some()) {
             if stream.transport == Transport::Udp {
@@ -91,10 +95,10 @@ impl Layout {
         }
         for (index, stream) in network.streams.iter().enumerate() {
             let group = match (destinations[index], stream.transport) {
-                (Destination::Group(group), _) => Some(group),
+                (Reached::Group(group), _) => Some(group),
                 // `rtwire run` on the hosts of a lab that is kept sends to it, unless it is told the listener's address.
-                (Destination::Host(_), Transport::Rtdip) => Some(crate::duties::group(index)),
-                (Destination::Host(_), Transport::Udp) => None,
+                (Reached::Host(_), Transport::Rtdip) => Some(group(plan, index)),
+                (Reached::Host(_), Transport::Udp) => None,
             };
             if let Some(group) = group {
                 let exits = stream.routes.iter().flat_map(|route| {
@@ -108,7 +112,7 @@ impl Layout {
                 match stream.transport {
                     Transport::Rtdip => blueprint.groups.insert(group, exits).is_some(),
                     Transport::Udp => {
-                        let group = crate::duties::group_ip(index);
+                        let group = ip_group(plan, index);
                         blueprint.ip_groups.insert(group, exits).is_some()
                     }
                 };
@@ -168,12 +172,40 @@ fn exits_towards(network: &Network, host: &str) -> Vec<(usize, usize)> {
         .collect()
 }
 
+/// The group address of a stream: its identity's, or where that is a host the one that its number stands for.
+fn group(plan: &Plan, index: usize) -> [u8; 6] {
+    match identity(plan, index).map(|identity| (&identity.destination, identity.number)) {
+        Some((Destination::Group { mac }, _)) => *mac,
+        Some((_, number)) => group_address(number),
+        None => group_address(0),
+    }
+}
+
+/// The same for datagrams.
+pub(crate) fn ip_group(plan: &Plan, index: usize) -> Ipv4Addr {
+    /// 239.192.0.0/14, which an organisation may use as it likes (RFC 2365).
+    const BASE: u32 = 0xefc0_0000;
+    const MASK: u32 = 0x0003_ffff;
+    match identity(plan, index).map(|identity| (&identity.destination, identity.number)) {
+        Some((Destination::Multicast { ip }, _)) => *ip,
+        Some((_, number)) => Ipv4Addr::from(BASE | number & MASK),
+        None => Ipv4Addr::from(BASE),
+    }
+}
+
+fn identity(plan: &Plan, index: usize) -> Option<&Identity> {
+    let name = &plan.network.streams.get(index)?.name;
+    let mut streams = plan.streams.iter();
+    streams.find(|one| one.name == *name).map(|one| &one.identity)
+}
+
 fn destination(
-    network: &Network,
+    plan: &Plan,
     blueprint: &Blueprint,
     index: usize,
     stream: &Stream,
-) -> Result<Destination, LabError> {
+) -> Result<Reached, LabError> {
+    let network = &plan.network;
     let single = match (stream.listeners.as_slice(), stream.routes.as_slice()) {
         ([listener], [route]) => node_index(network, listener).filter(|&host| {
             let exits = &blueprint.towards[&host];
@@ -185,7 +217,7 @@ fn destination(
         _ => None,
     };
     if let Some(host) = single {
-        return Ok(Destination::Host(host));
+        return Ok(Reached::Host(host));
     }
-    Ok(Destination::Group(crate::duties::group(index)))
+    Ok(Reached::Group(group(plan, index)))
 }

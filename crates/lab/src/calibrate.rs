@@ -13,8 +13,9 @@ use rtwire_measure::noise::{NoiseOptions, NoiseRecord, NoiseRecorder};
 use rtwire_measure::report::Calibration;
 use rtwire_sys::clock::{self, Clock};
 
+use rtwire_session::task::{Assignment, Order};
+
 use crate::LabError;
-use crate::assignment::{Assignment, Order};
 use crate::fabric::{Fabric, PortIndex};
 use crate::ports::{Field, LATENESS_STEP_NS};
 use crate::processes::Processes;

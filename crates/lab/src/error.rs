@@ -12,6 +12,9 @@ pub enum LabError {
     /// A kernel program was refused.
     #[error(transparent)]
     Bpf(#[from] rtwire_sys::bpf::BpfError),
+    /// A host's streams cannot be laid out.
+    #[error(transparent)]
+    Session(#[from] rtwire_session::SessionError),
     /// The host's noise could not be recorded.
     #[error("cannot record the host's noise: {0}")]
     Noise(#[from] rtwire_measure::noise::NoiseError),

@@ -9,13 +9,14 @@ use rtwire_measure::verdict::{
 };
 use rtwire_plan::{BestEffort, ContractKind, Network, Plan, PortPlan, Ratio, Stream};
 
+use rtwire_session::outcome::{HostResult, ListenerResult, TalkerResult};
+use rtwire_session::samples::{self, Arrival, SentStamp};
+use rtwire_session::streams::frames_planned;
+
 use crate::LabError;
-use crate::assignment::{HostResult, ListenerResult, TalkerResult};
 use crate::fabric::{Fabric, PortIndex};
 use crate::monitor::PortWatch;
 use crate::ports::Field;
-use crate::samples::{self, Arrival, SentStamp};
-use crate::tasks::frames_planned;
 
 /// What came in from a run.
 pub(crate) struct Collected<'a> {

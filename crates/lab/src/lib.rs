@@ -17,13 +17,12 @@
 //! let network = rtwire_plan::read(&text, "five-nodes.toml", &[]).map_err(|e| e.to_string())?;
 //! let plan = rtwire_plan::plan(&network, &rtwire_plan::Options::default()).map_err(|e| e.to_string())?;
 //! let outcome = rtwire_lab::run(rtwire_lab::Options {
-//!     network,
 //!     plan,
 //!     file: "five-nodes.toml".to_owned(),
 //!     duration: Duration::from_secs(10),
 //!     calibration: Duration::from_secs(3),
 //!     receive_path: rtwire_lab::ReceivePath::Auto,
-//!     transmit_path: rtwire_lab::TransmitPath::Qdisc,
+//!     transmit_path: rtwire_lab::TxPath::Qdisc,
 //!     spin: Duration::ZERO,
 //!     police: None,
 //!     keep: false,
@@ -39,11 +38,9 @@
 //! can run a lab; an emulated link begins a transmission where a wire would end it, and cables have no
 //! length.
 
-mod assignment;
 mod awake;
 mod blueprint;
 mod calibrate;
-mod duties;
 mod error;
 mod evidence;
 mod fabric;
@@ -53,16 +50,13 @@ mod privilege;
 mod processes;
 pub mod registry;
 mod run;
-mod samples;
-pub mod station;
 #[cfg(test)]
 mod switch_tests;
 mod tasks;
-mod ways_out;
+mod transmit;
 mod worker;
 
-pub use assignment::TransmitPath;
 pub use error::LabError;
-pub use rtwire_channel::ReceivePath;
+pub use rtwire_session::{ReceivePath, TxPath};
 pub use run::{Options, Outcome, run};
 pub use worker::worker_main;

@@ -7,8 +7,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use rtwire_session::outcome::HostResult;
+use rtwire_session::task::{Assignment, Order};
+
 use crate::LabError;
-use crate::assignment::{Answer, Assignment, HostResult, Order};
+use crate::worker::Answer;
 
 /// How long a host's process may take to open its channels.
 const READY_WITHIN: Duration = Duration::from_secs(20);

@@ -3,22 +3,22 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rtwire_channel::ReceivePath;
 use rtwire_measure::noise::{NoiseOptions, NoiseRecord, NoiseRecorder};
 use rtwire_measure::report::{
     DrawnLink, DrawnNode, HostReport, Machine, NodeKind, PortReport, Report, StreamReport,
 };
 use rtwire_measure::summary::Summary;
 use rtwire_measure::verdict::{Evidence, Judgement, Rule, judge};
-use rtwire_plan::{Network, Plan};
+use rtwire_plan::Plan;
+use rtwire_session::outcome::HostResult;
+use rtwire_session::task::{Assignment, Order};
+use rtwire_session::{ReceivePath, SessionOptions, TxPath};
 use rtwire_sys::clock::{self, Clock};
 
 use crate::LabError;
-use crate::assignment::{Assignment, HostResult, Order, TransmitPath};
 use crate::awake::Awake;
 use crate::blueprint::Layout;
 use crate::calibrate::{Calibrated, calibrate};
-use crate::duties;
 use crate::evidence::{Collected, describe};
 use crate::fabric::{Fabric, namespace_name};
 use crate::monitor::{Monitor, PortWatch};
@@ -26,7 +26,7 @@ use crate::ports::Field;
 use crate::processes::Processes;
 use crate::registry::{self, Claim, NodeRecord, Record};
 use crate::tasks;
-use crate::ways_out;
+use crate::transmit;
 
 /// From the order to run until the first frame: time stamping in the kernel begins some time after it is asked for.
 const SETTLE_NS: u64 = 500_000_000;
@@ -34,9 +34,7 @@ const SETTLE_NS: u64 = 500_000_000;
 /// What to run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The network, checked.
-    pub network: Network,
-    /// Its plan.
+    /// The plan.
     pub plan: Plan,
     /// The description's file name, for the record.
     pub file: String,
@@ -46,8 +44,8 @@ pub struct Options {
     pub calibration: Duration,
     /// The way frames come to the hosts' listeners.
     pub receive_path: ReceivePath,
-    /// The way out of the hosts for what is no datagram; not [`TransmitPath::Launch`], for which they have no queue.
-    pub transmit_path: TransmitPath,
+    /// The way out of the hosts for what is no datagram; not [`TxPath::Launch`], for which they have no queue.
+    pub transmit_path: TxPath,
     /// How long listeners look again and again before they sleep; zero: they sleep at once.
     pub spin: Duration,
     /// Whether listeners drop what is beyond their streams' contracts; so much is granted for hosts that are late.
@@ -86,10 +84,10 @@ pub fn run(options: Options) -> Result<Outcome, LabError> {
     for id in registry::remove_crashed()? {
         options.progress(&format!("removed what lab {id} left behind"));
     }
-    let layout = Layout::of(&options.network)?;
-    tasks::check_room(&options.network, ns(options.duration))?;
-    ways_out::check(&options.network, options.transmit_path)?;
-    let mut claim = Claim::new(&options.network.name, &options.file)?;
+    let layout = Layout::of(&options.plan)?;
+    tasks::check_room(&options.plan.network, ns(options.duration))?;
+    transmit::check(&options.plan.network, options.transmit_path)?;
+    let mut claim = Claim::new(&options.plan.network.name, &options.file)?;
     let prefix = claim.prefix();
     for (index, node) in layout.blueprint.nodes.iter().enumerate() {
         claim.record.nodes.push(NodeRecord {
@@ -153,11 +151,11 @@ fn measure(
     ));
     let fabric = Fabric::bring_up(&claim.prefix(), layout.blueprint.clone())?;
     let directory = claim.directory();
-    let mut network = options.network.clone();
+    let mut network = options.plan.network.clone();
 
     let _awake = Awake::hold();
     options.progress("measuring the unloaded network");
-    let bursts = tasks::calibration(&network, &fabric, directory, ns(options.calibration));
+    let bursts = tasks::calibration(&options.plan, &fabric, directory, ns(options.calibration));
     let calibrated = if bursts.is_empty() {
         Calibrated::default()
     } else {
@@ -173,17 +171,17 @@ fn measure(
         ..rtwire_plan::Options::default()
     };
     let plan = rtwire_plan::plan(&network, &ignore).map_err(|e| LabError::Plan(e.to_string()))?;
+    let plan = with_identities_of(plan, &options.plan);
 
-    let how = (ns(options.duration), options.receive_path);
-    let mut assignments = tasks::assignments(&network, layout, &fabric, directory, how);
-    ways_out::set(&mut assignments, &network, options.transmit_path);
-    let listeners = assignments.iter_mut().flat_map(|host| &mut host.listeners);
-    listeners.for_each(|task| task.spin(options.spin));
-    if let Some(margin) = options.police {
-        for assignment in &mut assignments {
-            duties::police(assignment, &network, &plan, ns(margin));
-        }
-    }
+    let how = SessionOptions {
+        path: options.transmit_path,
+        receive_path: options.receive_path,
+        spin: options.spin,
+        police: options.police,
+        ..SessionOptions::default()
+    };
+    let how = (ns(options.duration), &how);
+    let assignments = tasks::assignments(&plan, layout, &fabric, directory, how)?;
     options.progress(&format!("running for {} s", options.duration.as_secs_f64()));
     let live = live(&fabric, &assignments, options.duration, stopped)?;
     let collected = Collected {
@@ -227,6 +225,17 @@ fn measure(
         fabric.take_replies()?;
     }
     Ok(report)
+}
+
+/// The plan with the lab's own latency promises more; addresses, ports and keys stay those of the plan that was given.
+fn with_identities_of(mut plan: Plan, given: &Plan) -> Plan {
+    for stream in &mut plan.streams {
+        if let Some(own) = given.streams.iter().find(|own| own.name == stream.name) {
+            stream.identity = own.identity.clone();
+        }
+    }
+    plan.best_effort.clone_from(&given.best_effort);
+    plan
 }
 
 /// What is there when the talkers and listeners are done.
@@ -310,7 +319,7 @@ fn assemble(
         let result = index.and_then(|index| collected.listener(index, &of_stream.listener));
         StreamReport {
             receive_path: result.map(|result| result.path.clone()),
-            transmit_path: stream.and_then(|one| ways_out::name(one, options.transmit_path)),
+            transmit_path: stream.and_then(|one| transmit::name(one, options.transmit_path)),
             ..StreamReport::new(
                 of_stream,
                 judged,
@@ -390,7 +399,7 @@ fn notes(options: &Options, collected: &Collected<'_>, calibrated: &Calibrated) 
          \"kept\". Cables have no length.",
         rtwire_measure::units::duration(crate::fabric::RELEASE_CREDIT_NS)
     ));
-    notes.extend(ways_out::note(options.transmit_path));
+    notes.extend(transmit::note(options.transmit_path));
     let (left_out, of) = calibrated.slices_left_out;
     if left_out > 0 {
         notes.push(format!(

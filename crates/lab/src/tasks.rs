@@ -1,16 +1,17 @@
 //! From a planned network to what each host has to do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::path::Path;
 
-use rtwire_channel::ReceivePath;
-use rtwire_plan::{ContractKind, Network, Ratio, Stream, Transport};
+use rtwire_plan::{Network, Plan, Ratio, Stream, Transport};
+use rtwire_session::streams::{self, REALTIME, frames_in, frames_planned};
+use rtwire_session::task::{Address, Assignment, ListenerTask, Pattern, TalkerTask};
+use rtwire_session::{PeerAddress, ReceivePath, SessionError, SessionOptions, TxPath};
 
 use crate::LabError;
-use crate::assignment::{Address, Assignment, ListenerTask, Pattern, TalkerTask, TransmitPath};
-use crate::blueprint::{Destination, Layout, node_index};
-use crate::duties::{self, REALTIME, free_ports};
+use crate::blueprint::{Layout, Reached, ip_group, node_index};
+use crate::transmit;
 use crate::fabric::{Fabric, HOST_INTERFACE, host_address, host_mac};
 
 /// Most samples of a run: some 40 bytes each, on both sides, and again while they are laid together.
@@ -21,25 +22,6 @@ const DRAIN_NS: u64 = 300_000_000;
 const BURST_FRAMES: u32 = 8;
 const BURST_INTERVAL_LEAST_NS: u64 = 10_000_000;
 const NS: u128 = 1_000_000_000;
-
-/// How many frames of `wire_bytes` a rate of bits a second on the wire makes in a time, rounded down.
-fn frames_in(rate: Ratio, wire_bytes: u64, duration_ns: u64) -> u64 {
-    let num = u128::try_from(rate.num()).unwrap_or(0);
-    let den = u128::try_from(rate.den()).unwrap_or(1).max(1);
-    let bits = num.saturating_mul(duration_ns.into()) / den / NS;
-    u64::try_from(bits / (u128::from(wire_bytes.max(1)) * 8)).unwrap_or(u64::MAX)
-}
-
-/// How many frames a stream's talker is to send.
-pub(crate) fn frames_planned(stream: &Stream, duration_ns: u64) -> u64 {
-    match stream.contract.kind {
-        _ if !stream.shaped => 0,
-        ContractKind::Interval { interval_ns } => duration_ns.div_ceil(interval_ns.max(1)),
-        ContractKind::Rate | ContractKind::Declared => {
-            frames_in(stream.contract.rate, stream.wire_bytes, duration_ns)
-        }
-    }
-}
 
 fn room(frames: u64) -> u64 {
     // The shaper may begin with a burst; a late start of a listener changes nothing.
@@ -81,59 +63,95 @@ pub(crate) fn check_room(network: &Network, duration_ns: u64) -> Result<(), LabE
     Ok(())
 }
 
-/// The assignments of all hosts that talk or listen.
+/// The assignments of all hosts that talk or listen. Identities are those of `plan`.
 pub(crate) fn assignments(
-    network: &Network,
+    plan: &Plan,
     layout: &Layout,
     fabric: &Fabric,
     directory: &Path,
-    (duration_ns, receive_path): (u64, ReceivePath),
-) -> Vec<Assignment> {
-    let mut hosts = Hosts::new(network, fabric, directory, receive_path);
+    (duration_ns, options): (u64, &SessionOptions),
+) -> Result<Vec<Assignment>, SessionError> {
+    let network = &plan.network;
+    let options = &SessionOptions {
+        peers: peers(network),
+        ..options.clone()
+    };
+    let mut hosts = Hosts::new(network, fabric, directory, options.receive_path);
     for (index, stream) in network.streams.iter().enumerate() {
         let frames_most =
             usize::try_from(frames_most(network, stream, duration_ns)).unwrap_or(usize::MAX);
-        let address = address(layout, index, stream);
-        let task = duties::talker(index, stream, address, frames_most);
+        let address = address(plan, layout, index, stream);
+        let task = TalkerTask {
+            address,
+            frames_most,
+            path: transmit::of(stream, options.path),
+            // The lab's hosts have no gates: frames keep their distance by the contract.
+            launch: None,
+            stamps: true,
+            ..streams::talker(plan, &stream.name, options)?
+        };
         hosts.talker(&stream.talker, task);
         for listener in &stream.listeners {
-            let mut task = duties::listener(index, stream, frames_most);
+            let mut task = streams::listener(plan, &stream.name, listener, options)?;
+            task.frames_most = frames_most;
             if let Address::Udp { ip } = address {
-                task.group = Some(ip).filter(Ipv4Addr::is_multicast);
+                task.ip_group = Some(ip).filter(Ipv4Addr::is_multicast);
             }
             hosts.listener(listener, task);
         }
     }
-    let to_host = |_, to: &str| {
-        node_index(network, to).map(|node| Address::Rtdip {
-            mac: host_mac(node),
-            vlan: None,
-        })
-    };
-    for flow in duties::best_effort(network, to_host) {
-        hosts.talker(&flow.host, flow.talker);
+    for flow in streams::best_effort(plan, options) {
+        let talker = TalkerTask {
+            path: TxPath::Qdisc,
+            stamps: true,
+            ..flow.talker
+        };
+        hosts.talker(&flow.host, talker);
         hosts.listener(&flow.to, flow.listener);
     }
-    hosts.done()
+    Ok(hosts.done())
 }
 
-fn address(layout: &Layout, index: usize, stream: &Stream) -> Address {
+/// The addresses of all hosts of a lab.
+fn peers(network: &Network) -> Vec<(String, PeerAddress)> {
+    let hosts = network.hosts.iter().enumerate();
+    let both = hosts.flat_map(|(node, host)| {
+        [
+            (host.name.clone(), PeerAddress::Mac(host_mac(node))),
+            (host.name.clone(), PeerAddress::Ip(host_address(node))),
+        ]
+    });
+    both.collect()
+}
+
+fn address(plan: &Plan, layout: &Layout, index: usize, stream: &Stream) -> Address {
     match (stream.transport, layout.destinations[index]) {
-        (Transport::Udp, Destination::Host(node)) => Address::Udp {
+        (Transport::Udp, Reached::Host(node)) => Address::Udp {
             ip: host_address(node),
         },
-        (_, Destination::Host(node)) => Address::Rtdip {
+        (_, Reached::Host(node)) => Address::Rtdip {
             mac: host_mac(node),
             vlan: stream.vlan,
         },
-        (Transport::Udp, Destination::Group(_)) => Address::Udp {
-            ip: duties::group_ip(index),
+        (Transport::Udp, Reached::Group(_)) => Address::Udp {
+            ip: ip_group(plan, index),
         },
-        (_, Destination::Group(mac)) => Address::Rtdip {
+        (_, Reached::Group(mac)) => Address::Rtdip {
             mac,
             vlan: stream.vlan,
         },
     }
+}
+
+/// Ports that no stream and no allowance of a plan has.
+fn free_ports(plan: &Plan) -> impl Iterator<Item = u16> {
+    /// The place to look for one first.
+    const FIRST: u16 = 50_000;
+    let streams = plan.streams.iter().map(|one| one.identity.port);
+    let others = plan.best_effort.iter().map(|one| one.identity.port);
+    let taken: BTreeSet<u16> = streams.chain(others).collect();
+    let all = (FIRST..=u16::MAX).chain(1..FIRST);
+    all.filter(move |port| !taken.contains(port))
 }
 
 fn link_rate(network: &Network, node: &str) -> u64 {
@@ -146,11 +164,12 @@ fn link_rate(network: &Network, node: &str) -> u64 {
 
 /// The assignments for the unloaded network: bursts on each way in use, one way after the other.
 pub(crate) fn calibration(
-    network: &Network,
+    plan: &Plan,
     fabric: &Fabric,
     directory: &Path,
     duration_ns: u64,
 ) -> Vec<Assignment> {
+    let network = &plan.network;
     let mut hosts = Hosts::new(network, fabric, directory, ReceivePath::Packet);
     let mut ways: BTreeMap<(&str, &str), (&Stream, &[String])> = BTreeMap::new();
     for stream in &network.streams {
@@ -175,7 +194,7 @@ pub(crate) fn calibration(
     // Twice the time the bursts take, so that each finds the network idle.
     let interval_ns = busy.saturating_mul(2).max(BURST_INTERVAL_LEAST_NS);
     let mut offset_ns = 0;
-    let mut free = free_ports(network);
+    let mut free = free_ports(plan);
     let headers = Transport::Rtdip.header_bytes(false);
     for (index, ((talker, listener), (stream, route))) in ways.iter().enumerate() {
         let (Some(node), Some(port)) = (node_index(network, listener), free.next()) else {
@@ -192,6 +211,7 @@ pub(crate) fn calibration(
                     vlan: None,
                 },
                 port,
+                key: 0,
                 pcp: stream.pcp,
                 newest: false,
                 payload_bytes: usize::try_from(1514 - headers).unwrap_or(0),
@@ -207,7 +227,7 @@ pub(crate) fn calibration(
                 tick_error_ns: u64::MAX,
                 frames_most: usize::try_from(most).unwrap_or(usize::MAX),
                 realtime: REALTIME,
-                path: TransmitPath::Qdisc,
+                path: TxPath::Qdisc,
                 launch: None,
                 stamps: true,
             },
@@ -219,14 +239,17 @@ pub(crate) fn calibration(
                 name: String::new(),
                 udp: false,
                 port,
+                key: 0,
                 newest: false,
                 frames_most: usize::try_from(most).unwrap_or(usize::MAX),
                 reads_most: None,
                 realtime: REALTIME,
                 group: None,
+                ip_group: None,
                 polls: false,
                 spin_ns: 0,
                 police: None,
+                contract: None,
             },
         );
         offset_ns += burst_ns(route)

@@ -39,6 +39,7 @@ mod error;
 pub mod launch;
 #[cfg(test)]
 mod layout_check;
+mod path;
 pub mod powerlink;
 pub mod program;
 mod receive;

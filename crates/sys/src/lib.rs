@@ -37,6 +37,7 @@ pub mod port_lock;
 pub mod qdisc;
 pub mod ring;
 pub mod sched;
+pub mod shared_file;
 pub mod signal;
 mod socket;
 pub mod stamps;

@@ -3,37 +3,26 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rtwire_channel::{
-    Endpoint, ListenerPath, ListenerStatistics, NewestListener, PathInUse, QueueListener,
-    ReceivePath,
-};
 use rtwire_measure::noise::StallSource;
 
 use super::tail::Tail;
 use super::{Late, Schedule, become_real_time, now_ns};
-use crate::assignment::{ListenerResult, ListenerTask};
-use crate::duties;
+use crate::listener::{StreamListener, StreamStatistics};
+use crate::outcome::ListenerResult;
 use crate::samples::{self, Arrival};
+use crate::values::Sink;
 
 /// From this gap between the kernel's stamp and the reading on, a listener was held up.
 const LATE_READ_NS: u64 = 1_000_000;
 const STALLS_MOST: usize = 4_096;
-/// How often a listener looks whether the run is over.
+/// A listener looks this often for the end of the run.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How long a listener that polls does so before it sleeps.
-const POLL: Duration = Duration::from_micros(100);
-
-enum Inbox {
-    Queue(QueueListener),
-    Newest(NewestListener),
-}
-
 /// A listener that is open and waits for the run.
+#[derive(Debug)]
 pub(super) struct Listener {
-    task: ListenerTask,
-    path: String,
-    inbox: Inbox,
+    listener: StreamListener,
+    sink: Sink,
     arrivals: Vec<Arrival>,
     late: Vec<Late>,
     /// Frames read.
@@ -43,52 +32,16 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    pub(super) fn open(
-        endpoint: &Endpoint,
-        wanted: ReceivePath,
-        task: &ListenerTask,
-    ) -> Result<Self, String> {
-        let config = duties::listener_config(task);
-        let mut inbox = if task.newest {
-            Inbox::Newest(
-                endpoint
-                    .newest_listener(&config)
-                    .map_err(|e| e.to_string())?,
-            )
-        } else {
-            Inbox::Queue(
-                endpoint
-                    .queue_listener(&config)
-                    .map_err(|e| e.to_string())?,
-            )
-        };
-        if task.polls {
-            match &mut inbox {
-                Inbox::Queue(listener) => listener.busy_poll(POLL),
-                Inbox::Newest(listener) => listener.busy_poll(POLL),
-            }
-            .map_err(|e| e.to_string())?;
-        }
-        let path = match &inbox {
-            Inbox::Queue(listener) => listener.path(),
-            Inbox::Newest(listener) => listener.path(),
-        };
-        // Where nobody on this host wants the program, none is attached, and only this one knows why.
-        let chosen = wanted == ReceivePath::Auto && path.path == PathInUse::Packet;
-        let path = match &path.why {
-            None if chosen => ListenerPath::packet_by_choice().to_string(),
-            _ => path.to_string(),
-        };
-        Ok(Self {
-            task: task.clone(),
-            path,
-            inbox,
-            arrivals: Vec::with_capacity(task.frames_most),
+    pub(super) fn new(listener: StreamListener, sink: Sink) -> Self {
+        Self {
+            arrivals: Vec::with_capacity(listener.task.frames_most),
+            listener,
+            sink,
             late: Vec::with_capacity(STALLS_MOST),
             read: 0,
             delays: Tail::new(),
             before_sent: 0,
-        })
+        }
     }
 
     pub(super) fn run(
@@ -98,7 +51,7 @@ impl Listener {
         directory: Option<&Path>,
         host: &str,
     ) -> Result<ListenerResult, String> {
-        become_real_time(self.task.realtime)?;
+        become_real_time(self.listener.task.realtime)?;
         let fault = match schedule.wait() {
             Some((_, end_ns)) => {
                 let until_ns = end_ns.saturating_add(drain_ns);
@@ -107,18 +60,28 @@ impl Listener {
             None => None,
         };
         if let Some(directory) = directory {
-            let path = samples::arrivals_path(directory, self.task.stream, host);
+            let path = samples::arrivals_path(directory, self.listener.task.stream, host);
             samples::write_arrivals(&path, &self.arrivals)
                 .map_err(|e| format!("cannot write the samples: {e}"))?;
         }
-        let statistics = self.statistics();
-        let source = || StallSource::Listener(self.task.name.clone());
+        let StreamStatistics {
+            channel: statistics,
+            foreign,
+            too_long,
+            too_frequent,
+        } = self.listener.statistics().unwrap_or_default();
+        let task = &self.listener.task;
+        let source = || StallSource::Listener(task.name.clone());
+        let fault = fault.or(self.sink.finish());
         Ok(ListenerResult {
-            stream: self.task.stream,
-            path: self.path,
+            stream: task.stream,
+            path: self.listener.path().to_string(),
+            frames_foreign: foreign,
+            frames_too_long: too_long,
+            frames_too_frequent: too_frequent,
             frames_received: statistics.received.saturating_sub(statistics.duplicated),
             // Accepted by the channel and never read; a number that never came is not among them.
-            frames_overtaken: if self.task.newest {
+            frames_overtaken: if task.newest {
                 statistics
                     .received
                     .saturating_sub(statistics.duplicated + self.read)
@@ -151,6 +114,7 @@ impl Listener {
                 return Ok(());
             }
             if self
+                .listener
                 .task
                 .reads_most
                 .is_some_and(|most| self.arrivals.len() >= most)
@@ -164,23 +128,13 @@ impl Listener {
 
     /// Takes one frame, or returns after a moment without one.
     fn take(&mut self) -> Result<(), String> {
-        let arrival = match &mut self.inbox {
-            Inbox::Queue(listener) => listener
-                .recv(Some(LOOK))
-                .map_err(|e| e.to_string())?
-                .map(|frame| (frame.sequence, frame.rx_stamp_ns, frame.sender_time_ns)),
-            Inbox::Newest(listener) => {
-                listener.wait(Some(LOOK)).map_err(|e| e.to_string())?;
-                let newest = listener.read().map_err(|e| e.to_string())?;
-                newest.filter(|value| value.fresh).map(|value| {
-                    let stamp_ns = Some(value.arrival_ns).filter(|_| value.stamped);
-                    (value.sequence, stamp_ns, value.sender_time_ns)
-                })
-            }
-        };
-        let Some((sequence, stamp_ns, sender_time_ns)) = arrival else {
+        let value = self.listener.recv(Some(LOOK)).map_err(|e| e.to_string())?;
+        let Some(value) = value else {
             return Ok(());
         };
+        self.sink.put(&value);
+        let (sequence, stamp_ns, sender_time_ns) =
+            (value.sequence, value.arrival_ns, value.sender_time_ns);
         let now = now_ns();
         self.read += 1;
         if let Some(sent) = sender_time_ns {
@@ -206,13 +160,5 @@ impl Listener {
             }
         }
         Ok(())
-    }
-
-    fn statistics(&mut self) -> ListenerStatistics {
-        let statistics = match &mut self.inbox {
-            Inbox::Queue(listener) => listener.statistics(),
-            Inbox::Newest(listener) => listener.statistics(),
-        };
-        statistics.unwrap_or_default()
     }
 }

@@ -1,4 +1,4 @@
-//! Durations of a run of any length, in memory of fixed size.
+//! The durations of a run of any length, in memory of fixed size.
 
 use hdrhistogram::Histogram;
 use rtwire_measure::summary::Summary;
@@ -7,6 +7,7 @@ use rtwire_measure::summary::Summary;
 const LONGEST_NS: u64 = 60_000_000_000;
 
 /// A distribution with at most 0.1 % of error; recording does not allocate.
+#[derive(Debug)]
 pub(super) struct Tail {
     histogram: Histogram<u64>,
     max_ns: u64,

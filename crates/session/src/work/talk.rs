@@ -5,36 +5,42 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use rtwire_channel::{
-    ChannelError, LaunchMode, LinkError, Semantics, Shaper, ShaperConfig, Talker, TalkerConfig,
-    Transport, TxPath, TxStamping, TxStamps,
-};
+use rtwire_channel::{ChannelError, LinkError, Talker, TxStamps};
 use rtwire_measure::noise::StallSource;
 use rtwire_sys::clock::{self, Clock};
-use rtwire_wire::{MacAddress, Pcp, VlanTag};
 
 use super::tail::Tail;
 use super::{Late, STAMP_PRIORITY, Schedule, become_real_time, now_ns};
-use crate::assignment::{Address, Pattern, TalkerResult, TalkerTask, TransmitPath};
+use crate::channels;
+use crate::cyclic;
+use crate::error::SessionError;
+use crate::outcome::TalkerResult;
+use crate::pace::Turn;
 use crate::samples::{self, SentStamp};
+use crate::session::Hold;
+use crate::talker::StreamTalker;
+use crate::task::{Pattern, TalkerTask};
+use crate::values::{Found, Source};
 
 /// Most late ticks kept with their moments; further ones are in the percentiles only.
 const STALLS_MOST: usize = 4_096;
 /// Most ticks whose lateness is kept.
 const OVERSHOOTS_MOST: usize = 4_000_000;
-/// The tick of a sender that has no shaping interval: fine enough to be continuous.
-const FINEST_TICK_NS: u64 = 1_000;
 /// What no plan lets pass: a burst that does not hold one frame.
 const NEVER: &str = "a frame of this stream is larger than its contract's burst";
-/// How long handing a frame over to a launch queue may take, beyond its delta and the declared tick error.
-const HAND_OVER_NS: u64 = 200_000;
-/// How long to wait for stamps that have not come after the last frame.
+/// The time to wait for stamps that have not come after the last frame.
 const STAMPS_WAIT: Duration = Duration::from_millis(300);
 
+/// A talker that waits for a value looks this often for the end of the run.
+const LOOK: Duration = Duration::from_millis(20);
+
 /// A talker that is open and waits for the run.
+#[derive(Debug)]
 pub(super) struct Talking {
     task: TalkerTask,
     talker: Talker,
+    hold: Hold,
+    source: Source,
     stamps: Option<TxStamps>,
     payload: Vec<u8>,
     sent: SentStamps,
@@ -47,6 +53,7 @@ pub(super) struct Talking {
 /// The first stamp of each frame, by its number; 0 for none. A frame is stamped wherever it enters a queue: first
 /// at its host, then again in each switch of the lab, since the kernel carries the request along with the frame.
 /// The host's own is taken while the send call runs, so that a later one is known for what it is.
+#[derive(Debug)]
 struct SentStamps(Vec<u64>);
 
 impl SentStamps {
@@ -72,6 +79,7 @@ impl SentStamps {
 }
 
 /// What the sending thread writes down; all room is made before the run.
+#[derive(Debug)]
 struct Log {
     result: TalkerResult,
     late: Vec<Late>,
@@ -111,45 +119,25 @@ impl Log {
 }
 
 impl Talking {
-    pub(super) fn open(interface: &str, task: &TalkerTask) -> Result<Self, String> {
-        let pcp = Pcp::new(task.pcp).ok_or("the priority is above 7")?;
-        let transport = match task.address {
-            Address::Rtdip { mac, vlan } => Transport::Rtdip {
-                destination: MacAddress(mac),
-                vlan: match vlan {
-                    Some(id) => Some(VlanTag::new(pcp, id).ok_or("the VLAN id is above 4094")?),
-                    None => None,
-                },
-            },
-            Address::Udp { ip } => Transport::udp(ip, task.port),
-        };
+    pub(super) fn new(stream: StreamTalker, source: Source) -> Result<Self, SessionError> {
+        let StreamTalker {
+            task,
+            mut talker,
+            hold,
+            ..
+        } = stream;
         let past_the_queue = task.path.goes_past_the_queue();
-        let by_kernel = task.stamps && !past_the_queue;
-        let config = TalkerConfig {
-            pcp,
-            semantics: if task.newest {
-                Semantics::Newest
-            } else {
-                Semantics::Queue
-            },
-            source_port: task.port,
-            path: match task.path {
-                TransmitPath::Qdisc => TxPath::Qdisc,
-                TransmitPath::Direct => TxPath::Direct,
-                TransmitPath::Xdp => TxPath::Xdp,
-                TransmitPath::Launch => TxPath::Launch(LaunchMode::Strict),
-                TransmitPath::XdpLaunch => TxPath::XdpLaunch,
-            },
-            stamping: by_kernel.then_some(TxStamping {
-                queue: true,
-                driver: false,
-            }),
-            ..TalkerConfig::new(interface, transport, task.port)
+        let by_kernel = channels::stamped_by_kernel(&task);
+        let failed = |source| SessionError::Channel {
+            stream: task.name.clone(),
+            source,
         };
-        let mut talker = Talker::open(&config).map_err(|e| e.to_string())?;
-        let stamps = talker.take_stamps().map_err(|e| e.to_string())?;
+        let stamps = talker.take_stamps().map_err(failed)?;
         if by_kernel && stamps.is_none() {
-            return Err("the kernel gives no transmit stamps".to_owned());
+            return Err(SessionError::Values {
+                stream: task.name,
+                what: "the kernel gives no transmit stamps".to_owned(),
+            });
         }
         Ok(Self {
             payload: vec![0; task.payload_bytes.min(talker.maximum_data())],
@@ -167,8 +155,10 @@ impl Talking {
                 last_awake_ns: 0,
                 lateness: Tail::new(),
             },
-            task: task.clone(),
+            task,
             talker,
+            hold,
+            source,
             stamps,
         })
     }
@@ -181,6 +171,8 @@ impl Talking {
         let Self {
             task,
             talker,
+            hold: _hold,
+            source,
             stamps,
             payload,
             mut sent,
@@ -201,6 +193,8 @@ impl Talking {
             let mut sending = Sending {
                 task: &task,
                 talker,
+                source,
+                over: false,
                 payload,
                 called,
                 returned_ns,
@@ -220,7 +214,8 @@ impl Talking {
             result.lateness = lateness;
             result.frames_sent = sending.talker.statistics().sent;
             result.sends_refused = sending.talker.statistics().queue_full;
-            result.fault = outcome.err();
+            let over = sending.over;
+            result.fault = outcome.err().or_else(|| sending.source.fault(over));
             Ok::<_, String>((result, sending.called.unwrap_or(sent), sending.returned_ns))
         })?;
         if let Some(directory) = directory {
@@ -253,6 +248,9 @@ fn collect(stamps: &mut TxStamps, sent: &mut SentStamps, over: &AtomicBool) -> R
 struct Sending<'a> {
     task: &'a TalkerTask,
     talker: Talker,
+    source: Source,
+    /// The program of the source has ended.
+    over: bool,
     payload: Vec<u8>,
     /// When that of each frame began, where the kernel stamps none.
     called: Option<SentStamps>,
@@ -264,15 +262,9 @@ struct Sending<'a> {
 impl Sending<'_> {
     fn go(&mut self, schedule: &Schedule, (start_ns, end_ns): (u64, u64)) -> Result<(), String> {
         let done = match self.task.pattern {
-            Pattern::Cyclic { interval_ns } => {
-                let start_ns = first_instant(start_ns, self.task.launch);
-                match self.talker.launch_queue() {
-                    None => self.cyclic(schedule, start_ns, end_ns, interval_ns),
-                    Some(queue) => {
-                        let lead_ns = queue.delta_ns + self.task.tick_error_ns + HAND_OVER_NS;
-                        self.launched(schedule, (start_ns, end_ns), interval_ns, lead_ns)
-                    }
-                }
+            Pattern::Cyclic { .. } => self.cyclic(schedule, (start_ns, end_ns)),
+            Pattern::Saturating if self.source.takes_each() => {
+                self.each(schedule, start_ns, end_ns)
             }
             Pattern::Saturating => self.saturating(schedule, start_ns, end_ns),
             Pattern::Greedy => self.greedy(schedule, start_ns, end_ns),
@@ -286,28 +278,23 @@ impl Sending<'_> {
         done
     }
 
-    fn shaper(&self, epoch_ns: u64, interval_ns: u64) -> Shaper {
-        Shaper::new(ShaperConfig {
-            epoch_ns,
-            ..ShaperConfig::with_burst(
-                self.task.rate,
-                self.task.burst_bits,
-                interval_ns,
-                self.task.tick_error_ns,
-            )
-        })
-    }
-
-    fn send(&mut self) -> Result<(), String> {
+    /// Sends the first `length` bytes of the payload, now or at a launch time.
+    fn send(&mut self, length: usize, launch_ns: Option<u64>) -> Result<(), String> {
         let called_ns = self.called.as_ref().map(|_| now_ns());
-        match self.talker.send(&self.payload) {
+        let value = &self.payload[..length];
+        let result = match launch_ns {
+            None => self.talker.send(value),
+            Some(launch_ns) => self.talker.send_at(value, launch_ns),
+        };
+        match result {
             Ok(frame) => {
                 if let (Some(called), Some(called_ns)) = (&mut self.called, called_ns) {
                     called.note(frame.into(), called_ns);
                 }
             }
-            // A full queue is counted by the talker; the frame is lost and will be missed by its number.
-            Err(ChannelError::Link(LinkError::QueueFull)) => {}
+            // A full queue, and one that refuses a launch time, are counted by the talker; the frame is lost and will be
+            // missed by its number.
+            Err(ChannelError::Link(LinkError::QueueFull | LinkError::LaunchRefused { .. })) => {}
             Err(error) => return Err(error.to_string()),
         }
         if self.returned_ns.len() < self.returned_ns.capacity() {
@@ -316,60 +303,61 @@ impl Sending<'_> {
         Ok(())
     }
 
-    /// One frame at each instant of the grid; an instant that has passed is skipped, and counted.
-    fn cyclic(
-        &mut self,
-        schedule: &Schedule,
-        start_ns: u64,
-        end_ns: u64,
-        interval_ns: u64,
-    ) -> Result<(), String> {
-        let mut shaper = self.shaper(start_ns, FINEST_TICK_NS);
-        let mut due = start_ns;
-        while due < end_ns && !schedule.is_stopped() {
-            sleep_until(due)?;
-            let mut now = now_ns();
-            self.log.tick(due, now);
-            // Later than the contract allows would be denser than it allows: hold the frame back.
-            while let Err(not_yet) = shaper.take(now, self.task.wire_bits) {
-                sleep_until(not_yet.earliest_ns.ok_or(NEVER)?)?;
-                now = now_ns();
+    /// Sends one frame at each instant of the grid; an instant that has passed is skipped, and counted. Where a queue keeps
+    /// launch times, frames are handed over a lead ahead.
+    fn cyclic(&mut self, schedule: &Schedule, times: (u64, u64)) -> Result<(), String> {
+        let delta_ns = self.talker.launch_queue().map(|queue| queue.delta_ns.into());
+        // With a lead the first instants pass while it gets ready.
+        let (mut pace, lead_ns) = cyclic::pace(self.task, delta_ns, times.0);
+        let end_ns = times.1.saturating_sub(lead_ns);
+        while pace.due_ns() < end_ns && !schedule.is_stopped() {
+            let due_ns = pace.due_ns();
+            sleep_until(due_ns)?;
+            let now = now_ns();
+            self.log.tick(due_ns, now);
+            if let Turn::Send { due_ns, .. } = pace.turn(now) {
+                match self.source.newest(&mut self.payload) {
+                    Found::Length(length) => {
+                        self.send(length, (lead_ns > 0).then_some(due_ns + lead_ns))?;
+                    }
+                    Found::Nothing => {}
+                    Found::Over => {
+                        self.over = true;
+                        break;
+                    }
+                }
             }
-            self.send()?;
-            let passed = now.saturating_sub(due) / interval_ns;
-            self.log.result.ticks_skipped += passed;
-            due += (passed + 1) * interval_ns;
+            self.log.result.ticks_skipped = pace.skipped();
         }
         Ok(())
     }
 
-    /// Hands over one frame for each instant of the grid, `lead_ns` before it. One that is awake too late for an instant
-    /// leaves it out, and it is counted; the queue sees to the rest, and it too counts what it could not send in time.
-    fn launched(
-        &mut self,
-        schedule: &Schedule,
-        (start_ns, end_ns): (u64, u64),
-        interval_ns: u64,
-        lead_ns: u64,
-    ) -> Result<(), String> {
-        let mut due = start_ns;
-        // The first instants pass while it gets ready, if the lead is long.
-        while due < now_ns() + lead_ns {
-            due += interval_ns;
-        }
-        while due < end_ns && !schedule.is_stopped() {
-            sleep_until(due - lead_ns)?;
-            let now = now_ns();
-            self.log.tick(due - lead_ns, now);
-            match self.talker.send_at(&self.payload, due) {
-                Ok(_)
-                | Err(ChannelError::Link(LinkError::QueueFull | LinkError::LaunchRefused { .. })) =>
-                    {}
-                Err(error) => return Err(error.to_string()),
+    /// Sends every value of a program, in order, as soon as the contract allows.
+    fn each(&mut self, schedule: &Schedule, start_ns: u64, end_ns: u64) -> Result<(), String> {
+        let mut shaper = channels::shaper(self.task, start_ns, self.task.shaping_interval_ns);
+        sleep_until(start_ns)?;
+        while now_ns() < end_ns && !schedule.is_stopped() {
+            match self.source.next(&mut self.payload, LOOK) {
+                Found::Length(length) => {
+                    let mut now = now_ns();
+                    let due = shaper.earliest(now, self.task.wire_bits).ok_or(NEVER)?;
+                    if due > now {
+                        sleep_until(due)?;
+                        now = now_ns();
+                        self.log.tick(due, now);
+                    }
+                    while let Err(not_yet) = shaper.take(now, self.task.wire_bits) {
+                        sleep_until(not_yet.earliest_ns.ok_or(NEVER)?)?;
+                        now = now_ns();
+                    }
+                    self.send(length, None)?;
+                }
+                Found::Nothing => {}
+                Found::Over => {
+                    self.over = true;
+                    break;
+                }
             }
-            let passed = (now + lead_ns).saturating_sub(due) / interval_ns;
-            self.log.result.ticks_skipped += passed;
-            due += (passed + 1) * interval_ns;
         }
         Ok(())
     }
@@ -381,7 +369,7 @@ impl Sending<'_> {
         start_ns: u64,
         end_ns: u64,
     ) -> Result<(), String> {
-        let mut shaper = self.shaper(start_ns, self.task.shaping_interval_ns);
+        let mut shaper = channels::shaper(self.task, start_ns, self.task.shaping_interval_ns);
         sleep_until(start_ns)?;
         let mut now = now_ns();
         while now < end_ns && !schedule.is_stopped() {
@@ -392,7 +380,7 @@ impl Sending<'_> {
                 self.log.tick(due, now);
             }
             while shaper.take(now, self.task.wire_bits).is_ok() {
-                self.send()?;
+                self.send(self.payload.len(), None)?;
             }
             now = now_ns();
         }
@@ -403,7 +391,7 @@ impl Sending<'_> {
     fn greedy(&mut self, schedule: &Schedule, start_ns: u64, end_ns: u64) -> Result<(), String> {
         sleep_until(start_ns)?;
         while now_ns() < end_ns && !schedule.is_stopped() {
-            self.send()?;
+            self.send(self.payload.len(), None)?;
         }
         Ok(())
     }
@@ -422,22 +410,11 @@ impl Sending<'_> {
             let now = now_ns();
             self.log.tick(due, now);
             for _ in 0..frames {
-                self.send()?;
+                self.send(self.payload.len(), None)?;
             }
             due += interval_ns * (now.saturating_sub(due) / interval_ns + 1);
         }
         Ok(())
-    }
-}
-
-/// The first instant of the plan's launches, from `start_ns` on; without them that itself.
-fn first_instant(start_ns: u64, launch: Option<(u64, u64)>) -> u64 {
-    match launch {
-        Some((offset_ns, period_ns @ 1..)) => {
-            let at = start_ns - start_ns % period_ns + offset_ns % period_ns;
-            if at < start_ns { at + period_ns } else { at }
-        }
-        _ => start_ns,
     }
 }
 
@@ -452,16 +429,6 @@ fn sleep_until(instant_ns: u64) -> Result<(), String> {
 mod tests {
     use super::*;
     use rtwire_measure::noise::Stall;
-
-    #[test]
-    fn launches_are_on_the_plans_grid_and_not_before_the_start() {
-        assert_eq!(first_instant(1_000, None), 1_000);
-        assert_eq!(first_instant(1_000, Some((0, 500))), 1_000);
-        assert_eq!(first_instant(1_000, Some((30, 400))), 1_230);
-        assert_eq!(first_instant(1_031, Some((30, 500))), 1_530);
-        assert_eq!(first_instant(1_030, Some((530, 500))), 1_030);
-        assert_eq!(first_instant(7, Some((3, 0))), 7);
-    }
 
     #[global_allocator]
     static ALLOCATOR: rtwire_testkit::CountingAllocator = rtwire_testkit::CountingAllocator;

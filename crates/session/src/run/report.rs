@@ -4,12 +4,10 @@ use rtwire_measure::summary::Summary;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{NetworkTime, StationOptions};
-use crate::assignment::{
-    Assignment, HostResult, ListenerResult, ListenerTask, Pattern, TalkerResult, TalkerTask,
-    TransmitPath,
-};
-use crate::tasks::frames_planned;
+use super::{NetworkTime, RunOptions};
+use crate::outcome::{HostResult, ListenerResult, TalkerResult};
+use crate::streams::frames_planned;
+use crate::task::{Assignment, ListenerTask, Pattern, TalkerTask};
 
 /// What one host's end of a run comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -17,7 +15,8 @@ use crate::tasks::frames_planned;
 pub enum Verdict {
     /// Every talker sent, and nothing that was sent to a listener here is missing.
     Complete,
-    /// Frames were lost, or a talker or listener ended early; `reasons` says where.
+    /// Frames were lost, were of another plan or beyond their contract, or a talker or listener ended early; `reasons` says
+    /// where.
     Broken,
     /// A listener got nothing at all: its talker may not have run.
     Inconclusive,
@@ -26,13 +25,17 @@ pub enum Verdict {
 /// What `rtwire run` reports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "rtwire run")]
-pub struct StationReport {
+pub struct RunReport {
     /// The version of this format: 1.
     pub format: u32,
     /// The network's name.
     pub network: String,
     /// The fingerprint of its description.
     pub plan_hash: String,
+    /// The plan's fingerprint: equal at all ends that run the same plan.
+    pub plan_id: String,
+    /// The plan's epoch.
+    pub epoch: u64,
     /// Which host this was.
     pub host: String,
     /// Its interface.
@@ -41,8 +44,8 @@ pub struct StationReport {
     pub started_tai_ns: u64,
     /// How long they sent, seconds.
     pub duration_s: f64,
-    /// The way out of RTDiP frames.
-    pub path: TransmitPath,
+    /// The transmit path of RTDiP frames: qdisc, direct, xdp, launch or xdp-launch.
+    pub path: String,
     /// Who did the receive work.
     pub receive_work: String,
     /// What it comes to.
@@ -111,6 +114,12 @@ pub struct ListenerRow {
     pub socket_drops: u64,
     /// Frames dropped here since they were beyond the stream's contract (`--police`).
     pub frames_policed: u64,
+    /// Frames at this stream's port with another key: of another plan, or of another version of this one. None was taken.
+    pub frames_foreign: u64,
+    /// Frames with more data than the contract's.
+    pub frames_too_long: u64,
+    /// Frames beyond the contract's rate and burst; 10 ms are granted beside the promised delay.
+    pub frames_too_frequent: u64,
     /// How often its talker began again.
     pub talker_restarts: u64,
     /// From the talker's time stamp to the kernel's here: as true as the two hosts' clocks agree.
@@ -123,19 +132,19 @@ pub struct ListenerRow {
     pub fault: Option<String>,
 }
 
-/// The JSON Schema of [`StationReport`], as it is committed in `schema/run.schema.json`.
+/// The JSON Schema of [`RunReport`], as it is committed in `schema/run.schema.json`.
 #[must_use]
 pub fn json_schema() -> serde_json::Value {
-    schemars::schema_for!(StationReport).to_value()
+    schemars::schema_for!(RunReport).to_value()
 }
 
 pub(super) fn assemble(
-    options: &StationOptions,
+    options: &RunOptions,
     assignment: &Assignment,
     result: HostResult,
     receive_work: String,
     (started_tai_ns, duration_ns): (u64, u64),
-) -> StationReport {
+) -> RunReport {
     let talkers = assignment.talkers.iter().zip(result.talkers);
     let talkers: Vec<TalkerRow> = talkers
         .map(|(task, result)| talker(options, task, result, duration_ns))
@@ -145,16 +154,18 @@ pub(super) fn assemble(
         .map(|(task, result)| listener(options, task, result))
         .collect();
     let (verdict, reasons) = judge(&talkers, &listeners);
-    StationReport {
+    RunReport {
         format: 1,
-        network: options.network.name.clone(),
+        network: options.plan.network.name.clone(),
         plan_hash: options.plan.input_hash.clone(),
+        plan_id: options.plan.plan_id.clone(),
+        epoch: options.plan.epoch,
         host: options.host.clone(),
         interface: options.interface.clone(),
         started_tai_ns,
         #[allow(clippy::cast_precision_loss)] // shown to a millisecond
         duration_s: duration_ns as f64 / 1e9,
-        path: options.path,
+        path: options.session.path.to_string(),
         receive_work,
         verdict,
         reasons,
@@ -166,12 +177,12 @@ pub(super) fn assemble(
 }
 
 fn talker(
-    options: &StationOptions,
+    options: &RunOptions,
     task: &TalkerTask,
     result: TalkerResult,
     duration_ns: u64,
 ) -> TalkerRow {
-    let stream = options.network.streams.get(task.stream);
+    let stream = options.plan.network.streams.get(task.stream);
     TalkerRow {
         stream: task.name.clone(),
         priority: task.pcp,
@@ -188,14 +199,14 @@ fn talker(
     }
 }
 
-fn listener(options: &StationOptions, task: &ListenerTask, result: ListenerResult) -> ListenerRow {
+fn listener(options: &RunOptions, task: &ListenerTask, result: ListenerResult) -> ListenerRow {
     let planned = options.plan.streams.get(task.stream);
     let promise = planned
         .and_then(|plan| plan.promises.iter().find(|p| p.listener == options.host))
         .and_then(|promise| promise.delay_ns);
     ListenerRow {
         stream: task.name.clone(),
-        best_effort: task.stream >= options.network.streams.len(),
+        best_effort: task.stream >= options.plan.network.streams.len(),
         realtime: task.realtime,
         receive_path: result.path,
         frames_received: result.frames_received,
@@ -205,6 +216,9 @@ fn listener(options: &StationOptions, task: &ListenerTask, result: ListenerResul
         frames_overtaken: result.frames_overtaken,
         socket_drops: result.socket_drops,
         frames_policed: result.frames_policed,
+        frames_foreign: result.frames_foreign,
+        frames_too_long: result.frames_too_long,
+        frames_too_frequent: result.frames_too_frequent,
         talker_restarts: result.restarts,
         delay_ns: result.delay,
         frames_before_sent: result.before_sent,
@@ -248,6 +262,25 @@ fn judge(talkers: &[TalkerRow], listeners: &[ListenerRow]) -> (Verdict, Vec<Stri
                 row.frames_lost, row.stream
             ));
         }
+        if row.frames_foreign > 0 {
+            broken.push(format!(
+                "{} frames at the port of `{}` were of a foreign plan: their talker runs another plan, or another version of \
+                 this one; none was taken. Give all hosts the same plan file",
+                row.frames_foreign, row.stream
+            ));
+        }
+        if row.frames_too_long > 0 {
+            broken.push(format!(
+                "{} frames of `{}` were longer than its contract",
+                row.frames_too_long, row.stream
+            ));
+        }
+        if row.frames_too_frequent > 0 {
+            broken.push(format!(
+                "{} frames of `{}` were more frequent than its contract",
+                row.frames_too_frequent, row.stream
+            ));
+        }
         if row.frames_received == 0 && row.fault.is_none() && !row.best_effort {
             silent.push(format!("nothing of `{}` came", row.stream));
         }
@@ -266,16 +299,18 @@ pub(super) mod tests {
     use super::*;
 
     /// Of a host to which nothing happened.
-    pub(in crate::station) fn empty() -> StationReport {
-        StationReport {
+    pub(in crate::run) fn empty() -> RunReport {
+        RunReport {
             format: 1,
             network: String::new(),
             plan_hash: String::new(),
+            plan_id: String::new(),
+            epoch: 1,
             host: String::new(),
             interface: String::new(),
             started_tai_ns: 0,
             duration_s: 0.0,
-            path: TransmitPath::Qdisc,
+            path: "qdisc".to_owned(),
             receive_work: String::new(),
             verdict: Verdict::Complete,
             reasons: Vec::new(),
@@ -299,12 +334,36 @@ pub(super) mod tests {
             frames_overtaken: 0,
             socket_drops: 0,
             frames_policed: 0,
+            frames_foreign: 0,
+            frames_too_long: 0,
+            frames_too_frequent: 0,
             talker_restarts: 0,
             delay_ns: None,
             frames_before_sent: 0,
             promise_ns: None,
             fault: None,
         }
+    }
+
+    #[test]
+    fn frames_of_another_plan_and_beyond_the_contract_break() {
+        let foreign = ListenerRow {
+            frames_foreign: 3,
+            ..heard(0, 0)
+        };
+        let (verdict, reasons) = judge(&[], &[foreign]);
+        assert_eq!(verdict, Verdict::Broken);
+        assert!(reasons[0].contains("foreign plan"), "{reasons:?}");
+        let long = ListenerRow {
+            frames_too_long: 1,
+            ..heard(5, 0)
+        };
+        assert_eq!(judge(&[], &[long]).0, Verdict::Broken);
+        let frequent = ListenerRow {
+            frames_too_frequent: 1,
+            ..heard(5, 0)
+        };
+        assert_eq!(judge(&[], &[frequent]).0, Verdict::Broken);
     }
 
     #[test]

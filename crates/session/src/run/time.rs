@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{StationReport, Verdict};
+use super::{RunReport, Verdict};
 
 /// The network's time at this host, of a plan with gates or launch times.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -51,7 +51,7 @@ impl NetworkTime {
     }
 }
 
-impl StationReport {
+impl RunReport {
     /// The report with what is known of the network's time. A time that was lost on the way settles nothing, whatever else
     /// went well; without on purpose it was known before, and is said.
     #[must_use]
@@ -72,7 +72,7 @@ mod tests {
     use super::super::report::tests::empty;
     use super::*;
 
-    fn looked(missing: &[Option<&str>], waived: bool) -> StationReport {
+    fn looked(missing: &[Option<&str>], waived: bool) -> RunReport {
         let mut time = NetworkTime {
             waived,
             ..NetworkTime::default()

@@ -7,32 +7,42 @@ use std::path::{Path, PathBuf};
 
 /// A frame at its talker: sequence number and the kernel's stamp (CLOCK_TAI ns) of taking it into the transmit queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SentStamp {
-    pub(crate) sequence: u32,
-    pub(crate) stamp_ns: u64,
+pub struct SentStamp {
+    /// The sequence number.
+    pub sequence: u32,
+    /// The stamp, ns.
+    pub stamp_ns: u64,
 }
 
 /// A frame at a listener. A stamp of 0 in the file is one that the kernel did not give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Arrival {
-    pub(crate) sequence: u32,
-    pub(crate) stamp_ns: Option<u64>,
-    pub(crate) app_sent_ns: u64,
-    pub(crate) app_received_ns: u64,
+pub struct Arrival {
+    /// The sequence number.
+    pub sequence: u32,
+    /// The kernel's stamp, ns of CLOCK_TAI.
+    pub stamp_ns: Option<u64>,
+    /// The talker's own time, ns of CLOCK_TAI; 0: none.
+    pub app_sent_ns: u64,
+    /// When the program had it, ns of CLOCK_TAI.
+    pub app_received_ns: u64,
 }
 
-/// The file of a talker's stamps.
-pub(crate) fn sent_path(directory: &Path, stream: usize) -> PathBuf {
+/// Returns the path of a talker's stamps.
+pub fn sent_path(directory: &Path, stream: usize) -> PathBuf {
     directory.join(format!("sent-{stream}"))
 }
 
-/// The file of a listener's arrivals.
-pub(crate) fn arrivals_path(directory: &Path, stream: usize, host: &str) -> PathBuf {
+/// Returns the path of a listener's arrivals.
+pub fn arrivals_path(directory: &Path, stream: usize, host: &str) -> PathBuf {
     let hex: String = host.bytes().map(|byte| format!("{byte:02x}")).collect();
     directory.join(format!("arrivals-{stream}-{hex}"))
 }
 
-pub(crate) fn write_sent(path: &Path, stamps: &[SentStamp]) -> io::Result<()> {
+/// Writes a talker's stamps.
+///
+/// # Errors
+/// The file cannot be written or read.
+pub fn write_sent(path: &Path, stamps: &[SentStamp]) -> io::Result<()> {
     let mut file = BufWriter::new(File::create(path)?);
     for stamp in stamps {
         file.write_all(&stamp.sequence.to_ne_bytes())?;
@@ -41,7 +51,11 @@ pub(crate) fn write_sent(path: &Path, stamps: &[SentStamp]) -> io::Result<()> {
     file.flush()
 }
 
-pub(crate) fn read_sent(path: &Path) -> io::Result<Vec<SentStamp>> {
+/// Reads a talker's stamps; none where there is no file.
+///
+/// # Errors
+/// The file cannot be written or read.
+pub fn read_sent(path: &Path) -> io::Result<Vec<SentStamp>> {
     records::<12>(path).map(|records| {
         records
             .iter()
@@ -53,7 +67,11 @@ pub(crate) fn read_sent(path: &Path) -> io::Result<Vec<SentStamp>> {
     })
 }
 
-pub(crate) fn write_arrivals(path: &Path, arrivals: &[Arrival]) -> io::Result<()> {
+/// Writes a listener's arrivals.
+///
+/// # Errors
+/// The file cannot be written or read.
+pub fn write_arrivals(path: &Path, arrivals: &[Arrival]) -> io::Result<()> {
     let mut file = BufWriter::new(File::create(path)?);
     for arrival in arrivals {
         file.write_all(&arrival.sequence.to_ne_bytes())?;
@@ -64,7 +82,11 @@ pub(crate) fn write_arrivals(path: &Path, arrivals: &[Arrival]) -> io::Result<()
     file.flush()
 }
 
-pub(crate) fn read_arrivals(path: &Path) -> io::Result<Vec<Arrival>> {
+/// Reads a listener's arrivals; none where there is no file.
+///
+/// # Errors
+/// The file cannot be written or read.
+pub fn read_arrivals(path: &Path) -> io::Result<Vec<Arrival>> {
     records::<28>(path).map(|records| {
         records
             .iter()

@@ -1,15 +1,17 @@
-//! Whether a way out of the host keeps what the plan counts on.
+//! Checks that a transmit path keeps what the plan counts on.
 //!
 //! The plan's delay at the host's own port is that of its queues: most urgent first, and what gates and shapers there are.
 //! Frames that go past the queueing discipline meet none of that. Where the card keeps launch times, they go to the very queue
 //! of the card that ETF would have handed them to.
 
-use rtwire_channel::{card_queue, shared_memory_queue};
+use rtwire_channel::{TxPath, card_queue, shared_memory_queue};
+use rtwire_plan::Plan;
 use rtwire_sys::interface::Interface;
 use rtwire_sys::qdisc::{self, ROOT};
 
-use super::{StationError, StationOptions};
-use crate::assignment::{Assignment, TalkerTask, TransmitPath};
+use crate::error::SessionError;
+use crate::options::SessionOptions;
+use crate::task::{Assignment, TalkerTask};
 
 /// Disciplines that only hand frames on, in order or by flow: nothing is lost by going past them.
 const PLAIN: [&str; 7] = [
@@ -22,25 +24,26 @@ const PLAIN: [&str; 7] = [
     "fq",
 ];
 
-/// Refuses a way out by which the plan's promises would not hold, or that the host's streams cannot share.
-pub(super) fn check(
-    options: &StationOptions,
+/// Refuses a transmit path by which the plan's promises would not hold, or that the host's streams cannot share.
+pub(crate) fn check(
+    plan: &Plan,
+    options: &SessionOptions,
     assignment: &Assignment,
     interface: &Interface,
-) -> Result<(), StationError> {
+) -> Result<(), SessionError> {
     if !options.path.goes_past_the_queue() {
         return Ok(());
     }
     let past = |task: &&TalkerTask| task.path == options.path;
     let talkers: Vec<&TalkerTask> = assignment.talkers.iter().filter(past).collect();
     match options.path {
-        TransmitPath::Xdp => one_for_each_queue(options.path, &talkers, interface, |task| {
+        TxPath::Xdp => one_for_each_queue(options.path, &talkers, interface, |task| {
             Ok(shared_memory_queue(&interface.name, task.pcp.into()))
         })?,
-        TransmitPath::XdpLaunch => {
+        TxPath::XdpLaunch => {
             return one_for_each_queue(options.path, &talkers, interface, |task| {
                 let (queue, _) = card_queue(interface, task.pcp.into())
-                    .map_err(|error| StationError::Channel(error.to_string()))?;
+                    .map_err(|error| SessionError::Work(error.to_string()))?;
                 Ok(queue)
             });
         }
@@ -49,7 +52,7 @@ pub(super) fn check(
     if options.no_admission || talkers.is_empty() {
         return Ok(());
     }
-    let refused = |why: String| StationError::PastTheQueue {
+    let refused = |why: String| SessionError::PastTheQueue {
         path: options.path.name(),
         interface: interface.name.clone(),
         why,
@@ -61,11 +64,10 @@ pub(super) fn check(
         return Err(refused(format!("its `{}`", root.kind)));
     }
     let sent = |flow: &String| assignment.talkers.iter().any(|task| task.name == *flow);
-    let classes = options
-        .plan
+    let classes = plan
         .ports
         .iter()
-        .filter(|port| port.node == options.host)
+        .filter(|port| port.node == assignment.host)
         .flat_map(|port| &port.classes)
         .filter(|class| class.flows.iter().any(sent))
         .count();
@@ -77,16 +79,16 @@ pub(super) fn check(
 
 /// AF_XDP has one sender for each transmit queue.
 fn one_for_each_queue(
-    path: TransmitPath,
+    path: TxPath,
     talkers: &[&TalkerTask],
     interface: &Interface,
-    queue: impl Fn(&TalkerTask) -> Result<u32, StationError>,
-) -> Result<(), StationError> {
+    queue: impl Fn(&TalkerTask) -> Result<u32, SessionError>,
+) -> Result<(), SessionError> {
     let mut taken: Vec<(u32, &TalkerTask)> = Vec::new();
     for one in talkers {
         let queue = queue(one)?;
         if let Some((_, other)) = taken.iter().find(|(number, _)| *number == queue) {
-            return Err(StationError::OneSender {
+            return Err(SessionError::OneSender {
                 path: path.name(),
                 instead: if path.has_launch_times() {
                     "launch"

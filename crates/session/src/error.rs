@@ -1,0 +1,222 @@
+//! The errors of a session.
+
+use rtwire_channel::ChannelError;
+use rtwire_host::HostError;
+use rtwire_plan::Plan;
+use rtwire_sys::ErrorKind;
+
+/// Why a host's streams could not be opened or run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// The plan has no such host.
+    #[error("the plan has no host `{host}`; its hosts are {}", others.join(", "))]
+    NoSuchHost {
+        /// The name that was asked for.
+        host: String,
+        /// Those that there are.
+        others: Vec<String>,
+    },
+    /// The plan has no such stream.
+    #[error("the plan has no stream `{stream}`; its streams are {}", others.join(", "))]
+    NoSuchStream {
+        /// The name that was asked for.
+        stream: String,
+        /// Those that there are.
+        others: Vec<String>,
+    },
+    /// The host is not the stream's talker.
+    #[error(
+        "`{host}` is not the talker of stream `{stream}`: that is `{talker}`; `{host}` talks on: {}",
+        listed(own)
+    )]
+    NotTalker {
+        /// The stream.
+        stream: String,
+        /// This host.
+        host: String,
+        /// The stream's talker.
+        talker: String,
+        /// The streams that this host sends.
+        own: Vec<String>,
+    },
+    /// The host is none of the stream's listeners.
+    #[error(
+        "`{host}` is no listener of stream `{stream}`: those are {}; `{host}` listens to: {}",
+        listeners.join(", "),
+        listed(own)
+    )]
+    NotListener {
+        /// The stream.
+        stream: String,
+        /// This host.
+        host: String,
+        /// The stream's listeners.
+        listeners: Vec<String>,
+        /// The streams that this host receives.
+        own: Vec<String>,
+    },
+    /// The same end of a stream was opened before and is still open.
+    #[error(
+        "the {end} of stream `{stream}` is open already in this session: use that one, or drop it first"
+    )]
+    OpenAlready {
+        /// Talker or listener.
+        end: &'static str,
+        /// The stream.
+        stream: String,
+    },
+    /// The interface is no Ethernet interface.
+    #[error(
+        "interface `{interface}` has no Ethernet address: name the interface that the link of host `{host}` is plugged into"
+    )]
+    NotEthernet {
+        /// The interface.
+        interface: String,
+        /// The host.
+        host: String,
+    },
+    /// The interface is down.
+    #[error("interface `{0}` is down: ip link set dev {0} up")]
+    Down(String),
+    /// The interface takes no frames of the stream's length.
+    #[error(
+        "stream `{stream}` has frames of {needs} bytes behind the Ethernet header, and interface `{interface}` takes {mtu}: \
+         ip link set dev {interface} mtu {needs}"
+    )]
+    FrameTooLong {
+        /// The stream.
+        stream: String,
+        /// The interface.
+        interface: String,
+        /// What it would have to take, bytes.
+        needs: u64,
+        /// What it takes, bytes.
+        mtu: u32,
+    },
+    /// A stream that is not cyclic was to be sent in cycles.
+    #[error(
+        "stream `{0}` has a rate and no interval: send its values with `try_send` or `send`, as they arise"
+    )]
+    NotCyclic(String),
+    /// A value is longer than the contract's.
+    #[error("a value of {bytes} bytes is more than the {fit} bytes that the plan gives to a frame of stream `{stream}`")]
+    ValueTooLong {
+        /// The stream.
+        stream: String,
+        /// The value, bytes.
+        bytes: usize,
+        /// What fits, bytes.
+        fit: usize,
+    },
+    /// The contract's burst does not hold one frame.
+    #[error("a frame of stream `{0}` is larger than its contract's burst: plan it with a larger `burst`")]
+    Never(String),
+    /// The host neither talks nor listens.
+    #[error("host `{0}` has nothing to do: it is neither talker nor listener of any stream")]
+    Idle(String),
+    /// Nothing tells where a UDP stream goes to.
+    #[error(
+        "stream `{stream}` goes over UDP to `{listener}`: say where that is with --peer {listener}=ADDRESS"
+    )]
+    NoAddress {
+        /// The stream.
+        stream: String,
+        /// Its listener.
+        listener: String,
+    },
+    /// An address for a host that the plan does not have.
+    #[error("--peer {0}: the plan has no such host")]
+    NoSuchPeer(String),
+    /// Listeners of frames cannot poll.
+    #[error(
+        "stream `{0}` is no UDP stream: packet sockets cannot poll the driver; choose another way to receive"
+    )]
+    CannotPoll(String),
+    /// A transmit path on which the plan's promises would not hold.
+    #[error(
+        "--path {path}: frames would go past {why} at interface `{interface}`, which the plan's promises count on; send by \
+         `qdisc` (--no-admission runs it all the same)"
+    )]
+    PastTheQueue {
+        /// The transmit path.
+        path: &'static str,
+        /// The interface.
+        interface: String,
+        /// What it goes past.
+        why: String,
+    },
+    /// Two streams of this host for one transmit queue.
+    #[error(
+        "--path {path}: streams `{}` and `{}` both have transmit queue {queue} of interface `{interface}`, which takes one sender; \
+         send by `{instead}`",
+        streams[0], streams[1]
+    )]
+    OneSender {
+        /// The transmit path.
+        path: &'static str,
+        /// The path to take in its place.
+        instead: &'static str,
+        /// The streams.
+        streams: [String; 2],
+        /// The queue.
+        queue: u32,
+        /// The interface.
+        interface: String,
+    },
+    /// Values for or from a stream could not be exchanged.
+    #[error("stream `{stream}`: {what}")]
+    Values {
+        /// The stream.
+        stream: String,
+        /// What is wrong, and what would be right.
+        what: String,
+    },
+    /// A stream's channel could not be opened or used.
+    #[error("stream `{stream}`: {source}")]
+    Channel {
+        /// The stream.
+        stream: String,
+        /// Why.
+        source: ChannelError,
+    },
+    /// The interface's endpoint could not be opened or asked.
+    #[error(transparent)]
+    Endpoint(#[from] ChannelError),
+    /// The host's own settings were refused.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// A request to the system was refused.
+    #[error(transparent)]
+    System(#[from] rtwire_sys::Error),
+    /// A thread could not do its work, in words for the user.
+    #[error("{0}")]
+    Work(String),
+}
+
+fn listed(names: &[String]) -> String {
+    match names {
+        [] => "none".to_owned(),
+        names => names.join(", "),
+    }
+}
+
+impl SessionError {
+    pub(crate) fn no_such_stream(plan: &Plan, stream: &str) -> Self {
+        Self::NoSuchStream {
+            stream: stream.to_owned(),
+            others: plan.streams.iter().map(|one| one.name.clone()).collect(),
+        }
+    }
+
+    /// Returns true where the host lacks something (exit code 3), false where the input is wrong (2).
+    #[must_use]
+    pub fn is_host_lacking(&self) -> bool {
+        match self {
+            Self::Host(_) | Self::Channel { .. } | Self::Endpoint(_) | Self::Work(_) => true,
+            Self::Down(_) | Self::FrameTooLong { .. } => true,
+            Self::System(error) => error.kind() != ErrorKind::InterfaceMissing,
+            _ => false,
+        }
+    }
+}

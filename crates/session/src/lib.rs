@@ -1,0 +1,62 @@
+//! What does a program open? A host's streams by their names, from the plan.
+//!
+//! ```text
+//!  plan.json ─► Session::open(&plan, "host", "eth0")
+//!                  ├─ talker("A-to-B")   ─► StreamTalker: try_send, send      (token bucket of the contract)
+//!                  │                          └─ cyclic() ─► CyclicTalker: wait, send | run(closure)   (launch offset)
+//!                  └─ listener("A-to-B") ─► StreamListener: recv | newest     (contract watched, foreign plans refused)
+//! ```
+//!
+//! Destination, port, channel key, VLAN tag, priority, contract, launch time and receive path come from the plan, so both
+//! ends agree by construction. Ends with different plans cannot take each other's frames: the key differs.
+//!
+//! ```no_run
+//! use rtwire_session::Session;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let plan = rtwire_plan::plan_file::read(&std::fs::read("plan.json")?, "plan.json")?;
+//! let session = Session::open(&plan, "A", "eth0")?;
+//! let mut talker = session.talker("A-to-B")?.cyclic()?;
+//! session.become_real_time()?;
+//! for position in 0_u64.. {
+//!     talker.wait()?;
+//!     talker.send(&position.to_be_bytes())?;
+//! }
+//! # Ok(()) }
+//! ```
+//!
+//! # Hot path
+//! `try_send`, `wait`, `send`, `recv` and `newest` allocate nothing, take no lock, and make at most one system call for a
+//! frame. Opening and `statistics` are for before and after.
+//!
+//! # Limits
+//! A session does not set a host up: `rtwire apply` does. UDP streams with one listener need that host's address.
+
+mod channels;
+mod contract;
+mod cyclic;
+mod error;
+pub mod image;
+mod listener;
+mod options;
+pub mod outcome;
+pub mod pace;
+pub mod run;
+pub mod samples;
+mod session;
+pub mod streams;
+mod talker;
+pub mod task;
+mod transmit;
+mod values;
+mod work;
+
+pub use cyclic::{CyclicTalker, TalkerCycle};
+pub use error::SessionError;
+pub use listener::{StreamListener, StreamStatistics, Value};
+pub use options::{PeerAddress, SessionOptions};
+pub use rtwire_channel::{ReceivePath, TxPath};
+pub use session::Session;
+pub use talker::{Sent, StreamTalker};
+pub use values::{ValueEnd, ValueFormat};
+pub use work::{Schedule, Work};

@@ -1,0 +1,173 @@
+//! The receiving end of a planned stream.
+
+use std::time::Duration;
+
+use rtwire_channel::{Endpoint, ListenerPath, ListenerStatistics, ReceivePath};
+use rtwire_sys::clock::{self, Clock};
+
+use crate::channels::Inbox;
+use crate::contract::ContractWatch;
+use crate::error::SessionError;
+use crate::session::Hold;
+use crate::task::ListenerTask;
+
+/// A value that came.
+#[derive(Clone, Copy, Debug)]
+pub struct Value<'a> {
+    /// The user data.
+    pub data: &'a [u8],
+    /// Its sequence number.
+    pub sequence: u32,
+    /// The time at which the talker sent it, ns of its CLOCK_TAI, where it says so.
+    pub sender_time_ns: Option<u64>,
+    /// The kernel's stamp of its arrival, ns of CLOCK_TAI, where there is one.
+    pub arrival_ns: Option<u64>,
+    /// False where a newest-value listener has read this very value before.
+    pub fresh: bool,
+}
+
+/// What a listener has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamStatistics {
+    /// What its channel has counted.
+    pub channel: ListenerStatistics,
+    /// Frames at this port with another key: of another plan, or of another version of this one.
+    pub foreign: u64,
+    /// Frames with more data than the contract's.
+    pub too_long: u64,
+    /// Frames beyond the contract's rate and burst.
+    pub too_frequent: u64,
+}
+
+/// The listener of one stream. Opened by [`Session::listener`](crate::Session::listener).
+#[derive(Debug)]
+pub struct StreamListener {
+    pub(crate) task: ListenerTask,
+    pub(crate) inbox: Inbox,
+    path: ListenerPath,
+    watch: Option<ContractWatch>,
+    _hold: Hold,
+}
+
+impl StreamListener {
+    pub(crate) fn open(
+        endpoint: &Endpoint,
+        wanted: ReceivePath,
+        task: &ListenerTask,
+        hold: Hold,
+    ) -> Result<Self, SessionError> {
+        let (inbox, path) =
+            Inbox::open(endpoint, wanted, task).map_err(|source| SessionError::Channel {
+                stream: task.name.clone(),
+                source,
+            })?;
+        Ok(Self {
+            inbox,
+            path,
+            watch: task.contract.map(ContractWatch::new),
+            task: task.clone(),
+            _hold: hold,
+        })
+    }
+
+    /// The stream's name.
+    #[must_use]
+    pub fn stream(&self) -> &str {
+        &self.task.name
+    }
+
+    /// The receive path of its frames, and the reason where it is not the first choice.
+    #[must_use]
+    pub fn path(&self) -> &ListenerPath {
+        &self.path
+    }
+
+    /// Waits for a value that was not read yet: the next one of a queue, the newest of a newest-value stream. `None`: none
+    /// came within `timeout`. At most one system call a frame; no allocation.
+    ///
+    /// # Errors
+    /// The interface is gone or down; the receive program was detached by somebody else.
+    pub fn recv(&mut self, timeout: Option<Duration>) -> Result<Option<Value<'_>>, SessionError> {
+        let failed = |source| SessionError::Channel {
+            stream: self.task.name.clone(),
+            source,
+        };
+        let value = match &mut self.inbox {
+            Inbox::Queue(listener) => listener.recv(timeout).map_err(failed)?.map(|value| Value {
+                data: value.data,
+                sequence: value.sequence,
+                sender_time_ns: value.sender_time_ns,
+                arrival_ns: value.rx_stamp_ns,
+                fresh: true,
+            }),
+            Inbox::Newest(listener) => {
+                listener.wait(timeout).map_err(failed)?;
+                let newest = listener.read().map_err(failed)?;
+                newest.filter(|value| value.fresh).map(|value| Value {
+                    data: value.data,
+                    sequence: value.sequence,
+                    sender_time_ns: value.sender_time_ns,
+                    arrival_ns: Some(value.arrival_ns).filter(|_| value.stamped),
+                    fresh: true,
+                })
+            }
+        };
+        Ok(watched(&mut self.watch, value))
+    }
+
+    /// Returns the newest value of a newest-value stream, read before or not; of a queue the next one that waits. Does not
+    /// wait.
+    ///
+    /// # Errors
+    /// As [`Self::recv`].
+    pub fn newest(&mut self) -> Result<Option<Value<'_>>, SessionError> {
+        let failed = |source| SessionError::Channel {
+            stream: self.task.name.clone(),
+            source,
+        };
+        let value = match &mut self.inbox {
+            Inbox::Queue(_) => return self.recv(Some(Duration::ZERO)),
+            Inbox::Newest(listener) => listener.read().map_err(failed)?.map(|value| Value {
+                data: value.data,
+                sequence: value.sequence,
+                sender_time_ns: value.sender_time_ns,
+                arrival_ns: Some(value.arrival_ns).filter(|_| value.stamped),
+                fresh: value.fresh,
+            }),
+        };
+        Ok(watched(&mut self.watch, value))
+    }
+
+    /// What was counted so far. Up to two system calls: not for a real-time loop.
+    ///
+    /// # Errors
+    /// The kernel refuses to tell what it has dropped.
+    pub fn statistics(&mut self) -> Result<StreamStatistics, SessionError> {
+        let channel = self
+            .inbox
+            .statistics()
+            .map_err(|source| SessionError::Channel {
+                stream: self.task.name.clone(),
+                source,
+            })?;
+        let watch = self.watch.as_ref();
+        Ok(StreamStatistics {
+            foreign: channel.refused.wrong_key,
+            too_long: watch.map_or(0, ContractWatch::too_long),
+            too_frequent: watch.map_or(0, ContractWatch::too_frequent),
+            channel,
+        })
+    }
+}
+
+/// Shows a value to the watch of its contract.
+fn watched<'a>(watch: &mut Option<ContractWatch>, value: Option<Value<'a>>) -> Option<Value<'a>> {
+    if let (Some(watch), Some(value)) = (watch, &value) {
+        if value.fresh {
+            let time_ns = value.sender_time_ns.or(value.arrival_ns);
+            let time_ns = time_ns.unwrap_or_else(|| clock::now_ns(Clock::Tai));
+            watch.observe(value.sequence, time_ns, value.data.len());
+        }
+    }
+    value
+}

@@ -1,0 +1,322 @@
+//! A host's streams, opened by their names.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rtwire_channel::{Endpoint, EndpointStatistics};
+use rtwire_plan::Plan;
+use rtwire_sys::interface::{self, Interface};
+use rtwire_sys::packet::PacketSocket;
+use rtwire_sys::{memory, sched};
+
+use crate::channels;
+use crate::error::SessionError;
+use crate::listener::StreamListener;
+use crate::options::SessionOptions;
+use crate::streams::{self, REALTIME};
+use crate::talker::StreamTalker;
+use crate::task::{Assignment, ListenerTask, TalkerTask};
+use crate::transmit;
+
+/// Frames may be on their way for so long after the talkers' end.
+const DRAIN_NS: u64 = 300_000_000;
+/// Bytes of a VLAN tag, which an interface takes beyond its MTU.
+const TAG_BYTES: u64 = 4;
+const ETHERNET_BYTES: u64 = 14;
+
+/// One host's streams on one interface, as a plan has them.
+///
+/// Open it in the network namespace of the interface; its channels are opened when they are asked for. Needs CAP_NET_RAW;
+/// CAP_NET_ADMIN for priority 7 and for XDP.
+#[derive(Debug)]
+pub struct Session {
+    pub(crate) assignment: Assignment,
+    interface: Interface,
+    endpoint: Endpoint,
+    /// Talker and listeners of every stream of the plan, for messages.
+    ends: BTreeMap<String, (String, Vec<String>)>,
+    taken: Arc<Mutex<BTreeSet<Taken>>>,
+    /// Has the network card let the streams' groups through.
+    _groups: Option<PacketSocket>,
+}
+
+/// One end of a stream that is open.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Taken {
+    end: &'static str,
+    index: usize,
+}
+
+/// Gives an end of a stream free when dropped.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    taken: Taken,
+    all: Arc<Mutex<BTreeSet<Taken>>>,
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.remove(&self.taken);
+    }
+}
+
+impl Session {
+    /// Opens the streams of `host` on `interface`, all of them as the plan says.
+    ///
+    /// # Errors
+    /// The plan has no such host, or nothing for it to do; the interface is missing, down, no Ethernet interface or takes
+    /// no frames as long as the plan's; the receive program that is needed cannot be had.
+    pub fn open(plan: &Plan, host: &str, interface: &str) -> Result<Self, SessionError> {
+        Self::with(plan, host, interface, &SessionOptions::default())
+    }
+
+    /// Opens the streams of `host` on `interface`, with choices that the plan leaves.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; a transmit path on which the plan's promises would not hold; an address for no host of the plan.
+    pub fn with(
+        plan: &Plan,
+        host: &str,
+        interface: &str,
+        options: &SessionOptions,
+    ) -> Result<Self, SessionError> {
+        let assignment = assign(plan, host, interface, options)?;
+        if assignment.talkers.is_empty() && assignment.listeners.is_empty() {
+            return Err(SessionError::Idle(host.to_owned()));
+        }
+        Self::planned(plan, assignment, options)
+    }
+
+    /// Opens an assignment that was made from a plan.
+    pub(crate) fn planned(
+        plan: &Plan,
+        assignment: Assignment,
+        options: &SessionOptions,
+    ) -> Result<Self, SessionError> {
+        let mut session = Self::of(assignment)?;
+        let ends = plan.network.streams.iter();
+        let ends = ends.map(|one| (one.name.clone(), (one.talker.clone(), one.listeners.clone())));
+        session.ends = ends.collect();
+        session.check_frames(plan)?;
+        transmit::check(plan, options, &session.assignment, &session.interface)?;
+        Ok(session)
+    }
+
+    /// Opens what an assignment says, without a plan: the lab's processes.
+    pub(crate) fn of(assignment: Assignment) -> Result<Self, SessionError> {
+        let interface = interface::by_name(&assignment.interface)?;
+        if interface.mac == [0; 6] {
+            return Err(SessionError::NotEthernet {
+                interface: interface.name,
+                host: assignment.host,
+            });
+        }
+        if !interface.up {
+            return Err(SessionError::Down(interface.name));
+        }
+        Ok(Self {
+            _groups: join_groups(&assignment, &interface)?,
+            endpoint: channels::endpoint(&assignment)?,
+            interface,
+            assignment,
+            ends: BTreeMap::new(),
+            taken: Arc::default(),
+        })
+    }
+
+    /// The host's name in the plan.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        &self.assignment.host
+    }
+
+    /// The names of the streams that this host sends.
+    pub fn talkers(&self) -> impl Iterator<Item = &str> {
+        self.assignment.talkers.iter().map(|task| task.name.as_str())
+    }
+
+    /// The names of the streams that this host receives.
+    pub fn listeners(&self) -> impl Iterator<Item = &str> {
+        let all = self.assignment.listeners.iter();
+        all.map(|task| task.name.as_str())
+    }
+
+    /// Opens the talker of a stream: destination, key, priority, contract and transmit path are the plan's.
+    ///
+    /// # Errors
+    /// This host does not talk on the stream, or the talker is open already; the channel cannot be opened.
+    pub fn talker(&self, stream: &str) -> Result<StreamTalker, SessionError> {
+        let tasks = &self.assignment.talkers;
+        match tasks.iter().position(|task| task.name == stream) {
+            Some(index) => self.talker_at(index),
+            None => Err(match self.ends.get(stream) {
+                None => self.no_such_stream(stream),
+                Some((talker, _)) => SessionError::NotTalker {
+                    stream: stream.to_owned(),
+                    host: self.assignment.host.clone(),
+                    talker: talker.clone(),
+                    own: self.talkers().map(str::to_owned).collect(),
+                },
+            }),
+        }
+    }
+
+    /// Opens the listener of a stream: port, key, semantics and receive path are the plan's.
+    ///
+    /// # Errors
+    /// This host does not listen to the stream, or the listener is open already; the channel cannot be opened.
+    pub fn listener(&self, stream: &str) -> Result<StreamListener, SessionError> {
+        let tasks = &self.assignment.listeners;
+        match tasks.iter().position(|task| task.name == stream) {
+            Some(index) => self.listener_at(index),
+            None => Err(match self.ends.get(stream) {
+                None => self.no_such_stream(stream),
+                Some((_, listeners)) => SessionError::NotListener {
+                    stream: stream.to_owned(),
+                    host: self.assignment.host.clone(),
+                    listeners: listeners.clone(),
+                    own: self.listeners().map(str::to_owned).collect(),
+                },
+            }),
+        }
+    }
+
+    fn no_such_stream(&self, stream: &str) -> SessionError {
+        SessionError::NoSuchStream {
+            stream: stream.to_owned(),
+            others: self.ends.keys().cloned().collect(),
+        }
+    }
+
+    pub(crate) fn talker_at(&self, index: usize) -> Result<StreamTalker, SessionError> {
+        let task: &TalkerTask = &self.assignment.talkers[index];
+        let hold = self.hold("talker", index, &task.name)?;
+        StreamTalker::open(&self.assignment.interface, task, hold)
+    }
+
+    pub(crate) fn listener_at(&self, index: usize) -> Result<StreamListener, SessionError> {
+        let task: &ListenerTask = &self.assignment.listeners[index];
+        let hold = self.hold("listener", index, &task.name)?;
+        StreamListener::open(&self.endpoint, self.assignment.receive_path, task, hold)
+    }
+
+    fn hold(&self, end: &'static str, index: usize, stream: &str) -> Result<Hold, SessionError> {
+        let taken = Taken { end, index };
+        let mut all = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if !all.insert(taken.clone()) {
+            return Err(SessionError::OpenAlready {
+                end,
+                stream: stream.to_owned(),
+            });
+        }
+        Ok(Hold {
+            taken,
+            all: Arc::clone(&self.taken),
+        })
+    }
+
+    /// Gives the calling thread SCHED_FIFO at the usual priority of a stream's thread, and keeps this process's memory
+    /// from being paged out. Call it after the channels are open, before the loop.
+    ///
+    /// # Errors
+    /// CAP_SYS_NICE or CAP_IPC_LOCK is missing.
+    pub fn become_real_time(&self) -> Result<(), SessionError> {
+        memory::lock_all()?;
+        let got = sched::set_fifo(REALTIME)?;
+        if got.policy == sched::Policy::Fifo && got.priority == REALTIME {
+            return Ok(());
+        }
+        Err(SessionError::Work(format!(
+            "asked for SCHED_FIFO {REALTIME}, got {got:?}"
+        )))
+    }
+
+    /// Counts what came to this interface and belonged to none of its listeners. Not for a real-time loop.
+    ///
+    /// # Errors
+    /// The kernel refuses to tell.
+    pub fn statistics(&self) -> Result<EndpointStatistics, SessionError> {
+        Ok(self.endpoint.statistics()?)
+    }
+
+    /// Refuses an interface that takes no frames as long as the plan's.
+    fn check_frames(&self, plan: &Plan) -> Result<(), SessionError> {
+        let own = self.assignment.talkers.iter().map(|task| &task.name);
+        let own = own.chain(self.assignment.listeners.iter().map(|task| &task.name));
+        for (_, stream, planned) in own.filter_map(|name| streams::of(plan, name)) {
+            let tag = planned.identity.vlan.map_or(0, |_| TAG_BYTES);
+            let needs = stream.frame_bytes.saturating_sub(ETHERNET_BYTES + tag);
+            if needs > u64::from(self.interface.mtu) {
+                return Err(SessionError::FrameTooLong {
+                    stream: stream.name.clone(),
+                    interface: self.interface.name.clone(),
+                    needs,
+                    mtu: self.interface.mtu,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a host has to do by its plan.
+pub(crate) fn assign(
+    plan: &Plan,
+    host: &str,
+    interface: &str,
+    options: &SessionOptions,
+) -> Result<Assignment, SessionError> {
+    let hosts = || plan.network.hosts.iter().map(|host| &host.name);
+    if !hosts().any(|name| name == host) {
+        return Err(SessionError::NoSuchHost {
+            host: host.to_owned(),
+            others: hosts().cloned().collect(),
+        });
+    }
+    let unknown = |(peer, _): &&(String, _)| !hosts().any(|name| name == peer);
+    if let Some((name, _)) = options.peers.iter().find(unknown) {
+        return Err(SessionError::NoSuchPeer(name.clone()));
+    }
+    let mut talkers = Vec::new();
+    let mut listeners = Vec::new();
+    for stream in &plan.network.streams {
+        if stream.talker == *host {
+            talkers.push(streams::talker(plan, &stream.name, options)?);
+        }
+        if stream.listeners.iter().any(|listener| listener == host) {
+            let task = streams::listener(plan, &stream.name, host, options)?;
+            if task.polls && !task.udp {
+                return Err(SessionError::CannotPoll(stream.name.clone()));
+            }
+            listeners.push(task);
+        }
+    }
+    Ok(Assignment {
+        host: host.to_owned(),
+        namespace: String::new(),
+        interface: interface.to_owned(),
+        talkers,
+        listeners,
+        receive_path: options.receive_path,
+        directory: None,
+        drain_ns: DRAIN_NS,
+    })
+}
+
+/// Has the network card let through the groups that this host listens to. Left when dropped.
+fn join_groups(
+    assignment: &Assignment,
+    interface: &Interface,
+) -> Result<Option<PacketSocket>, SessionError> {
+    let groups = assignment.listeners.iter().filter_map(|task| task.group);
+    let groups: BTreeSet<[u8; 6]> = groups.collect();
+    if groups.is_empty() {
+        return Ok(None);
+    }
+    let socket = PacketSocket::sender(interface)?;
+    for group in groups {
+        socket.join_group(group)?;
+    }
+    Ok(Some(socket))
+}

@@ -1,0 +1,309 @@
+//! From the plan to what a stream's talker and listeners need, wherever they run.
+
+use std::time::Duration;
+
+use rtwire_channel::TxPath;
+use rtwire_plan::identity::{BestEffortPlan, Destination};
+use rtwire_plan::{
+    ContractKind, Plan, Ratio, Semantics, Stream, StreamPlan, Transport,
+};
+
+use crate::error::SessionError;
+use crate::options::{PeerAddress, SessionOptions};
+use crate::task::{Address, ContractTerms, ListenerTask, Pattern, TalkerTask};
+
+/// SCHED_FIFO priority of a stream's threads where nobody says another: below the noise record, above everything ordinary.
+pub const REALTIME: u8 = 80;
+/// Granted beyond a stream's contract and promise before its frames count as too frequent: talkers' clocks and their
+/// scheduling are not exact.
+const CONTRACT_MARGIN_NS: u64 = 10_000_000;
+
+/// A ratio as two 64-bit numbers.
+fn small(ratio: Ratio) -> (u64, u64) {
+    let part = |value: i128| u64::try_from(value).unwrap_or(u64::MAX);
+    (part(ratio.num()), part(ratio.den()))
+}
+
+/// The stream `name` of a plan: its place in the network, its description, its plan.
+pub(crate) fn of<'a>(plan: &'a Plan, name: &str) -> Option<(usize, &'a Stream, &'a StreamPlan)> {
+    let planned = plan.streams.iter().find(|one| one.name == name)?;
+    let streams = &plan.network.streams;
+    let index = streams.iter().position(|one| one.name == name)?;
+    Some((index, &streams[index], planned))
+}
+
+/// The address given for a host, if any.
+fn peer(options: &SessionOptions, host: &str, udp: bool) -> Option<PeerAddress> {
+    let given = options.peers.iter().rev();
+    let mut given = given.filter(|(name, _)| name == host);
+    given
+        .find(|(_, address)| matches!(address, PeerAddress::Ip(_)) == udp)
+        .map(|(_, address)| *address)
+}
+
+/// Where the frames of a stream go: to its own group, or to the address that the options give for its only listener.
+fn address(
+    options: &SessionOptions,
+    stream: &Stream,
+    planned: &StreamPlan,
+) -> Result<Address, SessionError> {
+    let single = match stream.listeners.as_slice() {
+        [listener] => Some(listener),
+        _ => None,
+    };
+    let udp = stream.transport == Transport::Udp;
+    let given = single.and_then(|listener| peer(options, listener, udp));
+    let vlan = planned.identity.vlan;
+    match (given, &planned.identity.destination) {
+        (Some(PeerAddress::Mac(mac)), _) => Ok(Address::Rtdip { mac, vlan }),
+        (Some(PeerAddress::Ip(ip)), _) => Ok(Address::Udp { ip }),
+        (None, Destination::Group { mac }) => Ok(Address::Rtdip { mac: *mac, vlan }),
+        (None, Destination::Multicast { ip }) => Ok(Address::Udp { ip: *ip }),
+        (None, Destination::Peer { host }) => Err(SessionError::NoAddress {
+            stream: stream.name.clone(),
+            listener: host.clone(),
+        }),
+    }
+}
+
+/// The task of a stream's talker; its path is [`TxPath::Qdisc`] and it keeps no stamps.
+///
+/// # Errors
+/// Nothing tells where its datagrams go.
+pub fn talker(
+    plan: &Plan,
+    name: &str,
+    options: &SessionOptions,
+) -> Result<TalkerTask, SessionError> {
+    let (index, stream, planned) =
+        of(plan, name).ok_or_else(|| SessionError::no_such_stream(plan, name))?;
+    let identity = &planned.identity;
+    Ok(TalkerTask {
+        stream: index,
+        name: stream.name.clone(),
+        address: address(options, stream, planned)?,
+        port: identity.port,
+        key: identity.key,
+        pcp: identity.pcp,
+        newest: stream.semantics == Semantics::Newest,
+        payload_bytes: usize::try_from(stream.payload_bytes).unwrap_or(usize::MAX),
+        wire_bits: stream.wire_bytes * 8,
+        pattern: match stream.contract.kind {
+            _ if !stream.shaped => Pattern::Greedy,
+            ContractKind::Interval { interval_ns } => Pattern::Cyclic { interval_ns },
+            ContractKind::Rate | ContractKind::Declared => Pattern::Saturating,
+        },
+        rate: small(stream.contract.rate),
+        burst_bits: stream.contract.burst_bits,
+        shaping_interval_ns: stream.contract.shaping_interval_ns,
+        tick_error_ns: stream.contract.tick_error_ns,
+        frames_most: 0,
+        realtime: options.realtime_of(identity.pcp),
+        path: path(options.path, stream),
+        launch: planned
+            .launch
+            .as_ref()
+            .map(|launch| (launch.offset_ns, launch.period_ns)),
+        stamps: false,
+    })
+}
+
+/// The transmit path of a stream, where `wanted` is asked for: launch times are for streams that have instants, and
+/// datagrams have the queueing discipline only.
+fn path(wanted: TxPath, stream: &Stream) -> TxPath {
+    let cyclic = stream.shaped && matches!(stream.contract.kind, ContractKind::Interval { .. });
+    match (wanted, stream.transport) {
+        (path, _) if path.has_launch_times() && !cyclic => TxPath::Qdisc,
+        (TxPath::Launch(mode), _) => TxPath::Launch(mode),
+        (_, Transport::Udp) => TxPath::Qdisc,
+        (path, Transport::Rtdip) => path,
+    }
+}
+
+/// The task of the listener of a stream at `host`.
+///
+/// # Errors
+/// There is no such stream.
+pub fn listener(
+    plan: &Plan,
+    name: &str,
+    host: &str,
+    options: &SessionOptions,
+) -> Result<ListenerTask, SessionError> {
+    let (index, stream, planned) =
+        of(plan, name).ok_or_else(|| SessionError::no_such_stream(plan, name))?;
+    let identity = &planned.identity;
+    let promises = planned.promises.iter();
+    let promise_ns = promises
+        .filter(|promise| promise.listener == host)
+        .find_map(|promise| promise.delay_ns);
+    Ok(ListenerTask {
+        stream: index,
+        name: stream.name.clone(),
+        udp: stream.transport == Transport::Udp,
+        port: identity.port,
+        key: identity.key,
+        newest: stream.semantics == Semantics::Newest,
+        frames_most: 0,
+        reads_most: None,
+        realtime: options.realtime_of(identity.pcp),
+        group: match identity.destination {
+            Destination::Group { mac } => Some(mac),
+            _ => None,
+        },
+        ip_group: match identity.destination {
+            Destination::Multicast { ip } => Some(ip),
+            _ => None,
+        },
+        polls: options.polls,
+        spin_ns: ns(options.spin),
+        police: options.police.and_then(|margin| {
+            let overhead = plan.network.defaults.frame_overhead_bytes;
+            police(stream, promise_ns?, ns(margin), overhead)
+        }),
+        contract: stream.shaped.then(|| ContractTerms {
+            rate: small(stream.contract.rate),
+            burst_bits: stream.contract.burst_bits,
+            margin_ns: promise_ns.unwrap_or(0).saturating_add(CONTRACT_MARGIN_NS),
+            frame_bits: stream.wire_bytes * 8,
+            payload_bytes: usize::try_from(stream.payload_bytes).unwrap_or(usize::MAX),
+        }),
+    })
+}
+
+/// A duration in whole ns.
+pub(crate) fn ns(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// What a listener drops. What leaves the talker at no more than `b + r t` arrives, after a delay between nothing and `D`,
+/// at no more than `b + r D + r t`; `D` is the promise and `margin_ns`, for hosts that are late.
+fn police(
+    stream: &Stream,
+    delay_ns: u64,
+    margin_ns: u64,
+    overhead_bytes: u64,
+) -> Option<(u64, u64, u16)> {
+    if !stream.shaped {
+        return None;
+    }
+    let (num, den) = small(stream.contract.rate);
+    let den = u128::from(den.max(1));
+    let late_ns = u128::from(delay_ns) + u128::from(margin_ns);
+    let late_bits = (u128::from(num) * late_ns).div_ceil(den * 1_000_000_000);
+    let part = |value: u128| u64::try_from(value).unwrap_or(u64::MAX);
+    Some((
+        part(u128::from(num).div_ceil(den)).max(1),
+        part(u128::from(stream.contract.burst_bits) + late_bits),
+        u16::try_from(overhead_bytes).unwrap_or(u16::MAX),
+    ))
+}
+
+/// Traffic without a promise from one host to another.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    /// The host that sends.
+    pub host: String,
+    /// The host that receives.
+    pub to: String,
+    /// What it sends.
+    pub talker: TalkerTask,
+    /// What it receives.
+    pub listener: ListenerTask,
+}
+
+/// All best effort of a plan, numbered behind its streams.
+#[must_use]
+pub fn best_effort(plan: &Plan, options: &SessionOptions) -> Vec<Flow> {
+    let flow = |(index, planned): (usize, &BestEffortPlan)| {
+        let allowances = plan.network.best_effort.iter();
+        let allowance = allowances
+            .into_iter()
+            .find(|allowance| allowance.name == planned.name)?;
+        let identity = &planned.identity;
+        let group = match identity.destination {
+            Destination::Group { mac } => Some(mac),
+            _ => None,
+        };
+        let mac = match peer(options, &planned.to, false) {
+            Some(PeerAddress::Mac(mac)) => mac,
+            _ => group?,
+        };
+        let headers = Transport::Rtdip.header_bytes(false);
+        let share = u64::try_from(allowance.to.len()).unwrap_or(1).max(1);
+        let (num, den) = small(allowance.rate);
+        let name = allowance.name.clone();
+        Some(Flow {
+            host: allowance.host.clone(),
+            to: planned.to.clone(),
+            talker: TalkerTask {
+                stream: index,
+                name: name.clone(),
+                address: Address::Rtdip { mac, vlan: None },
+                port: identity.port,
+                key: identity.key,
+                pcp: 0,
+                newest: false,
+                payload_bytes: usize::try_from(allowance.frame_bytes.saturating_sub(headers))
+                    .unwrap_or(0),
+                wire_bits: allowance.wire_bytes * 8,
+                pattern: Pattern::Saturating,
+                // The allowance is for all receivers together.
+                rate: (num, den.saturating_mul(share)),
+                burst_bits: (u64::try_from(allowance.burst.ceil()).unwrap_or(u64::MAX) / share)
+                    .max(allowance.wire_bytes * 8),
+                shaping_interval_ns: plan.network.defaults.shaping_interval_ns,
+                tick_error_ns: plan.network.defaults.tick_error_ns,
+                frames_most: 0,
+                realtime: options.realtime_of(0),
+                path: if options.path.has_launch_times() {
+                    TxPath::Qdisc
+                } else {
+                    options.path
+                },
+                launch: None,
+                stamps: false,
+            },
+            listener: ListenerTask {
+                stream: index,
+                name,
+                udp: false,
+                port: identity.port,
+                key: identity.key,
+                newest: false,
+                frames_most: 0,
+                reads_most: None,
+                realtime: options.realtime_of(0),
+                group,
+                ip_group: None,
+                polls: false,
+                spin_ns: ns(options.spin),
+                police: None,
+                contract: None,
+            },
+        })
+    };
+    let behind = plan.network.streams.len()..;
+    behind.zip(&plan.best_effort).filter_map(flow).collect()
+}
+
+/// Returns the frames of `wire_bytes` that a rate in bit/s on the wire makes in a time, rounded down.
+#[must_use]
+pub fn frames_in(rate: Ratio, wire_bytes: u64, duration_ns: u64) -> u64 {
+    let num = u128::try_from(rate.num()).unwrap_or(0);
+    let den = u128::try_from(rate.den()).unwrap_or(1).max(1);
+    let bits = num.saturating_mul(duration_ns.into()) / den / 1_000_000_000;
+    u64::try_from(bits / (u128::from(wire_bytes.max(1)) * 8)).unwrap_or(u64::MAX)
+}
+
+/// Returns the frames that a stream's talker is to send in a time.
+#[must_use]
+pub fn frames_planned(stream: &Stream, duration_ns: u64) -> u64 {
+    match stream.contract.kind {
+        _ if !stream.shaped => 0,
+        ContractKind::Interval { interval_ns } => duration_ns.div_ceil(interval_ns.max(1)),
+        ContractKind::Rate | ContractKind::Declared => {
+            frames_in(stream.contract.rate, stream.wire_bytes, duration_ns)
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The sending end of a planned stream, for values that arise when they do: under the token bucket of its contract.
+
+use rtwire_channel::{ChannelError, LinkError, Shaper, Talker, TalkerStatistics};
+use rtwire_sys::clock::{self, Clock};
+
+use crate::channels;
+use crate::cyclic::CyclicTalker;
+use crate::error::SessionError;
+use crate::session::Hold;
+use crate::task::{Pattern, TalkerTask};
+
+/// The tick of a bucket that is looked at whenever a value arises: fine enough to be continuous.
+pub(crate) const FINEST_TICK_NS: u64 = 1_000;
+
+/// The outcome of a send call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// It is with the kernel, under this sequence number.
+    Sequence(u32),
+    /// The contract allows it at this time at the earliest, ns of CLOCK_TAI. Nothing was sent.
+    NotYet {
+        /// The time.
+        earliest_tai_ns: u64,
+    },
+    /// The interface's own queue was full and dropped it. It has used up a sequence number, and listeners will miss it.
+    QueueFull,
+}
+
+/// The talker of one stream. Opened by [`Session::talker`](crate::Session::talker).
+#[derive(Debug)]
+pub struct StreamTalker {
+    pub(crate) task: TalkerTask,
+    pub(crate) talker: Talker,
+    pub(crate) shaper: Shaper,
+    pub(crate) hold: Hold,
+}
+
+/// What a send call of a channel comes to.
+pub(crate) fn sent(task: &TalkerTask, result: Result<u32, ChannelError>) -> Result<Sent, SessionError> {
+    match result {
+        Ok(sequence) => Ok(Sent::Sequence(sequence)),
+        Err(ChannelError::Link(LinkError::QueueFull | LinkError::LaunchRefused { .. })) => {
+            Ok(Sent::QueueFull)
+        }
+        Err(source) => Err(SessionError::Channel {
+            stream: task.name.clone(),
+            source,
+        }),
+    }
+}
+
+impl StreamTalker {
+    pub(crate) fn open(
+        interface: &str,
+        task: &TalkerTask,
+        hold: Hold,
+    ) -> Result<Self, SessionError> {
+        Ok(Self {
+            talker: channels::talker(interface, task)?,
+            shaper: match task.pattern {
+                Pattern::Greedy => Shaper::unshaped(),
+                Pattern::Saturating => channels::shaper(task, 0, task.shaping_interval_ns),
+                _ => channels::shaper(task, 0, FINEST_TICK_NS),
+            },
+            task: task.clone(),
+            hold,
+        })
+    }
+
+    /// The stream's name.
+    #[must_use]
+    pub fn stream(&self) -> &str {
+        &self.task.name
+    }
+
+    /// The most user data in one value, bytes: what the contract has room for.
+    #[must_use]
+    pub fn maximum_data(&self) -> usize {
+        self.task.payload_bytes.min(self.talker.maximum_data())
+    }
+
+    /// Sends a value if the contract allows it now, else tells when. Does not wait or allocate; at most one system call.
+    ///
+    /// # Errors
+    /// The value is longer than the contract's; the interface is gone or down.
+    pub fn try_send(&mut self, value: &[u8]) -> Result<Sent, SessionError> {
+        fits(&self.task, self.maximum_data(), value)?;
+        let now_ns = clock::now_ns(Clock::Tai);
+        // On the ticks of its shaping interval, and as late after one as the plan counts with.
+        let earliest = self.shaper.earliest(now_ns, self.task.wire_bits);
+        let earliest_tai_ns = earliest.ok_or_else(|| SessionError::Never(self.task.name.clone()))?;
+        if earliest_tai_ns > now_ns || self.shaper.take(now_ns, self.task.wire_bits).is_err() {
+            return Ok(Sent::NotYet { earliest_tai_ns });
+        }
+        sent(&self.task, self.talker.send(value))
+    }
+
+    /// Sends a value as soon as the contract allows it; waits until then.
+    ///
+    /// # Errors
+    /// As [`Self::try_send`]; the kernel refuses to sleep.
+    pub fn send(&mut self, value: &[u8]) -> Result<Sent, SessionError> {
+        loop {
+            match self.try_send(value)? {
+                Sent::NotYet { earliest_tai_ns } => sleep_until(earliest_tai_ns)?,
+                done => return Ok(done),
+            }
+        }
+    }
+
+    /// Sends in cycles from now on: at the plan's launch offset, else at whole multiples of the interval.
+    ///
+    /// # Errors
+    /// The stream has no interval.
+    pub fn cyclic(self) -> Result<CyclicTalker, SessionError> {
+        CyclicTalker::new(self)
+    }
+
+    /// What was sent so far. No system call.
+    #[must_use]
+    pub fn statistics(&self) -> TalkerStatistics {
+        self.talker.statistics()
+    }
+}
+
+/// Refuses a value for which the plan has no room.
+pub(crate) fn fits(task: &TalkerTask, fit: usize, value: &[u8]) -> Result<(), SessionError> {
+    if value.len() <= fit {
+        return Ok(());
+    }
+    Err(SessionError::ValueTooLong {
+        stream: task.name.clone(),
+        bytes: value.len(),
+        fit,
+    })
+}
+
+/// Sleeps until an instant of CLOCK_TAI.
+pub(crate) fn sleep_until(instant_ns: u64) -> Result<(), SessionError> {
+    while clock::now_ns(Clock::Tai) < instant_ns {
+        clock::sleep_until(Clock::Tai, instant_ns)
+            .map_err(|errno| SessionError::Work(format!("cannot sleep: {}", errno.text())))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,199 @@
+//! What one host has to send and to receive, ready for its channels: plain data, which also goes to another process as JSON.
+
+use std::net::Ipv4Addr;
+
+use rtwire_channel::{ReceivePath, TxPath};
+use serde::{Deserialize, Serialize};
+
+/// Everything one host has to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Assignment {
+    /// The host's name, for messages.
+    pub host: String,
+    /// The network namespace to move into; empty: none.
+    pub namespace: String,
+    /// The interface to use there.
+    pub interface: String,
+    /// What it sends.
+    pub talkers: Vec<TalkerTask>,
+    /// What it receives.
+    pub listeners: Vec<ListenerTask>,
+    /// The receive path of the listeners.
+    #[serde(with = "as_text")]
+    pub receive_path: ReceivePath,
+    /// Where the samples go; nowhere where they are not kept.
+    pub directory: Option<String>,
+    /// The time in which listeners wait for frames on their way after the talkers' end, ns.
+    pub drain_ns: u64,
+}
+
+/// A path as its name.
+mod as_text {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+    use std::fmt::Display;
+    use std::str::FromStr;
+
+    pub(super) fn serialize<P: Display, S: Serializer>(path: &P, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(path)
+    }
+
+    pub(super) fn deserialize<'a, P, D>(from: D) -> Result<P, D::Error>
+    where
+        P: FromStr,
+        P::Err: Display,
+        D: Deserializer<'a>,
+    {
+        String::deserialize(from)?.parse().map_err(D::Error::custom)
+    }
+}
+
+/// The times at which a talker sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "how", rename_all = "kebab-case")]
+pub enum Pattern {
+    /// One frame each interval.
+    Cyclic {
+        /// The interval, ns.
+        interval_ns: u64,
+    },
+    /// As many frames as the shaper lets pass, whenever it lets them.
+    Saturating,
+    /// As fast as the link takes them: no shaper at all.
+    Greedy,
+    /// Some frames back to back, each interval: to calibrate the unloaded network.
+    Bursts {
+        /// Frames of one burst.
+        frames: u32,
+        /// From one burst to the next, ns.
+        interval_ns: u64,
+        /// The first one, ns after the start.
+        offset_ns: u64,
+    },
+}
+
+/// The destination of a stream's frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "transport", rename_all = "kebab-case")]
+pub enum Address {
+    /// Frames of their own.
+    Rtdip {
+        /// The destination's MAC address: a group, or one interface.
+        mac: [u8; 6],
+        /// The VLAN id of the tag; none: untagged.
+        vlan: Option<u16>,
+    },
+    /// Datagrams.
+    Udp {
+        /// The destination's IPv4 address: a group, or one host.
+        ip: Ipv4Addr,
+    },
+}
+
+/// One stream at its talker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TalkerTask {
+    /// Index of the stream in the plan's network; other traffic is numbered behind the streams.
+    pub stream: usize,
+    /// Its name.
+    pub name: String,
+    /// The destination.
+    pub address: Address,
+    /// RTDiP port of destination and source.
+    pub port: u16,
+    /// Channel key; 0: none.
+    pub key: u32,
+    /// Priority, 0 to 7.
+    pub pcp: u8,
+    /// Whether listeners take only the newest value.
+    pub newest: bool,
+    /// User data of a frame, bytes.
+    pub payload_bytes: usize,
+    /// A frame on the wire, bits.
+    pub wire_bits: u64,
+    /// The times at which it sends.
+    pub pattern: Pattern,
+    /// Rate on the wire, bit/s, as a ratio.
+    pub rate: (u64, u64),
+    /// Burst on the wire, bits.
+    pub burst_bits: u64,
+    /// T_s, ns.
+    pub shaping_interval_ns: u64,
+    /// J, ns.
+    pub tick_error_ns: u64,
+    /// The most frames there will be, to make room for their stamps; 0: none are kept.
+    pub frames_most: usize,
+    /// The priority of its thread (SCHED_FIFO).
+    pub realtime: u8,
+    /// The transmit path.
+    #[serde(with = "as_text")]
+    pub path: TxPath,
+    /// The plan's launch: offset after whole periods of CLOCK_TAI, and the period, ns.
+    pub launch: Option<(u64, u64)>,
+    /// Whether to take the kernel's transmit stamps.
+    pub stamps: bool,
+}
+
+/// One stream at one of its listeners.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListenerTask {
+    /// Index of the stream in the plan's network; other traffic is numbered behind the streams.
+    pub stream: usize,
+    /// Its name.
+    pub name: String,
+    /// Whether it comes in UDP.
+    pub udp: bool,
+    /// RTDiP port, and UDP port.
+    pub port: u16,
+    /// Channel key; 0: none.
+    pub key: u32,
+    /// Whether it takes only the newest value.
+    pub newest: bool,
+    /// The most frames there will be, to make room for their samples.
+    pub frames_most: usize,
+    /// The listener stops reading after so many frames: a fault for tests.
+    pub reads_most: Option<usize>,
+    /// The priority of its thread (SCHED_FIFO).
+    pub realtime: u8,
+    /// The group of frames that its interface has to let through.
+    pub group: Option<[u8; 6]>,
+    /// The group of datagrams that it joins.
+    pub ip_group: Option<Ipv4Addr>,
+    /// Whether it polls the driver in its own calls.
+    pub polls: bool,
+    /// The time for which it looks again and again before it sleeps, ns.
+    pub spin_ns: u64,
+    /// What is dropped on arrival: bit/s, bits at once, bytes of a frame beyond its own.
+    pub police: Option<(u64, u64, u16)>,
+    /// What its stream may send, to be watched here; none: nothing is known of it.
+    pub contract: Option<ContractTerms>,
+}
+
+/// The contract of a stream, as one of its listeners watches it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContractTerms {
+    /// r: rate on the wire, bit/s, as a ratio.
+    pub rate: (u64, u64),
+    /// b: burst on the wire, bits.
+    pub burst_bits: u64,
+    /// Granted beyond the burst: the rate for so many ns.
+    pub margin_ns: u64,
+    /// A frame on the wire, bits.
+    pub frame_bits: u64,
+    /// The most user data in one frame, bytes.
+    pub payload_bytes: usize,
+}
+
+/// An order to the threads that carry out an assignment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// Begin to send at this moment, end at that one (CLOCK_TAI, ns).
+    Run {
+        /// The beginning.
+        start_ns: u64,
+        /// The end.
+        end_ns: u64,
+    },
+    /// End now and answer.
+    Stop,
+}
