@@ -193,31 +193,31 @@ fn damage_is_told_with_its_place() {
     let whole = pcap(false, 0xa1b2_c3d4, 1);
     assert_eq!(
         message(b"hi"),
-        "at octet 0: the file ends within its first four octets: 4 octets are needed, 2 are there; it was cut off, or is still being written"
+        "at byte 0: the file ends within its first four bytes: 4 bytes are needed, 2 are there; it was cut off, or is still being written"
     );
-    assert!(message(b"").contains("4 octets are needed, 0 are there"));
+    assert!(message(b"").contains("4 bytes are needed, 0 are there"));
     assert_eq!(
         message(b"[network]"),
         "this is neither pcap nor pcapng: it begins with 5b 6e 65 74; a capture begins with a1 b2 c3 d4 or 0a 0d 0d 0a (or the like)"
     );
-    assert!(message(&[0x1f, 0x8b, 8, 0]).contains("gzip; unpack it first"));
+    assert!(message(&[0x1f, 0x8b, 8, 0]).contains("gzip; decompress it first"));
     assert!(
         message(&whole[..20])
-            .starts_with("at octet 4: the file ends within the header of the file")
+            .starts_with("at byte 4: the file ends within the header of the file")
     );
     assert!(
         message(&whole[..30])
-            .starts_with("at octet 24: the file ends within the header of a packet")
+            .starts_with("at byte 24: the file ends within the header of a packet")
     );
     assert_eq!(
         message(&whole[..50]),
-        "at octet 40: the file ends within a packet: 60 octets are needed, 10 are there; it was cut off, or is still being written"
+        "at byte 40: the file ends within a packet: 60 bytes are needed, 10 are there; it was cut off, or is still being written"
     );
     let mut broken = whole.clone();
     broken[100 + 8..100 + 12].copy_from_slice(&u32::MAX.to_le_bytes());
     assert_eq!(
         message(&broken),
-        "at octet 100: the header of a packet says that 4294967295 octets follow; at most 262144 can; the file is damaged from here on"
+        "at byte 100: the header of a packet says that 4294967295 bytes follow; at most 262144 are possible; the file is damaged from here on"
     );
     let mut ng = section(false);
     let at = ng.len();
@@ -227,7 +227,7 @@ fn damage_is_told_with_its_place() {
     let mut broken = ng.clone();
     broken[packet_at - 4] ^= 1;
     assert!(message(&broken).starts_with(&format!(
-        "at octet {at}: a block says at its start that it has"
+        "at byte {at}: a block says at its start that it has"
     )));
     let mut broken = ng.clone();
     broken[packet_at + 8] = 9;
@@ -238,11 +238,11 @@ fn damage_is_told_with_its_place() {
     broken[packet_at + 20..packet_at + 24].copy_from_slice(&100_u32.to_le_bytes());
     assert!(
         message(&broken)
-            .contains("a packet says that it has 100 octets; its block has room for 60")
+            .contains("a packet says that it has 100 bytes; its block has room for 60")
     );
     let mut broken = ng;
     broken[packet_at + 4] = 13;
-    assert!(message(&broken).contains("a block says that it has 13 octets"));
+    assert!(message(&broken).contains("a block says that it has 13 bytes"));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::summary::Summary;
 use crate::units::{duration, grouped, rate, trimmed};
 
 impl JitterReport {
-    /// The report as one HTML file that needs nothing else: no network, no script, no font. All texts are escaped.
+    /// Returns the report as one self-contained HTML file: no network, no script, no font. All texts are escaped.
     #[must_use]
     pub fn to_html(&self) -> String {
         let mut out = String::with_capacity(128 * 1024);
@@ -241,7 +241,7 @@ impl JitterReport {
         }
     }
 
-    /// What a reader should know.
+    /// Adds the notes for the reader.
     pub(super) fn notes_list(&self, out: &mut String) {
         out.push_str("<ul>");
         for note in &self.notes {
@@ -266,7 +266,7 @@ impl JitterReport {
     }
 }
 
-/// What an HTML file begins with, up to its first words; it ends with `</main></body></html>`.
+/// Writes the start of an HTML file, up to its first words. The file must end with `</main></body></html>`.
 pub(super) fn open_page(out: &mut String, title: &str, machine: &Machine) {
     let _ = write!(
         out,

@@ -237,12 +237,12 @@ fn missing_stamps_hide_nothing() {
         "no kernel time stamps",
     );
     // One frame without stamps of which not even the application can say that it was in time.
-    assert_says(&without(1, 990 * US), Verdict::Inconclusive, "nobody knows");
+    assert_says(&without(1, 990 * US), Verdict::Inconclusive, "the network delay is unknown");
     // Stamps that run backwards are of something else: the same as none.
     let mut backwards = stream(&good(2_000));
     backwards.samples[5].rx_ns = Some(1);
     backwards.samples[5].app_rx_ns += 5 * MS;
-    assert_says(&evidence(backwards), Verdict::Inconclusive, "nobody knows");
+    assert_says(&evidence(backwards), Verdict::Inconclusive, "the network delay is unknown");
 }
 
 #[test]
@@ -332,7 +332,7 @@ fn without_a_promise_nothing_is_kept() {
     assert_says(
         &evidence(none.clone()),
         Verdict::Inconclusive,
-        "nothing to keep",
+        "nothing to judge",
     );
     let deadline = StreamEvidence {
         deadline_ns: Some(400 * US),

@@ -99,7 +99,7 @@ fn a_stall_that_began_before_it_was_noticed_makes_doubt() {
     assert_says(
         &e,
         Verdict::Inconclusive,
-        "only if it began before it was noticed",
+        "only if the stall began before it was noticed",
     );
     assert_eq!(judge(&e).streams[0].samples_excluded(), 1);
 }
