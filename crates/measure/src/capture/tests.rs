@@ -119,7 +119,7 @@ fn pcap_of_both_orders_and_resolutions() {
 
 #[test]
 fn an_fcs_at_the_end_of_frames_is_taken_off() {
-    // Two pairs of octets, and the bit that says so.
+    // Bits 28 to 31 count two pairs of bytes; bit 26 marks them valid.
     let seen = all(&pcap(false, 0xa1b2_c3d4, 1 | 1 << 26 | 2 << 28)).unwrap();
     assert_eq!((seen[0].2.len(), seen[1].2.len()), (56, 60));
 }
@@ -137,7 +137,7 @@ fn pcapng_of_both_orders_and_any_resolution() {
         file.extend(enhanced(big, 1, 2_000_000, b"us"));
         file.extend(enhanced(big, 2, 5_000_999, b"ps"));
         file.extend(enhanced(big, 3, 1024 + 512, b"binary"));
-        // A second section, of the other order, with interfaces of its own.
+        // A second section in the other byte order, with its own interfaces.
         file.extend(section(!big));
         file.extend(interface(!big, 3, 0));
         file.extend(enhanced(!big, 0, 4, b"ms"));
@@ -295,7 +295,7 @@ proptest! {
             }
         }
         file.truncate(cut);
-        // It ends, whatever is in it.
+        // The reader terminates, whatever the content.
         if let Ok(seen) = all(&file) {
             prop_assert!(seen.len() <= file.len());
         }

@@ -1,4 +1,4 @@
-//! The report as one HTML file: text, tables and SVG, no script, nothing loaded from anywhere.
+//! The report as one HTML file: text, tables and SVG, no script, nothing loaded from elsewhere.
 
 use std::fmt::Write;
 
@@ -12,8 +12,8 @@ use crate::verdict::{StallLine, Verdict};
 pub(crate) const STYLE: &str = include_str!("style.css");
 
 impl Report {
-    /// The report as one HTML file that needs nothing else: no network, no script, no font. It follows the reader's
-    /// light or dark preference, prints in light on A4 and reads on a phone. All texts are escaped.
+    /// Returns the report as one self-contained HTML file: no network, no script, no font. It follows the reader's
+    /// light or dark preference, prints in light on A4 and is readable on a phone. All texts are escaped.
     #[must_use]
     pub fn to_html(&self) -> String {
         let mut out = String::with_capacity(256 * 1024);
@@ -42,7 +42,7 @@ impl Report {
         (self.duration_s.max(0.0) * 1e9) as u64
     }
 
-    /// What stood still, merged, as (start, end) since the run began; gaps that no plot could show are closed.
+    /// Returns the merged stalls as (start, end) in ns since the run began. Gaps too short for the plots are closed.
     fn network_stalls(&self) -> Vec<(u64, u64)> {
         let Some(noise) = &self.noise else {
             return Vec::new();
@@ -93,7 +93,7 @@ impl Report {
         tables::tiles(out, &self.key_figures());
     }
 
-    /// The few numbers that somebody remembers.
+    /// Returns the key figures.
     fn key_figures(&self) -> Vec<(String, String)> {
         let sum = |f: fn(&StreamReport) -> u64| grouped(self.streams.iter().map(f).sum());
         let mut figures = vec![(sum(|s| s.frames_received), "frames measured".to_owned())];
@@ -266,7 +266,7 @@ impl Report {
                 noise_plot::overshoot_histogram(core, noise.stall_threshold_ns)
             );
         }
-        // On the right, below the delays over time, whose axis it shares.
+        // The plot is on the right, below the delays over time, because it shares their time axis.
         let _ = write!(
             out,
             "</div><div class=\"pair\"><div class=\"beside\"><h3>Stalls over time</h3><p>{}</p>{}{}{}</div><figure>{}</figure></div>",

@@ -67,7 +67,7 @@ pub struct Judgement {
     pub ports: Vec<PortJudgement>,
 }
 
-/// Judges a run. Pure: the same evidence returns the same judgement.
+/// Judges a run. Pure: the same evidence produces the same judgement.
 ///
 /// Broken if any part is broken, else inconclusive if any part is, else kept. See the [module](super) for the rule.
 ///
