@@ -1,34 +1,34 @@
-//! From a checked network to what is built: nodes, cables, forwarding.
+//! Turns a checked network into a blueprint: nodes, cables, forwarding.
 
 use rtwire_plan::{Network, Stream, Transport};
 
 use crate::LabError;
 use crate::fabric::{Blueprint, Cable, Node, NodeKind};
 
-/// Most nodes of a lab on one machine; each costs the kernel some megabytes and a bring-up some milliseconds.
+/// Largest number of nodes of a lab on one machine. Each costs some MB of kernel memory and some ms of start-up time.
 const NODES_MAX: usize = 1_000;
 
-/// Fastest link that the rate limiter's interface can state, its peak rate included.
+/// Fastest link that the rate limiter's interface can express, including its peak rate, bit/s.
 const RATE_MOST_BPS: u64 = 28_000_000_000;
-/// Largest frame overhead that it can state beside a minimum frame and a tag.
+/// Largest frame overhead that the interface can express, with a minimum frame and a tag.
 const OVERHEAD_MOST_BYTES: u64 = 190;
 
-/// Where a stream's frames are addressed to.
+/// The destination address of a stream's frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Destination {
-    /// One host, by node; it is reached by the shortest way.
+    /// One host, by node, over the shortest path.
     Host(usize),
-    /// A group address of the stream's own: several listeners, or a way of its own.
+    /// A group address for this stream alone: it has several listeners or a path of its own.
     Group([u8; 6]),
 }
 
-/// The blueprint of a network, and the destination of each of its streams (best effort behind the streams).
+/// The blueprint of a network and the destination of each of its streams (best effort after the streams).
 pub(crate) struct Layout {
     pub(crate) blueprint: Blueprint,
     pub(crate) destinations: Vec<Destination>,
 }
 
-/// The index of a node: hosts first, in the order of the description, then switches.
+/// Returns the index of a node: hosts first, in the order of the description, then switches.
 pub(crate) fn node_index(network: &Network, name: &str) -> Option<usize> {
     let hosts = network.hosts.iter().map(|host| &host.name);
     let switches = network.switches.iter().map(|switch| &switch.name);
@@ -38,10 +38,11 @@ pub(crate) fn node_index(network: &Network, name: &str) -> Option<usize> {
 }
 
 impl Layout {
-    /// Lays a network out.
+    /// Creates the layout of a network.
     ///
     /// # Errors
-    /// It is too large for one machine, or a stream needs what the lab does not emulate.
+    /// [`LabError`] if the network is too large for one machine, or a stream needs something that the lab does not
+    /// emulate.
     pub(crate) fn of(network: &Network) -> Result<Self, LabError> {
         let count = network.hosts.len() + network.switches.len();
         if count > NODES_MAX {
@@ -92,7 +93,8 @@ impl Layout {
         for (index, stream) in network.streams.iter().enumerate() {
             let group = match (destinations[index], stream.transport) {
                 (Destination::Group(group), _) => Some(group),
-                // `rtwire run` on the hosts of a lab that is kept sends to it, unless it is told the listener's address.
+                // `rtwire run` on the hosts of a kept lab sends to this address, unless the listener's address is
+                // given.
                 (Destination::Host(_), Transport::Rtdip) => Some(crate::duties::group(index)),
                 (Destination::Host(_), Transport::Udp) => None,
             };
@@ -158,7 +160,7 @@ fn cables(network: &Network) -> Vec<Cable> {
         .collect()
 }
 
-/// For each switch that can reach `host`: the neighbour on the way there that the plan takes, too.
+/// Returns, for each switch that can reach `host`, the next node on the plan's path to it.
 fn exits_towards(network: &Network, host: &str) -> Vec<(usize, usize)> {
     let exits = network.towards(host).into_iter();
     exits

@@ -1,18 +1,18 @@
-//! The samples of a run, as files between a host's process and the lab: fixed records, native byte order,
-//! one machine, one run.
+//! The samples of a run as files from a host's process to the lab: fixed records in native byte order, for one machine
+//! and one run.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// A frame at its talker: sequence number and the kernel's stamp (CLOCK_TAI ns) of taking it into the transmit queue.
+/// A frame at its talker: sequence number, and the kernel's time stamp at the transmit queue (CLOCK_TAI ns).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SentStamp {
     pub(crate) sequence: u32,
     pub(crate) stamp_ns: u64,
 }
 
-/// A frame at a listener. A stamp of 0 in the file is one that the kernel did not give.
+/// A frame at a listener. A stamp of 0 in the file is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
     pub(crate) sequence: u32,
@@ -21,12 +21,12 @@ pub(crate) struct Arrival {
     pub(crate) app_received_ns: u64,
 }
 
-/// The file of a talker's stamps.
+/// Returns the path of a talker's stamps.
 pub(crate) fn sent_path(directory: &Path, stream: usize) -> PathBuf {
     directory.join(format!("sent-{stream}"))
 }
 
-/// The file of a listener's arrivals.
+/// Returns the path of a listener's arrivals.
 pub(crate) fn arrivals_path(directory: &Path, stream: usize, host: &str) -> PathBuf {
     let hex: String = host.bytes().map(|byte| format!("{byte:02x}")).collect();
     directory.join(format!("arrivals-{stream}-{hex}"))
@@ -78,7 +78,7 @@ pub(crate) fn read_arrivals(path: &Path) -> io::Result<Vec<Arrival>> {
     })
 }
 
-/// All whole records of a file; a file that is not there has none (its writer ended early).
+/// Returns all complete records of a file. A missing file has none (its writer ended early).
 fn records<const LENGTH: usize>(path: &Path) -> io::Result<Vec<[u8; LENGTH]>> {
     let file = match File::open(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
