@@ -43,7 +43,7 @@ pub enum LabError {
         missing: String,
     },
     /// The network does not fit one machine.
-    #[error("the network has {nodes} nodes; a lab on one machine takes {most} at most")]
+    #[error("the network has {nodes} nodes; a lab on one machine supports at most {most}")]
     TooLarge {
         /// Its number of nodes.
         nodes: usize,
@@ -59,7 +59,7 @@ pub enum LabError {
         most_bps: u64,
     },
     /// A frame overhead is larger than the lab can emulate.
-    #[error("frame-overhead of {bytes} B: a lab emulates {most} B at most")]
+    #[error("frame-overhead of {bytes} B: a lab emulates at most {most} B")]
     TooMuchOverhead {
         /// The overhead in the description.
         bytes: u64,
@@ -73,7 +73,7 @@ pub enum LabError {
     NeverQuiet,
     /// The samples of the run do not fit into memory.
     #[error(
-        "a run of {seconds} s would take {samples} samples; this lab keeps {most} at most: shorten --duration"
+        "a run of {seconds} s would take {samples} samples; this lab has room for {most}: shorten --duration"
     )]
     TooLong {
         /// The run's duration.
@@ -95,7 +95,7 @@ pub enum LabError {
         message: String,
     },
     /// There is no such lab.
-    #[error("there is no lab `{id}`{}", if others.is_empty() { "; none is up".to_owned() } else { format!("; there is: {}", others.join(", ")) })]
+    #[error("there is no lab `{id}`{}", if others.is_empty() { "; no lab is up".to_owned() } else { format!("; existing labs: {}", others.join(", ")) })]
     NoSuchLab {
         /// The requested id.
         id: String,
@@ -122,8 +122,8 @@ pub enum LabError {
     },
     /// Two streams of a host use AF_XDP.
     #[error(
-        "--transmit-path xdp: streams `{}` and `{}` both leave host `{host}`, whose interface has one transmit queue, and that \
-         takes one sender; send by `direct` or `qdisc`",
+        "--transmit-path xdp: streams `{}` and `{}` both leave host `{host}`, whose interface has one transmit queue for \
+         one sender; send by `direct` or `qdisc`",
         streams[0], streams[1]
     )]
     OneSender {

@@ -51,7 +51,7 @@ pub struct Earlier {
 /// The part of its area that a benchmark measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// The whole area: the table is written anew.
+    /// The whole area: the old table is replaced.
     Whole,
     /// A part of the area: its rows are added to those in the file.
     Part,

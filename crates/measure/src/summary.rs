@@ -117,9 +117,10 @@ pub struct TimeBucket {
     pub max: u64,
 }
 
-/// Thins `(moment_ns, value_ns)` pairs, in any order, to at most [`MAX_TIME_BUCKETS`] buckets of equal width over `[0,
-/// length_ns)`. Moments count from the start of the run. Empty buckets are left out. A moment beyond the end counts in
-/// the last bucket. No extreme value is lost.
+/// Thins `(moment_ns, value_ns)` pairs, in any order, to at most [`MAX_TIME_BUCKETS`] buckets of equal width.
+///
+/// The buckets cover `[0, length_ns)`; moments count from the start of the run. Empty buckets are left out. A moment
+/// beyond the end counts in the last bucket. No extreme value is lost.
 #[must_use]
 pub fn over_time(values: &[(u64, u64)], length_ns: u64) -> Vec<TimeBucket> {
     let width_ns = length_ns.div_ceil(MAX_TIME_BUCKETS as u64).max(1);

@@ -89,8 +89,9 @@ pub fn rate(bits_per_second: u64) -> String {
     format!("{} {unit}", trimmed(bits_per_second as f64 / scale))
 }
 
-/// Returns a share in percent with two decimals: `"0.06 %"`. A share above 0 never becomes `"0 %"`: the least is `"<
-/// 0.01 %"`.
+/// Returns a share in percent with two decimals: `"0.06 %"`.
+///
+/// A share above 0 never becomes `"0 %"`; the least is `"< 0.01 %"`.
 #[must_use]
 pub fn share(part: u64, whole: u64) -> String {
     if whole == 0 || part == 0 {

@@ -1,5 +1,6 @@
-//! Measures the number of frame transmissions simulated per second of processor time: `cargo bench -p rtwire-sim
-//! --bench frame_hops`.
+//! Measures the number of frame transmissions simulated per second of processor time.
+//!
+//! Run with `cargo bench -p rtwire-sim --bench frame_hops`.
 //!
 //! The network is a tree of 16 switches and 64 hosts with 400 streams, FIFO and strict priority, with each pattern.
 //! The target is 2 million frame-hops per second on one core.

@@ -153,15 +153,15 @@ impl Follower {
         );
         note(
             frames.backwards,
-            "packets have a time before that of the packet before them: the capture was merged, or its clock was set.",
+            "packets have an earlier time than the previous packet: the capture was merged, or its clock was set.",
         );
         note(
             frames.malformed,
-            "POWERLINK frames are too short for what they say they are.",
+            "POWERLINK frames are too short for their kind.",
         );
         if frames.soc > 0 && frames.preq == 0 && frames.pres > 0 {
             notes.push(
-                "There are PRes but no PReq: PollResponse chaining, or a capture at a place that PReq do not pass."
+                "There are PRes but no PReq: PollResponse chaining is used, or PReq do not pass the place of the capture."
                     .to_owned(),
             );
         }

@@ -50,8 +50,8 @@ pub fn to_html(
         "<div class=\"brand\">rtwire jitter</div><h1>{}</h1><p class=\"lead\">{}</p>",
         escape(title),
         prose(
-            "How far the time between two SoC is from the cycle, and the time from a poll request to its response. \
-             A curve further to the left is better; where it falls steeply, the network is even."
+            "Difference between each SoC–SoC interval and the cycle, and the time from a poll request to its response. \
+             A curve further to the left is better; a steep curve means low jitter."
         ),
     );
     for comparison in comparisons {

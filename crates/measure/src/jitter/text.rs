@@ -34,7 +34,7 @@ impl JitterReport {
                 if cycle.stated {
                     "as stated".to_owned()
                 } else {
-                    format!("next to the median of {}", duration(cycle.median_ns))
+                    format!("closest to the median of {}", duration(cycle.median_ns))
                 },
                 grouped(soc.missing),
                 grouped(soc.restarts),

@@ -44,8 +44,9 @@ impl fmt::Display for StallSource {
     }
 }
 
-/// An interval in which a thread should have run and did not. Times in CLOCK_TAI ns, with `alive_ns <= due_ns <=
-/// woke_ns`.
+/// An interval in which a thread should have run and did not. Times are CLOCK_TAI ns.
+///
+/// `alive_ns <= due_ns <= woke_ns`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stall {
     /// The thread that saw the stall.

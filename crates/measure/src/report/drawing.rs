@@ -206,7 +206,7 @@ fn label(link: &DrawnLink, a: (f64, f64), b: (f64, f64)) -> Option<String> {
     ))
 }
 
-/// Returns one of six steps of load; the page's style gives them colours.
+/// Returns one of six steps of load; the page's style colours them.
 fn load_class(percent: Option<f64>) -> &'static str {
     match percent {
         None => "unknown",

@@ -404,7 +404,7 @@ pub(super) fn origin(out: &mut String, report: &Report) {
     let kind = if m.virtualized {
         "virtual machine"
     } else {
-        "no hypervisor seen"
+        "no hypervisor reported"
     };
     let rule = &report.rule;
     let percent = |ppm: u32| trimmed(f64::from(ppm) / 10_000.0);
@@ -435,7 +435,7 @@ pub(super) fn origin(out: &mut String, report: &Report) {
         (
             "Judged by",
             format!(
-                "at least {} frames a stream, at most {} % excluded, at most {} % without stamps, excuses ready for at most {} %, at least {} % of the load offered",
+                "at least {} frames a stream, at most {} % excluded, at most {} % without stamps, at most {} % excusable, at least {} % of the load offered",
                 grouped(rule.min_samples),
                 percent(rule.max_excluded_ppm),
                 percent(rule.max_missing_ppm),

@@ -219,7 +219,7 @@ fn noise_table(noise: &NoiseRecord) -> String {
             out += &wrapped(
                 "  ",
                 &format!(
-                    "core {}: {} stalls found no room in the record and excuse nothing",
+                    "core {}: {} stalls did not fit into the record and excuse nothing",
                     core.core, core.dropped_stalls
                 ),
             );
