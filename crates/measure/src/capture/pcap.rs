@@ -38,7 +38,9 @@ impl Pcap {
                         ", an old variant of pcap; convert it with `editcap -F pcapng IN OUT`"
                     }
                     [0x1f, 0x8b, ..] => ", a file compressed with gzip; decompress it first",
-                    [0x28, 0xb5, 0x2f, 0xfd] => ", a file compressed with zstd; decompress it first",
+                    [0x28, 0xb5, 0x2f, 0xfd] => {
+                        ", a file compressed with zstd; decompress it first"
+                    }
                     [0xfd, b'7', b'z', b'X'] => ", a file compressed with xz; decompress it first",
                     _ => "; a capture begins with a1 b2 c3 d4 or 0a 0d 0d 0a (or the like)",
                 },
@@ -50,7 +52,9 @@ impl Pcap {
         if major != 2 {
             return Err(CaptureError::Damaged {
                 offset: 4,
-                what: format!("the file says that it is pcap version {major}; only version 2 is supported"),
+                what: format!(
+                    "the file says that it is pcap version {major}; only version 2 is supported"
+                ),
             });
         }
         let link = order.u32(&rest, 16);

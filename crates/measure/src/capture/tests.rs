@@ -202,8 +202,7 @@ fn damage_is_told_with_its_place() {
     );
     assert!(message(&[0x1f, 0x8b, 8, 0]).contains("gzip; decompress it first"));
     assert!(
-        message(&whole[..20])
-            .starts_with("at byte 4: the file ends within the header of the file")
+        message(&whole[..20]).starts_with("at byte 4: the file ends within the header of the file")
     );
     assert!(
         message(&whole[..30])
@@ -237,8 +236,7 @@ fn damage_is_told_with_its_place() {
     let mut broken = ng.clone();
     broken[packet_at + 20..packet_at + 24].copy_from_slice(&100_u32.to_le_bytes());
     assert!(
-        message(&broken)
-            .contains("a packet says that it has 100 bytes; its block has room for 60")
+        message(&broken).contains("a packet says that it has 100 bytes; its block has room for 60")
     );
     let mut broken = ng;
     broken[packet_at + 4] = 13;

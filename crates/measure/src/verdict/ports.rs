@@ -97,7 +97,8 @@ pub(super) fn judge_port(
         (None, _) => {
             verdict = verdict.max(Verdict::Inconclusive);
             reasons.push(
-                "The plan has no backlog bound for this port, so there is nothing to judge.".to_owned(),
+                "The plan has no backlog bound for this port, so there is nothing to judge."
+                    .to_owned(),
             );
         }
         (_, None) => {

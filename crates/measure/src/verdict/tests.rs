@@ -208,7 +208,7 @@ fn too_little_evidence_is_inconclusive() {
     assert_says(
         &evidence(padded),
         Verdict::Inconclusive,
-        "among the samples twice",
+        "appears twice among the samples",
     );
     let contradiction = StreamEvidence {
         frames_sent: 1_999,
@@ -238,12 +238,20 @@ fn missing_stamps_hide_nothing() {
         "no kernel time stamps",
     );
     // One frame without stamps whose application stamps do not prove that it was in time.
-    assert_says(&without(1, 990 * US), Verdict::Inconclusive, "the network delay is unknown");
+    assert_says(
+        &without(1, 990 * US),
+        Verdict::Inconclusive,
+        "the network delay is unknown",
+    );
     // Stamps that run backwards belong to something else and count as missing.
     let mut backwards = stream(&good(2_000));
     backwards.samples[5].rx_ns = Some(1);
     backwards.samples[5].app_rx_ns += 5 * MS;
-    assert_says(&evidence(backwards), Verdict::Inconclusive, "the network delay is unknown");
+    assert_says(
+        &evidence(backwards),
+        Verdict::Inconclusive,
+        "the network delay is unknown",
+    );
 }
 
 #[test]
