@@ -1,5 +1,6 @@
-//! The samples of a run as files from a host's process to the lab: fixed records in native byte order, for one machine
-//! and one run.
+//! The samples of a run as files from a host's process to the lab.
+//!
+//! The files have fixed records in native byte order. They are for one machine and one run.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};

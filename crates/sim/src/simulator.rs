@@ -65,7 +65,7 @@ struct Port {
     last_release_ps: u64,
     /// The tie number of the last hand-over. At equal times a link keeps its order.
     last_tie: u16,
-    /// For a port with gates: the valid wake-up, and the time at which the last frame left the switch's fabric.
+    /// For a port with gates: the valid wake-up, and the time at which the last frame reached its queue.
     wake_ps: u64,
     last_eligible_ps: u64,
     /// The credit of each class with a credit-based shaper.

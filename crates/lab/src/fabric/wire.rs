@@ -5,7 +5,7 @@
 //!                        └──── wires' namespace ────┘
 //! ```
 //!
-//! So nothing at `eth0`, by the lab's own programs or by the user's, bypasses the counters or the emulated link.
+//! No program at `eth0`, of the lab or of its user, can bypass the counters or the emulated link.
 //! Without the wire, XDP would take frames before clsact at the same interface counts them as arrived. Frames sent by
 //! XDP (`XDP_TX`, AF_XDP), or past the queue by a packet socket, would pass no link.
 //!

@@ -1,4 +1,4 @@
-//! Decides if something late would have been in time without the machine's stalls.
+//! Judges a delay: do stalls of the machine explain it?
 
 use super::NoiseRecord;
 

@@ -145,8 +145,10 @@ impl<'a> Allowance<'a> {
     }
 }
 
-/// Returns the longest time, ns, for which one of these contracts `(burst in bits, rate in bit/s)` may send at the
-/// rate of a link: burst / (link - rate), rounded up. Returns [`u64::MAX`] if a contract's rate is the link's or more.
+/// Returns the longest time for which one of these contracts may send at the rate of a link, ns.
+///
+/// Contracts are `(burst in bits, rate in bit/s)`. The time is burst / (link - rate), rounded up. It is [`u64::MAX`] if a
+/// contract's rate is the link's or more.
 #[must_use]
 pub fn hold_ns(link_rate_bps: u64, contracts: impl IntoIterator<Item = (u64, u64)>) -> u64 {
     let longest = |(burst_bits, rate_bps): (u64, u64)| match link_rate_bps.checked_sub(rate_bps) {

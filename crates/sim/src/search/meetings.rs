@@ -14,7 +14,7 @@ pub(super) struct Meeting {
     /// The port's position on the victim's route.
     hop: usize,
     /// True if the flow joins the victim's route here over another link. If it joins several times, as on a ring, only
-    /// the port nearest to its talker counts: there no other link has serialized it with others yet.
+    /// the port nearest to its talker counts. There no other link has serialized it with others yet.
     joins: bool,
     /// True for a lower class, which delays the victim only if its transmission has begun.
     lower: bool,
