@@ -116,8 +116,7 @@ fn row(lanes: &[Lane], protocol: Protocol, mode: Mode, size: usize, at: usize) -
     let ahead = own_value < udp && own_value < tcp;
     let why = if !judged {
         Some(
-            "the tail is this machine's own noise, which affects all alike: see `noise`"
-                .to_owned(),
+            "the tail is this machine's own noise, which affects all alike: see `noise`".to_owned(),
         )
     } else if own.trips.lost > 0 {
         Some(format!("{} values were lost", own.trips.lost))
