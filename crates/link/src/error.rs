@@ -18,7 +18,7 @@ pub enum LinkError {
     },
     /// The receive program was detached from the interface by another process. Its channels receive nothing any more.
     #[error(
-        "the receive program of interface `{interface}` was detached by somebody else; attach it again, or open the channel with packet sockets"
+        "the receive program of interface `{interface}` was detached by another process; attach it again, or open the channel with packet sockets"
     )]
     ProgramDetached {
         /// The interface.

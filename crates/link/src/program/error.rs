@@ -29,7 +29,7 @@ pub enum ProgramError {
     },
     /// The program is attached in another mode than requested.
     #[error(
-        "the receive program is attached to interface `{interface}` in {mode} mode already, by another process; take that mode, or end what has attached it"
+        "the receive program is attached to interface `{interface}` in {mode} mode already, by another process; use that mode, or end that process"
     )]
     OtherMode {
         /// The interface.
@@ -39,7 +39,7 @@ pub enum ProgramError {
     },
     /// The program is attached for another EtherType.
     #[error(
-        "the receive program is attached to interface `{interface}` for EtherType {there:#06x} already, by another process; take that EtherType, or end what has attached it"
+        "the receive program is attached to interface `{interface}` for EtherType {there:#06x} already, by another process; use that EtherType, or end that process"
     )]
     OtherEtherType {
         /// The interface.
@@ -57,7 +57,7 @@ pub enum ProgramError {
     },
     /// The port is in use on this interface: by a channel of this program, or by a listener of any process.
     #[error(
-        "port {port} on interface `{interface}` is in use; end the program that has it, or take another port"
+        "port {port} on interface `{interface}` is in use; end the program that uses it, or use another port"
     )]
     PortInUse {
         /// The port.
@@ -75,7 +75,7 @@ pub enum ProgramError {
     },
     /// No memory for a queue channel.
     #[error(
-        "no memory for a queue of {frames} frames of each priority: {source} (needs CAP_BPF); ask for fewer"
+        "no memory for a queue of {frames} frames of each priority: {source} (needs CAP_BPF); request fewer frames"
     )]
     QueueMemory {
         /// Frames of each priority.
@@ -85,21 +85,21 @@ pub enum ProgramError {
     },
     /// The port is not allowed for a responder.
     #[error(
-        "port {port} is one to ask from: responders have ports below {FIRST_ASKING_PORT}, so that they never answer each other"
+        "port {port} is reserved for asking: choose a port below {FIRST_ASKING_PORT} for a responder, so that responders never answer each other"
     )]
     AskingPort {
         /// The port.
         port: u16,
     },
     /// A reply does not fit in a frame.
-    #[error("a reply of {octets} octets is too long: at most {REPLY_OCTETS} fit a frame")]
+    #[error("a reply of {octets} bytes is too long: at most {REPLY_OCTETS} fit in a frame")]
     TooLong {
         /// Length of the reply, in bytes.
         octets: usize,
     },
     /// A patch that is not possible.
     #[error(
-        "patch {number} of the answer is not possible: there are at most {PATCHES}, each of 1 to {PATCH_OCTETS} octets (a number 4, a time 8) from the question's first {PATCH_QUESTION}, to a place within the answer's content"
+        "patch {number} of the answer is not possible: there are at most {PATCHES}, each of 1 to {PATCH_OCTETS} bytes (a number 4, a time 8) from the question's first {PATCH_QUESTION}, to a place within the answer's content"
     )]
     Patch {
         /// Number of the patch, from 0 on.
@@ -107,7 +107,7 @@ pub enum ProgramError {
     },
     /// A contract that would pass everything, or nothing.
     #[error(
-        "a police of {rate_bps} bit/s with a burst of {burst_bits} bit is not possible: the rate is at least 1 bit/s, the burst at most an hour of it, and at least the longest frame"
+        "a contract of {rate_bps} bit/s with a burst of {burst_bits} bit is not possible: the rate is at least 1 bit/s, the burst at most an hour of it, and at least the longest frame"
     )]
     Contract {
         /// The rate, in bit/s.
