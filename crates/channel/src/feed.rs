@@ -55,8 +55,8 @@ impl Feed {
         })
     }
 
-    /// Returns `true` if there is a frame `ahead` places behind the next that may be more urgent than it. In the
-    /// receive program there is none: there the next frame is the most urgent.
+    /// Returns `true` if there is a frame `ahead` places behind the next that may be more urgent. In the receive program
+    /// the next frame is already the most urgent, so only `ahead` 0 can return `true`.
     #[inline]
     pub(crate) fn available(&mut self, ahead: usize) -> bool {
         match self {

@@ -2,11 +2,11 @@
 //! only the newest, and count every error.
 //!
 //! ```text
-//!  Shaper ─ when may it go? ─► Talker ──► RTDiP frame | RTDiP in UDP ──► link
-//!                                                                        │ one filter a channel, in the kernel
-//!  Endpoint ─ who has which port, what belonged to nobody ◄──────────────┤
+//!  Shaper ─ time to send ────► Talker ──► RTDiP frame | RTDiP in UDP ──► link
+//!                                                                        │ one filter per channel, in the kernel
+//!  Endpoint ─ owners of ports, frames without a listener ◄───────────────┤
 //!     ├─► QueueListener   every value, most urgent first, FIFO within one priority
-//!     └─► NewestListener  the newest value, its age, how many were skipped
+//!     └─► NewestListener  the newest value, its age, the number of skipped values
 //! ```
 //!
 //! ```no_run
@@ -38,8 +38,8 @@
 //!
 //! # Limits
 //! With packet sockets the reader keeps the newest value. A reader that sleeps longer than its queue holds misses
-//! newer values than it sees, and is told so ([`Newest::overrun`]). All priorities of one channel share the memory of
-//! its socket.
+//! newer values than it sees; [`Newest::overrun`] reports that. All priorities of one channel share the memory of its
+//! socket.
 
 mod config;
 mod endpoint;

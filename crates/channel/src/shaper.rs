@@ -3,8 +3,8 @@
 //!
 //! A sender that keeps to its shaper sends at most `b + r·t` bits on the wire in any interval of length t. Let its
 //! ticks come every `T_s` and at most `J` late. With the depth `b = r·(T_s + J) + M` a sender that always has data
-//! reaches the full rate `r`. Between two ticks at most `T_s + J` pass and less than `M` was left over, so the full
-//! bucket never discards a token. (With `b = r·T_s` it would discard some at every late tick.)
+//! reaches the full rate `r`. Between two ticks at most `T_s + J` pass, and less than `M` was left over before. So the
+//! bucket never overflows and no token is lost. (With `b = r·T_s` some would be lost at every late tick.)
 //!
 //! ```
 //! use rtwire_channel::{Shaper, ShaperConfig};

@@ -1,10 +1,10 @@
 //! Frames on an interface that belong to no listener of this process, counted by their fault.
 //!
 //! ```text
-//!  with CAP_BPF:  frame ──► listener's socket: its filter counts on the way what is nobody's (no cost for good frames)
-//!                 no listener is open: the same filter at a socket that takes nothing
+//!  with CAP_BPF:  frame ──► listener's socket: its filter also counts frames without a listener (free for good frames)
+//!                 if no listener is open: the same filter at a socket that takes nothing
 //!  without:       frame ──► listener's socket
-//!                      └──► a socket that takes what is nobody's, examined later (some 60 ns a frame)
+//!                      └──► a socket for frames without a listener, examined later (some 60 ns a frame)
 //! ```
 
 use crate::error::ChannelError;

@@ -146,8 +146,8 @@ pub struct Runner<P> {
     now_ns: u64,
     /// The time passed in the node's last call, while none of its frames has been sent.
     told_ns: Option<u64>,
-    /// Time at which the last sending ended. Frames that arrived meanwhile wait for it, and the node is told its
-    /// duration once.
+    /// Time at which the last sending ended. Frames that arrived meanwhile waited for it; its duration is reported to
+    /// the node only once.
     sent_ns: u64,
 }
 
@@ -277,8 +277,8 @@ impl<P: Port> Runner<P> {
         }
     }
 
-    /// Sends the frames that are due. Returns the time in ns that this took, counted from the timestamp of the node's
-    /// call that produced the frames, or from the end of the previous sending if that is later.
+    /// Sends the frames that are due; returns the time in ns that this took. The time counts from the timestamp of the
+    /// node's call that produced the frames, or from the end of the previous sending if that is later.
     fn flush(&mut self) -> Result<u64, LinkError> {
         let told_ns = self.told_ns.take();
         if self.queue.head().is_none() {

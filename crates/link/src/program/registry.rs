@@ -2,8 +2,8 @@
 //!
 //! A channel's entry names the port that owns it. The port's lock tells whether its process still exists: it is a
 //! name in the network namespace that ends with the process. So the channels of a process that ended without closing
-//! them are found: by the next process that opens a channel, or within about a second by any other that shares the
-//! program.
+//! them are found. The next process that opens a channel finds them, or any other that shares the program, within about
+//! a second.
 
 use super::attach::namespace;
 use super::layout::{Action, CHANNELS, Channel, Control, Port};
