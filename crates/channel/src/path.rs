@@ -101,7 +101,7 @@ impl std::str::FromStr for ReceivePath {
             "generic" => Ok(Self::Generic),
             "packet" => Ok(Self::Packet),
             other => Err(format!(
-                "`{other}` is no receive path: use auto, native, generic or packet"
+                "`{other}` is no receive path: use one of auto, native, generic, packet"
             )),
         }
     }

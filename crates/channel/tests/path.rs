@@ -37,7 +37,7 @@ fn the_path_is_said() {
         );
     }
     let wrong = "native mode".parse::<ReceivePath>().unwrap_err();
-    assert!(wrong.contains("auto, native, generic or packet"), "{wrong}");
+    assert!(wrong.contains("auto, native, generic, packet"), "{wrong}");
 }
 
 /// Where XDP is missing, packet sockets serve and the reason is reported. If the program is required, it is an error.

@@ -44,9 +44,9 @@ fn able(features: Option<u64>, release: &str) -> Result<(), Refusal> {
         _ => features.is_none(),
     };
     let found = if older {
-        format!("Linux {release} has none for frames that bypass the queueing discipline (AF_XDP)")
+        format!("Linux {release} has none for frames that go past the queue (AF_XDP)")
     } else {
-        "its driver does not say that it keeps those of frames that bypass the queueing discipline (AF_XDP)"
+        "its driver does not say that it keeps those of frames that go past the queue (AF_XDP)"
             .to_owned()
     };
     let remedy = format!(
