@@ -188,7 +188,7 @@ fn damaged_files_give_one_message_with_the_place() {
     };
     let (code, said, out) = try_with(&whole[..100_001], &[]);
     assert_eq!((code, out.len()), (2, 0), "nothing half told");
-    assert!(said.contains("at octet 99"), "{said}");
+    assert!(said.contains("at byte 99"), "{said}");
     assert!(said.contains("the file ends within"), "{said}");
     assert!(said.contains("--partial"), "{said}");
     let (code, _, out) = try_with(&whole[..100_001], &["--partial"]);
@@ -201,7 +201,7 @@ fn damaged_files_give_one_message_with_the_place() {
     let (code, said, _) = try_with(&garbled, &[]);
     assert_eq!(code, 2);
     assert!(
-        said.contains("at octet 24: the header of a packet says that 4294967295 octets follow"),
+        said.contains("at byte 24: the header of a packet says that 4294967295 bytes follow"),
         "{said}"
     );
     let (code, said, _) = try_with(b"[network]\n", &[]);

@@ -141,7 +141,7 @@ fn soc_lost_one_by_one_are_counted_and_borne_until_they_are_too_many() {
         });
         // One of 3: 8, 6, then 14, 12, then it is too much.
         drop_soc(&cell, 3);
-        until("too many", || told(&own, "SoC did not come, too often"));
+        until("too many", || told(&own, "SoC was lost too often"));
         drop_soc(&cell, u32::MAX);
         cell.wait("and back", operational);
     }
@@ -163,7 +163,7 @@ fn without_soc_a_node_goes_back_and_comes_again() {
         until("it has noticed", || {
             last_state(&own)["state"] == "PreOperational1"
         });
-        assert!(told(&own, "SoC did not come, too often"), "{path}");
+        assert!(told(&own, "SoC was lost too often"), "{path}");
         flood("on");
         cell.wait("and back", operational);
     }

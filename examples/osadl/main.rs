@@ -1,18 +1,20 @@
-//! Peer-to-peer real-time UDP beside best effort, in four set-ups: after the experiment that OSADL runs in its test racks.
+//! Peer-to-peer real-time UDP beside best effort, in four set-ups, after the experiment that OSADL runs in its test
+//! racks.
 //!
-//! A sends a datagram each 500 µs over a link of 100 Mbit/s, B answers at once, and both send 10 or 20 Mbit/s of best effort in
-//! bursts of sixteen full frames:
+//! A sends a datagram every 500 µs over a link of 100 Mbit/s, and B answers at once. Both also send 10 or 20 Mbit/s
+//! of best effort in bursts of sixteen full frames:
 //!
 //! 1. no priority: one queue;
-//! 2. VLAN priority: the real-time datagrams have PCP 5 and a queue of their own, served first;
-//! 3. the same, and best effort is limited to its rate, so that its frames come singly;
-//! 4. launch times: real-time datagrams leave at the start of each cycle and answers 100 µs later, kept by ETF; best effort is
-//!    launched behind them.
+//! 2. VLAN priority: the real-time datagrams have PCP 5 and a queue of their own, which is served first;
+//! 3. the same, with best effort limited to its rate, so that its frames come one by one;
+//! 4. launch times: real-time datagrams leave at the start of each cycle and answers 100 µs later, held by ETF; best
+//!    effort is launched after them.
 //!
-//! Needs 8021q, HTB and ETF, so it runs in the kernel lab, in virtual time: `scripts/vm bench osadl virtual`. Ends with 1 if
-//! the four do not order as theory says or a bound does not hold. `--bound NS` is what `rtwire plan` promises for there and back
-//! together, on the wire. What software adds is measured before, without the load that is then judged, and stated: see
-//! [`calibrate`]. `--cycles N` of each set-up; `--own-rate RATE`: what HTB lets each class send of its own, to see what that does.
+//! Needs 8021q, HTB and ETF, so it runs in the kernel lab, in virtual time: `scripts/vm bench osadl virtual`. It
+//! exits with 1 if the four set-ups are not ordered as theory predicts, or if a bound does not hold. `--bound NS` is
+//! the bound of `rtwire plan` for the round trip on the wire. The share of the software is measured before, without
+//! the load of the experiment, and printed: see [`calibrate`]. `--cycles N` sets the number of cycles of each set-up.
+//! `--own-rate RATE` sets the rate that HTB guarantees each class, to show its effect.
 #![allow(clippy::unwrap_used)]
 
 mod rows;
@@ -30,13 +32,13 @@ use std::time::Duration;
 
 const CYCLE_NS: u64 = 500_000;
 const ANSWER_NS: u64 = 100_000;
-/// When best effort is launched in a cycle: behind the answer, and over before the next cycle.
+/// Launch time of best effort within a cycle: after the answer, and finished before the next cycle.
 const BEST_EFFORT_NS: u64 = 250_000;
-/// A full frame on the wire: 1472 octets of data, UDP, IP, Ethernet and VLAN headers, FCS, preamble, gap.
+/// Bits of a full frame on the wire: 1472 bytes of data, UDP, IP, Ethernet and VLAN headers, FCS, preamble, gap.
 const FULL_WIRE_BITS: u64 = (1472 + 28 + 18 + 24) * 8;
 const FULL_DATA: usize = 1472;
 const BURST: u64 = 16;
-/// `SO_PRIORITY` as HTB's classes.
+/// `SO_PRIORITY` values that name HTB's classes.
 const BEST_EFFORT: u32 = 0x1_0010;
 const REAL_TIME: u32 = 0x1_0011;
 const LEAD_NS: u64 = 150_000;
@@ -81,21 +83,21 @@ impl SetUp {
     }
 }
 
-/// The cable, and what is the same in all set-ups.
+/// The cable and the settings common to all set-ups.
 struct Rig {
     pair: NetnsPair,
-    /// What a class may send without borrowing, as `tc` reads it.
+    /// Rate that a class may send without borrowing, in the notation of `tc`.
     own_rate: String,
 }
 
-/// What else is sent.
+/// Load beside the real-time datagrams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Load {
-    /// Nothing.
+    /// No load.
     None,
-    /// One full frame of best effort directly in front of each question and answer, from the same program.
+    /// One full frame of best effort directly before each question and answer, from the same program.
     InFront,
-    /// Best effort at this rate, each way, bit/s.
+    /// Best effort at this rate in each direction, in bit/s.
     Rate(u64),
 }
 
@@ -189,12 +191,13 @@ fn main() -> ExitCode {
     ExitCode::from(u8::from(!faults.is_empty()))
 }
 
-/// What the software of both hosts adds to what the wire takes, there and back, in ns: measured before the experiment on the
-/// same machine and link, without the load that is judged later, and never changed after.
+/// Returns the time in ns that the software of both hosts adds to the wire's time for a round trip. It is measured
+/// before the experiment on the same machine and link, without the load of the experiment, and never changed
+/// afterwards.
 ///
-/// Twice, and the larger counts: on an empty link, where nothing waits on the wire at all; and with one full frame right in
-/// front each way, so that the link's own timer, which an empty link never needs, and the reception of that frame are in it.
-/// The wire's part of the latter, two full frames, is taken off.
+/// It takes the larger of two measurements. One uses an empty link, where no frame waits on the wire. The other has
+/// one full frame directly before each datagram. So it includes the link's own timer, which an empty link never
+/// needs, and the reception of that frame. The wire's share of it, two full frames, is subtracted.
 fn calibrate(rig: &Rig, cycles: u64) -> u64 {
     let empty_ns = run(rig, SetUp::Priority, Load::None, cycles).at(1000);
     let behind = run(rig, SetUp::Priority, Load::InFront, cycles).at(1000);
@@ -207,8 +210,9 @@ fn calibrate(rig: &Rig, cycles: u64) -> u64 {
     empty_ns.max(behind_ns)
 }
 
-/// What theory says of the slowest round trips: a burst in front; one frame in front, each way; the same; nothing. Which of
-/// two with the same bound has the slowest single one is chance: those are compared by their p99.
+/// Checks the slowest round trips against theory. The set-ups wait for: a burst; one frame in each direction; the
+/// same; no frame. Chance decides which of two set-ups with the same bound has the slowest round trip, so these are
+/// compared by p99.
 fn judge(load_bps: u64, max: [u64; 4], p99: [u64; 4]) -> Vec<String> {
     let [none, priority, _, launch] = max;
     let frame_ns = FULL_WIRE_BITS * 10;
@@ -270,7 +274,7 @@ fn address(last: u8) -> SocketAddrV4 {
     SocketAddrV4::new([10, 78, 0, last].into(), 5000)
 }
 
-/// VLAN 5 upon a pair's cable; real-time frames have PCP 5.
+/// Creates VLAN 5 on a pair's cable; real-time frames have PCP 5.
 fn cable() -> NetnsPair {
     let pair = NetnsPair::new();
     for (side, own, other) in [(&pair.a, 1, 2), (&pair.b, 2, 1)] {
@@ -291,7 +295,7 @@ fn cable() -> NetnsPair {
     pair
 }
 
-/// A link of 100 Mbit/s in two classes; the most urgent first.
+/// Sets up a link of 100 Mbit/s with two classes, the most urgent served first.
 fn queues(side: &Side, set_up: SetUp, load_bps: u64, own: &str) {
     let dev = format!("dev {}", side.interface);
     let _ = Command::new("tc")
@@ -299,13 +303,14 @@ fn queues(side: &Side, set_up: SetUp, load_bps: u64, own: &str) {
         .args([&side.interface, "root"])
         .output();
     let ceil = if set_up == SetUp::Limited && load_bps > 0 {
-        // A little more than is sent, or the queue would grow for ever. Without credit the frames come singly.
+        // A little above the offered load, or the queue would grow for ever. Without credit the frames come one by
+        // one.
         load_bps + load_bps / 10
     } else {
         100_000_000
     };
-    // No credit: each frame keeps the link for its whole time, as a cable does.
-    // And next to no rate of its own: what a class sends of that, HTB serves before all that others borrow, urgent or not.
+    // No credit: each frame occupies the link for its whole time, as on a cable. And next to no guaranteed rate: HTB
+    // serves a class within its own rate before all classes that borrow, whatever their priority.
     let one = "burst 1 cburst 1 overhead 24 quantum 1600";
     tc(
         &side.namespace,
@@ -361,7 +366,7 @@ fn run(rig: &Rig, set_up: SetUp, load: Load, cycles: u64) -> Outcome {
     let (a, b) = (receiver(&pair.a, address(1)), receiver(&pair.b, address(2)));
     thread::scope(|scope| {
         let (stop, sending) = (&stop, &sending);
-        // Other traffic to the peer, of the class of best effort.
+        // Other traffic to the peer, in the best-effort class.
         let other = |side: &Side, last: u8| {
             let to = SocketAddrV4::new([10, 78, 0, last].into(), 9);
             sender(side, set_up, BEST_EFFORT, to)
@@ -438,7 +443,7 @@ fn run(rig: &Rig, set_up: SetUp, load: Load, cycles: u64) -> Outcome {
             sending.store(false, Ordering::Relaxed);
         });
         asking.join().unwrap();
-        // What is behind a burst may take a while.
+        // Datagrams behind a burst may take a while.
         thread::sleep(Duration::from_millis(150));
         stop.store(true, Ordering::Relaxed);
         let best_effort_frames = loads.map_or(0, |loads| {
@@ -456,7 +461,7 @@ fn run(rig: &Rig, set_up: SetUp, load: Load, cycles: u64) -> Outcome {
     })
 }
 
-/// Sends full frames at a rate: in bursts, or with launch times one in a cycle that has room for it.
+/// Sends full frames at a rate: in bursts, or with launch times one in each cycle that has room for it.
 fn best_effort(
     mut sender: Sender,
     set_up: SetUp,

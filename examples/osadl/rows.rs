@@ -4,8 +4,8 @@ use super::{Outcome, SetUp};
 use rtwire_measure::bench::{Compared, Row};
 use rtwire_measure::summary::RANKS;
 
-/// Prints the rows of one load, each behind `@@ row `. `limit_ns`: what is promised where there are priorities; `faults`: what
-/// is not as theory says.
+/// Prints the rows of one load, each behind `@@ row `. `limit_ns` is the bound in ns of the set-ups with priorities;
+/// `faults` lists deviations from theory.
 pub(crate) fn print(outcomes: &[Outcome], limit_ns: Option<u64>, faults: &[String]) {
     let us = |ns: u64| ns as f64 / 1000.0;
     let load = outcomes.first().map_or(0, |one| one.load_bps / 1_000_000);
@@ -25,7 +25,7 @@ pub(crate) fn print(outcomes: &[Outcome], limit_ns: Option<u64>, faults: &[Strin
         let name = |what: &str| format!("round trip, {}, {what}", one.set_up.name());
         for (what, permille) in RANKS {
             let mut figure = row(name(what), us(one.at(permille)), "µs", samples);
-            // Beside what no priority costs.
+            // Compared with the set-up without priority.
             if let (Some(none), true) = (outcomes.first(), nth > 0) {
                 figure.against.push(Compared {
                     name: none.set_up.name().to_owned(),

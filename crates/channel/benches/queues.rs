@@ -1,10 +1,10 @@
-//! Queue channels in figures: round trips over packet sockets and over the receive program beside UDP and TCP, one urgent
-//! message behind a hundred others, how many messages go one way, and a soak of every kind of channel. Adds its rows to
-//! `target/bench/receive.json`.
+//! Benchmark of queue channels. It measures round trips over packet sockets and over the receive program, beside UDP
+//! and TCP; one urgent message behind a hundred others; message throughput in one direction; and a soak of every kind
+//! of channel. Adds its rows to `target/bench/receive.json`.
 //!
-//! Everything that is compared is measured in one run, a little of each in many rounds, in an order drawn anew for each.
-//! `--quick` makes few rounds, for tests; `--out FOLDER` writes to `FOLDER/bench/receive.json`; `--only PART` measures
-//! `trips`, `urgent`, `flow` or `soak` alone.
+//! All compared figures are measured in one run, a little of each in many rounds, in an order drawn anew for each
+//! round. `--quick` makes few rounds, for tests. `--out FOLDER` writes to `FOLDER/bench/receive.json`. `--only PART`
+//! measures `trips`, `urgent`, `flow` or `soak` alone.
 #![allow(clippy::unwrap_used)]
 
 #[path = "queues/flow.rs"]
@@ -29,7 +29,7 @@ use rtwire_sys::{memory, sched};
 use rtwire_testkit::Side;
 use std::thread;
 
-/// A part's name, and what measures it, in few rounds or in all.
+/// A part's name and the function that measures it, in few rounds (`true`) or in all.
 type Part = (&'static str, fn(bool) -> Vec<Row>);
 
 fn main() {
@@ -49,7 +49,7 @@ fn main() {
     ];
     for (name, part) in parts {
         if asked.wants(name) {
-            // A thread of its own, whose core and priority end with it.
+            // A thread for each part, so that its core and priority end with it.
             rows.extend(thread::scope(|scope| {
                 scope.spawn(|| part(asked.quick)).join().unwrap()
             }));
@@ -60,7 +60,7 @@ fn main() {
     table.publish(&asked.out(), "receive", Place::Part);
 }
 
-/// The smallest value that at least this share does not exceed, in µs.
+/// Returns the smallest value in µs that at least this share of the samples does not exceed.
 fn quantile(samples: &[u64], permille: usize) -> f64 {
     round_trips::quantiles(samples, [permille])[0]
 }
@@ -72,7 +72,7 @@ fn compared(name: impl Into<String>, value: f64) -> Compared {
     }
 }
 
-/// A listener on a path.
+/// Opens a listener on a path.
 fn listener(side: &Side, path: ReceivePath, config: &ListenerConfig) -> QueueListener {
     let endpoint = EndpointConfig {
         path,

@@ -1,8 +1,9 @@
 //! Round trips of an RTDiP queue channel beside UDP and TCP, in one run, in random order: `make bench-main`.
 //!
-//! Two namespaces for each protocol and way to wait (so that no channel pays for another), the client on core 0, the
-//! server on core 0 or 1, both SCHED_FIFO 50. Every cell (protocol, way to wait, size) is measured a little in each of many rounds, and the order of the cells is drawn anew for each round: so what
-//! disturbs the machine disturbs all alike. Prints a table and writes `target/bench/main.json`.
+//! Each protocol and way to wait has two namespaces of its own, so that no channel pays for another. The client runs
+//! on core 0, the server on core 0 or 1, both SCHED_FIFO 50. Every cell (protocol, way to wait, size) is measured a
+//! little in each of many rounds. The order of the cells is drawn anew for each round, so that disturbances of the
+//! machine affect all alike. Prints a table and writes `target/bench/main.json`.
 //!
 //! `--quick` makes few rounds, for tests; `--out FOLDER` writes to `FOLDER/bench/main.json`.
 #![allow(clippy::unwrap_used)]
@@ -20,10 +21,10 @@ use rtwire_testkit::NetnsPair;
 use std::thread;
 use trips::{PRIORITY, SIZES, Trips, quantiles};
 
-/// How much is measured.
+/// Extent of the measurement.
 struct Options {
     rounds: usize,
-    /// Measured round trips of each cell in each round.
+    /// Measured round trips for each cell and round.
     stretch: usize,
 }
 
@@ -36,7 +37,7 @@ const QUICK: Options = Options {
     stretch: 50,
 };
 
-/// One protocol in one way to wait.
+/// One protocol with one way to wait.
 struct Lane {
     protocol: Protocol,
     mode: Mode,
@@ -52,7 +53,7 @@ fn main() {
     }
     sched::set_other().unwrap();
     let recorder = NoiseRecorder::start(NoiseOptions::beside_a_benchmark()).unwrap();
-    // A thread of its own for the client: the main thread stays out of the way, at ordinary priority.
+    // The client has a thread of its own: the main thread stays idle, at ordinary priority.
     let lanes = thread::scope(|scope| scope.spawn(|| measure(&options)).join().unwrap());
     let noise = recorder.stop().unwrap();
     print(&lanes);
@@ -80,7 +81,7 @@ fn measure(options: &Options) -> Vec<Lane> {
     lanes
 }
 
-/// p50, p99, p99.9, max, in µs.
+/// Returns p50, p99, p99.9 and max, in µs.
 fn figures(samples: &[u64]) -> [f64; 4] {
     quantiles(samples, [500, 990, 999, 1000])
 }
@@ -115,8 +116,7 @@ fn row(lanes: &[Lane], protocol: Protocol, mode: Mode, size: usize, at: usize) -
     let ahead = own_value < udp && own_value < tcp;
     let why = if !judged {
         Some(
-            "the tail is this machine's own noise, which falls on all alike: see `noise`"
-                .to_owned(),
+            "the tail is this machine's own noise, which affects all alike: see `noise`".to_owned(),
         )
     } else if own.trips.lost > 0 {
         Some(format!("{} values were lost", own.trips.lost))
@@ -129,7 +129,7 @@ fn row(lanes: &[Lane], protocol: Protocol, mode: Mode, size: usize, at: usize) -
         )
     } else if protocol == Protocol::RtdipSorted {
         Some(
-            "one call takes all that has come, so as to sort it: dearer than a call for one"
+            "one call fetches all waiting frames to sort them, which costs more than a call for one"
                 .to_owned(),
         )
     } else {

@@ -1,4 +1,4 @@
-//! How channels are to be opened.
+//! Configuration of talkers and listeners.
 
 use rtwire_link::program::Police;
 use rtwire_link::{TxPath, TxStamping, WakeUp};
@@ -6,25 +6,25 @@ use rtwire_wire::rtdip::Semantics;
 use rtwire_wire::{EtherType, MacAddress, Pcp, VlanTag};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// How a talker's values travel.
+/// Transport of a talker's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// In Ethernet frames of their own.
+    /// Ethernet frames of their own.
     Rtdip {
-        /// The listener's interface, or a group.
+        /// The MAC address of the listener's interface, or a group address.
         destination: MacAddress,
         /// A VLAN tag for the frames.
         vlan: Option<VlanTag>,
     },
-    /// In UDP datagrams, where the peer is beyond a router. The type of service is `pcp << 5`.
+    /// UDP datagrams, for a peer beyond a router. The type of service is `pcp << 5`.
     Udp {
-        /// The listener's address; its UDP port is by habit the channel's port.
+        /// The listener's address. By convention its UDP port equals the channel's port.
         destination: SocketAddrV4,
     },
 }
 
 impl Transport {
-    /// Frames without a VLAN tag.
+    /// Returns a transport in frames without a VLAN tag.
     #[must_use]
     pub const fn rtdip(destination: MacAddress) -> Self {
         Self::Rtdip {
@@ -33,7 +33,7 @@ impl Transport {
         }
     }
 
-    /// Datagrams to a host, at the UDP port that equals the channel's port.
+    /// Returns a transport in datagrams to a host, at the UDP port that equals the channel's port.
     #[must_use]
     pub const fn udp(destination: Ipv4Addr, port: u16) -> Self {
         Self::Udp {
@@ -42,42 +42,44 @@ impl Transport {
     }
 }
 
-/// How a talker is to be opened.
+/// Configuration of a talker.
 #[derive(Clone, Debug)]
 pub struct TalkerConfig {
     /// The interface's name.
     pub interface: String,
-    /// How the values travel, and where to.
+    /// Transport and destination of the values.
     pub transport: Transport,
     /// The EtherType of RTDiP frames.
     pub ether_type: EtherType,
     /// The listener's port.
     pub destination_port: u16,
-    /// This talker's port: tells a listener's several senders apart.
+    /// This talker's port, by which a listener tells its senders apart.
     pub source_port: u16,
-    /// Urgency.
+    /// Priority of the values.
     pub pcp: Pcp,
-    /// `SO_PRIORITY` of the socket, for example the class of a queueing discipline; `None`: the same number as `pcp`.
+    /// `SO_PRIORITY` of the socket, for example the class of a queueing discipline. `None` uses the same number as
+    /// `pcp`.
     pub socket_priority: Option<u32>,
-    /// Channel key, 0 for none.
+    /// Channel key; 0 for none.
     pub key: u32,
-    /// Queue or newest value; must be the listener's.
+    /// Queue or newest value; must match the listener's.
     pub semantics: Semantics,
-    /// The way out of this host. UDP has [`TxPath::Qdisc`] and [`TxPath::Launch`].
+    /// Transmit path of this host. UDP supports [`TxPath::Qdisc`] and [`TxPath::Launch`].
     pub path: TxPath,
-    /// Whether each value tells the moment of CLOCK_TAI at which it was sent: 8 octets, and a look at the clock (some
-    /// 60 ns). Without it a listener cannot tell a value's age, nor a talker that began again from one that lost some.
+    /// `true` writes the time of sending (CLOCK_TAI) into each value, which costs 8 bytes and one clock read (some 60
+    /// ns). Without it a listener cannot tell a value's age, nor a restarted talker from one that lost values.
     pub sender_time: bool,
-    /// How many values [`Talker::send_batch`](crate::Talker::send_batch) sends with one system call: at most 32, and a frame's
-    /// memory each.
+    /// Number of values that [`Talker::send_batch`](crate::Talker::send_batch) sends with one system call, at most
+    /// 32. Each takes the memory of one frame.
     pub batch: usize,
-    /// The kernel's transmit stamps, if any; see [`Talker::take_stamps`](crate::Talker::take_stamps).
+    /// Kind of the kernel's transmit time stamps; `None` for none. See
+    /// [`Talker::take_stamps`](crate::Talker::take_stamps).
     pub stamping: Option<TxStamping>,
 }
 
 impl TalkerConfig {
-    /// Queue semantics at priority 0, with the time of sending, without key and stamps, through the queueing discipline;
-    /// source port 0.
+    /// Returns a configuration with queue semantics, priority 0 and the time of sending. It has no key and no time
+    /// stamps, uses the queueing discipline, and sends from port 0.
     #[must_use]
     pub fn new(interface: impl Into<String>, transport: Transport, destination_port: u16) -> Self {
         Self {
@@ -98,60 +100,63 @@ impl TalkerConfig {
     }
 }
 
-/// What a listener listens to.
+/// Transport of the values that a listener receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ListenerTransport {
-    /// RTDiP frames for the interface's address or a group.
+    /// RTDiP frames for the interface's address or a group address.
     #[default]
     Rtdip,
-    /// UDP datagrams for this address; 0.0.0.0 is any of the host's.
+    /// UDP datagrams for this address; 0.0.0.0 means any address of the host.
     Udp(SocketAddrV4),
 }
 
 impl ListenerTransport {
-    /// UDP at any address of the host, at the UDP port that equals the channel's port.
+    /// Returns a transport in UDP datagrams at any address of the host, at the UDP port that equals the channel's
+    /// port.
     #[must_use]
     pub const fn udp(port: u16) -> Self {
         Self::Udp(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port))
     }
 }
 
-/// In which order a queue listener hands out what waits.
+/// Order in which a queue listener returns waiting values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Order {
-    /// The most urgent first, and first in first out within one priority.
+    /// The most urgent first, and first in, first out within one priority.
     #[default]
     MostUrgentFirst,
-    /// As they have come. Enough, and cheaper for one that blocks, where all talkers of the channel send with the same
-    /// priority: there is nothing to look for behind the first.
+    /// Order of arrival. It suffices where all talkers of the channel send with the same priority. It is cheaper for
+    /// a listener that blocks, which need not look behind the first frame.
     Arrival,
 }
 
-/// How a listener is to be opened.
+/// Configuration of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListenerConfig {
     /// The channel's port.
     pub port: u16,
-    /// Channel key, 0 for none: what has another is dropped and counted.
+    /// Channel key; 0 for none. Values with another key are dropped and counted.
     pub key: u32,
-    /// Frames or datagrams.
+    /// Ethernet frames or UDP datagrams.
     pub transport: ListenerTransport,
-    /// How to wait.
+    /// Way to wait: block, spin, or spin first.
     pub wake_up: WakeUp,
-    /// In which order a queue is handed out.
+    /// Order in which a queue returns its values.
     pub order: Order,
-    /// How many frames may wait: as many in the kernel, and as many again in this process, sorted by priority. With the
-    /// receive program: as many of each priority, rounded up to a power of two.
+    /// Number of frames that may wait: this many in the kernel, and this many again in this process, sorted by
+    /// priority. With the receive program this many for each priority, rounded up to a power of two.
     pub queue_frames: usize,
-    /// Whether the kernel is to stamp what comes. It begins some time after opening (up to 0.3 s on a busy host).
+    /// `true` asks for the kernel's receive time stamps. They begin some time after opening (up to 0.3 s on a busy
+    /// host).
     pub stamps: bool,
-    /// The channel's contract: what exceeds it is dropped and counted. The receive program does that before a frame costs a
-    /// copy, packet sockets only when it is fetched.
+    /// The channel's contract. Frames beyond it are dropped and counted: by the receive program before they are
+    /// copied, by packet sockets only when they are fetched.
     pub police: Option<Police>,
 }
 
 impl ListenerConfig {
-    /// RTDiP frames, no key, blocking, most urgent first, room for 256 frames, with stamps, no contract.
+    /// Returns a configuration for RTDiP frames: no key, blocking, most urgent first, room for 256 frames, time
+    /// stamps, no contract.
     #[must_use]
     pub const fn new(port: u16) -> Self {
         Self {
@@ -166,14 +171,15 @@ impl ListenerConfig {
         }
     }
 
-    /// Whether the receive program serves such a listener at less cost than a packet socket does; by this
-    /// [`ReceivePath::Auto`](crate::ReceivePath::Auto) chooses. Measured (`make bench-receive`; docs/receive-program.md):
+    /// Returns `true` if the receive program serves such a listener at less cost than a packet socket.
+    /// [`ReceivePath::Auto`](crate::ReceivePath::Auto) chooses by it. The rule is measured (`make bench-receive`;
+    /// docs/receive-program.md):
     ///
-    /// - newest values: yes. They are read where they lie, in some 20 ns and without a system call;
-    /// - a queue whose reader spins, at least at first: yes, and each priority has memory of its own;
-    /// - a queue whose reader sleeps: no. The frame that wakes it goes two ways, into memory and to Linux, and a round trip
-    ///   takes some 20 % longer;
-    /// - datagrams: no, they come through their socket.
+    /// - newest values: yes. They are read in place, in some 20 ns and without a system call;
+    /// - a queue whose reader spins, at least at first: yes. Each priority then has memory of its own;
+    /// - a queue whose reader sleeps: no. The frame that wakes it is delivered twice, to memory and to Linux, and a
+    ///   round trip takes some 20 % longer;
+    /// - datagrams: no. They are received from their socket.
     #[must_use]
     pub fn suits_program(&self, semantics: Semantics) -> bool {
         let spins = self.wake_up != WakeUp::Block;

@@ -1,4 +1,5 @@
-//! One process's channels on one interface: who has which port, and what belonged to nobody.
+//! The channels of one process on one interface: the owner of each port, and the count of frames that belong to no
+//! listener.
 
 use crate::config::{ListenerConfig, ListenerTransport, Order};
 use crate::error::ChannelError;
@@ -24,13 +25,13 @@ use rtwire_wire::rtdip::Semantics;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a port that is in use is tried again.
+/// Time for which an occupied port is tried again.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Opens the listeners of one interface. Cheap to clone; clones are the same endpoint.
+/// Opens the listeners of one interface. Clones are cheap and denote the same endpoint.
 ///
-/// It belongs to the network namespace that the calling thread was in when it was opened: open its listeners, drop them and
-/// ask for its statistics from there, too.
+/// It belongs to the network namespace of the thread that opened it. Open its listeners, drop them and read its
+/// statistics in that namespace, too.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     shared: Arc<Shared>,
@@ -47,24 +48,24 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Refusals of open listeners.
+    /// Counters of open listeners.
     open: Vec<Open>,
     /// Refusals of closed listeners, and the endpoint's own.
     closed: Refusals,
     not_examined: u64,
-    /// Without the program, from the first RTDiP listener on.
+    /// Used without the receive program, from the first RTDiP listener on.
     strays: Option<Strays>,
-    /// With the program: it sees all that comes, and counts it.
+    /// Used with the receive program, which sees and counts all frames.
     program_strays: Option<ProgramStrays>,
 }
 
-/// What an open listener counts.
+/// Counters of one open listener.
 #[derive(Clone, Debug)]
 struct Open {
     refusals: Arc<SharedRefusals>,
-    /// What the program counts for it.
+    /// The receive program's counters for this listener.
     program: Option<CounterReader>,
-    /// Whether the program sees all that comes to it, and has counted what was faulty.
+    /// `true` if the receive program sees all frames of this listener and has counted the faulty ones.
     counted: bool,
 }
 
@@ -79,7 +80,7 @@ impl Open {
         program.unwrap_or_default()
     }
 
-    /// What is not counted elsewhere.
+    /// Returns the refusals that are not counted elsewhere.
     fn read_once(&self) -> Refusals {
         let own = self.refusals.read();
         let own = match self.counted {
@@ -97,18 +98,18 @@ impl Open {
 }
 
 impl Endpoint {
-    /// An endpoint for RTDiP's usual EtherType. Opens nothing yet.
+    /// Creates an endpoint for RTDiP's usual EtherType. Opens no socket yet.
     ///
     /// # Errors
-    /// There is no such interface.
+    /// The interface does not exist.
     pub fn open(interface: &str) -> Result<Self, ChannelError> {
         Self::with_ether_type(interface, EtherType::RTDIP)
     }
 
-    /// An endpoint for another EtherType.
+    /// Creates an endpoint for another EtherType.
     ///
     /// # Errors
-    /// There is no such interface.
+    /// The interface does not exist.
     pub fn with_ether_type(interface: &str, ether_type: EtherType) -> Result<Self, ChannelError> {
         Self::with(&EndpointConfig {
             ether_type,
@@ -116,10 +117,10 @@ impl Endpoint {
         })
     }
 
-    /// An endpoint as configured. Attaches the receive program, if that is the path.
+    /// Creates an endpoint as configured. Attaches the receive program if the configuration asks for it.
     ///
     /// # Errors
-    /// There is no such interface; the receive program was asked for and is not to be had.
+    /// The interface does not exist; or the receive program is required and not available.
     pub fn with(config: &EndpointConfig) -> Result<Self, ChannelError> {
         let chosen = Chosen::open(config)?;
         let state = State {
@@ -137,26 +138,26 @@ impl Endpoint {
         })
     }
 
-    /// The way frames come to this endpoint's listeners; with [`ReceivePath::Auto`], to those for which it is the better one:
-    /// each listener tells its own.
+    /// Returns the receive path of this endpoint. With [`ReceivePath::Auto`] it holds for the listeners for which it
+    /// is the better one; each listener reports its own path.
     #[must_use]
     pub fn path(&self) -> PathInUse {
         self.shared.chosen.in_use()
     }
 
-    /// Why it is not the way that was to be tried first.
+    /// Returns the reason why the path in use is not the one that is tried first.
     #[must_use]
     pub fn why_not_better(&self) -> Option<&str> {
         self.shared.chosen.why.as_deref()
     }
 
-    /// The receive program, if that is the way.
+    /// Returns the receive program if it is attached.
     #[must_use]
     pub fn program(&self) -> Option<&ReceiveProgram> {
         self.shared.chosen.program.as_ref()
     }
 
-    /// Opens a listener that gets every value, most urgent first.
+    /// Opens a listener that receives every value, most urgent first.
     ///
     /// # Errors
     /// [`ChannelError::PortInUse`]; CAP_NET_RAW is missing (RTDiP); the interface is gone.
@@ -165,7 +166,7 @@ impl Endpoint {
         Ok(QueueListener::new(inbox, config.order, config.queue_frames))
     }
 
-    /// Opens a listener that gets the newest value.
+    /// Opens a listener that receives the newest value.
     ///
     /// # Errors
     /// As [`queue_listener`](Self::queue_listener).
@@ -184,7 +185,8 @@ impl Endpoint {
         Ok(NewestListener::new(inbox, config.queue_frames))
     }
 
-    /// The program, for what it can receive, and receives at less cost than a packet socket where that may be chosen.
+    /// Returns the receive program if it can serve this listener and, with [`ReceivePath::Auto`], costs less than a
+    /// packet socket.
     fn program_for(
         &self,
         config: &ListenerConfig,
@@ -195,7 +197,7 @@ impl Endpoint {
             .filter(|_| suits && config.transport == ListenerTransport::Rtdip)
     }
 
-    /// Which way frames come to a listener, and why not another.
+    /// Returns the receive path of a listener, and the reason why it is not another.
     fn path_of(&self, config: &ListenerConfig, in_program: bool) -> ListenerPath {
         if config.transport != ListenerTransport::Rtdip {
             return ListenerPath {
@@ -302,11 +304,12 @@ impl Endpoint {
         Inbox::new(feed, *config, semantics, registration)
     }
 
-    /// What belonged to nobody and what listeners refused, so far. Examines what has come since the last call: not for a
-    /// real-time loop. Frames for ports of other processes on this interface are not counted.
+    /// Returns the frames refused so far: those that belong to no listener, and those that listeners refused. It
+    /// examines the frames since the last call, so it is not for a real-time loop. Frames for ports of other
+    /// processes on this interface are not counted.
     ///
     /// # Errors
-    /// The kernel refuses to tell.
+    /// The kernel does not report its counters.
     pub fn statistics(&self) -> Result<EndpointStatistics, ChannelError> {
         let mut state = self.shared.state();
         self.shared.examine(&mut state, None)?;
@@ -328,8 +331,8 @@ fn is_in_use(error: &ChannelError) -> bool {
     }
 }
 
-/// Tries again for a moment what somebody else has: a process that is just being started holds copies of its parent's
-/// sockets until it becomes another program, and so a port that its parent has closed.
+/// Retries for [`PATIENCE`] while a port is occupied. A process that is just being started holds copies of its
+/// parent's sockets until it executes another program. Until then a port that its parent has closed stays occupied.
 fn patiently<T>(mut attempt: impl FnMut() -> Result<T, ChannelError>) -> Result<T, ChannelError> {
     let start = Instant::now();
     loop {
@@ -344,7 +347,7 @@ fn patiently<T>(mut attempt: impl FnMut() -> Result<T, ChannelError>) -> Result<
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        // The state is whole between any two statements that could panic.
+        // The state is consistent between any two statements that could panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -353,10 +356,10 @@ impl Shared {
         format!("rtwire/{kind:04x}/{}/{port}", self.interface.index)
     }
 
-    /// From now on frames for `port` are somebody's, whose socket has its filter at `place`.
+    /// Marks `port` as owned by a listener whose socket has its filter at `place`.
     fn add_port(&self, port: u16, place: FilterPlace) -> Result<(), ChannelError> {
         let mut state = self.state();
-        // What has come up to now was nobody's.
+        // Frames up to now belonged to no listener.
         self.examine(&mut state, Some(port))?;
         if state.strays.is_none() {
             state.strays = Some(Strays::open(&self.interface, self.ether_type)?);
@@ -367,19 +370,19 @@ impl Shared {
 
     fn remove_port(&self, port: u16) {
         let mut state = self.state();
-        // What cannot be told is not counted, no more.
+        // Frames that cannot be examined stay uncounted; that does no other harm.
         let _ = self.examine(&mut state, None);
         if let Some(strays) = &mut state.strays {
             strays.remove(port);
         }
     }
 
-    /// Counts what has come to nobody up to now, when a listener of `port` has just been opened.
+    /// Counts the frames without a listener up to now, when a listener of `port` has just been opened.
     fn examine_before(&self, port: u16) -> Result<(), ChannelError> {
         self.examine(&mut self.state(), Some(port))
     }
 
-    /// Counts what has come to nobody since the last time; `new` is a port that is somebody's only from now on.
+    /// Counts the frames without a listener since the last time; `new` is a port that has just got its listener.
     fn examine(&self, state: &mut State, new: Option<u16>) -> Result<(), ChannelError> {
         let is_held = |port| {
             let name = self.lock_name(port);
@@ -400,7 +403,7 @@ impl Shared {
     }
 }
 
-/// A listener's entry in its endpoint, which ends with it.
+/// A listener's entry in its endpoint; dropping it removes the entry.
 #[derive(Debug)]
 pub(crate) struct Registration {
     shared: Arc<Shared>,
@@ -419,7 +422,7 @@ impl Registration {
         &self.open.refusals
     }
 
-    /// All that was refused so far, by the program, too.
+    /// Returns all refusals so far, including those by the receive program.
     pub(crate) fn refused(&self) -> Refusals {
         self.open.read()
     }

@@ -1,18 +1,18 @@
-//! What goes wrong with channels.
+//! Errors of channels.
 
 use rtwire_link::LinkError;
 use rtwire_link::program::ProgramError;
 
-/// Why a channel could not be opened, or a value not sent or received.
+/// Reason why a channel could not be opened, or a value not sent or received.
 #[derive(Debug, thiserror::Error)]
 pub enum ChannelError {
-    /// The interface or a path upon it.
+    /// Error of the interface or of a path on it.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// The receive program.
+    /// Error of the receive program.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// Somebody in this network namespace listens at this port of this interface already.
+    /// Another listener in this network namespace already uses this port of this interface.
     #[error(
         "port {port} on interface `{interface}` is in use already: choose another port, or end the program that listens there"
     )]
@@ -22,12 +22,12 @@ pub enum ChannelError {
         /// The interface.
         interface: String,
     },
-    /// More user data than a frame of this channel takes.
-    #[error("{octets} octets of user data do not fit one frame: send at most {fit} at once")]
+    /// The user data are longer than a frame of this channel can hold.
+    #[error("{octets} bytes of user data do not fit one frame: send at most {fit} at once")]
     TooLong {
-        /// Octets of user data.
+        /// Length of the user data, in bytes.
         octets: usize,
-        /// Octets that fit.
+        /// Bytes that fit.
         fit: usize,
     },
 }
@@ -39,7 +39,7 @@ impl From<rtwire_sys::Error> for ChannelError {
 }
 
 impl ChannelError {
-    /// The capability that is missing, where that is the reason.
+    /// Returns the missing capability if that is the reason.
     #[must_use]
     pub fn capability(&self) -> Option<&'static str> {
         match self {
@@ -49,7 +49,7 @@ impl ChannelError {
         }
     }
 
-    /// Whether the interface was removed: nothing will ever come again.
+    /// Returns `true` if the interface was removed, so that no frame can arrive again.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         matches!(self, Self::Link(LinkError::InterfaceGone { .. }))

@@ -1,4 +1,5 @@
-//! Where a queue's frames come from: a receiver of link, or a queue channel of the receive program. One interface for both.
+//! Source of a queue's frames behind one interface: a receiver of the link crate, or a queue channel of the receive
+//! program.
 
 use crate::error::ChannelError;
 use crate::inbox::{Accepted, SourceAddress};
@@ -9,7 +10,7 @@ use rtwire_wire::Pcp;
 use rtwire_wire::rtdip::{Header, Semantics};
 use std::time::Duration;
 
-/// Why a channel in the program cannot poll.
+/// Returns the error for polling a channel of the receive program, which cannot poll.
 pub(crate) fn not_udp() -> ChannelError {
     LinkError::Unsupported {
         what: "the receive program cannot poll a driver: poll with a receiver of datagrams on the same interface",
@@ -17,14 +18,14 @@ pub(crate) fn not_udp() -> ChannelError {
     .into()
 }
 
-/// Frames, oldest first; or, from the program, the most urgent first.
+/// Frames, oldest first. The receive program returns the most urgent first.
 #[derive(Debug)]
 pub(crate) enum Feed {
     Link(Box<Receiver>),
     Program(Box<QueueChannel>),
 }
 
-/// What a feed gives: a frame that is still to be judged, or one that the program has judged.
+/// A frame that is still to be checked, or one that the receive program has checked.
 pub(crate) enum Fed<'a> {
     Frame(Frame<'a>),
     Judged(QueueFrame<'a>),
@@ -54,8 +55,8 @@ impl Feed {
         })
     }
 
-    /// Whether there is a frame `ahead` places behind the next, that may be more urgent than it. Not from the program: there
-    /// the next one is the most urgent.
+    /// Returns `true` if there is a frame `ahead` places behind the next that may be more urgent. In the receive program
+    /// the next frame is already the most urgent, so only `ahead` 0 can return `true`.
     #[inline]
     pub(crate) fn available(&mut self, ahead: usize) -> bool {
         match self {
@@ -80,7 +81,7 @@ impl Feed {
         }
     }
 
-    /// Frames lost since there was no room for them.
+    /// Returns the frames lost for lack of room.
     pub(crate) fn dropped(&mut self) -> Result<u64, ChannelError> {
         Ok(match self {
             Self::Link(receiver) => receiver.dropped()?,
@@ -89,13 +90,13 @@ impl Feed {
     }
 }
 
-/// What there is to know of a frame that the program has judged.
+/// Describes a frame that the receive program has checked.
 #[inline]
 pub(crate) fn accepted(frame: &QueueFrame<'_>, (port, key): (u16, u32)) -> Accepted {
     Accepted {
         header: Header {
             semantics: Semantics::Queue,
-            // The program takes none above 7.
+            // The receive program accepts no priority above 7.
             priority: Pcp::new(frame.priority).unwrap_or(Pcp::HIGHEST),
             destination_port: port,
             source_port: frame.source_port,

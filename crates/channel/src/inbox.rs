@@ -1,4 +1,4 @@
-//! What both kinds of listeners share: take a frame, judge it, count it, follow its sender.
+//! The common part of both kinds of listeners: it takes a frame, checks it, counts it, and follows its sender.
 
 use crate::config::ListenerConfig;
 use crate::endpoint::Registration;
@@ -15,16 +15,16 @@ use rtwire_wire::{MacAddress, Pcp, ethernet};
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
-/// Where a value came from.
+/// Source address of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SourceAddress {
-    /// An interface, for frames.
+    /// MAC address, for frames.
     Mac(MacAddress),
-    /// A UDP address, for datagrams.
+    /// UDP address, for datagrams.
     Udp(SocketAddrV4),
 }
 
-/// One value received.
+/// A received value.
 #[derive(Clone, Copy, Debug)]
 pub struct Received<'a> {
     /// The user data.
@@ -35,21 +35,21 @@ pub struct Received<'a> {
     pub source_port: u16,
     /// The talker's address.
     pub source: SourceAddress,
-    /// Its urgency.
+    /// Its priority.
     pub priority: Pcp,
-    /// When the talker sent it, ns of its CLOCK_TAI, if it said so.
+    /// Time of sending, in ns of the talker's CLOCK_TAI; `None` if the talker does not write it.
     pub sender_time_ns: Option<u64>,
-    /// When the kernel received it, ns of CLOCK_TAI; `None` if it was not stamped.
+    /// The kernel's time of reception, in ns of CLOCK_TAI; `None` without a time stamp.
     pub rx_stamp_ns: Option<u64>,
 }
 
-/// What is known of an accepted frame beside its data.
+/// Properties of an accepted frame, without its data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Accepted {
     pub(crate) header: Header,
     pub(crate) source: SourceAddress,
     pub(crate) stamp_ns: Option<u64>,
-    /// Where the data lie in the frame.
+    /// Offset of the data in the frame.
     pub(crate) start: usize,
     pub(crate) length: usize,
     pub(crate) seen: Seen,
@@ -86,7 +86,7 @@ impl Accepted {
     }
 }
 
-/// The senders of a channel that are followed at once.
+/// Number of senders of one channel that are followed at once.
 const SENDERS: usize = 16;
 
 #[derive(Debug)]
@@ -101,7 +101,7 @@ struct Sender {
 struct Senders {
     known: Vec<Sender>,
     replace: usize,
-    /// What was counted of senders that are followed no longer.
+    /// Counts of senders that are no longer followed.
     past: SequenceCounts,
 }
 
@@ -152,10 +152,11 @@ fn sum(a: SequenceCounts, b: SequenceCounts) -> SequenceCounts {
     }
 }
 
-/// The receiving end of one channel, before any order.
+/// The receiving end of one channel, before any sorting.
 #[derive(Debug)]
 pub(crate) struct Inbox {
-    /// Before the feed: what the program has counted is read a last time before its channel closes.
+    /// Declared before the feed, so that the receive program's counters are read a last time before its channel
+    /// closes.
     registration: Registration,
     feed: Feed,
     config: ListenerConfig,
@@ -165,7 +166,7 @@ pub(crate) struct Inbox {
     unstamped: u64,
     /// The oldest frame, if it was accepted. One place, so that it is written only once.
     current: Accepted,
-    /// The contract, where the program does not see to it.
+    /// The contract, where the receive program does not apply it.
     bucket: Option<Bucket>,
 }
 
@@ -221,7 +222,7 @@ impl Inbox {
         self.feed.release();
     }
 
-    /// The oldest frame, which [`examine`](Self::examine) has accepted, and its data.
+    /// Returns the oldest frame, which [`examine`](Self::examine) has accepted, and its data.
     pub(crate) fn current(&self) -> (&Accepted, &[u8]) {
         let data = match self.feed.peek() {
             Some(Fed::Frame(frame)) => {
@@ -234,8 +235,8 @@ impl Inbox {
         (&self.current, data.unwrap_or(&[]))
     }
 
-    /// Judges the oldest frame: accepted, then it is [`current`](Self::current), or counted by its fault. To be asked once
-    /// for each frame; does not release it.
+    /// Checks the oldest frame. An accepted frame becomes [`current`](Self::current); a refused one is counted by its
+    /// fault. Call it once for each frame; it does not release the frame.
     pub(crate) fn examine(&mut self) -> bool {
         match self.feed.peek() {
             None => return false,
@@ -276,7 +277,7 @@ impl Inbox {
     }
 }
 
-/// Writes what there is to know of an acceptable frame to `accepted`.
+/// Checks a frame; writes the properties of an acceptable one to `accepted`.
 #[inline]
 fn judge(
     frame: &Frame<'_>,
@@ -312,10 +313,10 @@ fn judge(
     Ok(())
 }
 
-/// Holds a frame against the channel's contract, when it is fetched.
+/// Applies the channel's contract to a frame when it is fetched.
 #[inline]
 fn police(frame: &Frame<'_>, bucket: Option<&mut Bucket>) -> Result<(), Reason> {
-    /// Octets of the headers of Ethernet, IPv4 and UDP, which a datagram does not show.
+    /// Bytes of the Ethernet, IPv4 and UDP headers, which a datagram does not show.
     const OUTSIDE: usize = 42;
     let Some(bucket) = bucket else { return Ok(()) };
     let outside = frame.source.map_or(0, |_| OUTSIDE);

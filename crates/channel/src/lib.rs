@@ -1,11 +1,12 @@
-//! What does a program open? Real-time channels: sent under a contract, received most urgent first or newest only, counted.
+//! What does a program open? Real-time channels. They send under a contract, receive every value (most urgent first) or
+//! only the newest, and count every error.
 //!
 //! ```text
-//!  Shaper ─ when may it go? ─► Talker ──► RTDiP frame | RTDiP in UDP ──► link
-//!                                                                        │ one filter a channel, in the kernel
-//!  Endpoint ─ who has which port, what belonged to nobody ◄──────────────┤
+//!  Shaper ─ time to send ────► Talker ──► RTDiP frame | RTDiP in UDP ──► link
+//!                                                                        │ one filter per channel, in the kernel
+//!  Endpoint ─ owners of ports, frames without a listener ◄───────────────┤
 //!     ├─► QueueListener   every value, most urgent first, FIFO within one priority
-//!     └─► NewestListener  the newest value, its age, how many were skipped
+//!     └─► NewestListener  the newest value, its age, the number of skipped values
 //! ```
 //!
 //! ```no_run
@@ -21,22 +22,24 @@
 //! talker.send(b"hello")?;
 //!
 //! if let Some(received) = listener.recv(Some(Duration::from_millis(10)))? {
-//!     println!("{} octets, number {}", received.data.len(), received.sequence);
+//!     println!("{} bytes, number {}", received.data.len(), received.sequence);
 //! }
 //! # Ok(()) }
 //! ```
 //!
 //! # Hot path
-//! [`Talker::send`] and the listeners' receive calls do not allocate, lock, log or format, and make at most one system call
-//! for a frame. Opening and `statistics` are for before and after.
+//! [`Talker::send`] and the listeners' receive calls do not allocate, lock, log or format. They make at most one
+//! system call for a frame. Opening and `statistics` belong before and after a real-time loop.
 //!
 //! # Receive paths
-//! An endpoint uses packet sockets, or, if it is asked to ([`EndpointConfig::path`]), the receive program: then a queue has a
-//! ring for each priority in memory of its own, and a newest value is read from memory without a system call.
+//! An endpoint uses packet sockets by default, or the receive program on request ([`EndpointConfig::path`]). With the
+//! receive program a queue has a ring of its own memory for each priority. A newest value is then read from memory
+//! without a system call.
 //!
 //! # Limits
-//! With packet sockets newest values are kept by the reader: one that sleeps longer than its queue holds misses newer values
-//! than it sees, and is told so; and all priorities of one channel share its memory.
+//! With packet sockets the reader keeps the newest value. A reader that sleeps longer than its queue holds misses
+//! newer values than it sees; [`Newest::overrun`] reports that. All priorities of one channel share the memory of its
+//! socket.
 
 mod config;
 mod endpoint;

@@ -1,4 +1,4 @@
-//! The receiving end of a newest-value channel: the newest value, when it came, and how many were skipped.
+//! The receiving end of a newest-value channel: the newest value, its arrival time, and the number of skipped values.
 
 mod kept;
 
@@ -24,30 +24,31 @@ pub struct Newest<'a> {
     pub source_port: u16,
     /// The talker's address.
     pub source: SourceAddress,
-    /// Its urgency.
+    /// Its priority.
     pub priority: Pcp,
-    /// When the talker sent it, ns of its CLOCK_TAI, if it said so.
+    /// Time of sending, in ns of the talker's CLOCK_TAI; `None` if the talker does not write it.
     pub sender_time_ns: Option<u64>,
-    /// When it came, ns of CLOCK_TAI: the kernel's stamp, or when it was fetched if the kernel has not stamped it.
+    /// Arrival time, in ns of CLOCK_TAI: the kernel's time stamp, or the time of fetching where the stamp is missing.
     pub arrival_ns: u64,
-    /// Whether `arrival_ns` is the kernel's stamp.
+    /// `true` if `arrival_ns` is the kernel's time stamp.
     pub stamped: bool,
-    /// Whether this value is another than the last read gave.
+    /// `true` if this value is not the one that the last read returned.
     pub fresh: bool,
-    /// Values that were sent between the last read's and this one's, and never read.
+    /// Number of values sent between the last read's value and this one, and never read.
     pub skipped: u64,
-    /// Since the last read more values came than the queue holds: newer ones than this were lost. Read more often, or
-    /// open with more room.
+    /// `true` if more values came since the last read than the queue holds, so that newer ones than this were lost.
+    /// Read more often, or open with more room.
     pub overrun: bool,
 }
 
-/// Octets of user data that a listener has room for.
+/// Bytes of user data that a listener has room for.
 const ROOM: usize = 1536;
 
 /// Reads the newest value of one channel. Opened by [`Endpoint::newest_listener`](crate::Endpoint::newest_listener).
 ///
-/// A value never follows a later one of the same talker; numbers are compared modulo 2³². A talker that begins again is
-/// known by its time, which is later though its number is not (see [`SequenceTracker`](crate::sequence::SequenceTracker)).
+/// A value never follows a later one of the same talker; sequence numbers are compared modulo 2³². A restarted talker
+/// is recognised by its time of sending, which is later although its number is lower (see
+/// [`SequenceTracker`](crate::sequence::SequenceTracker)).
 #[derive(Debug)]
 pub struct NewestListener {
     source: Source,
@@ -56,7 +57,7 @@ pub struct NewestListener {
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
-    reason = "one for each listener, and reached without a detour"
+    reason = "one for each listener, and reached without an indirection"
 )]
 enum Source {
     Kept(Kept),
@@ -66,7 +67,8 @@ enum Source {
 /// The newest value in the receive program's memory.
 #[derive(Debug)]
 struct Slot {
-    /// Before the reader: what the program has counted is read a last time before its channel closes.
+    /// Declared before the reader, so that the receive program's counters are read a last time before its channel
+    /// closes.
     registration: Registration,
     reader: NewestReader,
     data: [u8; ROOM],
@@ -89,12 +91,14 @@ impl NewestListener {
         }
     }
 
-    /// Gives the newest value; `None` before the first. Does not wait. With the receive program no system call but one look
-    /// in 0.1 s whether interface and program are still there, while nothing fresh comes; with packet sockets two system
-    /// calls if opened to block or for UDP, else none. No allocation.
+    /// Returns the newest value, or `None` before the first. Does not wait and does not allocate.
+    ///
+    /// With the receive program it makes no system call, except one every 0.1 s while nothing fresh arrives. That one
+    /// checks that the interface and the program still exist. With packet sockets it makes two system calls if opened
+    /// to block or for UDP, else none.
     ///
     /// # Errors
-    /// The interface is gone or down; the receive program was detached by somebody else.
+    /// The interface is gone or down; the receive program was detached by another process.
     #[inline]
     pub fn read(&mut self) -> Result<Option<Newest<'_>>, ChannelError> {
         match &mut self.source {
@@ -103,10 +107,11 @@ impl NewestListener {
         }
     }
 
-    /// Waits until there is a newer value than the last read gave; gives whether there is. Waits as chosen at open.
+    /// Waits, in the way chosen at open, for a newer value than the last read returned. Returns `true` if there is
+    /// one.
     ///
     /// # Errors
-    /// The interface is gone or down; the receive program was detached by somebody else.
+    /// The interface is gone or down; the receive program was detached by another process.
     pub fn wait(&mut self, timeout: Option<Duration>) -> Result<bool, ChannelError> {
         match &mut self.source {
             Source::Kept(kept) => kept.wait(timeout),
@@ -114,7 +119,7 @@ impl NewestListener {
         }
     }
 
-    /// The way its frames come.
+    /// Returns the receive path of this listener.
     #[must_use]
     pub fn path(&self) -> &ListenerPath {
         match &self.source {
@@ -123,8 +128,8 @@ impl NewestListener {
         }
     }
 
-    /// Receives in this reader's own calls: one that finds nothing polls the driver, for `budget` where it waits and once
-    /// where it does not. See [`rtwire_link::Receiver::busy_poll`] for what it needs. UDP only.
+    /// Polls the driver in this reader's own receive calls when no value is there: for `budget` in a call that waits,
+    /// once in a call that does not. For UDP only; see [`rtwire_link::Receiver::busy_poll`] for the requirements.
     ///
     /// # Errors
     /// The channel is not over UDP; CAP_NET_ADMIN is missing.
@@ -135,11 +140,11 @@ impl NewestListener {
         }
     }
 
-    /// What was counted so far. Two system calls with packet sockets: not for a real-time loop. With the receive program
-    /// values that came behind a later one and those that came twice are not told apart: `reordered` counts both.
+    /// Returns the counters so far. With packet sockets it makes two system calls, so it is not for a real-time loop.
+    /// The receive program does not tell late values from duplicates: `reordered` counts both.
     ///
     /// # Errors
-    /// The kernel refuses to tell what it has dropped.
+    /// The kernel does not report its dropped frames.
     pub fn statistics(&mut self) -> Result<ListenerStatistics, ChannelError> {
         match &mut self.source {
             Source::Kept(kept) => kept.statistics(),
@@ -159,7 +164,7 @@ impl Slot {
             sequence: newest.sequence,
             source_port: newest.source_port,
             source: SourceAddress::Mac(newest.source),
-            // The program takes none above 7.
+            // The receive program accepts no priority above 7.
             priority: Pcp::new(newest.priority).unwrap_or(Pcp::HIGHEST),
             sender_time_ns: newest.sender_time_ns,
             arrival_ns: newest.arrival_ns,

@@ -1,4 +1,4 @@
-//! Which way frames come to an endpoint's listeners: through the receive program, or through packet sockets.
+//! Receive path of an endpoint's listeners: the receive program, or packet sockets.
 
 use crate::error::ChannelError;
 use rtwire_link::program::{
@@ -9,16 +9,17 @@ use std::collections::BTreeMap;
 
 use crate::statistics::Refusals;
 
-/// The way that is asked for.
+/// The requested receive path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum ReceivePath {
-    /// Packet sockets: work everywhere with CAP_NET_RAW.
+    /// Packet sockets; they work everywhere with CAP_NET_RAW.
     #[default]
     Packet,
-    /// For each listener what costs it less (see [`ListenerConfig::suits_program`](crate::ListenerConfig::suits_program)):
-    /// the receive program, in the driver where that is possible, else behind it; or packet sockets, also where there is no
-    /// XDP, or another program is attached. The program is attached when the endpoint is opened;
-    /// [`Endpoint::path`](crate::Endpoint::path) and each listener say what it has become.
+    /// For each listener the path that costs less (see
+    /// [`ListenerConfig::suits_program`](crate::ListenerConfig::suits_program)): the receive program, in the driver
+    /// if possible, else behind it; or packet sockets. Packet sockets also serve where XDP is missing or another
+    /// program is attached. The program is attached when the endpoint is opened.
+    /// [`Endpoint::path`](crate::Endpoint::path) and each listener report the path in use.
     Auto,
     /// The receive program in the driver, or an error.
     Native,
@@ -26,7 +27,7 @@ pub enum ReceivePath {
     Generic,
 }
 
-/// The way that is used.
+/// The receive path in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PathInUse {
     /// The receive program, in the driver.
@@ -35,21 +36,21 @@ pub enum PathInUse {
     Generic,
     /// Packet sockets.
     Packet,
-    /// The socket of its datagrams.
+    /// The UDP socket of the listener's datagrams.
     Datagrams,
 }
 
-/// The way frames come to one listener.
+/// The receive path of one listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenerPath {
-    /// Which.
+    /// The path.
     pub path: PathInUse,
-    /// Why it is not one that comes before it.
+    /// Reason why it is not a path listed before it; `None` if there is none.
     pub why: Option<String>,
 }
 
 impl ListenerPath {
-    /// Of a listener that has a packet socket although the program may be had.
+    /// Returns the path of a listener that has a packet socket although the receive program is available.
     #[must_use]
     pub fn packet_by_choice() -> Self {
         Self {
@@ -100,25 +101,25 @@ impl std::str::FromStr for ReceivePath {
             "generic" => Ok(Self::Generic),
             "packet" => Ok(Self::Packet),
             other => Err(format!(
-                "`{other}` is no receive path: there are auto, native, generic, packet"
+                "`{other}` is no receive path: use one of auto, native, generic, packet"
             )),
         }
     }
 }
 
-/// How an endpoint is to be opened.
+/// Configuration of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointConfig {
     /// The interface's name.
     pub interface: String,
     /// The EtherType of RTDiP frames.
     pub ether_type: EtherType,
-    /// The way frames are to come. Datagrams always come through their sockets.
+    /// Requested receive path. Datagrams always come through their own sockets.
     pub path: ReceivePath,
 }
 
 impl EndpointConfig {
-    /// RTDiP's usual EtherType, packet sockets.
+    /// Returns a configuration with RTDiP's usual EtherType and packet sockets.
     #[must_use]
     pub fn new(interface: impl Into<String>) -> Self {
         Self {
@@ -129,7 +130,7 @@ impl EndpointConfig {
     }
 }
 
-/// The receive program, where there is one, and why it is not what was asked for first.
+/// The receive program, if attached, and the reason why it is not the path that is tried first.
 #[derive(Debug, Default)]
 pub(crate) struct Chosen {
     pub(crate) program: Option<ReceiveProgram>,
@@ -176,7 +177,7 @@ impl Chosen {
     }
 }
 
-/// What a channel of the program has refused.
+/// Returns the frames that a channel of the receive program has refused.
 pub(crate) fn refused(counters: &ChannelCounters) -> Refusals {
     Refusals {
         wrong_length: counters.oversize,
@@ -187,17 +188,18 @@ pub(crate) fn refused(counters: &ChannelCounters) -> Refusals {
     }
 }
 
-/// What the program has found to be nobody's. It sees every frame, so no packet socket needs to look for any.
+/// Counts the frames without a listener that the receive program has seen. It sees every frame, so no packet socket
+/// needs to look for any.
 #[derive(Debug)]
 pub(crate) struct ProgramStrays {
-    /// What was told already.
+    /// Counters already reported.
     faulty: ProgramCounters,
     /// The same for each port without a channel.
     ports: BTreeMap<u16, u64>,
 }
 
 impl ProgramStrays {
-    /// From now on.
+    /// Starts to count now.
     pub(crate) fn new(program: &ReceiveProgram) -> Self {
         Self {
             faulty: program.counters(),
@@ -205,7 +207,7 @@ impl ProgramStrays {
         }
     }
 
-    /// Counts what has come to nobody since the last time. `is_held` tells whether somebody has a port.
+    /// Counts the frames without a listener since the last time. `is_held` tells whether a port has a listener.
     pub(crate) fn examine(
         &mut self,
         program: &ReceiveProgram,

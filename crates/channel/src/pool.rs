@@ -1,9 +1,9 @@
-//! Prepared memory in which frames wait, sorted by priority.
+//! Preallocated memory in which frames wait, sorted by priority.
 
 use crate::inbox::Accepted;
 
 const NONE: u32 = u32::MAX;
-/// Octets of user data that a place holds.
+/// Bytes of user data that one place holds.
 const ROOM: usize = 1536;
 
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct Pool {
     free: u32,
     heads: [u32; 8],
     tails: [u32; 8],
-    /// Bit p: something waits with priority p.
+    /// Bit p is set while a frame of priority p waits.
     waiting: u8,
 }
 
@@ -52,7 +52,7 @@ impl Pool {
         self.free != NONE
     }
 
-    /// Adds a frame; gives false if there was no room.
+    /// Adds a frame; returns `false` if there was no room.
     pub(crate) fn push(&mut self, accepted: &Accepted, data: &[u8]) -> bool {
         if self.free == NONE || data.len() > ROOM {
             return false;
@@ -76,7 +76,7 @@ impl Pool {
         true
     }
 
-    /// Takes out the first frame of the highest priority. Its place stays its own until [`free`](Self::free).
+    /// Takes out the first frame of the highest priority. Its place stays occupied until [`free`](Self::free).
     pub(crate) fn pop(&mut self) -> Option<u32> {
         if self.waiting == 0 {
             return None;
@@ -111,7 +111,7 @@ mod tests {
     use rtwire_wire::Pcp;
 
     proptest! {
-        /// Against a list that is sorted anew for each take.
+        /// Compares with a list that is sorted anew for each take.
         #[test]
         fn highest_first_then_oldest(places in 1usize..20, steps in prop::collection::vec((0u8..12, 0usize..64), 0..200)) {
             let mut pool = Pool::new(places);

@@ -9,10 +9,10 @@ use crate::statistics::ListenerStatistics;
 use rtwire_sys::clock::{self, Clock};
 use std::time::Duration;
 
-/// The frame that the caller may still be looking at.
+/// The frame that the caller may still be reading.
 #[derive(Clone, Copy, Debug)]
 enum Held {
-    /// The oldest of the inbox: it was alone, and is read where the kernel put it.
+    /// The oldest of the inbox: no other frame was there, so it is read where the kernel put it.
     Direct,
     /// A place of the pool.
     Place(u32),
@@ -41,16 +41,18 @@ impl QueueListener {
         }
     }
 
-    /// Gives the most urgent value that is there, or waits for one as chosen at open; `None` when the time is up. `timeout`
-    /// `None` waits for ever, zero does not wait. A blocking wait is rounded up to the kernel's tick (1 to 10 ms).
+    /// Returns the most urgent value, or waits for one in the way chosen at open; `None` when the time is up.
+    /// `timeout` `None` waits for ever, zero does not wait. A blocking wait is rounded up to the kernel's tick (1 to
+    /// 10 ms).
     ///
-    /// Frames that are refused (see [`statistics`](Self::statistics)) may make the wait up to twice as long.
+    /// Refused frames (see [`statistics`](Self::statistics)) may make the wait up to twice as long.
     ///
-    /// At most one system call, none where values wait that were fetched before, or while spinning on frames; one more if a
-    /// listener that blocks is given another timeout than the last time, if that is below 0.1 s; no allocation. The value stays where it is until the next call.
+    /// It does not allocate and makes at most one system call. It makes none while earlier fetched values wait, or
+    /// while it spins on frames. A blocking listener makes one more when the timeout differs from the last one and is
+    /// below 0.1 s. The value stays in place until the next call.
     ///
     /// # Errors
-    /// The interface is gone (then for ever), or down (told once; call again to wait for its return).
+    /// The interface is gone (in every later call, too), or down (reported once; call again to wait for its return).
     pub fn recv(
         &mut self,
         timeout: Option<Duration>,
@@ -84,8 +86,8 @@ impl QueueListener {
                 continue;
             }
             self.inbox.release();
-            // What is refused must not keep us for ever. The clock is asked only now, so the first of them may have been
-            // waited for and the whole time begins again.
+            // Refused frames must not keep the reader here for ever. The clock is read only now, so that the wait for
+            // the first of them is not counted and the whole time begins again.
             if let Some(timeout) = timeout {
                 let now = clock::now_ns(Clock::Monotonic);
                 let end = *end_ns.get_or_insert(now.saturating_add(nanoseconds(timeout)));
@@ -95,7 +97,7 @@ impl QueueListener {
                 left = Some(Duration::from_nanos(end - now));
             }
         }
-        // What has come meanwhile may be more urgent than what waits here.
+        // Frames received meanwhile may be more urgent than those in the pool.
         if self.pool.has_room() {
             self.inbox.look()?;
         }
@@ -109,7 +111,7 @@ impl QueueListener {
         Ok(self.pool.pop().map(Held::Place))
     }
 
-    /// Moves the oldest frame of the inbox, just accepted, into the pool, which has room.
+    /// Moves the just accepted oldest frame of the inbox into the pool, which has room.
     fn store(&mut self) {
         let (accepted, data) = self.inbox.current();
         let stored = self.pool.push(accepted, data);
@@ -117,14 +119,14 @@ impl QueueListener {
         self.inbox.release();
     }
 
-    /// The way its frames come.
+    /// Returns the receive path of this listener.
     #[must_use]
     pub fn path(&self) -> &ListenerPath {
         self.inbox.path()
     }
 
-    /// Receives in this reader's own calls: one that finds nothing polls the driver, for `budget` where it waits and once
-    /// where it does not. See [`rtwire_link::Receiver::busy_poll`] for what it needs. UDP only.
+    /// Polls the driver in this reader's own receive calls when no value is there: for `budget` in a call that waits,
+    /// once in a call that does not. For UDP only; see [`rtwire_link::Receiver::busy_poll`] for the requirements.
     ///
     /// # Errors
     /// The channel is not over UDP; CAP_NET_ADMIN is missing.
@@ -132,10 +134,10 @@ impl QueueListener {
         self.inbox.busy_poll(budget)
     }
 
-    /// What was counted so far. Two system calls: not for a real-time loop.
+    /// Returns the counters so far. It makes two system calls, so it is not for a real-time loop.
     ///
     /// # Errors
-    /// The kernel refuses to tell what it has dropped.
+    /// The kernel does not report its dropped frames.
     pub fn statistics(&mut self) -> Result<ListenerStatistics, ChannelError> {
         self.inbox.statistics()
     }

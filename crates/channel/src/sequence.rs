@@ -1,36 +1,36 @@
-//! What sequence numbers tell: lost, duplicated, reordered, restarted. No I/O.
+//! Evaluation of sequence numbers: lost, duplicated, reordered, restarted. No I/O.
 
-/// How many numbers behind the newest are remembered.
+/// Length of the window: the numbers behind the newest that are remembered.
 pub const WINDOW: u32 = 1024;
-/// Words of the bit field: a power of two, and enough that those being begun hold nothing that is still in the window.
+/// Words of the bit field: a power of two, with enough room that a word being cleared holds no number of the window.
 const WORDS: u32 = 2 * WINDOW / 64;
 
-/// What one number has turned out to be.
+/// Verdict on one sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// The next, or a later one: `skipped` numbers between are missing so far.
+    /// The next number, or a later one: `skipped` numbers before it are missing so far.
     New {
-        /// How many are missing between.
+        /// Number of missing sequence numbers between the newest so far and this one.
         skipped: u32,
     },
-    /// One that was missing: it comes behind a later one.
+    /// A missing number that comes behind a later one.
     Late,
-    /// One that was there before.
+    /// A number that was seen before.
     Duplicate,
-    /// The first of a sender that has begun again.
+    /// The first number of a restarted sender.
     Restart,
 }
 
 /// Follows the sequence numbers of one sender in one channel.
 ///
-/// Numbers are compared modulo 2³². One that lies behind the newest, but was sent *later* by the sender's own time, is of
-/// a sender that has begun again: numbering starts anew with it. Without times, one that lies more than [`WINDOW`]
-/// behind is taken so if its follower comes next.
+/// Numbers are compared modulo 2³². A number behind the newest that was sent *later* by the sender's own time belongs
+/// to a restarted sender: numbering starts anew with it. Without times, a number more than [`WINDOW`] behind counts
+/// as a restart if its successor comes next.
 #[derive(Clone, Debug)]
 pub struct SequenceTracker {
     newest: Option<u32>,
     newest_time_ns: Option<u64>,
-    /// Which numbers of the window have come: each number has its bit by its lowest digits.
+    /// Numbers of the window that have come; the lowest bits of a number select its bit.
     seen: [u64; WORDS as usize],
     /// Numbers that have a place in the window.
     depth: u32,
@@ -38,7 +38,7 @@ pub struct SequenceTracker {
     counts: SequenceCounts,
 }
 
-/// What was counted.
+/// Counters of a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct SequenceCounts {
     /// Numbers seen, duplicates included.
@@ -49,7 +49,7 @@ pub struct SequenceCounts {
     pub duplicated: u64,
     /// Numbers that came behind a later one.
     pub reordered: u64,
-    /// Senders begun again.
+    /// Restarts of the sender.
     pub restarted: u64,
 }
 
@@ -60,7 +60,7 @@ impl Default for SequenceTracker {
 }
 
 impl SequenceTracker {
-    /// A tracker that takes the first number it sees as the beginning.
+    /// Creates a tracker that takes the first number it sees as the beginning.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -79,19 +79,19 @@ impl SequenceTracker {
         }
     }
 
-    /// What was counted so far.
+    /// Returns the counters so far.
     #[must_use]
     pub const fn counts(&self) -> SequenceCounts {
         self.counts
     }
 
-    /// The newest number.
+    /// Returns the newest number.
     #[must_use]
     pub const fn newest(&self) -> Option<u32> {
         self.newest
     }
 
-    /// Notes a number and, if known, when it was sent.
+    /// Records a number and, if known, its time of sending.
     pub fn observe(&mut self, sequence: u32, time_ns: Option<u64>) -> Seen {
         self.counts.seen += 1;
         let Some(newest) = self.newest else {
@@ -144,10 +144,10 @@ impl SequenceTracker {
         self.suspect = None;
     }
 
-    /// Moves the window on by `ahead` numbers, of which only the last has come.
+    /// Moves the window forward by `ahead` numbers, of which only the last has come.
     fn advance(&mut self, newest: u32, ahead: u32) {
         let next = newest.wrapping_add(ahead);
-        // Words that are begun: one in 64 times for numbers without gaps.
+        // Words that are begun: one in every 64 calls for numbers without gaps.
         let begun = (newest % 64 + ahead.min(64 * WORDS)) / 64;
         for word in 0..begun.min(WORDS) {
             self.seen[word_of(next.wrapping_sub(64 * word))] = 0;

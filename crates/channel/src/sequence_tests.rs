@@ -91,7 +91,7 @@ proptest! {
         prop_assert_eq!(counts.restarted, 0);
     }
 
-    /// The same over a long way: numbers go on in steps, each with a few around it, and the set forgets what is far behind.
+    /// Long sequences count as a set would: numbers advance in steps, with late ones and duplicates among them.
     #[test]
     fn counts_stay_right_on_a_long_way(start: u32, steps in prop::collection::vec((1u32..700, prop::collection::vec(0u32..300, 0..6)), 1..200)) {
         let mut tracker = SequenceTracker::new();
@@ -113,7 +113,7 @@ proptest! {
         prop_assert_eq!(counts.lost, newest + 1 - there.len() as u64);
     }
 
-    /// Whatever comes: what was seen and what is missing add up to what was sent, and nothing panics.
+    /// Any input: every observed number counts as seen, and nothing panics.
     #[test]
     fn nothing_panics(numbers: Vec<(u32, Option<u64>)>) {
         let mut tracker = SequenceTracker::new();

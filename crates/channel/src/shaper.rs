@@ -1,9 +1,10 @@
-//! When a frame may go: a token bucket released on the ticks of a timer, in exact integers. No I/O, no clock of its own.
+//! Times at which frames may be sent: a token bucket released on the ticks of a timer, in exact integers. It has no
+//! I/O and no clock of its own.
 //!
-//! A sender that keeps to its shaper sends in any interval of length t at most `b + r·t` bits on the wire. With the depth
-//! `b = r·(T_s + J) + M` a sender that always has something to send, and whose ticks come every `T_s` and at most `J`
-//! late, reaches the full rate `r`: between two looks pass at most `T_s + J`, less than `M` was left over, so no token
-//! is ever lost at the rim. (With `b = r·T_s` it would lose some at every late tick.)
+//! A sender that keeps to its shaper sends at most `b + r·t` bits on the wire in any interval of length t. Let its
+//! ticks come every `T_s` and at most `J` late. With the depth `b = r·(T_s + J) + M` a sender that always has data
+//! reaches the full rate `r`. Between two ticks at most `T_s + J` pass, and less than `M` was left over before. So the
+//! bucket never overflows and no token is lost. (With `b = r·T_s` some would be lost at every late tick.)
 //!
 //! ```
 //! use rtwire_channel::{Shaper, ShaperConfig};
@@ -19,24 +20,24 @@
 /// ns in a second.
 const SECOND: u128 = 1_000_000_000;
 
-/// What a shaper keeps to.
+/// Limits that a shaper enforces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShaperConfig {
-    /// Rate, bit/s on the wire, as an exact ratio; neither may be 0.
+    /// Rate in bit/s on the wire, as an exact ratio; neither number may be 0.
     pub rate: (u64, u64),
-    /// Depth of the bucket, bits on the wire, as an exact ratio with the denominator `rate.1 · 10⁹`.
+    /// Depth of the bucket in bits on the wire, as an exact ratio with the denominator `rate.1 · 10⁹`.
     pub burst_scaled: u128,
-    /// T_s, ns between two ticks; at least 1.
+    /// T_s: time between two ticks, in ns; at least 1.
     pub interval_ns: u64,
-    /// J, how late a tick may be seen and still be this tick, ns.
+    /// J: the latest observation of a tick that still counts as this tick, in ns after it.
     pub tick_error_ns: u64,
-    /// A time that is a tick, ns of the clock that `now_ns` will be of.
+    /// A time at which a tick falls, in ns of the clock that is used for `now_ns`.
     pub epoch_ns: u64,
 }
 
 impl ShaperConfig {
-    /// The contract `r·(t + T_s + J) + M`: depth `r·(T_s + J) + M`, exactly. `frame_bits` is M, the longest frame on the
-    /// wire.
+    /// Returns the contract `r·(t + T_s + J) + M`, whose depth is exactly `r·(T_s + J) + M`. `frame_bits` is M, the
+    /// length of the longest frame on the wire in bits.
     #[must_use]
     pub const fn contract(
         rate: (u64, u64),
@@ -56,7 +57,7 @@ impl ShaperConfig {
         }
     }
 
-    /// A bucket of `burst_bits` (at least the longest frame).
+    /// Returns limits with a bucket of `burst_bits`, which must be at least the longest frame.
     #[must_use]
     pub const fn with_burst(
         rate: (u64, u64),
@@ -74,17 +75,18 @@ impl ShaperConfig {
     }
 }
 
-/// A frame that may not go now.
+/// A frame that may not be sent now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotYet {
-    /// The tick at which it may; `None` if it is longer than the bucket is deep and never may.
+    /// The tick at which it may be sent; `None` if it is longer than the bucket is deep and may never be sent.
     pub earliest_ns: Option<u64>,
 }
 
-/// The bucket. Times are ns of any one clock that does not go back; one that does only makes it wait longer.
+/// The token bucket. Times are in ns of any one clock that does not go back; if it does, the sender only waits
+/// longer.
 #[derive(Clone, Debug)]
 pub struct Shaper {
-    /// `None`: lets everything through.
+    /// `None` lets every frame through.
     config: Option<ShaperConfig>,
     /// Tokens at `last_ns`, in bits times `rate.1 · 10⁹`: a refill of one ns is then the whole number `rate.0`.
     tokens: u128,
@@ -92,7 +94,7 @@ pub struct Shaper {
 }
 
 impl Shaper {
-    /// A full bucket.
+    /// Creates a full bucket.
     #[must_use]
     pub const fn new(config: ShaperConfig) -> Self {
         Self {
@@ -102,7 +104,8 @@ impl Shaper {
         }
     }
 
-    /// Lets everything through at once: for what has no contract, and for showing what then happens.
+    /// Creates a shaper that lets every frame through at once: for streams without a contract, and to show the
+    /// effect.
     #[must_use]
     pub const fn unshaped() -> Self {
         Self {
@@ -118,8 +121,9 @@ impl Shaper {
         self.tokens.saturating_add(refill).min(config.burst_scaled)
     }
 
-    /// The earliest time at or after `now_ns` at which a frame of `wire_bits` may go: now, if tokens are there and a tick
-    /// has come at most J ago, else a tick; `None` if it is longer than the bucket is deep.
+    /// Returns the earliest time in ns, at or after `now_ns`, at which a frame of `wire_bits` may be sent. That is
+    /// now if there are enough tokens and a tick was at most J ago, else a tick. Returns `None` if the frame is
+    /// longer than the bucket is deep.
     #[must_use]
     pub fn earliest(&self, now_ns: u64, wire_bits: u64) -> Option<u64> {
         let Some(config) = &self.config else {
@@ -130,7 +134,7 @@ impl Shaper {
             return None;
         }
         let interval = config.interval_ns.max(1);
-        // The grid goes on before the epoch as well.
+        // The ticks extend to times before the epoch as well.
         let phase = config.epoch_ns % interval;
         let since_tick = (now_ns % interval + interval - phase) % interval;
         let missing = need.saturating_sub(self.tokens_at(config, now_ns));
@@ -138,7 +142,7 @@ impl Shaper {
             return Some(now_ns);
         }
         let wait = u64::try_from(missing.div_ceil(u128::from(config.rate.0.max(1)))).ok()?;
-        // A clock that went back: what is missing comes only after `last_ns`.
+        // If the clock went back, missing tokens accrue only after `last_ns`.
         let base = if missing == 0 {
             now_ns
         } else {
@@ -153,11 +157,11 @@ impl Shaper {
         }
     }
 
-    /// Takes the tokens for a frame of `wire_bits` that goes at `now_ns`. Judges only the tokens: a sender that was woken
-    /// very late may still send what its contract allows it by then.
+    /// Takes the tokens for a frame of `wire_bits` that is sent at `now_ns`. It checks only the tokens: a sender that
+    /// was woken very late may still send what its contract allows by then.
     ///
     /// # Errors
-    /// [`NotYet`], with the tick to wait for; then nothing was taken.
+    /// [`NotYet`], with the tick to wait for; no tokens were taken.
     pub fn take(&mut self, now_ns: u64, wire_bits: u64) -> Result<(), NotYet> {
         let Some(config) = &self.config else {
             return Ok(());
@@ -179,18 +183,18 @@ const fn scaled(config: &ShaperConfig, bits: u64) -> u128 {
     (bits as u128 * SECOND).saturating_mul(config.rate.1 as u128)
 }
 
-/// Measures afterwards what a stream really kept to: the least depth `b` for which all its frames conform to `b + r·t`.
+/// Measures the contract that a stream has kept: the least depth `b` for which all its frames conform to `b + r·t`.
 #[derive(Clone, Debug)]
 pub struct ContractMeter {
     rate: (u64, u64),
-    /// Fill of a bucket that leaks at the rate, after the newest frame; scaled as in [`Shaper`].
+    /// Fill level of a bucket that leaks at the rate, after the newest frame; scaled as in [`Shaper`].
     level: u128,
     worst: u128,
     last_ns: Option<u64>,
 }
 
 impl ContractMeter {
-    /// A meter for a rate in bit/s on the wire, as an exact ratio.
+    /// Creates a meter for a rate in bit/s on the wire, given as an exact ratio.
     #[must_use]
     pub const fn new(rate: (u64, u64)) -> Self {
         Self {
@@ -201,7 +205,8 @@ impl ContractMeter {
         }
     }
 
-    /// Notes a frame of `wire_bits` at `time_ns`. Times must not go back; one that does counts as the newest so far.
+    /// Records a frame of `wire_bits` at `time_ns`. Times must not go back; an earlier one counts as the newest so
+    /// far.
     pub fn observe(&mut self, time_ns: u64, wire_bits: u64) {
         let last = self.last_ns.unwrap_or(time_ns);
         let passed = u128::from(time_ns.saturating_sub(last));
@@ -212,15 +217,15 @@ impl ContractMeter {
         self.last_ns = Some(last.max(time_ns));
     }
 
-    /// The least depth that all frames so far conform to, in bits, rounded up.
+    /// Returns the least depth that all frames so far conform to, in bits, rounded up.
     #[must_use]
     pub fn burst_bits(&self) -> u64 {
         let unit = SECOND * u128::from(self.rate.1.max(1));
         u64::try_from(self.worst.div_ceil(unit)).unwrap_or(u64::MAX)
     }
 
-    /// How much later than its contract allows the stream's sender has sent, ns rounded up: the time in which the rate
-    /// makes up for what exceeds `config`'s depth. 0 if all conform.
+    /// Returns the time in ns, rounded up, by which the stream's sender was too early at worst. It is the time in which
+    /// the rate makes up for the bits beyond `config`'s depth. Returns 0 if all frames conform.
     #[must_use]
     pub fn excess_ns(&self, config: &ShaperConfig) -> u64 {
         let excess = self.worst.saturating_sub(config.burst_scaled);

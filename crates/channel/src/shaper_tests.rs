@@ -1,4 +1,4 @@
-//! The laws that a shaper's promise rests upon, checked exactly.
+//! The laws on which a shaper's promise is based, checked exactly.
 
 use super::*;
 use proptest::prelude::*;
@@ -73,7 +73,7 @@ proptest! {
             }
         }
         prop_assert_eq!(conforms(&config, &sent), Ok(()));
-        // Nothing lost at the rim: all that came in, but for what was left of less than a frame.
+        // The bucket never overflowed: all tokens were used, except a rest of less than a frame.
         let first_look = first + lateness[0] % (config.tick_error_ns + 1);
         let came = config.burst_scaled + u128::from(config.rate.0) * u128::from(last - first_look);
         prop_assert!(came - total * unit(&config) < u128::from(bits) * unit(&config),
@@ -88,7 +88,7 @@ proptest! {
         let now = start + pause;
         let earliest = shaper.earliest(now, octets * 8).unwrap();
         prop_assert!(earliest >= now);
-        // It may go then; and unless that is now, it is a tick, and at the tick before it could not, or that is past.
+        // The frame may be sent then. Unless that is now, it is a tick; at the tick before it could not be sent, or that is past.
         prop_assert!(shaper.clone().take(earliest, octets * 8).is_ok());
         if earliest != now {
             let interval = i128::from(config.interval_ns);
@@ -116,7 +116,7 @@ proptest! {
 
 #[test]
 fn without_the_frame_and_the_tick_error_the_rate_is_not_reached() {
-    // The reason for the depth: r·T_s alone loses tokens at the rim of every late tick.
+    // The reason for the depth: with r·T_s alone the bucket overflows at every late tick.
     let rate = (30_000_000, 1);
     let mut shaper = Shaper::new(ShaperConfig::with_burst(rate, 30_000, 1_000_000, 0));
     let mut total = 0;

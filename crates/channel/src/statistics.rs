@@ -1,4 +1,4 @@
-//! What channels count.
+//! Counters of channels.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,22 +9,22 @@ pub struct Refusals {
     pub truncated: u64,
     /// Another version of RTDiP.
     pub wrong_version: u64,
-    /// A length field that tells of more data than there are, or a frame longer than there is room for.
+    /// A length field beyond the data present, or a frame longer than its room.
     pub wrong_length: u64,
-    /// A priority above 7, or flags of no known meaning.
+    /// A priority above 7, or unknown flags.
     pub malformed: u64,
-    /// A port where nobody on this interface listens.
+    /// A port without a listener on this interface.
     pub unknown_port: u64,
     /// Another channel key.
     pub wrong_key: u64,
-    /// Queue semantics at a newest-value channel, or the other way round.
+    /// Queue semantics at a newest-value channel, or newest-value semantics at a queue channel.
     pub wrong_semantics: u64,
-    /// Beyond the channel's contract.
+    /// Frames beyond the channel's contract.
     pub policed: u64,
 }
 
 impl Refusals {
-    /// All together.
+    /// Returns the sum of all reasons.
     #[must_use]
     pub const fn total(&self) -> u64 {
         self.truncated
@@ -51,54 +51,54 @@ impl Refusals {
     }
 }
 
-/// What a talker has done.
+/// Counters of a talker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct TalkerStatistics {
-    /// Values that have got a sequence number.
+    /// Values that were given a sequence number.
     pub sent: u64,
-    /// Of these, those that the full transmit queue of the interface dropped.
+    /// Values of these that the interface's full transmit queue dropped.
     pub queue_full: u64,
-    /// How often the peer has answered that nobody listens there (UDP).
+    /// Number of times the peer answered that no one listens there (UDP).
     pub refused: u64,
 }
 
-/// What a listener has seen.
+/// Counters of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ListenerStatistics {
     /// Values accepted.
     pub received: u64,
-    /// Sequence numbers that have not come (a late one is taken off again).
+    /// Missing sequence numbers; one that comes late is subtracted again.
     pub lost: u64,
     /// Values that came twice.
     pub duplicated: u64,
     /// Values that came behind a later one.
     pub reordered: u64,
-    /// Senders that began again.
+    /// Talkers that were restarted.
     pub restarted: u64,
-    /// Values accepted without a time stamp of the kernel, though stamps were asked for.
+    /// Values accepted without the kernel's time stamp although stamps were requested.
     pub unstamped: u64,
-    /// Frames that the kernel had no room for: this listener did not read fast enough.
+    /// Frames dropped for lack of room in the kernel: this listener did not read fast enough.
     pub dropped: u64,
     /// Frames refused, by reason.
     pub refused: Refusals,
 }
 
-/// What an endpoint has seen on its interface beside what its listeners accepted.
+/// Counters of an endpoint: frames on its interface that no listener accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct EndpointStatistics {
-    /// Frames refused, by reason: by the endpoint itself and by all its listeners, closed ones included.
+    /// Frames refused, by reason: by the endpoint and by all its listeners, closed ones included.
     pub refused: Refusals,
-    /// Frames that belonged to no listener and came in such numbers that they could not be examined.
+    /// Frames without a listener that were too many to be examined.
     pub not_examined: u64,
 }
 
-/// Refusals that one thread counts and another reads.
+/// Counters of refusals that one thread increments and another reads.
 #[derive(Debug, Default)]
 pub(crate) struct SharedRefusals {
     counts: [AtomicU64; 8],
 }
 
-/// Why a frame was refused.
+/// Reason for refusing a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
     Truncated,

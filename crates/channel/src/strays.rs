@@ -1,10 +1,10 @@
-//! What comes to an interface and belongs to no listener of this process: counted by its fault.
+//! Frames on an interface that belong to no listener of this process, counted by their fault.
 //!
 //! ```text
-//!  with CAP_BPF:  frame ──► listener's socket: its filter counts on the way what is nobody's (no cost for good frames)
-//!                 no listener is open: the same filter at a socket that takes nothing
+//!  with CAP_BPF:  frame ──► listener's socket: its filter also counts frames without a listener (free for good frames)
+//!                 if no listener is open: the same filter at a socket that takes nothing
 //!  without:       frame ──► listener's socket
-//!                      └──► a socket that takes what is nobody's, examined later (some 60 ns a frame)
+//!                      └──► a socket for frames without a listener, examined later (some 60 ns a frame)
 //! ```
 
 use crate::error::ChannelError;
@@ -17,21 +17,23 @@ use rtwire_sys::packet::{FilterPlace, PacketSocket};
 use rtwire_sys::{Batch, Wait};
 use rtwire_wire::{EtherType, ethernet, rtdip};
 
-/// Octets of room for frames that belong to nobody.
+/// Bytes of room for frames without a listener.
 const ROOM: usize = 1 << 20;
-/// How many of them are examined at once at most.
+/// Largest number of them examined at once.
 const LIMIT: usize = 8192;
-/// An EtherType that no frame has (reserved by IEEE): a socket for it sees nothing, and costs other frames nothing.
+/// An EtherType that no frame has (reserved by IEEE). A socket for it receives nothing and costs other frames
+/// nothing.
 const NEVER: u16 = 0xffff;
 
-/// Counts what belongs to no listener of one endpoint.
+/// Counts the frames that belong to no listener of one endpoint.
 #[derive(Debug)]
 pub(crate) struct Strays {
     mac: [u8; 6],
     ether_type: u16,
-    /// Open listeners: their port, and where the filter of their socket stands.
+    /// Open listeners: their port, and the place of their socket's filter.
     listeners: Vec<(u16, FilterPlace)>,
-    /// Takes what is nobody's; with a counter it takes nothing, and is deaf while a listener carries the counter.
+    /// Receives frames without a listener. If a counter exists it accepts none, and while a listener's socket carries
+    /// the counter it does not even see them.
     socket: PacketSocket,
     how: How,
 }
@@ -41,14 +43,14 @@ enum How {
     /// The filter of the first listener's socket counts.
     Filter {
         counter: StrayCounter,
-        /// What was told already.
+        /// Counters already reported.
         told: rtwire_link::Strays,
     },
-    /// The socket keeps what is nobody's until it is examined.
+    /// The socket keeps frames without a listener until they are examined.
     Socket { batch: Batch },
 }
 
-/// What has come since the last time.
+/// Frames counted since the last time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Found {
     pub(crate) refused: Refusals,
@@ -86,7 +88,7 @@ impl Strays {
         })
     }
 
-    /// From now on frames for `port` are somebody's, whose socket has its filter at `place`.
+    /// Marks `port` as owned by a listener whose socket has its filter at `place`.
     pub(crate) fn add(&mut self, port: u16, place: FilterPlace) -> Result<(), ChannelError> {
         self.listeners.push((port, place));
         if let How::Filter { counter, .. } = &self.how {
@@ -99,21 +101,21 @@ impl Strays {
         done
     }
 
-    /// From now on they are nobody's again. What cannot be set leaves frames uncounted, no more.
+    /// Marks `port` as free again. An error leaves frames uncounted; it does no other harm.
     pub(crate) fn remove(&mut self, port: u16) {
         let Some(at) = self.listeners.iter().position(|(other, _)| *other == port) else {
             return;
         };
         let (_, place) = self.listeners.remove(at);
         if let How::Filter { counter, .. } = &self.how {
-            // Its socket is about to close: until then it takes nothing more, and counts nothing twice.
+            // Its socket is about to close. Until then it must accept nothing more and count nothing twice.
             let _ = reject_all().and_then(|filter| Ok(place.set(&filter)?));
             counter.give_back(port);
         }
         let _ = self.arrange();
     }
 
-    /// Lets the first listener's socket count, or the own socket where there is none.
+    /// Lets the first listener's socket count, or the own socket if there is no listener.
     fn arrange(&mut self) -> Result<(), ChannelError> {
         match &self.how {
             How::Filter { counter, .. } => match self.listeners.first() {
@@ -135,7 +137,7 @@ impl Strays {
         Ok(())
     }
 
-    /// Counts what has come to nobody since the last time. `is_held` tells whether somebody else has a port.
+    /// Counts the frames without a listener since the last time. `is_held` tells whether another process has a port.
     pub(crate) fn examine(&mut self, is_held: impl Fn(u16) -> bool) -> Result<Found, ChannelError> {
         match &mut self.how {
             How::Filter { counter, told } => {
@@ -157,7 +159,7 @@ impl Strays {
     }
 }
 
-/// Frames for ports that nobody has, since what was `told`.
+/// Returns the number of frames since `told` for ports without a listener.
 fn unknown(
     now: &rtwire_link::Strays,
     told: &rtwire_link::Strays,
@@ -185,7 +187,7 @@ fn examine_socket(
     let found = SharedRefusals::default();
     let mut examined = 0;
     while examined < LIMIT {
-        // An empty queue, or an interface that is down or gone: the listeners tell that better.
+        // The queue is empty, or the interface is down or gone: the listeners report that better.
         let Ok(count) = socket.receive(batch, Wait::No, 64) else {
             break;
         };
@@ -203,7 +205,7 @@ fn examine_socket(
     })
 }
 
-/// What is wrong with a frame that no listener of ours took, of which up to 64 octets are at hand.
+/// Returns the fault of a frame that no listener of this process took. Up to 64 bytes of it are available.
 fn stray_reason(frame: &[u8], is_held: impl Fn(u16) -> bool) -> Option<Reason> {
     let Ok(frame) = ethernet::Frame::new(frame) else {
         return Some(Reason::Truncated);
@@ -218,8 +220,9 @@ fn stray_reason(frame: &[u8], is_held: impl Fn(u16) -> bool) -> Option<Reason> {
     (!is_held(packet.destination_port())).then_some(Reason::UnknownPort)
 }
 
-/// The end of a filter: accepts frames for us (`mac`) and for groups, rejects those for other stations. A tagged frame
-/// for us may seem to be for others, so those are looked at more closely.
+/// Appends the end of a filter: it accepts frames for this host (`mac`) and for groups, and rejects those for other
+/// stations. The kernel may mark a tagged frame for this host as one for others, so the addresses of such frames are
+/// compared.
 fn accept_if_for_us(program: &mut Vec<Instruction>, mac: &[u8; 6]) {
     let high = u32::from(u16::from_be_bytes([mac[0], mac[1]]));
     let low = u32::from_be_bytes([mac[2], mac[3], mac[4], mac[5]]);
@@ -239,7 +242,7 @@ fn accept_if_for_us(program: &mut Vec<Instruction>, mac: &[u8; 6]) {
 }
 
 const HEADERS: u32 = (ethernet::HEADER_OCTETS + rtdip::HEADER_OCTETS) as u32;
-/// The first word of an RTDiP header: version and flags, priority, destination port.
+/// Offset of the first word of an RTDiP header: version and flags, priority, destination port.
 const FIRST_WORD: u32 = ethernet::HEADER_OCTETS as u32;
 const VERSION_AND_PORT: u32 = 0xf000_ffff;
 
@@ -247,7 +250,7 @@ fn version_and_port(port: u16) -> u32 {
     u32::from(rtdip::VERSION) << 28 | u32::from(port)
 }
 
-/// Takes the frames for us that are whole, of our version and for `port`.
+/// Returns a filter that takes the complete frames for this host, of our version and for `port`.
 pub(crate) fn channel_filter(mac: &[u8; 6], port: u16) -> Result<Filter, ChannelError> {
     let mut program = vec![
         Instruction::LoadLength,
@@ -270,7 +273,8 @@ pub(crate) fn channel_filter(mac: &[u8; 6], port: u16) -> Result<Filter, Channel
     Ok(Filter::new(&program)?)
 }
 
-/// Takes the frames for us that are not whole, or not of our version, or for none of `ports`.
+/// Returns a filter that takes the frames for this host that are incomplete, of another version, or for none of
+/// `ports`.
 fn stray_filter(mac: &[u8; 6], ports: &[u16]) -> Result<Filter, ChannelError> {
     let mut program = vec![
         Instruction::LoadLength,

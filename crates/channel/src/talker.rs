@@ -8,33 +8,34 @@ use rtwire_sys::clock::{self, Clock};
 use rtwire_wire::rtdip;
 use rtwire_wire::{MINIMUM_FRAME_OCTETS, MacAddress, VLAN_TAG_OCTETS, ethernet};
 
-/// Octets of IPv4 and UDP headers.
+/// Bytes of the IPv4 and UDP headers.
 const UDP_OCTETS: usize = 28;
 
-/// Sends the values of one channel. Give each talker of a listener its own source port.
+/// Sends the values of one channel. Several talkers of one listener need different source ports.
 #[derive(Debug)]
 pub struct Talker {
     sender: Sender,
-    /// One frame (or datagram), its Ethernet header written already.
+    /// One frame (or datagram) whose Ethernet header is already written.
     frame: Box<[u8]>,
-    /// Where the RTDiP header begins.
+    /// Offset of the RTDiP header.
     start: usize,
-    /// The shortest frame to send.
+    /// Length of the shortest frame to send.
     least: usize,
-    /// The most user data in one frame.
+    /// Largest length of the user data in one frame.
     fit: usize,
     header: rtdip::Header,
-    /// Headers of the frame outside `frame`.
+    /// Bytes of the frame's headers outside `frame`.
     outside: usize,
     queue_full: u64,
-    /// Frames that are sent with one call, their Ethernet headers written already.
+    /// Frames that are sent with one call; their Ethernet headers are already written.
     batch: Vec<Box<[u8]>>,
 }
 
-/// Values that are sent with one system call at most.
+/// Largest number of values that one system call sends.
 const MOST_AT_ONCE: usize = 32;
 
-/// Writes RTDiP header and data behind the first `start` octets of a frame, and pads it to `least`; gives its length.
+/// Writes the RTDiP header and the data behind the first `start` bytes of a frame and pads it to `least`. Returns its
+/// length.
 fn fill(
     header: &rtdip::Header,
     data: &[u8],
@@ -43,18 +44,18 @@ fn fill(
 ) -> Option<usize> {
     let end = start + header.emit(data, frame.get_mut(start..)?).ok()?;
     if end < least {
-        // Else the padding would show what an earlier, longer frame carried.
+        // Without this the padding would show data of an earlier, longer frame.
         frame.get_mut(end..least)?.fill(0);
     }
     Some(end.max(least))
 }
 
 impl Talker {
-    /// Opens a talker. Allocates all it needs.
+    /// Opens a talker. Allocates all the memory it needs.
     ///
     /// # Errors
-    /// CAP_NET_RAW is missing (RTDiP), CAP_NET_ADMIN is missing for a socket priority above 6, there is no such interface,
-    /// no way to the peer (UDP), or no queue that keeps launch times.
+    /// CAP_NET_RAW is missing (RTDiP); CAP_NET_ADMIN is missing for a socket priority above 6; the interface does not
+    /// exist; the peer has no route (UDP); or no queue supports launch times.
     pub fn open(config: &TalkerConfig) -> Result<Self, ChannelError> {
         let link = SenderConfig {
             path: config.path,
@@ -70,7 +71,7 @@ impl Talker {
             Transport::Udp { destination } => Sender::datagrams(&link, destination)?,
         };
         let mtu = sender.interface().mtu as usize;
-        // The header cannot fail: the buffer is longer than any.
+        // Writing the header cannot fail: the buffer is longer than any header.
         let mut frame = vec![0; mtu.max(64) + ethernet::HEADER_OCTETS + VLAN_TAG_OCTETS];
         let (start, least, room) = match config.transport {
             Transport::Rtdip { destination, vlan } => {
@@ -96,7 +97,7 @@ impl Talker {
             time_ns: config.sender_time.then_some(0),
         };
         let places = match config.path {
-            // There the memory is the kernel's.
+            // On these paths the kernel holds the memory.
             TxPath::Xdp | TxPath::XdpLaunch => 0,
             _ if config.batch <= 1 => 0,
             _ => config.batch.min(MOST_AT_ONCE),
@@ -122,13 +123,14 @@ impl Talker {
         })
     }
 
-    /// The most octets of user data that one frame takes.
+    /// Returns the largest length of the user data in one frame, in bytes.
     #[must_use]
     pub fn maximum_data(&self) -> usize {
         self.fit
     }
 
-    /// Octets of the frame (header and payload, padded, without check sequence) that carries `data_octets`.
+    /// Returns the length in bytes of the frame that carries `data_octets`: header and padded payload, without check
+    /// sequence.
     #[must_use]
     pub fn frame_octets(&self, data_octets: usize) -> usize {
         let inside = self.start + self.header.octets() + data_octets;
@@ -137,29 +139,29 @@ impl Talker {
             .max(MINIMUM_FRAME_OCTETS)
     }
 
-    /// Sends one value, with the time of CLOCK_TAI at this moment in its header (unless
-    /// [`sender_time`](TalkerConfig::sender_time) is off); gives its sequence number: 0, 1, 2 … from opening on, wrapping
-    /// at 2³². One system call, no allocation; fit for a real-time loop.
+    /// Sends one value, with the current CLOCK_TAI time in its header unless
+    /// [`sender_time`](TalkerConfig::sender_time) is off. Returns its sequence number, which counts 0, 1, 2 … from
+    /// opening on and wraps at 2³². It makes one system call and does not allocate: fit for a real-time loop.
     ///
     /// # Errors
-    /// Too much data; the interface gone or down; [`LinkError::QueueFull`] if the interface's own queue has dropped the
-    /// frame, which then has used up a sequence number.
+    /// The data are too long; the interface is gone or down; [`LinkError::QueueFull`] if the interface's own queue
+    /// dropped the frame, which then has used up a sequence number.
     pub fn send(&mut self, data: &[u8]) -> Result<u32, ChannelError> {
         self.give(data, None)
     }
 
-    /// Hands over one value that is to leave at `launch_tai_ns` of CLOCK_TAI, which is the time in its header; path
-    /// [`TxPath::Launch`](crate::TxPath::Launch) or [`TxPath::XdpLaunch`](crate::TxPath::XdpLaunch). Otherwise as
-    /// [`Self::send`].
+    /// Hands over one value that is to leave at `launch_tai_ns` of CLOCK_TAI; its header carries this time. For the
+    /// paths [`TxPath::Launch`](crate::TxPath::Launch) and [`TxPath::XdpLaunch`](crate::TxPath::XdpLaunch). Otherwise
+    /// as [`Self::send`].
     ///
     /// # Errors
-    /// As of [`Self::send`]; [`LinkError::LaunchRefused`] if the queue dropped the frame at once, which then has used up a
-    /// sequence number.
+    /// As of [`Self::send`]; [`LinkError::LaunchRefused`] if the queue dropped the frame at once, which then has used
+    /// up a sequence number.
     pub fn send_at(&mut self, data: &[u8], launch_tai_ns: u64) -> Result<u32, ChannelError> {
         self.give(data, Some(launch_tai_ns))
     }
 
-    /// The queue that keeps launch times, with the paths that have them.
+    /// Returns the queue that holds frames until their launch times; `None` on paths without launch times.
     #[must_use]
     pub fn launch_queue(&self) -> Option<LaunchQueue> {
         self.sender.launch_queue()
@@ -178,7 +180,7 @@ impl Talker {
             *time_ns = clock::now_ns(Clock::Tai);
         }
         let shape = (self.start, self.least);
-        // What has a launch time goes the way that keeps it, or is refused.
+        // A frame with a launch time takes the path that supports it, or is refused.
         let place = self.sender.place().filter(|_| launch_ns.is_none());
         let result = if let Some(place) = place {
             place[..self.start].copy_from_slice(&self.frame[..self.start]);
@@ -210,13 +212,13 @@ impl Talker {
         }
     }
 
-    /// Sends several values in their order, up to 32 with one system call if opened with a
-    /// [`batch`](TalkerConfig::batch) of as many; gives how many of them the interface's full queue has dropped. All have the
+    /// Sends several values in order; returns the number of them that the interface's full queue dropped. A talker
+    /// opened with a [`batch`](TalkerConfig::batch) sends as many with one system call, at most 32. All carry the
     /// time of this call. No allocation.
     ///
     /// # Errors
-    /// Too much data in one of them: none is sent. The interface gone or down: those before were sent, as
-    /// [`statistics`](Self::statistics) tell.
+    /// The data of one value are too long: none is sent. The interface is gone or down: the values before were sent,
+    /// as [`statistics`](Self::statistics) report.
     pub fn send_batch(&mut self, values: &[&[u8]]) -> Result<usize, ChannelError> {
         if let Some(value) = values.iter().find(|value| value.len() > self.fit) {
             return Err(ChannelError::TooLong {
@@ -238,13 +240,13 @@ impl Talker {
                 }
             }
         }
-        // While a batch is written, the header runs ahead of what is sent.
+        // While a batch is written, the header's number runs ahead of the values sent.
         self.header.sequence = self.sender.count() as u32;
         self.queue_full += dropped as u64;
         result.map(|()| dropped)
     }
 
-    /// Sends what goes with one call.
+    /// Sends the values that fit in one system call.
     fn send_chunk(&mut self, values: &[&[u8]]) -> Result<usize, ChannelError> {
         let shape = (self.start, self.least);
         let first = self.sender.count() as u32;
@@ -293,8 +295,9 @@ impl Talker {
         Ok(self.sender.send_batch(&frames[..values.len()])?)
     }
 
-    /// Splits off the collector of the kernel's transmit stamps, for another thread; `None` if none were asked for or it
-    /// was taken before. The `frame` of a stamp is the full count that the sequence number is the low 32 bits of.
+    /// Splits off the collector of the kernel's transmit time stamps, for another thread. Returns `None` if none were
+    /// requested or it was already taken. A stamp's `frame` is the full count whose low 32 bits are the sequence
+    /// number.
     ///
     /// # Errors
     /// The offset of CLOCK_TAI cannot be read.
@@ -302,7 +305,7 @@ impl Talker {
         Ok(self.sender.take_stamps()?)
     }
 
-    /// What has been sent so far. No system call.
+    /// Returns the counters so far. No system call.
     #[must_use]
     pub fn statistics(&self) -> TalkerStatistics {
         TalkerStatistics {

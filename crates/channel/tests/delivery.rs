@@ -1,4 +1,4 @@
-//! Values come as they were sent: both transports, both transmit paths, all ways to wait.
+//! Values arrive as they were sent: both transports, both transmit paths, all ways to wait.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -69,7 +69,7 @@ fn stamps_are_there_and_in_order() {
             let mut talker = talker(&pair, &config);
             let mut stamps = talker.take_stamps().unwrap().unwrap();
             assert!(talker.take_stamps().unwrap().is_none());
-            // The kernel begins to stamp what comes in its own time.
+            // The kernel begins to stamp received frames only after a while.
             std::thread::sleep(Duration::from_millis(300));
             let mut rows = Vec::new();
             for _ in 0..100 {
@@ -105,7 +105,7 @@ fn stamps_are_there_and_in_order() {
     }
 }
 
-/// The frames of `kind` that come to `b`, headers and all, while `work` is done.
+/// Returns the frames of `kind` that arrive at `b` while `work` runs, headers included.
 fn captured(pair: &NetnsPair, kind: u16, work: impl FnOnce()) -> Vec<Vec<u8>> {
     use rtwire_link::{Receiver, ReceiverConfig, WakeUp};
     use rtwire_sys::filter::{Filter, Instruction};
@@ -142,7 +142,7 @@ fn frames_on_the_wire_are_as_documented() {
         talker.send(&[0xee; 2]).unwrap();
     });
     assert_eq!(frames[0].len(), talker.frame_octets(100));
-    // Short frames are padded with zeros, not with what was sent before.
+    // Short frames are padded with zeros, not with remains of earlier frames.
     assert_eq!(frames[1].len(), 60);
     assert_eq!(talker.frame_octets(2), 60);
     assert_eq!(

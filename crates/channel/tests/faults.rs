@@ -1,4 +1,4 @@
-//! What goes wrong is told precisely, counted, and never a panic.
+//! Errors are reported precisely and counted, and never cause a panic.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -28,7 +28,7 @@ fn a_port_has_one_listener() {
                         listens there";
             assert_eq!(error.to_string(), text);
         }
-        // Another namespace is another network.
+        // The other namespace is another network.
         pair.a.run(|| {
             let endpoint = Endpoint::open(&pair.a.interface).unwrap();
             endpoint.queue_listener(&config).map(drop).unwrap();
@@ -107,7 +107,7 @@ fn an_interface_that_vanishes_ends_the_wait() {
             let (first, second) = std::thread::scope(|scope| {
                 let waiting = scope.spawn(|| {
                     let first = listener.recv(Some(Duration::from_secs(10))).unwrap_err();
-                    // It is seen as down before it is seen as gone.
+                    // The interface is seen as down before it is seen as gone.
                     let second = listener.recv(Some(Duration::from_secs(10))).unwrap_err();
                     (first, second)
                 });
@@ -154,7 +154,7 @@ fn an_interface_that_was_down_comes_back() {
                 &pair.b.namespace,
                 &format!("neigh replace 10.77.0.1 lladdr {peer} dev rtwb nud permanent"),
             );
-            // The carrier comes back in its own time: what is sent before is lost.
+            // The carrier comes back only after a while; values sent before are lost.
             let start = Instant::now();
             while start.elapsed() < Duration::from_secs(3) {
                 let _ = talker.send(b"x");
@@ -237,14 +237,15 @@ fn strays_are_counted_while_listeners_come_and_go() {
     for way in FRAMES {
         count_strays_while_listeners_come_and_go(way, way);
     }
-    // The program, and another process's packet sockets beside it; and the other way round.
+    // The receive program with another process's packet sockets beside it; and the reverse.
     for way in [Way::Native, Way::Generic] {
         count_strays_while_listeners_come_and_go(way, Way::RtdipQdisc);
         count_strays_while_listeners_come_and_go(Way::RtdipQdisc, way);
     }
 }
 
-/// Whoever counts, each stray is counted once, and what somebody has is none: here, or in another process.
+/// Each stray is counted once, by whichever path. Frames for a listener are no strays, be it here or in another
+/// process.
 fn count_strays_while_listeners_come_and_go(way: Way, others: Way) {
     let pair = NetnsPair::new();
     let open = |endpoint: &Endpoint, port| {
@@ -253,10 +254,10 @@ fn count_strays_while_listeners_come_and_go(way: Way, others: Way) {
         pair.b.run(|| endpoint.queue_listener(&config)).unwrap()
     };
     let endpoint = self::endpoint(&pair, way);
-    // As good as another process: it has ports of its own.
+    // As good as another process: this endpoint has ports of its own.
     let other = self::endpoint(&pair, others);
     let mut injector = Injector::new(&pair);
-    // Four ports that equal each other in their lower ten bits.
+    // Four ports whose lower ten bits are equal.
     let mut send_to_all = || {
         for port in [0x03e9_u16, 0x07e9, 0x0be9, 0x0fe9] {
             let mut packet = good_packet();
@@ -279,7 +280,7 @@ fn count_strays_while_listeners_come_and_go(way: Way, others: Way) {
     unknown(4);
     assert!(first.recv(SOON).unwrap().is_some() && first.recv(NOW).unwrap().is_some());
     assert!(second.recv(NOW).unwrap().is_some() && second.recv(NOW).unwrap().is_none());
-    // The one whose socket counts goes first, then the last one there is.
+    // First the listener whose socket counts ends, then the last one left.
     pair.b.run(|| drop(first));
     send_to_all();
     unknown(6);
@@ -311,7 +312,7 @@ fn count_faulty_frames(ways: &[Way]) {
         let mut injector = Injector::new(&pair);
         injector.send(&good_packet());
         assert!(listener.recv(SOON).unwrap().is_some());
-        // Shorter than a header, at each length there is; and a header without the time stamp it announces.
+        // Frames of every length shorter than a header, and a header without the time stamp it announces.
         for length in [0, 1, 2, 4, 15, 16, 23] {
             injector.send(&good_packet()[..length]);
         }
@@ -324,7 +325,7 @@ fn count_faulty_frames(ways: &[Way]) {
         injector.send(&with(2, 0x77));
         injector.send(&with(12, 1));
         injector.send(&with(0, 0x13));
-        // Not for us: neither ours nor a fault.
+        // A frame for another station is neither ours nor a fault.
         injector.send_to(MacAddress([2, 0, 0, 0, 0, 99]), &good_packet());
         assert!(
             listener
@@ -344,10 +345,10 @@ fn count_faulty_frames(ways: &[Way]) {
         };
         assert_eq!(endpoint.statistics().unwrap().refused, expected, "{wait:?}");
         assert_eq!(listener.statistics().unwrap().received, 1);
-        // A group is for us.
+        // A frame for a group is for this host, too.
         injector.send_to(MacAddress::BROADCAST, &good_packet());
         assert!(listener.recv(SOON).unwrap().is_some());
-        // What a closed listener has refused stays counted.
+        // Refusals of a closed listener stay counted.
         drop(listener);
         assert_eq!(endpoint.statistics().unwrap().refused, expected);
         injector.send(&good_packet());
@@ -378,7 +379,7 @@ fn faulty_datagrams_are_counted_by_their_fault() {
         }
         send(&with(0, 0x22));
         send(&good_packet()[..33]);
-        // Longer than there is room for.
+        // A frame longer than its room.
         send(&[good_packet(), vec![0; 3000]].concat());
         send(&with(1, 8));
         send(&with(2, 0x77));
@@ -418,7 +419,7 @@ fn survives_arbitrary_octets(way: Way) {
     config.wake_up = WakeUp::Spin;
     let (endpoint, mut listener) = listener(&pair, way, &config);
     let mut injector = Injector::new(&pair);
-    // A small generator of our own: the same octets in every run.
+    // A small random number generator: the same bytes in every run.
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut random = move || {
         state ^= state << 13;
@@ -429,7 +430,7 @@ fn survives_arbitrary_octets(way: Way) {
     for _ in 0..3000 {
         let length = (random() % 120) as usize;
         let mut packet: Vec<u8> = (0..length).map(|_| random() as u8).collect();
-        // Half of them mostly right, so that the later checks are reached as well.
+        // Half of the frames are mostly right, so that the later checks are reached as well.
         if random() % 2 == 0 && length > 4 {
             let start = [0x10 | (packet[0] & 7), packet[1] & 15, 0x03, 0xe9];
             packet[..4].copy_from_slice(&start);
@@ -454,7 +455,7 @@ fn too_much_data_is_refused() {
         assert_eq!(talker.frame_octets(fit), 1514);
         let error = talker.send(&vec![0; fit + 1]).unwrap_err();
         let text = format!(
-            "{} octets of user data do not fit one frame: send at most {fit} at once",
+            "{} bytes of user data do not fit one frame: send at most {fit} at once",
             fit + 1
         );
         assert_eq!(error.to_string(), text);
@@ -496,7 +497,7 @@ fn a_full_transmit_queue_is_told_and_numbers_stay_right() {
         let mut full = Vec::new();
         for number in 0..40 {
             if number == 30 {
-                // The queue has drained: what comes now is numbered behind what was dropped.
+                // The queue has drained: values sent now have numbers behind the dropped ones.
                 std::thread::sleep(Duration::from_millis(30));
             }
             match talker.send(&[7; 1000]) {
@@ -523,7 +524,7 @@ fn a_full_transmit_queue_is_told_and_numbers_stay_right() {
         assert_eq!(left, sent, "{way:?}: stamps are of the frames that left");
         assert_eq!(talker.statistics().sent, 40);
         assert_eq!(talker.statistics().queue_full, full.len() as u64);
-        // Past the queueing discipline there is no queue to be full.
+        // Frames that bypass the queueing discipline meet no full queue.
         assert_eq!(full.is_empty(), way.is_direct(), "{way:?}");
     }
 }

@@ -18,7 +18,7 @@ enum Listener {
     Newest(NewestListener),
 }
 
-/// A talker and a listener for one way, one way to wait and one semantics, in the namespaces of `a` and `b`.
+/// Opens a talker and a listener for one path, one way to wait and one semantics, in the namespaces `a` and `b`.
 fn open(
     a: &Side,
     b: &Side,
@@ -88,7 +88,7 @@ fn nothing_is_allocated() {
             }
         }
     }
-    // The counter does count.
+    // Proof that the counter counts.
     let before = allocations();
     drop(std::hint::black_box(Box::new(1)));
     assert_eq!(allocations() - before, 1);
@@ -119,7 +119,7 @@ fn child_that_exchanges_frames() {
     );
 }
 
-/// System calls of a whole child process that sends and receives `frames` frames.
+/// Returns the number of system calls of a child process that sends and receives `frames` frames.
 fn calls(pair: &NetnsPair, way: usize, wake_up: usize, frames: usize, burst: usize) -> i64 {
     let output = Command::new("strace")
         .args(["-f", "-c", "-U", "calls,name"])
@@ -153,16 +153,16 @@ fn at_most_one_system_call_for_a_frame() {
                 let few = calls(&pair, way, wake_up, 500, burst);
                 let many = calls(&pair, way, wake_up, 1500, burst);
                 let ring = *name != Way::Udp && waits.0 != WakeUp::Block;
-                // One to send; none to receive from a ring, one otherwise. A few for threads that start and end.
+                // One call to send; none to receive from a ring, else one. A few more for threads that start and end.
                 let allowed = if ring { 1000 } else { 2000 };
                 let calls = many - few;
                 assert!(
                     calls >= 900,
-                    "{name:?} {waits:?} in {burst}: only {calls} were counted"
+                    "{name:?} {waits:?} in {burst}: only {calls} calls were counted"
                 );
                 assert!(
                     calls <= allowed + 20,
-                    "{name:?} {waits:?} in {burst}: {calls} for 1000 frames"
+                    "{name:?} {waits:?} in {burst}: {calls} calls for 1000 frames"
                 );
             }
         }

@@ -1,4 +1,4 @@
-//! Most urgent first; newest only.
+//! Order of delivery: most urgent first, or the newest only.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -26,12 +26,12 @@ fn the_most_urgent_comes_first_and_the_oldest_among_equals() {
                 .map(|pcp| {
                     let mut config = talker_config(&pair.a, &pair.b, way, 1001);
                     config.pcp = Pcp::new(pcp).unwrap();
-                    // CAP_NET_ADMIN is needed for 7, which root has.
+                    // Priority 7 needs CAP_NET_ADMIN, which root has.
                     config.source_port = u16::from(pcp);
                     talker(&pair, &config)
                 })
                 .collect();
-            // 60 of low priority, among them a few others.
+            // 60 frames of low priority, among them a few others.
             let plan: Vec<usize> = (0..60)
                 .map(|at| [0, 0, 3, 0, 1][at % 5])
                 .chain([7])
@@ -53,7 +53,7 @@ fn the_most_urgent_comes_first_and_the_oldest_among_equals() {
                 );
                 assert_eq!(got.data, [expected.0]);
                 if at == 30 {
-                    // One that comes while others wait is seen at the next call.
+                    // A value that arrives while others wait is seen at the next call.
                     talkers[6].send(b"late").unwrap();
                     let got = listener.recv(NOW).unwrap().unwrap();
                     assert_eq!((got.priority.get(), got.data), (6, &b"late"[..]));
@@ -95,18 +95,18 @@ fn only_the_newest_value_counts() {
                 (again.data, again.skipped, again.fresh),
                 (&[9; 100][..], 0, false)
             );
-            // A talker that begins again starts its numbers anew, and is believed.
+            // A restarted talker begins its numbers anew, and its values are accepted.
             let mut second = self::talker(&pair, &config);
             second.send(b"again").unwrap();
             assert!(listener.wait(SOON).unwrap());
             let newest = listener.read().unwrap().unwrap();
-            // UDP has another source address for each socket, so it is another talker there.
+            // With UDP each socket has another source address, so it counts as another talker.
             assert_eq!(
                 (newest.data, newest.sequence),
                 (&b"again"[..], 0),
                 "{way:?}"
             );
-            // And the program counts no beginnings.
+            // The receive program does not count restarts.
             let restarted = u64::from(way != Way::Udp && !way.in_program());
             assert_eq!(listener.statistics().unwrap().restarted, restarted);
         }
@@ -131,7 +131,7 @@ fn a_newest_value_reader_that_slept_too_long_is_told() {
             }
             let newest = listener.read().unwrap().unwrap();
             if way.in_program() {
-                // The program keeps the newest, however long its reader sleeps.
+                // The receive program keeps the newest value however long its reader sleeps.
                 assert_eq!(
                     (newest.sequence, newest.skipped, newest.overrun),
                     (499, 499, false)
@@ -215,7 +215,7 @@ fn a_newest_value_never_goes_back() {
             assert_eq!(newest.data, newest.sequence.to_be_bytes());
             (newest.sequence, newest.fresh, newest.skipped)
         };
-        // Near the wrap: 2, 0, max - 1, max were sent in another order.
+        // Near the wrap: 2, 0, max - 1 and max are sent in another order.
         send(u32::MAX - 1, 100);
         send(0, 102);
         assert_eq!(newest(), (0, true, 2));
@@ -226,7 +226,7 @@ fn a_newest_value_never_goes_back() {
         send(2, 104);
         send(1, 103);
         assert_eq!(newest(), (2, true, 1));
-        // Sent later, though its number is lower: a talker that has begun again.
+        // Sent later although its number is lower: a restarted talker.
         send(0, 200);
         assert_eq!(newest(), (0, true, 0));
         send(3, 105);

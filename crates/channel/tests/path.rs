@@ -1,4 +1,4 @@
-//! Which way frames come in: chosen, said, shared between endpoints, policed, taken away.
+//! Receive paths: chosen, reported, shared between endpoints, policed, taken away.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -40,7 +40,7 @@ fn the_path_is_said() {
     assert!(wrong.contains("auto, native, generic, packet"), "{wrong}");
 }
 
-/// What is lacking is said, and packet sockets do the work; where the program was asked for, it is an error.
+/// Where XDP is missing, packet sockets serve and the reason is reported. If the program is required, it is an error.
 #[test]
 fn where_there_is_no_xdp_packet_sockets_do_and_it_is_said() {
     require!(root, program "ip");
@@ -49,7 +49,7 @@ fn where_there_is_no_xdp_packet_sockets_do_and_it_is_said() {
         path,
         ..EndpointConfig::new(pair.b.interface.as_str())
     };
-    // Too long for native mode: the driver refuses, the generic mode takes its place.
+    // This MTU is too long for native mode: the driver refuses, and generic mode takes its place.
     for (side, name) in [(&pair.a, "rtwa"), (&pair.b, "rtwb")] {
         ip(&side.namespace, &format!("link set {name} mtu 9000"));
     }
@@ -60,7 +60,7 @@ fn where_there_is_no_xdp_packet_sockets_do_and_it_is_said() {
     assert_eq!(endpoint.path(), PathInUse::Generic);
     let why = endpoint.why_not_better().unwrap();
     assert!(why.contains("MTU"), "{why}");
-    // Shared in generic mode, it is not to be had in native mode.
+    // While it is shared in generic mode, the program is not available in native mode.
     let refused = pair.b.run(|| Endpoint::with(&with(ReceivePath::Native)));
     let refused = refused.unwrap_err().to_string();
     assert!(refused.contains("in generic mode already"), "{refused}");
@@ -97,7 +97,7 @@ fn child_without_cap_bpf() {
 fn without_cap_bpf_packet_sockets_do_and_it_is_said() {
     require!(root, program "ip", program "setpriv");
     let pair = NetnsPair::new();
-    // Entering a namespace takes one of the capabilities that are then given up.
+    // Entering a namespace needs one of the capabilities that are then dropped.
     let output = std::process::Command::new("ip")
         .args(["netns", "exec", &pair.b.namespace, "setpriv"])
         .arg("--bounding-set=-bpf,-sys_admin")
@@ -112,7 +112,7 @@ fn without_cap_bpf_packet_sockets_do_and_it_is_said() {
     assert_eq!(text.matches("CAP_BPF").count(), 2, "{text}");
 }
 
-/// A kernel without BPF, as a seccomp filter makes one.
+/// A kernel without BPF, imitated by a seccomp filter.
 #[test]
 fn without_bpf_packet_sockets_do_and_it_is_said() {
     require!(root, program "ip");
@@ -175,7 +175,7 @@ fn what_exceeds_the_contract_is_dropped_and_counted() {
         for wait in WAITS {
             let mut config = listener_config(way, 1001);
             (config.wake_up, config.order) = wait;
-            // A burst of some five frames of this length, and then one in minutes.
+            // A burst of some five frames of this length, then one frame in some minutes.
             config.police = Some(Police::new(100, 5 * 8 * 230));
             let (endpoint, mut listener) = listener(&pair, way, &config);
             let mut talker = talker(&pair, &talker_config(&pair.a, &pair.b, way, 1001));
@@ -235,7 +235,7 @@ fn a_program_that_is_taken_away_is_told_and_comes_again_when_it_is_told_to() {
     }
 }
 
-/// A renamed interface is the same interface: only its name is another.
+/// A renamed interface is the same interface with another name.
 #[test]
 fn a_renamed_interface_goes_on() {
     require!(root, program "ip");
@@ -265,7 +265,8 @@ fn a_renamed_interface_goes_on() {
     }
 }
 
-/// By what a listener waits for and how, under `auto`; and a program that somebody else's sockets are beside.
+/// `auto` chooses by the listener's semantics and its way to wait; and the program works beside sockets of another
+/// process.
 #[test]
 fn auto_takes_what_costs_each_listener_less_and_strays_stay_right() {
     require!(root, program "ip");
@@ -297,7 +298,7 @@ fn auto_takes_what_costs_each_listener_less_and_strays_stay_right() {
         .b
         .run(|| endpoint.queue_listener(&listener_config(Way::Udp, 1005)))
         .unwrap();
-    // As good as another process: one without the program, one that shares it.
+    // As good as other processes: one endpoint without the program, one that shares it.
     let (packet, sharing) = (open(ReceivePath::Packet), open(ReceivePath::Auto));
     let mut others = [
         queue(&packet, 1006, WakeUp::Block),
@@ -340,7 +341,7 @@ fn auto_takes_what_costs_each_listener_less_and_strays_stay_right() {
         let mut packet = good_packet();
         packet[2..4].copy_from_slice(&port.to_be_bytes());
         injector.send(&packet);
-        // Faulty in ways that a reader, a filter and the program can find.
+        // Frames with faults that a reader, a filter and the program can find.
         let at = |place: usize, value| {
             let mut packet = packet.clone();
             packet[place] = value;
@@ -362,7 +363,7 @@ fn auto_takes_what_costs_each_listener_less_and_strays_stay_right() {
         wrong_version: 8,
         wrong_length: 8,
         malformed: 8,
-        // Good, and of a wrong key, for ports 1009 and 1010.
+        // Correct frames, and frames with a wrong key, for ports 1009 and 1010.
         unknown_port: 4,
         wrong_key,
         ..rtwire_channel::Refusals::default()
@@ -370,7 +371,7 @@ fn auto_takes_what_costs_each_listener_less_and_strays_stay_right() {
     let statistics = |endpoint: &Endpoint| pair.b.run(|| endpoint.statistics()).unwrap().refused;
     assert_eq!(statistics(&endpoint), expected(3));
     assert_eq!(statistics(&sharing), expected(2));
-    // What a listener that is closed has refused is not counted again.
+    // Refusals of a closed listener are not counted again.
     pair.b.run(|| drop((blocks, spins, newest, datagrams)));
     assert_eq!(statistics(&endpoint), expected(3));
     let mut packet = good_packet();

@@ -1,4 +1,4 @@
-//! Transmit paths and batches: what is sent comes, in order, numbered without a gap, on each path.
+//! Transmit paths and batches: values arrive in order and numbered without a gap on each path.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -89,7 +89,7 @@ fn shared_memory_sends_tagged_and_longest_frames_and_is_used_again() {
             vlan: VlanTag::new(config.pcp, 3),
         };
         let mut talker = open(&pair, &config).unwrap();
-        // Many times round the rings.
+        // Many times around the rings.
         for number in 0..2000_u32 {
             let octets = [1, 64, 1000, talker.maximum_data()][number as usize % 4];
             let data = vec![number as u8; octets];
@@ -107,7 +107,7 @@ fn what_shared_memory_cannot_do_is_told() {
     let pair = NetnsPair::new();
     let config = config(&pair, TxPath::Xdp, 1);
     let mut first = open(&pair, &config).unwrap();
-    // The queue has one sender; a second is refused, and may have it when the first has gone.
+    // The queue has one sender. A second one is refused until the first has gone.
     let refused = open(&pair, &config).unwrap_err().to_string();
     assert!(refused.contains("queue 0 of interface `rtwa`"), "{refused}");
     assert!(refused.contains("another program has it"), "{refused}");
@@ -131,7 +131,7 @@ fn what_shared_memory_cannot_do_is_told() {
         Way::RtdipQdisc,
         &listener_config(Way::RtdipQdisc, 1001),
     );
-    // What was refused is not sent later, and has used up no number.
+    // Refused frames are not sent later and use up no number.
     assert_eq!(first.send(b"up again").unwrap(), 0);
     let received = listener.recv(SOON).unwrap().unwrap();
     assert_eq!((received.sequence, received.data), (0, &b"up again"[..]));

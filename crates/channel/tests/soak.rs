@@ -1,6 +1,7 @@
-//! Every kind of channel at full speed for as long as asked: no number lost, no value torn, memory constant.
+//! Soak of every kind of channel at full speed: no number lost, no value torn, constant memory.
 //!
-//! A fraction of a second each by default; `RTWIRE_TEST_SOAK_SECONDS=60` (as `make soak` sets it) makes it longer.
+//! Each takes a fraction of a second by default; `RTWIRE_TEST_SOAK_SECONDS=60` (as `make soak` sets it) makes it
+//! longer.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -14,30 +15,31 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const PORT: u16 = 1001;
-/// Frames on their way at most, where nothing may be lost: below what every queue here holds.
+/// Largest number of frames in flight where none may be lost: less than any queue here holds.
 const WINDOW: u64 = 100;
-/// Of the writer and of its readers: else each would see only what the other did before it was interrupted.
+/// Cores of the writer and of its readers. On one core each reader would see only what the writer did before it was
+/// interrupted.
 const CORES: [usize; 2] = [0, 1];
 /// Readers of one newest value.
 const READERS: usize = 3;
 
-/// Memory is the whole process's, so its tests run one after the other.
+/// Memory is counted for the whole process, so these tests run one after the other.
 fn alone() -> MutexGuard<'static, ()> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Lengths of values; the longest that fits a datagram is 1448.
+/// Returns the lengths of values; the longest that fits a datagram is 1448.
 fn sizes(way: Way) -> [usize; 4] {
     [1, 64, 1024, if way == Way::Udp { 1448 } else { 1450 }]
 }
 
-/// With one processor only, that is all there is.
+/// Moves the thread to a core; with only one processor it stays there.
 fn at_core(core: usize) {
     let _ = rtwire_sys::sched::set_cpu(core);
 }
 
-/// For each channel, way to wait and length.
+/// Returns the duration for each channel, way to wait and length.
 fn time() -> Duration {
     let seconds = std::env::var("RTWIRE_TEST_SOAK_SECONDS").ok();
     seconds
@@ -45,7 +47,7 @@ fn time() -> Duration {
         .map_or(Duration::from_millis(150), Duration::from_secs)
 }
 
-/// Values that tell whether they are whole: every octet follows from the number and its place.
+/// Returns one byte of a self-checking value: it follows from the value's number and the byte's place.
 fn octet(number: u32, at: usize) -> u8 {
     (number.wrapping_mul(0x9e37_79b1) >> 24) as u8 ^ at as u8
 }
@@ -55,12 +57,12 @@ fn check(number: u32, data: &[u8], what: &str) {
         assert_eq!(
             found,
             octet(number, at),
-            "{what}: number {number}, octet {at}"
+            "{what}: number {number}, byte {at}"
         );
     }
 }
 
-/// Memory of this process that is resident, KiB.
+/// Returns this process's resident memory, in KiB.
 fn resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status
@@ -70,8 +72,8 @@ fn resident_kib() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Sends self-checking values until the time is up; gives how many. `size` says how long a value is by its number; with
-/// `received`, never more than the window ahead of it.
+/// Sends self-checking values until the time is up; returns their number. `size` returns a value's length by its
+/// number. With `received` the sender stays at most the window ahead of it.
 fn talk(mut talker: Talker, size: impl Fn(u32) -> usize, received: Option<&AtomicU64>) -> u64 {
     at_core(CORES[0]);
     let end = Instant::now() + time();
@@ -88,7 +90,7 @@ fn talk(mut talker: Talker, size: impl Fn(u32) -> usize, received: Option<&Atomi
         }
         match talker.send(&data[..length]) {
             Ok(number) => assert_eq!(u64::from(number), sent),
-            // It had a number, and nobody promised that one.
+            // The value had a number, and no one promised its delivery.
             Err(ChannelError::Link(LinkError::QueueFull)) if received.is_none() => {}
             Err(error) => panic!("{error}"),
         }
@@ -97,8 +99,8 @@ fn talk(mut talker: Talker, size: impl Fn(u32) -> usize, received: Option<&Atomi
     sent
 }
 
-/// Memory after a fifth of the time and at the end. The room of a queue (some 400 KiB) may be touched late; what grows with
-/// the number of values would be far beyond.
+/// Memory in KiB after a fifth of the time and at the end. A queue's room (some 400 KiB) may be touched late. Memory
+/// that grows with the number of values would be far beyond it.
 struct Memory {
     early: Option<u64>,
     from: Instant,
@@ -130,8 +132,8 @@ fn config(pair: &NetnsPair, way: Way, semantics: Semantics) -> rtwire_channel::T
     config
 }
 
-/// Runs a talker on a thread and `read` here: it is called until it has been told that all is sent, and gives how many
-/// values it took.
+/// Runs a talker on a thread and `read` in this one. `read` is called until it has been told that all values are
+/// sent; it returns the number of values it took.
 fn soak_queue(
     talker: Talker,
     sizes: [usize; 4],
@@ -234,7 +236,7 @@ fn newest_values_are_whole_and_never_go_back() {
     }
 }
 
-/// The slot itself, with several readers, in each mode.
+/// The slots of the receive program with several readers, in each mode.
 #[test]
 fn slots_are_whole_for_several_readers() {
     require!(root, program "ip");
@@ -258,7 +260,7 @@ fn soak_slot(pair: &NetnsPair, mode: XdpMode) {
     for size in sizes(Way::Native) {
         let slot = pair.b.run(|| program.newest_channel(PORT, 0)).unwrap();
         let talker = talker(pair, &config(pair, Way::RtdipDirect, Semantics::Newest));
-        let what = format!("newest, receive program, {mode}, {size} octets");
+        let what = format!("newest, receive program, {mode}, {size} bytes");
         let over = AtomicBool::new(false);
         let mut memory = Memory::new();
         let sent = thread::scope(|scope| {
@@ -297,7 +299,7 @@ fn soak_slot(pair: &NetnsPair, mode: XdpMode) {
             }
             sent
         });
-        // What the link had no room for is missing by its number: all are accounted for.
+        // Values that the link had no room for are missing by their numbers: all are accounted for.
         let accepted = slot.counters().accepted;
         let mut data = [0; 1476];
         let newest = slot.clone().read(&mut data).unwrap();
@@ -316,7 +318,7 @@ fn soak_slot(pair: &NetnsPair, mode: XdpMode) {
 fn datagrams_reach_a_listener_beyond_a_router() {
     require!(root, program "ip", program "sysctl");
     let _alone = alone();
-    // a — b (router) — c: the second cable hangs at b as well.
+    // a — b (router) — c: the second cable is connected to b as well.
     let (near, far) = (NetnsPair::new(), NetnsPair::new());
     let (router, c) = (&near.b.namespace, &far.b);
     rtwire_testkit::ip(

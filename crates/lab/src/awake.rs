@@ -1,8 +1,8 @@
-//! Keeps the processors from falling asleep while the lab measures.
+//! Keeps the processors from sleeping while the lab measures.
 //!
-//! An idle processor takes tens of microseconds to wake, a virtual one at times milliseconds, because its host
-//! has given it away. A real-time machine is set up not to sleep; a lab does the same for its own time with a
-//! thread a core that spins at SCHED_IDLE: whatever else wants to run, runs at once.
+//! An idle processor takes tens of microseconds to wake. A virtual one sometimes takes milliseconds, because its host
+//! has given it away. A real-time machine is configured not to sleep. A lab has the same effect for its duration: one
+//! thread per core spins at SCHED_IDLE. Any other thread runs at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 
 use rtwire_sys::sched;
 
-/// Holds all processors awake until it is dropped.
+/// Keeps all processors awake until it is dropped.
 pub(crate) struct Awake {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -31,7 +31,7 @@ impl Awake {
     }
 }
 
-/// Spins on one core. Without SCHED_IDLE it does not spin at all: it would take time from others.
+/// Spins on one core. Without SCHED_IDLE it does not spin, because it would take time from other threads.
 fn spin(cpu: usize, stop: &AtomicBool) {
     let idle = sched::set_cpu(cpu).and_then(|_| sched::set_idle());
     if idle.is_err() {

@@ -1,4 +1,4 @@
-//! From a checked network to what is built: nodes, cables, forwarding.
+//! Turns a checked network into a blueprint: nodes, cables, forwarding.
 
 use std::net::Ipv4Addr;
 
@@ -8,30 +8,30 @@ use rtwire_plan::{Network, Plan, Stream, Transport};
 use crate::LabError;
 use crate::fabric::{Blueprint, Cable, Node, NodeKind};
 
-/// Most nodes of a lab on one machine; each costs the kernel some megabytes and a bring-up some milliseconds.
+/// Largest number of nodes of a lab on one machine. Each costs some MB of kernel memory and some ms of start-up time.
 const NODES_MAX: usize = 1_000;
 
-/// Fastest link that the rate limiter's interface can state, its peak rate included.
+/// Fastest link that the rate limiter's interface can express, including its peak rate, bit/s.
 const RATE_MOST_BPS: u64 = 28_000_000_000;
-/// Largest frame overhead that it can state beside a minimum frame and a tag.
+/// Largest frame overhead that the interface can express, with a minimum frame and a tag.
 const OVERHEAD_MOST_BYTES: u64 = 190;
 
-/// Where a stream's frames are addressed to.
+/// The destination address of a stream's frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reached {
-    /// One host, by node; it is reached by the shortest way.
+    /// One host, by node, over the shortest path.
     Host(usize),
-    /// A group address of the stream's own: several listeners, or a way of its own.
+    /// A group address for this stream alone: it has several listeners or a path of its own.
     Group([u8; 6]),
 }
 
-/// The blueprint of a network, and the destination of each of its streams (best effort behind the streams).
+/// The blueprint of a network and the destination of each of its streams (best effort after the streams).
 pub(crate) struct Layout {
     pub(crate) blueprint: Blueprint,
     pub(crate) destinations: Vec<Reached>,
 }
 
-/// The index of a node: hosts first, in the order of the description, then switches.
+/// Returns the index of a node: hosts first, in the order of the description, then switches.
 pub(crate) fn node_index(network: &Network, name: &str) -> Option<usize> {
     let hosts = network.hosts.iter().map(|host| &host.name);
     let switches = network.switches.iter().map(|switch| &switch.name);
@@ -41,10 +41,11 @@ pub(crate) fn node_index(network: &Network, name: &str) -> Option<usize> {
 }
 
 impl Layout {
-    /// Lays a network out.
+    /// Creates the layout of a network.
     ///
     /// # Errors
-    /// It is too large for one machine, or a stream needs what the lab does not emulate.
+    /// [`LabError`] if the network is too large for one machine, or a stream needs something that the lab does not
+    /// emulate.
     pub(crate) fn of(plan: &Plan) -> Result<Self, LabError> {
         let network = &plan.network;
         let count = network.hosts.len() + network.switches.len();
@@ -162,7 +163,7 @@ fn cables(network: &Network) -> Vec<Cable> {
         .collect()
 }
 
-/// For each switch that can reach `host`: the neighbour on the way there that the plan takes, too.
+/// Returns, for each switch that can reach `host`, the next node on the plan's path to it.
 fn exits_towards(network: &Network, host: &str) -> Vec<(usize, usize)> {
     let exits = network.towards(host).into_iter();
     exits

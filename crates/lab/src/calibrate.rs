@@ -1,10 +1,11 @@
 //! The lab's own latency, measured before the run on the unloaded network.
 //!
-//! An emulated port releases a frame when a timer of this machine fires, not when a wire is free. How much
-//! later than an ideal link that is, the kernel program notes for every frame. The latency that the plan
-//! counts with is the highest seen while the machine itself did not stall, and never less than what the
-//! noise record lets pass without calling it a stall: whatever is not recorded as a stall later must be
-//! covered by the promise now. It is taken before the first frame of the run and never changed after.
+//! An emulated port releases a frame when a timer of this machine fires, not when a wire is free. For every frame the
+//! kernel program records the delay compared with an ideal link.
+//!
+//! The plan uses the highest delay seen while the machine itself did not stall. It is at least the threshold below
+//! which the noise record reports no stall. A delay that is later not recorded as a stall must be part of the promise
+//! now. The latency is fixed before the first frame of the run and never changed afterwards.
 
 use std::thread;
 use std::time::Duration;
@@ -20,18 +21,19 @@ use crate::fabric::{Fabric, PortIndex};
 use crate::ports::{Field, LATENESS_STEP_NS};
 use crate::processes::Processes;
 
-/// A stall spoils one slice, not the whole calibration.
+/// Duration of a slice: a stall invalidates one slice, not the whole calibration.
 const SLICE: Duration = Duration::from_millis(50);
-/// Latencies are stated in whole steps of this.
+/// Latencies are multiples of this, ns.
 const ROUND_NS: u64 = 10_000;
-/// A port that is later than this without a stall of the machine is none that a promise should be built upon.
+/// Largest acceptable latency of a port without a stall of the machine, ns. No promise should be based on a larger
+/// one.
 const LATENCY_MOST_NS: u64 = 5_000_000;
-/// How often a calibration is tried.
+/// Number of attempts at a calibration.
 const ATTEMPTS: u32 = 5;
-/// Time stamping in the kernel begins some time after it is asked for.
+/// Time from the request for kernel time stamps until they certainly begin, ns.
 const SETTLE_NS: u64 = 400_000_000;
 
-/// What one port did in one slice.
+/// The measurements of all ports in one slice.
 struct Slice {
     from_ns: u64,
     to_ns: u64,
@@ -44,19 +46,19 @@ struct PortSlice {
     histogram: Vec<u64>,
 }
 
-/// The latency of every port that carried a frame of the calibration, by port.
+/// The latency of each port that carried a frame of the calibration.
 #[derive(Default)]
 pub(crate) struct Calibrated {
     pub(crate) ports: Vec<(PortIndex, Calibration)>,
-    /// Slices left out because the machine stalled, of how many.
+    /// Number of slices left out because the machine stalled, and number of all slices.
     pub(crate) slices_left_out: (usize, usize),
 }
 
-/// Runs the calibration; again where the machine stalled all the time, since stalls come and go (beside another lab that is
-/// brought up, for example). `progress` is told.
+/// Runs the calibration. Repeats it if the machine stalled all the time, because stalls can be temporary (for example
+/// while another lab starts). `progress` receives a message for each repetition.
 ///
 /// # Errors
-/// A host's process fails, or the machine was never quiet for a slice.
+/// [`LabError`] if a host's process fails, or every slice had a stall.
 pub(crate) fn calibrate(
     fabric: &Fabric,
     assignments: &[Assignment],
@@ -189,7 +191,7 @@ fn evaluate(
     })
 }
 
-/// The upper edge of the bucket that holds the median.
+/// Returns the upper edge of the bucket that contains the median, ns.
 fn median(histogram: &[u64]) -> u64 {
     let half = histogram.iter().sum::<u64>().div_ceil(2);
     let mut seen = 0;

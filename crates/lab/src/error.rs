@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Why a lab could not be brought up, run or taken down.
+/// An error while a lab is started, run or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// The host refused a setting.
@@ -18,21 +18,21 @@ pub enum LabError {
     /// The host's noise could not be recorded.
     #[error("cannot record the host's noise: {0}")]
     Noise(#[from] rtwire_measure::noise::NoiseError),
-    /// The system refused something that has no better name.
+    /// The system refused an operation that has no variant of its own.
     #[error(transparent)]
     Io(#[from] io::Error),
     /// A file or directory could not be used.
     #[error("`{}`: {source}{}", path.display(), if source.kind() == io::ErrorKind::PermissionDenied { " (a lab needs root)" } else { "" })]
     File {
-        /// Which.
+        /// The path.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
     },
-    /// A program that the user named cannot be started.
+    /// A program named by the user cannot be started.
     #[error("cannot start `{program}`: {source}; name a program that this host has, or install it")]
     Program {
-        /// Which.
+        /// The program.
         program: String,
         /// The system's error.
         source: io::Error,
@@ -42,15 +42,15 @@ pub enum LabError {
         "a lab makes network namespaces, loads BPF programs and runs real-time threads: it needs root (missing: {missing})"
     )]
     Privilege {
-        /// The capabilities that are missing, by name.
+        /// The names of the missing capabilities.
         missing: String,
     },
     /// The network does not fit one machine.
-    #[error("the network has {nodes} nodes; a lab on one machine takes {most} at most")]
+    #[error("the network has {nodes} nodes; a lab on one machine supports at most {most}")]
     TooLarge {
-        /// How many it has.
+        /// Its number of nodes.
         nodes: usize,
-        /// How many are possible.
+        /// The largest possible number.
         most: usize,
     },
     /// A link is faster than the lab can emulate.
@@ -58,32 +58,32 @@ pub enum LabError {
     TooFast {
         /// The link's ends.
         link: String,
-        /// The fastest that is possible, bit/s.
+        /// The highest possible rate, bit/s.
         most_bps: u64,
     },
     /// A frame overhead is larger than the lab can emulate.
-    #[error("frame-overhead of {bytes} B: a lab emulates {most} B at most")]
+    #[error("frame-overhead of {bytes} B: a lab emulates at most {most} B")]
     TooMuchOverhead {
-        /// What the description has.
+        /// The overhead in the description.
         bytes: u64,
-        /// What is possible.
+        /// The largest possible overhead.
         most: u64,
     },
-    /// The machine was never quiet during the calibration.
+    /// Every slice of the calibration had a stall of the machine.
     #[error(
         "the unloaded network could not be calibrated, because the machine stalled all the time: nothing can be measured on it now; try again, or calibrate longer (--calibration)"
     )]
     NeverQuiet,
-    /// The run is longer than memory for its samples.
+    /// The samples of the run do not fit into memory.
     #[error(
-        "a run of {seconds} s would take {samples} samples; this lab keeps {most} at most: shorten --duration"
+        "a run of {seconds} s would take {samples} samples; this lab has room for {most}: shorten --duration"
     )]
     TooLong {
-        /// The duration.
+        /// The run's duration.
         seconds: u64,
-        /// Samples it would take.
+        /// The number of samples that it needs.
         samples: u64,
-        /// Samples there is room for.
+        /// The number of samples that fit.
         most: u64,
     },
     /// The plan overflowed after the lab's own latencies were added.
@@ -94,15 +94,15 @@ pub enum LabError {
     Worker {
         /// The host whose process it is.
         host: String,
-        /// What it said.
+        /// The process's message.
         message: String,
     },
     /// There is no such lab.
-    #[error("there is no lab `{id}`{}", if others.is_empty() { "; none is up".to_owned() } else { format!("; there is: {}", others.join(", ")) })]
+    #[error("there is no lab `{id}`{}", if others.is_empty() { "; no lab is up".to_owned() } else { format!("; existing labs: {}", others.join(", ")) })]
     NoSuchLab {
-        /// What was asked for.
+        /// The requested id.
         id: String,
-        /// Those there are.
+        /// The existing labs.
         others: Vec<String>,
     },
     /// There is no such node in the lab.
@@ -110,9 +110,9 @@ pub enum LabError {
     NoSuchNode {
         /// The lab.
         id: String,
-        /// What was asked for.
+        /// The requested node.
         node: String,
-        /// Those there are.
+        /// The existing nodes.
         others: Vec<String>,
     },
     /// The lab still runs.
@@ -123,10 +123,10 @@ pub enum LabError {
         /// Its process.
         pid: u32,
     },
-    /// Two streams of a host by AF_XDP.
+    /// Two streams of a host use AF_XDP.
     #[error(
-        "--transmit-path xdp: streams `{}` and `{}` both leave host `{host}`, whose interface has one transmit queue, and that \
-         takes one sender; send by `direct` or `qdisc`",
+        "--transmit-path xdp: streams `{}` and `{}` both leave host `{host}`, whose interface has one transmit queue for \
+         one sender; send by `direct` or `qdisc`",
         streams[0], streams[1]
     )]
     OneSender {
@@ -141,7 +141,7 @@ pub enum LabError {
 }
 
 impl LabError {
-    /// Whether the host lacks something (exit code 3) rather than the input being wrong.
+    /// Returns true if the host lacks something (exit code 3), false if the input is wrong.
     #[must_use]
     pub fn is_host_lacking(&self) -> bool {
         match self {

@@ -1,4 +1,4 @@
-//! What happened, laid beside what was planned.
+//! Turns the results of a run into evidence beside the plan.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,22 +18,22 @@ use crate::fabric::{Fabric, PortIndex};
 use crate::monitor::PortWatch;
 use crate::ports::Field;
 
-/// What came in from a run.
+/// The collected results of a run.
 pub(crate) struct Collected<'a> {
     pub(crate) network: &'a Network,
-    /// The plan that the run is judged by, the lab's own latencies in it.
+    /// The plan that the run is judged by, including the lab's own latencies.
     pub(crate) plan: &'a Plan,
     pub(crate) fabric: &'a Fabric,
     pub(crate) results: &'a BTreeMap<String, HostResult>,
     pub(crate) watches: Vec<PortWatch>,
     pub(crate) directory: &'a Path,
-    /// How long the talkers really sent, in ns: shorter than asked for after Ctrl-C.
+    /// Time during which the talkers really sent, ns; shorter than requested after Ctrl-C.
     pub(crate) duration_ns: u64,
     pub(crate) rule: Rule,
 }
 
 impl Collected<'_> {
-    /// The evidence for the verdict; stalls are added by the caller, who has the noise record.
+    /// Returns the evidence for the verdict. The caller adds the stalls from the noise record.
     pub(crate) fn evidence(&self) -> Result<Evidence, LabError> {
         let mut streams = Vec::new();
         let mut talkers = Vec::new();
@@ -78,14 +78,15 @@ impl Collected<'_> {
             .map_or(0, |talker| talker.frames_sent);
         let path = samples::arrivals_path(self.directory, index, listener);
         let arrivals = samples::read_arrivals(&path)?;
-        // A number that the talker never gave is somebody else's frame.
+        // A sequence number that the talker never used belongs to another sender's frame.
         let own: Vec<Arrival> = arrivals
             .into_iter()
             .filter(|arrival| u64::from(arrival.sequence) < frames_sent)
             .collect();
         let transmission_ns = self.transmission_ns(stream, &stream.routes[way]);
         let samples = join(sent, &own, transmission_ns);
-        // Of a host whose process ended nobody knows what it received: that is its own loss, not the network's.
+        // If a host's process ended, its received frames are unknown. The verdict sees them as its own loss, not the
+        // network's.
         let result = self
             .listener(index, listener)
             .cloned()
@@ -132,8 +133,9 @@ impl Collected<'_> {
         })
     }
 
-    /// How long a frame of the stream is under transmission on its way, all links together. An emulated link hands a
-    /// frame over when its transmission begins; a store-and-forward network has it when the last bit is there.
+    /// Returns the total transmission time of the stream's frame over all links of its route, ns. An emulated link
+    /// hands a frame over when its transmission begins. A store-and-forward network does so when the last bit has
+    /// arrived.
     fn transmission_ns(&self, stream: &Stream, route: &[String]) -> u64 {
         let links = route
             .windows(2)
@@ -147,11 +149,11 @@ impl Collected<'_> {
             .sum()
     }
 
-    /// By how much a real port could have been later than the emulated one for a frame of this stream, in ns.
+    /// Returns the most by which a real port could have delayed a frame of this stream more than the emulated one, ns.
     ///
-    /// An emulated link hands a frame over when its transmission begins. A larger frame in front is then at the next port
-    /// too early, by the time of its own transmission, of which only this frame's own is added to its delay. And after a
-    /// pause the rate limiter may be ahead of a wire; how far it was, the kernel program has noted.
+    /// An emulated link hands a frame over when its transmission begins. A larger frame in front then reaches the next
+    /// port too early by its own transmission time. Only this frame's own transmission time is added to its delay.
+    /// After a pause the rate limiter may also be ahead of a real link; the kernel program has recorded by how much.
     fn unseen_ns(&self, stream: &Stream, id: &PortId) -> u64 {
         let Some(plan) = self.port_plan(id) else {
             return 0;
@@ -201,7 +203,7 @@ impl Collected<'_> {
                 .unwrap_or(0)
                 .into(),
             shaper_caps_burst: stream.shaped,
-            // A talker whose shaper is off promised nothing; that it sends more than a contract explains nothing.
+            // A talker whose shaper is off has no contract. So what it sends explains no delay.
             contract_excess_bits: Some(if stream.shaped { excess } else { 0 }),
         }
     }
@@ -211,7 +213,7 @@ impl Collected<'_> {
         ports.find(|plan| plan.node == id.node && plan.port == id.port)
     }
 
-    /// The streams and the best-effort allowances that pass a port.
+    /// Returns the streams and the best-effort allowances that pass a port.
     fn passing(
         &self,
         id: &PortId,
@@ -229,7 +231,7 @@ impl Collected<'_> {
         )
     }
 
-    /// The longest time that one contract through this port may send at the link's rate.
+    /// Returns the longest time for which one contract through this port may send at the link's rate, ns.
     fn hold_ns(&self, id: &PortId) -> u64 {
         let Some(rate) = self.port_plan(id).map(|plan| plan.link_rate_bps) else {
             return 0;
@@ -280,7 +282,7 @@ impl Collected<'_> {
     }
 }
 
-/// What a stream is, in a few words for the report.
+/// Returns a short description of a stream for the report.
 pub(crate) fn describe(stream: &Stream) -> String {
     let ms = |ns: u64| rtwire_measure::units::duration(ns);
     if !stream.shaped {
@@ -291,7 +293,7 @@ pub(crate) fn describe(stream: &Stream) -> String {
             format!("{} B every {}", stream.frame_bytes, ms(interval_ns))
         }
         ContractKind::Rate => {
-            // Stated of frame bytes, contracted on the wire.
+            // The description states frame bytes, the contract counts bytes on the wire.
             let wire = part(stream.contract.rate.ceil());
             let stated = u128::from(wire) * u128::from(stream.frame_bytes)
                 / u128::from(stream.wire_bytes.max(1));
@@ -305,7 +307,7 @@ pub(crate) fn describe(stream: &Stream) -> String {
     }
 }
 
-/// One sample for each frame that arrived, at its first arrival; `transmission_ns` later than it was handed over.
+/// Returns one sample for each frame that arrived, at its first arrival plus `transmission_ns`.
 fn join(sent: &[SentStamp], arrivals: &[Arrival], transmission_ns: u64) -> Vec<Sample> {
     let most = sent
         .iter()

@@ -1,8 +1,10 @@
 //! The emulated network: a namespace for each node, a veth pair for each link, a bridge for each switch.
 //!
-//! Each direction of a link is a *port*: HTB keeps the link's rate and the priority between classes, and
-//! the program in `crates/bpf/programs/switch.bpf.c` keeps the buffer, to the byte. Forwarding and neighbours are static;
-//! nothing learns, floods, resolves or announces, so that only planned frames are on the wire.
+//! Each direction of a link is a *port*. HTB keeps the link's rate and the priority between classes. The program in
+//! `crates/bpf/programs/switch.bpf.c` limits the buffer, exact to the byte.
+//!
+//! Forwarding and neighbours are static. Nothing learns, floods, resolves or announces, so only planned frames are on
+//! the wire.
 
 mod wire;
 
@@ -18,9 +20,9 @@ use crate::LabError;
 use crate::ports::{FOLLOWED_FRAMES, Field, POOL_WORDS, PORT_WORDS, PortRecords};
 use wire::{End, connect};
 
-/// Interface index of the first end of the first cable; the kernel program has the same number.
+/// Interface index of the first end of the first cable. The kernel program has the same number.
 pub(crate) const FIRST_IFINDEX: u32 = 1000;
-/// The same for the lab's ends of wires, and for what couples them to their cables.
+/// The same for the lab's ends of wires, and for the bridges that couple them to their cables.
 const WIRE_IFINDEX: u32 = 1_000_000;
 const COUPLING_IFINDEX: u32 = 2_000_000;
 const BRIDGE: &str = "bridge";
@@ -28,16 +30,16 @@ const BRIDGE_IFINDEX: u32 = 500;
 /// A host's only interface.
 pub(crate) const HOST_INTERFACE: &str = "eth0";
 
-/// What a node of the fabric is.
+/// The kind of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NodeKind {
     Host,
     Switch {
-        /// Whether the buffer is one pool over all ports, or each port has its own.
+        /// True if all ports share one buffer; false if each port has its own.
         shared: bool,
-        /// Its size in bytes.
+        /// The buffer's size in bytes.
         buffer_bytes: u64,
-        /// Most frames in it, however small; 0: no such limit.
+        /// Largest number of frames in the buffer, of any size; 0 for no limit.
         buffer_frames: u64,
     },
 }
@@ -47,7 +49,7 @@ pub(crate) enum NodeKind {
 pub(crate) struct Node {
     pub(crate) name: String,
     pub(crate) kind: NodeKind,
-    /// Priority classes of each of its ports.
+    /// Number of priority classes of each of its ports.
     pub(crate) queues: u8,
 }
 
@@ -58,54 +60,57 @@ pub(crate) struct Cable {
     pub(crate) rate_bps: u64,
 }
 
-/// What to build.
+/// The parts to build.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Blueprint {
     pub(crate) nodes: Vec<Node>,
     pub(crate) cables: Vec<Cable>,
-    /// What a frame costs on the wire beyond its bytes.
+    /// Bytes of a frame on the wire beyond its own.
     pub(crate) overhead_bytes: u64,
-    /// Ports by which frames with a VLAN tag leave. Behind the first interface that received them, the kernel keeps the
-    /// tag beside the frame, and the queue does not see its 4 bytes.
+    /// Ports through which frames with a VLAN tag leave. After the first receiving interface the kernel keeps the tag
+    /// beside the frame, so the queue does not see its 4 bytes.
     pub(crate) tagged: BTreeSet<(usize, usize)>,
-    /// For each group address: the switch ports (node, neighbour) its frames leave by.
+    /// For each group address: the switch ports (node, neighbour) through which its frames leave.
     pub(crate) groups: BTreeMap<[u8; 6], Vec<(usize, usize)>>,
-    /// The same for groups of datagrams: a bridge looks for those by their IP address.
+    /// The same for groups of datagrams, which a bridge looks up by IP address.
     pub(crate) ip_groups: BTreeMap<Ipv4Addr, Vec<(usize, usize)>>,
     /// For each host (by node): the switch ports (node, neighbour) that lead to it.
     pub(crate) towards: BTreeMap<usize, Vec<(usize, usize)>>,
 }
 
-/// A port: one direction of a cable. Its index is that of its record and, with [`FIRST_IFINDEX`], of its interface.
+/// A port: one direction of a cable. It is also the index of the port's record and, added to [`FIRST_IFINDEX`], of its
+/// interface.
 pub(crate) type PortIndex = usize;
 
-/// The network as it stands on this machine. Dropping it does not take it down: its namespaces do, by name.
+/// The running network. Dropping it does not remove it: it ends when its namespaces are removed by name.
 pub(crate) struct Fabric {
     pub(crate) blueprint: Blueprint,
     namespaces: Vec<Namespace>,
-    /// Where the cables of hosts end, and wires lead on from.
+    /// The namespace in which the cables of hosts end and wires begin.
     wires: Namespace,
     program: BpfObject,
     pub(crate) records: PortRecords,
 }
 
-/// How late the rate limiter may release and still make it good, in ns. Timers of a shared machine are late by
-/// some 10 µs and at times by some 100 µs; without this credit each lateness would be lost service, and at 95 %
-/// load the losses add up to milliseconds. The price: after a pause a port may be this far ahead of a real link.
+/// Largest delay of a release that the rate limiter still makes up for, ns.
+///
+/// Timers of a shared machine are about 10 µs late, sometimes some 100 µs. Without this credit each delay would be
+/// lost service; at 95 % load the losses add up to milliseconds. The price: after a pause a port may be this far ahead
+/// of a real link.
 pub(crate) const RELEASE_CREDIT_NS: u64 = 250_000;
-/// How fast it is made good, in percent of the link's rate: slowly, so that the credit of a pause does not
-/// leave as one burst that no link could send.
+/// Rate at which the delay is made up for, in percent of the link's rate. It is low, so that the credit of a pause
+/// does not leave as one burst that no link could send.
 pub(crate) const PEAK_PERCENT: u64 = 120;
-/// What may leave at once at that rate, in ns; about half a full frame at 100 Mbit/s.
+/// Credit for a burst at that rate, ns; about half a full frame at 100 Mbit/s.
 pub(crate) const PEAK_CREDIT_NS: u64 = 60_000;
 
-/// The MAC address of a host, locally administered.
+/// Returns the MAC address of a host, locally administered.
 pub(crate) fn host_mac(node: usize) -> [u8; 6] {
     let [high, low] = short(node);
     [0x02, 0x72, 0x74, 0x00, high, low]
 }
 
-/// The IPv4 address of a host.
+/// Returns the IPv4 address of a host.
 pub(crate) fn host_address(node: usize) -> Ipv4Addr {
     let [high, low] = short(node + 1);
     Ipv4Addr::new(10, 77, high, low)
@@ -122,7 +127,7 @@ fn short(value: usize) -> [u8; 2] {
 }
 
 impl Blueprint {
-    /// The port by which `node` sends to `neighbour`.
+    /// Returns the port through which `node` sends to `neighbour`.
     pub(crate) fn port(&self, node: usize, neighbour: usize) -> Option<PortIndex> {
         self.cables
             .iter()
@@ -134,7 +139,7 @@ impl Blueprint {
             })
     }
 
-    /// The node that sends by a port, and the one it sends to.
+    /// Returns the sending node of a port and the node that it sends to.
     pub(crate) fn port_ends(&self, port: PortIndex) -> Option<(usize, usize)> {
         let ends = self.cables.get(port / 2)?.ends;
         Some((ends[port % 2], ends[1 - port % 2]))
@@ -158,17 +163,17 @@ impl Blueprint {
 }
 
 impl Fabric {
-    /// Brings the network up. What was made before an error stays for the caller's clean-up by name.
+    /// Starts the network. After an error the caller removes by name what was made.
     ///
     /// # Errors
-    /// Missing privileges, kernel features, or a blueprint that no kernel could build.
+    /// [`LabError`] if privileges or kernel features are missing, or no kernel could build the blueprint.
     pub(crate) fn bring_up(prefix: &str, blueprint: Blueprint) -> Result<Self, LabError> {
         let mut namespaces = Vec::new();
         for (index, node) in blueprint.nodes.iter().enumerate() {
             let name = namespace_name(prefix, index, &node.name);
             namespaces.push(Namespace::create(&name)?);
         }
-        // No node's name has such a sign in it.
+        // No node's name contains this character.
         let wires = Namespace::create(&format!("{prefix}-~wires"))?;
         let program = load(&blueprint)?;
         let records = PortRecords::new(
@@ -186,8 +191,8 @@ impl Fabric {
         fabric.make_bridges()?;
         fabric.lay_cables()?;
         let ports = 2 * fabric.blueprint.cables.len();
-        // Everything that counts is in place before the first interface comes up: a frame that one end counted
-        // and the other did not would shift all that follows.
+        // All counters are in place before the first interface comes up. A frame counted at only one end would shift
+        // all later counts.
         for port in 0..ports {
             fabric.prepare_port(port)?;
         }
@@ -198,12 +203,12 @@ impl Fabric {
         Ok(fabric)
     }
 
-    /// The namespace of a node.
+    /// Returns the namespace of a node.
     pub(crate) fn namespace(&self, node: usize) -> &Namespace {
         &self.namespaces[node]
     }
 
-    /// Sets what the program needs to know of each port.
+    /// Sets the parameters of each port that the program needs.
     fn set_limits(&self) {
         for (index, node) in self.blueprint.nodes.iter().enumerate() {
             if let NodeKind::Switch {
@@ -303,7 +308,8 @@ impl Fabric {
             return Ok(());
         };
         let wire = self.wire(port);
-        // Untagged frames beside tagged ones are then charged 4 bytes too much: a slower link flatters nobody.
+        // Untagged frames beside tagged ones are charged 4 bytes too much. This makes the emulated link slower, never
+        // faster.
         let tag = match self.blueprint.tagged.contains(&(node, neighbour)) {
             true => 4,
             false => 0,
@@ -315,7 +321,7 @@ impl Fabric {
             ifindex,
             rate_bps,
             queues: self.blueprint.nodes[node].queues,
-            // `Layout::of` refuses what does not fit.
+            // `Layout::of` refuses larger values.
             overhead_bytes: u8::try_from(overhead).unwrap_or(u8::MAX),
             credit_ns: RELEASE_CREDIT_NS,
             peak_bps: rate_bps * PEAK_PERCENT / 100,
@@ -435,7 +441,8 @@ impl Fabric {
     }
 }
 
-/// The name of a node's namespace: unique in the lab even where two node names differ only in odd characters.
+/// Returns the name of a node's namespace. It is unique in the lab even if two node names differ only in special
+/// characters.
 pub(crate) fn namespace_name(prefix: &str, index: usize, node: &str) -> String {
     let plain: String = node
         .chars()
@@ -455,7 +462,7 @@ pub(crate) fn namespace_name(prefix: &str, index: usize, node: &str) -> String {
 }
 
 fn index32(port: PortIndex) -> u32 {
-    // Bounded by the number of cables that `load` accepted.
+    // The number of cables is limited by `load`.
     u32::try_from(port).unwrap_or(u32::MAX - FIRST_IFINDEX)
 }
 

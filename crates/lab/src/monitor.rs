@@ -1,4 +1,4 @@
-//! What the ports do during a run: backlog and drops, millisecond by millisecond.
+//! Records backlog and drops of the ports during a run, millisecond by millisecond.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,29 +10,29 @@ use rtwire_sys::clock::{self, Clock};
 use crate::fabric::{Fabric, PortIndex};
 use crate::ports::{Field, PortRecords};
 
-/// Most windows kept for a port; a long run has longer windows.
+/// Largest number of windows for a port; a long run has longer windows.
 const WINDOWS_MOST: u64 = 20_000;
 const WINDOW_LEAST_NS: u64 = 1_000_000;
-/// Priority of the monitor: above ordinary work, below the hosts.
+/// Priority of the monitor: above ordinary threads, below the hosts.
 const PRIORITY: u8 = 50;
 
-/// What was seen of one port.
+/// The recorded data of one port.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PortWatch {
     pub(crate) backlog: Vec<BacklogSample>,
     pub(crate) drops: Vec<DropWindow>,
-    /// Highest lateness of the port in each window, in ns, where it was above all before it.
+    /// End of a window and the port's highest lateness in it, ns, each time it exceeds all earlier ones.
     pub(crate) lateness: Vec<(u64, u64)>,
 }
 
-/// Watches ports until it is stopped.
+/// Records ports until it is stopped.
 pub(crate) struct Monitor {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Vec<PortWatch>>,
 }
 
 impl Monitor {
-    /// Starts to watch all ports of a fabric for a run of `duration_ns`.
+    /// Starts to record all ports of a fabric for a run of `duration_ns`.
     pub(crate) fn start(fabric: &Fabric, duration_ns: u64) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let records = fabric.records.clone();
@@ -45,7 +45,7 @@ impl Monitor {
         Self { stop, thread }
     }
 
-    /// What was seen, by port.
+    /// Stops and returns the recorded data of each port.
     pub(crate) fn finish(self) -> Vec<PortWatch> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_default()
@@ -53,7 +53,7 @@ impl Monitor {
 }
 
 fn watch(records: &PortRecords, ports: usize, window_ns: u64, stop: &AtomicBool) -> Vec<PortWatch> {
-    // Without the priority its windows are longer, no more: it is no condition of the run.
+    // Without the priority the windows are longer, but the run is still valid.
     let _ = rtwire_sys::sched::set_fifo(PRIORITY);
     let mut watches = vec![PortWatch::default(); ports];
     let mut dropped: Vec<u64> = (0..ports)

@@ -1,19 +1,20 @@
-//! The records that the emulated ports share with the kernel program (`crates/bpf/programs/switch_port.h`), in the same order.
+//! The records that the emulated ports share with the kernel program (`crates/bpf/programs/switch_port.h`), in the
+//! same order.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rtwire_sys::bpf::MappedArray;
 
-/// Buckets of the lateness histogram.
+/// Number of buckets of the lateness histogram.
 pub(crate) const LATENESS_BUCKETS: usize = 64;
-/// Width of one of them, in ns.
+/// Width of a bucket, ns.
 pub(crate) const LATENESS_STEP_NS: u64 = 8_000;
-/// Words of a `struct rtw_port`.
+/// Number of words of a `struct rtw_port`.
 pub(crate) const PORT_WORDS: usize = Field::Lateness as usize + LATENESS_BUCKETS;
-/// Words of a `struct rtw_pool`.
+/// Number of words of a `struct rtw_pool`.
 pub(crate) const POOL_WORDS: usize = 6;
-/// Frames in a port whose lateness is followed (ring entries a port).
+/// Number of frames in a port whose lateness is followed (ring entries of a port).
 pub(crate) const FOLLOWED_FRAMES: u32 = 2048;
 
 /// The fields of `struct rtw_port`, by word.
@@ -45,7 +46,7 @@ pub(crate) enum Field {
     Lateness,
 }
 
-/// The names of the fields, as the header has them; the last one is the first word of an array.
+/// The names of the fields in the header. The last one is the first word of an array.
 #[cfg(test)]
 pub(crate) const FIELD_NAMES: [&str; 22] = [
     "limit_bytes",
@@ -87,7 +88,7 @@ impl PortRecords {
         }
     }
 
-    /// A field of a port; 0 for a port that is not there.
+    /// Returns a field of a port; 0 if the port does not exist.
     pub(crate) fn get(&self, port: usize, field: Field) -> u64 {
         self.ports
             .word(port, field as usize)
@@ -100,7 +101,7 @@ impl PortRecords {
         }
     }
 
-    /// Takes the highest backlog since the last call, and starts a new window at the present one.
+    /// Returns the highest backlog since the last call, and starts a new window at the current one.
     pub(crate) fn take_window(&self, port: usize) -> u64 {
         let now = self.get(port, Field::QueuedBytes);
         self.ports
@@ -109,7 +110,7 @@ impl PortRecords {
             .max(now)
     }
 
-    /// The lateness histogram: frames in each step of [`LATENESS_STEP_NS`].
+    /// Returns the lateness histogram: the number of frames in each step of [`LATENESS_STEP_NS`].
     pub(crate) fn lateness(&self, port: usize) -> Vec<u64> {
         (0..LATENESS_BUCKETS)
             .map(|bucket| {
@@ -120,7 +121,7 @@ impl PortRecords {
             .collect()
     }
 
-    /// Forgets what was counted (not the settings, nor what still waits).
+    /// Resets the counters, but neither the settings nor the current backlog.
     pub(crate) fn reset(&self, port: usize) {
         for field in [
             Field::MaxBytes,
@@ -151,7 +152,7 @@ impl PortRecords {
         }
     }
 
-    /// Highest use of a shared pool, in bytes.
+    /// Returns the highest use of a shared pool, bytes.
     #[cfg(test)]
     pub(crate) fn pool_max(&self, pool: usize) -> u64 {
         self.pools

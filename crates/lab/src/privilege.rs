@@ -1,10 +1,10 @@
-//! What a lab may not do without: looked for first, named when it is missing.
+//! The privileges that a lab needs: checked first, and named if missing.
 
 use std::fs;
 
 use crate::LabError;
 
-/// The capabilities a lab uses, with their numbers in the kernel's interface.
+/// The capabilities that a lab uses, with their numbers in the kernel's interface.
 const NEEDED: [(&str, u32); 6] = [
     ("CAP_NET_ADMIN", 12),
     ("CAP_NET_RAW", 13),

@@ -1,8 +1,7 @@
-//! The labs of this machine: who runs, who was kept, who left something behind.
+//! The labs of this machine: running, kept or crashed.
 //!
-//! Each lab has a directory below [`DIRECTORY`] with its record and a lock that its process holds. A lock
-//! that nobody holds on a record that nobody kept is a lab that crashed: the next run removes it, by name,
-//! and nothing else.
+//! Each lab has a directory below [`DIRECTORY`] with its record and a lock that its process holds. A record without a
+//! held lock that was not kept belongs to a crashed lab. The next run removes that lab by name, and nothing else.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -14,12 +13,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::LabError;
 
-/// Where the records are.
+/// The directory of the records.
 pub const DIRECTORY: &str = "/run/rtwire/labs";
 const RECORD: &str = "lab.json";
 const LOCK: &str = "lock";
 
-/// What is known of a lab.
+/// The record of a lab.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// Four hexadecimal digits.
@@ -30,9 +29,9 @@ pub struct Record {
     pub file: String,
     /// The process that brought it up.
     pub pid: u32,
-    /// Whether it stays up after its process.
+    /// True if it stays up after its process ends.
     pub kept: bool,
-    /// Each node and its network namespace.
+    /// Its nodes with their network namespaces.
     pub nodes: Vec<NodeRecord>,
 }
 
@@ -45,19 +44,19 @@ pub struct NodeRecord {
     pub namespace: String,
 }
 
-/// How a lab stands.
+/// The state of a lab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// Its process lives.
+    /// Its process is alive.
     Running,
-    /// It was kept, and waits for `rtwire lab down`.
+    /// It was kept and stays until `rtwire lab down`.
     Kept,
-    /// Its process is gone without cleaning up.
+    /// Its process ended without cleaning up.
     Crashed,
 }
 
-/// The place of a lab that this process runs. The lock ends with the value, or with the process.
+/// The registration of a lab that this process runs. The lock ends with the value or with the process.
 #[derive(Debug)]
 pub(crate) struct Claim {
     pub(crate) record: Record,
@@ -73,10 +72,10 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> LabError + '_ {
 }
 
 impl Claim {
-    /// Takes an id that nobody uses.
+    /// Takes an unused id.
     ///
     /// # Errors
-    /// The directory cannot be written (not root).
+    /// [`LabError`] if the directory cannot be written (not root).
     pub(crate) fn new(network: &str, file: &str) -> Result<Self, LabError> {
         let base = Path::new(DIRECTORY);
         fs::create_dir_all(base).map_err(at(base))?;
@@ -107,12 +106,12 @@ impl Claim {
         }
     }
 
-    /// What all names of this lab begin with.
+    /// Returns the prefix of all names of this lab.
     pub(crate) fn prefix(&self) -> String {
         prefix(&self.record.id)
     }
 
-    /// A directory for the files of this run; it goes with the lab.
+    /// Returns the directory for the files of this run; it is removed with the lab.
     pub(crate) fn directory(&self) -> &Path {
         &self.path
     }
@@ -121,13 +120,13 @@ impl Claim {
     pub(crate) fn save(&self) -> Result<(), LabError> {
         let path = self.path.join(RECORD);
         let text = serde_json::to_string_pretty(&self.record).map_err(io::Error::other)?;
-        // Written aside and renamed: a reader never sees half of it.
+        // The file is written under another name and renamed, so a reader never sees half of it.
         let aside = self.path.join("lab.json.new");
         fs::write(&aside, text).map_err(at(&aside))?;
         fs::rename(&aside, &path).map_err(at(&path))
     }
 
-    /// Gives the place up and removes its files.
+    /// Ends the registration and removes its files.
     pub(crate) fn release(self) -> Result<(), LabError> {
         fs::remove_dir_all(&self.path).map_err(at(&self.path))
     }
@@ -148,7 +147,7 @@ fn read(path: &Path) -> Option<Record> {
     serde_json::from_str(&text).ok()
 }
 
-/// Whether the lab's process holds its lock.
+/// Returns true if the lab's process holds its lock.
 fn is_held(path: &Path) -> bool {
     let Ok(lock) = File::open(path.join(LOCK)) else {
         return false;
@@ -156,10 +155,10 @@ fn is_held(path: &Path) -> bool {
     flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err()
 }
 
-/// All labs of this machine and how they stand, by id.
+/// Returns all labs of this machine with their states, sorted by id.
 ///
 /// # Errors
-/// The directory exists and cannot be read.
+/// [`LabError`] if the directory exists and cannot be read.
 pub fn list() -> Result<Vec<(Record, State)>, LabError> {
     let base = Path::new(DIRECTORY);
     let entries = match fs::read_dir(base) {
@@ -191,10 +190,10 @@ pub fn list() -> Result<Vec<(Record, State)>, LabError> {
     Ok(labs)
 }
 
-/// The lab with this id.
+/// Returns the lab with this id.
 ///
 /// # Errors
-/// There is none; the message lists those there are.
+/// [`LabError`] if there is no such lab; the message lists the existing ones.
 pub fn find(id: &str) -> Result<(Record, State), LabError> {
     let labs = list()?;
     let ids: Vec<String> = labs.iter().map(|(record, _)| record.id.clone()).collect();
@@ -206,10 +205,10 @@ pub fn find(id: &str) -> Result<(Record, State), LabError> {
         })
 }
 
-/// Takes a kept or crashed lab down: its namespaces, and with them its links, and its record.
+/// Removes a kept or crashed lab: its namespaces, and with them its links, and its record.
 ///
 /// # Errors
-/// It still runs, or a namespace cannot be removed.
+/// [`LabError`] if it still runs, or a namespace cannot be removed.
 pub fn take_down(id: &str) -> Result<(), LabError> {
     let (record, state) = find(id)?;
     if state == State::Running {
@@ -221,10 +220,10 @@ pub fn take_down(id: &str) -> Result<(), LabError> {
     remove(&record.id)
 }
 
-/// Removes what crashed labs left behind; returns their ids.
+/// Removes the remains of crashed labs; returns their ids.
 ///
 /// # Errors
-/// The records cannot be read, or a namespace cannot be removed.
+/// [`LabError`] if the records cannot be read, or a namespace cannot be removed.
 pub(crate) fn remove_crashed() -> Result<Vec<String>, LabError> {
     let mut removed = Vec::new();
     for (record, state) in list()? {
@@ -236,7 +235,7 @@ pub(crate) fn remove_crashed() -> Result<Vec<String>, LabError> {
     Ok(removed)
 }
 
-/// A lab that is being claimed has a directory before it has a lock.
+/// Returns true for a lab that is just being registered: it has a directory before it has a lock.
 fn is_new(id: &str) -> bool {
     let age = fs::metadata(Path::new(DIRECTORY).join(id))
         .and_then(|metadata| metadata.modified())
@@ -246,7 +245,7 @@ fn is_new(id: &str) -> bool {
 }
 
 fn remove(id: &str) -> Result<(), LabError> {
-    // The dash ends the id: no other lab's names begin like this.
+    // The dash ends the id, so no other lab's names begin with this.
     for name in netns::list(&format!("{}-", prefix(id))).map_err(LabError::Io)? {
         netns::delete(&name).map_err(LabError::Io)?;
     }

@@ -1,4 +1,4 @@
-//! The kernel program of the emulated port, run on frames of every kind.
+//! Tests of the emulated port's kernel program with frames of every kind.
 
 use rtwire_host::Namespace;
 use rtwire_host::netlink::{Netlink, VethEnd};
@@ -16,7 +16,7 @@ const INGRESS_IFINDEX: usize = 36;
 const IFINDEX: usize = 40;
 const CONTEXT_BYTES: usize = 192;
 
-/// The program in a namespace of its own that has the interfaces whose indices it knows.
+/// The program in a namespace of its own, which has the interfaces with the program's indices.
 struct Bench {
     namespace: Namespace,
     program: BpfObject,
@@ -58,7 +58,7 @@ impl Bench {
         }
     }
 
-    /// Runs a program as at interface `FIRST_IFINDEX + port`; gives its verdict and the frame's class then.
+    /// Runs a program as at interface `FIRST_IFINDEX + port`; returns its verdict and the frame's class afterwards.
     fn run(&self, program: &str, port: u32, from: u32, frame: &[u8]) -> (u32, u32) {
         let mut context = vec![0; CONTEXT_BYTES];
         context[IFINDEX..][..4].copy_from_slice(&(FIRST_IFINDEX + port).to_ne_bytes());
@@ -134,7 +134,7 @@ fn eight_priorities_share_fewer_classes_in_order() {
 #[test]
 fn a_frame_cut_short_is_of_the_lowest_class_and_nothing_worse() {
     let bench = Bench::new("short");
-    // 15 octets are the shortest frame that the kernel runs a program on.
+    // 15 bytes are the shortest frame on which the kernel runs a program.
     for length in 15..18 {
         let mut short = frame(0x88b5, &[0x10, 7, 0], 17);
         short.truncate(length);
@@ -145,7 +145,7 @@ fn a_frame_cut_short_is_of_the_lowest_class_and_nothing_worse() {
             "{length} octets"
         );
     }
-    // The kernel refuses to run a program on an IPv4 packet without its header.
+    // The kernel does not run a program on an IPv4 packet without its header.
     for ether_type in [0x88b5, 0x8100] {
         assert_eq!(
             bench.enter(&frame(ether_type, &[0xff], 15)),
@@ -268,7 +268,8 @@ fn a_buffer_counted_in_frames_holds_so_many_however_small() {
 
 #[test]
 fn a_tag_that_the_kernel_keeps_beside_the_frame_still_counts() {
-    // In a test run the tag is in the frame; the lab of the line example has it beside. Both are 64 bytes here.
+    // In a test run the tag is in the frame; in the lab of the line example it is beside the frame. Both are 64 bytes
+    // here.
     let bench = Bench::new("tag");
     let tagged = frame(0x8100, &[7 << 5, 0, 0x88, 0xb5, 0x10, 7], 64);
     bench.enter(&tagged);

@@ -1,12 +1,12 @@
-//! The receive program in figures: round trips of 64 octets to a reply from the driver, beside a responder over packet
-//! sockets, UDP and TCP, all spinning, in one run and in random order; and what a newest value costs to write and to read.
-//! Writes `target/bench/receive.json`.
+//! Benchmark of the receive program. It measures round trips of 64 bytes to a reply from the driver, beside a
+//! responder over packet sockets, UDP and TCP. All spin, in one run and in random order. It also measures the cost of
+//! writing and reading a newest value. Writes `target/bench/receive.json`.
 //!
-//! Then newest values at many periods, ten million round trips against a deadline, and process priority, in files of their own
-//! below `respond/`.
+//! Further parts are in files of their own below `respond/`: newest values at many periods, ten million round trips
+//! against a deadline, and process priority.
 //!
-//! `--quick` makes few rounds, for tests; `--out FOLDER` writes to `FOLDER/bench/receive.json`; `--only PART` measures one
-//! part: `replies`, `newest`, `ages`, `deadline`, `priority`.
+//! `--quick` makes few rounds, for tests; `--out FOLDER` writes to `FOLDER/bench/receive.json`; `--only PART`
+//! measures one part: `replies`, `newest`, `ages`, `deadline`, `priority`.
 #![allow(clippy::unwrap_used)]
 
 #[path = "respond/ages.rs"]
@@ -34,7 +34,7 @@ use std::time::Duration;
 const PRIORITY: u8 = 50;
 const SIZES: [usize; 2] = [64, 1450];
 
-/// How much is measured of round trips.
+/// Extent of the round-trip measurement.
 struct Options {
     rounds: usize,
     stretch: usize,
@@ -59,7 +59,7 @@ fn main() {
     sched::set_other().unwrap();
     let recorder = NoiseRecorder::start(NoiseOptions::beside_a_benchmark()).unwrap();
     let mut rows = Vec::new();
-    // Each on a thread of its own, whose core and priority end with it.
+    // A thread for each part, so that its core and priority end with it.
     let mut measure = |part: &str, work: &(dyn Fn() -> Vec<Row> + Sync)| {
         if asked.wants(part) {
             rows.extend(thread::scope(|scope| scope.spawn(work).join().unwrap()));
@@ -101,7 +101,8 @@ fn round_trips(options: &Options) -> (Vec<Row>, String) {
         }
         for lane in order {
             lanes[lane].stretch(options.stretch);
-            // A pause for everybody else: a core that is never given up is taken away for tens of milliseconds.
+            // A pause for other threads: the kernel takes a core that is never given up away for tens of
+            // milliseconds.
             thread::sleep(Duration::from_millis(1));
         }
     }
@@ -153,7 +154,7 @@ fn round_trips(options: &Options) -> (Vec<Row>, String) {
     (rows, mode)
 }
 
-/// p50, p99, p99.9, max, in µs.
+/// Returns p50, p99, p99.9 and max, in µs.
 fn quantiles(samples: &[u64]) -> [f64; 4] {
     let mut sorted = samples.to_vec();
     sorted.sort_unstable();
@@ -163,7 +164,8 @@ fn quantiles(samples: &[u64]) -> [f64; 4] {
     })
 }
 
-/// What writing a value and reading it costs: medians of many short stretches, so that a stall spoils only one.
+/// Measures the cost of writing and reading a value: medians of many short stretches, so that a stall spoils only
+/// one.
 fn newest(options: &Options) -> Vec<Row> {
     let pair = NetnsPair::new();
     let program = pair

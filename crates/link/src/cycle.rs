@@ -1,35 +1,37 @@
-//! The beat of a cyclic sender or reader: sleep to shortly before the instant, spin the rest.
+//! The timer of a cyclic sender or reader: it sleeps until shortly before the instant and spins for the rest.
 
 use crate::error::LinkError;
 use rtwire_sys::clock::{self, Clock};
 
-/// How a beat is to be kept.
+/// Configuration of a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CycleConfig {
-    /// The clock that the instants are of.
+    /// Clock of the instants.
     pub clock: Clock,
-    /// ns between two instants, at least 1.
+    /// Time between two instants, in ns; at least 1.
     pub period_ns: u64,
-    /// An instant of the beat, past or to come: all others are whole periods from it. Cycle 0 is there.
+    /// Instant of cycle 0, in ns, past or future; all others are whole periods from it.
     pub epoch_ns: u64,
-    /// How long before the instant to wake and spin, ns. 0: sleep all the way and be as late as the wake-up is.
+    /// Time before the instant at which to wake and spin, in ns. With 0 it sleeps up to the instant and returns as
+    /// late as the wake-up is.
     pub spin_ns: u64,
 }
 
-/// One beat.
+/// One cycle's instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tick {
-    /// Its number: whole periods since the epoch.
+    /// Number of the cycle: whole periods since the epoch.
     pub cycle: u64,
-    /// When it was due, ns.
+    /// Instant at which it was due, in ns.
     pub instant_ns: u64,
-    /// How late [`Cycle::wait`] returned, ns.
+    /// Delay with which [`Cycle::wait`] returned after the instant, in ns.
     pub late_ns: u64,
-    /// Beats that were skipped before this one, because their time had passed.
+    /// Number of cycles skipped before this one because their time had passed.
     pub skipped: u64,
 }
 
-/// Keeps a beat. A beat whose time has passed is never made up for: the newest counts, and the skipped ones are counted.
+/// Keeps a cycle. A cycle whose time has passed is never caught up: the newest one is taken, and the skipped ones are
+/// counted.
 #[derive(Clone, Debug)]
 pub struct Cycle {
     config: CycleConfig,
@@ -40,7 +42,7 @@ pub struct Cycle {
 }
 
 impl Cycle {
-    /// A beat that begins with the first instant that is still to come.
+    /// Creates a cycle that begins with the first instant still to come.
     #[must_use]
     pub fn new(config: CycleConfig) -> Self {
         let mut this = Self {
@@ -57,7 +59,7 @@ impl Cycle {
         this
     }
 
-    /// The number of the first beat at or after `now_ns`.
+    /// Returns the number of the first cycle at or after `now_ns`.
     fn first_from(&self, now_ns: u64) -> u64 {
         now_ns
             .saturating_sub(self.config.epoch_ns)
@@ -70,19 +72,19 @@ impl Cycle {
             .saturating_add(cycle.saturating_mul(self.config.period_ns))
     }
 
-    /// When the next beat is due.
+    /// Returns the next cycle's instant, in ns.
     #[must_use]
     pub fn next_instant_ns(&self) -> u64 {
         self.instant(self.next)
     }
 
-    /// Which beat to take at `now_ns`, if the next has passed: the newest whose time has come. Pure.
+    /// Returns the cycle to take at `now_ns` if the next one has passed: the newest whose instant has come. Pure.
     fn due(&self, now_ns: u64) -> u64 {
         let newest = now_ns.saturating_sub(self.config.epoch_ns) / self.config.period_ns;
         newest.max(self.next)
     }
 
-    /// Waits for the next beat, or takes the newest that has passed. One system call (none if it has passed).
+    /// Waits for the next cycle, or takes the newest that has passed. One system call, none if it has passed.
     ///
     /// # Errors
     /// The kernel refuses to sleep.
@@ -92,7 +94,7 @@ impl Cycle {
         let instant_ns = self.instant(cycle);
         let wake = instant_ns.saturating_sub(self.config.spin_ns);
         if now < wake {
-            // A signal may end the sleep early: the check of the clock below repeats it.
+            // A signal may end the sleep early: the clock check repeats it.
             while clock::now_ns(self.config.clock) < wake {
                 clock::sleep_until(self.config.clock, wake).map_err(LinkError::Clock)?;
             }
@@ -116,19 +118,20 @@ impl Cycle {
         Ok(tick)
     }
 
-    /// Beats skipped in all.
+    /// Returns the total number of cycles skipped.
     #[must_use]
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// The latest that a beat has been, ns.
+    /// Returns the largest delay of a cycle, in ns.
     #[must_use]
     pub fn worst_late_ns(&self) -> u64 {
         self.worst_late_ns
     }
 
-    /// The latest that the kernel has woken us, ns after the moment asked for (which is `spin_ns` before the beat).
+    /// Returns the largest wake-up delay of the kernel, in ns after the requested time (which is `spin_ns` before the
+    /// instant).
     #[must_use]
     pub fn worst_wake_ns(&self) -> u64 {
         self.worst_wake_ns

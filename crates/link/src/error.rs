@@ -1,11 +1,11 @@
-//! What goes wrong with frames on an interface.
+//! Errors of frames on an interface.
 
 use rtwire_sys::{Errno, ErrorKind};
 
-/// Why a frame did not move, or a path could not be opened.
+/// Reason why a frame was not sent or received, or a path could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
-    /// Setting something up failed.
+    /// A system call for setting something up failed.
     #[error(transparent)]
     System(#[from] rtwire_sys::Error),
     /// The interface does not exist any more. Open again when it is back.
@@ -13,12 +13,12 @@ pub enum LinkError {
         "interface `{interface}` is gone: it was removed or renamed away; open again when it is back"
     )]
     InterfaceGone {
-        /// Its name when it was opened.
+        /// The interface's name when it was opened.
         interface: String,
     },
-    /// Somebody has detached the receive program from the interface: its channels get nothing any more.
+    /// The receive program was detached from the interface by another process. Its channels receive nothing any more.
     #[error(
-        "the receive program of interface `{interface}` was detached by somebody else; attach it again, or open the channel with packet sockets"
+        "the receive program of interface `{interface}` was detached by another process; attach it again, or open the channel with packet sockets"
     )]
     ProgramDetached {
         /// The interface.
@@ -27,10 +27,10 @@ pub enum LinkError {
     /// The interface is down. An interface that is being removed is seen as down first.
     #[error("interface `{interface}` is down; bring it up with `ip link set {interface} up`")]
     InterfaceDown {
-        /// Its name when it was opened.
+        /// The interface's name when it was opened.
         interface: String,
     },
-    /// The XDP program that a path needs was taken off its interface.
+    /// The XDP program that a path needs was detached from its interface.
     #[error(
         "the XDP program was detached from interface `{interface}` by somebody else; start again to attach it again"
     )]
@@ -38,28 +38,28 @@ pub enum LinkError {
         /// The interface.
         interface: String,
     },
-    /// The transmit queue was full: this frame was dropped, and had a number.
+    /// The transmit queue was full. This frame was dropped and has used up a number.
     #[error(
         "the transmit queue of the interface is full: the frame was dropped; send less, or shape"
     )]
     QueueFull,
-    /// The frame is longer than the interface takes.
+    /// The frame is longer than the interface allows.
     #[error(
-        "a frame of {octets} octets is longer than interface `{interface}` takes; send less at once"
+        "a frame of {octets} bytes is longer than interface `{interface}` allows; send less at once"
     )]
     TooLong {
-        /// Its length.
+        /// Length of the frame, in bytes.
         octets: usize,
         /// The interface.
         interface: String,
     },
-    /// The transmit path cannot do that.
+    /// The transmit path does not support the request.
     #[error("{what}")]
     Unsupported {
-        /// What was asked for, and what to take in its place.
+        /// The request, and what to use in its place.
         what: &'static str,
     },
-    /// No queue of the interface would keep launch times: the kernel would ignore them silently.
+    /// No queue of the interface would observe launch times: the kernel would ignore them silently.
     #[error(
         "interface `{interface}` keeps no launch times for priority {priority}: {found}; needed: {remedy}"
     )]
@@ -68,21 +68,21 @@ pub enum LinkError {
         interface: String,
         /// The socket's priority.
         priority: u32,
-        /// What there is in place of it.
+        /// Kind of queue found in its place.
         found: String,
-        /// What would be right.
+        /// Remedy.
         remedy: String,
     },
-    /// The launch queue dropped the frame at once; it had a number.
+    /// The launch queue dropped the frame at once. The frame has used up a number.
     #[error(
-        "the launch queue refused a frame for {launch_ns} ns of CLOCK_TAI: that time had passed, or came before the one that \
-         left last, or the queue was full; hand frames over earlier and in order"
+        "the launch queue refused a frame for {launch_ns} ns of CLOCK_TAI: that time had passed, or was before that of the last \
+         frame, or the queue was full; hand frames over earlier and in order"
     )]
     LaunchRefused {
-        /// Its launch time.
+        /// Launch time of the frame, in ns.
         launch_ns: u64,
     },
-    /// The kernel refuses to sleep until an instant.
+    /// The kernel refused to sleep until an instant.
     #[error("clock_nanosleep: {0}")]
     Clock(Errno),
     /// Any other error of a call on the hot path.
@@ -92,13 +92,13 @@ pub enum LinkError {
         call: &'static str,
         /// The interface.
         interface: String,
-        /// The kernel's number.
+        /// The kernel's error number.
         errno: Errno,
     },
 }
 
 impl LinkError {
-    /// An error of a hot call; `exists` tells whether the interface is still there.
+    /// Converts an error of a call on the hot path; `exists` tells whether the interface still exists.
     pub(crate) fn of(
         call: &'static str,
         interface: &str,
@@ -121,7 +121,7 @@ impl LinkError {
         }
     }
 
-    /// The capability that is missing, where that is the reason.
+    /// Returns the missing capability if that is the reason.
     #[must_use]
     pub fn capability(&self) -> Option<&'static str> {
         match self {

@@ -1,7 +1,7 @@
-//! Launch times: which queue would keep them, asked before the first frame.
+//! Launch times: finds the queue that observes them before the first frame is sent.
 //!
-//! A queue that knows nothing of launch times ignores them without a word, and the frame leaves at once. So the interface's
-//! queues are read first, and the one that the socket's priority leads to must be ETF, on CLOCK_TAI, in the sender's mode.
+//! A queue without launch times ignores them silently, and the frame leaves at once. So the interface's queues are
+//! read first. The queue that the socket's priority leads to must be ETF, on CLOCK_TAI, in the sender's mode.
 
 mod card;
 
@@ -11,40 +11,41 @@ use crate::error::LinkError;
 use rtwire_sys::interface::{self, Interface};
 use rtwire_sys::qdisc::{self, Details, Etf, Qdisc};
 
-/// What a launch time means.
+/// Meaning of a launch time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum LaunchMode {
     /// The frame leaves at this time, not before.
     #[default]
     Strict,
-    /// The frame leaves as soon as it can, at the latest at this time; until then in the order of the times.
+    /// The frame leaves as soon as possible, at the latest at this time. Until then frames leave in the order of
+    /// their times.
     Deadline,
 }
 
-/// The queue that keeps the frames of one sender until their time.
+/// The queue that holds the frames of one sender until their launch time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaunchQueue {
-    /// How long before its launch time a frame is handed to the driver, ns. Frames must be sent earlier than that; software
-    /// ETF lets them leave this much early.
+    /// Time before the launch time at which a frame is handed to the driver, in ns. Frames must be sent earlier than
+    /// that. Software ETF lets them leave this much early.
     pub delta_ns: u64,
-    /// The card itself keeps the frame until its time.
+    /// `true` if the card itself holds the frame until its time.
     pub hardware: bool,
-    /// ETF hangs below TAPRIO, which refuses a launch time outside of the priority's gate windows.
+    /// `true` if ETF is below TAPRIO, which refuses a launch time outside the priority's gate windows.
     pub gated: bool,
 }
 
 const CLOCK_TAI: i32 = 11;
 
-/// Finds the queue that frames of `priority` reach, and whether it keeps launch times as `mode` means them.
+/// Finds the queue that frames of `priority` reach, and checks that it observes launch times in `mode`.
 ///
 /// # Errors
-/// [`LinkError::NoLaunch`], which says what there is and what would be right.
+/// [`LinkError::NoLaunch`], which names the queue found and the remedy.
 pub fn queue(
     interface: &Interface,
     priority: u32,
     mode: LaunchMode,
 ) -> Result<LaunchQueue, LinkError> {
-    // A VLAN has no queue of its own: its frames reach those of the interface below.
+    // A VLAN has no queue of its own: its frames pass the queues of the interface below.
     let below = match interface::vlan_below(&interface.name)? {
         Some(name) => Some(interface::by_name(&name)?),
         None => None,
@@ -67,16 +68,16 @@ fn refused(interface: &Interface, priority: u32, (found, remedy): Refusal) -> Li
     }
 }
 
-/// What is asked of an ETF.
+/// Requirements on an ETF.
 #[derive(Clone, Copy)]
 struct Wanted {
     mode: LaunchMode,
-    /// The card itself has to keep the times.
+    /// `true` if the card itself has to observe the times.
     offload: bool,
 }
 
 impl Wanted {
-    /// The options of `tc` beyond clock and delta.
+    /// Returns the options of `tc` other than clock and delta.
     fn options(self) -> &'static str {
         match (self.mode, self.offload) {
             (LaunchMode::Deadline, _) => " deadline_mode",
@@ -139,7 +140,7 @@ fn judge(all: &[Qdisc], priority: u32, wanted: Wanted) -> Result<LaunchQueue, Re
 fn accept(etf: Etf, wanted: Wanted, place: &str, gated: bool) -> Result<LaunchQueue, Refusal> {
     let mode = wanted.mode;
     if etf.clock != CLOCK_TAI {
-        let found = format!("its ETF keeps clock {} instead of CLOCK_TAI", etf.clock);
+        let found = format!("its ETF uses clock {} instead of CLOCK_TAI", etf.clock);
         return Err((found, format!("ETF at {place} with `clockid CLOCK_TAI`")));
     }
     if etf.deadline != (mode == LaunchMode::Deadline) && !etf.skip_socket_check {
@@ -161,7 +162,7 @@ fn accept(etf: Etf, wanted: Wanted, place: &str, gated: bool) -> Result<LaunchQu
         ));
     }
     if wanted.offload && !etf.offload {
-        let found = "its ETF keeps launch times in software, and AF_XDP goes past it".to_owned();
+        let found = "its ETF keeps launch times in software, and AF_XDP bypasses it".to_owned();
         return Err((
             found,
             format!("the card's own: `offload` of the ETF at {place}"),

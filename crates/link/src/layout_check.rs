@@ -1,13 +1,14 @@
-//! For tests: whether both sides of the shared memory mean the same by it.
+//! For tests: checks that both sides of the shared memory use the same layout.
 
 use libbpf_rs::btf::types::{MemberAttr, Struct};
 use libbpf_rs::btf::{Btf, HasSize};
 use std::path::Path;
 
-/// A structure's name, its fields with the word each begins at, and its words in all.
+/// A structure's name, its fields with the first word of each, and its length in words.
 pub(crate) type Layout<'a> = (&'a str, &'a [(&'a str, usize)], usize);
 
-/// Fails unless the object's BTF has each of these structures, of whole 64-bit words, with these fields at these words.
+/// Fails unless the object's BTF has each of these structures, of whole 64-bit words, with these fields at these
+/// words.
 pub(crate) fn check<'a>(object: &str, layouts: impl IntoIterator<Item = Layout<'a>>) {
     let btf = Btf::from_path(Path::new(object)).unwrap();
     for (name, fields, words) in layouts {
@@ -34,7 +35,7 @@ pub(crate) fn check<'a>(object: &str, layouts: impl IntoIterator<Item = Layout<'
     }
 }
 
-/// The numbers that a header defines, by name, in its order.
+/// Returns the numbers that a header defines with their names, in its order.
 pub(crate) fn numbers(header: &str) -> Vec<(&str, u64)> {
     let values = header.lines().filter_map(|line| {
         let mut parts = line.strip_prefix("#define ")?.split_whitespace();

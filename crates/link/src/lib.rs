@@ -5,7 +5,7 @@
 //!  Sender::datagrams ──► qdisc | launch
 //!  Receiver::frames    ◄── ring shared with the kernel | recvmmsg ◄── filter ◄── interface
 //!  Receiver::datagrams ◄── recvmmsg
-//!  Cycle               the beat that a cyclic sender or reader keeps
+//!  Cycle               the timer of a cyclic sender or reader
 //!  run::Runner         the loop that drives a protocol's node (`rtwire_wire::Node`) on an interface
 //! ```
 //!
@@ -19,20 +19,20 @@
 //! # Ok(()) }
 //! ```
 //!
-//! # How a receiver waits, and why so
+//! # How a receiver waits, and why
 //!
 //! | wake-up | frames | datagrams | why |
 //! |---|---|---|---|
-//! | `Spin` | ring | `recvmmsg`, not waiting | the ring costs no system call: the shortest way there is without XDP |
-//! | `SpinThenBlock` | ring, then `ppoll` | not waiting, then waiting | as spinning while the answer comes within the budget |
-//! | `Block` | `recvmmsg`; `recv` if one by one | the same | one call waits and takes; a ring and `ppoll` took 0.7 µs more for a round trip |
+//! | `Spin` | ring | `recvmmsg`, not waiting | the ring costs no system call: the fastest path without XDP |
+//! | `SpinThenBlock` | ring, then `ppoll` | not waiting, then waiting | as fast as spinning while the answer comes within the budget |
+//! | `Block` | `recvmmsg`; `recv` if one by one | the same | one call waits and receives; a ring and `ppoll` took 0.7 µs more for a round trip |
 //!
 //! A wake-up on another core costs far more than any of these calls. A block ring (TPACKET_V3) is not used: it hands
-//! frames over when a timer of milliseconds says so.
+//! frames over only on a timer of milliseconds.
 //!
 //! # Limits
-//! The kernel takes a VLAN tag off before a packet socket sees the frame: a received frame never shows one. Frames are
-//! at most 1518 octets. Time stamps are the kernel's; hardware stamps are not asked for.
+//! The kernel removes a VLAN tag before a packet socket sees the frame, so a received frame never shows one. Frames
+//! have at most 1518 bytes. Time stamps are the kernel's; hardware time stamps are not requested.
 
 mod cycle;
 mod error;

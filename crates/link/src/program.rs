@@ -24,10 +24,10 @@
 //! The whole description is `docs/receive-program.md`.
 //!
 //! # Limits
-//! Needs Linux 6.1, CAP_BPF and CAP_NET_ADMIN (root); processes that share an interface also CAP_SYS_ADMIN. 64 channels;
-//! frames of the usual size (user data up to 1484 octets). An answer may
-//! be longer than its question only as far as the driver lets a frame grow (over veth, do not rely on any). A reply over
-//! veth needs an XDP program at the peer, too, in native mode.
+//! Needs Linux 6.1, CAP_BPF and CAP_NET_ADMIN (root); processes that share an interface also need CAP_SYS_ADMIN.
+//! There are 64 channels, and frames of the usual size (user data up to 1484 bytes). An answer may be longer than its
+//! question only as far as the driver lets a frame grow; over veth, do not rely on any growth. A reply over veth
+//! needs an XDP program at the peer, too, in native mode.
 
 mod attach;
 #[cfg(test)]
@@ -81,34 +81,34 @@ pub use queue::{QueueChannel, QueueConfig, QueueFrame};
 pub use respond::Responder;
 pub use rtwire_sys::bpf::XdpMode;
 
-/// The first port that a question may come from: responders have lower ones, so they never answer each other.
+/// Lowest port that a question may come from. Responders have lower ports, so they never answer each other.
 pub const FIRST_ASKING_PORT: u16 = layout::FIRST_ASKING_PORT;
-/// The most octets of user data in an answer.
+/// Largest length of the user data in an answer, in bytes.
 pub const MAXIMUM_REPLY_OCTETS: usize = layout::REPLY_OCTETS;
 
-/// Which mode to attach in.
+/// Mode in which to attach the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Attach {
-    /// Native; where the driver refuses, generic.
+    /// Native; generic if the driver refuses.
     #[default]
     Best,
-    /// This one only.
+    /// This mode only.
     Only(XdpMode),
 }
 
-/// How the receive program is to be attached.
+/// Configuration for attaching the receive program.
 #[derive(Clone, Debug)]
 pub struct ProgramConfig {
     /// The interface's name.
     pub interface: String,
     /// The EtherType of RTDiP frames.
     pub ether_type: EtherType,
-    /// Which mode to attach in.
+    /// Mode in which to attach.
     pub attach: Attach,
 }
 
 impl ProgramConfig {
-    /// RTDiP's usual EtherType, the best mode there is.
+    /// Returns a configuration with RTDiP's usual EtherType and the best available mode.
     #[must_use]
     pub fn new(interface: impl Into<String>) -> Self {
         Self {
@@ -119,50 +119,50 @@ impl ProgramConfig {
     }
 }
 
-/// What the program has found wrong with frames, by reason. All of them have gone on to Linux.
+/// Faulty and unclaimed frames that the program has found, by reason. All of them were passed on to Linux.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ProgramCounters {
-    /// Shorter than their header.
+    /// Frames shorter than their header.
     pub truncated: u64,
-    /// Of another version.
+    /// Frames of another version.
     pub wrong_version: u64,
-    /// With a reserved flag, or a priority above 7.
+    /// Frames with a reserved flag, or a priority above 7.
     pub malformed: u64,
-    /// A length beyond the end of the frame.
+    /// Frames whose length field exceeds the frame.
     pub wrong_length: u64,
-    /// For ports that had no channel in the program; packet sockets may have them.
+    /// Frames for ports without a channel in the program; packet sockets may have these ports.
     pub other_port: u64,
 }
 
-/// What the program has counted in one channel.
+/// Counters of one channel of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ChannelCounters {
-    /// Put into the slot or the queue, answered, or passed on.
+    /// Frames put into the slot or the queue, answered, or passed on.
     pub accepted: u64,
     /// Dropped: another key.
     pub wrong_key: u64,
-    /// Dropped: queue semantics at a newest-value channel, or the other way round.
+    /// Dropped: queue semantics at a newest-value channel, or newest-value semantics at a queue channel.
     pub wrong_semantics: u64,
     /// Dropped: beyond the contract.
     pub policed: u64,
-    /// Dropped: more data than a slot or a queue's place holds.
+    /// Dropped: more data than a slot or a place of a queue holds.
     pub oversize: u64,
     /// Dropped: not newer than the newest value.
     pub stale: u64,
     /// Dropped: another processor was writing a value of this channel at the same moment.
     pub busy: u64,
-    /// Dropped: not from a port to ask from.
+    /// Dropped: not from a port at or above [`FIRST_ASKING_PORT`].
     pub no_question: u64,
-    /// Dropped: the content was replaced faster than it can be copied.
+    /// Dropped: the content was replaced faster than it could be copied.
     pub unanswered: u64,
-    /// Dropped: the answer is longer than the question's frame, and than the driver lets it grow.
+    /// Dropped: the answer is longer than the question's frame and than the driver lets it grow.
     pub no_room: u64,
-    /// Dropped: the memory of the queue makes no sense (this process, or another, has written where it should not).
+    /// Dropped: the memory of the queue is inconsistent (this or another process has overwritten it).
     pub broken: u64,
 }
 
-/// The program on one interface. Several processes share it: it is detached when the last of them has dropped this and all
-/// its channels, or ended, however. Cheap to clone; clones are the same program.
+/// The program on one interface. Several processes share it. It is detached when the last of them has dropped this
+/// value and all its channels, or has ended in any way. Clones are cheap and denote the same program.
 #[derive(Clone, Debug)]
 pub struct ReceiveProgram {
     shared: Arc<Shared>,
@@ -182,27 +182,28 @@ pub(crate) struct Shared {
     replies: MappedArray,
     /// The memory of each queue channel.
     queues: MapOfMaps,
-    /// The network namespace in which the locks of ports are, by its inode.
+    /// The inode of the network namespace that holds the locks of ports.
     namespace: u64,
-    /// When it was last looked for channels of processes that are no more, ns of CLOCK_MONOTONIC.
+    /// Time of the last search for channels of ended processes, in ns of CLOCK_MONOTONIC.
     tidied_ns: AtomicU64,
 }
 
-/// What keeps the program at its interface.
+/// The link between the program and its interface.
 #[derive(Debug)]
 struct Attachment {
-    /// None in tests, where it is not attached to anything.
+    /// `None` in tests, where the program is not attached.
     link: Option<XdpLink>,
-    /// Whether another process, or another part of this one, had attached it.
+    /// `true` if another process, or another part of this one, had attached it.
     joined: bool,
 }
 
 impl ReceiveProgram {
-    /// Attaches the program to an interface, native where that is possible, else generic; or joins those who share it there
-    /// already.
+    /// Attaches the program to an interface: native if possible, else generic. If other processes already share it
+    /// there, joins them.
     ///
     /// # Errors
-    /// No such interface; no privilege; another XDP program is there ([`ProgramError::is_in_use`]); no XDP.
+    /// The interface does not exist; a privilege is missing; another XDP program is attached
+    /// ([`ProgramError::is_in_use`]); XDP is not available.
     pub fn attach(interface: &str) -> Result<Self, ProgramError> {
         Self::with(&ProgramConfig::new(interface))
     }
@@ -218,14 +219,14 @@ impl ReceiveProgram {
         })
     }
 
-    /// Whether somebody else had attached the program before, so that it is shared.
+    /// Returns `true` if the program was already attached and is shared.
     #[must_use]
     pub fn is_joined(&self) -> bool {
         self.shared.attachment().joined
     }
 
-    /// Detaches the program, for all who share it, as an administrator can from outside (`bpftool link detach`). Their
-    /// channels stay, and get nothing until it is attached again.
+    /// Detaches the program for all who share it, as an administrator can from outside (`bpftool link detach`). Their
+    /// channels stay and receive nothing until it is attached again.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -234,8 +235,9 @@ impl ReceiveProgram {
         attachment.link.as_ref().map_or(Ok(()), XdpLink::detach)
     }
 
-    /// Attaches the program again, where somebody has detached it: in the mode it had. Its channels are as they were; what
-    /// came meanwhile went to Linux. Nothing happens where it is attached. Call from the network namespace it belongs to.
+    /// Attaches the program again in its former mode after it was detached. Its channels are unchanged; frames
+    /// received meanwhile went to Linux. Does nothing if it is attached. Call it from the program's network
+    /// namespace.
     ///
     /// # Errors
     /// As [`attach`](Self::attach).
@@ -243,7 +245,7 @@ impl ReceiveProgram {
         attach::again(&self.shared)
     }
 
-    /// Where the program runs.
+    /// Returns the mode in which the program runs.
     #[must_use]
     pub fn mode(&self) -> XdpMode {
         let attachment = self.shared.attachment();
@@ -251,29 +253,30 @@ impl ReceiveProgram {
         link.map_or(XdpMode::Generic, XdpLink::mode)
     }
 
-    /// Why it does not run in native mode, where that was tried.
+    /// Returns the reason why it does not run in native mode; `None` if it does or native mode was not tried.
     #[must_use]
     pub fn why_generic(&self) -> Option<&str> {
         self.shared.why_generic.as_deref()
     }
 
-    /// The interface, as it was when the program was attached.
+    /// Returns the interface as it was when the program was attached.
     #[must_use]
     pub fn interface(&self) -> &Interface {
         &self.shared.interface
     }
 
-    /// Whether the program still runs: not where its interface is gone, or somebody has detached it. One system call; once
-    /// in a second some more, to close the channels of processes that have ended without doing so.
+    /// Returns `true` if the program is still attached; `false` if its interface is gone or another process detached
+    /// it. One system call. Once a second it makes some more, to close the channels of processes that ended without
+    /// doing so.
     ///
     /// # Errors
-    /// The kernel refuses to tell.
+    /// The kernel does not report it.
     pub fn is_attached(&self) -> Result<bool, Errno> {
         self.shared.tidy_now_and_then();
         self.shared.is_attached()
     }
 
-    /// What was found wrong with frames so far. No system call, but a look at all ports there are: some 50 µs.
+    /// Returns the faulty and unclaimed frames so far. No system call, but it reads all 65536 ports: some 50 µs.
     #[must_use]
     pub fn counters(&self) -> ProgramCounters {
         let get = |field: Control| {
@@ -289,8 +292,8 @@ impl ReceiveProgram {
         }
     }
 
-    /// The ports that have got frames while they had no channel in the program, and how many. Looks at all ports there are,
-    /// without a system call: some 50 µs.
+    /// Returns the ports that received frames while they had no channel in the program, with the number of frames. It
+    /// reads all 65536 ports, without a system call: some 50 µs.
     pub fn other_ports(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
         let ports = &self.shared.ports;
         (0..PORTS).filter_map(|port| {
@@ -300,7 +303,7 @@ impl ReceiveProgram {
         })
     }
 
-    /// Opens a channel; `prepare` makes its memory ready before the first frame can come.
+    /// Opens a channel; `prepare` initialises its memory before the first frame can come.
     fn open(
         &self,
         port: u16,
@@ -317,7 +320,7 @@ impl ReceiveProgram {
             port,
             _lock: lock,
         };
-        // All but the owner, which `take` has written.
+        // All fields except the owner, which `take` has written.
         for word in 0..Channel::Owner as usize {
             if let Some(word) = shared.channels.word(index, word) {
                 word.store(0, Ordering::Relaxed);
@@ -333,13 +336,13 @@ impl ReceiveProgram {
     }
 }
 
-/// A channel that is open in the program, which lives as long.
+/// An open channel of the program. It keeps the program attached.
 #[derive(Debug)]
 pub(crate) struct OpenChannel {
     program: Arc<Shared>,
     index: usize,
     port: u16,
-    /// The last to go: whoever has it next finds the port free.
+    /// Dropped last, so that the next owner finds the port free.
     _lock: NameLock,
 }
 
@@ -371,8 +374,8 @@ impl OpenChannel {
     }
 }
 
-/// Reads the counters of one channel, from any thread. It keeps the program attached, but not the channel open: once that is
-/// closed, the numbers may be another channel's.
+/// Reads the counters of one channel from any thread. It keeps the program attached, but not the channel open. Once
+/// the channel is closed, the numbers may be those of another channel.
 #[derive(Clone, Debug)]
 pub struct CounterReader {
     program: Arc<Shared>,
@@ -385,7 +388,7 @@ impl CounterReader {
         word.map_or(0, |word| word.load(Ordering::Relaxed))
     }
 
-    /// What was counted so far, but for `accepted` of a slot or a queue. No system call.
+    /// Returns the counters so far, without `accepted` of a slot or a queue. No system call.
     #[must_use]
     pub fn counters(&self) -> ChannelCounters {
         ChannelCounters {

@@ -1,4 +1,4 @@
-//! Receiving: wait in the way that was chosen, read without copying, give the room back.
+//! Receiving: wait in the chosen way, read without copying, release the room.
 
 use crate::error::LinkError;
 use crate::source::{Socket, Source};
@@ -12,49 +12,49 @@ use rtwire_sys::{Errno, Wait};
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
-/// How a receiver waits for what is to come.
+/// Way in which a receiver waits for frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum WakeUp {
-    /// Sleep until the kernel wakes us.
+    /// Sleeps until the kernel wakes the thread.
     #[default]
     Block,
-    /// Look again and again. Never sleeps: on a SCHED_FIFO thread it needs a core of its own, or pauses.
+    /// Polls all the time and never sleeps. A SCHED_FIFO thread then needs a core of its own, or pauses.
     Spin,
-    /// Look again and again for this long, then sleep.
+    /// Polls for this time, then sleeps.
     SpinThenBlock(Duration),
 }
 
-/// How a receiver is to be opened.
+/// Configuration of a receiver.
 #[derive(Clone, Debug)]
 pub struct ReceiverConfig {
     /// The interface's name.
     pub interface: String,
-    /// How to wait.
+    /// Way to wait.
     pub wake_up: WakeUp,
-    /// How many frames may wait in the kernel.
+    /// Number of frames that may wait in the kernel.
     pub queue_frames: usize,
-    /// Whether the kernel is to stamp what comes.
+    /// `true` asks for the kernel's receive time stamps.
     pub stamps: bool,
-    /// Whether a receiver that blocks takes one frame with each call, and not all that have come: cheaper for one, but
-    /// what comes behind it is not seen.
+    /// `true` makes a blocking receiver fetch one frame with each call instead of all that wait. That is cheaper for
+    /// one frame, but frames behind it are not seen.
     pub one_by_one: bool,
 }
 
-/// What the kernel charges a receive queue for one frame of full size, about.
+/// Bytes that the kernel charges a receive queue for one frame of full size, approximately.
 const CHARGE_OCTETS: usize = 2304;
-/// How often a receiver that nothing comes to looks whether its interface is still there.
+/// Interval at which an idle receiver checks that its interface still exists.
 const CHECK: Duration = Duration::from_millis(100);
 
 /// One frame (or the content of one datagram).
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// Its octets.
+    /// Its bytes.
     pub data: &'a [u8],
-    /// Whether it was longer than there was room for.
+    /// `true` if it was longer than its room.
     pub truncated: bool,
-    /// When the kernel received it, ns of CLOCK_TAI; `None` if it was not stamped.
+    /// The kernel's time of reception, in ns of CLOCK_TAI; `None` without a time stamp.
     pub stamp_tai_ns: Option<u64>,
-    /// Who sent it, for datagrams.
+    /// The sender's address, for datagrams.
     pub source: Option<SocketAddrV4>,
 }
 
@@ -64,7 +64,7 @@ pub struct Receiver {
     source: Source,
     interface: Interface,
     wake_up: WakeUp,
-    /// How a call that blocks takes what has come.
+    /// Way in which a blocking call fetches waiting frames.
     wait: Wait,
     tai_offset_ns: i64,
     dropped: u64,
@@ -75,7 +75,7 @@ impl Receiver {
     /// Opens a receiver of whole frames of one EtherType that pass `filter`.
     ///
     /// # Errors
-    /// CAP_NET_RAW is missing, or there is no such interface.
+    /// CAP_NET_RAW is missing, or the interface does not exist.
     pub fn frames(
         config: &ReceiverConfig,
         ether_type: u16,
@@ -103,7 +103,7 @@ impl Receiver {
     /// Opens a receiver of UDP datagrams for `local`.
     ///
     /// # Errors
-    /// The port is in use, the address is none of this host's, or there is no such interface.
+    /// The port is in use, the address is not one of this host, or the interface does not exist.
     pub fn datagrams(config: &ReceiverConfig, local: SocketAddrV4) -> Result<Self, LinkError> {
         let interface = interface::by_name(&config.interface)?;
         let socket = UdpSocket::receiver(&interface, local)?;
@@ -135,16 +135,16 @@ impl Receiver {
         })
     }
 
-    /// Receives in this reader's own context: from now on a call that finds nothing polls the driver, for `budget` where it
-    /// waits and once where it does not. The whole receive context is polled, so what comes for others by the way (values
-    /// of the receive program, frames of packet sockets) arrives in this call too: calling [`look`](Self::look) before
-    /// those are read does all their receive work at this thread's priority.
+    /// Makes this receiver's own calls poll the driver from now on: a call that finds nothing polls for `budget` if
+    /// it waits, else once. The poll covers the whole receive context (NAPI). So it also delivers frames for others:
+    /// values of the receive program, frames of packet sockets. Calling [`look`](Self::look) before those are read
+    /// does all their receive work at this thread's priority.
     ///
-    /// Works once a datagram has come through a context that can be polled ([`napi_id`](Self::napi_id) tells), and keeps
-    /// interrupts away only while they are deferred (`rtwire_host::napi::NapiDeferral`).
+    /// It works once a datagram has come through a context that can be polled (see [`napi_id`](Self::napi_id)). It
+    /// keeps interrupts away only while they are deferred (`rtwire_host::napi::NapiDeferral`).
     ///
     /// # Errors
-    /// [`LinkError::Unsupported`] for frames: packet sockets know no context. CAP_NET_ADMIN is missing.
+    /// [`LinkError::Unsupported`] for frames: packet sockets have no receive context. CAP_NET_ADMIN is missing.
     pub fn busy_poll(&mut self, budget: Duration) -> Result<(), LinkError> {
         match self.source.udp() {
             Some(socket) => Ok(socket.set_busy_poll(budget)?),
@@ -154,11 +154,11 @@ impl Receiver {
         }
     }
 
-    /// The receive context that the last datagram came through; `None` before the first, for frames, and where there is
-    /// none to poll.
+    /// Returns the receive context (NAPI) of the last datagram. Returns `None` before the first one, for frames, and
+    /// where there is no context to poll.
     ///
     /// # Errors
-    /// The kernel refuses to tell.
+    /// The kernel does not report it.
     pub fn napi_id(&self) -> Result<Option<u32>, LinkError> {
         match self.source.udp() {
             Some(socket) => Ok(socket.napi_id()?),
@@ -166,18 +166,19 @@ impl Receiver {
         }
     }
 
-    /// The interface, as it was when the receiver was opened.
+    /// Returns the interface as it was when the receiver was opened.
     #[must_use]
     pub fn interface(&self) -> &Interface {
         &self.interface
     }
 
-    /// Waits for a frame, as chosen at open; gives whether one is there. `None` waits for ever. At most one system call
-    /// where a frame comes, none where one is there already; one more if a receiver that blocks is given another timeout
-    /// than the last time, if that is below 0.1 s. A blocking wait is rounded up to the kernel's tick (1 to 10 ms).
+    /// Waits for a frame in the way chosen at open; returns `true` if one is there. `None` waits for ever. It makes
+    /// at most one system call for a frame, and none if one is already there. A blocking receiver makes one more when
+    /// the timeout differs from the last one and is below 0.1 s. A blocking wait is rounded up to the kernel's tick
+    /// (1 to 10 ms).
     ///
     /// # Errors
-    /// The interface is gone (then for ever) or down (told once; wait again to wait for its return).
+    /// The interface is gone (in every later call, too) or down (reported once; wait again to wait for its return).
     #[inline]
     pub fn wait(&mut self, timeout: Option<Duration>) -> Result<bool, LinkError> {
         if self.available(0) {
@@ -205,15 +206,16 @@ impl Receiver {
         }
     }
 
-    /// Whether a frame is there `ahead` places behind the oldest, among those taken from the kernel. No system call.
+    /// Returns `true` if there is a frame `ahead` places behind the oldest, among those fetched from the kernel. No
+    /// system call.
     #[inline]
     #[must_use]
     pub fn available(&self, ahead: usize) -> bool {
         self.source.available(ahead)
     }
 
-    /// Takes from the kernel what is there now, without waiting; gives whether a frame is there. No system call where
-    /// frames taken before are left, or with a ring; else one.
+    /// Fetches waiting frames from the kernel without waiting; returns `true` if a frame is there. It makes one
+    /// system call, or none with a ring or while earlier fetched frames are left.
     ///
     /// # Errors
     /// As [`wait`](Self::wait).
@@ -226,23 +228,23 @@ impl Receiver {
         self.taken(result)
     }
 
-    /// The oldest frame that is there. No system call.
+    /// Returns the oldest frame. No system call.
     #[inline]
     #[must_use]
     pub fn peek(&self) -> Option<Frame<'_>> {
         self.source.peek(self.tai_offset_ns)
     }
 
-    /// Gives the room of the oldest frame back. No system call.
+    /// Releases the room of the oldest frame. No system call.
     #[inline]
     pub fn release(&mut self) {
         self.source.release();
     }
 
-    /// Frames lost since there was no room for them, since the receiver was opened. One system call.
+    /// Returns the number of frames lost for lack of room since the receiver was opened. One system call.
     ///
     /// # Errors
-    /// The kernel refuses to tell.
+    /// The kernel does not report it.
     pub fn dropped(&mut self) -> Result<u64, LinkError> {
         let (dropped, since) = self.source.dropped()?;
         self.dropped = if since {
@@ -253,7 +255,7 @@ impl Receiver {
         Ok(self.dropped)
     }
 
-    /// What sets the filter of this receiver's socket from elsewhere; `None` for datagrams.
+    /// Returns a handle that sets the filter of this receiver's socket from elsewhere; `None` for datagrams.
     #[must_use]
     pub fn filter_place(&self) -> Option<FilterPlace> {
         self.source.filter_place()
@@ -263,7 +265,7 @@ impl Receiver {
         let mut end = None;
         let mut next_check = None;
         loop {
-            // A ring costs a read of memory: the clock is looked at only now and then, and not before the first look.
+            // A ring costs only a memory read, so the clock is read only now and then, and not before the first look.
             for _ in 0..32 {
                 if self.look()? {
                     return Ok(true);
@@ -286,7 +288,7 @@ impl Receiver {
     }
 
     fn block(&mut self, timeout: Option<Duration>) -> Result<bool, LinkError> {
-        // A frame that comes within the first slice costs no look at the clock.
+        // A frame that comes within the first slice costs no clock read.
         let mut slice = timeout.map_or(CHECK, |timeout| timeout.min(CHECK));
         let mut end = None;
         loop {
@@ -308,7 +310,7 @@ impl Receiver {
         }
     }
 
-    /// What a call that took frames, or did not, comes to.
+    /// Converts the result of a call that fetched frames, or none.
     #[inline]
     fn taken(&mut self, result: Result<(), Errno>) -> Result<bool, LinkError> {
         match result {
@@ -318,7 +320,7 @@ impl Receiver {
         }
     }
 
-    /// Looks whether the socket has an error or its interface is gone.
+    /// Checks the socket for an error, and that its interface still exists.
     #[cold]
     fn check(&mut self) -> Result<(), LinkError> {
         if !self.source.interface_exists() {

@@ -1,4 +1,4 @@
-//! Polling the driver in the reader's own context. Needs root.
+//! Tests of polling the driver in the receiver's own calls. They need root.
 
 use super::*;
 use rtwire_testkit::{NetnsPair, require};
@@ -40,12 +40,12 @@ fn a_reader_that_polls_takes_what_no_interrupt_announces() {
     assert!(receiver.wait(Some(Duration::from_secs(2))).unwrap());
     receiver.release();
     assert!(receiver.napi_id().unwrap().is_some());
-    // From here on the kernel itself would look only once in two seconds.
+    // From here on the kernel itself would poll only once in two seconds.
     let _deferral = pair
         .b
         .run(|| rtwire_host::napi::NapiDeferral::hold(&pair.b.interface, 1000, 2_000_000_000))
         .unwrap();
-    // One poll lets the deferral begin.
+    // One poll starts the deferral.
     assert!(!receiver.look().unwrap());
     let start = std::time::Instant::now();
     for turn in 0..50_u8 {

@@ -1,7 +1,7 @@
-//! A responder over packet sockets: what [`program`](crate::program) does in the driver, where there is no XDP.
+//! A responder over packet sockets: it does the work of [`program`](crate::program) where XDP is missing.
 //!
-//! The same rules and the same counters; but each answer costs a wake-up of this process. The kernel takes a VLAN tag off
-//! before a packet socket sees the frame, so answers have none.
+//! It has the same rules and the same counters, but each answer costs a wake-up of this process. The kernel removes a
+//! VLAN tag before a packet socket sees the frame, so answers have none.
 
 use crate::program::{
     ChannelCounters, FIRST_ASKING_PORT, Patch, ProgramError, apply_patches, check_patches,
@@ -15,10 +15,10 @@ use rtwire_wire::rtdip::Header;
 use rtwire_wire::{EtherType, MINIMUM_FRAME_OCTETS, MacAddress, ethernet};
 use std::time::Duration;
 
-/// A filter for frames behind an EtherType that are long enough for a header and have this destination port.
+/// Returns a filter for frames, given from behind the EtherType, that have a whole header and this destination port.
 ///
 /// # Errors
-/// Never with what is in it.
+/// None for this filter; the type only allows them.
 pub fn port_filter(port: u16) -> rtwire_sys::Result<Filter> {
     const LEAST: u32 = (ethernet::HEADER_OCTETS + rtwire_wire::rtdip::HEADER_OCTETS) as u32;
     const PORT: u32 = ethernet::HEADER_OCTETS as u32 + 2;
@@ -33,7 +33,7 @@ pub fn port_filter(port: u16) -> rtwire_sys::Result<Filter> {
     ])
 }
 
-/// Answers the questions for one port from this process.
+/// Answers the questions for one port in this process.
 #[derive(Debug)]
 pub struct PacketResponder {
     receiver: Receiver,
@@ -63,7 +63,7 @@ impl PacketResponder {
         Self::open_with((interface, wake_up), port, key, content, &[])
     }
 
-    /// The same, with fields of each question put into its answer; without content there are none.
+    /// Opens the same with fields of each question copied into its answer. Without `content` no field is copied.
     ///
     /// # Errors
     /// As [`open`](Self::open); a patch is not possible ([`ProgramError::Patch`]).
@@ -112,10 +112,10 @@ impl PacketResponder {
         })
     }
 
-    /// Replaces what the answers hold, and the fields of each question that are put into it.
+    /// Replaces the content of the answers and the fields of each question that are copied into them.
     ///
     /// # Errors
-    /// The content does not fit a frame, or a patch is not possible.
+    /// The content does not fit in a frame, or a patch is not possible.
     pub fn replace_with(&mut self, content: &[u8], patches: &[Patch]) -> Result<(), ProgramError> {
         check_patches(content, patches)?;
         self.content = Some(content.to_vec());
@@ -123,14 +123,14 @@ impl PacketResponder {
         Ok(())
     }
 
-    /// What was counted so far.
+    /// Returns the counters so far.
     #[must_use]
     pub fn counters(&self) -> ChannelCounters {
         self.counters
     }
 
-    /// Waits for a question, for at most `timeout`, and answers it; gives whether there was one. Two system calls, no
-    /// allocation.
+    /// Waits for a question for at most `timeout` and answers it; returns `true` if a frame came. Two system calls,
+    /// no allocation.
     ///
     /// # Errors
     /// The interface is gone or down.
@@ -151,10 +151,10 @@ impl PacketResponder {
         Ok(true)
     }
 
-    /// Makes the answer to the oldest frame, if it is a question; gives its length.
+    /// Builds the answer if the oldest frame is a question; returns the answer's length.
     fn prepare(&mut self) -> Option<usize> {
         let question = ethernet::Frame::new(self.receiver.peek()?.data).ok()?;
-        // Faulty frames, and those for other stations, are nobody's question.
+        // Faulty frames and frames for other stations are no questions.
         let (header, data) = Header::parse(question.payload()).ok()?;
         let to_us = question.destination() == self.mac || question.destination().is_group();
         if header.destination_port != self.port || !to_us {

@@ -1,4 +1,4 @@
-//! The one loop that drives a node on a real interface.
+//! The loop that drives a node on a real interface.
 //!
 //! ```text
 //!            ┌───────────── Node (no I/O) ─────────────┐
@@ -27,14 +27,15 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Times are ns of CLOCK_MONOTONIC. In the loop nothing is allocated, locked or printed; a frame costs at most one system
-//! call, and so does a wait.
+//! Times are ns of CLOCK_MONOTONIC. The loop does not allocate, lock or print. A frame costs at most one system call,
+//! and so does a wait.
 //!
-//! Where the port has something that keeps frames until their instant ([`Launches`]), they are handed over ahead of it, and
-//! the loop sleeps until then; what is behind them leaves from that instant on. What was not taken is sent at its instant.
+//! A port may have a queue that holds frames until their launch instant ([`Launches`]). The loop then hands frames
+//! over ahead of it and sleeps until that instant; frames behind them leave from that instant on. A frame that the
+//! queue refused is sent at its instant.
 //!
-//! An interface that goes down stops nothing: the node's moments go on, so that it notices by its own rules; what it sends
-//! meanwhile is counted as unsent. An interface that is removed ends the loop with an error.
+//! An interface that goes down does not stop the loop. The node's moments go on, so that the node notices by its own
+//! rules; frames that it sends meanwhile count as unsent. An interface that is removed ends the loop with an error.
 
 mod launches;
 mod port;
@@ -53,17 +54,17 @@ use std::time::Duration;
 pub use launches::Launches;
 pub use port::{LaunchWindow, PacketPort, Port, PortConfig};
 
-/// How long the loop sleeps at most before it looks at the stop flag again.
+/// Longest sleep of the loop before it checks the stop flag again.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How the loop is to wait.
+/// Configuration of the loop's waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunConfig {
-    /// How long before a moment or a launch instant to wake and spin, ns. 0: sleep all the way, and be as late as the
-    /// wake-up is.
+    /// Time before a moment or a launch instant at which to wake and spin, in ns. With 0 the loop sleeps up to it and
+    /// is as late as the wake-up.
     pub spin_ns: u64,
-    /// How long after a frame or a moment to look for the next frame before sleeping, ns: a frame that comes meanwhile
-    /// costs no wake-up. `u64::MAX`: never sleep.
+    /// Time after a frame or a moment for which the loop polls for the next frame before it sleeps, in ns. A frame
+    /// that comes meanwhile costs no wake-up. `u64::MAX` never sleeps.
     pub linger_ns: u64,
     /// Frames that may wait for their launch instant.
     pub queue_frames: usize,
@@ -79,20 +80,20 @@ impl Default for RunConfig {
     }
 }
 
-/// What the calling thread is to be while it runs a node.
+/// Scheduling of the calling thread while it runs a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct RealTime {
-    /// SCHED_FIFO of this priority, 1 to 99, with all memory locked that has been touched.
+    /// SCHED_FIFO priority, 1 to 99; it also locks all memory used so far. `None` changes neither.
     pub fifo_priority: Option<u8>,
-    /// On this core only.
+    /// The core to run on; `None` for any.
     pub cpu: Option<usize>,
 }
 
 impl RealTime {
-    /// Makes the calling thread so, and tells what is in force.
+    /// Applies the settings to the calling thread; returns the scheduling in force.
     ///
     /// # Errors
-    /// CAP_SYS_NICE or CAP_IPC_LOCK is missing; no such core.
+    /// CAP_SYS_NICE or CAP_IPC_LOCK is missing, or the core does not exist.
     pub fn apply(&self) -> Result<Scheduling, LinkError> {
         if let Some(cpu) = self.cpu {
             sched::set_cpu(cpu)?;
@@ -106,31 +107,31 @@ impl RealTime {
     }
 }
 
-/// What the loop has done.
+/// Counters of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct RunStatistics {
-    /// Frames that the node was shown.
+    /// Frames that were shown to the node.
     pub received: u64,
     /// Frames that were sent.
     pub sent: u64,
     /// Frames that were not sent: the interface was down, or its queue full.
     pub unsent: u64,
-    /// Frames among those sent that were handed over ahead of their launch instant.
+    /// Frames of those sent that were handed over ahead of their launch instant.
     pub launched: u64,
-    /// Frames that were to be handed over so, and were not: the loop was awake too late, or they were refused. They were sent
-    /// at their instant, or as soon after it as the loop was awake.
+    /// Frames that should have been handed over ahead but were not: the loop woke too late, or they were refused.
+    /// They were sent at their instant, or as soon after it as the loop was awake.
     pub unlaunched: u64,
-    /// Frames of the node that there was no room for in the queue.
+    /// Frames of the node that the queue had no room for.
     pub overflowed: u64,
-    /// Moments that the node was told of.
+    /// Moments that the node was called for.
     pub moments: u64,
-    /// How often the loop slept.
+    /// Number of times the loop slept.
     pub waits: u64,
-    /// How often the interface was found down.
+    /// Number of times the interface was found down.
     pub downs: u64,
-    /// The latest that a moment was told, ns.
+    /// Largest delay of a moment, in ns.
     pub worst_moment_ns: u64,
-    /// The latest that a frame was handed to the kernel, ns after its launch instant.
+    /// Largest delay from a frame's launch instant until it was handed to the kernel, in ns.
     pub worst_launch_ns: u64,
 }
 
@@ -141,11 +142,12 @@ pub struct Runner<P> {
     config: RunConfig,
     queue: Queue,
     statistics: RunStatistics,
-    /// No time that the node was told is before this.
+    /// The latest time passed to the node; no later call has an earlier time.
     now_ns: u64,
-    /// The time of the node's last call, as long as nothing of it has been sent.
+    /// The time passed in the node's last call, while none of its frames has been sent.
     told_ns: Option<u64>,
-    /// When what was last sent had been sent: frames that came meanwhile wait for that, and it is told once.
+    /// Time at which the last sending ended. Frames that arrived meanwhile waited for it; its duration is reported to
+    /// the node only once.
     sent_ns: u64,
 }
 
@@ -154,7 +156,7 @@ fn now_ns() -> u64 {
 }
 
 impl<P: Port> Runner<P> {
-    /// A loop that has not begun.
+    /// Creates a loop that has not begun.
     pub fn new(port: P, config: &RunConfig) -> Self {
         Self {
             port,
@@ -167,7 +169,7 @@ impl<P: Port> Runner<P> {
         }
     }
 
-    /// What was done so far.
+    /// Returns the counters so far.
     #[must_use]
     pub fn statistics(&self) -> RunStatistics {
         RunStatistics {
@@ -176,20 +178,20 @@ impl<P: Port> Runner<P> {
         }
     }
 
-    /// The port.
+    /// Returns the port.
     #[must_use]
     pub fn port(&self) -> &P {
         &self.port
     }
 
-    /// The port, to be changed.
+    /// Returns the port for changes.
     pub fn port_mut(&mut self) -> &mut P {
         &mut self.port
     }
 
-    /// Runs the node until `stop` is set. `after` is called after each call of the node, with the same time, before what
-    /// the node sends is sent, and ten times a second where nothing happens: there the application takes what the node has to tell, and gives it new values. It is part
-    /// of the real-time loop.
+    /// Runs the node until `stop` is set. Each call of the node is followed by a call of `after`, with the same time,
+    /// before the node's frames are sent. Without events `after` is called ten times a second. There the application
+    /// reads the node's reports and sets new values. `after` is part of the real-time loop.
     ///
     /// # Errors
     /// The interface is gone, or the kernel refuses to wait.
@@ -204,7 +206,7 @@ impl<P: Port> Runner<P> {
         })
     }
 
-    /// The same; `after` sees what the loop has done, too.
+    /// Runs the node as [`run`](Self::run); `after` receives the loop's counters, too.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -247,7 +249,7 @@ impl<P: Port> Runner<P> {
                 after(node, &mut self.port, &self.statistics, now);
             }
         }
-        // What was due is not kept back; what was meant for later is not sent early.
+        // Frames that are due are still sent; frames for a later instant are not sent early.
         self.flush().map(|_| ())
     }
 
@@ -275,14 +277,14 @@ impl<P: Port> Runner<P> {
         }
     }
 
-    /// Sends what is due; says how long that took, ns, from the time on that the node was told when it gave the frames, or from
-    /// when what was sent before had been sent.
+    /// Sends the frames that are due; returns the time in ns that this took. The time counts from the timestamp of the
+    /// node's call that produced the frames, or from the end of the previous sending if that is later.
     fn flush(&mut self) -> Result<u64, LinkError> {
         let told_ns = self.told_ns.take();
         if self.queue.head().is_none() {
             return Ok(0);
         }
-        // What was kept for its instant was not held up meanwhile.
+        // The time in which frames waited for their instant does not count.
         let begun = told_ns.unwrap_or_else(now_ns).max(self.sent_ns);
         while let Some(head) = self.queue.head() {
             if head.leaves_ns > 0 {
@@ -296,7 +298,7 @@ impl<P: Port> Runner<P> {
                 if let Some(launch_ns) = head.launch_ns {
                     let late = now.saturating_sub(launch_ns);
                     self.statistics.worst_launch_ns = self.statistics.worst_launch_ns.max(late);
-                    // Awake too late even to try.
+                    // The loop woke too late even to try.
                     let ahead = head.ahead && self.port.launch_window().is_some();
                     self.statistics.unlaunched += u64::from(ahead);
                 }
@@ -321,7 +323,8 @@ impl<P: Port> Runner<P> {
         Ok(())
     }
 
-    /// Hands the first frame over ahead of its instant, where that is possible and it is time; says whether it is gone.
+    /// Hands the first frame over ahead of its instant if that is possible and due; returns `true` if the frame has
+    /// left the queue.
     fn hand_over(&mut self, now: u64) -> Result<bool, LinkError> {
         let (Some(head), Some(window)) = (self.queue.head(), self.port.launch_window()) else {
             return Ok(false);
@@ -349,9 +352,9 @@ impl<P: Port> Runner<P> {
         Ok(false)
     }
 
-    /// Waits for a frame or until shortly before `due`, and then looks again and again until either.
+    /// Waits for a frame or until shortly before `due`, then polls until either.
     fn wait(&mut self, now: u64, due: Option<u64>, busy_until: u64) -> Result<(), LinkError> {
-        // What keeps a frame may need this very processor to send it: until then the loop stays asleep.
+        // The queue that holds a frame may need this very processor to send it: until then the loop stays asleep.
         let kept_ns = self.queue.kept_until_ns();
         let awake_at = |due: u64| {
             due.saturating_sub(self.config.spin_ns)
@@ -364,7 +367,7 @@ impl<P: Port> Runner<P> {
                 Some(wake) if wake <= now => u64::MAX,
                 _ => busy_until,
             });
-            // Looks often at frames, and at the clock now and then; the caller looks at the stop flag.
+            // Polls for frames often and reads the clock now and then; the caller checks the stop flag.
             let most = now.saturating_add(1_000_000).min(until);
             loop {
                 for _ in 0..8 {
@@ -388,7 +391,7 @@ impl<P: Port> Runner<P> {
         }
     }
 
-    /// An interface that is down may come up again; anything else ends the loop.
+    /// Accepts an interface that is down, since it may come up again; any other error ends the loop.
     #[cold]
     fn bear(&mut self, error: LinkError) -> Result<(), LinkError> {
         match error {

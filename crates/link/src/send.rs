@@ -17,49 +17,50 @@ use rtwire_sys::xsk::XdpSocket;
 use rtwire_sys::{Errno, InterfaceSocket};
 use std::net::SocketAddrV4;
 
-/// What is said where a frame of a sender of launch times has none.
+/// Error text for a frame without a launch time on a path that needs one.
 const NEEDS_TIMES: &str = "a sender of the path `launch` or `xdp-launch` needs a launch time for each frame: call `send_at`";
 
-/// The way a frame takes out of this host.
+/// Transmit path of a frame in this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum TxPath {
     /// Through the queueing discipline of the interface.
     #[default]
     Qdisc,
-    /// Past it: no queue and no shaper but the sender's own.
+    /// Bypasses the queueing discipline: no queue and no shaper but the sender's own.
     Direct,
-    /// Through a queue that keeps each frame until its launch time ([`Sender::send_at`]): ETF, alone or below mqprio or
-    /// TAPRIO. Looked for when the sender is opened, since a kernel without it ignores launch times silently. Needs sch_etf
-    /// and CAP_NET_ADMIN.
+    /// Through a queue that holds each frame until its launch time ([`Sender::send_at`]): ETF, alone or below mqprio
+    /// or TAPRIO. The queue is looked for when the sender is opened, since a kernel without it ignores launch times
+    /// silently. Needs sch_etf and CAP_NET_ADMIN.
     Launch(LaunchMode),
-    /// Past it, through memory shared with the kernel (AF_XDP), without a copy where the driver can. The frame's priority
-    /// chooses among the driver's queues; each has room for one sender.
+    /// Bypasses the queueing discipline through memory shared with the kernel (AF_XDP), without a copy if the driver
+    /// can. The frame's priority selects one of the driver's queues. Each queue serves one sender.
     Xdp,
-    /// The same, with launch times ([`Sender::send_at`]) that the card keeps. Refused where the driver does not say that it
-    /// keeps them (Linux 6.15: igc, stmmac), or where no ETF has turned them on at the priority's transmit queue.
+    /// As [`Xdp`](Self::Xdp), with launch times ([`Sender::send_at`]) that the card observes. Refused if the driver
+    /// does not report that it observes them (Linux 6.15: igc, stmmac), or if no ETF has enabled them at the
+    /// priority's transmit queue.
     XdpLaunch,
 }
 
-/// How a sender is to be opened.
+/// Configuration of a sender.
 #[derive(Clone, Debug)]
 pub struct SenderConfig {
     /// The interface's name.
     pub interface: String,
-    /// The way out.
+    /// Transmit path.
     pub path: TxPath,
     /// `SO_PRIORITY`: a priority 0 to 7, or the class of a queueing discipline. Above 6 needs CAP_NET_ADMIN.
     pub priority: u32,
     /// IP type of service, for datagrams.
     pub type_of_service: u8,
-    /// The transmit stamps to take, if any.
+    /// Kind of transmit time stamps; `None` for none.
     pub stamping: Option<TxStamping>,
-    /// Octets of room for stamps that wait to be collected; about 800 are used for each.
+    /// Bytes of room for time stamps that wait to be collected; each uses about 800.
     pub stamp_room: usize,
 }
 
 impl SenderConfig {
-    /// Through the queueing discipline at priority 0, without stamps.
+    /// Returns a configuration with the queueing discipline, priority 0 and no time stamps.
     #[must_use]
     pub fn new(interface: impl Into<String>) -> Self {
         Self {
@@ -99,7 +100,7 @@ impl SenderConfig {
         }
     }
 
-    /// Asks the socket for the stamps and launch reports of this set-up.
+    /// Requests the time stamps and launch reports of this configuration from the socket.
     fn reader(&self, socket: &InterfaceSocket) -> Result<Option<TxStampReader>, LinkError> {
         let mut reader = None;
         if let TxPath::Launch(mode) = self.path {
@@ -118,8 +119,9 @@ impl SenderConfig {
     }
 }
 
-/// The transmit queue of an interface that a sender of the path [`TxPath::Xdp`] has, by its priority: the higher half of the
-/// priorities has the higher half of the queues, and so on. Each queue takes one such sender. Reads a folder of sysfs.
+/// Returns the transmit queue of an interface that a sender of the path [`TxPath::Xdp`] uses, by its priority. The
+/// higher half of the priorities uses the higher half of the queues, and so on. Each queue serves one such sender.
+/// Reads a directory of sysfs.
 #[must_use]
 pub fn shared_memory_queue(interface: &str, priority: u32) -> u32 {
     priority.min(7) * interface::transmit_queues(interface) / 8
@@ -129,7 +131,8 @@ impl Sender {
     /// Opens a sender of whole Ethernet frames.
     ///
     /// # Errors
-    /// CAP_NET_RAW is missing, there is no such interface, or it keeps no launch times ([`LinkError::NoLaunch`]).
+    /// CAP_NET_RAW is missing, the interface does not exist, or it observes no launch times
+    /// ([`LinkError::NoLaunch`]).
     pub fn frames(config: &SenderConfig) -> Result<Self, LinkError> {
         let interface = interface::by_name(&config.interface)?;
         match config.path {
@@ -160,7 +163,7 @@ impl Sender {
         })
     }
 
-    /// Opens a sender at one transmit queue; with what keeps launch times there, if they are wanted.
+    /// Opens a sender at one transmit queue, with the launch queue there if launch times are wanted.
     fn in_shared_memory(
         config: &SenderConfig,
         interface: Interface,
@@ -168,7 +171,7 @@ impl Sender {
     ) -> Result<Self, LinkError> {
         if config.stamping.is_some() {
             return Err(LinkError::Unsupported {
-                what: "the paths `xdp` and `xdp-launch` have no transmit stamps: take the path `qdisc` or `direct`",
+                what: "the paths `xdp` and `xdp-launch` have no transmit stamps: use the path `qdisc` or `direct`",
             });
         }
         let socket = match launch {
@@ -185,15 +188,15 @@ impl Sender {
         })
     }
 
-    /// Opens a sender of UDP datagrams to one peer. They always go through the queueing discipline.
+    /// Opens a sender of UDP datagrams to one peer. They always pass the queueing discipline.
     ///
     /// # Errors
-    /// There is no such interface or no way to the peer, the path is neither [`TxPath::Qdisc`] nor [`TxPath::Launch`], or
-    /// the interface keeps no launch times ([`LinkError::NoLaunch`]).
+    /// The interface does not exist; the peer has no route; the path is neither [`TxPath::Qdisc`] nor
+    /// [`TxPath::Launch`]; or the interface observes no launch times ([`LinkError::NoLaunch`]).
     pub fn datagrams(config: &SenderConfig, peer: SocketAddrV4) -> Result<Self, LinkError> {
         if !matches!(config.path, TxPath::Qdisc | TxPath::Launch(_)) {
             return Err(LinkError::Unsupported {
-                what: "UDP has no way past the queueing discipline: take the path `qdisc`, or RTDiP",
+                what: "UDP cannot bypass the queueing discipline: use the path `qdisc`, or RTDiP",
             });
         }
         let interface = interface::by_name(&config.interface)?;
@@ -211,29 +214,30 @@ impl Sender {
         })
     }
 
-    /// The interface, as it was when the sender was opened.
+    /// Returns the interface as it was when the sender was opened.
     #[must_use]
     pub fn interface(&self) -> &Interface {
         &self.interface
     }
 
-    /// Frames that have got a number, those dropped at a full queue included.
+    /// Returns the number of frames numbered so far, including those dropped at a full queue.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.frames
     }
 
-    /// How often the peer has answered that nobody listens there (datagrams only).
+    /// Returns the number of times the peer answered that no one listens there (datagrams only).
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Sends one frame or datagram; gives its number, from 0 on. One system call, no allocation; fit for a real-time
-    /// loop. Waits only where the socket's own send buffer is full.
+    /// Sends one frame or datagram; returns its number, from 0 on. One system call, no allocation: fit for a
+    /// real-time loop. It waits only if the socket's own send buffer is full.
     ///
     /// # Errors
-    /// [`LinkError::QueueFull`] if it was dropped before it left: it has used up a number. With any other error it has not.
+    /// [`LinkError::QueueFull`] if it was dropped before it left; then it has used up a number. With any other error
+    /// it has not.
     #[inline]
     pub fn send(&mut self, bytes: &[u8]) -> Result<u64, LinkError> {
         if self.launch.is_some() {
@@ -242,13 +246,16 @@ impl Sender {
         self.give(bytes, None)
     }
 
-    /// Hands over one frame or datagram that is to leave at `launch_tai_ns` of CLOCK_TAI; gives its number, from 0 on. It
-    /// must be handed over earlier than the queue's [`LaunchQueue::delta_ns`] before that. One system call, no allocation;
-    /// fit for a real-time loop. What becomes of it later stands in the reports ([`Sender::take_stamps`]); a card reports
-    /// nothing ([`TxPath::XdpLaunch`]), and a frame with a later time holds those behind it back.
+    /// Hands over one frame or datagram that is to leave at `launch_tai_ns` of CLOCK_TAI; returns its number, from 0
+    /// on. Hand it over earlier than the queue's [`LaunchQueue::delta_ns`] before that time. One system call, no
+    /// allocation: fit for a real-time loop.
+    ///
+    /// Its later fate is in the reports ([`Sender::take_stamps`]). A card reports nothing ([`TxPath::XdpLaunch`]),
+    /// and there a frame with a later time holds back those behind it.
     ///
     /// # Errors
-    /// [`LinkError::LaunchRefused`] if the queue dropped it at once: it has used up a number. Else as of [`Self::send`].
+    /// [`LinkError::LaunchRefused`] if the queue dropped it at once; then it has used up a number. Else as of
+    /// [`Self::send`].
     #[inline]
     pub fn send_at(&mut self, bytes: &[u8], launch_tai_ns: u64) -> Result<u64, LinkError> {
         if self.launch.is_none() {
@@ -291,13 +298,13 @@ impl Sender {
         }
     }
 
-    /// The queue that keeps launch times, for a sender of the path [`TxPath::Launch`] or [`TxPath::XdpLaunch`].
+    /// Returns the queue that observes launch times, for the paths [`TxPath::Launch`] and [`TxPath::XdpLaunch`].
     #[must_use]
     pub fn launch_queue(&self) -> Option<LaunchQueue> {
         self.launch
     }
 
-    /// Whether this is the news of an earlier datagram and not this one's fate (the kernel reports it only once).
+    /// Returns `true` if the error concerns an earlier datagram and not this one (the kernel reports it only once).
     fn is_report(&self, errno: Errno) -> bool {
         const ECONNREFUSED: i32 = 111;
         matches!(self.socket, Socket::Udp(_)) && errno.0 == ECONNREFUSED
@@ -322,8 +329,8 @@ impl Sender {
         error
     }
 
-    /// Splits off the collector of transmit stamps and launch reports, which may go to another thread; `None` if neither were
-    /// asked for or it is gone already.
+    /// Splits off the collector of transmit time stamps and launch reports, which may move to another thread. Returns
+    /// `None` if neither was requested or it was already taken.
     ///
     /// # Errors
     /// The offset of CLOCK_TAI cannot be read.

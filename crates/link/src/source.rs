@@ -1,4 +1,4 @@
-//! Where a receiver takes its frames from: a ring shared with the kernel, or a socket read in batches.
+//! Source of a receiver's frames: a ring shared with the kernel, or a socket read in batches.
 
 use crate::receive::{Frame, ReceiverConfig};
 use rtwire_sys::packet::{FilterPlace, PacketSocket};
@@ -7,12 +7,12 @@ use rtwire_sys::udp::UdpSocket;
 use rtwire_sys::{Batch, Errno, InterfaceSocket, Ready, Wait};
 use std::time::Duration;
 
-/// Octets of a frame or datagram that there is room for.
+/// Bytes of room for one frame or datagram.
 const ROOM: usize = 1536;
-/// Messages taken with one call at most, which the kernel limits to this.
+/// Largest number of messages fetched with one call; the kernel's own limit.
 const MOST: usize = 1024;
 
-/// A socket that is read with calls.
+/// A socket that is read with system calls.
 #[derive(Debug)]
 pub(crate) enum Socket {
     Packet(PacketSocket),
@@ -47,8 +47,8 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// A source of batches. As many as may wait in the kernel are taken with one call: a later one may be more urgent
-    /// than the first.
+    /// Creates a source of batches. One call fetches as many frames as may wait in the kernel, since a later one may
+    /// be more urgent than the first.
     pub(crate) fn batch(config: &ReceiverConfig, socket: Socket) -> Self {
         let capacity = config.queue_frames.clamp(1, MOST);
         let names = matches!(socket, Socket::Udp(_));
@@ -60,7 +60,7 @@ impl Source {
         }
     }
 
-    /// The socket, where it is one of datagrams.
+    /// Returns the socket if it is one of datagrams.
     pub(crate) fn udp(&self) -> Option<&UdpSocket> {
         match self {
             Self::Batch {
@@ -79,7 +79,7 @@ impl Source {
         }
     }
 
-    /// Takes what is there, without waiting. Only where nothing is left of what was taken before.
+    /// Fetches waiting frames without waiting itself. Call it only when the last batch is used up.
     #[inline]
     pub(crate) fn look(&mut self) -> Result<(), Errno> {
         match self {
@@ -96,7 +96,7 @@ impl Source {
         }
     }
 
-    /// Waits for at most `time`. Only where nothing is left of what was taken before.
+    /// Waits for at most `time`. Call it only when the last batch is used up.
     pub(crate) fn block(&mut self, how: Wait, time: Duration) -> Result<(), Errno> {
         match self {
             Self::Ring { socket, .. } => match socket.wait(Some(time))? {
@@ -146,7 +146,7 @@ impl Source {
         }
     }
 
-    /// Frames dropped: in all, or (then true) since the last time this was asked.
+    /// Returns the number of dropped frames: in total, or (then `true`) since the last query.
     pub(crate) fn dropped(&self) -> rtwire_sys::Result<(u64, bool)> {
         match self {
             Self::Ring { socket, .. }
@@ -161,7 +161,7 @@ impl Source {
         }
     }
 
-    /// The error that waits at the socket; a UDP socket has none that would not come with the next receive.
+    /// Returns the pending error of the socket. A UDP socket has none that the next receive call would not return.
     pub(crate) fn take_error(&self) -> Option<Errno> {
         match self {
             Self::Ring { socket, .. }

@@ -1,4 +1,4 @@
-//! Transmit stamps, collected off the hot path.
+//! Transmit time stamps, collected off the hot path.
 
 use crate::error::LinkError;
 use rtwire_sys::clock;
@@ -6,27 +6,28 @@ use rtwire_sys::launch::{LaunchFailure, LaunchFault};
 use rtwire_sys::stamps::{self, RawTxStamp, TxStampKind, TxStampReader};
 use std::time::Duration;
 
-/// When one frame left, or entered its queue.
+/// Time at which one frame left, or entered its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TxStamp {
-    /// The number that [`Sender::send`](crate::Sender::send) gave.
+    /// The number that [`Sender::send`](crate::Sender::send) returned.
     pub frame: u64,
-    /// Where it was taken.
+    /// Point at which the time stamp was taken.
     pub kind: TxStampKind,
-    /// When, ns of CLOCK_TAI.
+    /// The time, in ns of CLOCK_TAI.
     pub tai_ns: u64,
 }
 
-/// What became of one frame on its way out.
+/// Report on one frame on the transmit path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TxReport {
-    /// It passed a point.
+    /// The frame passed a point.
     Stamp(TxStamp),
-    /// It did not leave at its launch time (path `launch`); the time tells which it was, in CLOCK_TAI.
+    /// The frame did not leave at its launch time (path `launch`). The time in the report is that launch time, in
+    /// CLOCK_TAI.
     Launch(LaunchFailure),
 }
 
-/// Collects the transmit stamps and launch reports of one sender. Belongs on a thread other than the sender's.
+/// Collects the transmit time stamps and launch reports of one sender. Use it on a thread other than the sender's.
 #[derive(Debug)]
 pub struct TxStamps {
     reader: TxStampReader,
@@ -49,8 +50,8 @@ impl TxStamps {
         })
     }
 
-    /// Waits up to `timeout` for stamps and shows all that are there; gives how many. A zero `timeout` does not wait.
-    /// Launch reports are counted. Batches of 64 with one system call each.
+    /// Waits up to `timeout` for time stamps, passes all of them to `show`, and returns their number. A zero
+    /// `timeout` does not wait. Launch reports are counted. It reads batches of 64 with one system call each.
     ///
     /// # Errors
     /// The socket's error queue cannot be read.
@@ -69,7 +70,7 @@ impl TxStamps {
         Ok(shown)
     }
 
-    /// As [`Self::collect`], with the reports of frames that did not leave at their launch time.
+    /// As [`Self::collect`], including the reports of frames that did not leave at their launch time.
     ///
     /// # Errors
     /// The socket's error queue cannot be read.
@@ -113,20 +114,21 @@ impl TxStamps {
         }
     }
 
-    /// Frames collected so far that the launch queue did not take: late, or out of order.
+    /// Returns the frames collected so far that the launch queue refused: late, or out of order.
     #[must_use]
     pub fn launch_refused(&self) -> u64 {
         self.launch_refused
     }
 
-    /// Frames collected so far that the launch queue had and could not send in time.
+    /// Returns the frames collected so far that the launch queue accepted and could not send in time.
     #[must_use]
     pub fn launch_missed(&self) -> u64 {
         self.launch_missed
     }
 }
 
-/// The full number that `raw`'s 32 bits stand for: the one nearest to the newest seen.
+/// Returns the time stamp with its full frame number: of the numbers with `raw`'s low 32 bits the one nearest to the
+/// newest seen.
 fn unwrap(newest: &mut u64, raw: RawTxStamp, tai_offset_ns: i64) -> TxStamp {
     let ahead = raw.id.wrapping_sub(*newest as u32) as i32;
     let frame = newest.saturating_add_signed(i64::from(ahead));

@@ -1,7 +1,7 @@
-//! Counting what no listener takes, in the filter of a listener's own socket.
+//! Counts frames that no listener takes, in the filter of a listener's own socket.
 //!
-//! A second socket that takes the rest looks at every frame, which costs each good one some 60 ns. A filter that counts
-//! (`crates/bpf/programs/strays.bpf.c`) costs them nothing: it stands where a filter stands anyway.
+//! A second socket for the rest looks at every frame, which costs each good frame some 60 ns. A filter that counts
+//! (`crates/bpf/programs/strays.bpf.c`) costs good frames nothing, because each socket has a filter anyway.
 
 use rtwire_sys::bpf::{BpfError, BpfObject, MappedArray};
 use rtwire_sys::filter::Filter;
@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const PROGRAM: &str = "count_strays";
 
-/// Places for unknown ports; as in `crates/bpf/programs/strays.h`.
+/// Number of places for unknown ports; as in `crates/bpf/programs/strays.h`.
 const PORTS: usize = 1024;
-/// Words of 64 bits, one bit for each port; as in `crates/bpf/programs/strays.h`.
+/// Number of 64-bit words with one bit for each port; as in `crates/bpf/programs/strays.h`.
 const TAKEN: usize = 1024;
-/// Instead of a port: the socket takes nothing; as in `crates/bpf/programs/strays.h`.
+/// Value in place of a port if the socket takes nothing; as in `crates/bpf/programs/strays.h`.
 const NO_PORT: u64 = 65_536;
 
 /// Words of `struct rtw_strays`.
@@ -33,23 +33,23 @@ mod port_word {
     pub(super) const COUNT: usize = 2;
 }
 
-/// What belonged to no listener, since the counter was made.
+/// Frames without a listener since the counter was created.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Strays {
-    /// Shorter than their headers.
+    /// Frames shorter than their headers.
     pub truncated: u64,
-    /// Of another version.
+    /// Frames of another version.
     pub wrong_version: u64,
-    /// For ports that [`StrayCounter::take`] was not told of: port and frames, in no order.
+    /// Frames for ports that [`StrayCounter::take`] was not called for: port and number of frames, in no order.
     pub unknown_ports: Vec<(u16, u64)>,
-    /// For unknown ports, of which there were too many to tell them apart.
+    /// Frames for unknown ports that were too many to be told apart.
     pub crowded: u64,
 }
 
-/// A filter program that counts what its process's listeners do not take. Carried by one socket at a time.
+/// A filter program that counts frames that its process's listeners do not take. One socket at a time carries it.
 ///
-/// Needs CAP_BPF (or root) and Linux 5.11. Opening loads a program; all else costs no system call and may be called from
-/// anywhere but the real-time loop.
+/// Needs CAP_BPF (or root) and Linux 5.11. Opening loads a program. Everything else makes no system call and may be
+/// called anywhere but in the real-time loop.
 #[derive(Debug)]
 pub struct StrayCounter {
     filter: Filter,
@@ -59,7 +59,7 @@ pub struct StrayCounter {
 }
 
 impl StrayCounter {
-    /// Loads the program for an interface of the hardware address `mac`.
+    /// Loads the program for an interface with the hardware address `mac`.
     ///
     /// # Errors
     /// CAP_BPF is missing, or the kernel has no BPF.
@@ -79,19 +79,19 @@ impl StrayCounter {
         Ok(counter)
     }
 
-    /// The program, to be put before the socket that carries it.
+    /// Returns the program as a filter for the socket that is to carry it.
     #[must_use]
     pub fn filter(&self) -> &Filter {
         &self.filter
     }
 
-    /// From now on the socket that carries the program takes the frames of `port`; of none, if `None`.
+    /// Sets the port whose frames the carrying socket takes; `None` for none.
     pub fn carry(&self, port: Option<u16>) {
         let port = port.map_or(NO_PORT, u64::from);
         self.total(word::PORT).store(port, Ordering::Release);
     }
 
-    /// From now on frames for `port` are somebody's.
+    /// Marks `port` as owned by a listener.
     pub fn take(&self, port: u16) {
         let (word, bit) = place(port);
         if let Some(word) = self.taken.word(word, 0) {
@@ -99,7 +99,7 @@ impl StrayCounter {
         }
     }
 
-    /// From now on they are nobody's again.
+    /// Marks `port` as free again.
     pub fn give_back(&self, port: u16) {
         let (word, bit) = place(port);
         if let Some(word) = self.taken.word(word, 0) {
@@ -107,7 +107,7 @@ impl StrayCounter {
         }
     }
 
-    /// What was counted so far.
+    /// Returns the counters so far.
     #[must_use]
     pub fn read(&self) -> Strays {
         let total = |word| self.total(word).load(Ordering::Relaxed);
@@ -123,14 +123,14 @@ impl StrayCounter {
 
     fn unknown_port(&self, slot: usize) -> Option<(u16, u64)> {
         let load = |word| Some(self.unknown.word(slot, word)?.load(Ordering::Relaxed));
-        // One more than the port; 0 where the place is free.
+        // The field holds the port plus one; 0 marks a free place.
         let port = load(port_word::NAME)?.checked_sub(1)?;
         Some((u16::try_from(port).ok()?, load(port_word::FRAMES)?))
     }
 
     fn total(&self, word: usize) -> &AtomicU64 {
         static NONE: AtomicU64 = AtomicU64::new(0);
-        // The array has one value of as many words: `load` has checked it.
+        // `load` has checked that the array has one value of this many words.
         self.totals.word(0, word).unwrap_or(&NONE)
     }
 }
@@ -143,7 +143,7 @@ fn place(port: u16) -> (usize, u64) {
 mod tests {
     use super::*;
 
-    /// Word offsets of a structure's fields, as the header declares them: all are of 64 bits, one on a line.
+    /// Returns the fields of a structure in the header's order; all have 64 bits, one on each line.
     fn fields(structure: &str) -> Vec<&'static str> {
         let header = include_str!("../../bpf/programs/strays.h");
         let body = header.split(structure).nth(1).unwrap();

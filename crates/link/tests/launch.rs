@@ -1,4 +1,5 @@
-//! Launch times: kept by ETF (in the kernel lab), and refused by name where nothing would keep them (everywhere).
+//! Launch times: observed by ETF (in the kernel lab), and refused with a reason where no queue observes them
+//! (everywhere).
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 #[path = "launch/card.rs"]
@@ -55,7 +56,7 @@ struct Peer {
     tai_offset_ns: i64,
 }
 
-/// Listens at `side`, with stamps; they begin in the kernel's own time, so this waits.
+/// Opens a listener at `side` with time stamps. The kernel begins to stamp only after a while, so this waits.
 fn peer(side: &Side) -> Peer {
     let socket = side.run(|| {
         let interface = interface::by_name(&side.interface).unwrap();
@@ -77,7 +78,7 @@ fn peer(side: &Side) -> Peer {
 }
 
 impl Peer {
-    /// Frames that came so far: number and time of CLOCK_TAI.
+    /// Returns the frames received so far: number and time of CLOCK_TAI.
     fn arrived(&mut self) -> Vec<(u8, u64)> {
         let mut all = Vec::new();
         while self
@@ -155,7 +156,7 @@ fn a_time_is_asked_for_where_it_counts_and_only_there() {
 fn frames_leave_in_the_order_of_their_times_and_not_before() {
     require!(root, program "ip", program "tc");
     let pair = NetnsPair::new();
-    // An emulated processor wakes milliseconds late: how exact a launch is, virtual time measures.
+    // An emulated processor wakes milliseconds late. The precision of launches is measured in virtual time.
     const DELTA_NS: u64 = 100 * MS;
     etf(&pair.a, &format!("delta {DELTA_NS}"));
     let mut peer = peer(&pair.b);
@@ -211,7 +212,7 @@ fn late_frames_are_refused_counted_and_reported() {
 fn what_the_queue_could_not_send_in_time_is_reported_missed() {
     require!(root, program "ip", program "tc");
     let pair = NetnsPair::new();
-    // The queue wakes only at the launch time itself: every frame is late by its own wake-up.
+    // The queue wakes only at the launch time itself, so every frame is late by the queue's wake-up.
     etf(&pair.a, "delta 0");
     let mut peer = peer(&pair.b);
     let mut sender = sender(&pair.a, LaunchMode::Strict).unwrap();

@@ -1,4 +1,4 @@
-//! Prepared answers on the wire: the driver's, in each mode, and the packet socket's are the same octets.
+//! Prepared answers on the wire: the driver, in each mode, and the packet socket send the same bytes.
 #![allow(clippy::unwrap_used)]
 
 use rtwire_link::program::{
@@ -20,7 +20,7 @@ const ASKING: u16 = FIRST_ASKING_PORT + 9;
 const KEY: u32 = 7;
 const SOON: Duration = Duration::from_secs(2);
 
-/// Who answers.
+/// The responder.
 enum Answering {
     Driver(Responder),
     Socket(Box<PacketResponder>),
@@ -34,7 +34,7 @@ impl Answering {
             let responder = pair.b.run(open).unwrap();
             return (Self::Socket(Box::new(responder)), Vec::new());
         };
-        // A veth takes what its peer's driver sends only if it has a program itself.
+        // A veth accepts frames from its peer's driver only if it has a program itself.
         let programs = [&pair.b, &pair.a].map(|side| {
             let config = ProgramConfig {
                 attach: Attach::Only(mode),
@@ -56,7 +56,7 @@ impl Answering {
     }
 }
 
-/// Asks from `a`.
+/// Asks questions from `a`.
 struct Asking {
     sender: Sender,
     receiver: Receiver,
@@ -97,7 +97,7 @@ impl Asking {
             source_port: ASKING,
             sequence,
             key: KEY,
-            // So that an answer, which has one, is no longer than its question.
+            // So that an answer, which has a time stamp, is no longer than its question.
             time_ns: Some(1),
         };
         let mut frame = vec![0; 1600];
@@ -106,7 +106,7 @@ impl Asking {
         self.sender.send(&frame[..end.max(60)]).unwrap();
     }
 
-    /// The next answer's header and data.
+    /// Returns the next answer's header and data.
     fn answer(&mut self) -> (Header, Vec<u8>) {
         assert!(self.receiver.wait(Some(SOON)).unwrap(), "no answer");
         let frame = self.receiver.peek().unwrap();
@@ -119,7 +119,7 @@ impl Asking {
     }
 }
 
-/// Runs `ask` while somebody answers by packet socket, if that is who answers.
+/// Runs `ask` while the packet responder, if that is the one, answers.
 fn while_answering(answering: &mut Answering, ask: impl FnOnce() + Send) {
     let Answering::Socket(responder) = answering else {
         return ask();
@@ -186,13 +186,13 @@ fn answers_are_patched_and_replaced_alike_by_driver_and_socket() {
             assert_eq!(data[4..20], question[3..19], "{mode:?}");
             assert_eq!(data[40..44], sequence.to_be_bytes(), "{mode:?}");
             let came = u64::from_be_bytes(data[50..58].try_into().unwrap());
-            // The clock that a program reads is not strictly in step with ours.
+            // The clock that a program reads is not strictly in step with the clock here.
             let slack = 1_000_000;
             assert!(came + slack > before && came < header.time_ns.unwrap() + slack);
             for at in (0..4).chain(20..40).chain(44..50).chain(58..100) {
-                assert_eq!(data[at], round, "{mode:?}: octet {at}");
+                assert_eq!(data[at], round, "{mode:?}: byte {at}");
             }
-            // Content without patches, the next time.
+            // Content without patches for the next answers.
             answering.replace(&[!round; 70], &[]);
             let (.., data) = ask(&mut answering, sequence);
             assert_eq!(data, [!round; 70], "{mode:?}");

@@ -1,4 +1,5 @@
-//! The loop that drives nodes, on a real veth: order, instants, interfaces that go down and away, and no allocation.
+//! The loop that drives nodes, on a real veth: order, instants, interfaces that go down or are removed, and no
+//! allocation.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use rtwire_link::LinkError;
@@ -13,7 +14,7 @@ use std::time::Duration;
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// Local experimental EtherType 2, which nothing else of ours uses.
+/// Local experimental EtherType 2, which nothing else here uses.
 const ETHER_TYPE: u16 = 0x88b6;
 const GROUP: MacAddress = MacAddress([1, 0x11, 0x1e, 0, 0, 0x77]);
 const PERIOD_NS: u64 = 2_000_000;
@@ -83,7 +84,7 @@ impl Node for Beacon {
     }
 }
 
-/// Answers each third frame, and looks whether all come in order and none before its time.
+/// Answers each third frame, and checks that all come in order and none before its time.
 #[derive(Default)]
 struct Listener {
     seen: Vec<u64>,
@@ -129,7 +130,7 @@ fn runner(side: &Side, config: &RunConfig) -> Runner<PacketPort> {
 
 type Ended = (Result<(), LinkError>, RunStatistics);
 
-/// Runs both for as long as `meanwhile` takes.
+/// Runs both nodes for as long as `meanwhile` takes.
 fn both(
     pair: &NetnsPair,
     config: &RunConfig,
@@ -205,7 +206,7 @@ fn an_interface_that_goes_down_and_up_again_stops_nothing() {
         "and then again"
     );
     assert!(beacon.answers > 0);
-    // The moments went on all the while.
+    // The moments went on all the time.
     assert!(a.moments > 300, "{a:?}");
 }
 

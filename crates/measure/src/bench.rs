@@ -1,6 +1,6 @@
-//! The table of a benchmark: what was measured, what was to be reached, against what it was compared.
+//! The table of a benchmark: measured figures, targets and comparisons.
 //!
-//! A benchmark informs and exits 0 whatever was reached; a test judges.
+//! A benchmark informs and exits with 0, whatever it measured; a test judges.
 
 mod asked;
 
@@ -18,107 +18,107 @@ use crate::units::{significant, trimmed};
 use asked::commit;
 pub use asked::{Asked, refuse};
 
-/// What one benchmark found.
+/// The results of one benchmark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "rtwire benchmark")]
 pub struct BenchTable {
     /// The machine it ran on.
     pub machine: Machine,
-    /// The source's commit, with `-dirty` where files were changed; `unknown` outside of a repository.
+    /// The source's commit; ends with `-dirty` if files were changed; `unknown` outside a repository.
     pub commit: String,
     /// The exact command.
     pub command: String,
-    /// The host's noise meanwhile; null if not recorded.
+    /// The host's noise during the benchmark; null if not recorded.
     pub noise: Option<NoiseRecord>,
-    /// What was measured.
+    /// The measured figures.
     pub rows: Vec<Row>,
-    /// The programs before this one, where several measure one area: part of the rows is theirs.
+    /// Programs that ran before this one and measured some of the rows, where several programs measure one area.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<Earlier>,
 }
 
-/// A program that has measured some of a table's rows before.
+/// A program that measured some of a table's rows earlier.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Earlier {
-    /// The source's commit then.
+    /// The source's commit at that time.
     pub commit: String,
     /// The exact command.
     pub command: String,
-    /// The host's noise meanwhile; null if not recorded.
+    /// The host's noise during that program; null if not recorded.
     pub noise: Option<NoiseRecord>,
 }
 
-/// Whether a benchmark measures all of its area.
+/// The part of its area that a benchmark measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// It does: the table is written anew.
+    /// The whole area: the old table is replaced.
     Whole,
-    /// It does not: its rows are added to those that are there.
+    /// A part of the area: its rows are added to those in the file.
     Part,
 }
 
 /// One figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Row {
-    /// What it is, for example `round trip, RTDiP queue, spin, 64 B, p50`.
+    /// The figure's name, for example `round trip, RTDiP queue, spin, 64 B, p50`.
     pub figure: String,
     /// Its value.
     pub value: f64,
     /// The value's unit, for example `µs`.
     pub unit: String,
-    /// What was to be reached, in words, for example `below UDP and TCP`; null where nothing was set.
+    /// The target in words, for example `below UDP and TCP`; null if there is none.
     pub reach: Option<String>,
-    /// Whether it was reached; null where it could not be judged, then `why` says the reason.
+    /// True if the target was reached; null if it could not be judged (`why` names the reason).
     pub held: Option<bool>,
-    /// Why it was not reached or could not be judged.
+    /// The reason why the target was missed or could not be judged.
     pub why: Option<String>,
-    /// From how many samples.
+    /// Number of samples behind the value.
     pub samples: u64,
-    /// What it was compared with, measured in the same run.
+    /// Values to compare with, measured in the same run.
     pub against: Vec<Compared>,
 }
 
-/// Something measured in the same run to compare with.
+/// A value measured in the same run, to compare with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Compared {
-    /// What it is, for example `UDP, spin`.
+    /// Its name, for example `UDP, spin`.
     pub name: String,
     /// Its value, in the row's unit.
     pub value: f64,
 }
 
-/// Why a benchmark's table could not be written.
+/// An error while writing a benchmark's table.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BenchError {
     /// A file or folder could not be written.
     #[error("cannot write {}: {source}; check that the folder is yours and has room", .path.display())]
     Write {
-        /// Which.
+        /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// A value is not a number.
+    /// A value is infinite or not a number.
     #[error(
         "the table of {area} cannot be written as JSON: {source}; a value may be infinite or not a number"
     )]
     Json {
-        /// The benchmark.
+        /// The benchmark's area.
         area: String,
-        /// Why.
+        /// The serializer's error.
         source: serde_json::Error,
     },
 }
 
-/// The JSON Schema of a benchmark's table, as it is committed in `schema/bench.schema.json`.
+/// Returns the JSON Schema of a benchmark's table, as committed in `schema/bench.schema.json`.
 #[must_use]
 pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(BenchTable).to_value()
 }
 
 impl BenchTable {
-    /// What this machine measured with the code of this commit.
+    /// Creates the table of what this machine measured with the current commit's code.
     #[must_use]
     pub fn of(command: String, noise: Option<NoiseRecord>, rows: Vec<Row>) -> Self {
         Self {
@@ -131,7 +131,7 @@ impl BenchTable {
         }
     }
 
-    /// What a benchmark ends with: prints the table, writes it below `target` and says where, or why not.
+    /// Ends a benchmark: prints the table, writes it below `target` and prints the path or the error.
     pub fn publish(self, target: &Path, area: &str, place: Place) {
         print!("{}", self.print_text());
         let written = match place {
@@ -164,12 +164,14 @@ impl BenchTable {
         Ok(path)
     }
 
-    /// Adds the rows to those that `bench/AREA.json` below `target` has already, in place of rows of the same figure: for an
-    /// area that several programs measure, one after another. Machine, commit, command and noise become this table's; those of
-    /// the programs before stay in `earlier`.
+    /// Adds the rows to the table in `bench/AREA.json` below `target`. A new row replaces an old row of the same
+    /// figure.
+    ///
+    /// This is for an area that several programs measure one after another. Machine, commit, command and noise become
+    /// this table's. Those of the earlier programs stay in `earlier`.
     ///
     /// # Errors
-    /// As [`write`](Self::write). A file that is no such table is written anew.
+    /// As [`write`](Self::write). A file that is not such a table is replaced.
     pub fn add_to(mut self, target: &Path, area: &str) -> Result<PathBuf, BenchError> {
         let path = target.join("bench").join(format!("{area}.json"));
         let there = fs::read_to_string(path).ok();
@@ -185,13 +187,13 @@ impl BenchTable {
                 command: there.command,
                 noise: there.noise,
             });
-            // The same program once more replaces what it has measured before.
+            // A second run of the same program replaces its earlier results.
             self.earlier.retain(|one| one.command != self.command);
         }
         self.write(target, area)
     }
 
-    /// The table for a terminal.
+    /// Returns the table as text for a terminal.
     #[must_use]
     pub fn print_text(&self) -> String {
         let figure_width = self

@@ -1,7 +1,7 @@
-//! Captures of frames: pcap and pcapng read as they come, pcapng written.
+//! Captures of frames: reads pcap and pcapng, writes pcapng.
 //!
-//! A reader of our own: it has to say *where* a damaged file is damaged (the offset in octets), to keep nanoseconds whole
-//! whatever resolution the file counts in, and to read a file of any size with the memory of one packet.
+//! The reader names the offset in bytes at which a damaged file is damaged. It keeps whole nanoseconds, whatever the
+//! file's resolution. It reads a file of any size with the memory of one packet.
 //!
 //! ```
 //! use rtwire_measure::capture::{Reader, Recorded, Writer};
@@ -15,8 +15,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Limits: a packet of more than 256 KiB, or a block of more than 16 MiB, counts as damage. Compressed files are not
-//! unpacked.
+//! Limits: a packet of more than 256 KiB or a block of more than 16 MiB counts as damage. Compressed files are
+//! refused.
 
 mod pcap;
 mod pcapng;
@@ -30,22 +30,22 @@ use std::io::{self, Read};
 use source::Source;
 pub use write::{Recorded, Writer};
 
-/// Ethernet (LINKTYPE_ETHERNET): what a packet of this link type begins with is the destination address.
+/// Ethernet (LINKTYPE_ETHERNET): a packet begins with the destination address.
 pub const LINK_ETHERNET: u16 = 1;
 /// Linux "any" captures, version 1 (LINKTYPE_LINUX_SLL).
 pub const LINK_LINUX_SLL: u16 = 113;
 /// Linux "any" captures, version 2 (LINKTYPE_LINUX_SLL2).
 pub const LINK_LINUX_SLL2: u16 = 276;
 
-/// The most octets of one packet; tcpdump and Wireshark have the same limit.
+/// The longest packet in bytes; tcpdump and Wireshark have the same limit.
 const MAXIMUM_PACKET_OCTETS: u32 = 262_144;
 
-/// Which kind of file a capture is.
+/// The file format of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// pcap with stamps of microseconds.
+    /// pcap with time stamps in microseconds.
     PcapMicroseconds,
-    /// pcap with stamps of nanoseconds.
+    /// pcap with time stamps in nanoseconds.
     PcapNanoseconds,
     /// pcapng; each interface has a resolution of its own.
     Pcapng,
@@ -61,46 +61,46 @@ impl std::fmt::Display for Format {
     }
 }
 
-/// What is wrong with a capture, and where. Offsets count octets from the start of the file.
+/// An error in a capture, with its place. Offsets count bytes from the start of the file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaptureError {
     /// The file could not be read.
-    #[error("at octet {offset}: {source}")]
+    #[error("at byte {offset}: {source}")]
     Read {
-        /// How far it was read.
+        /// Number of bytes read before the error.
         offset: u64,
-        /// Why not further.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// It begins as no capture does.
+    /// The file does not begin like a capture.
     #[error("this is neither pcap nor pcapng: it begins with {found}{hint}")]
     NotACapture {
-        /// Its first octets, in hexadecimal.
+        /// Its first bytes, in hexadecimal.
         found: String,
-        /// What it may be instead.
+        /// A guess at the real format, and what to do.
         hint: &'static str,
     },
-    /// It ends within something.
+    /// The file ends within a header, packet or block.
     #[error(
-        "at octet {offset}: the file ends within {what}: {needed} octets are needed, {found} are there; it was cut off, or is still being written"
+        "at byte {offset}: the file ends within {what}: {needed} bytes are needed, {found} are there; it was cut off, or is still being written"
     )]
     CutOff {
-        /// Where that begins.
+        /// The start of the part that is cut off.
         offset: u64,
-        /// What it ends within.
+        /// The name of that part.
         what: &'static str,
-        /// Octets it needs.
+        /// The length of that part in bytes.
         needed: u64,
-        /// Octets there are.
+        /// The number of bytes present.
         found: u64,
     },
-    /// Something in it cannot be.
-    #[error("at octet {offset}: {what}; the file is damaged from here on")]
+    /// A field of the file has an impossible value.
+    #[error("at byte {offset}: {what}; the file is damaged from here on")]
     Damaged {
-        /// Where.
+        /// The field's place.
         offset: u64,
-        /// What, and what would be right.
+        /// The found value and the possible ones.
         what: String,
     },
 }
@@ -108,15 +108,15 @@ pub enum CaptureError {
 /// One packet of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<'a> {
-    /// Its number, from 1 on, as Wireshark shows it.
+    /// Its number as Wireshark shows it, from 1.
     pub number: u64,
-    /// When it was captured, ns since 1970-01-01 UTC; `None` where the file does not tell.
+    /// Its capture time in ns since 1970-01-01 UTC; `None` if the file contains none.
     pub time_ns: Option<u64>,
-    /// What its first octets are, for example [`LINK_ETHERNET`].
+    /// The type of its first header, for example [`LINK_ETHERNET`].
     pub link_type: u16,
-    /// Its octets as far as they were captured, without FCS.
+    /// Its captured bytes, without FCS.
     pub data: &'a [u8],
-    /// Octets that it had on the link, as far as the file tells.
+    /// Its length on the link in bytes, as the file states it, without FCS.
     pub original_octets: u32,
 }
 
@@ -125,7 +125,7 @@ enum Kind {
     Pcapng(pcapng::Pcapng),
 }
 
-/// Reads a capture packet by packet. After an error there is nothing more to read.
+/// Reads a capture packet by packet. After an error nothing more can be read.
 pub struct Reader<R> {
     source: Source<R>,
     kind: Kind,
@@ -143,14 +143,14 @@ impl<R> std::fmt::Debug for Reader<R> {
 }
 
 impl<R: Read> Reader<R> {
-    /// Begins to read; what `input` gives should be buffered.
+    /// Begins to read. `input` should be buffered.
     ///
     /// # Errors
-    /// It begins as no capture does, or ends within its first header.
+    /// [`CaptureError`] if the file does not begin like a capture or ends within its first header.
     pub fn new(input: R) -> Result<Self, CaptureError> {
         let mut source = Source::new(input);
         let mut magic = [0; 4];
-        source.exactly(&mut magic, "its first four octets")?;
+        source.exactly(&mut magic, "its first four bytes")?;
         let (kind, format) = if u32::from_le_bytes(magic) == pcapng::SECTION {
             (
                 Kind::Pcapng(pcapng::Pcapng::begin(&mut source)?),
@@ -168,16 +168,16 @@ impl<R: Read> Reader<R> {
         })
     }
 
-    /// Which kind of file it is.
+    /// Returns the file format.
     #[must_use]
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// The next packet; `None` at the end.
+    /// Returns the next packet; `None` at the end of the file.
     ///
     /// # Errors
-    /// The file cannot be read, is cut off, or damaged: the offset says where.
+    /// [`CaptureError`] if the file cannot be read, is cut off or is damaged; the offset names the place.
     pub fn next_packet(&mut self) -> Result<Option<Packet<'_>>, CaptureError> {
         let found = match &mut self.kind {
             Kind::Pcap(pcap) => pcap.next(&mut self.source)?,
@@ -202,13 +202,13 @@ impl<R: Read> Reader<R> {
     }
 }
 
-/// What a format's reader has found in the block that was read last.
+/// The position and header fields of the packet that was read last.
 struct Found {
     time_ns: Option<u64>,
     link_type: u16,
     data: std::ops::Range<usize>,
     original_octets: u32,
-    /// Octets of FCS at the end of each frame.
+    /// Length of the FCS at the end of each frame, in bytes.
     fcs_octets: u32,
 }
 
@@ -243,8 +243,8 @@ impl Order {
     }
 }
 
-/// The payload of a frame of EtherType `ether_type`, if the packet is one: behind the Ethernet header (one VLAN tag
-/// allowed), or behind the header of a Linux "any" capture.
+/// Returns the payload of a frame of EtherType `ether_type`; `None` if the packet is another one. The payload follows
+/// the Ethernet header (with at most one VLAN tag) or the header of a Linux "any" capture.
 #[must_use]
 pub fn payload(link_type: u16, data: &[u8], ether_type: u16) -> Option<&[u8]> {
     let kind_at = |at: usize| Some(u16::from_be_bytes([*data.get(at)?, *data.get(at + 1)?]));

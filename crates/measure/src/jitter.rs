@@ -1,24 +1,24 @@
-//! How even is a POWERLINK cycle, and how fast do its nodes answer? From a capture of any origin, or live.
+//! Jitter of a POWERLINK cycle and response times of its nodes, from a capture of any origin or live.
 //!
 //! ```text
 //!  packets ──► Follower::packet ──► SoC–SoC intervals, PReq–PRes times, lost, late, load
 //!                   │                                   │
-//!                   └── worst cases with what was around them        └──► JitterReport ──► text, JSON, HTML
+//!                   └── worst cases with the packets around them     └──► JitterReport ──► text, JSON, HTML
 //!                            └──► capture (pcapng, each with a comment)
 //! ```
 //!
-//! What is measured is what the capture's stamps say, at the place where it was taken: a PReq–PRes time at the managing
-//! node's port contains the way to the controlled node and back.
+//! All times come from the capture's time stamps and are valid for the place of the capture. A PReq–PRes time captured
+//! at the managing node's port contains the path to the controlled node and back.
 //!
 //! | word | meaning |
 //! |---|---|
-//! | deviation | how far the time between two SoC is from the cycle; a SoC that did not come makes it a whole cycle |
-//! | late | a PRes that came after the managing node had gone on (its next PReq, SoA or SoC) |
-//! | lost | a PReq whose PRes did not come before the node's next PReq |
-//! | missing | SoC that the length of an interval says there should have been |
+//! | deviation | difference between an interval from SoC to SoC and the cycle; a missing SoC makes it a whole cycle |
+//! | late | a PRes that arrived after the managing node's next PReq, SoA or SoC |
+//! | lost | a PReq without a PRes before the node's next PReq |
+//! | missing | SoC that should have been sent, by the length of an interval |
 //! | isochronous phase | from SoC to SoA |
 //!
-//! Limits: with PollResponse chaining, PRes have no PReq; they are counted, and no time is given for them.
+//! Limits: with PollResponse chaining, PRes have no PReq. They are counted, but they have no PReq–PRes time.
 
 mod build;
 mod charts;
@@ -42,7 +42,7 @@ pub use worst::Neighbourhood;
 /// POWERLINK's EtherType.
 pub const ETHER_TYPE: u16 = 0x88ab;
 
-/// The JSON Schema of the report, as it is committed in `schema/jitter.schema.json`.
+/// Returns the JSON Schema of the report, as committed in `schema/jitter.schema.json`.
 #[must_use]
 pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(JitterReport).to_value()

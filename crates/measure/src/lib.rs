@@ -1,7 +1,7 @@
-//! How late, how often, why?
+//! Measurement: how late, how often, and why.
 //!
-//! The crate lays what happened beside what was promised and says one of three words: **kept**, **broken** or
-//! **inconclusive**. It never says kept without evidence.
+//! The crate compares measurements with promises. It returns one of three verdicts: **kept**, **broken** or
+//! **inconclusive**. It never returns "kept" without evidence.
 //!
 //! ```text
 //!   samples, counters ──┐
@@ -12,15 +12,15 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`noise`] | records while a measurement runs how late the machine itself wakes a thread on each core, and when it stalled |
-//! | [`summary`] | exact percentiles, distributions and thinned time series of what was measured |
+//! | [`noise`] | records, during a measurement, how late each core wakes a thread and when the machine stalled |
+//! | [`summary`] | exact percentiles, distributions and thinned time series of the samples |
 //! | [`verdict`] | the written rule that turns evidence into a verdict: a pure function |
-//! | [`capture`] | pcap and pcapng, read and written |
-//! | [`jitter`] | how even a POWERLINK cycle is, and how fast its nodes answer |
+//! | [`capture`] | reads pcap and pcapng, writes pcapng |
+//! | [`jitter`] | the jitter of a POWERLINK cycle and the response times of its nodes |
 //! | [`report`] | the report's data model, as JSON, as tables for a terminal and as one self-contained HTML file |
 //! | [`mod@bench`] | the table of a benchmark and its JSON form |
-//! | [`machine`] | what machine this is: kernel, processors, clock source |
-//! | [`units`] | quantities as people read them |
+//! | [`machine`] | the machine's kernel, processors and clock source |
+//! | [`units`] | quantities as text for people |
 //!
 //! ```
 //! use rtwire_measure::summary::Summary;
@@ -30,8 +30,8 @@
 //! # Ok::<(), &str>(())
 //! ```
 //!
-//! Limits: a verdict is about the frames that were measured, on the machine they were measured on. It bounds nothing
-//! that the plan did not bound; the application-to-application delay is shown but not judged.
+//! Limits: a verdict is about the measured frames on the measured machine. It bounds nothing that the plan did not
+//! bound. The delay between applications is shown but not judged.
 
 pub mod bench;
 pub mod capture;

@@ -1,13 +1,14 @@
-//! What machine this is, read from `/proc` and `/sys`.
+//! Facts about this machine, read from `/proc` and `/sys`.
 
 use std::fs;
 
 use crate::report::Machine;
 
 impl Machine {
-    /// Looks at this machine. What the kernel does not tell is `unknown`, empty or 0; nothing here fails.
+    /// Reads the facts about this machine. A fact that the kernel does not report is `unknown`, empty or 0. Nothing
+    /// here fails.
     ///
-    /// `rtwire_version` is the version of the program that asks.
+    /// `rtwire_version` is the version of the calling program.
     #[must_use]
     pub fn this(rtwire_version: &str) -> Self {
         let cpuinfo = read("/proc/cpuinfo");
@@ -69,7 +70,8 @@ fn memory_bytes(meminfo: &str) -> u64 {
     kib.unwrap_or(0).saturating_mul(1024)
 }
 
-/// The version names the models that the kernel was built with; debugfs marks the one in force with parentheses.
+/// Returns the preemption model in force. The version string lists the models that the kernel was built with; debugfs
+/// marks the one in force with parentheses.
 fn preemption(version: &str, debug_file: &str) -> String {
     if let Some((_, rest)) = debug_file.split_once('(') {
         if let Some((mode, _)) = rest.split_once(')') {
@@ -87,7 +89,7 @@ fn preemption(version: &str, debug_file: &str) -> String {
     }
 }
 
-/// Settings that change how late a real-time thread runs, each `name=value`.
+/// Returns the settings that influence the delay of a real-time thread, each as `name=value`.
 fn settings() -> Vec<String> {
     let mut found = Vec::new();
     for (name, path) in [

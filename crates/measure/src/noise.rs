@@ -1,12 +1,13 @@
-//! The noise of the host itself: how late each core wakes a real-time thread, and when the machine stood still.
+//! The noise of the host itself: how late each core wakes a real-time thread, and when the machine stalled.
 //!
-//! A [`NoiseRecorder`] runs beside a measurement: one pinned `SCHED_FIFO` thread on each core, above the workers,
-//! wakes every quarter of a millisecond and notes how much too late that was. What is later than a threshold is a
-//! [`Stall`]: in that time no thread of lower priority ran on this core. Together with the stalls that workers saw
-//! themselves they make the [`StallRecord`] by which [`crate::verdict`] tells a late frame on a stalled machine from a
-//! broken promise.
+//! A [`NoiseRecorder`] runs during a measurement. It has one pinned `SCHED_FIFO` thread on each core, with a higher
+//! priority than the workers. Each thread wakes every 250 µs and records its delay.
 //!
-//! All moments are nanoseconds of CLOCK_TAI.
+//! A delay above a threshold is a [`Stall`]: during it, no thread of lower priority ran on this core. These stalls and
+//! those that workers saw make up the [`StallRecord`]. With it, [`crate::verdict`] tells a late frame on a stalled
+//! machine from a broken promise.
+//!
+//! All times are CLOCK_TAI in ns.
 
 mod explain;
 mod per_core;

@@ -1,8 +1,8 @@
-//! The report: what was promised beside what was measured.
+//! The report: promises beside measurements.
 //!
-//! [`Report`] is plain data with a JSON form ([`Report::to_json`], described by [`json_schema`]). The same data is
-//! shown as tables for a terminal of 100 columns ([`Report::print_text`]) and as one HTML file that needs nothing
-//! else: no network, no script ([`Report::to_html`]).
+//! [`Report`] is plain data with a JSON form ([`Report::to_json`], described by [`json_schema`]).
+//! [`Report::print_text`] returns the same data as tables for a terminal of 100 columns. [`Report::to_html`] returns
+//! it as one self-contained HTML file: no network, no script.
 
 mod build;
 pub(crate) mod chart;
@@ -22,7 +22,7 @@ pub use model::{
     PortReport, Report, StreamReport,
 };
 
-/// The JSON Schema of a report, as it is committed in `schema/report.schema.json`.
+/// Returns the JSON Schema of a report, as committed in `schema/report.schema.json`.
 #[must_use]
 pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(Report).to_value()

@@ -1,15 +1,15 @@
 //! Exact percentiles, distributions and thinned time series.
 //!
-//! Percentiles are of the nearest-rank kind: the p-th percentile of n samples is the ⌈p·n⌉-th smallest one, so it is
-//! always a value that was really measured and nothing is interpolated.
+//! Percentiles are of the nearest-rank kind: the p-th percentile of n samples is the ⌈p·n⌉-th smallest one. It is
+//! always a measured value; nothing is interpolated.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Most buckets of a thinned time series.
+/// Largest number of buckets of a thinned time series.
 pub const MAX_TIME_BUCKETS: usize = 600;
 
-/// Minimum, percentiles and maximum of a set of durations; all in nanoseconds.
+/// Minimum, percentiles and maximum of a set of durations, all in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     /// Smallest value, ns.
@@ -22,12 +22,12 @@ pub struct Summary {
     pub p999: u64,
     /// Largest value, ns.
     pub max: u64,
-    /// How many values there were.
+    /// Number of values.
     pub samples: u64,
 }
 
 impl Summary {
-    /// Of no values: all 0.
+    /// The summary of no values: all fields are 0.
     pub const EMPTY: Self = Self {
         min: 0,
         p50: 0,
@@ -37,14 +37,14 @@ impl Summary {
         samples: 0,
     };
 
-    /// Summary of `values` (ns, any order). `None` if there are none.
+    /// Returns the summary of `values` (ns, in any order); `None` if there are none.
     #[must_use]
     pub fn of(mut values: Vec<u64>) -> Option<Self> {
         values.sort_unstable();
         Self::of_sorted(&values)
     }
 
-    /// Summary of values that are sorted already, smallest first. `None` if there are none.
+    /// Returns the summary of values that are sorted, smallest first; `None` if there are none.
     #[must_use]
     pub fn of_sorted(sorted: &[u64]) -> Option<Self> {
         let (&min, &max) = (sorted.first()?, sorted.last()?);
@@ -68,14 +68,15 @@ pub const RANKS: [(&str, u32); 5] = [
     ("max", 1_000),
 ];
 
-/// The ⌈n·permille/1000⌉-th smallest of `sorted` (1 000 gives the largest, 0 the smallest). `None` if empty.
+/// Returns the ⌈n·permille/1000⌉-th smallest value of `sorted`; `None` if empty. 1 000 returns the largest, 0 the
+/// smallest.
 #[must_use]
 pub fn nearest_rank<T: Copy>(sorted: &[T], permille: u32) -> Option<T> {
     let rank = (sorted.len() as u128 * u128::from(permille.min(1_000))).div_ceil(1_000) as usize;
     sorted.get(rank.saturating_sub(1)).copied()
 }
 
-/// A point of a complementary cumulative distribution: `share` of all samples took `at_ns` or longer.
+/// A point of a complementary cumulative distribution: `share` of all samples lasted `at_ns` or longer.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CcdfPoint {
     /// Duration, ns.
@@ -84,8 +85,8 @@ pub struct CcdfPoint {
     pub share: f64,
 }
 
-/// The complementary cumulative distribution of `sorted` (smallest first), thinned to about 40 points for each decade
-/// of shares: the tail is exact (each of the last samples is a point), the body is thinned.
+/// Returns the complementary cumulative distribution of `sorted` (smallest first). It has about 40 points for each
+/// decade of shares. The tail is exact, each of the last samples is a point; the body is thinned.
 #[must_use]
 pub fn ccdf(sorted: &[u64]) -> Vec<CcdfPoint> {
     const STEP: f64 = 1.06; // 40 steps make a factor of ten
@@ -103,22 +104,23 @@ pub fn ccdf(sorted: &[u64]) -> Vec<CcdfPoint> {
     points
 }
 
-/// Smallest, median and largest of the samples of one stretch of time.
+/// Smallest, median and largest sample of one bucket of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TimeBucket {
-    /// Start of the stretch, ns since the run began.
+    /// Start of the bucket, ns since the run began.
     pub at_ns: u64,
-    /// Smallest value in it, ns.
+    /// Smallest value, ns.
     pub min: u64,
-    /// Median value in it, ns.
+    /// Median value, ns.
     pub p50: u64,
-    /// Largest value in it, ns.
+    /// Largest value, ns.
     pub max: u64,
 }
 
-/// Thins `(moment_ns, value_ns)` pairs, in any order, to at most [`MAX_TIME_BUCKETS`] buckets of equal width over
-/// `[0, length_ns)`, moments counted from the start of the run. Buckets without samples are left out; moments beyond
-/// the end are counted to the last bucket. No extreme is lost.
+/// Thins `(moment_ns, value_ns)` pairs, in any order, to at most [`MAX_TIME_BUCKETS`] buckets of equal width.
+///
+/// The buckets cover `[0, length_ns)`; moments count from the start of the run. Empty buckets are left out. A moment
+/// beyond the end counts in the last bucket. No extreme value is lost.
 #[must_use]
 pub fn over_time(values: &[(u64, u64)], length_ns: u64) -> Vec<TimeBucket> {
     let width_ns = length_ns.div_ceil(MAX_TIME_BUCKETS as u64).max(1);

@@ -1,8 +1,8 @@
-//! Quantities as people read them: durations, sizes, shares, moments.
+//! Quantities as text for people: durations, sizes, shares, times.
 
-/// A duration with about four significant digits and its unit: `"1.518 ms"`, `"714.5 µs"`, `"85 ns"`.
+/// Returns a duration with about four significant digits and its unit: `"1.518 ms"`, `"714.5 µs"`, `"85 ns"`.
 ///
-/// Rounds to nearest; use it for reading, never for deciding.
+/// Rounds to nearest. Use it to show a value, never to decide by it.
 ///
 /// ```
 /// use rtwire_measure::units::duration;
@@ -21,7 +21,7 @@ pub fn duration(ns: u64) -> String {
     format!("{} {unit}", significant(ns as f64 / scale))
 }
 
-/// A duration of 0 to 1 000 exclusive, in tick-label form without needless zeros: `"100 µs"`, `"1.5 ms"`.
+/// Returns a duration for an axis label, without needless zeros: `"100 µs"`, `"1.5 ms"`.
 #[must_use]
 pub fn short_duration(ns: u64) -> String {
     let (scale, unit) = match ns {
@@ -34,7 +34,7 @@ pub fn short_duration(ns: u64) -> String {
     format!("{} {unit}", trimmed(ns as f64 / scale))
 }
 
-/// A number with up to three decimals and no trailing zeros: `"1.5"`, `"100"`.
+/// Returns a number with up to three decimals and no trailing zeros: `"1.5"`, `"100"`.
 #[must_use]
 pub fn trimmed(value: f64) -> String {
     let text = format!("{value:.3}");
@@ -45,7 +45,7 @@ pub fn trimmed(value: f64) -> String {
     }
 }
 
-/// A number with four significant digits, at most three decimals: `"1.518"`, `"93.01"`, `"714.5"`.
+/// Returns a number with four significant digits and at most three decimals: `"1.518"`, `"93.01"`, `"714.5"`.
 #[must_use]
 pub fn significant(value: f64) -> String {
     let decimals = match value.abs() {
@@ -57,9 +57,9 @@ pub fn significant(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// A whole number with thin groups of three digits: `"130 204"`.
+/// Returns a whole number in groups of three digits: `"130 204"`.
 ///
-/// The separator is a no-break space so that no table breaks inside a number.
+/// The separator is a no-break space, so no line breaks inside a number.
 ///
 /// ```
 /// assert_eq!(rtwire_measure::units::grouped(130204), "130\u{a0}204");
@@ -77,7 +77,7 @@ pub fn grouped(value: u64) -> String {
     out
 }
 
-/// A link rate: `"100 Mbit/s"`.
+/// Returns a link rate: `"100 Mbit/s"`.
 #[must_use]
 pub fn rate(bits_per_second: u64) -> String {
     let (scale, unit) = match bits_per_second {
@@ -89,7 +89,9 @@ pub fn rate(bits_per_second: u64) -> String {
     format!("{} {unit}", trimmed(bits_per_second as f64 / scale))
 }
 
-/// Part of a whole in percent, two decimals, never rounded to a bare zero: `"0.06 %"`, `"< 0.01 %"`.
+/// Returns a share in percent with two decimals: `"0.06 %"`.
+///
+/// A share above 0 never becomes `"0 %"`; the least is `"< 0.01 %"`.
 #[must_use]
 pub fn share(part: u64, whole: u64) -> String {
     if whole == 0 || part == 0 {
@@ -103,7 +105,7 @@ pub fn share(part: u64, whole: u64) -> String {
     }
 }
 
-/// A moment as RFC 3339 in UTC with whole seconds: `"2026-11-20T21:16:00Z"`.
+/// Returns a time as RFC 3339 in UTC with whole seconds: `"2026-11-20T21:16:00Z"`.
 ///
 /// `unix_s` counts seconds since 1970-01-01T00:00:00Z, without leap seconds.
 ///
@@ -113,7 +115,7 @@ pub fn share(part: u64, whole: u64) -> String {
 #[must_use]
 pub fn rfc3339_utc(unix_s: u64) -> String {
     let (days, second_of_day) = (unix_s / 86_400, unix_s % 86_400);
-    // Days counted from 0000-03-01, so that the leap day is the last of its year: eras of 400 years repeat exactly.
+    // Days count from 0000-03-01, so the leap day is the last day of its year. Eras of 400 years then repeat exactly.
     let shifted = days + 719_468;
     let era = shifted / 146_097;
     let day_of_era = shifted % 146_097;
@@ -136,10 +138,10 @@ pub fn rfc3339_utc(unix_s: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// The moment now as RFC 3339 in UTC.
+/// Returns the current time as RFC 3339 in UTC.
 #[must_use]
 pub fn now_rfc3339_utc() -> String {
-    // A clock before 1970 is shown as 1970: there is nothing better to show.
+    // A clock before 1970 is shown as 1970.
     let since = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Kept, broken or inconclusive: the rule.
+//! Kept, broken or inconclusive: the rule of the verdict.
 #![doc = include_str!("../../../docs/verdict.md")]
 
 mod allowance;

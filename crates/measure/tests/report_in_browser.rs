@@ -1,4 +1,4 @@
-//! The report in a real browser: headless Chromium must find everything in it, on a desk and on a phone.
+//! The report in a real browser: headless Chromium must find all its parts, on a desktop and on a phone.
 // A test may end with a panic; that is how it fails.
 #![allow(clippy::expect_used)]
 
@@ -11,7 +11,7 @@ use rtwire_measure::report::Report;
 use rtwire_testkit::require;
 use synthetic::{Story, report};
 
-/// Where pages and pictures are left to be looked at.
+/// Folder for pages and screenshots.
 fn folder() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report");
     std::fs::create_dir_all(&folder).expect("the target folder is ours");
@@ -49,7 +49,7 @@ fn write(name: &str, report: &Report) -> PathBuf {
     page
 }
 
-/// What the browser made of the page.
+/// The page's content as the browser sees it.
 fn dom(page: &Path, width: u32, height: u32) -> String {
     let output = chromium(page, width, height, &["--dump-dom"]);
     let dom = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -61,7 +61,7 @@ fn dom(page: &Path, width: u32, height: u32) -> String {
     dom
 }
 
-/// The page's part on one stream.
+/// The page's section on one stream.
 fn section<'a>(dom: &'a str, stream: &str) -> &'a str {
     let marker = format!("data-stream=\"{stream}\"");
     let from = dom
@@ -70,7 +70,7 @@ fn section<'a>(dom: &'a str, stream: &str) -> &'a str {
     dom[from..].split("</section>").next().unwrap_or_default()
 }
 
-/// Every stream with its promise, its verdict and its curves, and everything else that must not be missing.
+/// Every stream with its promise, verdict and curves, and all other required parts.
 fn is_complete(story: Story, name: &str) {
     let report = report(story, 8);
     assert_eq!(report.verdict.as_str(), name, "{:?}", report.reasons);
@@ -122,7 +122,7 @@ fn is_complete(story: Story, name: &str) {
     photograph(&page, &format!("{name}-desk.png"), 1200, 4700);
 }
 
-/// Pictures for people to look at; the test only sees that there is something in them.
+/// Screenshots for people; the test only checks that they are not empty.
 fn photograph(page: &Path, name: &str, width: u32, height: u32) {
     let picture = folder().join(name);
     chromium(
@@ -155,7 +155,7 @@ fn an_inconclusive_run_is_found_complete() {
     is_complete(Story::Inconclusive, "inconclusive");
 }
 
-/// The page measures itself: no part of it is wider than a phone, but for tables, which scroll in their own frame.
+/// The page measures itself: no part is wider than a phone, except tables, which scroll in their own frame.
 #[test]
 fn a_phone_scrolls_only_downwards() {
     require!(program "chromium");
@@ -166,7 +166,8 @@ fn a_phone_scrolls_only_downwards() {
         const wide=[...document.querySelectorAll('main>*,section>*,figure,svg.plot')].filter(e=>e.getBoundingClientRect().right>d.clientWidth+1).length;\
         const seen=[...document.querySelectorAll('[data-stream] path.curve')].filter(e=>e.getBoundingClientRect().width>100).length;\
         document.body.dataset.probe='wide '+wide+' page '+(d.scrollWidth<=d.clientWidth)+' curves '+seen}</script>";
-    // Headless windows are never narrower than some 500 px, a frame is: the page is laid out in one of a phone's width.
+    // A headless window is never narrower than about 500 px, but a frame is. The page is laid out in a frame of a
+    // phone's width.
     let page = folder().join("probe.html");
     std::fs::write(&page, html.replace("</body>", &format!("{probe}</body>")))
         .expect("the target folder is ours");

@@ -1,4 +1,4 @@
-//! The committed JSON Schemas are those of the code, and what we write obeys them.
+//! The committed JSON Schemas match the code, and the written JSON matches the schemas.
 //!
 //! After a change of the data: `RTWIRE_BLESS=1 cargo test -p rtwire-measure --test schema`.
 // A test may end with a panic; that is how it fails.
@@ -35,7 +35,7 @@ fn committed_schemas_are_those_of_the_code() {
     compare("bench.schema.json", &bench::json_schema());
 }
 
-/// The part of JSON Schema that our schemas use. Unknown properties are faults here, although the schema allows them.
+/// The part of JSON Schema that our schemas use. Unknown properties are errors here, although the schema allows them.
 fn check(schema: &Value, root: &Value, value: &Value, at: &str) -> Result<(), String> {
     let list = |name: &str| {
         schema
@@ -247,7 +247,7 @@ fn what_several_programs_measured_keeps_the_command_and_noise_of_each() {
     let first = program("first", "a");
     first.write(target.path(), "both").expect("it is written");
     let mut path = None;
-    // The second one twice: it replaces its own.
+    // The same program twice: the second run replaces the rows of the first.
     for _ in 0..2 {
         let second = program("second", "b").add_to(target.path(), "both");
         path = Some(second.expect("it is added"));

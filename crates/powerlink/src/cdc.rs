@@ -1,5 +1,5 @@
-//! The concise device configuration (DS 301, 6.7.2.2): the values of objects one behind the other, as configurators write
-//! them for managing nodes, and as object 1F22h holds them for each controlled node.
+//! The concise device configuration (DS 301, 6.7.2.2): the values of objects, one after the other. Configurators
+//! write it for managing nodes, and object 1F22h holds it for each controlled node.
 //!
 //! ```text
 //!  entries (4) | index (2) sub-index (1) octets (4) data … | index …        all little-endian
@@ -7,21 +7,21 @@
 
 use crate::{Error, ObjectDictionary};
 
-/// A concise device configuration: what is written to which object, in order.
+/// A concise device configuration: the objects to write and their values, in order.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Cdc {
     /// The values.
     pub entries: Vec<CdcEntry>,
 }
 
-/// One value.
+/// The value of one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CdcEntry {
     /// Index.
     pub index: u16,
     /// Sub-index.
     pub subindex: u8,
-    /// What is written, little-endian.
+    /// The value to write, little-endian.
     pub data: Vec<u8>,
 }
 
@@ -52,10 +52,10 @@ impl<'a> Reader<'a> {
 }
 
 impl Cdc {
-    /// Reads a configuration. No bytes at all are an empty one.
+    /// Parses a configuration. No bytes at all denote an empty one.
     ///
     /// # Errors
-    /// It ends too early, or goes on behind its last entry.
+    /// It ends too early, or has bytes behind its last entry.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
         if bytes.is_empty() {
             return Ok(Self::default());
@@ -84,7 +84,7 @@ impl Cdc {
         Ok(Self { entries })
     }
 
-    /// Its bytes. Entries above 2³² − 1, and octets of an entry above that, are left out.
+    /// Returns the configuration as bytes. It omits entries beyond 2³² − 1, and bytes of an entry beyond that length.
     #[must_use]
     pub fn emit(&self) -> Vec<u8> {
         let count = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
@@ -99,7 +99,7 @@ impl Cdc {
         out
     }
 
-    /// Appends a number of so many octets.
+    /// Appends a number of `octets` bytes.
     pub fn push(&mut self, index: u16, subindex: u8, number: u64, octets: usize) {
         let data = number
             .to_le_bytes()
@@ -108,7 +108,7 @@ impl Cdc {
         self.push_data(index, subindex, data.unwrap_or_default());
     }
 
-    /// Appends data.
+    /// Appends a value.
     pub fn push_data(&mut self, index: u16, subindex: u8, data: Vec<u8>) {
         self.entries.push(CdcEntry {
             index,
@@ -117,11 +117,11 @@ impl Cdc {
         });
     }
 
-    /// Writes all values to a dictionary, in order; each by the node itself, so that only sizes and ranges are judged.
-    /// Numbers may be shorter than their object: configurators write them so.
+    /// Writes all values to a dictionary, in order. It checks only sizes and ranges, not access rights. Numbers may
+    /// be shorter than their object, since configurators write them so.
     ///
     /// # Errors
-    /// The first value that its object does not take; those before it have been written, so apply to a copy.
+    /// The first value that its object refuses. The values before it have been written, so apply it to a copy.
     pub fn apply(&self, dictionary: &mut ObjectDictionary) -> Result<(), Error> {
         for CdcEntry {
             index,

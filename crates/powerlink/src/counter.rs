@@ -5,16 +5,16 @@ use crate::ObjectDictionary;
 /// A counter with its threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Counter {
-    /// All errors so far.
+    /// Total number of errors so far.
     pub cumulative: u32,
-    /// What is held against the threshold.
+    /// Current value that is compared with the threshold.
     pub count: u32,
-    /// Where it is too much; 0: never.
+    /// Threshold; 0 disables it.
     pub threshold: u32,
 }
 
 impl Counter {
-    /// A counter with this threshold.
+    /// Creates a counter with this threshold.
     #[must_use]
     pub const fn new(threshold: u32) -> Self {
         Self {
@@ -24,12 +24,12 @@ impl Counter {
         }
     }
 
-    /// As its record says: what was counted so far, and the threshold.
+    /// Creates a counter from its record: the total number so far, and the threshold.
     pub(crate) fn of_record(d: &ObjectDictionary, index: u16) -> Self {
         Self::of(d, (index, 1), (index, 3))
     }
 
-    /// The same where the two stand elsewhere: index and sub-index of each.
+    /// Creates a counter from other objects: index and sub-index of the total number and of the threshold.
     pub(crate) fn of(d: &ObjectDictionary, cumulative: (u16, u8), threshold: (u16, u8)) -> Self {
         Self {
             cumulative: d.number(cumulative.0, cumulative.1) as u32,
@@ -38,12 +38,12 @@ impl Counter {
         }
     }
 
-    /// Counts an error; says whether it is too much now, and then begins anew.
+    /// Counts an error. Returns `true` if the threshold is reached, and then starts again from 0.
     pub const fn error(&mut self) -> bool {
         self.errors(1, true)
     }
 
-    /// Counts errors that were found together. Where no cycle runs they are not held against the threshold.
+    /// Counts errors that were found together. Without a running cycle they do not count towards the threshold.
     pub(crate) const fn errors(&mut self, number: u32, in_cycle: bool) -> bool {
         self.cumulative = self.cumulative.wrapping_add(number);
         if self.threshold == 0 || number == 0 || !in_cycle {
@@ -63,58 +63,58 @@ impl Counter {
     }
 }
 
-/// What has gone wrong at a node's interface since it was told last.
+/// Errors of a node's interface since the last report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct LinkErrors {
     /// Frames with a wrong check sequence.
     pub crc: u32,
     /// Collisions.
     pub collisions: u32,
-    /// How often the link was lost.
+    /// Number of times the link was lost.
     pub losses: u32,
 }
 
-/// What a node has seen since it began.
+/// Counters of a node since its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Statistics {
-    /// SoC sent or received.
+    /// SoC frames sent or received.
     pub cycles: u64,
-    /// Cycles that were left out, because their time had passed.
+    /// Cycles that were skipped because their time had passed.
     pub skipped_cycles: u64,
     /// Moments that came so late that the node itself must have been stalled.
     pub own_stalls: u64,
-    /// The latest of them, ns.
+    /// Largest delay of such a moment, in ns.
     pub worst_stall_ns: u64,
     /// Poll requests sent or received.
     pub requests: u64,
     /// Poll responses received or sent.
     pub responses: u64,
-    /// Responses that did not come.
+    /// Responses that were lost.
     pub lost_responses: u64,
     /// Responses that came after their timeout.
     pub late_responses: u64,
-    /// SoC that did not come.
+    /// SoC frames that were lost.
     pub lost_soc: u64,
-    /// SoA that did not come.
+    /// SoA frames that were lost.
     pub lost_soa: u64,
-    /// Frames that claim to be POWERLINK and are not right.
+    /// Invalid POWERLINK frames.
     pub invalid_frames: u64,
-    /// Frames with a wrong check sequence, as the driver has told.
+    /// Frames with a wrong check sequence, as reported by the driver.
     pub crc_errors: u64,
-    /// Collisions, as the driver has told.
+    /// Collisions, as reported by the driver.
     pub collisions: u64,
-    /// Losses of the link, as the driver has told.
+    /// Losses of the link, as reported by the driver.
     pub link_losses: u64,
     /// Asynchronous frames sent.
     pub asynchronous_sent: u64,
-    /// Invitations that were not taken.
+    /// Invitations that were not used.
     pub invitations_unused: u64,
-    /// Events that were lost, because nobody took them.
+    /// Events that were lost because the application did not take them.
     pub events_lost: u64,
 }
 
 impl Statistics {
-    /// Adds what the driver has told.
+    /// Adds the errors that the driver has reported.
     pub(crate) const fn observe(&mut self, seen: &LinkErrors) {
         self.crc_errors += seen.crc as u64;
         self.collisions += seen.collisions as u64;
@@ -137,7 +137,7 @@ mod tests {
             let begun = Counter { count: before, ..Counter::new(threshold) };
             let (mut together, mut single) = (begun, begun);
             let reached = together.errors(number, true);
-            // The first that reaches the threshold begins anew; those behind it were found with it.
+            // The error that reaches the threshold starts the count again; those after it were found with it.
             let at = (0..number).find(|_| single.error());
             prop_assert_eq!(reached, at.is_some());
             prop_assert_eq!(together.cumulative, number);
@@ -157,7 +157,7 @@ mod tests {
             prop_assert_eq!(counter.cumulative, cumulative.wrapping_add(number));
             let held = threshold > 0 && number > 0 && in_cycle;
             let full = u64::from(count) + 8 * u64::from(number) >= u64::from(threshold);
-            // Beyond 32 bits the count stays at the end, which is no less than any threshold.
+            // Beyond 32 bits the count stays at its maximum, which is no less than any threshold.
             prop_assert_eq!(reached, held && full);
         }
     }

@@ -1,11 +1,11 @@
-//! What a node tells its application.
+//! Events that a node reports to its application.
 
 use crate::sdo::SdoOutcome;
 use core::fmt;
 use rtwire_wire::MacAddress;
 use rtwire_wire::powerlink::{ErrorEntry, Ident, NmtCommandId, NmtState};
 
-/// An error of POWERLINK (DS 301, appendix 3.9).
+/// An error code of POWERLINK (DS 301, appendix 3.9).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ErrorCode(pub u16);
 
@@ -14,7 +14,7 @@ macro_rules! error_codes {
         impl ErrorCode {
             $(#[doc = $text] pub const $item: Self = Self($value);)*
 
-            /// What it means, if it is known.
+            /// Returns the meaning of the code; `None` for an unknown one.
             #[must_use]
             pub const fn meaning(self) -> Option<&'static str> {
                 match self.0 {
@@ -34,18 +34,18 @@ error_codes! {
     MULTIPLE_MN = 0x8202, "there is another managing node";
     PDO_SHORT = 0x8210, "process data are shorter than their mapping";
     PDO_VERSION = 0x8211, "process data are of another version of the mapping";
-    CYCLE_EXCEEDED = 0x8232, "the cycle took longer than its time";
-    CYCLE_EXCEEDED_TOO_OFTEN = 0x8233, "the cycle took longer than its time, too often";
-    SOC_JITTER = 0x8235, "SoC came at the wrong time, too often";
-    LATE_PRES = 0x8236, "responses came too late, too often";
-    INVALID_FORMAT = 0x8241, "a frame was not right";
-    LOSS_OF_PREQ = 0x8242, "requests did not come, too often";
-    LOSS_OF_PRES = 0x8243, "responses did not come, too often";
-    LOSS_OF_SOA = 0x8244, "SoA did not come, too often";
-    LOSS_OF_SOC = 0x8245, "SoC did not come, too often";
+    CYCLE_EXCEEDED = 0x8232, "the cycle took too long";
+    CYCLE_EXCEEDED_TOO_OFTEN = 0x8233, "the cycle took too long too often";
+    SOC_JITTER = 0x8235, "SoC jitter was too large too often";
+    LATE_PRES = 0x8236, "responses came too late too often";
+    INVALID_FORMAT = 0x8241, "a frame had an invalid format";
+    LOSS_OF_PREQ = 0x8242, "requests were lost too often";
+    LOSS_OF_PRES = 0x8243, "responses were lost too often";
+    LOSS_OF_SOA = 0x8244, "SoA was lost too often";
+    LOSS_OF_SOC = 0x8245, "SoC was lost too often";
     OTHER_MN = 0x8410, "another managing node is active: this one waits";
     BOOT_STEP_1 = 0x8420, "a mandatory node was not found or not configured in time";
-    NO_IDENT = 0x8421, "the node does not say who it is";
+    NO_IDENT = 0x8421, "the node does not answer ident requests";
     WRONG_DEVICE_TYPE = 0x8422, "the node is of another device type";
     WRONG_VENDOR = 0x8423, "the node is of another vendor";
     WRONG_PRODUCT = 0x8424, "the node is another product";
@@ -54,8 +54,8 @@ error_codes! {
     CONFIGURATION = 0x8428, "the node cannot be configured";
     BOOT_STEP_2 = 0x8430, "a mandatory node did not become ready in time";
     CHECK_COMMUNICATION = 0x8440, "a mandatory node does not respond";
-    WRONG_STATE = 0x8480, "the node is in another state than it should be";
-    NO_STATUS = 0xf002, "the node does not tell its status";
+    WRONG_STATE = 0x8480, "the node is in an unexpected state";
+    NO_STATUS = 0xf002, "the node does not answer status requests";
 }
 
 impl fmt::Display for ErrorCode {
@@ -73,37 +73,37 @@ impl fmt::Debug for ErrorCode {
     }
 }
 
-/// Something that has happened.
+/// An event of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The node's own state has changed.
     State {
-        /// Before.
+        /// The state before.
         from: NmtState,
-        /// Now.
+        /// The state now.
         to: NmtState,
     },
-    /// Something about another node.
+    /// An event of another node.
     Node {
-        /// Which.
+        /// The other node's number.
         node: u8,
-        /// What.
+        /// The event.
         what: NodeEvent,
     },
     /// An error of the network or of this node.
     Error {
-        /// Which node it is about; the node itself, if it is about the whole.
+        /// The node concerned; the node itself for an error of the whole network.
         node: u8,
-        /// Which error.
+        /// The error.
         code: ErrorCode,
     },
-    /// A job of service data is over.
+    /// A job of service data has ended.
     Sdo {
         /// The server's node.
         node: u8,
-        /// The number that its submission has given.
+        /// The number that its submission returned.
         id: u32,
-        /// What became of it.
+        /// Its outcome.
         outcome: SdoOutcome,
     },
     /// Another node has written an object.
@@ -113,50 +113,50 @@ pub enum Event {
         /// Sub-index.
         subindex: u8,
     },
-    /// The process image is laid out anew; its values are 0.
+    /// The process image has a new layout; its values are 0.
     Image,
-    /// A node whose heartbeat is watched has fallen silent (`true`), or is back.
+    /// A node whose heartbeat is monitored has become silent (`true`), or is back.
     Heartbeat {
-        /// Which.
+        /// Number of the monitored node.
         node: u8,
-        /// Whether it is silent.
+        /// `true` if it is silent.
         silent: bool,
     },
-    /// An NMT command that is for the application: host name, ARP entry, published lists.
+    /// An NMT command for the application: host name, ARP entry, published lists.
     Command {
-        /// Which.
+        /// The command.
         command: NmtCommandId,
-        /// With what.
+        /// Its data.
         data: Vec<u8>,
     },
 }
 
-/// Something about another node.
+/// An event of another node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeEvent {
-    /// It has said who it is, and is who it should be.
+    /// It has identified itself as expected.
     Found(Box<Ident>),
-    /// It is in another state.
+    /// It has changed to this state.
     State(NmtState),
-    /// It is not who it should be.
+    /// Its identity is not the expected one.
     WrongIdentity {
-        /// In which respect.
+        /// The property that differs.
         code: ErrorCode,
-        /// What it should be.
+        /// Expected value.
         expected: u32,
-        /// What it is.
+        /// Value found.
         found: u32,
     },
-    /// Two interfaces answer for this number.
+    /// Two interfaces answer for this node number.
     Duplicate {
-        /// The one that was known.
+        /// The known interface.
         known: MacAddress,
-        /// The other one.
+        /// The other interface.
         other: MacAddress,
     },
     /// Its configuration is being written.
     Configuring {
-        /// Objects to write.
+        /// Number of objects to write.
         objects: usize,
     },
     /// Its configuration is complete.
@@ -167,28 +167,28 @@ pub enum NodeEvent {
         index: u16,
         /// Sub-index.
         subindex: u8,
-        /// Why.
+        /// Outcome of the write.
         outcome: SdoOutcome,
     },
-    /// It no longer takes part; it is being looked for again.
+    /// It no longer takes part in the network; the managing node searches for it again.
     Lost(LostReason),
-    /// It has signalled errors.
+    /// It has signalled these errors.
     Errors(Vec<ErrorEntry>),
 }
 
-/// Why a node is taken for lost.
+/// Reason why a node counts as lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LostReason {
-    /// Its responses did not come, too often.
+    /// Its responses were lost too often.
     Responses,
-    /// It did not tell its status, too often.
+    /// It did not answer status requests too often.
     Status,
-    /// It is in a state that it should not be in.
+    /// It is in an unexpected state.
     State,
     /// It did not reach the next state in time.
     Timeout,
     /// Its configuration failed.
     Configuration,
-    /// It was told to begin anew.
+    /// It was told to reset.
     Reset,
 }

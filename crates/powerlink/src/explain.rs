@@ -1,56 +1,56 @@
-//! A configuration or a device description in words, and what is wrong with it.
+//! Explains a configuration or a device description in words, and lists its faults.
 
 use crate::pdo::{self, Channel, Check};
 use crate::xdd::Description;
 use crate::{Cdc, ObjectDictionary};
 use rtwire_wire::powerlink::node as number;
 
-/// What a file says.
+/// Explanation of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Explanation {
-    /// What kind of file it is.
+    /// Kind of the file.
     pub kind: &'static str,
-    /// What it says of the whole.
+    /// Statements on the file as a whole.
     pub summary: Vec<String>,
-    /// Length of a cycle, µs, where it is told.
+    /// Length of the cycle in µs; `None` if the file does not name it.
     pub cycle_us: Option<u64>,
-    /// Objects, or entries, in it.
+    /// Number of objects or entries.
     pub objects: usize,
-    /// Controlled nodes of a network.
+    /// Controlled nodes of the network.
     pub nodes: Vec<ExplainedNode>,
     /// Process data.
     pub pdos: Vec<ExplainedPdo>,
-    /// What is wrong: a node would not run with it, or not as it looks.
+    /// Faults: a node would not run with the file, or not as the file suggests.
     pub faults: Vec<String>,
-    /// What may be meant so, but is worth a look.
+    /// Remarks: settings that may be intended but should be checked.
     pub remarks: Vec<String>,
 }
 
 /// A controlled node of a network.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExplainedNode {
-    /// Its number.
+    /// Node number.
     pub node: u8,
-    /// What it is to the network, in words.
+    /// Roles in the network, in words.
     pub role: Vec<&'static str>,
-    /// How long its response may take, µs.
+    /// Timeout of its response, in µs.
     pub response_timeout_us: u64,
-    /// Objects that are written to it.
+    /// Number of objects that the managing node writes to it.
     pub configuration_entries: usize,
-    /// Octets that it is sent and that it sends.
+    /// Payload in bytes that is sent to it, and that it sends.
     pub payload_octets: [usize; 2],
 }
 
-/// A PDO.
+/// A PDO of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExplainedPdo {
-    /// Whether it is sent.
+    /// `true` if it is transmitted, `false` if it is received.
     pub transmit: bool,
-    /// To or from which node; 0 for the managing node, or the node itself.
+    /// The node to or from which it is sent; 0 for the managing node or the node itself.
     pub node: u8,
-    /// Octets.
+    /// Length of the payload, in bytes.
     pub octets: usize,
-    /// Objects in it: index, sub-index, offset, octets.
+    /// Its objects: index, sub-index, offset in bytes, length in bytes.
     pub mapped: Vec<(u16, u8, usize, usize)>,
 }
 
@@ -81,7 +81,7 @@ pub fn explain_cdc(cdc: &Cdc) -> Explanation {
                 if code == crate::AbortCode::NO_OBJECT || code == crate::AbortCode::NO_SUBINDEX =>
             {
                 explanation.remarks.push(format!(
-                    "object {:04X}h/{} is not of DS 301 as this program knows it: its device must have it",
+                    "object {:04X}h/{} is not among the objects of DS 301 that this program knows: its device must have it",
                     entry.index, entry.subindex
                 ));
             }
@@ -125,7 +125,7 @@ pub fn explain_description(description: &Description) -> Explanation {
     for (line, what) in &description.ignored {
         explanation
             .faults
-            .push(format!("line {line}: {what}: the value is left out"));
+            .push(format!("line {line}: {what}: the value is ignored"));
     }
     for (index, name) in [
         (0x1000, "NMT_DeviceType_U32"),
@@ -136,8 +136,9 @@ pub fn explain_description(description: &Description) -> Explanation {
         (0x1f98, "NMT_CycleTiming_REC"),
     ] {
         if description.objects.object(index).is_none() {
-            let fault =
-                format!("object {index:04X}h ({name}) is missing: DS 301 asks it of every node");
+            let fault = format!(
+                "object {index:04X}h ({name}) is missing: DS 301 requires it of every node"
+            );
             explanation.faults.push(fault);
         }
     }
@@ -260,7 +261,7 @@ fn nodes(
             Err(error) => {
                 explanation
                     .faults
-                    .push(format!("node {node}: in its own configuration {error}"));
+                    .push(format!("node {node}: in its own configuration: {error}"));
                 0
             }
         };
@@ -270,7 +271,7 @@ fn nodes(
         }
         if timeout_ns < 100_000 && !has(0x100) {
             explanation.remarks.push(format!(
-                "node {node}: its response may take {} µs (object 1F92h): a node that is an ordinary computer takes longer now and then",
+                "node {node}: its response may take {} µs (object 1F92h): a node on an ordinary computer sometimes takes longer",
                 timeout_ns / 1000
             ));
         }
@@ -289,7 +290,7 @@ fn nodes(
     }
     if cycle_us > 0 && slowest_ns > cycle_us * 1000 {
         explanation.remarks.push(format!(
-            "if every response takes its whole timeout, the isochronous phase takes {} µs, and the cycle only {cycle_us} µs",
+            "if every response takes its whole timeout, the isochronous phase takes {} µs, but the cycle has only {cycle_us} µs",
             slowest_ns / 1000
         ));
     }

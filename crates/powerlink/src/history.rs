@@ -1,4 +1,4 @@
-//! What went wrong: the error register (object 1001h), and the history (object 1003h), the newest first.
+//! Errors of a node: the error register (object 1001h), and the error history (object 1003h), newest first.
 
 use crate::ObjectDictionary;
 use rtwire_wire::powerlink::{ERROR_ENTRY_OCTETS, ErrorEntry};
@@ -9,13 +9,13 @@ pub(crate) const REGISTER: u16 = 0x1001;
 const GENERIC_ERROR: u64 = 0x01;
 const COMMUNICATION_ERROR: u64 = 0x10;
 
-/// The register tells of an error of communication from now on.
+/// Sets the bit for communication errors in the register.
 pub(crate) fn set_register(dictionary: &mut ObjectDictionary) {
     let register = dictionary.number(REGISTER, 0) | GENERIC_ERROR | COMMUNICATION_ERROR;
     dictionary.set_number(REGISTER, 0, register);
 }
 
-/// It no longer does; what the application has put there stays.
+/// Clears the bit for communication errors; the application's bits stay.
 pub(crate) fn clear_register(dictionary: &mut ObjectDictionary) {
     let others = dictionary.number(REGISTER, 0) & !(GENERIC_ERROR | COMMUNICATION_ERROR);
     let generic = if others == 0 { 0 } else { GENERIC_ERROR };
@@ -24,10 +24,10 @@ pub(crate) fn clear_register(dictionary: &mut ObjectDictionary) {
 
 /// ERR_History_ADOM.
 pub(crate) const OBJECT: u16 = 0x1003;
-/// Errors that are kept.
+/// Number of errors that are kept.
 const ENTRIES: usize = 32;
 
-/// The errors of this node since its power-on; resets do not touch them (DS 301, 6.5.10).
+/// The errors of this node since its power-on; resets do not clear them (DS 301, 6.5.10).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     entries: VecDeque<[u8; ERROR_ENTRY_OCTETS]>,
@@ -47,7 +47,7 @@ impl History {
         self.entries.is_empty()
     }
 
-    /// Writes it into the dictionary, for whoever reads it.
+    /// Writes the history into the dictionary, where it can be read.
     pub(crate) fn show(&self, dictionary: &mut ObjectDictionary) {
         dictionary.set_number(OBJECT, 0, self.entries.len() as u64);
         for (subindex, entry) in (1..).zip(&self.entries) {

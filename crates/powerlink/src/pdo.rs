@@ -1,33 +1,33 @@
-//! Process data: which objects lie where in PReq and PRes, checked against their sizes (DS 301, 6.4).
+//! Process data: places of the objects in PReq and PRes, checked against their sizes (DS 301, 6.4).
 //!
-//! A node's process image has a part that it receives and a part that it sends. Each PDO takes a stretch of its part, and
-//! its objects lie in that stretch as they lie in the frame: taking a frame over is one copy.
+//! A node's process image has a received part and a transmitted part. Each PDO has a range of its part. The objects
+//! in this range have the same places as in the frame, so a frame is copied as a whole.
 
 use crate::{AbortCode, Error, ObjectDictionary};
 
-/// First communication parameters of received PDOs; the mapping is 200h above.
+/// Index of the first communication parameters of received PDOs; the mapping is 200h above.
 pub const RECEIVE: u16 = 0x1400;
-/// First communication parameters of sent PDOs; the mapping is 200h above.
+/// Index of the first communication parameters of transmitted PDOs; the mapping is 200h above.
 pub const TRANSMIT: u16 = 0x1800;
 
-/// One object in a PDO.
+/// One mapped object of a PDO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapped {
     /// Index.
     pub index: u16,
     /// Sub-index.
     pub subindex: u8,
-    /// Where it begins in the payload, octets.
+    /// Offset in the payload, in bytes.
     pub offset_octets: usize,
-    /// How long it is.
+    /// Length in bytes.
     pub octets: usize,
 }
 
 impl Mapped {
-    /// Reads a mapping entry: index, sub-index, reserved octet, offset and length in bits.
+    /// Parses a mapping entry: index, sub-index, reserved octet, offset and length in bits.
     ///
     /// # Errors
-    /// Offset or length is no whole number of octets, or the length is 0.
+    /// Offset or length is not a whole number of bytes, or the length is 0.
     pub const fn from_number(number: u64) -> Result<Self, AbortCode> {
         let (offset, bits) = (number >> 32 & 0xffff, number >> 48);
         if offset % 8 != 0 || bits % 8 != 0 || bits == 0 {
@@ -41,7 +41,7 @@ impl Mapped {
         })
     }
 
-    /// The mapping entry.
+    /// Returns the mapping entry.
     #[must_use]
     pub const fn to_number(self) -> u64 {
         self.index as u64
@@ -54,39 +54,41 @@ impl Mapped {
 /// One PDO.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Channel {
-    /// At a managing node the controlled node; at a controlled node whose PRes is read, 0 for the PReq, or for the own PRes.
+    /// The node of the PDO. At a managing node it is the controlled node. At a controlled node it is the node whose
+    /// PRes is read, or 0 for the PReq and for the own PRes.
     pub node: u8,
     /// Version of the mapping.
     pub version: u8,
-    /// Octets of payload.
+    /// Length of the payload, in bytes.
     pub octets: usize,
-    /// Where its stretch of the process image begins.
+    /// Offset of its range in the process image, in bytes.
     pub at: usize,
-    /// Its objects, in the order of the mapping.
+    /// Its objects in the order of the mapping.
     pub mapped: Vec<Mapped>,
 }
 
 impl Channel {
-    /// Its stretch of the process image.
+    /// Returns its range of the process image.
     #[must_use]
     pub fn range(&self) -> core::ops::Range<usize> {
         self.at..self.at + self.octets
     }
 }
 
-/// Whether mapped objects must be in the dictionary.
+/// Extent of a mapping's check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
-    /// They must be there, be mappable, and have the length that the mapping tells.
+    /// The objects must exist, be mappable, and have the mapped length.
     Objects,
     /// Only the places are checked: a managing node may be configured without its application's objects.
     Places,
 }
 
-/// Checks the mapping of one PDO with its first `count` entries: what the network is told when it activates it.
+/// Checks the mapping of one PDO with its first `count` entries. The error is the abort code for the network when the
+/// mapping is activated.
 ///
 /// # Errors
-/// A mapped object is missing, not mappable, of another length, or does not fit within `limit` octets.
+/// A mapped object is missing, is not mappable, has another length, or does not fit in `limit` bytes.
 pub fn check(
     dictionary: &ObjectDictionary,
     mapping: u16,
@@ -101,7 +103,7 @@ pub fn check(
         if mapped.offset_octets + mapped.octets > limit {
             return Err(AbortCode::PDO_LENGTH);
         }
-        // Indices below 20h are types: they keep room free.
+        // Indices below 20h are data types: they reserve room.
         if check == Check::Objects && mapped.index >= 0x20 {
             let entry = dictionary.entry(mapped.index, mapped.subindex)?;
             if !entry.mappable.allows(transmit) {
@@ -120,10 +122,10 @@ pub fn check(
     Ok(all)
 }
 
-/// All PDOs of one direction that are switched on, each with its stretch of the process image.
+/// Returns all active PDOs of one direction, each with its range of the process image.
 ///
 /// # Errors
-/// The first mapping that is wrong.
+/// The first invalid mapping.
 pub fn channels(
     dictionary: &ObjectDictionary,
     first: u16,
@@ -159,21 +161,21 @@ pub fn channels(
     Ok(channels)
 }
 
-/// Process data of a node: what it has received, and what it sends.
+/// Process data of a node: received and transmitted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessImage {
-    /// What has been received, all PDOs one behind the other.
+    /// Received data of all PDOs, one after the other.
     pub inputs: Vec<u8>,
-    /// What is to be sent, all PDOs one behind the other.
+    /// Data to transmit of all PDOs, one after the other.
     pub outputs: Vec<u8>,
-    /// PDOs received.
+    /// Received PDOs.
     pub receive: Vec<Channel>,
-    /// PDOs sent.
+    /// Transmitted PDOs.
     pub transmit: Vec<Channel>,
 }
 
 impl ProcessImage {
-    /// The image of these PDOs, all zeros.
+    /// Creates the image of these PDOs; all values are zero.
     #[must_use]
     pub fn new(receive: Vec<Channel>, transmit: Vec<Channel>) -> Self {
         let octets = |channels: &[Channel]| channels.last().map_or(0, |last| last.range().end);
@@ -185,13 +187,13 @@ impl ProcessImage {
         }
     }
 
-    /// The index of the PDO received from `node`.
+    /// Returns the position in `receive` of the PDO from `node`.
     #[must_use]
     pub fn receive_of(&self, node: u8) -> Option<usize> {
         self.receive.iter().position(|channel| channel.node == node)
     }
 
-    /// The index of the PDO sent to `node`.
+    /// Returns the position in `transmit` of the PDO to `node`.
     #[must_use]
     pub fn transmit_to(&self, node: u8) -> Option<usize> {
         self.transmit
@@ -199,12 +201,12 @@ impl ProcessImage {
             .position(|channel| channel.node == node)
     }
 
-    /// Takes a payload over, if its mapping is of the same main version and it is long enough; says whether.
+    /// Copies a payload if its mapping has the same main version and it is long enough; returns `true` if it did.
     pub fn take(&mut self, channel: usize, version: u8, payload: &[u8]) -> bool {
         let Some(channel) = self.receive.get(channel) else {
             return false;
         };
-        // Version 0 at either side: not checked (DS 301, 6.4.2).
+        // Version 0 on either side disables the check (DS 301, 6.4.2).
         let versions = channel.version == 0 || version == 0 || channel.version >> 4 == version >> 4;
         let place = self.inputs.get_mut(channel.range());
         match (place, payload.get(..channel.octets)) {
@@ -216,7 +218,7 @@ impl ProcessImage {
         }
     }
 
-    /// What is to be sent in a PDO.
+    /// Returns the payload of a transmitted PDO.
     #[must_use]
     pub fn payload(&self, channel: usize) -> &[u8] {
         let range = self.transmit.get(channel).map(Channel::range);
@@ -225,7 +227,7 @@ impl ProcessImage {
             .unwrap_or_default()
     }
 
-    /// Where an object lies: whether among the outputs, and its octets there.
+    /// Returns the place of an object: `true` if it is among the outputs, and its range there in bytes.
     #[must_use]
     pub fn place(&self, index: u16, subindex: u8) -> Option<(bool, core::ops::Range<usize>)> {
         let find = |channels: &[Channel]| {

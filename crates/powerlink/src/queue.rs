@@ -1,11 +1,11 @@
-//! What waits: events for the application, frames for the asynchronous phase.
+//! Queues: events for the application, and frames for the asynchronous phase.
 
 use crate::Event;
 use std::collections::VecDeque;
 
-/// Events that wait at most: a driver that takes none must not fill the memory.
+/// Largest number of waiting events. An application that takes none must not exhaust the memory.
 const EVENTS: usize = 4096;
-/// Frames that wait at most, of each priority: a command for each node of a network, and more.
+/// Largest number of waiting frames of each priority: a command for each node of a network, and more.
 const FRAMES: usize = 512;
 
 #[derive(Clone, Debug, Default)]
@@ -28,7 +28,7 @@ impl Events {
     }
 }
 
-/// Whole frames, padded; their buffers are used again.
+/// Whole frames, padded. Their buffers are reused.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Frames {
     waiting: VecDeque<Vec<u8>>,
@@ -36,7 +36,7 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    /// Appends a frame; says whether there was room.
+    /// Appends a frame; returns `true` if there was room.
     pub(crate) fn push(&mut self, frame: &[u8]) -> bool {
         if self.waiting.len() >= FRAMES {
             return false;
@@ -48,7 +48,7 @@ impl Frames {
         true
     }
 
-    /// Hands the first frame to `send`; says whether there was one.
+    /// Passes the first frame to `send`; returns `true` if there was one.
     pub(crate) fn pop(&mut self, send: impl FnOnce(&[u8])) -> bool {
         let Some(frame) = self.waiting.pop_front() else {
             return false;

@@ -1,4 +1,5 @@
-//! Device descriptions (EPSG DS 311): XDD for a kind of device, XDC for one device with its configured values.
+//! Device descriptions (EPSG DS 311): an XDD describes a kind of device, an XDC one device with its configured
+//! values.
 
 use crate::Error;
 use crate::od::{Access, DataType, Entry, Mappable, Object, ObjectDictionary, ObjectKind};
@@ -8,42 +9,39 @@ use std::collections::BTreeMap;
 /// A device description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
-    /// Who makes the device.
+    /// Name of the manufacturer.
     pub vendor: String,
-    /// What it is called.
+    /// Name of the product.
     pub product: String,
-    /// Whether it can be a managing node.
+    /// `true` if the device can be a managing node.
     pub managing: bool,
-    /// The shortest cycle that it can keep, µs, where the description tells.
+    /// Shortest possible cycle in µs; `None` if the description does not name it.
     pub least_cycle_us: Option<u64>,
-    /// Its objects, as the description tells them.
+    /// The objects as in the description.
     pub objects: ObjectDictionary,
-    /// Values that were left out, because they are no value of their type, with their lines.
+    /// Values that were ignored because they do not fit their type, with their line numbers.
     pub ignored: Vec<(u32, String)>,
 }
 
-/// Files above this size are refused: descriptions have some hundred kilobytes.
+/// Size limit of a file in bytes; descriptions have some hundred kilobytes.
 const MAXIMUM_OCTETS: usize = 64 << 20;
 
 struct Reader<'a> {
     document: &'a Document<'a>,
-    /// Parameters of the application by their name: access and element.
+    /// Parameters of the application by name: access and element.
     parameters: BTreeMap<&'a str, Node<'a, 'a>>,
     ignored: Vec<(u32, String)>,
 }
 
 impl Description {
-    /// Reads a description.
+    /// Parses a description.
     ///
     /// # Errors
-    /// It is no XML, has no list of objects, or an index or sub-index is not right.
+    /// The text is not XML, has no list of objects, or has an invalid index or sub-index.
     pub fn parse(text: &str) -> Result<Self, Error> {
         if text.len() > MAXIMUM_OCTETS {
             return Err(Error::Configuration {
-                what: format!(
-                    "{} octets are too long for a device description",
-                    text.len()
-                ),
+                what: format!("{} bytes are too long for a device description", text.len()),
             });
         }
         let document = Document::parse(text).map_err(|error| Error::Xml {
@@ -89,8 +87,8 @@ impl Description {
         })
     }
 
-    /// A node's whole dictionary: the objects of DS 301 that this crate's nodes use, and over them those of the
-    /// description.
+    /// Returns a node's whole dictionary: the objects of DS 301 that this crate's nodes use, overridden by those of
+    /// the description.
     #[must_use]
     pub fn dictionary(&self) -> ObjectDictionary {
         let mut dictionary = if self.managing {
@@ -100,7 +98,7 @@ impl Description {
         };
         for (index, object) in self.objects.objects() {
             let mut object = object.clone();
-            // Descriptions leave values open that the standard gives: what is there already stays.
+            // Descriptions omit values that the standard defines; these keep their defaults.
             if let Some(standard) = dictionary.object(index) {
                 for (subindex, entry) in &standard.entries {
                     object
@@ -128,7 +126,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A hexadecimal attribute, with or without `0x`.
+    /// Returns a hexadecimal attribute, with or without `0x`.
     fn hexadecimal(&self, node: Node<'_, '_>, name: &str, most: u32) -> Result<u32, Error> {
         let text = node.attribute(name).unwrap_or_default().trim();
         let digits = text.trim_start_matches("0x").trim_start_matches("0X");
@@ -136,8 +134,9 @@ impl<'a> Reader<'a> {
             .ok()
             .filter(|&number| number <= most)
             .ok_or_else(|| {
-                let what =
-                    format!("`{name}` is `{text}`: hexadecimal digits up to {most:X} are right");
+                let what = format!(
+                    "`{name}` is `{text}`: a hexadecimal number up to {most:X} is expected"
+                );
                 self.wrong(node, what)
             })
     }
@@ -224,7 +223,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The type of an application's parameter, which is an element of its own.
+/// Returns the type of an application's parameter, which is an element of its own.
 fn type_of(parameter: Node<'_, '_>) -> Option<DataType> {
     parameter.children().find_map(|child| {
         Some(match child.tag_name().name() {
@@ -246,7 +245,7 @@ fn type_of(parameter: Node<'_, '_>) -> Option<DataType> {
     })
 }
 
-/// A number as descriptions write it: decimal, hexadecimal with `0x`, `true` and `false`.
+/// Parses a number in the notation of descriptions: decimal, hexadecimal with `0x`, `true` or `false`.
 fn number(text: &str, data_type: DataType) -> Option<i128> {
     let text = text.trim();
     let (sign, digits) = match text.strip_prefix('-') {
@@ -266,7 +265,7 @@ fn number(text: &str, data_type: DataType) -> Option<i128> {
     let bits = u32::try_from(data_type.octets()? * 8).ok()?;
     let fits = match data_type {
         DataType::Boolean => (0..=1).contains(&number),
-        // Hexadecimal digits give the bits of a signed number, too.
+        // Hexadecimal digits may also denote the bits of a signed number.
         DataType::Integer(_) if hexadecimal.is_some() => magnitude < 1 << bits,
         DataType::Integer(_) => (-(1 << (bits - 1))..1 << (bits - 1)).contains(&number),
         _ => (0..1 << bits).contains(&number),
@@ -274,7 +273,7 @@ fn number(text: &str, data_type: DataType) -> Option<i128> {
     fits.then_some(number)
 }
 
-/// The octets of a value.
+/// Returns the bytes of a value.
 fn bytes(text: &str, data_type: DataType) -> Option<Vec<u8>> {
     match data_type {
         DataType::VisibleString => Some(text.as_bytes().to_vec()),

@@ -85,7 +85,7 @@ fn faults_of_a_description_are_named_with_their_line() {
     let error = Description::parse(&wrong).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "line 26: `index` is `20000`: hexadecimal digits up to FFFF are right"
+        "line 26: `index` is `20000`: a hexadecimal number up to FFFF is expected"
     );
     let wrong = XDD.replace("0x0008000000016200", "0x0010000000016200");
     let explanation = explain_description(&Description::parse(&wrong).unwrap());
@@ -94,7 +94,7 @@ fn faults_of_a_description_are_named_with_their_line() {
     let explanation = explain_description(&Description::parse(&wrong).unwrap());
     assert_eq!(
         explanation.faults,
-        ["line 26: `40000` is no INTEGER16: the value is left out"]
+        ["line 26: `40000` is no INTEGER16: the value is ignored"]
     );
 }
 
@@ -155,7 +155,7 @@ fn a_network_is_explained() {
         "{faults}"
     );
     assert!(
-        faults.contains("node 5: in its own configuration the configuration ends"),
+        faults.contains("node 5: in its own configuration: the configuration ends"),
         "{faults}"
     );
     assert!(faults.contains("overlap"), "{faults}");

@@ -1,11 +1,12 @@
-//! The samples of a run, as files between a host's process and the lab: fixed records, native byte order,
-//! one machine, one run.
+//! The samples of a run as files from a host's process to the lab.
+//!
+//! The files have fixed records in native byte order. They are for one machine and one run.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// A frame at its talker: sequence number and the kernel's stamp (CLOCK_TAI ns) of taking it into the transmit queue.
+/// A frame at its talker: sequence number, and the kernel's time stamp at the transmit queue (CLOCK_TAI ns).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentStamp {
     /// The sequence number.
@@ -14,7 +15,7 @@ pub struct SentStamp {
     pub stamp_ns: u64,
 }
 
-/// A frame at a listener. A stamp of 0 in the file is one that the kernel did not give.
+/// A frame at a listener. A stamp of 0 in the file is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// The sequence number.
@@ -100,7 +101,7 @@ pub fn read_arrivals(path: &Path) -> io::Result<Vec<Arrival>> {
     })
 }
 
-/// All whole records of a file; a file that is not there has none (its writer ended early).
+/// Returns all complete records of a file. A missing file has none (its writer ended early).
 fn records<const LENGTH: usize>(path: &Path) -> io::Result<Vec<[u8; LENGTH]>> {
     let file = match File::open(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -1,7 +1,9 @@
-//! How many frame transmissions a second of processor time plays: `cargo bench -p rtwire-sim --bench frame_hops`.
+//! Measures the number of frame transmissions simulated per second of processor time.
 //!
-//! A tree of 16 switches and 64 hosts with 400 streams, FIFO and strict priority, each pattern. The figure to reach
-//! is 2 million frame-hops per second on one core.
+//! Run with `cargo bench -p rtwire-sim --bench frame_hops`.
+//!
+//! The network is a tree of 16 switches and 64 hosts with 400 streams, FIFO and strict priority, with each pattern.
+//! The target is 2 million frame-hops per second on one core.
 
 #![allow(
     clippy::unwrap_used,
@@ -62,7 +64,7 @@ fn description(switches: u64, hosts: u64, streams: u64, queues: u64) -> String {
     text
 }
 
-/// Processor time of this thread, nanoseconds; the wall's where the kernel does not say.
+/// Returns this thread's processor time, ns; the wall-clock time if the kernel does not report it.
 fn processor_ns(start: Instant) -> u64 {
     std::fs::read_to_string("/proc/thread-self/schedstat")
         .ok()
@@ -85,7 +87,7 @@ fn main() {
             PatternChoice::Shaped,
         ] {
             let scenario = Scenario::new(&model, choice, 1, 2_000_000_000_000, 0);
-            // The first run brings the memory to its size.
+            // The first run allocates the memory.
             simulator.run(&Scenario {
                 duration_ps: 100_000_000_000,
                 ..scenario.clone()

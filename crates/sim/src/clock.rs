@@ -1,4 +1,4 @@
-//! Clocks that are not exact: never further from the network's time than a limit, but drifting within it.
+//! Inexact clocks: they drift, but their error never exceeds a limit.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,16 +6,17 @@ use serde::{Deserialize, Serialize};
 /// One node's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Clock {
-    /// How far ahead it is at first, picoseconds.
+    /// Its lead over the network's time at the start, ps; negative for a lag.
     pub error_ps: i64,
-    /// How much faster it runs, parts per million; at the limit it turns and runs as much slower.
+    /// Its drift at the start, parts per million; positive for a fast clock. It changes sign each time the error
+    /// reaches the limit.
     pub drift_ppm: i32,
-    /// It is never further from the network's time than this, picoseconds.
+    /// Largest absolute error against the network's time, ps.
     pub limit_ps: u64,
 }
 
 impl Clock {
-    /// How far ahead it is at an instant, picoseconds.
+    /// Returns its lead over the network's time at a true time, ps; negative for a lag.
     #[must_use]
     pub fn ahead_ps(&self, true_ps: u64) -> i64 {
         let limit = i128::from(self.limit_ps);
@@ -25,7 +26,7 @@ impl Clock {
         }
         let moved = i128::from(true_ps) * i128::from(self.drift_ppm.clamp(-100_000, 100_000));
         let at = start + moved.div_euclid(1_000_000);
-        // Back and forth between the limits.
+        // The error moves back and forth between the limits.
         let there_and_back = 4 * limit;
         let along = (at + limit).rem_euclid(there_and_back);
         let folded = if along <= 2 * limit {
@@ -33,18 +34,19 @@ impl Clock {
         } else {
             3 * limit - along
         };
-        // Within the limit, which has 64 bits.
+        // The value is within the limit, which has 64 bits.
         i64::try_from(folded).unwrap_or(0)
     }
 
-    /// What it shows at an instant, picoseconds after the network's epoch; a clock that is behind shows less than 0 at first.
+    /// Returns the time that it shows at a true time, ps since the network's epoch. A clock that lags shows negative
+    /// values at first.
     #[must_use]
     pub fn shows_ps(&self, true_ps: u64) -> i64 {
         let true_ps = i64::try_from(true_ps).unwrap_or(i64::MAX);
         true_ps.saturating_add(self.ahead_ps(true_ps.unsigned_abs()))
     }
 
-    /// The first instant at which it shows so much; 0 where that was before the epoch.
+    /// Returns the first true time at which it shows `shown_ps`, ps; 0 if that was before the epoch.
     #[must_use]
     pub fn when_ps(&self, shown_ps: i64) -> u64 {
         let from_epoch = |ps: i64| u64::try_from(ps).unwrap_or(0);
@@ -59,7 +61,7 @@ impl Clock {
         if self.shows_ps(before) >= shown_ps {
             return before;
         }
-        // It never runs backwards.
+        // The clock never runs backwards.
         while at - before > 1 {
             let middle = before + (at - before) / 2;
             if self.shows_ps(middle) >= shown_ps {
@@ -98,7 +100,7 @@ mod tests {
         assert_eq!(Clock::default().when_ps(5), 5);
     }
 
-    /// A clock that stood still until the epoch would keep the first window of a list open, or shut, for longer.
+    /// If a clock stopped until the epoch, the first window of a list would be open or closed for too long.
     #[test]
     fn a_clock_that_is_behind_runs_before_the_epoch_too() {
         let clock = Clock {

@@ -1,20 +1,21 @@
 //! Exact times of contracts: a token bucket that counts in time.
 //!
-//! A bucket of depth b that fills at r is the same as a virtual clock that each
-//! frame of M bits moves ahead by M / r, and that must not be more than b / r ahead
-//! (GCRA). Times are picoseconds with 32 fractional bits; costs are rounded up, the
-//! depth down, so that what conforms here conforms exactly.
+//! A bucket of depth b and rate r is equivalent to a virtual clock (GCRA). Each frame of M bits advances the clock by
+//! M / r. The clock must not be more than b / r ahead.
+//!
+//! Times are ps with 32 fractional bits. Costs are rounded up and the depth is rounded down, so a frame that conforms
+//! here conforms exactly.
 
 use rtwire_plan::Ratio;
 
 const FRACTION_BITS: u32 = 32;
 
-/// `numerator / denominator` seconds in fractions of a picosecond, rounded down, and whether that is less than exact;
-/// none beyond 128 bits.
+/// Returns `numerator / denominator` seconds in fractions of a picosecond, rounded down, and true if it was rounded.
+/// Returns `None` beyond 128 bits.
 fn seconds(numerator: u128, denominator: u128) -> Option<(u128, bool)> {
     let mut whole = numerator.checked_div(denominator)?;
     let mut rest = numerator % denominator;
-    // Step by step, so that numbers stay small.
+    // Step by step, so that the numbers stay small.
     for factor in [1_000_000, 1_000_000, 1 << 16, 1 << 16] {
         let scaled = rest.checked_mul(factor)?;
         whole = whole
@@ -32,7 +33,8 @@ fn parts(ratio: Ratio) -> Option<(u128, u128)> {
     ))
 }
 
-/// Duration of `bits` at `rate` bit/s, rounded up, in fractions; none where it never ends or is too long.
+/// Returns the duration of `bits` at `rate` bit/s in fractions of a picosecond, rounded up; `None` if it is infinite
+/// or too long.
 fn duration_up(bits: u64, rate: Ratio) -> Option<u128> {
     let (num, den) = parts(rate)?;
     if num == 0 {
@@ -42,36 +44,37 @@ fn duration_up(bits: u64, rate: Ratio) -> Option<u128> {
     down.checked_add(u128::from(inexact))
 }
 
-/// Duration of `bits` at `rate` bit/s, in picoseconds, rounded up; none where it never ends or is too long.
+/// Returns the duration of `bits` at `rate` bit/s in ps, rounded up; `None` if it is infinite or too long.
 pub(crate) fn duration_ps(bits: u64, rate: Ratio) -> Option<u64> {
     let fractions = duration_up(bits, rate)?;
     u64::try_from((fractions + (1 << FRACTION_BITS) - 1) >> FRACTION_BITS).ok()
 }
 
-/// A token bucket: in any closed window of length t at most b + r t.
+/// A token bucket: at most b + r t bits in any closed window of length t.
 #[derive(Clone, Debug)]
 pub(crate) enum Bucket {
-    /// Fills while time passes.
+    /// A bucket that fills with time.
     Fills {
-        /// Of a bit, in fractions of a picosecond.
+        /// Duration of a bit, in fractions of a picosecond.
         bit: u128,
-        /// Of the usual frame.
+        /// Duration of the usual frame, in fractions of a picosecond.
         frame: u128,
         frame_bits: u64,
-        /// b / r.
+        /// Depth of the bucket, b / r.
         depth: u128,
         /// The virtual clock.
         ahead: u128,
     },
-    /// Never fills: what is in it is all.
+    /// A bucket that never fills again.
     Once {
-        /// What is left, bits.
+        /// Remaining bits.
         left: u64,
     },
 }
 
 impl Bucket {
-    /// A full bucket for frames of mostly `frame_bits`. What is beyond reason never fills.
+    /// Creates a full bucket for frames of mostly `frame_bits`. At rate 0, or with times beyond 128 bits, it never
+    /// fills again.
     pub(crate) fn new(rate: Ratio, burst: Ratio, frame_bits: u64) -> Bucket {
         let once = || Bucket::Once {
             left: u64::try_from(burst.floor()).unwrap_or(0),
@@ -101,7 +104,7 @@ impl Bucket {
         }
     }
 
-    /// The first instant at or after `now_ps` at which a frame of `bits` conforms; none if never.
+    /// Returns the first time at or after `now_ps` at which a frame of `bits` conforms, ps; `None` if never.
     pub(crate) fn earliest_ps(&self, now_ps: u64, bits: u64) -> Option<u64> {
         match *self {
             Bucket::Once { left } => (bits <= left).then_some(now_ps),
@@ -116,7 +119,7 @@ impl Bucket {
                 if cost > depth.saturating_add(1 << FRACTION_BITS) {
                     return None;
                 }
-                // A bucket just as deep as the frame: its depth was rounded down, the cost up.
+                // The depth of a bucket exactly as deep as the frame was rounded down, and the cost was rounded up.
                 let start = ahead.saturating_add(cost).saturating_sub(depth.max(cost));
                 let start = start.saturating_add((1 << FRACTION_BITS) - 1) >> FRACTION_BITS;
                 Some(now_ps.max(u64::try_from(start).ok()?))
@@ -124,7 +127,7 @@ impl Bucket {
         }
     }
 
-    /// Take a frame of `bits` at `now_ps`, at which it conforms.
+    /// Takes a frame of `bits` at `now_ps`, at which it conforms.
     pub(crate) fn take(&mut self, now_ps: u64, bits: u64) {
         match self {
             Bucket::Once { left } => *left = left.saturating_sub(bits),
@@ -143,11 +146,11 @@ impl Bucket {
     }
 }
 
-/// The time that a link takes for frames, carried on exactly from frame to frame.
+/// The transmission times of a link's frames, exact across frames.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LineClock {
     rate_bps: u64,
-    /// Where a bit takes whole picoseconds.
+    /// Duration of a bit, if it is a whole number of ps; else 0.
     exact_ps_per_bit: u64,
 }
 
@@ -162,7 +165,8 @@ impl LineClock {
         }
     }
 
-    /// Whole picoseconds of `bits`, given the fraction (of 1 / rate) that the frame before left; with the new fraction.
+    /// Returns the duration of `bits` in whole ps, and the new fraction. `fraction` (in 1 / rate) is the one that the
+    /// previous frame left.
     pub(crate) fn transmit(self, bits: u32, fraction: u64) -> (u64, u64) {
         if self.exact_ps_per_bit != 0 {
             return (u64::from(bits).saturating_mul(self.exact_ps_per_bit), 0);
@@ -171,13 +175,13 @@ impl LineClock {
         let rate = u128::from(self.rate_bps);
         (
             u64::try_from(total / rate).unwrap_or(u64::MAX),
-            // Below the rate, which is of 64 bits.
+            // The value is below the rate, which has 64 bits.
             u64::try_from(total % rate).unwrap_or(0),
         )
     }
 
-    /// Bits that are still to be sent in `left_ps`, rounded down: instants are rounded by less than a picosecond, and
-    /// that must not look like a bit.
+    /// Returns the number of bits that are sent in `left_ps`, rounded down. Times are rounded by less than a
+    /// picosecond, which must not count as a bit.
     pub(crate) fn bits_in(self, left_ps: u64) -> u64 {
         let bits = u128::from(left_ps) * u128::from(self.rate_bps) / u128::from(PS);
         u64::try_from(bits).unwrap_or(u64::MAX)

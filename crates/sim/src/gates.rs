@@ -1,14 +1,14 @@
-//! The gates of a port: which queues may send at an instant of its clock, and when that changes.
+//! The gates of a port: the queues that may send at a given time of its clock, and the next change.
 
 use rtwire_plan::{GateList, Isolation, Network, Plan};
 
 use crate::error::SimulationError;
 
-/// From when on frames that come into being are held against a plan's schedule, nanoseconds.
+/// Returns the time from which new frames are checked against a plan's schedule, ns.
 ///
-/// With `isolation = "streams"` always. With `"frames"` each frame needs those before it in its queues, and some of these were
-/// to be sent before the first instant of all: until every window has had its first frame (the latest one's end), and all
-/// that was under way meanwhile has arrived (as long again), a frame may find a place empty and leave in it.
+/// With `isolation = "streams"` it is 0. With `"frames"` each frame needs the frames before it in its queues. At the
+/// start some of those are missing, so a frame may find an empty place and leave in it. This lasts until the latest
+/// window has had its first frame, plus the same time again for all frames still in the network.
 pub(crate) fn settled_ns(network: &Network, plan: &Plan) -> u64 {
     if network.schedule.isolation == Isolation::Streams {
         return 0;
@@ -19,35 +19,35 @@ pub(crate) fn settled_ns(network: &Network, plan: &Plan) -> u64 {
     ends.max().unwrap_or(0).saturating_mul(2)
 }
 
-/// Gates that repeat.
+/// A gate list, repeated without end.
 #[derive(Clone, Debug)]
 pub(crate) struct Gates {
     cycle_ps: u64,
     base_ps: u64,
-    /// Where each state ends, picoseconds after the start of the list.
+    /// End of each state, ps after the start of the list.
     ends_ps: Vec<u64>,
     masks: Vec<u8>,
-    /// A frame that would not end before its gate closes is held back.
+    /// True if a frame is held back when its transmission would not end before its gate closes.
     pub(crate) holds_back: bool,
-    /// Whose clock it follows.
+    /// The node whose clock the gates follow.
     pub(crate) node: u32,
 }
 
-/// What a port may do.
+/// The decision of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
     /// Send the first frame of this queue.
     Send(u8),
-    /// Nothing before the clock shows so much.
+    /// Send nothing before the clock shows this time, ps.
     Wait(i64),
-    /// Nothing, ever.
+    /// Never send.
     Never,
 }
 
-/// How long ago something that repeats began, on a clock that may show less than 0.
+/// Returns the time since the last start of something periodic, ps. The clock may show negative values.
 pub(crate) fn since(shown_ps: i64, began_ps: u64, period_ps: u64) -> u64 {
     let ago = i128::from(shown_ps) - i128::from(began_ps);
-    // Less than the period, which has 64 bits.
+    // The value is less than the period, which has 64 bits.
     u64::try_from(ago.rem_euclid(i128::from(period_ps.max(1)))).unwrap_or(0)
 }
 
@@ -75,8 +75,8 @@ impl Gates {
         }
         let entries = list.entries.iter().filter(|entry| entry.duration_ns > 0);
         Ok(Gates {
-            // Hardware repeats a list after its cycle, whatever its entries add up to: a sum that is less leaves the
-            // last state, a sum that is more is cut.
+            // Hardware repeats a list after its cycle, whatever the sum of its entries. A shorter sum keeps the last
+            // state; a longer one is cut.
             cycle_ps: ps(list.cycle_ns)?.max(1),
             base_ps: ps(list.base_offset_ns)?,
             ends_ps,
@@ -86,7 +86,7 @@ impl Gates {
         })
     }
 
-    /// Which state holds at an instant, and how long it still does.
+    /// Returns the state at a time of the clock and its remaining duration, ps.
     fn state(&self, shown_ps: i64) -> (usize, u64) {
         let into = since(shown_ps, self.base_ps, self.cycle_ps);
         let last = self.ends_ps.len() - 1;
@@ -112,12 +112,12 @@ impl Gates {
         (next, end - start)
     }
 
-    /// What to do at an instant of the clock, with frames in the queues of `filled`; `took_ps` tells how long the first
-    /// frame of a queue takes.
+    /// Returns the decision at a time of the clock, with frames in the queues of `filled`. `took_ps` returns the
+    /// transmission time of a queue's first frame, ps.
     pub(crate) fn turn(&self, shown_ps: i64, filled: u8, took_ps: impl Fn(u8) -> u64) -> Turn {
         let (mut index, mut left) = self.state(shown_ps);
         let mut ahead = 0_u64;
-        // Once round, and the first state again, of which a part lies behind us.
+        // One round, and again the first state, of which a part is already over.
         for _ in 0..=self.ends_ps.len() {
             let open = self.masks[index] & filled;
             let mut ready = open;
@@ -138,7 +138,7 @@ impl Gates {
         Turn::Never
     }
 
-    /// Whether a queue stays open for so long.
+    /// Returns true if a queue stays open for `wanted_ps`.
     fn open_for(&self, index: usize, left_ps: u64, queue: u8, wanted_ps: u64) -> bool {
         let (mut index, mut sum) = (index, left_ps);
         for _ in 0..=self.ends_ps.len() {
@@ -186,7 +186,7 @@ mod tests {
             assert_eq!(gates.turn(30_000, 0x81, took), Turn::Send(0));
             assert_eq!(gates.turn(80_000, 0x01, took), Turn::Wait(130_000));
             assert_eq!(gates.turn(9_999, 0x80, took), Turn::Wait(10_000));
-            // The list ran before the epoch: all is shut from -20 to 10 ns.
+            // The list ran before the epoch: all gates are closed from -20 to 10 ns.
             assert_eq!(gates.turn(-40_000, 0x01, took), Turn::Send(0));
             assert_eq!(gates.turn(-5_000, 0x81, took), Turn::Wait(10_000));
         }

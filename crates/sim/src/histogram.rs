@@ -1,6 +1,6 @@
-//! Delays by how often they occur, to within 1.6 %.
+//! A histogram of delays, exact to 1.6 %.
 
-/// Values fall into 64 steps for each power of two; below 64 they are exact.
+/// Each power of two has 64 steps; values below 64 are exact.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Histogram {
     counts: Vec<u64>,
@@ -18,7 +18,7 @@ fn place(value: u64) -> usize {
     (octave * STEPS + ((value >> shift) - STEPS)) as usize
 }
 
-/// The largest value of a place.
+/// Returns the largest value of a place.
 fn upper(place: usize) -> u64 {
     let place = place as u64;
     if place < STEPS {
@@ -44,7 +44,8 @@ impl Histogram {
         self.total += 1;
     }
 
-    /// A value that `permille` thousandths of all do not exceed, rounded up by at most 1.6 %; none without values.
+    /// Returns a value that `permille` thousandths of all values do not exceed, rounded up by at most 1.6 %; `None`
+    /// without values.
     pub(crate) fn quantile(&self, permille: u64) -> Option<u64> {
         let wanted = (u128::from(self.total) * u128::from(permille))
             .div_ceil(1000)

@@ -1,10 +1,9 @@
-//! Does the plan survive?
+//! The referee of a plan: does it hold, frame by frame?
 //!
-//! A network is played out in virtual time, frame by frame, in whole picoseconds:
-//! sources that keep to their contracts in the worst ways that these allow, hosts,
-//! links, switches with their queues and their memory. Nothing here computes a
-//! bound; of `rtwire-plan` only the data types are known, so that an error there
-//! cannot hide here.
+//! A network is simulated in virtual time, frame by frame, in whole picoseconds. Sources keep to their contracts in
+//! the worst permitted ways. Hosts, links and switches are simulated with their queues and their memory.
+//!
+//! Nothing here computes a bound. Only the data types of `rtwire-plan` are used, so an error there cannot hide here.
 //!
 //! ```text
 //! Network -> Model ----> Simulator -> seen delays, backlog, loss -> Report
@@ -12,8 +11,7 @@
 //!                            search: tries to break each promise    Plan
 //! ```
 //!
-//! Limits: no preemption; a cut-through switch is not
-//! modelled; see `docs/simulator.md`.
+//! Limits: frame preemption and cut-through switches are not modelled; see `docs/simulator.md`.
 
 pub mod clock;
 pub mod error;

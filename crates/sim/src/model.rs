@@ -1,4 +1,4 @@
-//! A network in the form in which it is played: flat tables, numbers in place of names.
+//! A network in the form that is simulated: flat tables, with numbers in place of names.
 
 mod build;
 
@@ -7,34 +7,34 @@ use rtwire_plan::Ratio;
 use crate::fixed::LineClock;
 use crate::gates::Gates;
 
-/// No such entry.
+/// A number that refers to no entry.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// A network that can be played.
+/// A network that can be simulated.
 #[derive(Clone, Debug)]
 pub struct Model {
     pub(crate) ports: Vec<PortModel>,
     pub(crate) pools: Vec<PoolModel>,
     pub(crate) edges: Vec<Edge>,
-    /// Numbers of edges; [`Edge`] and [`Flow`] name parts of it.
+    /// Numbers of edges; [`Edge`] and [`Flow`] refer to ranges of them.
     pub(crate) branches: Vec<u32>,
     pub(crate) flows: Vec<Flow>,
     pub(crate) listeners: Vec<Listener>,
     pub(crate) hosts: Vec<String>,
-    /// Hosts, then switches: whose clocks may differ.
+    /// The nodes whose clocks may differ: hosts, then switches.
     pub(crate) nodes: Vec<String>,
-    /// How far a clock may be from the network's time, picoseconds.
+    /// Largest error of a clock against the network's time, ps.
     pub(crate) clock_error_ps: u64,
-    /// How many regulators there are in all.
+    /// Number of regulators.
     pub(crate) regulators: usize,
-    /// About how far apart two events are, picoseconds.
+    /// Approximate time between two events, ps.
     pub(crate) gap_ps: u64,
     /// The network's fingerprint.
     pub(crate) input_hash: String,
     pub(crate) name: String,
 }
 
-/// One end of a link, which sends.
+/// The sending end of a link.
 #[derive(Clone, Debug)]
 pub(crate) struct PortModel {
     pub(crate) node: String,
@@ -42,50 +42,50 @@ pub(crate) struct PortModel {
     pub(crate) line: LineClock,
     pub(crate) cable_ps: u64,
     pub(crate) latency_ps: u64,
-    /// Holds frames after sending and then hands them over at once, in place of starting late.
+    /// True if the port holds frames after sending and then hands them over at once, instead of starting late.
     pub(crate) catches_up: bool,
     pub(crate) classes: u8,
     pub(crate) pool: u32,
     pub(crate) gates: Option<Gates>,
     pub(crate) rate_bps: u64,
-    /// By class with a credit-based shaper: its idle slope, bit/s; empty where none has one.
+    /// Idle slope of each class with a credit-based shaper, bit/s; empty if there is none.
     pub(crate) idle_bps: Vec<Option<u64>>,
 }
 
-/// Memory of one port, or of all ports of a switch.
+/// The memory of one port, or of all ports of a switch.
 #[derive(Clone, Debug)]
 pub(crate) struct PoolModel {
     pub(crate) ports: Vec<u32>,
-    /// Bits on the wire; `u64::MAX` at hosts.
+    /// Size in bits on the wire; `u64::MAX` at hosts.
     pub(crate) limit_bits: u64,
     pub(crate) limit_frames: u64,
 }
 
-/// One port on the way of one flow.
+/// One port on the route of one flow.
 #[derive(Clone, Debug)]
 pub(crate) struct Edge {
     pub(crate) port: u32,
     pub(crate) flow: u32,
     pub(crate) class: u8,
-    /// The regulator before its queue.
+    /// The regulator in front of its queue.
     pub(crate) regulator: u32,
-    /// Who listens behind this port.
+    /// The listener behind this port.
     pub(crate) listener: u32,
     pub(crate) branches: (u32, u32),
-    /// Where a schedule has its window here: picoseconds after the start of each period, and the period.
+    /// The frame's scheduled window here: start within each period, and the period, ps.
     pub(crate) window_ps: Option<(u64, u64)>,
 }
 
-/// How a flow binds itself.
+/// The contract of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Binding {
     /// One frame in each interval.
     Interval { interval_ps: u64 },
-    /// One frame in each period, at an offset of its own on its host's clock.
+    /// One frame in each period, at a fixed offset on its host's clock.
     Launch { period_ps: u64, offset_ps: u64 },
     /// A rate and a burst.
     Rate,
-    /// Nothing binds it.
+    /// No limit.
     Unshaped,
 }
 
@@ -96,22 +96,22 @@ pub(crate) struct Flow {
     pub(crate) best_effort: bool,
     pub(crate) host: u32,
     pub(crate) bits: u32,
-    /// Of its smallest frame.
+    /// Size of its smallest frame on the wire.
     pub(crate) least_bits: u32,
     pub(crate) rate: Ratio,
-    /// What regulators let through: as much faster as a talker's clock may run.
+    /// The rate of its regulators: faster than the contract by the permitted error of a talker's clock.
     pub(crate) regulated_rate: Ratio,
     pub(crate) burst: Ratio,
     pub(crate) shaping_ps: u64,
     pub(crate) tick_error_ps: u64,
     pub(crate) binding: Binding,
-    /// Its frames that come into being before this instant are not held against the schedule, picoseconds.
+    /// Frames created before this time are not checked against the schedule, ps.
     pub(crate) judged_ps: u64,
     pub(crate) branches: (u32, u32),
     pub(crate) listeners: (u32, u32),
 }
 
-/// A flow's receiver.
+/// A receiver of a flow.
 #[derive(Clone, Debug)]
 pub(crate) struct Listener {
     pub(crate) flow: u32,
@@ -121,13 +121,13 @@ pub(crate) struct Listener {
 }
 
 impl Model {
-    /// How many flows there are: streams first, then best-effort allowances.
+    /// Returns the number of flows: streams first, then best-effort allowances.
     #[must_use]
     pub fn flow_count(&self) -> usize {
         self.flows.len()
     }
 
-    /// How many ports there are: two for each link.
+    /// Returns the number of ports: two for each link.
     #[must_use]
     pub fn port_count(&self) -> usize {
         self.ports.len()

@@ -1,22 +1,21 @@
-//! What happens next: events in order of time, then of a tie number, then of arrival.
+//! The queue of events, in order of time, then of tie number, then of insertion.
 //!
-//! A wheel of buckets for the near future, a heap for the far one. A bucket is a
-//! list within one slab of slots, so that once the slab has its size nothing is
-//! allocated; it is sorted only when its turn comes. With buckets about as wide as
-//! two events are apart, putting in and taking out cost the same however many wait.
+//! A wheel of buckets holds the near future, a heap the far one. A bucket is a list within one slab of slots, so
+//! nothing is allocated once the slab has its size. A bucket is sorted only when its turn comes. With buckets about as
+//! wide as the time between two events, the cost of insertion and removal is independent of the number of events.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 const NONE: u32 = u32::MAX;
-/// Buckets of the wheel, a power of two, a multiple of 64.
+/// Number of buckets in the wheel: a power of two and a multiple of 64.
 const BUCKETS: u64 = 4096;
 
-/// When, and in which order at one instant.
+/// The time of an event and its order at that time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     time_ps: u64,
-    /// The tie number above, the serial number below.
+    /// The tie number in the upper bits, the serial number in the lower bits.
     order: u64,
 }
 
@@ -27,7 +26,7 @@ struct Slot<E> {
     next: u32,
 }
 
-/// Waits long: its slot holds the event.
+/// An event in the far future; its slot holds the event.
 type Far = Reverse<(Key, u32)>;
 
 /// A queue of events.
@@ -36,20 +35,20 @@ pub struct EventQueue<E> {
     slots: Vec<Slot<E>>,
     free: u32,
     heads: Vec<u32>,
-    /// Which buckets hold something, a bit each.
+    /// One bit for each bucket that is not empty.
     filled: Vec<u64>,
     in_wheel: usize,
     far: BinaryHeap<Far>,
-    /// The bucket at hand and what was put before it since, latest first.
+    /// The current bucket and later insertions before its end, latest first.
     current: Vec<(Key, E)>,
-    /// Number of the bucket at hand since time 0.
+    /// Number of the current bucket since time 0.
     tick: u64,
     shift: u32,
     serial: u64,
 }
 
 impl<E: Copy> EventQueue<E> {
-    /// An empty queue at time 0; events are expected about `gap_ps` apart.
+    /// Creates an empty queue at time 0. `gap_ps` is the expected time between two events.
     #[must_use]
     pub fn new(gap_ps: u64) -> EventQueue<E> {
         EventQueue {
@@ -66,7 +65,7 @@ impl<E: Copy> EventQueue<E> {
         }
     }
 
-    /// Empty again at time 0, with all memory kept.
+    /// Empties the queue and returns to time 0. Keeps all memory.
     pub fn clear(&mut self) {
         self.slots.clear();
         self.free = NONE;
@@ -79,19 +78,19 @@ impl<E: Copy> EventQueue<E> {
         self.serial = 0;
     }
 
-    /// How many wait.
+    /// Returns the number of events.
     #[must_use]
     pub fn len(&self) -> usize {
         self.current.len() + self.in_wheel + self.far.len()
     }
 
-    /// Whether none waits.
+    /// Returns true if there are no events.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// All that waits, in no order.
+    /// Returns all events in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = &E> {
         let wheel = self.heads.iter().flat_map(move |head| {
             let mut at = *head;
@@ -110,7 +109,7 @@ impl<E: Copy> EventQueue<E> {
             .chain(self.current.iter().map(|entry| &entry.1))
     }
 
-    /// Put an event at `time_ps`; of those at one instant a smaller `tie` comes first, then what was put first.
+    /// Inserts an event at `time_ps`. At equal times the smaller `tie` comes first, then the earlier insertion.
     pub fn push(&mut self, time_ps: u64, tie: u16, event: E) {
         self.serial += 1;
         let key = Key {
@@ -131,7 +130,8 @@ impl<E: Copy> EventQueue<E> {
         }
     }
 
-    /// Counted from 1, so that time 0 is ahead of an empty queue and not a sorted insertion each.
+    /// Returns the number of a time's bucket. It starts at 1, so an insertion at time 0 into an empty queue needs no
+    /// sorting.
     fn tick_of(&self, time_ps: u64) -> u64 {
         (time_ps >> self.shift) + 1
     }
@@ -149,7 +149,7 @@ impl<E: Copy> EventQueue<E> {
             return index;
         }
         self.slots.push(slot);
-        // Four thousand million events at once do not fit the memory of any machine that this runs on.
+        // More than 2^32 simultaneous events do not fit into memory.
         u32::try_from(self.slots.len() - 1).unwrap_or(NONE)
     }
 
@@ -161,7 +161,8 @@ impl<E: Copy> EventQueue<E> {
         self.in_wheel += 1;
     }
 
-    /// The next event, if it is due at exactly `time_ps`, which must be the time of the last event or before.
+    /// Returns the next event if its time is exactly `time_ps`; `None` if there is none. `time_ps` must not be later than
+    /// the last event's time.
     pub fn pop_at(&mut self, time_ps: u64) -> Option<E> {
         match self.current.last() {
             Some((key, _)) if key.time_ps == time_ps => self.current.pop().map(|entry| entry.1),
@@ -169,7 +170,7 @@ impl<E: Copy> EventQueue<E> {
         }
     }
 
-    /// When the next event is due.
+    /// Returns the time of the next event, ps.
     pub fn next_time_ps(&mut self) -> Option<u64> {
         if self.current.is_empty() {
             self.advance();
@@ -177,7 +178,7 @@ impl<E: Copy> EventQueue<E> {
         self.current.last().map(|entry| entry.0.time_ps)
     }
 
-    /// Go to the next bucket that holds something.
+    /// Advances to the next bucket that is not empty.
     fn advance(&mut self) {
         let far_tick = self.far.peek().map(|far| self.tick_of(far.0.0.time_ps));
         let next = match (self.next_filled(), far_tick) {
@@ -207,7 +208,7 @@ impl<E: Copy> EventQueue<E> {
         self.current.sort_unstable_by_key(|entry| Reverse(entry.0));
     }
 
-    /// Number of the first bucket after the one at hand that holds something.
+    /// Returns the number of the first bucket after the current one that is not empty.
     fn next_filled(&self) -> Option<u64> {
         if self.in_wheel == 0 {
             return None;
@@ -265,7 +266,7 @@ mod tests {
                     assert_eq!(queue.iter().count(), heap.len());
                 }
                 if random.once_in(2) {
-                    // Looking ahead must not matter to what is put afterwards.
+                    // Looking ahead must not influence later insertions.
                     if let Some(next) = queue.next_time_ps() {
                         let at = now + random.up_to(next - now);
                         serial += 1;

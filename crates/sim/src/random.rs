@@ -1,7 +1,7 @@
-//! Random numbers that are the same on every machine and in every version: results are repeated by their seed.
+//! Pseudo-random numbers, equal on every machine and in every version, so a seed repeats a result.
 //!
-//! xoshiro256++ of D. Blackman and S. Vigna (public domain), seeded by SplitMix64. Twenty lines are cheaper
-//! to keep than a dependency whose sequence may change with its version.
+//! xoshiro256++ by D. Blackman and S. Vigna (public domain), seeded by SplitMix64. A dependency could change its
+//! sequence with a new version; these twenty lines do not.
 
 /// A generator.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ fn split_mix(state: &mut u64) -> u64 {
 }
 
 impl Random {
-    /// The generator number `stream` of `seed`: generators of different numbers are independent.
+    /// Creates generator number `stream` of `seed`. Generators with different numbers are independent.
     #[must_use]
     pub fn new(seed: u64, stream: u64) -> Random {
         let mut start = seed ^ stream.wrapping_mul(0xd134_2543_de82_ef95);
@@ -27,7 +27,7 @@ impl Random {
         }
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     pub fn bits(&mut self) -> u64 {
         let [a, b, c, d] = self.state;
         let out = a.wrapping_add(d).rotate_left(23).wrapping_add(a);
@@ -37,23 +37,23 @@ impl Random {
         out
     }
 
-    /// 0 to `limit` - 1, evenly to within 2^-64 `limit`; 0 where `limit` is 0.
+    /// Returns a number from 0 to `limit` - 1, uniform to within 2^-64 `limit`; 0 if `limit` is 0.
     pub fn below(&mut self, limit: u64) -> u64 {
         let product = u128::from(self.bits()) * u128::from(limit);
         u64::try_from(product >> 64).unwrap_or(0)
     }
 
-    /// 0 to `limit`, both included.
+    /// Returns a number from 0 to `limit`, both included.
     pub fn up_to(&mut self, limit: u64) -> u64 {
         self.below(limit.saturating_add(1))
     }
 
-    /// True once in `count` times.
+    /// Returns true with probability 1 / `count`.
     pub fn once_in(&mut self, count: u64) -> bool {
         self.below(count) == 0
     }
 
-    /// 0 to `limit` with every order of magnitude about equally likely.
+    /// Returns a number from 0 to `limit`, with every order of magnitude about equally likely.
     pub fn of_any_size(&mut self, limit: u64) -> u64 {
         let bits = u64::from(64 - limit.leading_zeros());
         let shift = self.up_to(bits);
@@ -72,7 +72,7 @@ mod tests {
         assert_eq!(first, reference(1, 4));
     }
 
-    /// The same generator, written as its authors do.
+    /// The same generator, written as by its authors.
     fn reference(seed: u64, count: usize) -> Vec<u64> {
         let mut start = seed;
         let mut s = [0_u64; 4];

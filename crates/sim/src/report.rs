@@ -1,4 +1,4 @@
-//! What was seen beside what was promised, as data: the form of `rtwire simulate --json`.
+//! The results beside the promises, as data: the form of `rtwire simulate --json`.
 
 use rtwire_plan::{Plan, Promise};
 use schemars::JsonSchema;
@@ -8,10 +8,10 @@ use crate::model::Model;
 use crate::scenario::Scenario;
 use crate::simulator::Simulator;
 
-/// The version of the report's form.
+/// The version of the report's format.
 pub const REPORT_VERSION: u32 = 1;
 
-/// How a simulation ended.
+/// The outcome of a simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -30,109 +30,109 @@ pub struct Report {
     pub network: String,
     /// The network's fingerprint.
     pub input_hash: String,
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome,
-    /// What chance was drawn from: the same seed gives the same report.
+    /// The seed of the random numbers: the same seed produces the same report.
     pub seed: u64,
-    /// How sources sent.
+    /// The pattern by which sources sent.
     pub pattern: String,
-    /// For how long sources sent, nanoseconds.
+    /// Time during which sources sent, ns.
     pub duration_ns: u64,
-    /// Simulations that were played, with those of the search.
+    /// Number of simulations, including those of the search.
     pub simulations: u64,
-    /// Frames sent by ports in all of them.
+    /// Number of transmissions by ports in all simulations.
     pub frame_hops: u64,
-    /// By stream and listener; then by best-effort allowance and receiver.
+    /// Each stream at each listener, then each best-effort allowance at each receiver.
     pub streams: Vec<StreamReport>,
-    /// Ports that sent something, in the plan's order.
+    /// Each port that sent something, in the plan's order.
     pub ports: Vec<PortReport>,
     /// The worst schedule that the search found for each promise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub witnesses: Vec<Witness>,
-    /// What the plan warned of.
+    /// The plan's warnings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
-/// A stream at one listener. Counts and quantiles are of the plain simulation, the worst case of all.
+/// A stream at one listener. Counts and quantiles are from the plain simulation, the worst case from all simulations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StreamReport {
-    /// The stream or allowance.
+    /// Name of the stream or allowance.
     pub name: String,
-    /// Who listens.
+    /// Name of the listener.
     pub listener: String,
-    /// Whether it is an allowance: no promise.
+    /// True for a best-effort allowance, which has no promise.
     pub best_effort: bool,
     /// Frames that the talker sent.
     pub frames_sent: u64,
-    /// Frames that came.
+    /// Frames that arrived.
     pub frames_received: u64,
-    /// Frames that did not come.
+    /// Frames that did not arrive.
     pub frames_lost: u64,
-    /// Largest delay, picoseconds; none where nothing came.
+    /// Largest delay, picoseconds; null if nothing arrived.
     pub worst_delay_ps: Option<u64>,
-    /// Half of all frames were not later, nanoseconds, rounded up by at most 1.6 %.
+    /// Median delay, nanoseconds, rounded up by at most 1.6 %.
     pub p50_delay_ns: Option<u64>,
-    /// 99 % were not later.
+    /// 99th percentile of the delay, nanoseconds, rounded up by at most 1.6 %.
     pub p99_delay_ns: Option<u64>,
-    /// 99.9 % were not later.
+    /// 99.9th percentile of the delay, nanoseconds, rounded up by at most 1.6 %.
     pub p999_delay_ns: Option<u64>,
-    /// The plan's promise, nanoseconds; none where there is none.
+    /// The plan's promise, nanoseconds; null if there is none.
     pub promised_delay_ns: Option<u64>,
     /// The worst case in thousandths of the promise, rounded up.
     pub used_permille: Option<u64>,
-    /// Largest less least delay of the plain simulation, picoseconds, where the plan bounds it.
+    /// Jitter of the plain simulation (largest minus least delay), picoseconds, if the plan bounds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter_ps: Option<u64>,
-    /// The plan's bound of it, nanoseconds.
+    /// The plan's bound on the jitter, nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promised_jitter_ns: Option<u64>,
-    /// Whether the worst case, or the jitter, is beyond the promise.
+    /// True if the worst case or the jitter exceeds the promise.
     pub violated: bool,
 }
 
 /// A port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PortReport {
-    /// The node that sends.
+    /// The sending node.
     pub node: String,
     /// The neighbour that it sends to.
     pub port: String,
     /// Largest backlog, bytes on the wire, rounded up.
     pub highest_backlog_bytes: u64,
-    /// Most frames at once, with the one under way.
+    /// Largest number of frames at once, including the one being sent.
     pub highest_backlog_frames: u64,
-    /// What the plan says that it needs, bytes.
+    /// The plan's bound on the backlog, bytes.
     pub promised_backlog_bytes: Option<u64>,
-    /// The same in frames.
+    /// The plan's bound on the backlog, frames.
     pub promised_backlog_frames: Option<u64>,
     /// The highest backlog in thousandths of the promised one, rounded up.
     pub used_permille: Option<u64>,
-    /// Frames that found no memory.
+    /// Frames dropped because the memory was full.
     pub frames_dropped: u64,
-    /// Scheduled frames that did not leave at the start of their window.
+    /// Scheduled frames that were not sent at the start of their window.
     #[serde(default)]
     pub frames_off_window: u64,
-    /// Whether a backlog or a class's delay is beyond its bound.
+    /// True if a backlog or a class's delay exceeds its bound.
     pub violated: bool,
-    /// By class that the plan has a bound for.
+    /// Each class for which the plan has a bound.
     pub classes: Vec<ClassReport>,
 }
 
 /// A class at a port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClassReport {
-    /// Its number, larger is more urgent.
+    /// Its number; a larger one is more urgent.
     pub class: u8,
-    /// Largest time from arrival to the last bit on the link, picoseconds.
+    /// Largest time from arrival at the port to the last bit on the link, picoseconds.
     pub worst_delay_ps: u64,
     /// The plan's bound, nanoseconds.
     pub promised_delay_ns: Option<u64>,
-    /// Whether the largest time is beyond the bound.
+    /// True if the largest time exceeds the bound.
     pub violated: bool,
 }
 
-/// The worst schedule that was found for one promise.
+/// The worst schedule found for one promise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Witness {
     /// The stream.
@@ -141,15 +141,16 @@ pub struct Witness {
     pub listener: String,
     /// Its delay, picoseconds.
     pub delay_ps: u64,
-    /// In thousandths of the promise, rounded up; none without a promise.
+    /// The delay in thousandths of the promise, rounded up; null without a promise.
     pub used_permille: Option<u64>,
-    /// Which simulation of the search it was, from 1: a search of so many with the same seed finds it again.
+    /// The number of the simulation in the search, from 1. A search of at least this many simulations with the same
+    /// seed finds it again.
     pub simulation: u64,
-    /// The schedule: playing it again gives the delay again.
+    /// The schedule. Its simulation reproduces the delay.
     pub scenario: Scenario,
 }
 
-/// `seen` in thousandths of `promised`, rounded up.
+/// Returns `seen` in thousandths of `promised`, rounded up.
 fn permille(seen: u64, promised: u64) -> u64 {
     let thousandths = (u128::from(seen) * 1000).div_ceil(u128::from(promised.max(1)));
     u64::try_from(thousandths).unwrap_or(u64::MAX)
@@ -159,7 +160,7 @@ fn permille_of_ns(seen_ps: u64, promised_ns: u64) -> u64 {
     permille(seen_ps, promised_ns.saturating_mul(1000))
 }
 
-/// The promise for a stream's listener.
+/// Returns the promise for a stream's listener.
 fn promise<'a>(plan: &'a Plan, stream: &str, listener: &str) -> Option<&'a Promise> {
     let stream = plan.streams.iter().find(|plan| plan.name == stream)?;
     let mut promises = stream.promises.iter();
@@ -171,7 +172,7 @@ pub(crate) fn promise_ns(plan: &Plan, stream: &str, listener: &str) -> Option<u6
 }
 
 impl Report {
-    /// What a simulator that has played `scenario` saw, beside the plan.
+    /// Creates a report of what `simulator` saw in `scenario`, beside the plan's promises.
     #[must_use]
     pub fn new(
         model: &Model,
@@ -259,7 +260,7 @@ impl Report {
         report
     }
 
-    /// Take the extremes of another simulation of the same network into account; [`Report::judge`] comes after it.
+    /// Adds the extremes of another simulation of the same network. [`Report::judge`] must follow.
     pub(crate) fn include(&mut self, model: &Model, simulator: &Simulator<'_>) {
         for (stream, seen) in self.streams.iter_mut().zip(simulator.listeners()) {
             if seen.judged > 0 {
@@ -291,7 +292,7 @@ impl Report {
         }
     }
 
-    /// Compare all that was seen with what was promised.
+    /// Compares all results with the promises.
     pub(crate) fn judge(&mut self) {
         let mut broken = false;
         for stream in &mut self.streams {
@@ -338,7 +339,7 @@ impl Witness {
     }
 }
 
-/// The JSON Schema of a report.
+/// Returns the JSON Schema of a report.
 #[must_use]
 pub fn report_schema() -> schemars::Schema {
     let mut schema = schemars::schema_for!(Report);

@@ -1,4 +1,5 @@
-//! How everything behaves within what the description allows: one scenario is one simulation, to the last picosecond.
+//! Scenarios: the behaviour of all parts within the limits of the description. A scenario determines a simulation to
+//! the last picosecond.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,49 +8,50 @@ use crate::clock::Clock;
 use crate::model::{Binding, Model};
 use crate::random::Random;
 
-/// How a source sends. All conform to the source's contract.
+/// The behaviour of a source. Every pattern conforms to the source's contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Pattern {
-    /// The whole burst at once and as early as may be, then at the rate.
+    /// The whole burst at once and as early as possible, then at the rate.
     Greedy,
-    /// Evenly, each frame late by chance within the tick error.
+    /// Evenly spaced, each frame randomly late within the tick error.
     Periodic,
-    /// Bursts, pauses and sizes by chance.
+    /// Random bursts, pauses and sizes.
     Random,
-    /// As the real shaper does: at ticks of T_s, each late by chance within the tick error. Best effort: random.
+    /// Like the real shaper: at ticks of T_s, each randomly late within the tick error. Best effort: random.
     Shaped,
 }
 
-/// How a port uses the latency that it is allowed.
+/// The use that a port makes of its permitted latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Lateness {
-    /// Not at all.
+    /// No latency.
     Prompt,
-    /// A switch begins each busy period by all of it; a host holds what it sends in that time and hands it over at once.
+    /// A switch begins each busy period with the full latency. A host holds what it sends in that time and hands it
+    /// over at once.
     BusyStart,
-    /// Each frame waits for all of it before it may be chosen, as in a pipeline.
+    /// Each frame waits for the full latency before it may be chosen, as in a pipeline.
     Pipeline,
-    /// By chance: a switch at the start of each busy period, a host for each frame.
+    /// Random latency: of a switch at the start of each busy period, of a host for each frame.
     Random,
 }
 
-/// One source's behaviour.
+/// The behaviour of one source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Behaviour {
-    /// How it sends.
+    /// Its pattern.
     pub pattern: Pattern,
-    /// When it starts, picoseconds.
+    /// Its start, picoseconds.
     pub phase_ps: u64,
-    /// It pauses once before its frame of this number, from 1; 0: never.
+    /// Number of the frame before which it pauses once, counted from 1; 0 for no pause.
     pub gap_before: u32,
-    /// How long it pauses, picoseconds.
+    /// Length of the pause, picoseconds.
     pub gap_ps: u64,
 }
 
 impl Behaviour {
-    /// `pattern` from `phase_ps` on, without a pause.
+    /// Creates the behaviour `pattern` from `phase_ps` on, without a pause.
     #[must_use]
     pub const fn new(pattern: Pattern, phase_ps: u64) -> Behaviour {
         Behaviour {
@@ -61,29 +63,30 @@ impl Behaviour {
     }
 }
 
-/// Everything that a simulation depends on beside the network.
+/// All inputs of a simulation besides the network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Scenario {
-    /// What chance is drawn from.
+    /// The seed of the random numbers.
     pub seed: u64,
-    /// Sources stop after this time, picoseconds; what is under way then still arrives.
+    /// Time after which sources stop, picoseconds. Frames in the network then still arrive.
     pub duration_ps: u64,
-    /// By flow: streams in the order of the description, then best-effort allowances.
+    /// The behaviour of each flow: streams in the order of the description, then best-effort allowances.
     pub sources: Vec<Behaviour>,
-    /// By port, in the order of the plan's ports.
+    /// The latency of each port, in the order of the plan's ports.
     pub lateness: Vec<Lateness>,
-    /// By host: how much faster its clock runs, parts per million.
+    /// The drift of each host's clock, parts per million; positive for a fast clock.
     pub drift_ppm: Vec<i32>,
-    /// The flow whose frames come last among those of one instant.
+    /// The flow whose frames come last among those that arrive at the same time.
     pub last_at_ties: Option<usize>,
-    /// Clocks that gates and launches follow: of hosts, then of switches, in the order of the description. None: all exact.
+    /// The clocks that gates and launches follow: of hosts, then of switches, in the order of the description. Empty
+    /// if all clocks are exact.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clocks: Vec<Clock>,
 }
 
-/// Clocks by chance within the error that a description allows; `far` puts each at a limit.
+/// Returns random clocks within the permitted error of a description. With `far` each error is at a limit.
 pub(crate) fn clocks(model: &Model, random: &mut Random, far: bool) -> Vec<Clock> {
-    // Two picoseconds are kept back: instants are rounded up to whole ones at both ends.
+    // Two picoseconds are subtracted, because times are rounded up to whole picoseconds at both ends.
     let limit_ps = model.clock_error_ps.saturating_sub(2);
     if limit_ps == 0 {
         return Vec::new();
@@ -112,24 +115,24 @@ pub(crate) fn clocks(model: &Model, random: &mut Random, far: bool) -> Vec<Clock
         .collect()
 }
 
-/// What sources do when nobody says more.
+/// The choice of patterns for all sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PatternChoice {
-    /// All [`Pattern::Greedy`], together, with ports as late as they may be.
+    /// All [`Pattern::Greedy`], together, with the latest permitted ports.
     Greedy,
-    /// All [`Pattern::Periodic`] with phases by chance.
+    /// All [`Pattern::Periodic`] with random phases.
     Periodic,
     /// All [`Pattern::Random`].
     Random,
-    /// All [`Pattern::Shaped`] with phases by chance.
+    /// All [`Pattern::Shaped`] with random phases.
     Shaped,
-    /// Each one of the four by chance.
+    /// One of the four at random for each source.
     Mixed,
 }
 
 impl PatternChoice {
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -142,7 +145,7 @@ impl PatternChoice {
     }
 }
 
-/// The time after which a flow repeats itself, at least 1 ps.
+/// Returns the time after which a flow repeats itself, at least 1 ps.
 pub(crate) fn cycle_ps(model: &Model, flow: usize) -> u64 {
     let flow = &model.flows[flow];
     let cycle = match flow.binding {
@@ -156,7 +159,7 @@ pub(crate) fn cycle_ps(model: &Model, flow: usize) -> u64 {
 }
 
 impl Scenario {
-    /// A scenario of `choice` for a network; the same seed gives the same one.
+    /// Creates a scenario of `choice` for a network. The same seed produces the same scenario.
     #[must_use]
     pub fn new(
         model: &Model,

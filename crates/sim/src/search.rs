@@ -1,11 +1,10 @@
-//! Tries to break promises: random restarts and hill climbing over phases, pauses, patterns and lateness.
+//! Tries to break promises: random restarts and hill climbing over phases, pauses, patterns and latencies.
 //!
-//! Each promise in turn is the victim: its frames come last among those of one
-//! instant. A restart lines all sources up so that their bursts meet the victim
-//! somewhere on its way, port after port, as late as it really comes there; then single changes are kept where the
-//! victim gets later.
-//! Every simulation counts for every promise, since a schedule that is bad for one
-//! may be worse for another.
+//! Each promise in turn is the victim: at equal times its frames come last. A restart aligns all sources, so that
+//! their bursts meet the victim on its route. It does so port after port, at the victim's real arrival times. Then
+//! single changes are kept if they delay the victim further.
+//!
+//! Every simulation counts for every promise, because a bad schedule for one may be worse for another.
 
 mod meetings;
 
@@ -18,17 +17,17 @@ use crate::scenario::{Behaviour, Lateness, Pattern, Scenario, clocks, cycle_ps};
 use crate::simulator::Simulator;
 use meetings::Meeting;
 
-/// Changes without success after which a climb is given up.
+/// Number of unsuccessful changes in a row after which a climb ends.
 const PATIENCE: u32 = 40;
 
-/// How to search.
+/// The options of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SearchOptions {
-    /// Simulations in all.
+    /// Number of simulations.
     pub simulations: u64,
-    /// What chance is drawn from.
+    /// The seed of the random numbers.
     pub seed: u64,
-    /// No simulation is longer, picoseconds.
+    /// Longest duration of a simulation, ps.
     pub longest_ps: u64,
 }
 
@@ -38,19 +37,21 @@ struct Search<'a, 'm> {
     random: Random,
     report: &'a mut Report,
     best: Vec<Option<Witness>>,
-    /// By flow: the time that an undisturbed frame takes to the end of each of its edges.
+    /// For each edge: the time of an undisturbed frame from its source to the edge's end.
     reach_ps: Vec<u64>,
     duration_ps: u64,
     played: u64,
-    /// Where others meet the victim of the climb, and by how much later each would have to send so that its first frame
-    /// came to that port together with the victim's worst one, in the scenario that was kept last.
+    /// The ports where others meet the victim of the climb.
+    ///
+    /// `shifts` has, for each, the time by which the other source must be later. Then its first frame arrives there
+    /// together with the victim's worst one. The times are from the last kept scenario.
     meetings: Vec<Meeting>,
     shifts: Vec<Option<i64>>,
 }
 
-/// Search, and put what was found into `report`: its worst cases, its verdict and its witnesses.
+/// Searches and adds the results to `report`: its worst cases, its verdict and its witnesses.
 ///
-/// `go_on` is asked before each simulation with the number of those played; false ends the search.
+/// `go_on` is called before each simulation with the number of finished ones. If it returns false, the search ends.
 pub fn search(
     model: &Model,
     simulator: &mut Simulator<'_>,
@@ -99,7 +100,7 @@ pub fn search(
     while search.played < options.simulations {
         let victim = turn % victims.len();
         turn += 1;
-        // Each victim gets an even share at a time, so that a larger budget finds all that a smaller one does.
+        // Each victim gets an equal share at a time, so a larger budget finds everything that a smaller one finds.
         if !search.climb(&victims, &promises, victim, options, &mut go_on) {
             break;
         }
@@ -124,7 +125,7 @@ fn reach(model: &Model) -> Vec<u64> {
 }
 
 impl Search<'_, '_> {
-    /// One restart and its climb; false where the search is to end.
+    /// Runs one restart and its climb. Returns false if the search is to end.
     fn climb(
         &mut self,
         victims: &[usize],
@@ -148,19 +149,20 @@ impl Search<'_, '_> {
         };
         self.meet(listener);
         let mut scenario = match &self.best[victim] {
-            // Now and then on from the best that is known.
+            // Sometimes the climb starts from the best known scenario.
             Some(best) if self.random.once_in(3) => best.scenario.clone(),
             _ => {
                 let mut scenario = self.restart(listener, options.seed);
                 if !self.random.once_in(4) {
-                    // The first frames of all, to the end.
+                    // A short simulation: only the first frames, until they have arrived.
                     let start = self.reach_ps.iter().max().copied().unwrap_or(0);
                     let promise_ps = promises[victim].unwrap_or(0).saturating_mul(1_000);
                     let short = start.saturating_add(promise_ps).saturating_mul(2);
                     scenario.duration_ps = scenario.duration_ps.min(short);
                 }
                 if !self.random.once_in(4) {
-                    // Who comes together on one link comes one after the other: twice, so that the later ones are in time.
+                    // Frames that come together over one link arrive one after the other. The second round takes that
+                    // into account.
                     let hops = self.model.listeners[listener].path.len();
                     for hop in (0..hops).chain(0..hops) {
                         if play(self, &scenario).is_none() {
@@ -220,11 +222,11 @@ impl Search<'_, '_> {
         }
     }
 
-    /// All sources greedy, so that each meets the victim at one of the ports that they share.
+    /// Creates a scenario of mostly greedy sources, each of which meets the victim at one of the shared ports.
     fn restart(&mut self, victim: usize, seed: u64) -> Scenario {
         let listener = &self.model.listeners[victim];
         let victim_flow = listener.flow;
-        // All phases count from here, so that those of far sources are not below zero.
+        // All phases are relative to this one, so that those of far sources are not negative.
         let start = self.reach_ps.iter().max().copied().unwrap_or(0);
         let align = !self.random.once_in(8);
         let mut sources = Vec::new();
@@ -239,7 +241,7 @@ impl Search<'_, '_> {
                 if let Some((mine, theirs)) = self.meeting(&listener.path, flow) {
                     phase_ps = (start + theirs).saturating_sub(mine);
                     if self.random.once_in(3) {
-                        // In the middle of the victim's burst, not at its head.
+                        // Aims at the middle of the victim's burst, not at its head.
                         let cycle = cycle_ps(self.model, victim_flow as usize);
                         phase_ps += self.random.of_any_size(cycle);
                     }
@@ -268,7 +270,8 @@ impl Search<'_, '_> {
         }
     }
 
-    /// A greedy periodic source sends first at its phase plus the tick error: aim that at `phase_ps`.
+    /// Returns the phase with which a greedy periodic source first sends at `phase_ps`: it first sends at its phase
+    /// plus the tick error.
     fn late_enough(&self, flow: usize, phase_ps: u64) -> u64 {
         let flow = &self.model.flows[flow];
         match flow.binding {
@@ -277,7 +280,8 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Of one port that a flow shares with the path, by chance: when the flow's frame comes to its queue, and when the path's.
+    /// Chooses a random port that a flow shares with the path. Returns the times at which the flow's and the path's
+    /// frame reach its queue, ps.
     fn meeting(&mut self, path: &[u32], flow: usize) -> Option<(u64, u64)> {
         let edges = &self.model.edges;
         let before = |reach: &[u64], edge: u32| {
@@ -303,20 +307,20 @@ impl Search<'_, '_> {
             return None;
         }
         let at = self.random.below(shared.len() as u64) as usize;
-        // Where the flows first meet is where it mostly matters.
+        // The first shared port usually matters most.
         let at = if self.random.once_in(2) { 0 } else { at };
         shared.get(at).copied()
     }
 
-    /// One change or a few.
+    /// Makes one or a few changes.
     fn change(&mut self, scenario: &mut Scenario) {
         if !scenario.clocks.is_empty() && self.random.once_in(4) {
-            // One clock to the other end of what it may be.
+            // Moves one clock's error to the opposite limit.
             let at = self.random.below(scenario.clocks.len() as u64) as usize;
             scenario.clocks[at].error_ps = -scenario.clocks[at].error_ps;
         }
         if !self.shifts.is_empty() && self.random.once_in(3) {
-            // One flow comes to a port together with the victim.
+            // Makes one flow arrive at a port together with the victim.
             let at = self.random.below(self.shifts.len() as u64) as usize;
             if let Some(shift) = self.shifts[at] {
                 let source = &mut scenario.sources[self.meetings[at].flow];

@@ -1,15 +1,14 @@
-//! Credits and regulators, played as the standards tell them: by a counter that rises and falls, and by the time at
-//! which a frame may pass.
+//! Credits and regulators as in the standards: a counter that rises and falls, and the time at which a frame may pass.
 
 use crate::fixed::Bucket;
 use crate::model::{Model, NONE};
 
-/// The counter of a credit-based shaper (802.1Q, clause 8.6.8.2).
+/// The credit counter of a credit-based shaper (802.1Q, clause 8.6.8.2).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Credit {
     idle_bps: i128,
     send_bps: i128,
-    /// 10^-12 bit, at `since_ps`.
+    /// Value at `since_ps` in 10^-12 bit.
     value: i128,
     since_ps: u64,
 }
@@ -24,29 +23,29 @@ impl Credit {
         }
     }
 
-    /// Bring the counter to `now_ps`; `waits` says whether frames have waited since it was last looked at.
+    /// Advances the counter to `now_ps`. `waits` must be true if frames have waited since the last call.
     pub(crate) fn look(&mut self, now_ps: u64, waits: bool) {
         let Some(passed) = now_ps.checked_sub(self.since_ps) else {
-            // Its own frame is still being sent.
+            // A frame of this class is still being sent.
             return;
         };
         let risen = self.value + self.idle_bps * i128::from(passed);
         self.value = if waits {
             risen
         } else {
-            // Without frames it rises to zero only, and what is above is lost.
+            // Without frames the counter rises only to zero, and a positive value is lost.
             risen.min(0)
         };
         self.since_ps = now_ps;
     }
 
-    /// A frame of it is sent until `end_ps`.
+    /// Charges a frame that is sent until `end_ps`.
     pub(crate) fn send(&mut self, took_ps: u64, end_ps: u64) {
         self.value -= self.send_bps * i128::from(took_ps);
         self.since_ps = end_ps;
     }
 
-    /// When a frame may be sent, not before `now_ps`.
+    /// Returns the time at which a frame may be sent, ps, at least `now_ps`.
     pub(crate) fn ready_ps(&self, now_ps: u64) -> u64 {
         if self.value >= 0 {
             return now_ps.max(self.since_ps);
@@ -57,13 +56,13 @@ impl Credit {
     }
 }
 
-/// The regulators of all ports: for each input, class before and class a queue whose head waits for its own stream's
-/// tokens.
+/// The regulators of all ports: one for each input, previous class and class. Each is a queue whose head waits for its
+/// own stream's tokens.
 #[derive(Clone, Debug)]
 pub(crate) struct Regulators {
-    /// By edge.
+    /// The bucket of each edge.
     buckets: Vec<Option<Bucket>>,
-    /// By regulator: when its last frame passed.
+    /// The time at which each regulator's last frame passed, ps.
     last_ps: Vec<u64>,
 }
 
@@ -87,7 +86,7 @@ impl Regulators {
         }
     }
 
-    /// When a frame that comes now to an edge's regulator passes it; none if never.
+    /// Returns the time at which a frame that arrives now passes its edge's regulator, ps; `None` if never.
     pub(crate) fn pass_ps(
         &mut self,
         model: &Model,
@@ -97,7 +96,7 @@ impl Regulators {
     ) -> Option<u64> {
         let bucket = self.buckets[edge as usize].as_mut()?;
         let last = &mut self.last_ps[model.edges[edge as usize].regulator as usize];
-        // Behind the frames that came before it, whosever they are.
+        // It passes after the frames that arrived before it, whatever their stream.
         let at = bucket.earliest_ps(now_ps.max(*last), u64::from(bits))?;
         bucket.take(at, u64::from(bits));
         *last = at;

@@ -1,4 +1,4 @@
-//! The playing itself: events in order of time, frames from queue to queue.
+//! The simulation itself: events in order of time, frames from queue to queue.
 
 use std::collections::VecDeque;
 
@@ -15,12 +15,12 @@ mod seen;
 
 pub use seen::{ListenerSeen, PortSeen};
 
-/// Frames that an unshaped source keeps in its host's queue, as a full socket does.
+/// Number of frames that an unshaped source keeps in its host's queue, like a full socket.
 const UNSHAPED_WINDOW: u32 = 2;
-/// Comes after all other frames of the same instant.
+/// Tie number that comes after all other frames of the same time.
 const LAST: u16 = u16::MAX;
 
-/// A frame under way.
+/// A frame in the network.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     born_ps: u64,
@@ -30,9 +30,9 @@ struct Frame {
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// The last bit has come out of the frame's edge.
+    /// The last bit of the frame has left its edge's cable.
     Arrives(Frame),
-    /// A pipeline has let the frame through to the queue; when it came to the port.
+    /// A pipeline has passed the frame to the queue. `came_ps` is its arrival at the port.
     Eligible { frame: Frame, came_ps: u64 },
     /// A port may choose its next frame.
     Wakes(u32),
@@ -49,32 +49,32 @@ struct Waiting {
 #[derive(Clone, Debug)]
 struct Port {
     queues: Vec<VecDeque<Waiting>>,
-    /// A bit for each queue that holds something.
+    /// One bit for each queue that is not empty.
     filled: u8,
-    /// A wake is under way, or the port is about to choose.
+    /// True if a wake-up is pending or the port is about to choose.
     woken: bool,
     busy_until_ps: u64,
-    /// Part of a picosecond by which the last transmission ends later, in 1 / rate.
+    /// Fraction of a picosecond by which the last transmission ends later, in 1 / rate.
     fraction: u64,
     sending_bits: u32,
-    /// Bits and frames that have come and are not being sent.
+    /// Bits and frames that have arrived and are not being sent.
     waiting_bits: u64,
     waiting_frames: u64,
-    /// What was sent in this busy period is not handed over before, and the last hand-over.
+    /// Earliest time to hand over what was sent in this busy period, and the time of the last hand-over.
     hold_until_ps: u64,
     last_release_ps: u64,
-    /// The tie number of the last hand-over: at one instant a link keeps its order.
+    /// The tie number of the last hand-over. At equal times a link keeps its order.
     last_tie: u16,
-    /// Of a port with gates: the wake that counts, and when the last frame got through the switch.
+    /// For a port with gates: the valid wake-up, and the time at which the last frame reached its queue.
     wake_ps: u64,
     last_eligible_ps: u64,
-    /// By class with a credit-based shaper.
+    /// The credit of each class with a credit-based shaper.
     credits: Vec<Option<Credit>>,
     seen: PortSeen,
 }
 
 impl Port {
-    /// The most urgent class that has a frame and may send it; or when the next one may.
+    /// Returns the most urgent class with a frame that may be sent, or the time at which the next one may be.
     fn with_credit(&mut self, now_ps: u64) -> Result<Option<u32>, u64> {
         let mut ready_ps = u64::MAX;
         for class in (0..self.credits.len()).rev() {
@@ -100,7 +100,7 @@ impl Port {
     }
 }
 
-/// Plays scenarios of one network. It keeps its memory from one to the next.
+/// Simulates scenarios of one network. Keeps its memory between them.
 #[derive(Clone, Debug)]
 pub struct Simulator<'a> {
     model: &'a Model,
@@ -109,7 +109,7 @@ pub struct Simulator<'a> {
     sources: Vec<Option<Source>>,
     sent: Vec<u64>,
     listeners: Vec<ListenerSeen>,
-    /// Ports that choose as soon as all that happens at this instant has happened.
+    /// Ports that choose after all events of this time.
     choosing: Vec<u32>,
     random: Random,
     now_ps: u64,
@@ -122,9 +122,10 @@ pub struct Simulator<'a> {
     clocks: Vec<Clock>,
     duration_ps: u64,
     last_at_ties: u32,
-    /// By edge: when its first frame came to the port.
+    /// Arrival of the first frame of each edge at the port, ps.
     first_came_ps: Vec<u64>,
-    /// When frames of the flow that is last at ties entered their talker's queue, and when they came to the port of an edge.
+    /// For frames of the flow that is last at ties: entry into the talker's queue, edge, and arrival at the edge's
+    /// port, ps.
     trace: Vec<(u64, u32, u64)>,
     regulators: Regulators,
 }
@@ -136,7 +137,7 @@ fn credits(port: &PortModel) -> Vec<Option<Credit>> {
         .collect()
 }
 
-/// `local` of a clock that is `ppm` fast, on a true clock.
+/// Returns the true time at which a clock that is fast by `ppm` shows `local_ps`.
 fn true_time(local_ps: u64, ppm: i32) -> u64 {
     if ppm == 0 {
         return local_ps;
@@ -147,7 +148,7 @@ fn true_time(local_ps: u64, ppm: i32) -> u64 {
 }
 
 impl<'a> Simulator<'a> {
-    /// A simulator at rest.
+    /// Creates a simulator without a scenario.
     #[must_use]
     pub fn new(model: &'a Model) -> Simulator<'a> {
         let ports = model.ports.iter().map(|port| Port {
@@ -195,16 +196,16 @@ impl<'a> Simulator<'a> {
         }
     }
 
-    /// Play a scenario from its beginning until nothing is under way any more.
+    /// Simulates a scenario from its start until no frame is left in the network.
     ///
     /// # Panics
-    /// Where the scenario is not of this network: it names fewer sources, ports or hosts.
+    /// If the scenario is of another network: it has fewer sources, ports or hosts.
     pub fn run(&mut self, scenario: &Scenario) {
         self.start(scenario);
         self.play_until(u64::MAX);
     }
 
-    /// Begin a scenario; [`Simulator::play_until`] goes on.
+    /// Starts a scenario. [`Simulator::play_until`] continues it.
     ///
     /// # Panics
     /// As [`Simulator::run`].
@@ -287,14 +288,14 @@ impl<'a> Simulator<'a> {
         self.last_at_ties = scenario.last_at_ties.map_or(NONE, |flow| flow as u32);
     }
 
-    /// Play on to the end of `until_ps`, or until nothing is left to happen; whether something is.
+    /// Continues to the end of `until_ps`, or until no event is left. Returns true if events are left.
     pub fn play_until(&mut self, until_ps: u64) -> bool {
         loop {
             while let Some(event) = self.events.pop_at(self.now_ps) {
                 self.happen(event);
             }
             if !self.choosing.is_empty() {
-                // Choosing only makes events that come later.
+                // Choosing creates only later events.
                 for index in 0..self.choosing.len() {
                     self.choose(self.choosing[index]);
                 }
@@ -325,7 +326,7 @@ impl<'a> Simulator<'a> {
                     self.delivered += 1;
                     self.copies += 1;
                 }
-                // The copy that came ends here; each branch makes its own.
+                // The arrived copy ends here; each branch makes its own.
                 self.copies -= 1;
                 self.enter_branches(first, end, frame.bits, frame.born_ps);
             }
@@ -334,7 +335,7 @@ impl<'a> Simulator<'a> {
                 self.queue(port, Waiting { frame, came_ps });
             }
             Event::Wakes(port) => {
-                // Where gates had the port wait, an earlier reason to wake may have come since.
+                // If gates made the port wait, an earlier wake-up may have been set since.
                 let gated = self.model.ports[port as usize].gates.is_some();
                 if !gated || self.ports[port as usize].wake_ps == self.now_ps {
                     self.choosing.push(port);
@@ -373,7 +374,7 @@ impl<'a> Simulator<'a> {
                     let (clock, shown_ps) = (self.clock(host), i64::try_from(local_ps));
                     let shown_ps = shown_ps.unwrap_or(i64::MAX);
                     if shown_ps < clock.shows_ps(0) {
-                        // Before the simulation.
+                        // This time is before the start of the simulation.
                         continue;
                     }
                     clock.when_ps(shown_ps)

@@ -1,11 +1,11 @@
-//! When a source sends: the instants and sizes of its frames, on its host's clock, none against its contract.
+//! The times and sizes of a source's frames, on its host's clock. None exceeds its contract.
 
 use crate::fixed::{Bucket, duration_ps};
 use crate::model::{Binding, Flow};
 use crate::random::Random;
 use crate::scenario::{Behaviour, Pattern};
 
-/// A source at work. It names frames one by one; nothing is stored for those to come.
+/// An active source. It creates frames one by one and stores none.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     behaviour: Behaviour,
@@ -13,9 +13,9 @@ pub(crate) struct Source {
     bits: u32,
     least_bits: u32,
     tick_error_ps: u64,
-    /// Frames named so far.
+    /// Number of frames so far.
     count: u32,
-    /// Of the last frame.
+    /// Time of the last frame.
     last_ps: u64,
     pace: Pace,
 }
@@ -24,15 +24,15 @@ pub(crate) struct Source {
 enum Pace {
     /// One frame in each interval; `nominal_ps` is the start of the next one.
     Slots { interval_ps: u64, nominal_ps: u64 },
-    /// One frame in each period on its host's clock, or none.
+    /// At most one frame in each period on its host's clock.
     Launches { period_ps: u64, nominal_ps: u64 },
-    /// Whatever the bucket allows.
+    /// As much as the bucket permits.
     Bucket {
         bucket: Bucket,
-        /// Of [`Pattern::Periodic`]: when the next frame is due, and how far apart they are.
+        /// For [`Pattern::Periodic`]: the time of the next frame, and the time between two frames.
         nominal_ps: u64,
         apart_ps: u64,
-        /// Of [`Pattern::Shaped`]: the tick at hand (late as it is), its place in the grid, the grid.
+        /// For [`Pattern::Shaped`]: the current tick (with its delay), its nominal time, and the tick interval.
         tick_ps: u64,
         grid_ps: u64,
         shaping_ps: u64,
@@ -40,7 +40,7 @@ enum Pace {
 }
 
 impl Source {
-    /// The source of a flow; [`Binding::Unshaped`] is no matter of contracts and taken as greedy.
+    /// Creates the source of a flow. [`Binding::Unshaped`] has no contract and is treated as greedy.
     pub(crate) fn new(flow: &Flow, behaviour: Behaviour, random: Random) -> Source {
         let mut random = random;
         let mut behaviour = behaviour;
@@ -104,7 +104,7 @@ impl Source {
         }
         match self.random.below(4) {
             0 => self.least_bits,
-            // Whole bytes.
+            // Sizes are whole bytes.
             1 => {
                 let bytes = u64::from((self.bits - self.least_bits) / 8);
                 let more = u32::try_from(self.random.up_to(bytes) * 8).unwrap_or(0);
@@ -114,8 +114,8 @@ impl Source {
         }
     }
 
-    /// The next frame: when it enters the host's queue (picoseconds of the host's clock, never before the last one's)
-    /// and its bits on the wire. None: it will never send again.
+    /// Returns the next frame: its time (ps of the host's clock, never before the last one's) and its bits on the
+    /// wire. The time is its entry into the host's queue. Returns `None` if the source never sends again.
     pub(crate) fn next(&mut self) -> Option<(u64, u32)> {
         let bits = self.size();
         if let Pace::Launches {
@@ -124,7 +124,7 @@ impl Source {
         } = &mut self.pace
         {
             if self.behaviour.pattern == Pattern::Random && self.random.once_in(4) {
-                // Programs that have nothing to say miss a turn.
+                // A program without data skips periods.
                 let turns = self.random.up_to(3);
                 *nominal_ps = nominal_ps.saturating_add(period_ps.saturating_mul(turns));
             }
@@ -144,14 +144,14 @@ impl Source {
         let pattern = self.behaviour.pattern;
         let late_ps =
             if matches!(self.pace, Pace::Slots { .. }) && pattern == Pattern::Greedy && fresh {
-                // The first as late as it may be and the others on time is the densest that an interval allows.
+                // The worst case of an interval: the first frame as late as permitted, the others on time.
                 self.tick_error_ps
             } else {
                 self.late_ps()
             };
         let after_ps = self.last_ps.saturating_add(gap_ps);
         let at = match &mut self.pace {
-            // Returned above.
+            // This case has returned above.
             Pace::Launches { .. } => return None,
             Pace::Slots {
                 interval_ps,
@@ -193,7 +193,7 @@ impl Source {
                 };
                 let mut at = bucket.earliest_ps(wanted, u64::from(bits))?;
                 if pattern == Pattern::Shaped && at > *tick_ps {
-                    // The next tick that is not before it; one that came in time may still be late enough.
+                    // The next tick at or after this time. A tick in time may still be late enough.
                     let ticks = at.saturating_sub(*grid_ps).div_ceil(*shaping_ps).max(1);
                     *grid_ps = grid_ps.saturating_add(ticks.saturating_mul(*shaping_ps));
                     *tick_ps = grid_ps.saturating_add(self.random.up_to(self.tick_error_ps));

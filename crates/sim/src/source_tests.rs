@@ -1,4 +1,4 @@
-//! No pattern ever sends more than its contract allows, in any window, by exact fractions.
+//! No pattern ever exceeds its contract, in any window, in exact fractions.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -42,7 +42,7 @@ fn releases(flow: &Flow, behaviour: Behaviour, seed: u64, count: usize) -> Vec<(
     list
 }
 
-/// In each closed window at most burst + rate t, with t in whole picoseconds and everything else exact.
+/// Checks each closed window: at most burst + rate t, with t in whole picoseconds and everything else exact.
 fn conforms(list: &[(u64, u32)], rate: Ratio, burst: Ratio) {
     for first in 0..list.len() {
         let mut bits = 0_i128;
@@ -126,7 +126,7 @@ proptest! {
 
 #[test]
 fn greedy_is_as_early_as_may_be() {
-    // A burst of 2.5 frames, a frame each 100 us: two at once, the third when half a frame has come.
+    // A burst of 2.5 frames, one frame each 100 µs: two at once, the third after half a frame's tokens.
     let at_once = flow(
         Ratio::whole(80_000_000),
         Ratio::whole(20_000),
@@ -137,7 +137,7 @@ fn greedy_is_as_early_as_may_be() {
     let list = releases(&at_once, Behaviour::new(Pattern::Greedy, 7 * US), 1, 5);
     let times: Vec<u64> = list.iter().map(|(at, _)| at / US).collect();
     assert_eq!(times, [7, 7, 57, 157, 257]);
-    // Interval 100 us, late by up to 250 us: three at 250 us, then on time.
+    // Interval 100 µs, late by up to 250 µs: three frames at 250 µs, then on time.
     let interval_ps = 100 * US;
     let late = flow(
         Ratio::ONE,
@@ -162,7 +162,7 @@ fn a_shaped_source_sends_at_ticks_only() {
     );
     let list = releases(&flow, Behaviour::new(Pattern::Shaped, 5 * US), 1, 500);
     assert!(list.iter().all(|(at, _)| (at - 5 * US) % (1000 * US) == 0));
-    // It keeps up with its rate: 3.75 frames a tick.
+    // It keeps its rate: 3.75 frames a tick.
     let (last, _) = list[499];
     assert!(last / (1000 * US) <= 134, "{last}");
 }

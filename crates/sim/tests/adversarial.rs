@@ -1,8 +1,8 @@
-//! Searches for a schedule that breaks a promise: networks of every kind and every mechanism, the promises of every method.
+//! Searches for a schedule that breaks a promise: all kinds of networks and mechanisms, the promises of every method.
 //!
-//! A few networks in each test run; `RTWIRE_SEARCH_SECONDS=7200` goes on for that long with networks that no other test
-//! plays, `RTWIRE_FIRST_SEED` chooses which. Each violation is printed at once, with its seed and its description: reduce it,
-//! keep it in `tests/counterexamples`.
+//! Each test run searches a few networks. `RTWIRE_SEARCH_SECONDS=7200` continues for that time with networks of no
+//! other test; `RTWIRE_FIRST_SEED` selects them. Each violation is printed at once with its seed and description.
+//! Reduce it and keep it in `tests/counterexamples`.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -17,7 +17,7 @@ use common::networks::{
 use common::referee::{all_methods, check};
 use rtwire_sim::random::Random;
 
-/// What is drawn, and what draws it.
+/// A kind of network and the function that creates it.
 type Kind = (&'static str, fn(&mut Random) -> String);
 
 const KINDS: [Kind; 6] = [
@@ -39,7 +39,7 @@ struct Total {
     promised: u64,
     frame_hops: u64,
     comparisons: u64,
-    /// Networks in which 99 % of a promise were used.
+    /// Number of networks in which 99 % of a promise were used.
     reached: u64,
 }
 
@@ -62,7 +62,8 @@ fn no_search_breaks_a_promise() {
             let seed = first + round;
             let text = describe(&mut Random::new(seed, 9));
             total.networks += 1;
-            // A switch with few queues may not keep scheduled streams apart: refused, with a reason.
+            // A switch with few queues may be unable to separate scheduled streams. Then the plan is refused with a
+            // reason.
             let network = match rtwire_plan::read(&text, "random.toml", &[]) {
                 Ok(network) => network,
                 Err(_) if *kind == "gates" => continue,
@@ -70,11 +71,11 @@ fn no_search_breaks_a_promise() {
             };
             let plans = all_methods(&network);
             if *kind == "gates" && !plans[0].1.warnings.is_empty() {
-                // Not all found a place: no schedule to play.
+                // Some streams found no place, so there is no schedule to simulate.
                 continue;
             }
             total.promised += 1;
-            // Most networks get a short search, some a long one.
+            // Most networks get a short search, a few a long one.
             let simulations = match round % 8 {
                 0 => 4_000,
                 1 | 2 => 800,

@@ -1,4 +1,4 @@
-//! Cases that a pencil can compute, to the picosecond.
+//! Cases that can be computed by hand, exact to the picosecond.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -9,7 +9,7 @@ use rtwire_sim::{Behaviour, Lateness, Model, Pattern, PatternChoice, Scenario, S
 
 const US: u64 = 1_000_000;
 
-/// Hosts on one switch at 100 Mbit/s without overhead: 1000 B take 80 us.
+/// Hosts on one switch at 100 Mbit/s without overhead: 1000 B take 80 µs.
 fn star(switch: &str, hosts: &[&str], rest: &str) -> Model {
     let mut text = format!(
         "[network]\nname = \"star\"\n[defaults]\nframe-overhead = \"0 B\"\ntick-error = \"0 us\"\nlink-rate = \"100 Mbit/s\"\n\
@@ -29,7 +29,7 @@ fn stream(name: &str, talker: &str, frame: u64, more: &str) -> String {
     )
 }
 
-/// Greedy sources that start at `phases_us` thousandths of a microsecond.
+/// Greedy sources that start at `phases_ns`.
 fn scenario(model: &Model, phases_ns: &[u64], lateness: Lateness) -> Scenario {
     let mut scenario = Scenario::new(model, PatternChoice::Greedy, 1, 500_000 * US, 0);
     for (source, phase_ns) in scenario.sources.iter_mut().zip(phases_ns) {
@@ -63,15 +63,16 @@ fn two_frames_meet_at_a_port() {
     simulator.run(&scenario(&model, &[0, 0], Lateness::Prompt));
     assert_eq!(worst_ps(&simulator), [160 * US, 240 * US]);
     assert_eq!(simulator.frame_hops(), 4);
-    // Both came at one instant, before the port took the first: ports are those of A, A's other end, B, B's other end.
+    // Both arrived at the same time, before the port took the first one. The ports are those of A, A's other end, B,
+    // B's other end.
     let port = simulator.port(3).unwrap();
     assert_eq!((port.backlog_bits, port.backlog_frames), (16_000, 2));
     assert_eq!(port.class_delay_ps, [160 * US]);
-    // Half of the first frame has been sent when the second comes.
+    // Half of the first frame has been sent when the second arrives.
     simulator.run(&scenario(&model, &[0, 40_000], Lateness::Prompt));
     assert_eq!(worst_ps(&simulator), [160 * US, 200 * US]);
     assert_eq!(simulator.port(3).unwrap().backlog_bits, 12_000);
-    // The flow that is to come last at ties does.
+    // At ties the flow that is to be last arrives last.
     let mut last = scenario(&model, &[0, 0], Lateness::Prompt);
     last.last_at_ties = Some(0);
     simulator.run(&last);
@@ -82,17 +83,17 @@ fn two_frames_meet_at_a_port() {
 fn a_frame_under_way_blocks_the_most_urgent() {
     let rest = stream("low", "A", 1500, "priority = 0") + &stream("high", "C", 100, "priority = 7");
     let model = star(&format!("{ROOM}\nqueues = 2"), &["A", "B", "C"], &rest);
-    // Both come at 120 us: the urgent one goes first.
+    // Both arrive at 120 µs: the urgent one goes first.
     assert_eq!(
         play(&model, &[0, 112_000], Lateness::Prompt),
         [248 * US, 16 * US]
     );
-    // The urgent one comes a nanosecond later: 8 us on its own link, 120 us less 1 ns of waiting, 8 us.
+    // The urgent one arrives 1 ns later: 8 µs on its own link, 120 µs minus 1 ns of waiting, 8 µs.
     assert_eq!(
         play(&model, &[0, 112_001], Lateness::Prompt),
         [240 * US, 136 * US - 1000]
     );
-    // With one queue, order of arrival counts.
+    // With one queue, the order of arrival decides.
     let fifo = star(ROOM, &["A", "B", "C"], &rest);
     assert_eq!(
         play(&fifo, &[0, 112_000], Lateness::Prompt),
@@ -102,7 +103,7 @@ fn a_frame_under_way_blocks_the_most_urgent() {
 
 #[test]
 fn priorities_are_classes_by_the_number_of_queues() {
-    // Of four queues, priorities 4 and 5 share one, 6 has the next.
+    // With four queues, priorities 4 and 5 share one; 6 has the next.
     let rest = stream("x", "A", 1000, "priority = 4")
         + &stream("y", "C", 1000, "priority = 5")
         + &stream("z", "D", 1000, "priority = 6");
@@ -130,12 +131,12 @@ fn latency_of_a_switch_counts_once_in_a_busy_period() {
         play(&model, &[0, 0], Lateness::Pipeline),
         [170 * US, 250 * US]
     );
-    // The second comes when the first is just through: a new busy period.
+    // The second arrives just after the first is sent: a new busy period.
     assert_eq!(
         play(&model, &[0, 90_000], Lateness::BusyStart),
         [170 * US, 170 * US]
     );
-    // It comes while the first is sent: a pipeline delays it all the same, but that hides in the waiting.
+    // It arrives while the first is sent. The pipeline still delays it, but within its waiting time.
     assert_eq!(
         play(&model, &[0, 50_000], Lateness::BusyStart),
         [170 * US, 200 * US]
@@ -150,12 +151,12 @@ fn latency_of_a_switch_counts_once_in_a_busy_period() {
 fn a_host_that_was_late_catches_up() {
     let rest = stream("a", "A", 1000, "") + &stream("c", "A", 500, "");
     let model = star(ROOM, &["A latency = \"100 us\"", "B"], &rest);
-    // 80 us and 40 us on the host's link, and the same on the switch's.
+    // 80 µs and 40 µs on the host's link, and the same on the switch's.
     assert_eq!(
         play(&model, &[0, 0], Lateness::Prompt),
         [160 * US, 200 * US]
     );
-    // Both are handed over at 180 us.
+    // Both are handed over at 180 µs.
     assert_eq!(
         play(&model, &[0, 0], Lateness::BusyStart),
         [260 * US, 300 * US]
@@ -180,7 +181,7 @@ fn a_multicast_frame_is_copied_where_ways_part() {
     let model = Model::new(&network(text)).unwrap();
     let mut simulator = Simulator::new(&model);
     simulator.run(&scenario(&model, &[0], Lateness::Prompt));
-    // 80 + 0.5 + 8 + 1 + 80; the same with 800 us at the end; 80 + 0.5 + 80.
+    // 80 + 0.5 + 8 + 1 + 80; the same with 800 µs at the end; 80 + 0.5 + 80.
     assert_eq!(
         worst_ps(&simulator),
         [169_500_000, 889_500_000, 160_500_000]
@@ -212,7 +213,7 @@ fn memory_overflows_by_the_last_frame_to_come() {
     assert_eq!(lost("buffer = \"4000 B\"", &[0, 0, 0, 0]), [1, 1, 1, 1]);
     assert_eq!(lost("buffer = \"3999 B\"", &[0, 0, 0, 0]), [1, 1, 1, 0]);
     assert_eq!(lost("buffer = \"2000 B\"", &[0, 0, 0, 0]), [1, 1, 0, 0]);
-    // At 120 us half of the first is on the wire: 500 B and 1000 B wait, 500 B are free. At 160 us it fits.
+    // At 120 µs half of the first is on the wire: 500 B and 1000 B wait, 500 B are free. At 160 µs it fits.
     assert_eq!(
         lost("buffer = \"2000 B\"", &[0, 0, 40_000, 80_000]),
         [1, 1, 0, 1]
@@ -221,7 +222,7 @@ fn memory_overflows_by_the_last_frame_to_come() {
         lost("buffer = \"2500 B\"", &[0, 0, 40_000, 500_000]),
         [1, 1, 1, 1]
     );
-    // A pool that nobody else uses is the same; and so many frames however small.
+    // An otherwise unused pool behaves the same, and so does a limit in frames, however small they are.
     assert_eq!(
         lost("shared-buffer = \"2000 B\"", &[0, 0, 0, 0]),
         [1, 1, 0, 0]
@@ -251,7 +252,7 @@ fn ports_share_a_pool() {
 
 #[test]
 fn odd_rates_add_up_exactly() {
-    // Three frames of 8000 bits at 30 Mbit/s: 266.66.. us each, 800 us together.
+    // Three frames of 8000 bits at 30 Mbit/s: 266.66… µs each, 800 µs together.
     let rest = "[[stream]]\nname = \"a\"\ntalker = \"A\"\nlisteners = [\"B\"]\nframe = \"1000 B\"\nrate = \"1 Mbit/s\"\n\
                 burst = \"3000 B\"\n";
     let text = format!(
@@ -260,7 +261,7 @@ fn odd_rates_add_up_exactly() {
          [[link]]\nends = [\"B\", \"s\"]\n{rest}"
     );
     let model = Model::new(&network(&text)).unwrap();
-    // 800 us and the last frame's 8 us.
+    // 800 µs and the last frame's 8 µs.
     assert_eq!(play(&model, &[0], Lateness::Prompt), [808 * US]);
 }
 
@@ -287,9 +288,10 @@ fn an_unshaped_source_fills_its_link() {
     let mut scenario = scenario(&model, &[0], Lateness::Prompt);
     scenario.duration_ps = 80_000 * US;
     simulator.run(&scenario);
-    // One for each that begins, at 0, 80 us .. 80 ms, and the two of the window before.
+    // One frame for each window that begins, at 0, 80 µs … 80 ms, and two from the window before.
     assert_eq!(simulator.sent(), [1003]);
-    // When it enters, one frame begins and another waits: three times 80 us on its own link, 80 us behind the switch.
+    // When it arrives, one frame is being sent and another waits: three times 80 µs on its own link, 80 µs behind the
+    // switch.
     assert_eq!(worst_ps(&simulator), [320 * US]);
 }
 
@@ -308,7 +310,7 @@ fn a_burst_leaves_at_the_rate_of_the_link_and_then_at_its_own() {
     }
     assert_eq!(worst_ps(&simulator), [4 * 80 * US]);
     assert_eq!(simulator.listeners()[0].quantile_ps(1000), Some(320 * US));
-    // Ten of thirteen went alone and took 160 us.
+    // Ten of thirteen went alone and took 160 µs.
     let half = simulator.listeners()[0].quantile_ps(500).unwrap();
     assert!((160 * US..163 * US).contains(&half), "{half}");
 }

@@ -1,4 +1,4 @@
-//! What must hold in every simulation: nothing gets lost unnoticed, the same seed gives the same result.
+//! Laws of every simulation: no frame is lost without being counted, and the same seed produces the same result.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -21,7 +21,7 @@ const CHOICES: [PatternChoice; 5] = [
     PatternChoice::Mixed,
 ];
 
-/// A network whose memory is too small.
+/// A network with too little memory.
 fn crowded(seed: u64) -> Network {
     let mut network = network(&random_description(&mut Random::new(seed, 2)));
     let mut random = Random::new(seed, 3);
@@ -132,7 +132,7 @@ fn the_same_seed_gives_the_same_bytes() {
     assert!(differ >= 14, "the seed has no effect");
 }
 
-/// Cutting a simulation into pieces changes nothing.
+/// A simulation in several pieces has the same result.
 #[test]
 fn pieces_make_the_whole() {
     for seed in 0..20 {
@@ -153,7 +153,7 @@ fn pieces_make_the_whole() {
     }
 }
 
-/// What a search found is played again from its witness.
+/// A search result is reproduced from its witness.
 #[test]
 fn a_witness_can_be_played_again() {
     let network = network(include_str!("../../../examples/line.toml"));
@@ -184,7 +184,7 @@ fn a_witness_can_be_played_again() {
     }
 }
 
-/// A promise, a backlog or a class's bound that is too low by one unit is found to be broken.
+/// A promise, a backlog or a class's bound that is one unit too low is found to be broken.
 #[test]
 fn a_bound_too_low_by_one_is_broken() {
     let network = network(include_str!("../../../examples/line.toml"));

@@ -1,7 +1,7 @@
-//! Random networks with gates: no frame leaves its window, no delay, jitter or backlog is above its bound, whatever
-//! clocks, talkers and unscheduled traffic do within what the description allows.
+//! Random networks with gates: no frame leaves its window, and no delay, jitter or backlog exceeds its bound. This
+//! holds for all clocks, talkers and unscheduled traffic that the description permits.
 //!
-//! More networks with RTWIRE_SIMULATIONS=5000.
+//! `RTWIRE_SIMULATIONS=5000` simulates more networks.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -44,7 +44,7 @@ fn schedules_hold_whatever_clocks_do() {
         let text = random_gated(&mut random);
         let network = match rtwire_plan::read(&text, "random.toml", &[]) {
             Ok(network) => network,
-            // The queues of a switch with few of them may be shared: such a network is no matter of schedules.
+            // Streams may share the queues of a switch that has few. Such a network has no schedule.
             Err(faults) => {
                 let message = faults.to_string();
                 assert!(
@@ -72,7 +72,7 @@ fn schedules_hold_whatever_clocks_do() {
         for (at, choice) in CHOICES.into_iter().enumerate() {
             let misses = matches!(choice, PatternChoice::Random | PatternChoice::Mixed);
             if misses && network.schedule.isolation == Isolation::Frames {
-                // Talkers that miss turns: what `frames` does not promise anything about.
+                // Talkers that skip periods: `frames` promises nothing about them.
                 continue;
             }
             let report = play(&network, &plan, choice, seed * 10 + at as u64);
@@ -97,7 +97,7 @@ fn schedules_hold_whatever_clocks_do() {
     assert!(planned * 2 > offered, "{planned} of {offered}");
 }
 
-/// A talker without gates that sends bursts before, or in the queue of, its scheduled frames.
+/// A talker without gates that sends bursts before its scheduled frames or in their queue.
 #[test]
 fn a_talkers_own_traffic_may_go_first() {
     for (queues, priority, below) in [(8, 7, 0), (8, 5, 0), (1, 0, 0), (8, 7, 1)] {
@@ -154,7 +154,7 @@ fn an_error_of_one_nanosecond_is_seen() {
         }
         changed += 1;
         let name = format!("{}>{}", good.ports[at].node, good.ports[at].port);
-        // All windows of one port late.
+        // All windows of one port too late.
         let mut bad = good.clone();
         bad.ports[at].gates.as_mut().unwrap().base_offset_ns += 1;
         assert!(!faults(&network, &bad).is_empty(), "{name}");
@@ -163,7 +163,7 @@ fn an_error_of_one_nanosecond_is_seen() {
             off_window(&report) > 0 && report.outcome == Outcome::Broken,
             "{name}"
         );
-        // One window short, and whatever follows it early.
+        // One window too short, and all later ones too early.
         let mut bad = good.clone();
         bad.ports[at].gates.as_mut().unwrap().entries[0].duration_ns -= 1;
         let found = faults(&network, &bad);
@@ -191,13 +191,13 @@ fn an_error_of_one_nanosecond_is_seen() {
         let found = faults(&network, &bad);
         assert!(!found.is_empty());
     }
-    // The controller has gates of its own: its frame comes when they are open already.
+    // The controller has gates of its own: its frame arrives when they are already open.
     let mut bad = good.clone();
     bad.streams[0].launch.as_mut().unwrap().offset_ns += 1;
     assert!(off_window(&play(&network, &bad, PatternChoice::Periodic, 1)) > 0);
 }
 
-/// Clocks twice as far apart as the description allows break a schedule that is as tight as they allow.
+/// Clocks twice as far apart as the description permits break a tight schedule.
 #[test]
 fn worse_clocks_than_stated_are_seen() {
     let network = network(CELL);

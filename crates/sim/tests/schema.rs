@@ -1,5 +1,5 @@
-//! The committed schema is what the code says.
-//! `RTWIRE_UPDATE=1 cargo test -p rtwire-sim --test schema` writes it anew.
+//! The committed schema matches the code.
+//! `RTWIRE_UPDATE=1 cargo test -p rtwire-sim --test schema` regenerates it.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 

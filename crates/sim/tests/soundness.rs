@@ -1,7 +1,7 @@
-//! No simulated delay above its promise, no simulated backlog above its bound, whatever the method, and no frame lost where
-//! the plan fits.
+//! No simulated delay exceeds its promise and no simulated backlog exceeds its bound, for every method. No frame is
+//! lost if the plan fits.
 //!
-//! More networks with RTWIRE_SIMULATIONS=5000. A violation prints its description: reduce it, keep it in
+//! `RTWIRE_SIMULATIONS=5000` simulates more networks. A violation prints its description. Reduce it and keep it in
 //! `tests/counterexamples`.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
@@ -24,7 +24,8 @@ fn count(usual: u64) -> u64 {
     std::env::var("RTWIRE_SIMULATIONS").map_or(usual, |count| count.parse().unwrap())
 }
 
-/// How many of so many networks had promises, and in how many of them 90 % of one were used.
+/// Checks `networks` random networks. Returns the number of those with promises, and of those that used 90 % of a
+/// promise.
 fn check_all(
     networks: u64,
     simulations: u64,
@@ -82,7 +83,7 @@ fn no_bound_is_exceeded_in_rings() {
     check_all(count(100), 40, random_ring);
 }
 
-/// Where bursts go far the rows of ports are what is promised.
+/// With long routes of bursts, the promises come from the bounds on rows of ports.
 #[test]
 fn no_bound_is_exceeded_where_rows_of_ports_are_less() {
     check_all(count(300), 60, random_line);
@@ -124,7 +125,7 @@ fn no_bound_is_exceeded_with_credits_and_regulators() {
     check_all(count(300), 40, random_shapers);
 }
 
-/// Memory exactly as large as the plan says is enough, of ports and of pools.
+/// Memory exactly as large as the plan requires, of ports and of pools.
 #[test]
 fn memory_as_large_as_planned_loses_nothing() {
     let mut tried = 0;
@@ -174,7 +175,7 @@ fn memory_as_large_as_planned_loses_nothing() {
     );
 }
 
-/// Every counterexample that was ever found.
+/// All known counterexamples.
 #[test]
 fn counterexamples_are_no_more() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/counterexamples");

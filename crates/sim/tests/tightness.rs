@@ -1,4 +1,4 @@
-//! Near the bounds: the published experiment, whose worst packet schedule is known.
+//! Near the bounds: the published experiment with its known worst packet schedule.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -11,7 +11,7 @@ use rtwire_sim::Report;
 
 const MS: u64 = 1_000_000_000;
 
-/// As the fixture's packet simulation: bursts r T_s + M on the wire (1538 B), no tick error, no latency of the switch.
+/// As in the fixture's packet simulation: bursts r T_s + M on the wire (1538 B), no tick error, no switch latency.
 fn experiment(interval: &str) -> Network {
     let set = [
         ("shaping-interval".to_owned(), interval.to_owned()),
@@ -64,8 +64,8 @@ fn the_single_switch_is_nearly_reached() {
     }
 }
 
-/// A line of six switches: a stream along all of it, others that share two ports of it each, and at each port one lower
-/// frame, which delays most where it begins right before the others come.
+/// A line of six switches. One stream uses all of it, and others share two of its ports each. At each port there is
+/// one lower frame, which delays most if its transmission begins just before the others arrive.
 fn blocked_line() -> String {
     let mut text = "[network]\nname = \"blocked\"\n[defaults]\ntick-error = \"0 us\"\n".to_owned();
     for at in 0..=5 {
@@ -108,7 +108,7 @@ fn a_lower_frame_at_each_port_of_a_line_delays_by_as_much_as_is_promised() {
         along.worst_delay_ps.unwrap(),
         along.promised_delay_ns.unwrap() * 1_000,
     );
-    // Each promise is whole nanoseconds, of each port.
+    // The promise of each port is rounded to whole nanoseconds.
     assert!(
         seen_ps <= promised_ps && seen_ps + 7_000 >= promised_ps,
         "{seen_ps} {promised_ps}"

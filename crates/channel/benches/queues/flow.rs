@@ -1,4 +1,4 @@
-//! How many messages of 64 octets go one way in a second, and what each costs both ends.
+//! Throughput of 64-byte messages in one direction, and the processor time for each message at both ends.
 
 use super::{PRIORITY, Random, compared, listener};
 use rtwire_channel::{
@@ -64,7 +64,7 @@ impl Kind {
     }
 }
 
-/// What one stretch came to: messages a second, and ns of processor time for each message at sender and receiver.
+/// Results of one stretch: messages/s, and processor time in ns for each message at sender and receiver.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flow {
     rate: f64,
@@ -73,10 +73,10 @@ struct Flow {
     lost: f64,
 }
 
-/// A figure's name, its unit, and how it is taken of a stretch.
+/// A figure's name, its unit, and its value in one stretch.
 type Figure = (&'static str, &'static str, fn(&Flow) -> f64);
 
-/// Sends until the time is up, while another thread receives; both count.
+/// Sends until the time is up while another thread receives; both count.
 fn measure(
     time: Duration,
     mut send: impl FnMut() -> u64,
@@ -188,7 +188,7 @@ fn run(kind: Kind, time: Duration) -> Flow {
             measure(
                 time,
                 || u64::from(a.write_all(&data).is_ok()),
-                // A message at once, as the others.
+                // One message for each call, as with the others.
                 move || {
                     let before = octets / OCTETS;
                     octets += b.read(&mut buffer).unwrap_or(0);
@@ -243,7 +243,7 @@ pub(crate) fn rows(quick: bool) -> Vec<Row> {
                 held: limit.map(|limit| value >= limit),
                 why: match limit {
                     Some(limit) if value < limit => Some(format!(
-                        "not reached in this run; {:.1} % of what was sent was lost",
+                        "not reached in this run; {:.1} % of the messages sent were lost",
                         100.0 * lost
                     )),
                     _ => None,

@@ -1,4 +1,5 @@
-//! A soak of every kind of channel: self-checking values at full speed; numbers lost, values torn, memory that grew.
+//! Soak of every kind of channel with self-checking values at full speed. It finds lost numbers, torn values, and
+//! growing memory.
 
 use super::listener;
 use rtwire_channel::{
@@ -15,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const PORT: u16 = 1001;
-/// Values on their way at most, where none may be lost: below what every queue here holds.
+/// Largest number of values in flight where none may be lost: less than any queue here holds.
 const WINDOW: u64 = 100;
 const MOMENT: Option<Duration> = Some(Duration::from_millis(20));
 
@@ -33,7 +34,7 @@ const KINDS: [(Kind, &str); 4] = [
 ];
 
 impl Kind {
-    /// Lengths of values; the longest that fits a datagram is 1448.
+    /// Returns the lengths of values; the longest that fits a datagram is 1448.
     const fn sizes(self) -> [usize; 4] {
         match self {
             Self::Frames(_) => [1, 64, 1024, 1450],
@@ -42,20 +43,20 @@ impl Kind {
     }
 }
 
-/// What a soak came to.
+/// Results of a soak.
 #[derive(Default)]
 struct Soaked {
     sent: u64,
     received: u64,
-    /// Numbers lost or out of order; for newest values, steps backwards.
+    /// Numbers lost or out of order; for newest values, numbers that go backwards.
     wrong: u64,
     torn: u64,
     grown_kib: u64,
-    /// Values that were overtaken or lost with their numbers known (newest values).
+    /// Newest values that were overtaken, or lost with their numbers known.
     skipped: u64,
 }
 
-/// Values that tell whether they are whole: every octet follows from the number and its place.
+/// Returns one byte of a self-checking value: it follows from the value's number and the byte's place.
 fn octet(number: u32, at: usize) -> u8 {
     (number.wrapping_mul(0x9e37_79b1) >> 24) as u8 ^ at as u8
 }
@@ -66,7 +67,7 @@ fn is_whole(number: u32, data: &[u8]) -> bool {
         .all(|(at, &found)| found == octet(number, at))
 }
 
-/// Memory of this process that is resident, KiB.
+/// Returns this process's resident memory, in KiB.
 fn resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:"));
@@ -99,7 +100,8 @@ fn config(kind: Kind) -> (ReceivePath, ListenerConfig) {
     }
 }
 
-/// Sends until the time is up, never more than the window ahead of `received` if there is one; gives how many.
+/// Sends until the time is up, at most the window ahead of `received` if there is one. Returns the number of values
+/// sent.
 fn talk(
     mut talker: Talker,
     time: Duration,
@@ -118,7 +120,7 @@ fn talk(
         for (at, place) in data[..length].iter_mut().enumerate() {
             *place = octet(sent as u32, at);
         }
-        // A full queue has used up a number all the same; it is found missing at the other end.
+        // A value that a full queue drops has used up a number all the same; the receiver finds it missing.
         let _ = talker.send(&data[..length]);
         sent += 1;
     }
@@ -200,7 +202,7 @@ fn newest(kind: Kind, time: Duration, size: usize) -> Soaked {
     soaked
 }
 
-/// Memory after a fifth of the time, when all room has been touched, and at the end.
+/// Memory in KiB after a fifth of the time, when all room has been touched, and at the end.
 struct Memory {
     early: Option<u64>,
     due: Instant,
@@ -260,7 +262,7 @@ fn row(figure: String, soaked: &Soaked, (value, start_ns): (u64, u64)) -> Row {
         name: name.to_owned(),
         value: value as f64,
     };
-    // What a queue has room for may be touched late; what grows with the number of values would be far beyond.
+    // A queue's room may be touched late. Memory that grows with the number of values would be far beyond this limit.
     let held = value == 0 && soaked.received > 0 && soaked.grown_kib < 2048;
     Row {
         figure,

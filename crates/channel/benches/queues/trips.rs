@@ -8,7 +8,7 @@ use rtwire_measure::bench::Row;
 use rtwire_testkit::NetnsPair;
 use std::time::Duration;
 
-/// Longer than any answer takes that is not disturbed.
+/// Longer than any undisturbed answer takes.
 const BUDGET: Duration = Duration::from_micros(500);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Wait {
         }
     }
 
-    /// As UDP and TCP do it; they have no third way.
+    /// Returns the way to wait of UDP and TCP, which cannot spin first and then block.
     const fn mode(self) -> Mode {
         match self {
             Self::Spin | Self::SpinThenBlock => Mode::Spin,
@@ -111,7 +111,7 @@ pub(crate) fn rows(quick: bool) -> Vec<Row> {
     let mut lanes: Vec<Lane> = WAITS
         .into_iter()
         .flat_map(|wait| KINDS.map(|kind| (kind, wait)))
-        // They have no third way to wait, and it is compared with spinning.
+        // UDP and TCP cannot spin first and then block; that way is compared with spinning.
         .filter(|&(kind, wait)| matches!(kind, Kind::Queue(..)) || wait != Wait::SpinThenBlock)
         .map(|(kind, wait)| open(kind, wait))
         .collect();
@@ -184,7 +184,7 @@ fn row(lanes: &[Lane], own: &Lane, size: usize, permille: usize) -> Row {
                 )
             }
             (true, 0, false) if own.wait == Wait::OneCore => Some(format!(
-                "waking and switching to the other process take most of it, and as long for UDP; {:.3} of UDP, {:.3} of TCP",
+                "waking and switching to the other process take most of the time, as with UDP; {:.3} of UDP, {:.3} of TCP",
                 own_value / udp,
                 own_value / tcp
             )),

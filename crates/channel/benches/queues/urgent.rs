@@ -1,8 +1,8 @@
 //! One urgent message behind a hundred others, to a receiver that is busy with each of them for 2 µs.
 //!
-//! While it works on a message the receiver looks at the clock all the time, and so sees when its processor was taken away
-//! (by the hypervisor, by interrupts): such a gap, and a send call that took long, is no way of receiving's. What was taken
-//! away while it received is not told apart.
+//! While the receiver works on a message it reads the clock all the time. So it sees each gap in which its processor
+//! was taken away (by the hypervisor, by interrupts). Neither such a gap nor a long send call is caused by the
+//! receive path. Processor time lost during the receive call itself is not told apart.
 
 use super::{PRIORITY, Random, compared, listener, quantile};
 use rtwire_channel::{
@@ -21,10 +21,10 @@ use std::time::Duration;
 const LOW: usize = 100;
 const WORK_NS: u64 = 2000;
 const PATIENCE: Duration = Duration::from_secs(1);
-/// From here on a step between two looks at the clock, which take some 20 ns, is a gap.
+/// A step of this length between two clock reads, which take some 20 ns each, is a gap.
 const GAP_NS: u64 = 3000;
 
-/// One urgent message: when it was sent and taken, and the end of the receiver's last gap before it was taken.
+/// One urgent message: its times of sending and reception, and the end of the receiver's last gap before reception.
 #[derive(Clone, Copy)]
 struct Taken {
     sent_ns: u64,
@@ -38,12 +38,12 @@ struct Lane {
     low: Talker,
     urgent: Talker,
     orders: mpsc::Sender<()>,
-    /// How an urgent message fared, if it came.
+    /// Result of one urgent message; `None` if it was lost.
     took: Receiver<Option<Taken>>,
     samples: Vec<u64>,
-    /// Those of them that fell into no gap.
+    /// Samples of these that fell into no gap.
     undisturbed: Vec<u64>,
-    /// How many fell into one of the receiver's, and into one of the send call.
+    /// Number of samples that fell into a gap of the receiver, and into one of the send call.
     gaps: [u64; 2],
     lost: u64,
     _pair: NetnsPair,
@@ -63,7 +63,7 @@ fn serve(listener: &mut QueueListener) -> Option<Taken> {
             });
             continue;
         }
-        // Only here: what receiving itself takes is its own.
+        // Gaps are sought only here: the time of the receive call counts as its own.
         let mut last = begin;
         while last < begin + WORK_NS {
             let now = now_ns(Clock::Tai);
@@ -157,7 +157,7 @@ pub(crate) fn rows(quick: bool) -> Vec<Row> {
         for lane in &mut lanes {
             for _ in 0..bursts {
                 lane.orders.send(()).unwrap();
-                // The receiver has to be there.
+                // Wait until the receiver is ready.
                 thread::sleep(Duration::from_micros(200));
                 for _ in 0..LOW {
                     lane.low.send(&data).unwrap();

@@ -1,4 +1,4 @@
-//! The three ways to go there and back: an RTDiP queue channel, UDP, TCP; each opened for one way to wait.
+//! The three transports of a round trip: an RTDiP queue channel, UDP and TCP, each opened for one way to wait.
 
 use rtwire_channel::{
     Endpoint, EndpointConfig, ListenerConfig, Order, QueueListener, ReceivePath, Talker,
@@ -10,15 +10,15 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// After this long a value counts as lost.
+/// Time after which a value counts as lost.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What carries the values.
+/// Protocol that carries the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
-    /// One priority, as the others have: values come in order of arrival.
+    /// RTDiP with one priority, as the others have: values come in order of arrival.
     Rtdip,
-    /// Several priorities: what waits is sorted.
+    /// RTDiP with several priorities: waiting values are sorted.
     RtdipSorted,
     Udp,
     Tcp,
@@ -37,7 +37,7 @@ impl Protocol {
     }
 }
 
-/// How both ends wait, and where they run.
+/// Way to wait at both ends, and their cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Spin,
@@ -64,11 +64,11 @@ impl Mode {
     }
 }
 
-/// One end.
+/// One end of a connection.
 pub(crate) trait Peer: Send {
     fn send(&mut self, data: &[u8]);
-    /// Receives a value of `data`'s length, into `data` where there is no other way to look at it; false if none came in
-    /// time.
+    /// Receives a value of `data`'s length; returns `false` if none came in time. Writes it to `data` where it cannot
+    /// be read in place.
     fn receive(&mut self, data: &mut [u8]) -> bool;
 }
 
@@ -86,7 +86,7 @@ impl Peer for Rtdip {
     fn receive(&mut self, data: &mut [u8]) -> bool {
         match self.listener.recv(Some(PATIENCE)).unwrap() {
             Some(received) => {
-                // Read where it lies: a listener hands its values out without a copy.
+                // A listener hands out its values without a copy, so the value is read in place.
                 assert_eq!(received.data.len(), data.len());
                 std::hint::black_box((received.data.first(), received.data.last()));
                 true
@@ -133,7 +133,7 @@ struct Tcp {
 
 impl Peer for Tcp {
     fn send(&mut self, data: &[u8]) {
-        // Never more on the way than one value: it always fits.
+        // At most one value is in flight, so it always fits.
         self.stream.write_all(data).unwrap();
     }
 
@@ -161,12 +161,12 @@ impl Peer for Tcp {
     }
 }
 
-/// Looks at the clock only now and then.
+/// Returns `true` when [`PATIENCE`] is over; reads the clock only now and then.
 fn is_late(turn: u64, start: &mut Option<Instant>) -> bool {
     turn % 1024 == 1023 && start.get_or_insert_with(Instant::now).elapsed() > PATIENCE
 }
 
-/// A client in `a` and a server in `b`.
+/// Opens a client in `a` and a server in `b`.
 pub(crate) fn open(
     pair: &NetnsPair,
     protocol: Protocol,
@@ -220,7 +220,8 @@ pub(crate) fn open(
     }
 }
 
-/// One end of an RTDiP queue, by a way in and a way out, that receives at port `at` and sends to `to`.
+/// Opens one end of an RTDiP queue with the given receive and transmit paths, which receives at port `at` and sends
+/// to `to`.
 pub(crate) fn rtdip(
     own: &Side,
     other: &Side,
@@ -231,7 +232,7 @@ pub(crate) fn rtdip(
     own.run(|| {
         let mut config = ListenerConfig::new(at);
         (config.wake_up, config.order) = (wake_up, order);
-        // The others are not stamped either.
+        // No time stamps, as with the others.
         config.stamps = false;
         let endpoint = EndpointConfig {
             path: receive,
@@ -242,7 +243,7 @@ pub(crate) fn rtdip(
         let transport = Transport::rtdip(MacAddress(other.mac));
         let mut config = TalkerConfig::new(own.interface.as_str(), transport, to);
         config.path = send;
-        // Nor do they tell when they were sent.
+        // No time of sending, as with the others.
         config.sender_time = false;
         config.pcp = Pcp::new(6).unwrap();
         Box::new(Rtdip {

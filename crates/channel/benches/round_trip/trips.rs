@@ -1,5 +1,6 @@
-//! One way to go there and back, measured a stretch at a time: a client here, a server on a thread of its own. And many of them,
-//! a little of each in many rounds, in an order drawn anew for each: so what disturbs the machine disturbs all alike.
+//! Round trips over one transport, measured a stretch at a time: a client here, a server on a thread of its own. Many
+//! transports are measured a little in each of many rounds, in an order drawn anew for each round. So disturbances of
+//! the machine affect all alike.
 
 use super::peers::{Mode, Peer};
 use rtwire_sys::clock::{Clock, now_ns};
@@ -14,20 +15,20 @@ pub(crate) const PRIORITY: u8 = 50;
 /// Round trips before each measured stretch, for caches and predictors.
 const WARM_UP: usize = 20;
 
-/// A client here, a server there.
+/// A client in this thread and a server in another.
 pub(crate) struct Trips {
     client: Box<dyn Peer>,
-    /// Tells the server how many values of which size to send back.
+    /// Number and length of the values that the server is to send back next.
     orders: Sender<(usize, usize)>,
     done: Receiver<()>,
-    /// ns, for each size.
+    /// Round trips in ns, for each size.
     pub(crate) samples: [Vec<u64>; SIZES.len()],
     pub(crate) lost: u64,
     _pair: NetnsPair,
 }
 
 impl Trips {
-    /// Starts the server's thread, at the core that the mode says.
+    /// Starts the server's thread on the core that the mode names.
     pub(crate) fn start(
         pair: NetnsPair,
         (client, mut server): (Box<dyn Peer>, Box<dyn Peer>),
@@ -79,7 +80,7 @@ impl Trips {
     }
 }
 
-/// Measures all lanes at all sizes, `count` round trips of each in each round, from core 0.
+/// Measures all lanes at all sizes on core 0, with `count` round trips of each in each round.
 pub(crate) fn measure<Lane>(
     lanes: &mut [Lane],
     trips: impl Fn(&mut Lane) -> &mut Trips,
@@ -98,20 +99,21 @@ pub(crate) fn measure<Lane>(
         random.shuffle(&mut cells);
         for (lane, size) in cells {
             trips(&mut lanes[lane]).stretch(size, count);
-            // A pause for everybody else: a core that is never given up is taken away for tens of milliseconds.
+            // A pause for other threads: the kernel takes a core that is never given up away for tens of
+            // milliseconds.
             thread::sleep(Duration::from_millis(1));
         }
     }
 }
 
-/// Both ends alike: real-time priority, one core, no page faults.
+/// Prepares the calling thread; both ends get real-time priority, one core, and no page faults.
 fn prepare(cpu: usize) {
     sched::set_cpu(cpu).unwrap();
     sched::set_fifo(PRIORITY).unwrap();
     memory::touch_stack();
 }
 
-/// A small generator of our own.
+/// A small random number generator.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -129,7 +131,7 @@ impl Random {
     }
 }
 
-/// The smallest values that at least these shares do not exceed, in µs.
+/// Returns the smallest values in µs that at least these shares of the samples do not exceed.
 pub(crate) fn quantiles<const N: usize>(samples: &[u64], permille: [usize; N]) -> [f64; N] {
     let mut sorted = samples.to_vec();
     sorted.sort_unstable();

@@ -1,4 +1,4 @@
-//! The newest value, kept by its reader: it fetches what has come, and forgets all but the newest.
+//! The newest value, kept by its reader, which fetches all received values and discards all but the newest.
 
 use super::Newest;
 use crate::error::ChannelError;
@@ -9,8 +9,11 @@ use crate::statistics::ListenerStatistics;
 use rtwire_sys::clock::{self, Clock};
 use std::time::Duration;
 
-/// A value never follows a later one of the same talker; numbers are compared modulo 2³². A talker that begins again is
-/// known by its time, which is later though its number is not (see [`SequenceTracker`](crate::sequence::SequenceTracker)).
+/// Keeps the newest value of a packet socket or UDP socket.
+///
+/// A value never follows a later one of the same talker; sequence numbers are compared modulo 2³². A restarted talker
+/// is recognised by its time of sending, which is later although its number is lower (see
+/// [`SequenceTracker`](crate::sequence::SequenceTracker)).
 #[derive(Debug)]
 pub(crate) struct Kept {
     inbox: Inbox,
@@ -39,7 +42,7 @@ impl Kept {
         }
     }
 
-    /// The newest value there is.
+    /// Returns the newest value.
     pub(crate) fn read(&mut self) -> Result<Option<Newest<'_>>, ChannelError> {
         self.fetch()?;
         let Some(current) = &self.current else {
@@ -64,7 +67,7 @@ impl Kept {
         Ok(Some(newest))
     }
 
-    /// Waits until there is one that was not read.
+    /// Waits until there is a value that was not read yet.
     pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> Result<bool, ChannelError> {
         let start = clock::now_ns(Clock::Monotonic);
         let mut left = timeout;
@@ -95,8 +98,8 @@ impl Kept {
                 break;
             }
         }
-        // Only a queue that was full can have lost any: the call is spared otherwise. (How many frames fill a queue of the
-        // blocking kind depends on the driver's memory for each.)
+        // Only a full queue can have lost frames, so the call is spared otherwise. (The number of frames that fill a
+        // blocking queue depends on the driver's memory for each.)
         if taken >= self.places.div_ceil(4) {
             let dropped = self.inbox.dropped()?;
             self.overrun |= dropped > self.dropped;

@@ -1,4 +1,4 @@
-//! What the tests of channels share.
+//! Common parts of the channel tests.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used)]
 
 use rtwire_channel::{
@@ -11,14 +11,14 @@ use rtwire_wire::rtdip::{Header, Semantics};
 use rtwire_wire::{EtherType, MacAddress, Pcp, ethernet};
 use std::time::Duration;
 
-/// How values travel in a test.
+/// Transport and receive path of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     RtdipQdisc,
     RtdipDirect,
-    /// Received by the receive program, in the driver.
+    /// Received by the receive program in the driver.
     Native,
-    /// The same behind the driver.
+    /// Received by the receive program behind the driver.
     Generic,
     Udp,
 }
@@ -32,7 +32,7 @@ impl Way {
         }
     }
 
-    /// Whether its talkers send past the queueing discipline.
+    /// Returns `true` if its talkers bypass the queueing discipline.
     pub fn is_direct(self) -> bool {
         self == Self::RtdipDirect || self.in_program()
     }
@@ -49,10 +49,10 @@ pub const WAYS: [Way; 5] = [
     Way::Generic,
     Way::Udp,
 ];
-/// Those of frames, each with another way in.
+/// The transports with Ethernet frames, each with another receive path.
 pub const FRAMES: [Way; 3] = [Way::RtdipQdisc, Way::Native, Way::Generic];
 
-/// All ways to wait. The last takes frames one by one, as they have come.
+/// All ways to wait. The last fetches frames one by one, in order of arrival.
 pub const WAITS: [(WakeUp, Order); 4] = [
     (WakeUp::Block, Order::MostUrgentFirst),
     (WakeUp::Spin, Order::MostUrgentFirst),
@@ -92,12 +92,12 @@ pub fn listener_config(way: Way, port: u16) -> ListenerConfig {
     }
 }
 
-/// A talker in `a`, made there.
+/// Opens a talker in `a`.
 pub fn talker(pair: &NetnsPair, config: &TalkerConfig) -> Talker {
     pair.a.run(|| Talker::open(config)).unwrap()
 }
 
-/// An endpoint in `b`.
+/// Opens an endpoint in `b`.
 pub fn endpoint(pair: &NetnsPair, way: Way) -> Endpoint {
     let config = EndpointConfig {
         path: way.path(),
@@ -106,14 +106,14 @@ pub fn endpoint(pair: &NetnsPair, way: Way) -> Endpoint {
     pair.b.run(|| Endpoint::with(&config)).unwrap()
 }
 
-/// An endpoint in `b` and a listener of it.
+/// Opens an endpoint in `b` and one of its listeners.
 pub fn listener(pair: &NetnsPair, way: Way, config: &ListenerConfig) -> (Endpoint, QueueListener) {
     let endpoint = endpoint(pair, way);
     let listener = pair.b.run(|| endpoint.queue_listener(config)).unwrap();
     (endpoint, listener)
 }
 
-/// The same with a listener for the newest value.
+/// Opens an endpoint in `b` and a listener for the newest value.
 pub fn newest_listener(
     pair: &NetnsPair,
     way: Way,
@@ -129,7 +129,7 @@ pub const BOTH_STAMPS: TxStamping = TxStamping {
     driver: true,
 };
 
-/// Sends whatever octets behind an Ethernet header for `b`.
+/// Sends arbitrary bytes behind an Ethernet header for `b`.
 pub struct Injector {
     sender: Sender,
     pair_b: MacAddress,

@@ -1,14 +1,16 @@
-//! The cable of a host ends before it, and a plain pair leads on.
+//! The wire of a host: its cable ends in front of it, and a plain veth pair leads on.
 //!
 //! ```text
 //!  switch ═══ cable ═══ c3 ═ coupled ═ w3 ─── veth pair ─── eth0, XDP │ host
 //!                        └──── wires' namespace ────┘
 //! ```
 //!
-//! So whatever is done at `eth0`, by the lab's own programs or by its user's, passes by no count and by no emulated link: XDP
-//! takes frames before clsact at the same interface could count them as arrived, and what it sends (`XDP_TX`, AF_XDP) or what
-//! a packet socket sends past the queue would meet no link at all. The port's queue and counters are at `c3`. What couples it
-//! to `w3` is a bridge of these two: frames that a program redirects are left alone by XDP in generic mode.
+//! No program at `eth0`, of the lab or of its user, can bypass the counters or the emulated link.
+//! Without the wire, XDP would take frames before clsact at the same interface counts them as arrived. Frames sent by
+//! XDP (`XDP_TX`, AF_XDP), or past the queue by a packet socket, would pass no link.
+//!
+//! The port's queue and counters are at `c3`. A bridge couples it to `w3`, because XDP in generic mode ignores frames
+//! that a program redirects.
 
 use rtwire_host::Namespace;
 use rtwire_host::netlink::{BridgePort, Forwarding, Netlink, VethEnd};
@@ -18,7 +20,7 @@ use super::{
 };
 use crate::LabError;
 
-/// One end of a veth pair to be made.
+/// One end of a veth pair.
 pub(super) struct End<'a> {
     pub(super) name: String,
     pub(super) ifindex: u32,
@@ -37,7 +39,7 @@ impl<'a> End<'a> {
     }
 }
 
-/// Makes a veth pair, from inside the first end's namespace, so that no name ever appears on the host itself.
+/// Makes a veth pair from inside the first end's namespace, so no name ever appears on the host itself.
 pub(super) fn connect(near: &End<'_>, far: &End<'_>) -> Result<(), LabError> {
     let files = [open(near.namespace)?, open(far.namespace)?];
     let (first, second) = (near.in_file(&files[0]), far.in_file(&files[1]));
@@ -46,17 +48,17 @@ pub(super) fn connect(near: &End<'_>, far: &End<'_>) -> Result<(), LabError> {
     Ok(())
 }
 
-/// What stands between a cable and a host, in the wires' namespace.
+/// The parts between a cable and a host, in the wires' namespace.
 pub(super) struct Wire<'a> {
-    /// Where the cable ends; it has the port's queue and index.
+    /// The end of the cable; it has the port's queue and index.
     pub(super) cable: End<'a>,
-    /// Where the plain pair to the host begins.
+    /// The start of the plain pair to the host.
     pub(super) inner: End<'a>,
     coupling: (String, u32),
 }
 
 impl Fabric {
-    /// The wire of a host's port.
+    /// Returns the wire of a host's port; `None` for a port without one.
     pub(super) fn wire(&self, port: PortIndex) -> Option<Wire<'_>> {
         let (node, _) = self.blueprint.port_ends(port)?;
         let namespace = &self.wires;
@@ -74,7 +76,7 @@ impl Fabric {
         self.blueprint.is_host(node).then(wire)
     }
 
-    /// Couples both ends; all is still down.
+    /// Couples both ends while everything is still down.
     pub(super) fn prepare_wire(&self, wire: &Wire<'_>) -> Result<(), LabError> {
         let (name, bridge) = &wire.coupling;
         wire.inner.namespace.run(|| -> Result<(), LabError> {
@@ -93,7 +95,7 @@ impl Fabric {
         })?
     }
 
-    /// Brings the lab's side up; the host's own end is the host's.
+    /// Brings the lab's side up. The host's own end is left to the host.
     pub(super) fn bring_wire_up(&self, wire: &Wire<'_>) -> Result<(), LabError> {
         let names = [&wire.coupling.0, &wire.inner.name, &wire.cable.name];
         wire.inner.namespace.run(|| -> Result<(), LabError> {
@@ -105,8 +107,8 @@ impl Fabric {
         })?
     }
 
-    /// Lets every host answer from the driver, for as long as the network is there. Not during a run: a veth with a
-    /// program copies frames, and a talker would no longer feel when its queue is full.
+    /// Lets every host answer from the driver for the network's lifetime. Do not call this during a run: a veth with a
+    /// program copies frames, so a talker would no longer notice a full queue.
     pub(crate) fn take_replies(&self) -> Result<(), LabError> {
         for wire in (0..2 * self.blueprint.cables.len()).filter_map(|port| self.wire(port)) {
             let inner = &wire.inner;

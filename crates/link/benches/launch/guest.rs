@@ -1,4 +1,4 @@
-//! The part that measures: on a kernel with ETF.
+//! The measuring part, on a kernel with ETF.
 
 use rtwire_link::{Cycle, CycleConfig, LaunchMode, Sender, SenderConfig, TxPath};
 use rtwire_measure::bench::{Compared, Row};
@@ -14,12 +14,12 @@ use std::time::Duration;
 
 const ETHER_TYPE: u16 = 0x88B5;
 const PERIOD_NS: u64 = 1_000_000;
-/// How long before its launch time a frame is handed over.
+/// Time before its launch time at which a frame is handed over.
 const LEAD_NS: u64 = 600_000;
-/// The real-time priority of the sender, and the socket priority that leads to ETF.
+/// Real-time priority of the sender; `PRIORITY` is its socket priority, which leads to ETF.
 const FIFO: u8 = 80;
 const PRIORITY: u32 = 3;
-/// How early ETF may be told to wake. The first of these that loses nothing under load is found, and the next is taken.
+/// Possible values of ETF's delta. The first that loses no frame under load is found, and the next one is used.
 const DELTAS_NS: [u64; 15] = [
     5_000, 8_000, 10_000, 15_000, 20_000, 30_000, 50_000, 80_000, 100_000, 200_000, 500_000,
     1_000_000, 5_000_000, 20_000_000, 50_000_000,
@@ -32,17 +32,17 @@ pub(crate) fn main(arguments: &[String]) {
     };
     let frames = after("--frames").map_or(500, |text| text.parse().unwrap());
     let label = after("--label").map_or("real time", String::as_str);
-    // Found anew, it is another with another build now and then; baselines are of one and the same.
+    // A new search would find another value with another build now and then; baselines need one and the same.
     let delta_us = after("--delta-us").map(|text| text.parse::<u64>().unwrap());
     for row in rows(frames, label, delta_us.map(|us| us * 1000)) {
         println!("@@ row {}", serde_json::to_string(&row).unwrap());
     }
 }
 
-/// One sender's errors.
+/// Launch errors of one sender.
 struct Errors {
     name: &'static str,
-    /// ns from the launch time, sorted; negative: early.
+    /// Distances from the launch time in ns, sorted; negative ones are early.
     errors_ns: Vec<i64>,
     sent: u64,
 }
@@ -52,13 +52,14 @@ impl Errors {
         nearest_rank(&self.errors_ns, permille).map_or(0.0, |ns| ns as f64 / 1000.0)
     }
 
-    /// From the 1st to the 99th percentile.
+    /// Returns the distance from the 1st to the 99th percentile.
     fn spread(&self) -> f64 {
         self.at(990) - self.at(10)
     }
 }
 
-/// Both senders, idle and under load; ETF wakes `delta_ns` before a launch time, or what is found to be enough.
+/// Measures both senders, idle and under load. ETF wakes `delta_ns` before a launch time; `None` searches a
+/// sufficient value.
 pub(crate) fn rows(frames: u64, label: &str, delta_ns: Option<u64>) -> Vec<Row> {
     let lane = Lane::new();
     let delta_ns = delta_ns.unwrap_or_else(|| lane.calibrate());
@@ -99,7 +100,7 @@ pub(crate) fn rows(frames: u64, label: &str, delta_ns: Option<u64>) -> Vec<Row> 
             for (what, permille) in RANKS {
                 figure(what, own.at(permille), other.at(permille), false);
             }
-            // An emulated processor that its host starves says nothing of either.
+            // An emulated processor that its host starves gives a valid result for neither.
             let judged = own.name == "ETF" && !label.contains("real time");
             figure("p99 - p1", own.spread(), other.spread(), judged);
         }
@@ -113,7 +114,7 @@ struct Lane {
 }
 
 impl Lane {
-    /// A cable whose near end has two queues: launch times in one, everything else in the other.
+    /// Creates a cable whose near end has two queues: one for launch times, the other for everything else.
     fn new() -> Self {
         let pair = NetnsPair::new();
         ip(&pair.a.namespace, "link del rtwa");
@@ -149,7 +150,7 @@ impl Lane {
         lane
     }
 
-    /// A delta with which no frame is lost under load.
+    /// Finds a delta with which no frame is lost under load.
     fn calibrate(&self) -> u64 {
         let enough = DELTAS_NS.windows(2).find(|pair| {
             let errors = self.under_load(true, || self.launch(300, pair[0]));
@@ -158,7 +159,7 @@ impl Lane {
         enough.map_or(DELTAS_NS[14], |pair| pair[1])
     }
 
-    /// Runs `work` while another, not real-time thread sends datagrams as fast as it can.
+    /// Runs `work` while another, non-real-time thread sends datagrams as fast as it can.
     fn under_load<T>(&self, load: bool, work: impl FnOnce() -> T) -> T {
         let stop = AtomicBool::new(!load);
         std::thread::scope(|scope| {
@@ -191,7 +192,8 @@ impl Lane {
     }
 
     fn launch(&self, frames: u64, delta_ns: u64) -> Errors {
-        // ETF cannot be changed in place: the first time there is none, which is as well.
+        // ETF cannot be changed in place, so it is removed first. At the first call there is none, and the error is
+        // ignored.
         let _ = try_tc(&self.pair.a.namespace, "qdisc del dev rtwa parent 100:2");
         tc(
             &self.pair.a.namespace,
@@ -209,7 +211,7 @@ impl Lane {
         )
     }
 
-    /// Sends `frames` in cycles, each `lead_ns` before its time, and looks when they came.
+    /// Sends `frames` frames in cycles, each `lead_ns` before its launch time, and records their arrival.
     fn errors(
         &self,
         name: &'static str,
@@ -232,7 +234,7 @@ impl Lane {
             .unwrap()
             .0
         });
-        // Stamps begin in the kernel's own time.
+        // The kernel begins to stamp frames only after a while.
         std::thread::sleep(Duration::from_millis(400));
         let config = SenderConfig {
             path,

@@ -1,5 +1,6 @@
-//! The newest value at any periods: what reading it costs, and how old it is, beside UDP and TCP that are read until they
-//! are empty. The tables of the source's figures 4 to 6, one row for each pair of periods.
+//! The newest value at different periods: the cost of reading it and its age, beside UDP and TCP sockets that are
+//! read until they are empty. These are the tables of figures 4 to 6 of the source, with one row for each pair of
+//! periods.
 
 use super::lanes::frame;
 use super::rows::row;
@@ -20,17 +21,17 @@ const OCTETS: usize = 64;
 const PORT: u16 = 2008;
 const MS: u64 = 1_000_000;
 const NAMES: [&str; 3] = ["RTDiP newest", "UDP, all that wait", "TCP, all that wait"];
-/// What the source published for every pair of periods.
+/// The source's published maximum for every pair of periods.
 const PUBLISHED_US: f64 = 90.0;
 
-/// One reader's cost and the age of what it got, ns, by carrier.
+/// One reader's cost and the age of its values, in ns, by transport.
 #[derive(Default)]
 struct Samples {
     costs: [Vec<u64>; 3],
     ages: [Vec<u64>; 3],
 }
 
-/// Reads by one of the three ways; gives when the newest value was sent.
+/// One of three readers; it returns the time of sending of the newest value.
 enum Reader {
     Newest(Box<NewestSlot>),
     Udp(Box<Receiver>),
@@ -60,7 +61,7 @@ impl Reader {
             Self::Tcp(stream) => {
                 let mut data = [0; 1024 * OCTETS];
                 let mut newest = last;
-                // Messages of one size: what is read is whole ones, since each is written with one call.
+                // Each message is written with one call and all have one size, so only whole messages are read.
                 while let Ok(length) = stream.read(&mut data) {
                     if length < OCTETS {
                         break;
@@ -73,7 +74,7 @@ impl Reader {
     }
 }
 
-/// All pairs of periods, ms.
+/// Returns all pairs of periods, in ms.
 fn periods(quick: bool) -> Vec<(u64, u64)> {
     let each: &[u64] = if quick { &[1, 10] } else { &[1, 10, 100, 1000] };
     let pairs = each
@@ -135,7 +136,7 @@ pub(crate) fn rows(quick: bool) -> Vec<Row> {
                 let _ = sender.send(&frame);
                 let _ = socket.send(&data);
                 let _ = stream.write_all(&data);
-                // In slices, so that a change of period is soon followed.
+                // Sleeps in slices, so that a change of the period soon takes effect.
                 let due = now + period_ns.load(Ordering::Relaxed);
                 while now_ns(Clock::Monotonic) < due && !stop.load(Ordering::Relaxed) {
                     let slice = now_ns(Clock::Monotonic) + 5 * MS;
@@ -165,7 +166,7 @@ pub(crate) fn rows(quick: bool) -> Vec<Row> {
 fn pair_of_periods(readers: &mut [Reader; 3], sent_ms: u64, read_ms: u64, quick: bool) -> Samples {
     let mut samples = Samples::default();
     let mut last = [None; 3];
-    // What waits from before is none of this.
+    // Messages left from before do not belong to this measurement.
     for (reader, last) in readers.iter_mut().zip(&mut last) {
         *last = reader.newest(None);
     }
@@ -175,12 +176,12 @@ fn pair_of_periods(readers: &mut [Reader; 3], sent_ms: u64, read_ms: u64, quick:
         (sent_ms.max(read_ms) * 5).clamp(600, 5000)
     };
     let reads = (total_ms / read_ms).max(3);
-    // Between two grid points of the sender, so that phase is not by chance the worst.
+    // Between two instants of the sender, so that the phase is not by chance the worst.
     let mut due = now_ns(Clock::Monotonic) + read_ms * MS;
     for turn in 0..reads {
         let _ = clock::sleep_until(Clock::Monotonic, due);
         for at in 0..3 {
-            // Another begins each time: the first warms what all use.
+            // Another reader begins each time, since the first one warms the shared caches.
             let at = (at + turn as usize) % 3;
             let start = now_ns(Clock::Monotonic);
             let sent = readers[at].newest(last[at]);

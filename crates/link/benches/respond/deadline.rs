@@ -1,5 +1,5 @@
-//! How many round trips to a reply from the driver keep the source's deadline, and whether stalls of this machine explain the
-//! others.
+//! Share of round trips to a reply from the driver that meet the source's deadline, and of misses that stalls of this
+//! machine explain.
 
 use super::lanes::{Kind, Lane};
 use super::rows::row;
@@ -45,7 +45,7 @@ pub(crate) fn rows(count: u64) -> Vec<Row> {
                 }
             }
         }
-        // For everybody else: a core that is never given up is taken away for tens of milliseconds.
+        // A pause for other threads: the kernel takes a core that is never given up away for tens of milliseconds.
         thread::sleep(Duration::from_millis(1));
     }
     sched::set_other().unwrap();

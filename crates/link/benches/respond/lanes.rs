@@ -1,4 +1,4 @@
-//! The ways to ask and be answered, and to write a newest value.
+//! Ways to ask and answer questions, and to write a newest value.
 
 use rtwire_host::napi::{NapiPriority, NapiThreads};
 use rtwire_link::program::{FIRST_ASKING_PORT, ReceiveProgram, Responder};
@@ -21,22 +21,22 @@ use std::time::{Duration, Instant};
 const OCTETS: usize = 64;
 const PORT: u16 = 2007;
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Before each question to a responder that has to be woken: time to fall asleep. One that is asked again at once finds the
-/// next question there while it is still on its way to sleep, and answers in a tenth of the time.
+/// Pause before each question to a responder that has to be woken, so that it falls asleep. Otherwise it would find
+/// the next question before it sleeps, and answer in a tenth of the time.
 const TO_SLEEP_NS: u64 = 50_000;
 /// Round trips before each measured stretch, for caches and predictors.
 const WARM_UP: usize = 20;
 
-/// Who answers, and over what.
+/// Responder and transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Driver,
     Packet,
     Udp,
     Tcp,
-    /// The driver's reply, made in a thread of the kernel on the other core: what a card's interrupt there would do.
+    /// The driver's reply, made in a kernel thread on the other core, as a card's interrupt there would do.
     DriverThread,
-    /// Responders on the other core that sleep until they are asked.
+    /// Responders on the other core that sleep until a question comes.
     PacketBlocking,
     UdpBlocking,
 }
@@ -52,7 +52,7 @@ impl Kind {
         Self::UdpBlocking,
     ];
 
-    /// Whether the answer comes from the other core, which has to be woken.
+    /// Returns `true` if a responder on the other core answers and has to be woken.
     pub(crate) const fn is_woken(self) -> bool {
         matches!(
             self,
@@ -79,7 +79,7 @@ enum Client {
     Tcp(TcpStream),
 }
 
-/// One way: a client here, and a server on a thread at the other core, but for the driver.
+/// One way: a client here and a server on a thread on the other core. The driver needs no such thread.
 pub(crate) struct Lane {
     pub(crate) kind: Kind,
     pub(crate) samples: Vec<u64>,
@@ -116,7 +116,7 @@ fn read_all(stream: &mut TcpStream, data: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// Serves as many as each order says.
+/// Serves as many questions as each order says.
 fn serve(mut one: impl FnMut() -> bool + Send + 'static) -> (Outbox<usize>, Inbox<()>) {
     let (orders, inbox) = mpsc::channel();
     let (outbox, done) = mpsc::channel();
@@ -287,19 +287,19 @@ impl Lane {
         lane
     }
 
-    /// The mode of the driver's program.
+    /// Returns the mode of the driver's program.
     pub(crate) fn mode(&self) -> String {
         self.programs
             .first()
             .map_or(String::new(), |program| program.mode().to_string())
     }
 
-    /// Asks once, where no server takes orders; gives whether an answer came.
+    /// Asks once, where no server takes orders; returns `true` if an answer came.
     pub(crate) fn ask(&mut self) -> bool {
         self.client.ask().is_some()
     }
 
-    /// Asks as often as told, and notes the times.
+    /// Asks `count` times and records the times.
     pub(crate) fn stretch(&mut self, count: usize) {
         if let Some((orders, _)) = &self.server {
             orders.send(WARM_UP + count).unwrap();
@@ -352,7 +352,7 @@ impl Client {
     }
 }
 
-/// Sends one newest value from `a` to `b`, and leaves it time to arrive.
+/// Sends one newest value from `a` to `b` and waits until it can have arrived.
 pub(crate) fn send_newest(pair: &NetnsPair, port: u16, octets: usize, sequence: u32) {
     let frame = frame(
         &pair.a,
@@ -366,7 +366,7 @@ pub(crate) fn send_newest(pair: &NetnsPair, port: u16, octets: usize, sequence: 
     thread::sleep(Duration::from_millis(2));
 }
 
-/// The program alone, with one newest-value channel: what it costs to write a value, by test runs.
+/// The program alone with one newest-value channel: measures the cost of writing a value, by test runs.
 pub(crate) struct Updates {
     object: BpfObject,
     sequence: u32,
@@ -376,7 +376,8 @@ pub(crate) struct Updates {
 impl Updates {
     pub(crate) fn new() -> Self {
         let object = BpfObject::load("receive", rtwire_bpf::RECEIVE.bytes, &[]).unwrap();
-        // The first words as `crates/bpf/programs/receive.h` has them: EtherType and address; the port's channel; its action.
+        // The first words as in `crates/bpf/programs/receive.h`: EtherType and address; the port's channel; its
+        // action.
         let set = |map: &str, words: usize, value: usize, word: usize, number: u64| {
             let array = object.map_array(map, words).unwrap();
             array
@@ -401,8 +402,8 @@ impl Updates {
         }
     }
 
-    /// Medians, in ns, of runs on a newest value and on a frame that is passed on at once. A run alone cannot be repeated
-    /// by the kernel, since every value must be newer: so both hold what reading the clock costs.
+    /// Returns the medians in ns of runs on a newest value and on a frame that is passed on at once. The kernel
+    /// cannot repeat a single run, since every value must be newer; so both include the cost of reading the clock.
     pub(crate) fn measure(&mut self, octets: usize, count: usize) -> (f64, f64) {
         let mut value = built(
             [2, 0, 0, 0, 0, 2],

@@ -1,9 +1,11 @@
-//! Process priority: how long a real-time task takes while a process of low priority on its core receives at full speed.
+//! Process priority: execution time of a real-time task while a process of low priority on its core receives at full
+//! speed.
 //!
-//! The experiment of RTDiP's authors: a SCHED_FIFO task wakes every 20 ms (and every 1 ms) and computes for some 300 µs; the
-//! receiver on the same core, and the threads that receive for it, have the lowest priority; messages of 1 KB come one by
-//! one from the other core, 100 000 a second. A veth does receive work on the sender's core: where the soft interrupt is to fall upon the
-//! task's core, as it does with a network card, the kernel's packet steering (RPS) puts it there.
+//! It repeats the experiment of RTDiP's authors. A SCHED_FIFO task wakes every 20 ms (and every 1 ms) and computes
+//! for some 300 µs. The receiver on the same core and the threads that receive for it have the lowest priority.
+//! Messages of 1 KB come one by one from the other core, 100 000 a second. A veth does its receive work on the
+//! sender's core. Where the soft interrupt has to run on the task's core, as with a network card, the kernel's packet
+//! steering (RPS) moves it there.
 
 #[path = "priority/carriers.rs"]
 mod carriers;
@@ -20,13 +22,13 @@ use std::hint::black_box;
 use std::thread;
 use std::time::Duration;
 
-/// The core of the task and of the receiver.
+/// Core of the task and of the receiver.
 const CORE: usize = 0;
 const TASK_PRIORITY: u8 = 80;
 const TASK_NS: u64 = 300_000;
 pub(crate) const PERIODS_NS: [u64; 2] = [1_000_000, 20_000_000];
 
-/// Measures everything; `stretch` is how long each is watched at a time.
+/// Measures everything; each measurement takes `stretch` at a time.
 pub(crate) fn rows(rounds: usize, stretch: Duration) -> Vec<Row> {
     let mut floods = vec![None];
     for (carrier, name) in CARRIERS {
@@ -52,7 +54,7 @@ pub(crate) fn rows(rounds: usize, stretch: Duration) -> Vec<Row> {
     for round in 0..rounds {
         for (which, period_ns) in PERIODS_NS.into_iter().enumerate() {
             for at in 0..floods.len() {
-                // Another begins each time.
+                // Another one begins each time.
                 let at = (at + round * 5) % floods.len();
                 if let Some(flood) = &mut floods[at] {
                     flood.start();
@@ -69,7 +71,8 @@ pub(crate) fn rows(rounds: usize, stretch: Duration) -> Vec<Row> {
     table(&quiet, &floods)
 }
 
-/// How often the task's loop turns in its time: the fastest of many tries, so that a stall is none of it.
+/// Returns the number of turns of the task's loop for its time, from the fastest of many tries, so that stalls do not
+/// count.
 fn calibrate() -> u64 {
     sched::set_fifo(TASK_PRIORITY).unwrap();
     let turns = 100_000;
@@ -82,7 +85,7 @@ fn calibrate() -> u64 {
     turns * TASK_NS / fastest
 }
 
-/// Computes, and gives how long that took, in ns.
+/// Computes, and returns the time that took, in ns.
 fn compute(turns: u64) -> u64 {
     let start = now_ns(Clock::Monotonic);
     let mut x = 1_u64;
@@ -106,7 +109,7 @@ fn task(period_ns: u64, stretch: Duration, turns: u64, samples: &mut Vec<u64>) {
     sched::set_other().unwrap();
 }
 
-/// p50, p99 and the longest.
+/// Returns p50, p99 and max.
 fn figures(samples: &[u64]) -> [f64; 3] {
     let mut sorted = samples.to_vec();
     sorted.sort_unstable();

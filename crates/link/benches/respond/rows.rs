@@ -1,8 +1,8 @@
-//! Rows of the table, as all parts of this benchmark make them.
+//! Rows of the table for all parts of this benchmark.
 
 use rtwire_measure::bench::Row;
 
-/// A row that nothing was promised for.
+/// Returns a row without a target.
 pub(crate) fn row(figure: String, value: f64, unit: &str, samples: usize) -> Row {
     Row {
         figure,

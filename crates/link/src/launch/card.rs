@@ -1,7 +1,7 @@
-//! Launch times that the card itself keeps, of frames that go past the queue (AF_XDP).
+//! Launch times that the card itself observes, for frames that bypass the queueing discipline (AF_XDP).
 //!
-//! The kernel only hands such a time on. Whether the driver does anything about it, it says itself (Linux 6.15: igc, stmmac);
-//! and a card keeps launch times only on transmit queues where ETF has turned that on.
+//! The kernel only passes such a time on. The driver reports whether it observes launch times (Linux 6.15: igc,
+//! stmmac). A card observes them only on transmit queues where ETF has enabled that.
 
 use super::{LaunchMode, LaunchQueue, Refusal, Wanted, judge, refused};
 use crate::error::LinkError;
@@ -9,14 +9,14 @@ use rtwire_sys::interface::Interface;
 use rtwire_sys::netdev;
 use rtwire_sys::qdisc::{self, Details, Qdisc};
 
-/// The first kernel with launch times of AF_XDP.
+/// The first kernel with launch times for AF_XDP.
 const FIRST_KERNEL: (u32, u32) = (6, 15);
 
-/// Finds the transmit queue whose frames the card keeps until their launch time, of those that `priority` leads to: its
-/// number, and what keeps them.
+/// Finds the transmit queue of `priority` on which the card holds frames until their launch time. Returns the queue's
+/// number and its properties.
 ///
 /// # Errors
-/// [`LinkError::NoLaunch`], which says what there is and what would be right.
+/// [`LinkError::NoLaunch`], which names the queue found and the remedy.
 pub fn card_queue(interface: &Interface, priority: u32) -> Result<(u32, LaunchQueue), LinkError> {
     let refuse = |refusal| refused(interface, priority, refusal);
     able(netdev::xsk_features(interface)?, &kernel_release()).map_err(refuse)?;
@@ -24,14 +24,14 @@ pub fn card_queue(interface: &Interface, priority: u32) -> Result<(u32, LaunchQu
 }
 
 fn kernel_release() -> String {
-    // Without /proc there is nothing to name; the driver's answer decides all the same.
+    // Without /proc the release stays unknown; the driver's answer decides all the same.
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     release.trim().to_owned()
 }
 
-/// Whether the driver says that it keeps launch times; else the kernel or the driver is named.
+/// Returns `Ok` if the driver reports launch times; otherwise the error names the kernel or the driver.
 fn able(features: Option<u64>, release: &str) -> Result<(), Refusal> {
-    // A distribution may have brought it to an earlier kernel: what the driver says comes first.
+    // A distribution may have ported them to an earlier kernel, so the driver's report comes first.
     if features.unwrap_or(0) & netdev::LAUNCH_TIME != 0 {
         return Ok(());
     }
@@ -55,7 +55,7 @@ fn able(features: Option<u64>, release: &str) -> Result<(), Refusal> {
     Err((found, remedy))
 }
 
-/// The transmit queue of the priority, if its ETF has the card keep the times.
+/// Returns the transmit queue of the priority if its ETF has the card observe the times.
 fn numbered(all: &[Qdisc], priority: u32) -> Result<(u32, LaunchQueue), Refusal> {
     let wanted = Wanted {
         mode: LaunchMode::Strict,
@@ -64,12 +64,12 @@ fn numbered(all: &[Qdisc], priority: u32) -> Result<(u32, LaunchQueue), Refusal>
     let queue = judge(all, priority, wanted)?;
     let remedy = || "ETF at the root or below mqprio, with `offload`".to_owned();
     if queue.gated {
-        let found = "its ETF is below TAPRIO, whose gates AF_XDP goes past".to_owned();
+        let found = "its ETF is below TAPRIO, whose gates AF_XDP bypasses".to_owned();
         return Err((found, remedy()));
     }
     let root = all.iter().find(|one| one.parent == qdisc::ROOT);
     let number = match root.map(|root| &root.details) {
-        // At the root it is the first queue's.
+        // An ETF at the root belongs to the first queue.
         Some(Details::Etf(_)) => Some(0),
         Some(Details::Queues(map)) => map.queues(priority).next(),
         _ => None,
@@ -107,7 +107,7 @@ mod tests {
         })
     }
 
-    /// Priority 3 has queue 1, all others queue 0; ETF at queue 1.
+    /// Priority 3 uses queue 1, all others queue 0; ETF is at queue 1.
     fn below(kind: &str, offload: bool) -> Vec<Qdisc> {
         let mut octets = [0_u8; 82];
         octets[0] = 2;

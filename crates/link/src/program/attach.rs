@@ -1,4 +1,4 @@
-//! The program's way to its interface: attached, or joined where another process of this system has attached it.
+//! Attaches the program to its interface, or joins one that another process of this host has attached.
 
 use super::layout::{
     CHANNEL_WORDS, CONTROL_WORDS, Control, PORT_WORDS, PORTS, REPLY_WORDS, SLOT_WORDS,
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// The program's name in its object.
 pub(super) const PROGRAM: &str = "receive";
-/// How long attaching and joining are tried in turn.
+/// Time for which attaching and joining are tried in turn.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 pub(super) fn open(
@@ -45,8 +45,8 @@ pub(super) fn open(
             },
             Err(error) => return Err(error),
         };
-        // Those that have it may just be leaving: a process that is being started holds copies of its parent's descriptors
-        // until it becomes another program. A foreign program's are none of our affair.
+        // Its owners may just be closing it. A process that is being started holds copies of its parent's descriptors
+        // until it executes another program. A foreign program is left alone at once.
         let foreign = matches!(refused, ProgramError::Bpf(_));
         if foreign || start.elapsed() > PATIENCE {
             return Err(refused);
@@ -91,7 +91,7 @@ pub(super) fn load(
     Ok((object, shared))
 }
 
-/// The calling thread's network namespace, by its inode; 0 if it is not to be told.
+/// Returns the inode of the calling thread's network namespace; 0 if it cannot be read.
 pub(super) fn namespace() -> u64 {
     netns::own()
         .and_then(|file| file.metadata())
@@ -121,8 +121,8 @@ fn attach(
     }
 }
 
-/// Takes part in the program that is at the interface of `own`, which was loaded in vain. `in_use` is what to say if it is
-/// none of ours.
+/// Joins the program at the interface of `own`, whose own copy is then not needed. Returns `in_use` if that program
+/// is not a receive program.
 fn join(own: &Shared, how: Attach, in_use: ProgramError) -> Result<Shared, ProgramError> {
     let interface = || own.interface.name.clone();
     let Ok(found) = AttachedXdp::find(own.interface.index) else {
@@ -182,7 +182,8 @@ fn join(own: &Shared, how: Attach, in_use: ProgramError) -> Result<Shared, Progr
     Ok(shared)
 }
 
-/// Attaches a program again that somebody has detached; or, if another of those who share it has done so, joins that.
+/// Attaches a program again after it was detached. If another process that shares it has already done so, joins that
+/// one.
 pub(super) fn again(shared: &Shared) -> Result<(), ProgramError> {
     if shared.is_attached() == Ok(true) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Ports, channels and the interface: had once, lost, taken away.
+//! Tests of ports, channels and the interface: taken, lost, removed.
 
 use super::test_bench::Bench;
 use super::*;
@@ -52,7 +52,7 @@ fn a_program_that_is_detached_or_loses_its_interface_says_so() {
     assert_eq!(program.is_attached(), Ok(true));
     program.detach().unwrap();
     assert_eq!(program.is_attached(), Ok(false));
-    // The place is free for another, which is shared, and stays attached while a channel of anybody's is open.
+    // The interface is free for another program, which is shared. It stays attached while any channel of it is open.
     let second = attach();
     assert!(!second.is_joined());
     let slot = second.newest_channel(1001, 0).unwrap();

@@ -1,4 +1,4 @@
-//! What goes wrong with the receive program.
+//! Errors of the receive program.
 
 use super::layout::{
     CHANNELS, FIRST_ASKING_PORT, PATCH_OCTETS, PATCH_QUESTION, PATCHES, REPLY_OCTETS,
@@ -6,58 +6,58 @@ use super::layout::{
 use crate::LinkError;
 use rtwire_sys::bpf::{BpfError, XdpMode};
 
-/// Why the receive program could not be attached, or a channel of it not opened.
+/// Reason why the receive program could not be attached, or one of its channels not opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProgramError {
-    /// Asking for the interface or a port's lock failed.
+    /// Reading the interface or taking a port's lock failed.
     #[error(transparent)]
     System(#[from] rtwire_sys::Error),
     /// A packet socket could not be opened.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// The program was not accepted or not attached.
+    /// The program was refused or could not be attached.
     #[error(transparent)]
     Bpf(#[from] BpfError),
-    /// Neither mode is to be had.
+    /// Neither mode is available.
     #[error("{native}; and then: {generic}")]
     NoMode {
-        /// Why not native.
+        /// Error of native mode.
         native: Box<BpfError>,
-        /// Why not generic.
+        /// Error of generic mode.
         generic: Box<BpfError>,
     },
-    /// The program is there, in another mode than was asked for.
+    /// The program is attached in another mode than requested.
     #[error(
-        "the receive program is attached to interface `{interface}` in {mode} mode already, by another process; take that mode, or end what has attached it"
+        "the receive program is attached to interface `{interface}` in {mode} mode already, by another process; use that mode, or end that process"
     )]
     OtherMode {
         /// The interface.
         interface: String,
-        /// The mode it is in.
+        /// The mode in use.
         mode: XdpMode,
     },
-    /// The program is there, for another EtherType.
+    /// The program is attached for another EtherType.
     #[error(
-        "the receive program is attached to interface `{interface}` for EtherType {there:#06x} already, by another process; take that EtherType, or end what has attached it"
+        "the receive program is attached to interface `{interface}` for EtherType {there:#06x} already, by another process; use that EtherType, or end that process"
     )]
     OtherEtherType {
         /// The interface.
         interface: String,
-        /// The EtherType it serves.
+        /// The EtherType in use.
         there: u16,
     },
-    /// The program is there, but its maps are not to be had.
+    /// The program is attached, but its maps are not accessible.
     #[error("cannot share the receive program of interface `{interface}`: {source}")]
     NotJoined {
         /// The interface.
         interface: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: std::io::Error,
     },
-    /// Somebody has the port on this interface: a channel of this program, or a listener of any process.
+    /// The port is in use on this interface: by a channel of this program, or by a listener of any process.
     #[error(
-        "port {port} on interface `{interface}` is in use; end the program that has it, or take another port"
+        "port {port} on interface `{interface}` is in use; end the program that uses it, or use another port"
     )]
     PortInUse {
         /// The port.
@@ -65,7 +65,7 @@ pub enum ProgramError {
         /// The interface.
         interface: String,
     },
-    /// All channels are taken.
+    /// All channels are in use.
     #[error(
         "the receive program of interface `{interface}` has {CHANNELS} channels, all in use; close one"
     )]
@@ -75,50 +75,50 @@ pub enum ProgramError {
     },
     /// No memory for a queue channel.
     #[error(
-        "no memory for a queue of {frames} frames of each priority: {source} (needs CAP_BPF); ask for fewer"
+        "no memory for a queue of {frames} frames of each priority: {source} (needs CAP_BPF); request fewer frames"
     )]
     QueueMemory {
         /// Frames of each priority.
         frames: usize,
-        /// What the kernel said.
+        /// The kernel's error.
         source: std::io::Error,
     },
-    /// A responder may not have this port.
+    /// The port is not allowed for a responder.
     #[error(
-        "port {port} is one to ask from: responders have ports below {FIRST_ASKING_PORT}, so that they never answer each other"
+        "port {port} is reserved for asking: choose a port below {FIRST_ASKING_PORT} for a responder, so that responders never answer each other"
     )]
     AskingPort {
         /// The port.
         port: u16,
     },
-    /// A reply does not fit a frame.
-    #[error("a reply of {octets} octets is too long: at most {REPLY_OCTETS} fit a frame")]
+    /// A reply does not fit in a frame.
+    #[error("a reply of {octets} bytes is too long: at most {REPLY_OCTETS} fit in a frame")]
     TooLong {
-        /// Its length.
+        /// Length of the reply, in bytes.
         octets: usize,
     },
-    /// A patch that cannot be made.
+    /// A patch that is not possible.
     #[error(
-        "patch {number} of the answer is not possible: there are at most {PATCHES}, each of 1 to {PATCH_OCTETS} octets (a number 4, a time 8) from the question's first {PATCH_QUESTION}, to a place within the answer's content"
+        "patch {number} of the answer is not possible: there are at most {PATCHES}, each of 1 to {PATCH_OCTETS} bytes (a number 4, a time 8) from the question's first {PATCH_QUESTION}, to a place within the answer's content"
     )]
     Patch {
-        /// Which, from 0 on.
+        /// Number of the patch, from 0 on.
         number: usize,
     },
-    /// A contract that polices nothing, or everything.
+    /// A contract that would pass everything, or nothing.
     #[error(
-        "a police of {rate_bps} bit/s with a burst of {burst_bits} bit is not possible: the rate is at least 1 bit/s, the burst at most an hour of it, and at least the longest frame"
+        "a contract of {rate_bps} bit/s with a burst of {burst_bits} bit is not possible: the rate is at least 1 bit/s, the burst at most an hour of it, and at least the longest frame"
     )]
     Contract {
-        /// The rate.
+        /// The rate, in bit/s.
         rate_bps: u64,
-        /// The burst.
+        /// The burst, in bits.
         burst_bits: u64,
     },
 }
 
 impl ProgramError {
-    /// Whether it is another XDP program that stands in the way, or this one attached in another way.
+    /// Returns `true` if another XDP program is attached, or this one in another way.
     #[must_use]
     pub fn is_in_use(&self) -> bool {
         matches!(
@@ -129,7 +129,8 @@ impl ProgramError {
         )
     }
 
-    /// Whether XDP is not to be had here, so that packet sockets must do; not where something else is wrong.
+    /// Returns `true` if XDP is not available here, so that packet sockets must serve. Returns `false` for other
+    /// errors.
     #[must_use]
     pub fn is_lacking(&self) -> bool {
         match self {
@@ -138,7 +139,7 @@ impl ProgramError {
             _ => false,
         }
     }
-    /// The capability that is missing, where that is the reason.
+    /// Returns the missing capability if that is the reason.
     #[must_use]
     pub fn capability(&self) -> Option<&'static str> {
         match self {

@@ -1,4 +1,4 @@
-//! Frames that are not a channel's, and faulty ones: dropped or passed on, and counted.
+//! Tests of frames for no channel and of faulty frames: dropped or passed on, and counted.
 
 use super::test_bench::{Bench, DROP, build, tag};
 use super::*;
@@ -16,7 +16,7 @@ fn what_is_not_the_channels_is_dropped_and_counted() {
     let mut wrong = build(1001, 1);
     wrong.header.semantics = Semantics::Queue;
     assert_eq!(bench.run(&wrong.frame(&[0])), DROP);
-    // More than a slot holds, in a frame longer than the usual.
+    // More than a slot holds, in a frame longer than usual.
     assert_eq!(bench.run(&build(1001, 1).frame(&[0; 1488])), DROP);
     let expected = ChannelCounters {
         wrong_key: 1,
@@ -34,7 +34,7 @@ fn what_is_not_the_channels_is_dropped_and_counted() {
         }
     );
     assert_eq!(slot.read(&mut [0; 8]).unwrap().sequence, 1);
-    // Another port, and this one when it is closed.
+    // Another port, and this port after the channel is closed.
     bench.passes(&build(1002, 1).frame(&[0]));
     drop(slot);
     bench.passes(&build(1001, 3).frame(&[0]));
@@ -126,7 +126,7 @@ fn faulty_frames_are_counted_and_go_on() {
                     ..none
                 },
             );
-            // Foreign: another type, another station, two tags, a tag cut short.
+            // Foreign frames: another type, another station, two tags, a truncated tag.
             fault(&|f| f[at - 1] ^= 1, none);
             fault(&|f| f[5] = 9, none);
             fault(

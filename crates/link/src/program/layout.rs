@@ -1,30 +1,30 @@
-//! The structures that are shared with the receive program (`crates/bpf/programs/receive.h`), by 64-bit words.
+//! The structures shared with the receive program (`crates/bpf/programs/receive.h`), in 64-bit words.
 
 #[cfg(test)]
 use rtwire_sys::bpf::queue::{self, Place, Queue};
 
-/// Channels on one interface.
+/// Number of channels on one interface.
 pub(crate) const CHANNELS: usize = 64;
-/// Port numbers there are.
+/// Number of port numbers.
 pub(crate) const PORTS: usize = 65_536;
-/// Buffers of a newest value, and of a reply.
+/// Number of buffers for a newest value, and for a reply.
 pub(crate) const BUFFERS: u64 = 4;
-/// Room for the user data of one frame.
+/// Bytes of room for the user data of one frame.
 pub(crate) const DATA_OCTETS: usize = 1488;
-/// The most user data in a reply.
+/// Largest length of the user data in a reply, in bytes.
 pub(crate) const REPLY_OCTETS: usize = 1476;
-/// Patches of one answer.
+/// Largest number of patches in one answer.
 pub(crate) const PATCHES: usize = 8;
-/// Octets that one patch copies at most.
+/// Largest number of bytes that one patch copies.
 pub(crate) const PATCH_OCTETS: usize = 16;
-/// Octets of a question's data that can be copied.
+/// Number of bytes of a question's data that patches can copy.
 pub(crate) const PATCH_QUESTION: usize = 128;
-/// Responders answer ports from here on, and never have such a port.
+/// Lowest port that responders answer; no responder has such a port.
 pub(crate) const FIRST_ASKING_PORT: u16 = 49_152;
 
 const DATA_WORDS: usize = DATA_OCTETS / 8;
 
-/// What becomes of a channel's frames.
+/// Action on a channel's frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(crate) enum Action {
@@ -138,7 +138,7 @@ pub(crate) const REPLY_WORDS: usize = Reply::Content as usize + BUFFERS as usize
 #[cfg(test)]
 type Layout = (&'static str, &'static [(&'static str, usize)], usize);
 
-/// Every structure, as the header has it.
+/// All structures, as in the header.
 #[cfg(test)]
 pub(crate) const FIELDS: [Layout; 9] = [
     (

@@ -1,4 +1,4 @@
-//! Whether both sides of the shared memory mean the same by it.
+//! Checks that both sides of the shared memory use the same layout.
 
 use super::layout;
 use crate::layout_check;

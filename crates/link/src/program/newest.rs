@@ -1,4 +1,4 @@
-//! The newest value of a channel, read where the receive program has put it.
+//! The newest value of a channel, read where the receive program has written it.
 
 use super::layout::{BUFFERS, Channel, SLOT_WORDS, Slot, VALUE_WORDS, Value};
 use super::wait::{CHECK, Sleeper, Waiter};
@@ -12,13 +12,13 @@ use std::time::Duration;
 
 const _: () = assert!(
     SLOT_WORDS % 2 == 0 && VALUE_WORDS % 2 == 0,
-    "data begin at multiples of 16 octets"
+    "data begin at multiples of 16 bytes"
 );
 
-/// The newest value of a channel, but for its data.
+/// The newest value of a channel, without its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Newest {
-    /// Octets of user data. More than the buffer that was given hold: the rest was not copied.
+    /// Length of the user data, in bytes. If it exceeds the given buffer, the rest was not copied.
     pub length: usize,
     /// Its sequence number.
     pub sequence: u32,
@@ -26,26 +26,27 @@ pub struct Newest {
     pub source: MacAddress,
     /// The talker's port.
     pub source_port: u16,
-    /// Its urgency, 0 to 7.
+    /// Its priority, 0 to 7.
     pub priority: u8,
-    /// When it came, ns of CLOCK_TAI.
+    /// Arrival time, in ns of CLOCK_TAI.
     pub arrival_ns: u64,
-    /// When the talker sent it, ns of its CLOCK_TAI, if it said so.
+    /// Time of sending, in ns of the talker's CLOCK_TAI; `None` if the talker does not write it.
     pub sender_time_ns: Option<u64>,
-    /// Whether this value is another than this reader's last read gave.
+    /// `true` if this value is not the one that this reader's last read returned.
     pub fresh: bool,
-    /// Values that were sent between the last read's and this one, and never read: overwritten, or lost on the way.
+    /// Number of values sent between the last read's value and this one, and never read: overwritten, or lost on the
+    /// network.
     pub skipped: u64,
 }
 
-/// Reads the newest value of one channel, without a system call. Cheap to clone: each clone is a reader of its own, on
-/// any thread. The channel closes with the last of them.
+/// Reads the newest value of one channel without a system call. Clones are cheap: each is a reader of its own, on any
+/// thread. The channel closes with the last of them.
 #[derive(Clone, Debug)]
 pub struct NewestSlot {
     channel: Arc<OpenChannel>,
-    /// What the last value read was numbered; 0: none was read.
+    /// Number of the last value read; 0 before the first read.
     seen: u64,
-    /// Whether the first read counts what it skipped, too.
+    /// `true` if the first read counts skipped values, too.
     from_the_first: bool,
 }
 
@@ -58,10 +59,11 @@ impl NewestSlot {
         }
     }
 
-    /// Copies the newest value to `out` and tells what it is; `None` before the first. Never a mixture of two values, and
-    /// never one that is older than the last read gave. No system call, no allocation, no lock: fit for a real-time loop.
+    /// Copies the newest value to `out` and returns its properties; `None` before the first value. The copy is never
+    /// a mixture of two values, and never older than the last read's value. No system call, no allocation, no lock:
+    /// fit for a real-time loop.
     ///
-    /// Begins again where the program has written three values during one copy, which takes a few ten ns.
+    /// It starts again if the program wrote three values during one copy, which takes a few ten ns.
     #[inline]
     pub fn read(&mut self, out: &mut [u8]) -> Option<Newest> {
         loop {
@@ -70,14 +72,14 @@ impl NewestSlot {
                 return None;
             }
             let newest = self.copy(version, out)?;
-            // The copy comes before the second look at the version.
+            // The copy comes before the second read of the version.
             fence(Ordering::Acquire);
             if self.version(Ordering::Relaxed) < 2 * version + 2 * BUFFERS - 1 {
                 let (mut newest, offered) = newest;
                 newest.fresh = offered != self.seen;
                 newest.skipped = offered.saturating_sub(self.seen + 1);
                 if self.seen == 0 && !self.from_the_first {
-                    // What came before a reader's first look was not meant for it.
+                    // Values before a reader's first read do not count as skipped.
                     newest.skipped = 0;
                 }
                 self.seen = offered;
@@ -98,7 +100,8 @@ impl NewestSlot {
         self.word(Slot::Version).map_or(0, |word| word.load(order))
     }
 
-    /// A reader that can also wait for a newer value, and that counts what it skipped from the channel's first value on.
+    /// Returns a reader that can also wait for a newer value, and that counts skipped values from the channel's first
+    /// value on.
     ///
     /// # Errors
     /// CAP_NET_RAW is missing, or the interface is gone.
@@ -120,13 +123,13 @@ impl NewestSlot {
         })
     }
 
-    /// Reads this channel's counters from elsewhere, for as long as it is open.
+    /// Returns a reader of this channel's counters, valid as long as the channel is open.
     #[must_use]
     pub fn counter_reader(&self) -> CounterReader {
         self.channel.counter_reader()
     }
 
-    /// What [`seen`](Self::seen) would become with the next read; 0: there is no value yet.
+    /// Returns the value that the next read would give [`seen`](Self::seen); 0 before the first value.
     #[inline]
     fn newest_number(&self) -> u64 {
         loop {
@@ -145,7 +148,7 @@ impl NewestSlot {
         }
     }
 
-    /// Copies value `number`; gives with it how many values were sent up to it.
+    /// Copies value `number`; also returns the number of values sent up to it.
     #[inline]
     fn copy(&self, number: u64, out: &mut [u8]) -> Option<(Newest, u64)> {
         let slots = &self.channel.program.slots;
@@ -156,7 +159,7 @@ impl NewestSlot {
             word.map_or(0, |word| word.load(Ordering::Relaxed))
         };
         let length = word(Value::Length) as usize;
-        // A mixture may tell any length; it is thrown away, but must not be copied beyond the value.
+        // A mixture of two values may have any length. It is discarded, but must not be copied beyond the value.
         let copied = length.min(out.len()).min(super::layout::DATA_OCTETS);
         if !slots.copy_octets(index, at + Value::Data as usize, &mut out[..copied]) {
             return None;
@@ -179,7 +182,7 @@ impl NewestSlot {
         Some((newest, word(Value::Offered)))
     }
 
-    /// From now on drops what exceeds a contract, before it costs a copy; `None`: nothing.
+    /// Sets a contract: frames beyond it are dropped before they are copied. `None` removes the contract.
     ///
     /// # Errors
     /// The contract is not possible.
@@ -187,7 +190,7 @@ impl NewestSlot {
         self.channel.police(police)
     }
 
-    /// What was counted so far.
+    /// Returns the counters so far.
     #[must_use]
     pub fn counters(&self) -> ChannelCounters {
         ChannelCounters {
@@ -196,23 +199,23 @@ impl NewestSlot {
         }
     }
 
-    /// Numbers that did not come, so far as later ones tell.
+    /// Returns the missing sequence numbers, as far as later ones show them.
     #[must_use]
     pub fn missing(&self) -> u64 {
         self.channel.get(Channel::Missing)
     }
 }
 
-/// Reads the newest value of one channel, waits for newer ones, and learns what becomes of program and interface.
+/// Reads the newest value of one channel, waits for newer ones, and checks program and interface.
 #[derive(Debug)]
 pub struct NewestReader {
     slot: NewestSlot,
     waiter: Waiter,
-    /// When it is next looked whether there is still anything to read from, ns of CLOCK_MONOTONIC.
+    /// Time of the next check of program and interface, in ns of CLOCK_MONOTONIC.
     next_check_ns: u64,
 }
 
-/// Sleeps until there is a value with another number than `seen`.
+/// Waits until there is a value with another number than `seen`.
 struct Newer<'a> {
     slot: &'a NewestSlot,
     seen: u64,
@@ -228,8 +231,9 @@ impl Sleeper for Newer<'_> {
         if let Some(asleep) = self.slot.word(Slot::Asleep) {
             asleep.store(1, Ordering::SeqCst);
         }
-        // A full barrier: the program writes the value and then looks at the word; we do it the other way round. Another
-        // reader may sleep at the same slot, so the word is left as it is: at worst one frame goes on to nobody.
+        // A full barrier: the program writes the value and then reads the word; the reader does it in the reverse
+        // order. Another reader may sleep at the same slot, so the word stays set. At worst one frame is passed on
+        // without a reader.
         fence(Ordering::SeqCst);
         self.look()
     }
@@ -238,11 +242,11 @@ impl Sleeper for Newer<'_> {
 }
 
 impl NewestReader {
-    /// As [`NewestSlot::read`]. No system call where the value is a fresh one; else one look in 0.1 s whether interface and
-    /// program are still there (three system calls).
+    /// Reads as [`NewestSlot::read`]. A fresh value costs no system call. Otherwise it checks every 0.1 s that
+    /// interface and program still exist (three system calls).
     ///
     /// # Errors
-    /// The interface is gone, or down (told once); the program was detached by somebody else.
+    /// The interface is gone, or down (reported once); the program was detached by another process.
     #[inline]
     pub fn read(&mut self, out: &mut [u8]) -> Result<Option<Newest>, LinkError> {
         let newest = self.slot.read(out);
@@ -261,8 +265,8 @@ impl NewestReader {
         self.waiter.check(&self.slot.channel.program)
     }
 
-    /// Waits for a value newer than the last read gave; gives whether there is one. Waits as chosen at open; `None` waits
-    /// for ever. At most one system call, none while spinning.
+    /// Waits, in the way chosen at open, for a newer value than the last read returned; returns `true` if there is
+    /// one. `None` waits for ever. At most one system call, none while spinning.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -275,7 +279,7 @@ impl NewestReader {
             .wait(&self.slot.channel.program, &mut newer, timeout)
     }
 
-    /// The slot it reads.
+    /// Returns the slot that it reads.
     #[must_use]
     pub fn slot(&self) -> &NewestSlot {
         &self.slot
@@ -283,11 +287,10 @@ impl NewestReader {
 }
 
 impl ReceiveProgram {
-    /// Opens a newest-value channel at a port. Frames whose key is another, or that are not of newest-value semantics,
-    /// are dropped and counted.
+    /// Opens a newest-value channel at a port. Frames with another key or other semantics are dropped and counted.
     ///
     /// # Errors
-    /// The port is in use, or all channels are.
+    /// The port is in use, or all channels are in use.
     pub fn newest_channel(&self, port: u16, key: u32) -> Result<NewestSlot, ProgramError> {
         let channel = self.open(
             port,

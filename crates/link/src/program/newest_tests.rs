@@ -1,4 +1,4 @@
-//! Newest values in their slot, and what their readers learn of them.
+//! Tests of newest values in their slot, and of their readers.
 
 use super::test_bench::{ASKING, Bench, DROP, PEER, build, tag};
 use super::*;
@@ -34,7 +34,7 @@ fn a_newest_value_lies_in_its_slot() {
                 (PEER, ASKING, 5)
             );
             assert_eq!(newest.sender_time_ns, build.header.time_ns);
-            // The kernel's fast clock and the one of the vDSO differ by the resolution of their updates.
+            // The kernel's fast clock and that of the vDSO differ by the resolution of their updates.
             let (after, late) = (clock::now_ns(Clock::Tai), newest.arrival_ns + 1_000_000);
             assert!(late >= before && newest.arrival_ns <= after + 1_000_000);
             let again = slot.read(&mut out).unwrap();
@@ -109,7 +109,7 @@ fn numbers_never_go_backwards_but_for_a_sender_that_begins_again() {
     assert_eq!(sends(PEER, 2, Some(1000)), 2);
     assert_eq!(sends(PEER, 1, Some(1000)), 2, "not later");
     assert_eq!(sends(PEER, 0, Some(1001)), 0, "later: it begins again");
-    // Without times: two in a row that lie far behind.
+    // Without times: two numbers in a row that lie far behind.
     assert_eq!(sends(PEER, 5000, None), 5000);
     assert_eq!(sends(PEER, 3976, None), 5000, "1024 behind, the first time");
     assert_eq!(sends(PEER, 3978, None), 5000, "not its follower");

@@ -1,34 +1,34 @@
-//! Fields of a question that are put into its answer.
+//! Fields of a question that are copied into its answer.
 
 use super::layout::{PATCH_OCTETS, PATCH_QUESTION, PATCHES};
 use super::{MAXIMUM_REPLY_OCTETS, ProgramError};
 
-/// Where a patch's octets come from.
+/// Source of a patch's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatchSource {
-    /// The question's user data, from this octet on; zeros where it has less. Among its first 128.
+    /// The question's user data from this byte on, among its first 128 bytes; zeros beyond its end.
     Question {
-        /// The first octet.
+        /// Offset of the first byte.
         offset: u8,
     },
-    /// The question's sequence number: four octets, network order.
+    /// The question's sequence number: four bytes, network byte order.
     Sequence,
-    /// When the question came, ns of CLOCK_TAI: eight octets, network order.
+    /// The question's arrival time in ns of CLOCK_TAI: eight bytes, network byte order.
     ArrivalTime,
 }
 
-/// A field of the answer that is the question's.
+/// A field of the answer that is copied from the question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patch {
-    /// Where the octets come from.
+    /// Source of the bytes.
     pub source: PatchSource,
-    /// How many: at most 16, for a number 4, for a time 8.
+    /// Number of bytes: at most 16, for a sequence number 4, for a time 8.
     pub octets: u8,
-    /// Where in the answer's content they go.
+    /// Offset in the answer's content, in bytes.
     pub place: u16,
 }
 
-/// What all patches of one question are taken from: `struct rtw_patch_source`.
+/// Offsets in `struct rtw_patch_source`, the source of all patches of one question.
 const SEQUENCE_AT: usize = PATCH_QUESTION;
 const ARRIVAL_AT: usize = PATCH_QUESTION + 8;
 const SOURCE_OCTETS: usize = PATCH_QUESTION + 16;
@@ -42,7 +42,7 @@ impl Patch {
         }
     }
 
-    /// The word that tells the program of it.
+    /// Returns the word that describes the patch to the program.
     pub(super) fn word(&self) -> u64 {
         u64::from(self.octets) | (self.from() as u64) << 16 | u64::from(self.place) << 32
     }
@@ -59,7 +59,7 @@ impl Patch {
     }
 }
 
-/// Whether a content with its patches can be an answer.
+/// Checks that a content with its patches can be an answer.
 pub(crate) fn check(content: &[u8], patches: &[Patch]) -> Result<(), ProgramError> {
     if content.len() > MAXIMUM_REPLY_OCTETS {
         return Err(ProgramError::TooLong {
@@ -76,7 +76,7 @@ pub(crate) fn check(content: &[u8], patches: &[Patch]) -> Result<(), ProgramErro
     }
 }
 
-/// Puts the fields of a question into an answer's content, as the program does.
+/// Copies the fields of a question into an answer's content, as the program does.
 pub(crate) fn apply(
     patches: &[Patch],
     question: &[u8],

@@ -1,22 +1,22 @@
-//! Police: what exceeds its contract is dropped before it costs more.
+//! Policing: frames beyond their contract are dropped before they cost more.
 
 use super::layout::{Action, Channel};
 use super::{ChannelCounters, OpenChannel, ProgramError, ReceiveProgram};
 use rtwire_wire::{FRAME_OVERHEAD_OCTETS, MINIMUM_FRAME_OCTETS};
 
-/// A contract, counted on the wire: in any time t at most `burst_bits + rate_bps · t` bits.
+/// A contract, counted on the wire: at most `burst_bits + rate_bps · t` bits in any time t.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Police {
-    /// Bits per second, at least 1.
+    /// Rate in bit/s, at least 1.
     pub rate_bps: u64,
-    /// Bits at once. At least a frame's, or none of that length will ever pass.
+    /// Burst in bits. It must be at least one frame, or no frame of that length will ever pass.
     pub burst_bits: u64,
-    /// What a frame costs on the wire beyond its own octets, in octets.
+    /// Bytes that a frame costs on the wire beyond its own.
     pub overhead_octets: u16,
 }
 
 impl Police {
-    /// A contract of frames that cost 24 octets more than their own (preamble, check sequence, gap).
+    /// Returns a contract for frames that cost 24 bytes more than their own (preamble, check sequence, gap).
     #[must_use]
     pub const fn new(rate_bps: u64, burst_bits: u64) -> Self {
         Self {
@@ -33,8 +33,8 @@ impl Police {
         }
     }
 
-    /// ns that an octet takes, times 2^16, rounded down; and ns that the burst takes, times 2^8, rounded up: both in the
-    /// sender's favour.
+    /// Returns the time of one byte in ns times 2^16, rounded down, and the time of the burst in ns times 2^8,
+    /// rounded up. Both are rounded in the sender's favour.
     fn terms(&self) -> Option<(u64, u64)> {
         const SECOND_NS: u128 = 1_000_000_000;
         const HOUR: u128 = (3600 * SECOND_NS) << 8;
@@ -47,18 +47,18 @@ impl Police {
     }
 }
 
-/// The police of a channel where there is no receive program to do it: the same arithmetic.
+/// Policing of a channel without the receive program, with the same arithmetic.
 #[derive(Clone, Copy, Debug)]
 pub struct Bucket {
     byte_time: u64,
     burst: u64,
     overhead: u64,
-    /// When it will be full, ns times 2^8 from the first frame on.
+    /// Time at which the bucket will be full, in ns times 2^8 of the caller's clock.
     until: u128,
 }
 
 impl Bucket {
-    /// A full bucket.
+    /// Creates a full bucket.
     ///
     /// # Errors
     /// The contract is not possible.
@@ -72,8 +72,8 @@ impl Bucket {
         })
     }
 
-    /// Whether a frame of `octets` (from the destination address on, without check sequence) at `now_ns` is within the
-    /// contract; then it is counted. The clock is any that does not go back.
+    /// Returns `true` and counts the frame if it is within the contract at `now_ns`. `octets` is its length from the
+    /// destination address on, without check sequence. Use any clock that does not go back.
     pub fn conforms(&mut self, octets: usize, now_ns: u64) -> bool {
         let wire = octets.max(MINIMUM_FRAME_OCTETS) as u64 + self.overhead;
         let cost = u128::from((wire * self.byte_time) >> 8);
@@ -101,7 +101,7 @@ impl OpenChannel {
     }
 }
 
-/// A channel whose frames go on to Linux, but for those beyond the contract. It closes when it is dropped.
+/// A channel that passes its frames to Linux, except those beyond the contract. It closes when it is dropped.
 #[derive(Debug)]
 pub struct PolicedPort {
     channel: OpenChannel,
@@ -116,13 +116,13 @@ impl PolicedPort {
         self.channel.police(police)
     }
 
-    /// What was counted so far.
+    /// Returns the counters so far.
     #[must_use]
     pub fn counters(&self) -> ChannelCounters {
         self.channel.counters()
     }
 
-    /// When the bucket will be full, ns of the program's clock times 2^8.
+    /// Returns the time at which the bucket will be full, in ns of the program's clock times 2^8.
     #[cfg(test)]
     pub(super) fn full_at(&self) -> u64 {
         self.channel.get(Channel::PoliceUntil)
@@ -130,7 +130,7 @@ impl PolicedPort {
 }
 
 impl ReceiveProgram {
-    /// Polices a port whose frames a packet socket receives (a queue listener, say), of whatever key.
+    /// Polices a port whose frames a packet socket receives (a queue listener, for example), for any key.
     ///
     /// # Errors
     /// The port has a channel of this program, or all channels are in use; the contract is not possible.

@@ -1,4 +1,4 @@
-//! The token bucket.
+//! Tests of the token bucket.
 
 use super::test_bench::{Bench, PASS, build};
 use super::*;
@@ -9,7 +9,7 @@ fn police_lets_the_contract_pass_and_no_more() {
     require!(root);
     let mut bench = Bench::new();
     let slot = bench.program.newest_channel(1001, 7).unwrap();
-    // 100 bit/s: seconds for a frame. A burst of ten frames of 84 octets on the wire, to the bit.
+    // At 100 bit/s a frame takes seconds. A burst of exactly ten frames of 84 bytes on the wire.
     slot.police(Some(&Police::new(100, 10 * 84 * 8))).unwrap();
     for number in 0..20 {
         bench.run(&build(1001, number).frame(&[0]));
@@ -37,20 +37,20 @@ fn police_lets_the_contract_pass_and_no_more() {
     assert!(!fails(1, 3600) && !fails(10_000_000_000, 1_000_000));
 }
 
-/// By the program's own clock, whatever share of the time this process gets: a port whose contract is never exceeded tells,
-/// but for some ns, when its last frame came.
+/// Uses the program's own clock, so it works with any share of processor time. A port that never exceeds its contract
+/// reports the arrival of its last frame, to a few ns.
 #[test]
 fn a_bucket_fills_again_at_its_rate() {
     require!(root);
-    // One processor's clock does not go back.
+    // The clock of one processor does not go back.
     rtwire_sys::sched::set_cpu(0).unwrap();
     let mut bench = Bench::new();
-    // 1 Mbit/s, frames of 84 octets on the wire: one in 672 µs. Offered in a loop, far more.
+    // 1 Mbit/s, frames of 84 bytes on the wire: one in 672 µs. Far more are offered in a loop.
     const FRAME: u64 = 672_000 << 8;
     let police = Police::new(1_000_000, 84 * 8);
     let policed = bench.program.police(1003, &police).unwrap();
     let clock = Police::new(100_000_000_000, 1_000_000);
-    // What its own frame adds: 84 octets at 100 Gbit/s, rounded up.
+    // The cost of its own frame: 84 bytes at 100 Gbit/s, rounded up.
     const TICK: u64 = 7 << 8;
     let clock = bench.program.police(1004, &clock).unwrap();
     let (frame, tick) = (build(1003, 0).frame(&[0]), build(1004, 0).frame(&[0]));
@@ -61,7 +61,8 @@ fn a_bucket_fills_again_at_its_rate() {
         let is_full = clock.full_at() >= policed.full_at();
         let full_at = policed.full_at();
         let verdict = bench.run(&frame);
-        // Full before the frame came: it must pass. And whatever passes has found the bucket full.
+        // If the bucket was full before the frame came, it must pass. Each frame that passes has found the bucket
+        // full.
         if is_full {
             due += 1;
             assert_eq!(verdict, PASS, "{due} were due");
@@ -70,7 +71,7 @@ fn a_bucket_fills_again_at_its_rate() {
             passed += 1;
             let came = policed.full_at() - FRAME;
             assert!(came >= full_at, "frame {passed}: {full_at} {came}");
-            // The bucket is as empty as one frame makes it, from the moment on at which that came.
+            // The bucket is as empty as one frame makes it, from the arrival of that frame on.
             let before = clock.full_at() - TICK;
             assert_eq!(bench.run(&tick), PASS);
             let after = clock.full_at();

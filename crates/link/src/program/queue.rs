@@ -1,4 +1,4 @@
-//! Queue channels: every frame, most urgent first, in memory of the channel's own.
+//! Queue channels: every frame, most urgent first, in the channel's own memory.
 
 use super::layout::Action;
 use super::wait::{Sleeper, Waiter};
@@ -8,22 +8,23 @@ use rtwire_sys::bpf::queue::FrameQueue;
 use rtwire_wire::MacAddress;
 use std::time::Duration;
 
-/// How a queue channel is to be opened.
+/// Configuration of a queue channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueConfig {
-    /// How many frames may wait, of each priority: rounded up to a power of two, at most 16384. What comes beyond is
-    /// dropped, and counted. 1600 octets of kernel memory each.
+    /// Number of frames of each priority that may wait, rounded up to a power of two, at most 16384. Frames beyond it
+    /// are dropped and counted. Each takes 1600 bytes of kernel memory.
     pub frames: usize,
-    /// How its reader waits.
+    /// Way in which the reader waits.
     pub wake_up: WakeUp,
-    /// A ring for each priority, the most urgent read first; else one ring, read in order of arrival.
+    /// `true` for a ring for each priority, the most urgent read first; `false` for one ring, read in order of
+    /// arrival.
     pub by_priority: bool,
-    /// Whether the program notes when a frame came.
+    /// `true` if the program records each frame's arrival time.
     pub stamps: bool,
 }
 
 impl Default for QueueConfig {
-    /// Room for 256 frames of each priority, blocking, most urgent first, with stamps.
+    /// Returns room for 256 frames of each priority, blocking, most urgent first, with arrival times.
     fn default() -> Self {
         Self {
             frames: 256,
@@ -37,7 +38,7 @@ impl Default for QueueConfig {
 /// One frame of a queue channel.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueFrame<'a> {
-    /// The user data, where the program has put them.
+    /// The user data, where the program has written them.
     pub data: &'a [u8],
     /// Its sequence number.
     pub sequence: u32,
@@ -45,11 +46,11 @@ pub struct QueueFrame<'a> {
     pub source: MacAddress,
     /// The talker's port.
     pub source_port: u16,
-    /// Its urgency, 0 to 7.
+    /// Its priority, 0 to 7.
     pub priority: u8,
-    /// When it came, ns of CLOCK_TAI, if that was asked for.
+    /// Arrival time, in ns of CLOCK_TAI, if requested.
     pub arrival_ns: Option<u64>,
-    /// When the talker sent it, ns of its CLOCK_TAI, if it said so.
+    /// Time of sending, in ns of the talker's CLOCK_TAI; `None` if the talker does not write it.
     pub sender_time_ns: Option<u64>,
 }
 
@@ -76,27 +77,27 @@ impl Sleeper for FrameQueue {
 }
 
 impl QueueChannel {
-    /// Waits for a frame, as chosen at open; gives whether one is there. `None` waits for ever. No system call where a
-    /// frame is there or comes while spinning; else one, and one more if the timeout is another than the last time. A
-    /// blocking wait is rounded up to the kernel's tick (1 to 10 ms).
+    /// Waits for a frame in the way chosen at open; returns `true` if one is there. `None` waits for ever. It makes
+    /// no system call if a frame is there or comes while spinning. Else it makes one, and one more if the timeout
+    /// differs from the last one. A blocking wait is rounded up to the kernel's tick (1 to 10 ms).
     ///
     /// # Errors
-    /// The interface is gone (then for ever) or down (told once; wait again to wait for its return); the program was
-    /// detached by somebody else ([`LinkError::ProgramDetached`], until it is attached again).
+    /// The interface is gone (in every later call, too) or down (reported once; wait again to wait for its return);
+    /// the program was detached by another process ([`LinkError::ProgramDetached`], until it is attached again).
     #[inline]
     pub fn wait(&mut self, timeout: Option<Duration>) -> Result<bool, LinkError> {
         self.waiter
             .wait(&self.channel.program, &mut self.queue, timeout)
     }
 
-    /// Whether a frame is there now. No system call; fit for a real-time loop.
+    /// Returns `true` if a frame is there now. No system call; fit for a real-time loop.
     #[inline]
     pub fn look(&mut self) -> bool {
         self.queue.look()
     }
 
-    /// The frame that was waited or looked for: the most urgent there was then, and the oldest of its urgency. It stays
-    /// until it is released. No system call, no copy.
+    /// Returns the frame that the last wait or look found: the most urgent at that time, and the oldest of its
+    /// priority. It stays until it is released. No system call, no copy.
     #[inline]
     #[must_use]
     pub fn peek(&self) -> Option<QueueFrame<'_>> {
@@ -115,14 +116,14 @@ impl QueueChannel {
         })
     }
 
-    /// Gives the frame's place back to the program. No system call.
+    /// Returns the frame's place to the program. No system call.
     #[inline]
     pub fn release(&mut self) {
         self.queue.release();
     }
 
-    /// Shows up to `limit` frames that are there, most urgent first, and releases them; gives how many. What comes
-    /// meanwhile is among them where it is more urgent. No system call.
+    /// Shows up to `limit` waiting frames, most urgent first, and releases them; returns their number. A frame that
+    /// comes meanwhile is among them if it is more urgent. No system call.
     #[inline]
     pub fn take(&mut self, limit: usize, mut show: impl FnMut(QueueFrame<'_>)) -> usize {
         let mut taken = 0;
@@ -136,19 +137,19 @@ impl QueueChannel {
         taken
     }
 
-    /// Frames dropped since their ring was full. No system call.
+    /// Returns the frames dropped because their ring was full. No system call.
     #[must_use]
     pub fn full(&self) -> u64 {
         self.queue.full()
     }
 
-    /// Reads this channel's counters from elsewhere, for as long as it is open.
+    /// Returns a reader of this channel's counters, valid as long as the channel is open.
     #[must_use]
     pub fn counter_reader(&self) -> CounterReader {
         self.channel.counter_reader()
     }
 
-    /// What was counted so far; what a full ring has dropped is told by [`full`](Self::full).
+    /// Returns the counters so far; [`full`](Self::full) returns the frames that a full ring has dropped.
     #[must_use]
     pub fn counters(&self) -> ChannelCounters {
         ChannelCounters {
@@ -157,7 +158,7 @@ impl QueueChannel {
         }
     }
 
-    /// From now on drops what exceeds a contract, before it costs a copy; `None`: nothing.
+    /// Sets a contract: frames beyond it are dropped before they are copied. `None` removes the contract.
     ///
     /// # Errors
     /// The contract is not possible.
@@ -167,18 +168,19 @@ impl QueueChannel {
 }
 
 impl ReceiveProgram {
-    /// Opens a queue channel at a port. Frames whose key is another, or that are of newest-value semantics, are dropped
-    /// and counted.
+    /// Opens a queue channel at a port. Frames with another key or with newest-value semantics are dropped and
+    /// counted.
     ///
     /// # Errors
-    /// The port is in use, or all channels are; there is no memory for that many frames; CAP_NET_RAW is missing.
+    /// The port is in use; all channels are in use; the memory for that many frames is missing; CAP_NET_RAW is
+    /// missing.
     pub fn queue_channel(
         &self,
         port: u16,
         key: u32,
         config: &QueueConfig,
     ) -> Result<QueueChannel, ProgramError> {
-        // Before the channel: what would wake a sleeper must be there when the first frame comes.
+        // Created before the channel: the socket that wakes a sleeping reader must exist when the first frame comes.
         let waiter = Waiter::new(&self.shared, port, config.wake_up)?;
         self.queue_with(port, key, config, waiter)
     }

@@ -1,4 +1,4 @@
-//! Queue channels, by test runs.
+//! Tests of queue channels, by test runs.
 
 use super::test_bench::{Bench, Build, DROP, PASS, PEER, build};
 use super::*;
@@ -64,7 +64,7 @@ fn every_frame_lies_in_its_place() {
         }
     }
     assert_eq!(queue.counters().accepted, 2 * lengths.len() as u64);
-    // More than there is room for; another key; another semantics.
+    // More data than there is room for; another key; other semantics.
     bench.run(&message(1001, 0, 1).frame(&[0; 1489]));
     let mut wrong = message(1001, 0, 1);
     wrong.header.key = 8;
@@ -151,7 +151,7 @@ fn a_full_ring_loses_its_own_frames_only() {
         [77, 0, 1, 2, 3, 4, 5, 6, 7],
         "another priority has its own room"
     );
-    // And it goes on, many times round.
+    // It goes on, many times around the ring.
     for sequence in 100..200 {
         bench.run(&message(1001, 1, sequence).frame(&[1]));
         if sequence % 5 == 4 {
@@ -226,7 +226,7 @@ fn memory_that_makes_no_sense_harms_nobody_else() {
         .queue_without_interface(1001, 7, &config(8))
         .unwrap();
     let frame = message(1001, 3, 5).frame(&[1]);
-    // Other memory, shorter than its settings say, as if this process had written there at random.
+    // Other memory, shorter than its settings say, as if this process had overwritten it at random.
     for (places, levels) in [(1 << 40, 7), (0, 0), (u64::MAX, u64::MAX), (3, 5)] {
         let broken = MappedArray::create("broken", PLACE_WORDS, 2).unwrap();
         let set = |field: Queue, value| {
@@ -250,7 +250,8 @@ fn memory_that_makes_no_sense_harms_nobody_else() {
     assert_eq!(sequences(&mut other, 9), [5]);
 }
 
-/// Real frames over a veth, in each mode and each way to wait: all come, each in its turn, and a sleeper is woken.
+/// Real frames over a veth, in each mode and with each way to wait: all arrive in order, and a sleeping reader is
+/// woken.
 #[test]
 fn frames_from_the_wire_come_in_order_and_wake_their_reader() {
     require!(root, program "ip");

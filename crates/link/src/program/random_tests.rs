@@ -1,4 +1,4 @@
-//! Frames of random octets, and good ones with random faults: a million, or as many as `RTWIRE_TEST_FRAMES` says.
+//! Frames of random bytes, and good ones with random faults: a million, or the number in `RTWIRE_TEST_FRAMES`.
 
 use super::test_bench::{Bench, DROP, OWN, PASS, TX, build};
 use super::*;
@@ -6,7 +6,7 @@ use rtwire_testkit::require;
 use rtwire_wire::rtdip::{Header, Semantics};
 use rtwire_wire::{MacAddress, VlanTag, ethernet};
 
-/// A small generator of our own: the same frames each time.
+/// A small random number generator: the same frames each time.
 struct Random(u64);
 
 impl Random {
@@ -22,7 +22,7 @@ impl Random {
     }
 }
 
-/// What is to become of a frame, told by this crate's own reader of frames.
+/// Returns the expected verdict on a frame, by this crate's own frame parser.
 fn expected(frame: &[u8]) -> u32 {
     let Ok(frame) = ethernet::Frame::new(frame) else {
         return PASS;
@@ -46,7 +46,7 @@ fn expected(frame: &[u8]) -> u32 {
 fn random_frame(random: &mut Random, seeds: &[Vec<u8>], frame: &mut Vec<u8>) {
     frame.clear();
     if random.below(8) == 0 {
-        // Anything at all; some that begin as frames for us.
+        // Any bytes; some begin as frames for this host.
         let most = if random.below(16) == 0 { 1600 } else { 80 };
         let length = 14 + random.below(most);
         frame.extend((0..length).map(|_| random.next() as u8));
@@ -152,7 +152,7 @@ fn no_frame_is_misread_and_foreign_ones_stay_as_they_are() {
         }
         verdicts[verdict as usize] += 1;
     }
-    // Every kind must have been among them, or nothing was tested.
+    // Every kind must have been among them, or the test proves nothing.
     assert!(
         verdicts[1..].iter().all(|&of| of > count / 20),
         "{verdicts:?}"

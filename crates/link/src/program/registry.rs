@@ -1,8 +1,9 @@
-//! Who has which channel of a program that several processes share.
+//! Owners of the channels of a program that several processes share.
 //!
-//! A channel's entry says which port has it, and that port's lock (a name in the network namespace, which ends with its
-//! process) whether anybody still does. So a process that ends without closing its channels leaves nothing that would not be
-//! found: by the next that opens a channel, or by any other that shares the program, within a second or so.
+//! A channel's entry names the port that owns it. The port's lock tells whether its process still exists: it is a
+//! name in the network namespace that ends with the process. So the channels of a process that ended without closing
+//! them are found. The next process that opens a channel finds them, or any other that shares the program, within about
+//! a second.
 
 use super::attach::namespace;
 use super::layout::{Action, CHANNELS, Channel, Control, Port};
@@ -14,15 +15,15 @@ use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// In an owner's word: a channel that only polices; its port's listener is elsewhere.
+/// Bit in an owner's word for a channel that only polices; its port's listener is elsewhere.
 const POLICE: u64 = 1 << 32;
-/// How long one waits for another who is just opening a channel.
+/// Longest wait for another process that is just opening a channel.
 const PATIENCE: Duration = Duration::from_secs(2);
 const TIDY_NS: u64 = 1_000_000_000;
 
 impl Shared {
     pub(super) fn attachment(&self) -> MutexGuard<'_, Attachment> {
-        // It is whole between any two statements that could panic.
+        // The state is consistent between any two statements that could panic.
         self.attachment
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -39,7 +40,8 @@ impl Shared {
         format!("rtwire/{ether_type:04x}/{interface}/{what}")
     }
 
-    /// The name that everybody holds who listens at a port of this interface; or who polices it, which is another.
+    /// Returns the name that every listener at a port of this interface holds; a channel that polices the port has
+    /// another name.
     fn port_name(&self, owner: u64) -> String {
         let port = (owner - 1) as u16;
         if owner & POLICE == 0 {
@@ -49,7 +51,7 @@ impl Shared {
         }
     }
 
-    /// Takes the lock that every listener of the port on this interface holds, of whatever process.
+    /// Takes the lock that every listener at this port of this interface holds, in any process.
     pub(super) fn lock(&self, port: u16, action: Action) -> Result<NameLock, ProgramError> {
         let name = self.port_name(owner(port, action));
         NameLock::take(&name).map_err(|error| match error.kind() {
@@ -58,7 +60,7 @@ impl Shared {
         })
     }
 
-    /// Only one changes who has which channel.
+    /// Takes the lock for changing the owners of channels.
     fn alone(&self) -> Result<NameLock, ProgramError> {
         let name = self.name("channels");
         let start = Instant::now();
@@ -77,21 +79,21 @@ impl Shared {
         word.map_or(0, |word| word.load(Ordering::Acquire))
     }
 
-    /// Finds a channel for a port, of which the caller has the lock.
+    /// Finds a channel for a port whose lock the caller holds.
     pub(super) fn take(&self, port: u16, action: Action) -> Result<usize, ProgramError> {
         let _alone = self.alone()?;
         let own = owner(port, action);
         for index in 0..CHANNELS {
             let there = self.owner(index);
             if there == own {
-                // We have its lock: whoever had it is no more.
+                // The caller holds its lock, so the former owner has ended.
                 self.free(index, port);
             } else if there != 0 && (there - 1) as u16 == port && self.is_alive(there) {
                 return Err(self.port_in_use(port));
             }
         }
         self.tidy();
-        // The one closed last is taken last: another processor may still be busy with its last frame.
+        // The channel closed last is reused last: another processor may still be busy with its last frame.
         let next = self.control.word(0, Control::NextChannel as usize);
         let first = next.map_or(0, |next| next.load(Ordering::Relaxed)) as usize;
         let free = (0..CHANNELS)
@@ -112,7 +114,7 @@ impl Shared {
     /// Closes a channel.
     pub(super) fn free(&self, index: usize, port: u16) {
         if let Some(entry) = self.ports.word(port.into(), Port::Channel as usize) {
-            // Another channel may have the port by now only if this one was given up for dead.
+            // Another channel can have the port by now only if this one was considered abandoned.
             let own = index as u64 + 1;
             let _ = entry.compare_exchange(own, 0, Ordering::Release, Ordering::Relaxed);
         }
@@ -122,7 +124,7 @@ impl Shared {
             action.swap(Action::Free as u64, Ordering::Relaxed) == Action::Queue as u64
         });
         if queue {
-            // The program has let go of the memory when this returns. It fails only where there is none.
+            // The program no longer uses the memory when this returns. It fails only if there is none.
             let _ = self.queues.remove(index as u32);
         }
         if let Some(owner) = word(Channel::Owner) {
@@ -130,12 +132,13 @@ impl Shared {
         }
     }
 
-    /// Whether a channel's process is still there. If that is not to be told, it is.
+    /// Returns `true` if a channel's process still exists, or if that is unknown.
     fn is_alive(&self, owner: u64) -> bool {
         port_lock::is_held(&self.port_name(owner)).unwrap_or(true)
     }
 
-    /// Closes the channels of processes that are no more. Only one at a time, and only in the namespace where the locks are.
+    /// Closes the channels of ended processes. The caller holds the lock; it works only in the namespace of the
+    /// ports' locks.
     fn tidy(&self) {
         if namespace() != self.namespace {
             return;
@@ -148,7 +151,7 @@ impl Shared {
         }
     }
 
-    /// The same, if the last time is a second ago or more.
+    /// Closes the channels of ended processes if the last time is at least a second ago.
     pub(super) fn tidy_now_and_then(&self) {
         let now = clock::now_ns(Clock::Monotonic);
         let last = self.tidied_ns.load(Ordering::Relaxed);
@@ -158,7 +161,7 @@ impl Shared {
                 .compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed)
         };
         if due && claim().is_ok() {
-            // If another is at it just now, the better.
+            // If another process is just doing the same, it is not needed here.
             if let Ok(_alone) = NameLock::take(&self.name("channels")) {
                 self.tidy();
             }
@@ -173,7 +176,7 @@ impl Shared {
     }
 }
 
-/// What the entry of a channel says.
+/// Returns the owner's word in a channel's entry.
 fn owner(port: u16, action: Action) -> u64 {
     let police = if action == Action::Pass { POLICE } else { 0 };
     police | (u64::from(port) + 1)

@@ -1,4 +1,4 @@
-//! Replies that leave from the driver.
+//! Replies that the driver sends.
 
 use super::layout::{
     Action, BUFFERS, CONTENT_WORDS, Content, DATA_OCTETS, FIRST_ASKING_PORT, PATCHES, REPLY_WORDS,
@@ -17,19 +17,20 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// Replaces what the answers hold, while the program runs: each answer holds the one or the other content, whole.
-    /// No system call; one copy.
+    /// Replaces the content of the answers while the program runs. Each answer holds either the old or the new
+    /// content as a whole. No system call; one copy.
     ///
     /// # Errors
-    /// The content does not fit a frame: more than 1476 octets.
+    /// The content does not fit in a frame: more than 1476 bytes.
     pub fn replace(&mut self, content: &[u8]) -> Result<(), ProgramError> {
         self.replace_with(content, &[])
     }
 
-    /// The same, with fields of each question put into its answer. Content and patches are replaced together.
+    /// Replaces the content and the fields of each question that are copied into its answer. Both are replaced
+    /// together.
     ///
     /// # Errors
-    /// The content does not fit a frame, or a patch is not possible ([`ProgramError::Patch`]).
+    /// The content does not fit in a frame, or a patch is not possible ([`ProgramError::Patch`]).
     pub fn replace_with(&mut self, content: &[u8], patches: &[Patch]) -> Result<(), ProgramError> {
         write(&self.channel.program, self.channel.index, content, patches)?;
         store(
@@ -41,7 +42,7 @@ impl Responder {
         Ok(())
     }
 
-    /// From now on drops the questions that exceed a contract; `None`: none.
+    /// Sets a contract: questions beyond it are dropped. `None` removes the contract.
     ///
     /// # Errors
     /// The contract is not possible.
@@ -49,7 +50,7 @@ impl Responder {
         self.channel.police(police)
     }
 
-    /// What was counted so far.
+    /// Returns the counters so far.
     #[must_use]
     pub fn counters(&self) -> ChannelCounters {
         self.channel.counters()
@@ -62,7 +63,7 @@ fn store(program: &Shared, index: usize, word: usize, value: u64) {
     }
 }
 
-/// Writes the next content and makes it the one in force. One writer at a time: `replace` takes `&mut`.
+/// Writes the next content and makes it the current one. There is one writer at a time: `replace` takes `&mut`.
 fn write(
     program: &Shared,
     index: usize,
@@ -74,12 +75,13 @@ fn write(
         return Ok(());
     };
     if !patches.is_empty() {
-        // Before the content: what it asks for must have been collected.
+        // Set before the content: the program must collect the patches' sources first.
         store(program, index, Reply::Patched as usize, 1);
     }
     let next = version.load(Ordering::Relaxed) + 1;
     let at = Reply::Content as usize + (next % BUFFERS) as usize * CONTENT_WORDS;
-    // The version stored last time comes before what is overwritten now: a program that still copies this buffer sees it.
+    // The version stored last time must be visible before this buffer is overwritten: a program that still copies it
+    // then notices.
     fence(Ordering::SeqCst);
     store(
         program,
@@ -112,14 +114,14 @@ fn write(
 }
 
 impl ReceiveProgram {
-    /// Opens a channel at a port whose questions are answered from the driver: with `content`, or with the question's own
-    /// data if there is none. Both ways the answer has the question's sequence number, and, if it has a time stamp at all
-    /// (prepared content always has), the time at which the question came.
+    /// Opens a channel at a port whose questions the driver answers: with `content`, or with the question's own data
+    /// if there is none. In both cases the answer has the question's sequence number. If it has a time stamp
+    /// (prepared content always has), that is the question's arrival time.
     ///
     /// Questions must come from a port of 49152 or above; others are dropped and counted.
     ///
     /// # Errors
-    /// The port is in use, or one to ask from; all channels are in use; the content does not fit.
+    /// The port is in use, or is 49152 or above; all channels are in use; the content does not fit.
     pub fn respond_channel(
         &self,
         port: u16,
@@ -129,7 +131,7 @@ impl ReceiveProgram {
         self.respond_channel_with(port, key, content, &[])
     }
 
-    /// The same, with fields of each question put into its answer; without content there are none.
+    /// Opens the same with fields of each question copied into its answer. Without `content` no field is copied.
     ///
     /// # Errors
     /// As [`respond_channel`](Self::respond_channel); a patch is not possible ([`ProgramError::Patch`]).

@@ -1,4 +1,4 @@
-//! Answers: their headers, their content, its patches, and who gets none.
+//! Tests of answers: their headers, their content, its patches, and questions without an answer.
 
 use super::test_bench::{ASKING, Bench, DROP, OWN, PEER, build, tag};
 use super::*;
@@ -147,12 +147,12 @@ fn fields_of_the_question_are_put_into_the_answer() {
             let (_, header, answer) = bench.answer(&question.frame(&data));
             let came = u64::from_be_bytes(answer[92..].try_into().unwrap());
             let told = header.time_ns.unwrap();
-            // The clock that a program may read is not strictly in step with ours.
+            // The clock that a program may read is not strictly in step with the clock here.
             assert!(
                 came + 1_000_000 > before && came < told + 1_000_000,
                 "{before} {came} {told}"
             );
-            // The same in user space, as the responder over packet sockets does it.
+            // The same in user space, as in the responder over packet sockets.
             let mut expected = content.clone();
             apply_patches(&patches, &data, number, came, &mut expected);
             assert_eq!(answer, expected, "{length}");
@@ -160,7 +160,7 @@ fn fields_of_the_question_are_put_into_the_answer() {
             assert_eq!(answer[40..44], number.to_be_bytes());
         }
     }
-    // Content and patches are replaced together, and may have none.
+    // Content and patches are replaced together; there may be no patches.
     responder.replace_with(&[9; 36], &patches[..2]).unwrap();
     let (.., answer) = bench.answer(&build(1002, 1).frame(&[5; 40]));
     assert_eq!(answer, [&[5][..], &[9; 19], &[5; 16]].concat());

@@ -1,4 +1,4 @@
-//! One program, several processes: those of this file are this test program, run again.
+//! One program shared by several processes: the child processes are this test program, started again.
 
 use super::queue_tests::message;
 use super::*;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 const NAMESPACE: &str = "RTWTEST_SHARING_NAMESPACE";
 
-/// Set for a child that takes the generic mode.
+/// Set for a child that uses generic mode.
 const GENERIC: &str = "RTWTEST_SHARING_GENERIC";
 
 fn in_mode(interface: &str, mode: XdpMode) -> ProgramConfig {
@@ -21,7 +21,8 @@ fn in_mode(interface: &str, mode: XdpMode) -> ProgramConfig {
     }
 }
 
-/// Attaches or joins, opens a queue at 1001 and a responder at 1002, says so, and counts what comes until it is told to end.
+/// Attaches or joins, opens a queue at 1001 and a responder at 1002, reports that, and counts frames until it is told
+/// to end.
 #[test]
 #[ignore = "run by the tests of this file"]
 fn child_that_has_two_channels() {
@@ -42,7 +43,7 @@ fn child_that_has_two_channels() {
     }
 }
 
-/// A process that is killed at the end.
+/// A process that is killed when this value is dropped.
 struct Other {
     child: Child,
     input: ChildStdin,
@@ -159,18 +160,18 @@ fn crashes_and_goes_on(mode: XdpMode) {
     assert_eq!(first.took(), "TOOK 3");
     assert_eq!(queue.take(9, |_| ()), 2);
 
-    // It ends as if by a crash: no code of its own runs.
+    // It ends as in a crash: none of its own code runs.
     first.child.kill().unwrap();
     first.child.wait().unwrap();
     assert!(program.is_attached().unwrap());
     send(&pair, &mut sender, 1003);
     assert!(queue.wait(Some(Duration::from_secs(2))).unwrap());
     queue.release();
-    // Its ports are free at once, and its channels are not left: a third has them.
+    // Its ports are free at once, and a third process can reuse its channels.
     let (second, ready) = Other::start(&pair, mode);
     assert_eq!(ready, "READY joined=true");
     drop(second);
-    // The rest of what it has left is found by whoever goes on.
+    // Any remaining process finds the rest of its channels.
     let start = Instant::now();
     let answers = program
         .shared
@@ -221,7 +222,7 @@ fn who_shares_a_program_wants_the_same_of_it() {
     );
 }
 
-/// Somebody else's program is none to join; and when it is gone, ours comes again only when told to.
+/// A foreign program is not joined. When it is gone, the receive program is attached again only on request.
 #[test]
 fn a_foreign_program_is_left_alone() {
     require!(root, program "ip");
@@ -251,7 +252,7 @@ fn a_foreign_program_is_left_alone() {
     assert!(link.is_attached().unwrap(), "it was not touched");
     drop(link);
     assert_eq!(program.is_attached(), Ok(false), "not attached by itself");
-    // One of those who share it is told to; the other joins that.
+    // One of the processes that share it attaches it again; the other joins it.
     for program in [&program, &second, &program] {
         pair.a.run(|| program.reattach()).unwrap();
         assert_eq!(program.is_attached(), Ok(true));

@@ -1,4 +1,5 @@
-//! What tests of the receive program share: the program without an interface (`BPF_PROG_TEST_RUN`), and frames for it.
+//! Common parts of the receive program's tests: the program without an interface (`BPF_PROG_TEST_RUN`), and frames
+//! for it.
 
 use super::attach::{PROGRAM, load};
 use super::*;
@@ -14,7 +15,7 @@ pub(super) const OWN: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 pub(super) const PEER: MacAddress = MacAddress([2, 0, 0, 0, 0, 2]);
 pub(super) const ASKING: u16 = FIRST_ASKING_PORT;
 
-/// The program, not attached to anything.
+/// The program, not attached to an interface.
 pub(super) struct Bench {
     pub(super) object: BpfObject,
     pub(super) program: ReceiveProgram,
@@ -24,7 +25,7 @@ pub(super) struct Bench {
 impl Bench {
     pub(super) fn new() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
-        // No interface has this index, so locks of its ports are nobody else's.
+        // No interface has this index, so no other test holds locks of its ports.
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let interface = Interface {
             name: "test".to_owned(),
@@ -50,18 +51,18 @@ impl Bench {
             .verdict
     }
 
-    /// The frame that the last run left.
+    /// Returns the frame as the last run left it.
     pub(super) fn left(&self) -> &[u8] {
         &self.out
     }
 
-    /// Runs a frame that must go on to Linux as it is.
+    /// Runs a frame that must be passed on to Linux unchanged.
     pub(super) fn passes(&mut self, frame: &[u8]) {
         assert_eq!(self.run(frame), PASS);
         assert_eq!(self.out, frame);
     }
 
-    /// Runs a question; gives the answer's headers and data.
+    /// Runs a question; returns the answer's headers and data.
     pub(super) fn answer(&mut self, frame: &[u8]) -> (ethernet::Header, Header, Vec<u8>) {
         assert_eq!(self.run(frame), TX);
         parsed(&self.out)
@@ -80,7 +81,7 @@ fn parsed(octets: &[u8]) -> (ethernet::Header, Header, Vec<u8>) {
     (header, rtdip, data.to_vec())
 }
 
-/// A frame as its parts say.
+/// The parts of a frame.
 #[derive(Clone)]
 pub(super) struct Build {
     pub(super) to: MacAddress,

@@ -1,4 +1,4 @@
-//! A writer at full speed and readers at another processor: nothing torn, nothing backwards.
+//! A writer at full speed and readers on another processor: no torn value, none backwards.
 
 use super::attach::PROGRAM;
 use super::test_bench::{Bench, build};
@@ -17,13 +17,13 @@ fn alone() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reader and writer at two processors: else each would see only what the other did before it was interrupted. (With one
-/// processor only, that is all there is to see.)
+/// Moves reader and writer to two processors. On one, each would see only what the other did before it was
+/// interrupted. (With one processor only, it stays so.)
 fn at_processor(cpu: usize) {
     let _ = sched::set_cpu(cpu);
 }
 
-/// Seconds for each size; `RTWIRE_TEST_SOAK_SECONDS` makes it longer.
+/// Returns the time for each size: one second, or `RTWIRE_TEST_SOAK_SECONDS`.
 fn time() -> Duration {
     let seconds = std::env::var("RTWIRE_TEST_SOAK_SECONDS")
         .ok()
@@ -31,12 +31,12 @@ fn time() -> Duration {
     seconds.map_or(Duration::from_millis(1000), Duration::from_secs)
 }
 
-/// Values that tell whether they are whole: every octet follows from the number and its place.
+/// Returns one byte of a self-checking value: it follows from the value's number and the byte's place.
 fn octet(number: u32, at: usize) -> u8 {
     (number.wrapping_mul(0x9e37_79b1) >> 24) as u8 ^ at as u8
 }
 
-/// Stops the other threads also where this one fails: else they would be waited for.
+/// Stops the other threads even if this one fails, since they are joined.
 struct StopAtEnd<'a>(&'a AtomicBool);
 
 impl Drop for StopAtEnd<'_> {
@@ -45,7 +45,7 @@ impl Drop for StopAtEnd<'_> {
     }
 }
 
-/// Writes values until it is stopped, numbered by `numbers`; gives how many.
+/// Writes values, numbered by `numbers`, until it is stopped; returns their number.
 fn writes(bench: &Bench, length: usize, cpu: usize, numbers: &AtomicU32, stop: &AtomicBool) -> u64 {
     at_processor(cpu);
     let mut out = Vec::new();
@@ -87,7 +87,7 @@ fn reads(mut slot: NewestSlot, stop: &AtomicBool, seen: &AtomicU32) -> (u64, u64
             assert_eq!(
                 found,
                 octet(newest.sequence, at),
-                "number {last}, octet {at}: torn"
+                "number {last}, byte {at}: torn"
             );
         }
     }
@@ -111,7 +111,7 @@ fn no_reader_sees_a_torn_value_or_a_step_backwards() {
                 .map(|seen| (slot.clone(), seen))
                 .map(|(slot, seen)| scope.spawn(|| reads(slot, &stop, seen)));
             thread::sleep(time());
-            // On a machine that others use, too, as long as it takes to have tested something.
+            // On a machine that others use, too, this takes as long as a valid test needs.
             let enough = || {
                 slot.counters().accepted > 6000
                     && seen.iter().all(|seen| seen.load(Ordering::Relaxed) > 200)
@@ -123,7 +123,7 @@ fn no_reader_sees_a_torn_value_or_a_step_backwards() {
             let written = writer.join().unwrap();
             let counts = readers.map(|reader| reader.join().unwrap());
             println!(
-                "{length} octets, {:?}: {written} written, reads and fresh ones {counts:?}",
+                "{length} bytes, {:?}: {written} written, reads and fresh ones {counts:?}",
                 start.elapsed()
             );
             for (reads, fresh) in counts {
@@ -137,7 +137,7 @@ fn no_reader_sees_a_torn_value_or_a_step_backwards() {
     }
 }
 
-/// Two writers at once: what a driver with several queues does.
+/// Two writers at once, as with a driver that has several queues.
 #[test]
 fn two_processors_writing_one_slot_tear_nothing() {
     require!(root);
@@ -237,7 +237,7 @@ fn answers_are_whole_while_their_content_is_replaced() {
     });
 }
 
-/// Real frames over a veth, in each mode; every second one with a VLAN tag.
+/// Real frames over a veth in each mode; every second one has a VLAN tag.
 #[test]
 fn values_from_the_wire_are_whole_in_each_mode() {
     require!(root, program "ip");

@@ -1,4 +1,4 @@
-//! How a reader of the program's memory waits: it looks at the memory, or sleeps at a packet socket until the program lets
+//! Waiting for the program's memory: the reader polls the memory, or sleeps at a packet socket until the program lets
 //! a frame through to wake it.
 
 use super::{ProgramError, Shared};
@@ -9,25 +9,25 @@ use rtwire_sys::packet::PacketSocket;
 use rtwire_sys::{Batch, Errno, Wait};
 use std::time::Duration;
 
-/// How often a reader that nothing comes to looks whether interface and program are still there.
+/// Interval at which an idle reader checks that interface and program still exist.
 pub(super) const CHECK: Duration = Duration::from_millis(100);
-/// Room for frames that wait where a sleeper is woken; one is enough.
+/// Bytes of room for the frames that wake a sleeping reader; one frame is enough.
 const BELL_OCTETS: usize = 16 * 2304;
 
-/// Memory that is read by one that may sleep.
+/// Memory whose reader may sleep.
 pub(super) trait Sleeper {
-    /// Whether there is something to read.
+    /// Returns `true` if there is something to read.
     fn look(&mut self) -> bool;
-    /// Says that the next frame has to wake this reader, unless there is something already: then true.
+    /// Requests that the next frame wake this reader. Returns `true` if there is already something to read.
     fn look_or_sleep(&mut self) -> bool;
-    /// Takes that back.
+    /// Withdraws that request.
     fn awake(&mut self);
 }
 
-/// Waits in the way that was chosen at open.
+/// Waits in the way chosen at open.
 #[derive(Debug)]
 pub(super) struct Waiter {
-    /// Where the frame comes that is to wake a sleeper. None only in tests without an interface.
+    /// Receives the frame that wakes a sleeping reader. `None` only in tests without an interface.
     bell: Option<Bell>,
     wake_up: WakeUp,
 }
@@ -41,7 +41,7 @@ struct Bell {
 }
 
 impl Bell {
-    /// Waits for at most `time`. What comes is in the memory already, and thrown away here.
+    /// Waits for at most `time`. The frame's data are already in the memory, so the frame is discarded here.
     fn wait(&mut self, time: Duration) -> Result<(), Errno> {
         if self.timeout != Some(time) {
             self.socket.set_receive_timeout(Some(time))?;
@@ -119,7 +119,8 @@ impl Waiter {
         let mut end = None;
         let mut next_check = None;
         loop {
-            // The clock costs more than a look: it is asked only now and then, and not before the first looks.
+            // Reading the clock costs more than a poll, so it is read only now and then, and not before the first
+            // polls.
             for _ in 0..32 {
                 if memory.look() {
                     return Ok(true);
@@ -147,7 +148,7 @@ impl Waiter {
         memory: &mut impl Sleeper,
         timeout: Option<Duration>,
     ) -> Result<bool, LinkError> {
-        // A frame that comes within the first slice costs no look at the clock.
+        // A frame that comes within the first slice costs no clock read.
         let mut slice = timeout.map_or(CHECK, |timeout| timeout.min(CHECK));
         let mut end = None;
         loop {
@@ -176,7 +177,7 @@ impl Waiter {
         }
     }
 
-    /// Looks whether interface and program are still there. Three system calls.
+    /// Checks that interface and program still exist. Three system calls.
     #[cold]
     pub(super) fn check(&self, program: &Shared) -> Result<(), LinkError> {
         let Some(bell) = &self.bell else {
@@ -184,9 +185,9 @@ impl Waiter {
         };
         self.check_interface(program, bell)?;
         program.tidy_now_and_then();
-        // A kernel that does not tell is no reason to stop.
+        // A kernel that does not report it is no reason to stop.
         if program.is_attached() == Ok(false) {
-            // Nobody has detached it if its interface went meanwhile.
+            // If the interface was removed meanwhile, no process has detached the program.
             self.check_interface(program, bell)?;
             return Err(LinkError::ProgramDetached {
                 interface: program.interface.name.clone(),

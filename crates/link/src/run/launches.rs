@@ -1,11 +1,12 @@
-//! Frames that leave at their launch instant by themselves: handed over ahead of it, to a queue that keeps them (ETF).
+//! Frames that leave at their launch instant by themselves: they are handed over early to a queue that holds them
+//! (ETF).
 
 use super::LaunchWindow;
 use crate::error::LinkError;
 use crate::{LaunchMode, LaunchQueue, Sender, SenderConfig, TxPath, TxStamps};
 use rtwire_sys::clock;
 
-/// A second way out of an interface, for frames with a launch instant; all others go as the port's path says.
+/// A second transmit path for frames with a launch instant; all others take the port's path.
 #[derive(Debug)]
 pub struct Launches {
     sender: Sender,
@@ -14,11 +15,12 @@ pub struct Launches {
 }
 
 impl Launches {
-    /// Opens this way for frames of `priority`. They are handed over `margin_ns` before the queue wakes for them, which is its
-    /// `delta` before their instant: so late may the loop be awake.
+    /// Opens this path for frames of `priority`. A frame is handed over `margin_ns` before the queue wakes for it.
+    /// The queue wakes its `delta` before the frame's instant. So the loop may wake up to `margin_ns` late.
     ///
     /// # Errors
-    /// [`LinkError::NoLaunch`]: nothing there keeps launch times. CAP_NET_RAW or CAP_NET_ADMIN is missing; no such interface.
+    /// [`LinkError::NoLaunch`]: no queue there observes launch times. CAP_NET_RAW or CAP_NET_ADMIN is missing; the
+    /// interface does not exist.
     pub fn open(interface: &str, priority: u32, margin_ns: u64) -> Result<Self, LinkError> {
         let sender = Sender::frames(&SenderConfig {
             path: TxPath::Launch(LaunchMode::Strict),
@@ -41,19 +43,19 @@ impl Launches {
         })
     }
 
-    /// When a frame is handed over.
+    /// Returns the times between which a frame is handed over.
     #[must_use]
     pub const fn window(&self) -> LaunchWindow {
         self.window
     }
 
-    /// The queue that keeps the frames.
+    /// Returns the queue that holds the frames.
     #[must_use]
     pub const fn queue(&self) -> LaunchQueue {
         self.queue
     }
 
-    /// Splits off the collector of the queue's reports, for another thread; `None` where it is gone already.
+    /// Splits off the collector of the queue's reports, for another thread. Returns `None` if it was already taken.
     ///
     /// # Errors
     /// The offset of CLOCK_TAI cannot be read.
@@ -61,9 +63,9 @@ impl Launches {
         self.sender.take_stamps()
     }
 
-    /// Hands a frame over that is to leave at `launch_ns` of CLOCK_MONOTONIC. One system call.
+    /// Hands over a frame that is to leave at `launch_ns` of CLOCK_MONOTONIC. One system call.
     pub(super) fn send_at(&mut self, frame: &[u8], launch_ns: u64) -> Result<(), LinkError> {
-        // Read anew for each frame: the time may have been set since the last one.
+        // The offset is read anew for each frame: the time may have been set since the last one.
         let tai_ns = launch_ns.saturating_add_signed(clock::tai_minus_monotonic_ns());
         self.sender.send_at(frame, tai_ns).map(drop)
     }

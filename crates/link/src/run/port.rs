@@ -1,4 +1,4 @@
-//! How a node's frames come and go.
+//! Transmit path and receive path of a node's frames.
 
 use super::Launches;
 use crate::error::LinkError;
@@ -12,19 +12,19 @@ use rtwire_sys::{Errno, Ready};
 use rtwire_wire::MacAddress;
 use std::time::Duration;
 
-/// How often a port that nothing comes to looks whether its interface is still there, ns.
+/// Interval in ns at which an idle port checks that its interface still exists.
 const CHECK_NS: u64 = 100_000_000;
 
-/// How far ahead of its launch instant a frame may be handed over.
+/// Times before its launch instant between which a frame may be handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaunchWindow {
-    /// So long before its instant at the earliest, ns.
+    /// Earliest time to hand it over, in ns before its instant.
     pub earliest_ns: u64,
-    /// Only earlier than so long before it, ns: what is to keep the frame would have it too late.
+    /// Latest time to hand it over, in ns before its instant. Later is too late for the queue that is to hold it.
     pub latest_ns: u64,
 }
 
-/// What [`Runner`](super::Runner) needs of a path.
+/// Transmit and receive operations that [`Runner`](super::Runner) needs.
 pub trait Port {
     /// Sends one frame, at once.
     ///
@@ -32,13 +32,13 @@ pub trait Port {
     /// The interface is down, gone or full.
     fn send(&mut self, frame: &[u8]) -> Result<(), LinkError>;
 
-    /// When a frame with a launch instant may be handed over to something that keeps it until then; `None`: there is
-    /// nothing of the kind, and each frame is sent at its instant.
+    /// Returns the times at which a frame with a launch instant may be handed over to a queue that holds it. `None`
+    /// means that there is no such queue, so each frame is sent at its instant.
     fn launch_window(&self) -> Option<LaunchWindow> {
         None
     }
 
-    /// Hands a frame over that is to leave at `launch_ns` of CLOCK_MONOTONIC by itself.
+    /// Hands over a frame that is to leave by itself at `launch_ns` of CLOCK_MONOTONIC.
     ///
     /// # Errors
     /// [`LinkError::LaunchRefused`]: it was not taken, and is still to be sent. Else as of [`send`](Self::send).
@@ -47,42 +47,42 @@ pub trait Port {
         Err(LinkError::LaunchRefused { launch_ns })
     }
 
-    /// Shows the oldest frame that has come, with the time of its arrival (ns of CLOCK_MONOTONIC) where that is known;
-    /// gives whether there was one. Does not wait.
+    /// Shows the oldest received frame, with its arrival time (ns of CLOCK_MONOTONIC) if that is known. Returns
+    /// `true` if there was one. Does not wait.
     ///
     /// # Errors
     /// The interface is gone.
     fn receive(&mut self, show: &mut dyn FnMut(Option<u64>, &[u8])) -> Result<bool, LinkError>;
 
-    /// Whether a frame is there. No system call.
+    /// Returns `true` if a frame is there. No system call.
     fn is_ready(&self) -> bool;
 
-    /// Waits for a frame, or for so long.
+    /// Waits for a frame, at most for `timeout`.
     ///
     /// # Errors
-    /// The interface is gone, or down (told once).
+    /// The interface is gone, or down (reported once).
     fn wait(&mut self, timeout: Duration) -> Result<(), LinkError>;
 }
 
-/// How a port is to be opened.
+/// Configuration of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortConfig {
     /// The interface's name.
     pub interface: String,
     /// The EtherType of the frames.
     pub ether_type: u16,
-    /// Groups whose frames are wanted, too.
+    /// Group addresses whose frames are received, too.
     pub groups: Vec<MacAddress>,
-    /// The way out.
+    /// Transmit path.
     pub path: TxPath,
-    /// Whether frames to other stations are wanted, too.
+    /// `true` receives frames for other stations, too.
     pub promiscuous: bool,
-    /// How many frames may wait in the kernel.
+    /// Number of frames that may wait in the kernel.
     pub queue_frames: usize,
 }
 
 impl PortConfig {
-    /// Frames of this EtherType, past the queueing discipline.
+    /// Returns a configuration for frames of this EtherType that bypass the queueing discipline.
     #[must_use]
     pub fn new(interface: impl Into<String>, ether_type: u16) -> Self {
         Self {
@@ -96,7 +96,7 @@ impl PortConfig {
     }
 }
 
-/// Packet sockets: a ring shared with the kernel to receive, one call to send. Needs CAP_NET_RAW.
+/// Packet sockets: a ring shared with the kernel to receive, one system call to send. Needs CAP_NET_RAW.
 #[derive(Debug)]
 pub struct PacketPort {
     socket: PacketSocket,
@@ -110,13 +110,13 @@ impl PacketPort {
     /// Opens a port.
     ///
     /// # Errors
-    /// CAP_NET_RAW is missing, or there is no such interface.
+    /// CAP_NET_RAW is missing, or the interface does not exist.
     pub fn open(config: &PortConfig) -> Result<Self, LinkError> {
         let accept_all = Filter::new(&[Instruction::Accept])?;
         Self::with_filter(config, &accept_all)
     }
 
-    /// Opens a port that takes only frames that pass `filter`.
+    /// Opens a port that receives only frames that pass `filter`.
     ///
     /// # Errors
     /// As [`PacketPort::open`].
@@ -145,21 +145,21 @@ impl PacketPort {
         })
     }
 
-    /// From now on frames with a launch instant leave by this way.
+    /// Sends frames with a launch instant by this path from now on.
     pub fn launch_by(&mut self, launches: Launches) {
         self.launches = Some(launches);
     }
 
-    /// The interface, as it was when the port was opened.
+    /// Returns the interface as it was when the port was opened.
     #[must_use]
     pub fn interface(&self) -> &Interface {
         self.sender.interface()
     }
 
-    /// Frames lost since there was no room for them, since this was last asked. One system call.
+    /// Returns the number of frames lost for lack of room since the last call. One system call.
     ///
     /// # Errors
-    /// The kernel refuses to tell.
+    /// The kernel does not report it.
     pub fn dropped(&self) -> Result<u64, LinkError> {
         Ok(self.socket.statistics()?.dropped)
     }
@@ -171,7 +171,7 @@ impl PacketPort {
         })
     }
 
-    /// Looks whether the interface is gone, now and then.
+    /// Checks now and then that the interface still exists.
     fn check(&mut self) -> Result<(), LinkError> {
         let now = clock::now_ns(Clock::Monotonic);
         if now < self.next_check_ns {

@@ -1,4 +1,4 @@
-//! Frames that wait for their launch instant: memory prepared once.
+//! Frames that wait for their launch instant, in memory allocated once.
 
 use super::LaunchWindow;
 use rtwire_wire::{MAXIMUM_FRAME_OCTETS, MINIMUM_FRAME_OCTETS, Outbox};
@@ -16,24 +16,26 @@ struct Slot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head<'a> {
     pub(super) frame: &'a [u8],
-    /// The instant that its node gave it.
+    /// Launch instant that the node set, in ns.
     pub(super) launch_ns: Option<u64>,
-    /// When it may leave: at this instant, and not before what was handed over has left; 0: at once.
+    /// Earliest time at which it may leave, in ns: its instant, and not before a frame handed over earlier. 0 means
+    /// at once.
     pub(super) leaves_ns: u64,
-    /// Whether it may be handed over ahead of that.
+    /// `true` if it may be handed over ahead of that time.
     pub(super) ahead: bool,
 }
 
-/// First in, first out: a frame that is to leave later holds back those behind it, be it still here or handed over already.
+/// First in, first out. A frame with a later instant holds back those behind it, whether it is still here or already
+/// handed over.
 #[derive(Debug)]
 pub(super) struct Queue {
     slots: Box<[Slot]>,
     first: usize,
     count: usize,
     overflowed: u64,
-    /// When the last frame leaves that was handed over.
+    /// Time at which the last frame handed over leaves, in ns.
     kept_until_ns: u64,
-    /// Whether the first frame was to be handed over, and was not.
+    /// `true` if the first frame was to be handed over and was refused or late.
     held_back: bool,
 }
 
@@ -54,7 +56,7 @@ impl Queue {
         }
     }
 
-    /// The frame that leaves next.
+    /// Returns the frame that leaves next.
     pub(super) fn head(&self) -> Option<Head<'_>> {
         let slot = (self.count > 0).then(|| &self.slots[self.first])?;
         Some(Head {
@@ -65,8 +67,8 @@ impl Queue {
         })
     }
 
-    /// When something is to be done with the frame that leaves next: hand it over, where there is a window for that, or send
-    /// it; `None` where there is none.
+    /// Returns the time at which the next frame needs an action: handing it over if there is a window for that, else
+    /// sending it. Returns `None` without a frame.
     pub(super) fn next_ns(&self, window: Option<LaunchWindow>) -> Option<u64> {
         self.head().map(|head| match window {
             Some(window) if head.ahead => head.leaves_ns.saturating_sub(window.earliest_ns),
@@ -74,12 +76,12 @@ impl Queue {
         })
     }
 
-    /// When the last frame leaves, or has left, that was handed over.
+    /// Returns the time at which the last frame handed over leaves, or has left, in ns.
     pub(super) fn kept_until_ns(&self) -> u64 {
         self.kept_until_ns
     }
 
-    /// The first frame was sent, or given up.
+    /// Removes the first frame, which was sent or given up.
     pub(super) fn pop(&mut self) {
         if self.count > 0 {
             self.first = (self.first + 1) % self.slots.len();
@@ -88,7 +90,7 @@ impl Queue {
         self.held_back = false;
     }
 
-    /// The first frame was handed over, and leaves by itself.
+    /// Removes the first frame, which was handed over and leaves by itself.
     pub(super) fn pop_kept(&mut self) {
         if let Some(head) = self.head() {
             self.kept_until_ns = head.leaves_ns;
@@ -96,12 +98,12 @@ impl Queue {
         self.pop();
     }
 
-    /// The first frame could not be handed over: it is sent at its instant.
+    /// Marks the first frame as not handed over: it is sent at its instant.
     pub(super) fn hold_back(&mut self) {
         self.held_back = true;
     }
 
-    /// Frames that there was no room for, or that were too long.
+    /// Returns the frames that were too long or found no room.
     pub(super) fn overflowed(&self) -> u64 {
         self.overflowed
     }
@@ -171,11 +173,11 @@ mod tests {
         assert_eq!(state(&queue), (1_000, true, 700));
         queue.pop_kept();
         assert_eq!(queue.kept_until_ns(), 1_000);
-        // Without an instant of its own, and with one that is before.
+        // One frame without an instant of its own, one with an earlier instant.
         assert_eq!(state(&queue), (1_000, false, 1_000));
         queue.pop();
         assert_eq!(state(&queue), (1_000, true, 700));
-        // Refused: it is sent at that instant, and only this one.
+        // The refused frame is sent at that instant, and only this one.
         queue.hold_back();
         assert_eq!(state(&queue), (1_000, false, 1_000));
         queue.pop();

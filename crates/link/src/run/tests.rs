@@ -1,17 +1,17 @@
-//! The loop with a port that keeps frames until their instant: what is handed over when, what waits behind it, and who spins.
-//! ETF itself is in `crates/powerlink-station/tests`, run in the kernel lab.
+//! Tests of the loop with a port that holds frames until their instant: frames handed over and when, frames that wait
+//! behind them, and spinning. ETF itself is tested in `crates/powerlink-station/tests`, run in the kernel lab.
 
 use super::*;
 use rtwire_wire::Outbox;
 
 const MS: u64 = 1_000_000;
 
-/// What a port was given.
+/// A frame that the port was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Given {
-    /// At once, at this time.
+    /// To be sent at once, at this time.
     Now { kind: u8, at_ns: u64 },
-    /// Ahead of its instant.
+    /// Handed over ahead of its instant.
     Ahead {
         kind: u8,
         at_ns: u64,
@@ -19,15 +19,15 @@ enum Given {
     },
 }
 
-/// Keeps frames in thought only.
+/// A port that only pretends to hold frames.
 #[derive(Default)]
 struct Keeper {
     window: Option<LaunchWindow>,
     refuses: bool,
     given: Vec<Given>,
-    /// Stamps of frames that wait to be read.
+    /// Arrival times of frames that wait to be read.
     arrived_ns: Vec<u64>,
-    /// Times of looks and of sleeps.
+    /// Times of polls and of sleeps.
     looks: std::cell::RefCell<Vec<u64>>,
 }
 
@@ -75,7 +75,7 @@ impl Port for Keeper {
     }
 }
 
-/// Sends a frame for an instant `ahead_ns` after its only moment, one behind it, and one for an instant before.
+/// Sends one frame for an instant `ahead_ns` after its only moment, one behind it, and one for an earlier instant.
 struct Script {
     moment_ns: Option<u64>,
     ahead_ns: u64,
@@ -135,7 +135,7 @@ fn window() -> Option<LaunchWindow> {
 
 #[test]
 fn a_frame_is_handed_over_ahead_and_what_is_behind_it_leaves_from_its_instant_on() {
-    // A machine that stands still for 50 ms hands nothing over: then once more.
+    // A machine that stalls for 50 ms hands nothing over; then the test is repeated.
     let (launch_ns, keeper, statistics) = (0..20)
         .map(|_| {
             let keeper = Keeper {
@@ -145,7 +145,7 @@ fn a_frame_is_handed_over_ahead_and_what_is_behind_it_leaves_from_its_instant_on
             play(keeper, 80 * MS)
         })
         .find(|(.., statistics)| statistics.launched > 0)
-        .expect("this machine stood still twenty times");
+        .expect("this machine stalled twenty times");
     let [
         Given::Ahead {
             kind: 1,
@@ -169,7 +169,7 @@ fn a_frame_is_handed_over_ahead_and_what_is_behind_it_leaves_from_its_instant_on
     assert!(matches!(third, Given::Now { kind: 3, .. }), "{third:?}");
     assert_eq!((statistics.launched, statistics.sent), (1, 3));
     assert_eq!(statistics.unlaunched, 1, "the third, which came too late");
-    // Asleep while the frame is kept, however long the loop lingers.
+    // The loop sleeps while the frame is held, however long it lingers.
     let looks = keeper.looks.borrow();
     let while_kept = looks.iter().filter(|at| (at_ns..launch_ns).contains(at));
     assert_eq!(while_kept.count(), 0);
@@ -216,7 +216,7 @@ fn what_is_too_late_for_the_window_or_has_none_is_sent_at_its_instant() {
     }
 }
 
-/// Sends once at its only moment, once for an instant behind it, and in reply to a frame; keeps what it is told of that.
+/// Sends at its only moment, once for an instant behind it, and in reply to a frame; records the reported times.
 #[derive(Default)]
 struct Told {
     moment_ns: Option<u64>,
@@ -254,7 +254,7 @@ fn a_node_is_told_what_held_its_frames_up_since_its_call() {
     let mut node = Told::default();
     let stop = AtomicBool::new(false);
     let ended = runner.run(&mut node, &stop, |node, keeper, _| {
-        // The application of the moment's call stands still; so may the machine.
+        // The application stalls in the moment's call; the machine may stall, too.
         if node.moment_ns.is_none() && keeper.given.is_empty() && node.took_ns.is_empty() {
             std::thread::sleep(Duration::from_nanos(HELD_UP_NS));
         }
@@ -265,7 +265,7 @@ fn a_node_is_told_what_held_its_frames_up_since_its_call() {
         panic!("the node was told nothing");
     };
     assert!(*first >= HELD_UP_NS, "{first}");
-    // What was kept until its instant was not held up.
+    // A frame held until its instant does not count as delayed.
     assert!(!rest.is_empty());
     assert!(rest.iter().all(|took| *took < HELD_UP_NS), "{rest:?}");
 }
@@ -280,7 +280,7 @@ fn what_held_frames_up_is_told_once() {
     let ended = runner.run(&mut node, &stop, |node, keeper, now_ns| {
         node.moment_ns = None;
         if !core::mem::replace(&mut begun, true) {
-            // Two frames come now, and are read when the machine goes on.
+            // Two frames arrive now, and are read when the machine goes on.
             keeper.arrived_ns = vec![now_ns + 1, now_ns];
             std::thread::sleep(Duration::from_nanos(HELD_UP_NS));
         }

@@ -4,14 +4,14 @@ use super::{NEEDS_TIMES, Sender, Socket};
 use crate::error::LinkError;
 use rtwire_sys::Errno;
 
-/// Octets in front of what the MTU counts.
+/// Bytes in front of the part that the MTU counts.
 const HEADER_AND_TAG: usize = 18;
-/// What the kernel says when a driver has dropped a frame.
+/// Error number of the kernel when a driver has dropped a frame.
 const EBUSY: i32 = 16;
 
 impl Sender {
-    /// Where the next frame may be written, so that it need not be copied: only on the path `xdp`, and only while there is
-    /// room. No system call.
+    /// Returns the memory of the next frame, so that it can be written without a copy. Only the path `xdp` has it,
+    /// and only while there is room. No system call.
     #[inline]
     pub fn place(&mut self) -> Option<&mut [u8]> {
         match &mut self.socket {
@@ -20,7 +20,8 @@ impl Sender {
         }
     }
 
-    /// Sends the frame of `octets` octets that was written to [`place`](Self::place); gives its number. One system call.
+    /// Sends the frame of `octets` bytes that was written to [`place`](Self::place); returns its number. One system
+    /// call.
     ///
     /// # Errors
     /// As [`send`](Self::send).
@@ -31,11 +32,11 @@ impl Sender {
         Ok(self.frames - 1)
     }
 
-    /// Puts the frame that was written to [`place`](Self::place) among those that the next [`flush`](Self::flush) sends. No
-    /// system call.
+    /// Adds the frame that was written to [`place`](Self::place) to those that the next [`flush`](Self::flush) sends.
+    /// No system call.
     ///
     /// # Errors
-    /// It is longer than the interface takes.
+    /// The frame is longer than the interface allows.
     #[inline]
     pub fn push_place(&mut self, octets: usize) -> Result<(), LinkError> {
         if self.launch.is_some() {
@@ -84,11 +85,11 @@ impl Sender {
         Ok(())
     }
 
-    /// Sends what was pushed: one system call for 32 frames. Nothing to do on other paths.
+    /// Sends the pushed frames: one system call for 32 frames. Does nothing on other paths.
     ///
     /// # Errors
-    /// The interface is down or gone: then what was pushed has used up no numbers. [`LinkError::QueueFull`]: the driver has
-    /// dropped some, which have.
+    /// The interface is down or gone: then the pushed frames have used up no numbers. [`LinkError::QueueFull`]: the
+    /// driver has dropped some frames, which have.
     #[inline]
     pub fn flush(&mut self) -> Result<(), LinkError> {
         let Socket::Xdp(socket) = &mut self.socket else {
@@ -106,12 +107,12 @@ impl Sender {
         }
     }
 
-    /// Sends several frames or datagrams, 32 with each system call, in their order; gives how many of them were dropped at a
-    /// full queue. Each uses up a number, those dropped, too. No allocation.
+    /// Sends several frames or datagrams in order, 32 with each system call. Returns the number of them dropped at a
+    /// full queue. Each uses up a number, including the dropped ones. No allocation.
     ///
     /// # Errors
-    /// As [`send`](Self::send), but for a full queue: those before the one that failed were sent, as
-    /// [`count`](Self::count) tells.
+    /// As [`send`](Self::send), except for a full queue. The frames before the failed one were sent, as
+    /// [`count`](Self::count) reports.
     pub fn send_batch(&mut self, frames: &[&[u8]]) -> Result<usize, LinkError> {
         if self.launch.is_some() {
             return Err(LinkError::Unsupported { what: NEEDS_TIMES });

@@ -1,4 +1,5 @@
-//! Senders of launch times by AF_XDP, opened where they are refused otherwise: no card at hand keeps them.
+//! Tests of senders with launch times by AF_XDP, opened where they are otherwise refused, because no card here
+//! observes them.
 
 use super::*;
 use crate::{LaunchMode, Receiver, ReceiverConfig, WakeUp};
@@ -10,7 +11,8 @@ use std::time::Duration;
 
 const ETHER_TYPE: u16 = 0x88B5;
 
-/// A sender at queue 0 as if a card kept launch times there; `None` on a kernel whose memory has none (before Linux 6.11).
+/// Opens a sender at queue 0 as if a card observed launch times there. Returns `None` on a kernel without memory for
+/// them (before Linux 6.11).
 fn sender(pair: &NetnsPair) -> Option<Sender> {
     let config = SenderConfig {
         path: TxPath::XdpLaunch,
@@ -59,7 +61,7 @@ fn frames_with_launch_times_come_unharmed_and_in_order() {
     let mut receiver = pair
         .b
         .run(|| Receiver::frames(&config, ETHER_TYPE, &all).unwrap());
-    // Many times round the rings, times to come and times that have passed.
+    // Many times around the rings, with future times and past times.
     for number in 0..2000_u32 {
         let octets = [60, 61, 1000, 1514][number as usize % 4];
         let sent = frame(number, octets);
@@ -70,7 +72,7 @@ fn frames_with_launch_times_come_unharmed_and_in_order() {
         };
         match sender.send_at(&sent, launch_ns) {
             Ok(count) => assert_eq!(count, u64::from(number)),
-            // Linux 6.11 to 6.14 have the memory, and refuse the time.
+            // Linux 6.11 to 6.14 have the memory but refuse the time.
             Err(LinkError::Call { call: "send", .. }) if number == 0 => return,
             Err(error) => panic!("{error}"),
         }

@@ -1,9 +1,9 @@
-//! Launch times of AF_XDP: no driver of a test keeps them, so each test sees the refusal.
+//! Launch times of AF_XDP: no driver here observes them, so each test sees the refusal.
 
 use rtwire_link::{LinkError, Sender, SenderConfig, TxPath};
 use rtwire_testkit::{NetnsPair, require};
 
-/// The kernel's release, and whether it is older than Linux 6.15, which has them.
+/// Returns the kernel's release, and `true` if it is older than Linux 6.15, the first kernel with them.
 fn kernel() -> (String, bool) {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let release = release.trim().to_owned();
@@ -43,7 +43,7 @@ fn a_driver_or_kernel_without_them_is_refused_by_name() {
     ] {
         assert!(refused.contains(part), "{refused}");
     }
-    // Nothing is left at the queue: a sender without launch times may have it.
+    // The queue is free again: a sender without launch times may use it.
     let config = SenderConfig {
         path: TxPath::Xdp,
         ..config

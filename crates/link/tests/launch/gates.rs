@@ -1,15 +1,15 @@
-//! TAPRIO with launch times (txtime-assist): the kernel gives every frame a time within the windows of its class, and ETF
-//! below keeps it. All times are of an emulated processor that wakes milliseconds late.
+//! TAPRIO with launch times (txtime-assist). The kernel gives every frame a time within the windows of its class, and
+//! ETF below observes it. All times are those of an emulated processor that wakes milliseconds late.
 
 use super::*;
 
-/// ETF wakes this long before its time, and sends then: frames leave up to so much early.
+/// ETF wakes this long before a frame's time and sends then, so frames leave up to this much early.
 const DELTA_MS: u64 = 100;
 /// Class 0 may send in the first 400 ms of each second, class 1 in the rest.
 const FIRST_MS: u64 = 400;
 const CYCLE_MS: u64 = 1000;
 
-/// A cable of two queues whose near end has the windows; `priority` 3 belongs to class 1.
+/// Creates a cable of two queues whose near end has the windows; `priority` 3 belongs to class 1.
 fn gated() -> NetnsPair {
     let pair = NetnsPair::new();
     rtwire_testkit::ip(&pair.a.namespace, "link del rtwa");
@@ -58,7 +58,7 @@ fn open(pair: &NetnsPair, path: TxPath, priority: u32) -> Result<Sender, LinkErr
     pair.a.run(|| Sender::frames(&config))
 }
 
-/// Sleeps until this many ms of a cycle, and gives its start.
+/// Sleeps until this many ms of a cycle; returns the cycle's start.
 fn wait_for(phase_ms: u64) -> u64 {
     let cycle = CYCLE_MS * MS;
     let start = (now_ns(Clock::Tai) / cycle + 1) * cycle;
@@ -74,7 +74,7 @@ fn frames_without_a_time_leave_in_the_windows_of_their_class() {
     let mut peer = peer(&pair.b);
     let mut first = open(&pair, TxPath::Qdisc, 0).unwrap();
     let mut second = open(&pair, TxPath::Qdisc, 3).unwrap();
-    // Each is sent in the other's window, and has to wait for its own.
+    // Each frame is sent in the other class's window and has to wait for its own.
     let start = wait_for(50);
     second.send(&frame(2)).unwrap();
     let _ = rtwire_sys::clock::sleep_until(Clock::Tai, start + 650 * MS);
@@ -123,7 +123,7 @@ fn a_launch_time_within_the_window_is_kept_and_one_outside_is_refused() {
         matches!(arrived[..], [(1, tai_ns)] if tai_ns + DELTA_MS * MS >= inside),
         "{arrived:?}, due at {inside}"
     );
-    // TAPRIO drops without a report: the sender's own error is what tells.
+    // TAPRIO drops frames without a report; only the sender's own error shows it.
     assert_eq!(reports(&mut stamps), []);
     assert_eq!(sender.count(), 2);
 }

@@ -1,5 +1,5 @@
-//! A managing and a controlled node of the smallest kind: the isochronous phase and nothing else. Their state machines know
-//! nothing of paths, so that what is tested is the path.
+//! A minimal managing node and a minimal controlled node: the isochronous phase and nothing else. Their state
+//! machines know nothing of paths, so the tests test the path.
 #![allow(dead_code, reason = "not every user needs everything")]
 
 use rtwire_wire::{MacAddress, Node, Outbox};
@@ -41,21 +41,21 @@ pub(crate) fn value(frame: &[u8]) -> u32 {
     u32::from_le_bytes(frame[24..28].try_into().unwrap())
 }
 
-/// Polls its nodes one after the other, each when the one before has answered or its time is up.
+/// Polls its nodes one after the other: the next one when the one before has answered or its time is up.
 pub(crate) struct Managing {
     pub(crate) cycle_ns: u64,
     pub(crate) timeout_ns: u64,
-    /// Number and address.
+    /// Node numbers and addresses.
     pub(crate) nodes: Vec<(u8, MacAddress)>,
     pub(crate) cycles: u64,
     pub(crate) skipped: u64,
-    /// By position.
+    /// Lost responses of each node, by position.
     pub(crate) lost: Vec<u64>,
-    /// The newest value of each.
+    /// The newest value of each node.
     pub(crate) values: Vec<u32>,
-    /// From SoC to the last response, ns.
+    /// Times in ns from SoC to the last response.
     pub(crate) phases: Vec<u64>,
-    /// From a poll to its response, as the node sees it, ns.
+    /// Number of late responses.
     pub(crate) late_responses: u64,
     soc_ns: u64,
     next_soc_ns: u64,
@@ -81,7 +81,7 @@ impl Managing {
         }
     }
 
-    /// The requests of this cycle.
+    /// Returns the requests of this cycle.
     pub(crate) fn polls(&self) -> Vec<(u8, Vec<u8>)> {
         let request = |&(node, mac): &_| {
             (
@@ -154,17 +154,17 @@ impl Node for Managing {
     }
 }
 
-/// Answers the polls of one node or several, with a number that grows.
+/// Answers the polls of one node or several with a growing number.
 pub(crate) struct Controlled {
     pub(crate) nodes: Vec<u8>,
     pub(crate) polls: u64,
     pub(crate) socs: u64,
     pub(crate) soas: u64,
-    /// The newest value that came with a poll.
+    /// The newest value received with a poll.
     pub(crate) value: u32,
-    /// Says nothing at all while it is so.
+    /// Sends nothing at all while this is `true`.
     pub(crate) silent: bool,
-    /// What it was shown, for tests of order: message types.
+    /// Message types shown to the node, for tests of their order.
     pub(crate) history: Vec<u8>,
 }
 

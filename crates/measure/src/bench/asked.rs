@@ -1,16 +1,16 @@
-//! The command line that all benchmarks share, and the state of the code they ran on.
+//! The command line that all benchmarks share, and the commit of the code under test.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What a benchmark is asked for.
+/// The options of a benchmark.
 ///
-/// All of them know `--quick` (few rounds, for tests), `--only PART` and `--out FOLDER` (where `bench/AREA.json` is
-/// written); `cargo bench` adds a `--bench` that means nothing.
+/// All benchmarks know `--quick` (few rounds, for tests), `--only PART` and `--out FOLDER` (where `bench/AREA.json` is
+/// written). `cargo bench` adds `--bench`, which is ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// Few rounds: to see that it runs, not to measure.
+    /// True for few rounds: enough to see that the benchmark runs, too few to measure.
     pub quick: bool,
     values: BTreeMap<String, String>,
     switches: BTreeSet<String>,
@@ -18,10 +18,10 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// Reads this process's command line. `more` names options of this benchmark alone, each with a value, `switches` those
-    /// without.
+    /// Reads this process's command line. `more` names this benchmark's own options with a value; `switches` names
+    /// those without.
     ///
-    /// What is not known ends the process with code 2 and a message that says what is.
+    /// An unknown argument ends the process with code 2 and a message that lists the known ones.
     #[must_use]
     pub fn from_command_line(more: &[&str], switches: &[&str]) -> Self {
         Self::parse(std::env::args().collect(), more, switches)
@@ -63,21 +63,21 @@ impl Asked {
         Ok(asked)
     }
 
-    /// The value of an option, where it was given.
+    /// Returns an option's value; `None` if the option is missing.
     #[must_use]
     pub fn value(&self, option: &str) -> Option<&str> {
         self.values.get(option).map(String::as_str)
     }
 
-    /// Whether a switch was given.
+    /// Returns true if a switch is present.
     #[must_use]
     pub fn has(&self, switch: &str) -> bool {
         self.switches.contains(switch)
     }
 
-    /// The value of an option that is a number greater than 0, where it was given.
+    /// Returns an option's value as a number greater than 0; `None` if the option is missing.
     ///
-    /// Anything else ends the process with code 2 and a message.
+    /// Any other value ends the process with code 2 and a message.
     #[must_use]
     pub fn number(&self, option: &str) -> Option<f64> {
         self.read_number(option)
@@ -93,13 +93,13 @@ impl Asked {
         self.value(option).map(read).transpose()
     }
 
-    /// Whether a part is wanted: all are, unless `--only` names one.
+    /// Returns true if a part is to be measured: every part, unless `--only` names one.
     #[must_use]
     pub fn wants(&self, part: &str) -> bool {
         self.value("--only").is_none_or(|only| only == part)
     }
 
-    /// The folder that results go to: `--out`, else where cargo builds.
+    /// Returns the folder for results: `--out`, else cargo's target folder.
     #[must_use]
     pub fn out(&self) -> PathBuf {
         let built = || match std::env::var_os("CARGO_TARGET_DIR") {
@@ -109,20 +109,20 @@ impl Asked {
         self.value("--out").map_or_else(built, PathBuf::from)
     }
 
-    /// The command line, as it was given.
+    /// Returns the command line as typed.
     #[must_use]
     pub fn command(&self) -> String {
         self.command.clone()
     }
 }
 
-/// Ends a benchmark whose command line is wrong: the message, and code 2.
+/// Ends a benchmark whose command line is wrong, with a message and code 2.
 pub fn refuse(message: &str) -> ! {
     eprintln!("{message}");
     std::process::exit(2)
 }
 
-/// The commit of the code here, `-dirty` with changes, `unknown` outside of a repository.
+/// Returns the commit of the code here; ends with `-dirty` if files were changed; `unknown` outside a repository.
 pub(super) fn commit() -> String {
     let git = |arguments: &[&str]| {
         let output = Command::new("git").args(arguments).output().ok()?;

@@ -1,4 +1,4 @@
-//! pcap: a header of 24 octets, then packets with headers of 16 (draft-ietf-opsawg-pcap).
+//! pcap: a header of 24 bytes, then packets with headers of 16 bytes (draft-ietf-opsawg-pcap).
 
 use super::source::Source;
 use super::{CaptureError, Format, Found, MAXIMUM_PACKET_OCTETS, Order};
@@ -6,7 +6,7 @@ use std::io::Read;
 
 const MICROSECONDS: u32 = 0xa1b2_c3d4;
 const NANOSECONDS: u32 = 0xa1b2_3c4d;
-/// A format of its own, with longer packet headers, that some old systems write.
+/// Magic number of an old variant of pcap with longer packet headers.
 const KUZNETZOV: u32 = 0xa1b2_cd34;
 
 pub(super) struct Pcap {
@@ -17,7 +17,7 @@ pub(super) struct Pcap {
 }
 
 impl Pcap {
-    /// Begins behind the first four octets.
+    /// Reads the file header behind its first four bytes.
     pub(super) fn begin<R: Read>(
         magic: [u8; 4],
         source: &mut Source<R>,
@@ -35,11 +35,13 @@ impl Pcap {
                 found: magic.map(|octet| format!("{octet:02x}")).join(" "),
                 hint: match magic {
                     _ if kuznetzov => {
-                        ", an old variety of pcap; convert it with `editcap -F pcapng IN OUT`"
+                        ", an old variant of pcap; convert it with `editcap -F pcapng IN OUT`"
                     }
-                    [0x1f, 0x8b, ..] => ", a file packed by gzip; unpack it first",
-                    [0x28, 0xb5, 0x2f, 0xfd] => ", a file packed by zstd; unpack it first",
-                    [0xfd, b'7', b'z', b'X'] => ", a file packed by xz; unpack it first",
+                    [0x1f, 0x8b, ..] => ", a file compressed with gzip; decompress it first",
+                    [0x28, 0xb5, 0x2f, 0xfd] => {
+                        ", a file compressed with zstd; decompress it first"
+                    }
+                    [0xfd, b'7', b'z', b'X'] => ", a file compressed with xz; decompress it first",
                     _ => "; a capture begins with a1 b2 c3 d4 or 0a 0d 0d 0a (or the like)",
                 },
             });
@@ -50,11 +52,13 @@ impl Pcap {
         if major != 2 {
             return Err(CaptureError::Damaged {
                 offset: 4,
-                what: format!("the file says that it is pcap version {major}; there is only 2"),
+                what: format!(
+                    "the file says that it is pcap version {major}; only version 2 is supported"
+                ),
             });
         }
         let link = order.u32(&rest, 16);
-        // Bit 26 says that bits 28 to 31 count the octets of FCS, in pairs.
+        // Bit 26 says that bits 28 to 31 contain the FCS length in units of two bytes.
         let fcs_octets = if link & 1 << 26 != 0 {
             (link >> 28) * 2
         } else {
@@ -89,7 +93,7 @@ impl Pcap {
             return Err(CaptureError::Damaged {
                 offset,
                 what: format!(
-                    "the header of a packet says that {captured} octets follow; at most {MAXIMUM_PACKET_OCTETS} can"
+                    "the header of a packet says that {captured} bytes follow; at most {MAXIMUM_PACKET_OCTETS} are possible"
                 ),
             });
         }
@@ -107,7 +111,7 @@ impl Pcap {
             time_ns: Some(u64::from(word(0)) * 1_000_000_000 + part),
             link_type: self.link_type,
             data: 0..captured as usize,
-            // Some writers leave it 0.
+            // Some writers leave the length 0.
             original_octets: original.max(captured),
             fcs_octets: self.fcs_octets,
         }))

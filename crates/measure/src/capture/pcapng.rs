@@ -11,9 +11,9 @@ const INTERFACE: u32 = 1;
 const OBSOLETE_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
-/// The longest block that is read; Wireshark has the same limit.
+/// The longest block in bytes; Wireshark has the same limit.
 const MAXIMUM_BLOCK_OCTETS: u32 = 16 << 20;
-/// More interfaces than any capture has: a damaged file must not eat memory.
+/// More interfaces than any capture has. The limit keeps a damaged file from using up memory.
 const MAXIMUM_INTERFACES: usize = 65_536;
 
 const OPTION_RESOLUTION: u16 = 9;
@@ -28,14 +28,14 @@ pub(super) struct Pcapng {
 struct Interface {
     link_type: u16,
     snap_octets: u32,
-    /// The exponent of the resolution, and whether it is one of 2 (else of 10).
+    /// The exponent of the resolution; true if its base is 2, false if 10.
     resolution: (u8, bool),
     offset_s: i64,
     fcs_octets: u32,
 }
 
 impl Pcapng {
-    /// Begins behind the type of the first section header block.
+    /// Reads the first section header block behind its type.
     pub(super) fn begin<R: Read>(source: &mut Source<R>) -> Result<Self, CaptureError> {
         let mut this = Self {
             order: Order::Little,
@@ -67,7 +67,7 @@ impl Pcapng {
         };
         self.interfaces.clear();
         let length = self.checked(self.order.u32(&start, 0), 28, offset)?;
-        // Type, length and mark are read already.
+        // Type, length and byte-order mark are already read.
         self.rest(source, length, 12, offset)
     }
 
@@ -76,14 +76,14 @@ impl Pcapng {
             return Err(CaptureError::Damaged {
                 offset,
                 what: format!(
-                    "a block says that it has {length} octets; a multiple of 4 from {least} to {MAXIMUM_BLOCK_OCTETS} is possible"
+                    "a block says that it has {length} bytes; a multiple of 4 from {least} to {MAXIMUM_BLOCK_OCTETS} is possible"
                 ),
             });
         }
         Ok(length)
     }
 
-    /// Takes the rest of a block, and compares the length at its end with the one at its start.
+    /// Reads the rest of a block and compares the length at its end with the one at its start.
     fn rest<R: Read>(
         &self,
         source: &mut Source<R>,
@@ -98,7 +98,7 @@ impl Pcapng {
             return Err(CaptureError::Damaged {
                 offset,
                 what: format!(
-                    "a block says at its start that it has {length} octets, and at its end {at_end}"
+                    "a block says at its start that it has {length} bytes, and at its end {at_end}"
                 ),
             });
         }
@@ -148,7 +148,7 @@ impl Pcapng {
                     return self.packet(&block[..body], of, offset).map(Some);
                 }
                 SIMPLE_PACKET => return self.simple(&block[..body], offset).map(Some),
-                // Names, statistics, secrets, and what is yet to be invented.
+                // Blocks of names, statistics and secrets, and unknown blocks, are skipped.
                 _ => {}
             }
         }
@@ -170,7 +170,7 @@ impl Pcapng {
                 return Err(CaptureError::Damaged {
                     offset,
                     what: format!(
-                        "an option of an interface description says that it has {length} octets, beyond the end of its block"
+                        "an option of an interface description says that it has {length} bytes, beyond the end of its block"
                     ),
                 });
             };
@@ -223,7 +223,7 @@ impl Pcapng {
         })
     }
 
-    /// A packet without a time, of the first interface.
+    /// Reads a simple packet block: a packet of the first interface, without a time.
     fn simple(&self, body: &[u8], offset: u64) -> Result<Found, CaptureError> {
         too_short(body, 4, "a packet", offset)?;
         let interface = self.described(0, offset)?;
@@ -255,7 +255,7 @@ fn too_short(
     Err(CaptureError::Damaged {
         offset,
         what: format!(
-            "the block of {what} has {} octets of content; at least {least} are needed",
+            "the block of {what} has {} bytes of content; at least {least} are needed",
             body.len()
         ),
     })
@@ -268,14 +268,14 @@ fn fits(captured: u32, room: usize, offset: u64) -> Result<(), CaptureError> {
     Err(CaptureError::Damaged {
         offset,
         what: format!(
-            "a packet says that it has {captured} octets; its block has room for {}",
+            "a packet says that it has {captured} bytes; its block has room for {}",
             room.min(MAXIMUM_PACKET_OCTETS as usize)
         ),
     })
 }
 
 impl Interface {
-    /// A stamp in ns; `None` where it lies beyond what 64 bits hold.
+    /// Returns a time stamp in ns; `None` if it exceeds 64 bits.
     fn time_ns(&self, units: u64) -> Option<u64> {
         let (exponent, binary) = self.resolution;
         let units = u128::from(units);
@@ -286,7 +286,7 @@ impl Interface {
         } else if exponent <= 9 {
             units * 10_u128.pow(9 - u32::from(exponent))
         } else {
-            // Beyond 38 digits nothing is left.
+            // Beyond 38 digits the result is 0.
             10_u128
                 .checked_pow(u32::from(exponent) - 9)
                 .map_or(0, |divisor| units / divisor)

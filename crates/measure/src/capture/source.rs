@@ -1,12 +1,12 @@
-//! Reading a block at a time, and knowing where.
+//! Reads a file block by block and keeps track of the offset.
 
 use super::CaptureError;
 use std::io::{self, Read};
 
-/// Octets in, with the offset of each block, and room for one block.
+/// An input with the number of bytes read and a buffer for one block.
 pub(super) struct Source<R> {
     input: R,
-    /// Octets read so far.
+    /// Number of bytes read so far.
     offset: u64,
     block: Vec<u8>,
 }
@@ -20,12 +20,12 @@ impl<R: Read> Source<R> {
         }
     }
 
-    /// Octets read so far.
+    /// Returns the number of bytes read so far.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Reads as much as fits `into`, or up to the end; gives how much that was.
+    /// Reads until `into` is full or the file ends; returns the number of bytes read.
     fn read(&mut self, into: &mut [u8]) -> Result<usize, CaptureError> {
         let mut filled = 0;
         while filled < into.len() {
@@ -45,7 +45,7 @@ impl<R: Read> Source<R> {
         Ok(filled)
     }
 
-    /// Fills `into`, which must be there; `what` says what it is.
+    /// Fills `into`; a file that ends before is an error. `what` names the part of the file for the message.
     pub(super) fn exactly(
         &mut self,
         into: &mut [u8],
@@ -59,7 +59,7 @@ impl<R: Read> Source<R> {
         Ok(())
     }
 
-    /// Fills `into`, unless the file ends before its first octet: then gives `false`.
+    /// Fills `into` and returns true; returns false if the file ends before the first byte.
     pub(super) fn exactly_or_end(
         &mut self,
         into: &mut [u8],
@@ -73,9 +73,10 @@ impl<R: Read> Source<R> {
         }
     }
 
-    /// Reads a block of `octets`, of which the caller has seen that they are not too many; see [`Source::block`].
+    /// Reads a block of `octets` bytes into the buffer that [`Source::block`] returns. The caller has checked the
+    /// length against its limit.
     pub(super) fn take(&mut self, octets: usize, what: &'static str) -> Result<(), CaptureError> {
-        // Only as much memory as the file has octets: a damaged length costs nothing.
+        // The buffer grows in steps with the bytes present: a wrong length costs no memory.
         const STEP: usize = 65_536;
         let at = self.offset;
         let mut block = std::mem::take(&mut self.block);
@@ -92,7 +93,7 @@ impl<R: Read> Source<R> {
         Ok(())
     }
 
-    /// The block that was taken last.
+    /// Returns the block that was read last.
     pub(super) fn block(&self) -> &[u8] {
         &self.block
     }

@@ -119,7 +119,7 @@ fn pcap_of_both_orders_and_resolutions() {
 
 #[test]
 fn an_fcs_at_the_end_of_frames_is_taken_off() {
-    // Two pairs of octets, and the bit that says so.
+    // Bits 28 to 31 count two pairs of bytes; bit 26 marks them valid.
     let seen = all(&pcap(false, 0xa1b2_c3d4, 1 | 1 << 26 | 2 << 28)).unwrap();
     assert_eq!((seen[0].2.len(), seen[1].2.len()), (56, 60));
 }
@@ -137,7 +137,7 @@ fn pcapng_of_both_orders_and_any_resolution() {
         file.extend(enhanced(big, 1, 2_000_000, b"us"));
         file.extend(enhanced(big, 2, 5_000_999, b"ps"));
         file.extend(enhanced(big, 3, 1024 + 512, b"binary"));
-        // A second section, of the other order, with interfaces of its own.
+        // A second section in the other byte order, with its own interfaces.
         file.extend(section(!big));
         file.extend(interface(!big, 3, 0));
         file.extend(enhanced(!big, 0, 4, b"ms"));
@@ -193,31 +193,30 @@ fn damage_is_told_with_its_place() {
     let whole = pcap(false, 0xa1b2_c3d4, 1);
     assert_eq!(
         message(b"hi"),
-        "at octet 0: the file ends within its first four octets: 4 octets are needed, 2 are there; it was cut off, or is still being written"
+        "at byte 0: the file ends within its first four bytes: 4 bytes are needed, 2 are there; it was cut off, or is still being written"
     );
-    assert!(message(b"").contains("4 octets are needed, 0 are there"));
+    assert!(message(b"").contains("4 bytes are needed, 0 are there"));
     assert_eq!(
         message(b"[network]"),
         "this is neither pcap nor pcapng: it begins with 5b 6e 65 74; a capture begins with a1 b2 c3 d4 or 0a 0d 0d 0a (or the like)"
     );
-    assert!(message(&[0x1f, 0x8b, 8, 0]).contains("gzip; unpack it first"));
+    assert!(message(&[0x1f, 0x8b, 8, 0]).contains("gzip; decompress it first"));
     assert!(
-        message(&whole[..20])
-            .starts_with("at octet 4: the file ends within the header of the file")
+        message(&whole[..20]).starts_with("at byte 4: the file ends within the header of the file")
     );
     assert!(
         message(&whole[..30])
-            .starts_with("at octet 24: the file ends within the header of a packet")
+            .starts_with("at byte 24: the file ends within the header of a packet")
     );
     assert_eq!(
         message(&whole[..50]),
-        "at octet 40: the file ends within a packet: 60 octets are needed, 10 are there; it was cut off, or is still being written"
+        "at byte 40: the file ends within a packet: 60 bytes are needed, 10 are there; it was cut off, or is still being written"
     );
     let mut broken = whole.clone();
     broken[100 + 8..100 + 12].copy_from_slice(&u32::MAX.to_le_bytes());
     assert_eq!(
         message(&broken),
-        "at octet 100: the header of a packet says that 4294967295 octets follow; at most 262144 can; the file is damaged from here on"
+        "at byte 100: the header of a packet says that 4294967295 bytes follow; at most 262144 are possible; the file is damaged from here on"
     );
     let mut ng = section(false);
     let at = ng.len();
@@ -227,7 +226,7 @@ fn damage_is_told_with_its_place() {
     let mut broken = ng.clone();
     broken[packet_at - 4] ^= 1;
     assert!(message(&broken).starts_with(&format!(
-        "at octet {at}: a block says at its start that it has"
+        "at byte {at}: a block says at its start that it has"
     )));
     let mut broken = ng.clone();
     broken[packet_at + 8] = 9;
@@ -237,12 +236,11 @@ fn damage_is_told_with_its_place() {
     let mut broken = ng.clone();
     broken[packet_at + 20..packet_at + 24].copy_from_slice(&100_u32.to_le_bytes());
     assert!(
-        message(&broken)
-            .contains("a packet says that it has 100 octets; its block has room for 60")
+        message(&broken).contains("a packet says that it has 100 bytes; its block has room for 60")
     );
     let mut broken = ng;
     broken[packet_at + 4] = 13;
-    assert!(message(&broken).contains("a block says that it has 13 octets"));
+    assert!(message(&broken).contains("a block says that it has 13 bytes"));
 }
 
 #[test]
@@ -295,7 +293,7 @@ proptest! {
             }
         }
         file.truncate(cut);
-        // It ends, whatever is in it.
+        // The reader terminates, whatever the content.
         if let Ok(seen) = all(&file) {
             prop_assert!(seen.len() <= file.len());
         }

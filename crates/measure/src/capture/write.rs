@@ -1,31 +1,31 @@
-//! Writing pcapng: one section, one interface, nanoseconds, a comment for each packet that deserves one.
+//! Writes pcapng: one section, one interface, nanoseconds, and a comment per packet where there is one.
 
 use std::io::{self, Write};
 
 /// A packet to be written.
 #[derive(Clone, Copy, Debug)]
 pub struct Recorded<'a> {
-    /// When it was captured, ns since 1970-01-01 UTC.
+    /// Its capture time in ns since 1970-01-01 UTC.
     pub time_ns: u64,
-    /// Its octets as far as there are.
+    /// Its captured bytes.
     pub data: &'a [u8],
-    /// Octets that it had on the link.
+    /// Its length on the link in bytes.
     pub original_octets: u32,
-    /// What Wireshark shows beside it; empty: nothing.
+    /// A comment that Wireshark shows beside the packet; empty for none.
     pub comment: &'a str,
 }
 
-/// Writes a capture. What it writes to should be buffered.
+/// Writes a capture. The output should be buffered.
 #[derive(Debug)]
 pub struct Writer<W> {
     output: W,
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a file whose packets are of `link_type`.
+    /// Begins a file whose packets have the link type `link_type`.
     ///
     /// # Errors
-    /// The output cannot be written.
+    /// The error of the output if it cannot be written.
     pub fn new(mut output: W, link_type: u16) -> io::Result<Self> {
         let mut section = Vec::new();
         section.extend(0x1a2b_3c4d_u32.to_le_bytes());
@@ -41,7 +41,7 @@ impl<W: Write> Writer<W> {
         let mut interface = Vec::new();
         interface.extend(link_type.to_le_bytes());
         interface.extend([0; 6]);
-        // Stamps count nanoseconds: 10^-9 s.
+        // Time stamps count nanoseconds: 10^-9 s.
         option(&mut interface, 9, &[9]);
         option(&mut interface, 0, &[]);
         block(&mut output, 1, &interface)?;
@@ -51,7 +51,7 @@ impl<W: Write> Writer<W> {
     /// Writes one packet.
     ///
     /// # Errors
-    /// The output cannot be written.
+    /// The error of the output if it cannot be written.
     pub fn packet(&mut self, packet: &Recorded<'_>) -> io::Result<()> {
         let mut body = Vec::with_capacity(packet.data.len() + packet.comment.len() + 40);
         body.extend(0_u32.to_le_bytes());
@@ -72,7 +72,7 @@ impl<W: Write> Writer<W> {
     /// Ends the file.
     ///
     /// # Errors
-    /// What was buffered cannot be written.
+    /// The error of the output if buffered bytes cannot be written.
     pub fn finish(mut self) -> io::Result<()> {
         self.output.flush()
     }

@@ -1,4 +1,4 @@
-//! From what was followed to the report.
+//! Builds the report from the followed packets.
 
 use super::follower::{Follower, NodeTrack};
 use super::frame::state_name;
@@ -11,11 +11,12 @@ use crate::report::Machine;
 use crate::summary::{Summary, ccdf, nearest_rank, over_time};
 use crate::units::{duration, rfc3339_utc};
 
-/// Most bins of a histogram.
+/// Largest number of bins of a histogram.
 const MOST_BINS: u64 = 80;
 
 impl Follower {
-    /// The report, and the packets around the worst cases. `source`, `format` and `command` are shown as they are given.
+    /// Returns the report and the packets around the worst cases. `source`, `format` and `command` appear in it
+    /// unchanged.
     #[must_use]
     pub fn finish(
         self,
@@ -108,7 +109,7 @@ impl Follower {
             histogram: histogram(&signed),
             ccdf: ccdf(&deviations),
             over_time: over_time(&timed, duration_ns),
-            // Half a cycle more than n cycles counts as n + 1.
+            // An interval of n and a half cycles counts as n + 1 cycles.
             missing: intervals
                 .iter()
                 .map(|ns| ((ns + cycle_ns / 2) / cycle_ns).saturating_sub(1))
@@ -152,15 +153,15 @@ impl Follower {
         );
         note(
             frames.backwards,
-            "packets have a time before that of the packet before them: the capture was merged, or its clock was set.",
+            "packets have an earlier time than the previous packet: the capture was merged, or its clock was set.",
         );
         note(
             frames.malformed,
-            "POWERLINK frames are too short for what they say they are.",
+            "POWERLINK frames are too short for their kind.",
         );
         if frames.soc > 0 && frames.preq == 0 && frames.pres > 0 {
             notes.push(
-                "There are PRes but no PReq: PollResponse chaining, or a capture at a place that PReq do not pass."
+                "There are PRes but no PReq: PollResponse chaining is used, or PReq do not pass the place of the capture."
                     .to_owned(),
             );
         }
@@ -191,7 +192,7 @@ fn node_report(node: u8, track: &NodeTrack, duration_ns: u64) -> NodeReport {
     }
 }
 
-/// The round number of microseconds next to a median: the roundest within half a percent.
+/// Returns the roundest number of microseconds within half a percent of a median, in ns.
 fn round_cycle(median_ns: u64) -> u64 {
     let mut step = 1_000_000_000_u64;
     while step >= 1_000 {
@@ -210,7 +211,7 @@ fn round_cycle(median_ns: u64) -> u64 {
     median_ns.max(1)
 }
 
-/// Bins of a round width over all values.
+/// Returns a histogram of all values, with bins of a round width.
 fn histogram(sorted: &[i64]) -> Vec<HistogramBin> {
     let (Some(&least), Some(&most)) = (sorted.first(), sorted.last()) else {
         return Vec::new();
@@ -242,7 +243,7 @@ fn histogram(sorted: &[i64]) -> Vec<HistogramBin> {
     bins
 }
 
-/// Says what a case is; refuses what is none after all.
+/// Puts a case into words and its real value; returns `None` if the value is no deviation after all.
 fn in_words(case: WorstCase, cycle_ns: Option<u64>) -> Option<WorstCase> {
     let node = case.node.unwrap_or(0);
     let (kind, value_ns, words) = match case.kind {

@@ -1,4 +1,4 @@
-//! The pictures of the jitter report: histograms as they are usual for POWERLINK, distributions, values over time.
+//! The charts of the jitter report: histograms as usual for POWERLINK, distributions, values over time.
 
 use super::model::HistogramBin;
 use crate::report::chart::{BOTTOM, HEIGHT, LEFT, RIGHT, TOP, TimeFrame, WIDTH, one_in, steps};
@@ -7,7 +7,7 @@ use crate::report::svg::{Anchor, Path, Svg};
 use crate::summary::{CcdfPoint, TimeBucket};
 use crate::units::{duration, grouped, short_duration};
 
-/// A signed duration as a tick.
+/// Returns a signed duration as a tick label.
 fn tick(ns: f64) -> String {
     let text = short_duration(ns.abs().round() as u64);
     if ns < 0.0 { format!("−{text}") } else { text }
@@ -19,7 +19,7 @@ fn empty(mut svg: Svg) -> String {
     svg.finish()
 }
 
-/// How many samples lie where: values on a linear axis, counts on a logarithmic one.
+/// Draws a histogram: values on a linear axis, counts on a logarithmic one.
 pub(super) fn histogram(title: &str, axis: &str, bins: &[HistogramBin]) -> String {
     let mut svg = Svg::new(WIDTH, HEIGHT, "plot", title);
     let (Some(first), Some(last)) = (bins.first(), bins.last()) else {
@@ -48,7 +48,8 @@ pub(super) fn histogram(title: &str, axis: &str, bins: &[HistogramBin]) -> Strin
     svg.finish()
 }
 
-/// Which share of the samples was at least so long; both axes logarithmic. Each curve with the classes of its stroke.
+/// Draws complementary distributions: the share of the samples that lasted at least as long. Both axes are
+/// logarithmic. Each curve comes with the style classes of its line.
 pub(super) fn distribution(title: &str, axis: &str, curves: &[(&str, &[CcdfPoint])]) -> String {
     let mut svg = Svg::new(WIDTH, HEIGHT, "plot", title);
     let points = || curves.iter().flat_map(|(_, points)| points.iter());
@@ -90,7 +91,7 @@ pub(super) fn distribution(title: &str, axis: &str, curves: &[(&str, &[CcdfPoint
     svg.finish()
 }
 
-/// Smallest, median and largest over time; `limit` as a line across.
+/// Draws smallest, median and largest value over time, with `limit` as a horizontal line.
 pub(super) fn over_time(
     title: &str,
     buckets: &[TimeBucket],

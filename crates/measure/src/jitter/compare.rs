@@ -1,4 +1,4 @@
-//! Two captures side by side, as one HTML file: paths, stacks or machines whose distributions are to be compared.
+//! Comparison of two captures as one HTML file, for example of two transmit paths, stacks or machines.
 
 use std::fmt::Write;
 
@@ -11,31 +11,31 @@ use crate::report::svg::escape;
 use crate::summary::{CcdfPoint, Summary};
 use crate::units::duration;
 
-/// One of two ways that are compared.
+/// One of the two compared sides.
 #[derive(Clone, Copy, Debug)]
 pub struct Way<'a> {
     /// Its name, for example `driver`.
     pub name: &'a str,
-    /// What was measured; `None` where there was nothing to measure.
+    /// The measured values; `None` if there are none.
     pub report: Option<&'a JitterReport>,
 }
 
-/// Two ways under the same conditions.
+/// Two sides under the same conditions.
 #[derive(Clone, Debug)]
 pub struct Comparison<'a> {
     /// The conditions, for example `1 CN, 1 ms, idle`.
     pub title: String,
-    /// The two ways.
+    /// The two sides.
     pub ways: [Way<'a>; 2],
 }
 
-/// The strokes of the two ways, in the page's style: as classes of a curve, and as the sign of a legend.
+/// The line styles of the two sides: the classes of a curve and the style of its mark in the legend.
 const STROKES: [(&str, &str); 2] = [
     ("network", "background:var(--net)"),
     ("app", "background:var(--app)"),
 ];
 
-/// Comparisons as one HTML file that needs nothing else: no network, no script, no font. All texts are escaped.
+/// Returns the comparisons as one self-contained HTML file: no network, no script, no font. All texts are escaped.
 #[must_use]
 pub fn to_html(
     title: &str,
@@ -50,8 +50,8 @@ pub fn to_html(
         "<div class=\"brand\">rtwire jitter</div><h1>{}</h1><p class=\"lead\">{}</p>",
         escape(title),
         prose(
-            "How far the time between two SoC is from the cycle, and the time from a poll request to its response. \
-             A curve further to the left is better; where it falls steeply, the network is even."
+            "Difference between each SoC–SoC interval and the cycle, and the time from a poll request to its response. \
+             A curve further to the left is better; a steep curve means low jitter."
         ),
     );
     for comparison in comparisons {
@@ -113,7 +113,7 @@ impl Comparison<'_> {
         );
         for (way, soc) in self.ways.iter().zip(socs) {
             let Some(report) = way.report else { continue };
-            // Bins of several nodes do not lie one on the other.
+            // Bins of several nodes do not align.
             if let [node] = report.nodes.as_slice() {
                 let title = format!("Histogram of PReq–PRes times, {}", way.name);
                 let axis = format!("PRes by the time they took, {}", way.name);
@@ -128,7 +128,7 @@ impl Comparison<'_> {
         out.push_str("</div>");
     }
 
-    /// Both curves in one picture, with their legend.
+    /// Draws both curves in one chart with a legend.
     fn distributions(&self, title: &str, axis: &str, points: [Option<&[CcdfPoint]>; 2]) -> String {
         let mut curves = Vec::new();
         let mut legend = String::new();
@@ -160,7 +160,7 @@ fn phase(report: &JitterReport) -> Option<Summary> {
     report.utilization.as_ref()?.isochronous_ns
 }
 
-/// The distribution of the responses of all nodes together, out of those of each.
+/// Returns the distribution of the response times of all nodes, merged from those of each node.
 fn responses(report: &JitterReport) -> Vec<CcdfPoint> {
     let samples = |node: &NodeReport| node.latency_ns.map_or(0, |latency| latency.samples);
     let all: u64 = report.nodes.iter().map(samples).sum();
@@ -210,7 +210,7 @@ mod tests {
         }
     }
 
-    /// Up to some ten samples nothing is thinned: the distribution of all is exact then.
+    /// Up to about ten samples nothing is thinned, so the merged distribution is exact.
     #[test]
     fn several_nodes_make_one_distribution() {
         let machine = Machine::this("0");

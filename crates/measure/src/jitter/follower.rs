@@ -1,24 +1,24 @@
-//! Following a cycle packet by packet.
+//! Follows a cycle packet by packet.
 
 use super::frame::{Kind, PRE_OPERATIONAL_1};
 use super::model::{FrameCounts, WorstCase, WorstKind};
 use super::worst::{Keeper, Stored};
 use crate::capture::{Packet, payload};
 
-/// Octets that a frame takes on the wire beyond header and payload: preamble, delimiter, FCS, gap.
+/// Bytes of a frame on the wire beyond header and payload: preamble, delimiter, FCS, gap.
 const OVERHEAD_OCTETS: u64 = 24;
 const SHORTEST_OCTETS: u64 = 60;
 
-/// How to measure.
+/// The settings of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The cycle, ns; `None`: the round number next to the median of the intervals.
+    /// The cycle, ns; `None` for the round number closest to the median interval.
     pub cycle_ns: Option<u64>,
     /// The rate of the link, bit/s; POWERLINK's is 100 Mbit/s.
     pub link_rate_bps: u64,
-    /// How many worst cases of each kind to keep.
+    /// Number of worst cases of each kind to keep.
     pub worst: usize,
-    /// Packets to keep before and after each of them.
+    /// Number of packets to keep before and after each worst case.
     pub around: usize,
 }
 
@@ -33,17 +33,17 @@ impl Default for Settings {
     }
 }
 
-/// A PReq that waits for its PRes.
+/// A PReq without its PRes so far.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     since_ns: u64,
-    /// The managing node has sent something else since.
+    /// True once the managing node has sent something else.
     gone_on: bool,
-    /// A SoC has come since.
+    /// True once the next SoC has arrived.
     next_cycle: bool,
 }
 
-/// What is known of one node.
+/// The measured data of one node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NodeTrack {
     waiting: Option<Waiting>,
@@ -52,7 +52,7 @@ pub(super) struct NodeTrack {
     pub(super) late: u64,
     pub(super) lost: u64,
     pub(super) unasked: u64,
-    /// When (ns since the first packet) and how long, ns.
+    /// Pairs of time (ns since the first packet) and duration, ns.
     pub(super) latencies: Vec<(u64, u64)>,
     pub(super) state: Option<u8>,
     pub(super) asked: u64,
@@ -68,23 +68,23 @@ pub struct Follower {
     pub(super) first_ns: Option<u64>,
     pub(super) last_ns: u64,
     last_soc_ns: Option<u64>,
-    /// The SoC whose SoA is still to come.
+    /// Time of the last SoC while its SoA is missing.
     isochronous_since_ns: Option<u64>,
-    /// Who was asked by the last SoA, and when.
+    /// The node that the last SoA invited, and the SoA's time.
     asked: Option<(u8, u64)>,
     wire_octets: u64,
     pub(super) restarts: u64,
-    /// When (ns since the first packet) and how long, ns.
+    /// Pairs of time (ns since the first packet) and duration, ns.
     pub(super) intervals: Vec<(u64, u64)>,
     pub(super) isochronous_ns: Vec<u64>,
-    /// Octets on the wire of each cycle.
+    /// Bytes on the wire in each cycle.
     pub(super) cycle_octets: Vec<u64>,
     pub(super) nodes: Vec<NodeTrack>,
     pub(super) keeper: Keeper,
 }
 
 impl Follower {
-    /// Nothing was seen yet.
+    /// Creates a follower before its first packet.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self {
@@ -105,13 +105,13 @@ impl Follower {
         }
     }
 
-    /// How many SoC have come so far.
+    /// Returns the number of SoC so far.
     #[must_use]
     pub fn socs(&self) -> u64 {
         self.frames.soc
     }
 
-    /// The next packet.
+    /// Follows the next packet.
     pub fn packet(&mut self, packet: &Packet<'_>) {
         self.frames.packets += 1;
         let Some(now_ns) = packet.time_ns else {
@@ -183,7 +183,7 @@ impl Follower {
         }
     }
 
-    /// The managing node sends something: whoever answers now is late.
+    /// Marks every waiting PReq: the managing node has sent something else, so an answer is late from now on.
     fn gone_on(&mut self) {
         for waiting in self.nodes.iter_mut().filter_map(|n| n.waiting.as_mut()) {
             waiting.gone_on = true;
@@ -197,7 +197,7 @@ impl Follower {
             self.cycle_octets.push(self.wire_octets);
             self.keeper
                 .offer(seen.case(WorstKind::Soc, None, interval_ns));
-            // Early ones: the shorter, the worse. The value is turned round again at the end.
+            // The shorter an early interval, the worse. The value is inverted here and restored at the end.
             self.keeper
                 .offer(seen.case(WorstKind::SocEarly, None, u64::MAX - interval_ns));
         }
@@ -250,10 +250,10 @@ impl Follower {
             Some(since_ns) => self
                 .isochronous_ns
                 .push(seen.now_ns.saturating_sub(since_ns)),
-            // A reduced cycle has no SoC; the next one begins anew.
+            // A reduced cycle has no SoC; the next SoC starts a new series.
             None if state == PRE_OPERATIONAL_1 => {
                 self.restarts += u64::from(self.last_soc_ns.take().is_some());
-                // Who was polled before has nothing more to answer.
+                // A node polled before owes no more answers.
                 for track in &mut self.nodes {
                     track.lost += u64::from(track.waiting.take().is_some());
                 }
@@ -267,7 +267,7 @@ impl Follower {
     }
 }
 
-/// Where and when something was seen.
+/// Packet number and time of a frame.
 #[derive(Clone, Copy)]
 struct Seen {
     now_ns: u64,

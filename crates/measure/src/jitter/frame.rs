@@ -1,4 +1,4 @@
-//! What the measurement has to know of a POWERLINK frame (EPSG DS 301, 4.6): kind, nodes, state, service.
+//! The fields of a POWERLINK frame (EPSG DS 301, 4.6) that the measurement needs: kind, nodes, state, service.
 
 /// The NMT state of a managing node in its reduced cycle, which has no SoC.
 pub(super) const PRE_OPERATIONAL_1: u8 = 0x1d;
@@ -15,7 +15,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Reads what is behind the Ethernet header; `None` if it is too short for what it says it is.
+    /// Reads the frame behind the Ethernet header; returns `None` if it is too short for its kind.
     pub(super) fn of(payload: &[u8]) -> Option<Self> {
         let [kind, destination, source, rest @ ..] = payload else {
             return None;
@@ -42,7 +42,7 @@ impl Kind {
     }
 }
 
-/// A controlled node's NMT state in words (DS 301, 7.1).
+/// Returns a controlled node's NMT state in words (DS 301, 7.1).
 pub(super) fn state_name(state: u8) -> String {
     match state {
         0x00 => "off",

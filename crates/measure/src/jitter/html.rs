@@ -12,7 +12,7 @@ use crate::summary::Summary;
 use crate::units::{duration, grouped, rate, trimmed};
 
 impl JitterReport {
-    /// The report as one HTML file that needs nothing else: no network, no script, no font. All texts are escaped.
+    /// Returns the report as one self-contained HTML file: no network, no script, no font. All texts are escaped.
     #[must_use]
     pub fn to_html(&self) -> String {
         let mut out = String::with_capacity(128 * 1024);
@@ -89,7 +89,7 @@ impl JitterReport {
             out,
             "<h2>SoC–SoC jitter</h2><p class=\"lead\">{}</p>",
             prose(&format!(
-                "How far the time between two SoC is from the cycle of {}. {} SoC are missing by the length of the intervals; the cycle began anew {} times.",
+                "Difference between each SoC–SoC interval and the cycle of {}. {} SoC are missing by the length of the intervals; the cycle restarted {} times.",
                 duration(cycle.cycle_ns),
                 grouped(soc.missing),
                 grouped(soc.restarts)
@@ -133,7 +133,7 @@ impl JitterReport {
         if self.nodes.is_empty() {
             return;
         }
-        out.push_str("<h2>PReq–PRes</h2><p class=\"lead\">From the poll request to the poll response, as the capture’s stamps say. Late: after the managing node had gone on. Lost: not before the node’s next poll request.</p>");
+        out.push_str("<h2>PReq–PRes</h2><p class=\"lead\">From the poll request to the poll response, as the capture’s stamps say. Late: after the managing node’s next PReq, SoA or SoC. Lost: missing before the node’s next poll request.</p>");
         let mut columns = summary_columns("<node");
         columns.splice(1..1, ["<state", "PReq", "PRes", "late", "lost"]);
         let mut table = Table::open(out, columns);
@@ -202,7 +202,7 @@ impl JitterReport {
         if self.asynchronous.is_empty() {
             return;
         }
-        out.push_str("<h2>Asynchronous phase</h2><p class=\"lead\">Nodes that a SoA asked for something, and their ASnd before the next SoA or SoC. A node that is not there does not answer.</p>");
+        out.push_str("<h2>Asynchronous phase</h2><p class=\"lead\">Nodes that a SoA invited, and their ASnd before the next SoA or SoC. An absent node does not answer.</p>");
         let mut columns = summary_columns("<node");
         columns.splice(1..1, ["asked", "answered"]);
         let mut table = Table::open(out, columns);
@@ -241,7 +241,7 @@ impl JitterReport {
         }
     }
 
-    /// What a reader should know.
+    /// Adds the notes for the reader.
     pub(super) fn notes_list(&self, out: &mut String) {
         out.push_str("<ul>");
         for note in &self.notes {
@@ -266,7 +266,7 @@ impl JitterReport {
     }
 }
 
-/// What an HTML file begins with, up to its first words; it ends with `</main></body></html>`.
+/// Writes the start of an HTML file, up to its first words. The file must end with `</main></body></html>`.
 pub(super) fn open_page(out: &mut String, title: &str, machine: &Machine) {
     let _ = write!(
         out,

@@ -6,37 +6,37 @@ use serde::{Deserialize, Serialize};
 use crate::report::Machine;
 use crate::summary::{CcdfPoint, Summary, TimeBucket};
 
-/// What `rtwire jitter` found.
+/// The results of `rtwire jitter`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "rtwire jitter report")]
 pub struct JitterReport {
     /// The file or interface.
     pub source: String,
-    /// How the capture was written, for example `pcap, nanoseconds`; `live` from an interface.
+    /// The format of the capture, for example `pcap, nanoseconds`; `live` for an interface.
     pub format: String,
-    /// When the first packet was captured, RFC 3339; null where nothing has a time.
+    /// Time of the first packet, RFC 3339; null if no packet has a time.
     pub first_packet_at: Option<String>,
-    /// From the first packet to the last, ns.
+    /// Time from the first packet to the last, ns.
     pub duration_ns: u64,
-    /// What was in the capture.
+    /// The frames in the capture, by kind.
     pub frames: FrameCounts,
-    /// The cycle that deviations are from; null where there were no two SoC in a row.
+    /// The cycle from which deviations are counted; null if there were no two SoC in a row.
     pub cycle: Option<CycleReport>,
-    /// SoC–SoC jitter; null where there were no two SoC in a row.
+    /// SoC–SoC jitter; null if there were no two SoC in a row.
     pub soc: Option<SocReport>,
     /// Each polled node, by number.
     pub nodes: Vec<NodeReport>,
     /// PReq–PRes times of all nodes together; null if there were none.
     pub latency_ns: Option<Summary>,
-    /// How full the cycles were; null where there were no two SoC in a row.
+    /// Use of the cycle; null if there were no two SoC in a row.
     pub utilization: Option<UtilizationReport>,
     /// Each node that was invited in the asynchronous phase, by number.
     pub asynchronous: Vec<AsynchronousReport>,
     /// The worst cases of each kind, worst first.
     pub worst: Vec<WorstCase>,
-    /// What was to be kept, and whether it was.
+    /// The limits to keep, and those that were broken.
     pub limits: Limits,
-    /// What a reader should know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
     /// The exact command.
     pub command: String,
@@ -44,7 +44,7 @@ pub struct JitterReport {
     pub machine: Machine,
 }
 
-/// How many frames of which kind.
+/// Number of frames of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FrameCounts {
     /// Packets in all.
@@ -61,22 +61,22 @@ pub struct FrameCounts {
     pub asnd: u64,
     /// Other POWERLINK frames.
     pub other_powerlink: u64,
-    /// POWERLINK frames too short for what they say they are.
+    /// POWERLINK frames too short for their kind.
     pub malformed: u64,
     /// Packets of other protocols.
     pub not_powerlink: u64,
-    /// Packets without a time: not measured.
+    /// Packets without a time; they were not measured.
     pub without_time: u64,
-    /// Packets whose time is before that of the packet before them.
+    /// Packets whose time is before that of the previous packet.
     pub backwards: u64,
 }
 
-/// The cycle that deviations are from.
+/// The cycle from which deviations are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CycleReport {
     /// Its length, ns.
     pub cycle_ns: u64,
-    /// Whether the user has stated it; else it is the round number next to the median.
+    /// True if the user stated the cycle; else it is the round number closest to the median.
     pub stated: bool,
     /// The median of the intervals, ns.
     pub median_ns: u64,
@@ -87,91 +87,91 @@ pub struct CycleReport {
 pub struct SocReport {
     /// Times between two SoC, ns.
     pub interval_ns: Summary,
-    /// How far they are from the cycle, in either direction, ns.
+    /// Absolute deviations of the intervals from the cycle, ns.
     pub deviation_ns: Summary,
-    /// Signed deviations, ns: negative where a SoC came early.
+    /// Signed deviations, ns; negative if a SoC was early.
     pub histogram: Vec<HistogramBin>,
-    /// Deviations' complementary distribution.
+    /// Complementary distribution of the absolute deviations.
     pub ccdf: Vec<CcdfPoint>,
-    /// Deviations over time.
+    /// Absolute deviations over time.
     pub over_time: Vec<TimeBucket>,
-    /// SoC that should have been there by the length of the intervals.
+    /// Number of missing SoC, by the length of the intervals.
     pub missing: u64,
-    /// How often the cycle began anew, after a reduced cycle (pre-operational 1).
+    /// Number of times that the cycle restarted after a reduced cycle (pre-operational 1).
     pub restarts: u64,
 }
 
-/// Samples of one stretch of values.
+/// One bin of a histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HistogramBin {
-    /// From here on, ns.
+    /// Lower edge, inclusive, ns.
     pub from_ns: i64,
-    /// To below this, ns.
+    /// Upper edge, exclusive, ns.
     pub to_ns: i64,
-    /// How many.
+    /// Number of samples.
     pub count: u64,
 }
 
 /// One controlled node in the isochronous phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeReport {
-    /// Its number.
+    /// Its node number.
     pub node: u8,
-    /// PReq to it.
+    /// Number of PReq to it.
     pub polled: u64,
-    /// PRes to those, late ones included.
+    /// Number of PRes to those PReq, late ones included.
     pub answered: u64,
-    /// PRes that came after the managing node had gone on.
+    /// Number of PRes after the managing node's next PReq, SoA or SoC.
     pub late: u64,
-    /// PReq without PRes.
+    /// Number of PReq without PRes.
     pub lost: u64,
-    /// PRes without PReq (PollResponse chaining).
+    /// Number of PRes without PReq (PollResponse chaining).
     pub unasked: u64,
-    /// From PReq to PRes, ns; null if there were none.
+    /// Time from PReq to PRes, ns; null if there were none.
     pub latency_ns: Option<Summary>,
-    /// The same as a histogram.
+    /// The same times as a histogram.
     pub histogram: Vec<HistogramBin>,
-    /// Its complementary distribution.
+    /// Their complementary distribution.
     pub ccdf: Vec<CcdfPoint>,
-    /// The same over time.
+    /// The same times over time.
     pub over_time: Vec<TimeBucket>,
     /// The NMT state in its last PRes; null if there was none.
     pub last_state: Option<String>,
 }
 
-/// How full the cycles were.
+/// Use of the cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UtilizationReport {
-    /// From SoC to SoA, ns; null if no SoA followed any.
+    /// Time from SoC to SoA, ns; null if no SoA followed a SoC.
     pub isochronous_ns: Option<Summary>,
-    /// The median of that in percent of the cycle.
+    /// Its median in percent of the cycle.
     pub isochronous_percent_p50: Option<f64>,
-    /// The longest in percent of the cycle.
+    /// Its maximum in percent of the cycle.
     pub isochronous_percent_max: Option<f64>,
-    /// The link's rate that wire times are for, bit/s.
+    /// The link rate that wire times are computed for, bit/s.
     pub link_rate_bps: u64,
     /// Time that a cycle's frames take on the wire (preamble, FCS and gap included), ns.
     pub wire_ns: Summary,
-    /// The median of that in percent of the cycle.
+    /// Its median in percent of the cycle.
     pub wire_percent_p50: f64,
-    /// The fullest cycle in percent.
+    /// Its maximum in percent of the cycle.
     pub wire_percent_max: f64,
 }
 
 /// One node in the asynchronous phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AsynchronousReport {
-    /// Its number.
+    /// Its node number.
     pub node: u8,
-    /// SoA that asked it for something.
+    /// Number of SoA that invited it.
     pub asked: u64,
-    /// ASnd that it answered with before the next SoA or SoC.
+    /// Number of its ASnd before the next SoA or SoC.
     pub answered: u64,
-    /// From SoA to ASnd, ns; null if there were none.
+    /// Time from SoA to ASnd, ns; null if there were none.
     pub latency_ns: Option<Summary>,
 }
 
-/// What kind of worst case.
+/// The kind of a worst case.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -179,7 +179,7 @@ pub struct AsynchronousReport {
 pub enum WorstKind {
     /// A SoC far from its cycle.
     Soc,
-    /// A SoC that came early (only on the way to [`WorstKind::Soc`]).
+    /// A SoC that was early (used only internally; becomes [`WorstKind::Soc`]).
     #[serde(skip)]
     SocEarly,
     /// A slow PRes.
@@ -191,34 +191,34 @@ pub enum WorstKind {
 /// One worst case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WorstCase {
-    /// What kind.
+    /// Its kind.
     pub kind: WorstKind,
-    /// The node, for PRes.
+    /// The node, if a PRes is concerned.
     pub node: Option<u8>,
-    /// Deviation from the cycle, or PReq–PRes time, ns; 0 where there was no PRes.
+    /// Deviation from the cycle or PReq–PRes time, ns; 0 if the PRes is missing.
     pub value_ns: u64,
-    /// The packet at which it was seen, by its number in the capture.
+    /// The number in the capture of the packet that showed it.
     pub number: u64,
-    /// When, ns since the first packet.
+    /// Its time, ns since the first packet.
     pub at_ns: u64,
-    /// In words.
+    /// A description in words.
     pub words: String,
 }
 
-/// What the user wanted kept.
+/// The limits that the user set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Limits {
-    /// The greatest deviation of a SoC from its cycle, ns.
+    /// The largest permitted deviation of a SoC from its cycle, ns.
     pub soc_ns: Option<u64>,
-    /// The longest PReq–PRes time, ns.
+    /// The longest permitted PReq–PRes time, ns.
     pub pres_ns: Option<u64>,
-    /// Which were not kept, in words; empty where all were.
+    /// The broken limits in words; empty if all were kept.
     pub broken: Vec<String>,
 }
 
 impl JitterReport {
-    /// Sets what is to be kept, and says whether it was. A lost PRes breaks a limit of PRes; where nothing was measured, a
-    /// limit is broken, too.
+    /// Sets the limits and returns true if all were kept. A lost PRes breaks a limit of PRes. A limit is also broken
+    /// if nothing was measured for it.
     pub fn judge(&mut self, soc_ns: Option<u64>, pres_ns: Option<u64>) -> bool {
         use crate::units::duration;
         let mut broken = Vec::new();

@@ -1,10 +1,10 @@
-//! Cycles made by hand, whose figures are known.
+//! Tests with hand-made cycles whose figures are known.
 
 use super::*;
 use crate::capture::{LINK_ETHERNET, Packet, Reader};
 use crate::report::Machine;
 
-/// A capture in the making: frames at times of our choice.
+/// A capture under construction: frames at chosen times.
 struct Cycles {
     follower: Follower,
     number: u64,
@@ -94,9 +94,9 @@ fn deviations_latencies_and_use_are_those_of_the_frames() {
     let used = report.utilization.unwrap();
     assert_eq!(used.isochronous_ns.unwrap().p50, 200 * US);
     assert_eq!(used.isochronous_percent_p50, Some(20.0));
-    // Six frames of 84 octets on the wire at 100 Mbit/s.
+    // Six frames of 84 bytes on the wire at 100 Mbit/s.
     assert_eq!(used.wire_ns.p50, 6 * 84 * 80);
-    // The worst SoC is the early one; its comment stands at its packet.
+    // The worst SoC is the early one; its packet has the comment.
     let worst = &report.worst[0];
     assert_eq!(
         (
@@ -119,7 +119,7 @@ fn lost_and_late_are_told_apart() {
         cycles.soc(start);
         cycles.preq(start + 10 * US, 1);
         match cycle {
-            // Never.
+            // Never answered.
             3 => {}
             // After the next PReq, but in time for the cycle.
             5 => {

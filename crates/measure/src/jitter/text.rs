@@ -1,4 +1,4 @@
-//! The jitter report for a terminal of 100 columns.
+//! The jitter report as text for a terminal of 100 columns.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use crate::summary::Summary;
 use crate::units::{duration, grouped, rate, trimmed};
 
 impl JitterReport {
-    /// Tables for a terminal.
+    /// Returns the report as tables for a terminal.
     #[must_use]
     pub fn print_text(&self) -> String {
         let mut out = String::new();
@@ -34,7 +34,7 @@ impl JitterReport {
                 if cycle.stated {
                     "as stated".to_owned()
                 } else {
-                    format!("next to the median of {}", duration(cycle.median_ns))
+                    format!("closest to the median of {}", duration(cycle.median_ns))
                 },
                 grouped(soc.missing),
                 grouped(soc.restarts),
@@ -131,7 +131,7 @@ fn row(first: &[&str], summary: Option<Summary>) -> Vec<String> {
     row
 }
 
-/// Columns as wide as they need to be; the first `left` are words.
+/// Writes rows in columns as wide as needed. The first `left` columns are left-aligned words.
 fn table(out: &mut String, left: usize, rows: &[Vec<String>]) {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use super::model::{WorstCase, WorstKind};
 use crate::capture::{Recorded, Writer};
 
-/// A packet that may be wanted later.
+/// A packet that a worst case may need later.
 #[derive(Debug)]
 pub(super) struct Stored {
     pub(super) number: u64,
@@ -22,16 +22,16 @@ pub(super) struct Stored {
 struct Case {
     case: WorstCase,
     around: Vec<Rc<Stored>>,
-    /// Packets that are still to follow.
+    /// Number of packets that must still follow.
     to_come: usize,
 }
 
 /// Keeps the worst cases of each kind.
 #[derive(Debug)]
 pub(super) struct Keeper {
-    /// Of each kind.
+    /// Number of cases to keep of each kind.
     most: usize,
-    /// Packets before, and as many after.
+    /// Number of packets to keep before a case, and as many after it.
     around: usize,
     recent: VecDeque<Rc<Stored>>,
     cases: Vec<Case>,
@@ -47,7 +47,7 @@ impl Keeper {
         }
     }
 
-    /// The next packet; what [`Keeper::offer`] tells afterwards happened with it.
+    /// Adds the next packet. A case given to [`Keeper::offer`] afterwards belongs to it.
     pub(super) fn packet(&mut self, packet: Stored) {
         let packet = Rc::new(packet);
         for case in self.cases.iter_mut().filter(|case| case.to_come > 0) {
@@ -84,7 +84,7 @@ impl Keeper {
         });
     }
 
-    /// Everything that was kept; `keep` may change a case (its words, its value) or refuse it.
+    /// Returns all kept cases. `keep` may change a case (its words, its value) or refuse it.
     pub(super) fn finish(
         self,
         mut keep: impl FnMut(WorstCase) -> Option<WorstCase>,
@@ -97,7 +97,7 @@ impl Keeper {
         kept.sort_by(|(a, _), (b, _)| {
             (a.kind, b.value_ns, a.number).cmp(&(b.kind, a.value_ns, b.number))
         });
-        // Two kinds may become one on the way: the limit holds for what is left.
+        // `keep` may turn two kinds into one, so the limit is applied again.
         let mut counts: BTreeMap<WorstKind, usize> = BTreeMap::new();
         kept.retain(|(case, _)| {
             let count = counts.entry(case.kind).or_default();
@@ -133,24 +133,24 @@ pub struct Neighbourhood {
 }
 
 impl Neighbourhood {
-    /// How many packets there are.
+    /// Returns the number of packets.
     #[must_use]
     pub fn len(&self) -> usize {
         self.packets.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no packets.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }
 
-    /// Writes them as a capture (pcapng): the packet at which a worst case was seen says so in its comment, the others say
-    /// their number in the capture they come from where numbers have been left out before them. Only packets of the first
-    /// one's link type are written.
+    /// Writes the packets as a capture (pcapng). The packet of a worst case has it as its comment. A packet after a
+    /// gap has its number in the original capture as its comment. Only packets of the first one's link type are
+    /// written.
     ///
     /// # Errors
-    /// The output cannot be written.
+    /// The error of the output if it cannot be written.
     pub fn write(&self, output: impl io::Write) -> io::Result<()> {
         let link_type = self
             .packets

@@ -1,9 +1,9 @@
-//! Whether something late would have been in time but for the stalls of the machine.
+//! Judges a delay: do stalls of the machine explain it?
 
 use super::NoiseRecord;
 
-/// The stalls of a record that can have delayed what this machine sends, receives or answers: sorted and joined, from when
-/// they are certain, and from when they can have lasted. CLOCK_TAI ns.
+/// The stalls of a record that can have delayed what this machine sends, receives or answers. They are sorted and
+/// joined, once as the certain intervals and once as the longest possible ones. CLOCK_TAI, ns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stalls {
     certain: Vec<(u64, u64)>,
@@ -11,7 +11,7 @@ pub struct Stalls {
 }
 
 impl Stalls {
-    /// Those of a record.
+    /// Creates the stalls of a record.
     #[must_use]
     pub fn of(record: &NoiseRecord) -> Self {
         let stalls = record.stall_record();
@@ -21,7 +21,7 @@ impl Stalls {
         }
     }
 
-    /// Both together.
+    /// Returns the union of both.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         let both = |a: &[_], b: &[_]| joined(a.iter().chain(b).copied().collect());
@@ -31,8 +31,9 @@ impl Stalls {
         }
     }
 
-    /// Whether what lasted from `from_ns` to `to_ns` and was to last `deadline_ns` at most overlaps a part of a stall that is
-    /// certain, and is late by no more than the stalls it fell into can have lasted.
+    /// Returns true if stalls explain that something lasted from `from_ns` to `to_ns` instead of at most
+    /// `deadline_ns`. It must overlap the certain part of a stall. Its excess must not exceed the possible length of
+    /// the stalls within it.
     #[must_use]
     pub fn explain(&self, from_ns: u64, to_ns: u64, deadline_ns: u64) -> bool {
         let took = to_ns.saturating_sub(from_ns);
@@ -41,7 +42,8 @@ impl Stalls {
     }
 }
 
-/// How much of a time lies within intervals that are sorted and disjoint.
+/// Returns the time between `from_ns` and `to_ns` that lies within the intervals, in ns. They must be sorted and
+/// disjoint.
 fn within(intervals: &[(u64, u64)], from_ns: u64, to_ns: u64) -> u64 {
     let first = intervals.partition_point(|&(_, end)| end <= from_ns);
     intervals[first..]
@@ -51,7 +53,7 @@ fn within(intervals: &[(u64, u64)], from_ns: u64, to_ns: u64) -> u64 {
         .sum()
 }
 
-/// Intervals sorted, and joined where they touch.
+/// Returns the intervals sorted, and joined where they touch or overlap.
 fn joined(mut intervals: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     intervals.sort_unstable();
     let mut all: Vec<(u64, u64)> = Vec::with_capacity(intervals.len());
@@ -82,7 +84,7 @@ mod tests {
                 stall(StallSource::Core(0), 1000, 1200, 1400),
                 stall(StallSource::Core(1), 1300, 1350, 1500),
                 stall(StallSource::Core(1), 3000, 3050, 3100),
-                // Somebody late by himself delays no other.
+                // A talker that is late itself delays no other.
                 stall(StallSource::Talker("a".to_owned()), 5000, 5000, 6000),
             ],
             ..NoiseRecord::default()

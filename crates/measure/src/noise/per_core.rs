@@ -1,4 +1,4 @@
-//! What the thread of one core does and keeps.
+//! The recording thread of one core and its data.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,10 +10,10 @@ use super::recorder::NoiseOptions;
 use super::{CoreNoise, HistogramBucket, Stall, StallSource};
 use crate::summary::Summary;
 
-/// Longest overshoot that the histogram tells apart; longer ones count as this long there (the maximum stays exact).
+/// Longest overshoot in the histogram, in ns. A longer one counts as this one; the maximum stays exact.
 const LONGEST_NS: u64 = 60_000_000_000;
 
-/// A stall before it has a label.
+/// A stall without the name of its source.
 #[derive(Clone, Copy, Debug)]
 struct Interval {
     alive_ns: u64,
@@ -21,7 +21,7 @@ struct Interval {
     woke_ns: u64,
 }
 
-/// What one thread saw. All memory is there, and touched, before the first wake-up.
+/// The data of one thread. All memory is allocated and touched before the first wake-up.
 #[derive(Debug)]
 pub(super) struct CoreRecord {
     pub(super) core: u32,
@@ -42,7 +42,7 @@ impl CoreRecord {
         fallback: Option<String>,
         max_stalls: usize,
     ) -> Self {
-        // Written once with something that is not zero, so that the pages are there when they are needed.
+        // Values other than zero make the kernel map the pages now.
         let mut stalls = vec![
             Interval {
                 alive_ns: 1,
@@ -67,12 +67,12 @@ impl CoreRecord {
         }
     }
 
-    /// Wakes and notes until told to stop. No allocation, no lock; one system call for each wake-up.
+    /// Wakes and records until `stop` is set. No allocation, no lock; one system call for each wake-up.
     pub(super) fn run(&mut self, options: &NoiseOptions, stop: &AtomicBool) {
         let mut alive = now_ns(Clock::Monotonic);
         let mut due = alive + options.period_ns;
         while !stop.load(Ordering::Acquire) {
-            // A signal or a refusal ends the sleep early: then it is not yet due and nothing is noted.
+            // A signal or an error ends the sleep early. Then the time is not yet due and nothing is recorded.
             let _ = sleep_until(Clock::Monotonic, due);
             let woke = now_ns(Clock::Monotonic);
             if woke < due {
@@ -86,7 +86,7 @@ impl CoreRecord {
                 options.stall_threshold_ns,
             );
             alive = woke;
-            // The next instant of the same grid; those that passed meanwhile are the stall and are not made up for.
+            // The next due time of the same grid. Those that passed are part of the stall and are skipped.
             due += ((woke - due) / options.period_ns + 1) * options.period_ns;
         }
     }
@@ -166,7 +166,7 @@ pub(super) fn histogram() -> Histogram<u64> {
     histogram
 }
 
-/// The histogram in doubling steps from 1 µs up, from the first filled bucket to the last.
+/// Returns the histogram in doubling steps from 1 µs, from the first filled bucket to the last.
 pub(super) fn doubling_buckets(histogram: &Histogram<u64>) -> Vec<HistogramBucket> {
     let mut buckets: Vec<HistogramBucket> = Vec::new();
     let (mut from_ns, mut to_ns) = (0, 1_000);

@@ -1,4 +1,4 @@
-//! What a noise recorder leaves behind: plain data.
+//! The results of a noise recorder: plain data.
 
 use std::fmt;
 
@@ -7,26 +7,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::summary::Summary;
 
-/// Who saw a stall.
+/// The thread that saw a stall.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum StallSource {
-    /// The noise thread of this core: nothing of lower priority ran on it.
+    /// The noise thread of this core: nothing of lower priority ran on the core.
     Core(u32),
-    /// A switch emulated by a process of ours, by name: it saw its own wake-up come late.
+    /// A switch, by name, that one of rtwire's processes emulates: its own wake-up was late.
     Switch(String),
-    /// The talker of this stream: its tick came late. It delays no frame in the network.
+    /// The talker of this stream: its tick was late. This delays no frame in the network.
     Talker(String),
-    /// The listener of this stream: it read late. It delays no frame in the network.
+    /// The listener of this stream: it read late. This delays no frame in the network.
     Listener(String),
 }
 
 impl StallSource {
-    /// Whether a stall from this source can have delayed a frame on its way through the network.
+    /// Returns true if a stall from this source can have delayed a frame within the network.
     ///
-    /// A late talker sends late and a late listener reads late; neither lies between the two kernel time stamps.
+    /// A late talker sends late and a late listener reads late. Neither lies between the two kernel time stamps.
     #[must_use]
     pub fn delays_network(&self) -> bool {
         matches!(self, Self::Core(_) | Self::Switch(_))
@@ -44,38 +44,40 @@ impl fmt::Display for StallSource {
     }
 }
 
-/// One interval in which a thread should have run and did not. Nanoseconds of CLOCK_TAI; `alive_ns <= due_ns <= woke_ns`.
+/// An interval in which a thread should have run and did not. Times are CLOCK_TAI ns.
+///
+/// `alive_ns <= due_ns <= woke_ns`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stall {
-    /// Who saw it.
+    /// The thread that saw the stall.
     pub source: StallSource,
-    /// When the thread last ran before. The stall began after this: at most one period before `due_ns`.
+    /// The thread's last run before. The stall began after it, at most one period before `due_ns`.
     pub alive_ns: u64,
-    /// When it should have woken. From here on the stall is certain.
+    /// The time at which it should have woken. From then on the stall is certain.
     pub due_ns: u64,
-    /// When it woke.
+    /// The time at which it woke.
     pub woke_ns: u64,
 }
 
 impl Stall {
-    /// Length of the certain part, ns.
+    /// Returns the length of the certain part, ns.
     #[must_use]
     pub fn length_ns(&self) -> u64 {
         self.woke_ns.saturating_sub(self.due_ns)
     }
 }
 
-/// An interval at whose end the hypervisor had reported more stolen time. It says how much was stolen, not when, so it
-/// is shown but excuses nothing: real theft also shows as a stall of the core.
+/// An interval at whose end the hypervisor reported more stolen time. It says how much was stolen, not when, so it is
+/// shown but excuses nothing. Time that was really stolen also appears as a stall of the core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StealInterval {
-    /// Core the time was stolen from.
+    /// The core whose time was stolen.
     pub core: u32,
     /// Start of the interval, CLOCK_TAI ns.
     pub from_ns: u64,
     /// End of the interval, CLOCK_TAI ns.
     pub to_ns: u64,
-    /// Stolen within it, ns, in steps of one kernel tick (usually 10 ms).
+    /// Time stolen within the interval, ns, in steps of one kernel tick (usually 10 ms).
     pub stolen_ns: u64,
 }
 
@@ -86,64 +88,65 @@ pub struct HistogramBucket {
     pub from_ns: u64,
     /// Upper edge, ns.
     pub to_ns: u64,
-    /// Values between.
+    /// Number of values between the edges.
     pub count: u64,
 }
 
-/// What the noise thread of one core saw.
+/// The results of the noise thread of one core.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CoreNoise {
     /// The core's number.
     pub core: u32,
-    /// Scheduling policy that was in force, read back after it was set: `"SCHED_FIFO"`, or what was left where the
-    /// fallback was allowed.
+    /// Scheduling policy in force, read back after it was set. It is `"SCHED_FIFO"`, or another one if the fallback
+    /// was allowed.
     pub policy: String,
     /// Priority within the policy, read back.
     pub priority: u32,
-    /// Why the asked-for policy is not in force; absent if it is.
+    /// The reason why the requested policy is not in force; absent if it is.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fallback: Option<String>,
-    /// Wake-up overshoot, ns; absent if the thread never woke. Values are exact to three digits.
+    /// Wake-up overshoot, ns, exact to three digits; absent if the thread never woke.
     pub overshoot_ns: Option<Summary>,
     /// The overshoot's histogram, in doubling steps.
     pub histogram: Vec<HistogramBucket>,
-    /// Time the hypervisor stole from this core during the record, ns.
+    /// Time that the hypervisor stole from this core during the record, ns.
     pub steal_ns: u64,
-    /// How many stalls were seen.
+    /// Number of stalls.
     pub stalls: u64,
-    /// The length of all of them together, ns.
+    /// Total length of the stalls, ns.
     pub stalled_ns: u64,
-    /// How many of them found no room in the record. They excuse nothing.
+    /// Number of stalls that found no room in the record. They excuse nothing.
     pub dropped_stalls: u64,
 }
 
 /// The host's noise during one measurement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NoiseRecord {
-    /// When the record began, CLOCK_TAI ns.
+    /// Start of the record, CLOCK_TAI ns.
     pub from_ns: u64,
-    /// When it ended, CLOCK_TAI ns.
+    /// End of the record, CLOCK_TAI ns.
     pub to_ns: u64,
-    /// How often each core's thread woke, ns.
+    /// Wake-up period of each core's thread, ns.
     pub period_ns: u64,
-    /// From which overshoot on a wake-up counts as a stall, ns.
+    /// Overshoot from which a wake-up counts as a stall, ns.
     pub stall_threshold_ns: u64,
-    /// Each core.
+    /// The results of each core.
     pub cores: Vec<CoreNoise>,
-    /// The stalls, by time. Also those that talkers, listeners and switches saw, once [`NoiseRecord::add`]ed.
+    /// The stalls, sorted by time. They include those of talkers, listeners and switches that were
+    /// [`NoiseRecord::add`]ed.
     pub stalls: Vec<Stall>,
-    /// When the hypervisor stole time.
+    /// The intervals in which the hypervisor stole time.
     pub steal: Vec<StealInterval>,
 }
 
 impl NoiseRecord {
-    /// Adds stalls that others saw, for example a listener its late readings. Keeps the order by time.
+    /// Adds stalls that others saw, for example late reads of a listener. Keeps the order by time.
     pub fn add(&mut self, stalls: impl IntoIterator<Item = Stall>) {
         self.stalls.extend(stalls);
         self.stalls.sort_by_key(|s| (s.due_ns, s.woke_ns));
     }
 
-    /// The stalls as the verdict needs them.
+    /// Returns the stalls as the verdict needs them.
     #[must_use]
     pub fn stall_record(&self) -> StallRecord {
         StallRecord {
@@ -152,7 +155,7 @@ impl NoiseRecord {
     }
 }
 
-/// Stalls from several sources, each labelled.
+/// Stalls from several sources, each with its source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StallRecord {
     /// The stalls, in any order.
@@ -160,12 +163,12 @@ pub struct StallRecord {
 }
 
 impl StallRecord {
-    /// The certain intervals `[due, woke)` that can have delayed a frame in the network, unmerged.
+    /// Returns the certain intervals `[due, woke)` that can have delayed a frame in the network, unmerged.
     pub fn certain(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.of_network().map(|s| (s.due_ns, s.woke_ns))
     }
 
-    /// The same stalls as long as they can have been, `[alive, woke)`.
+    /// Returns the same stalls at their longest possible length, `[alive, woke)`.
     pub fn possible(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.of_network()
             .map(|s| (s.alive_ns.min(s.due_ns), s.woke_ns))

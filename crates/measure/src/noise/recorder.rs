@@ -1,4 +1,4 @@
-//! The threads that record.
+//! The recording threads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,20 +12,20 @@ use super::NoiseRecord;
 use super::per_core::CoreRecord;
 use super::steal::{self, Stolen};
 
-/// How to record noise.
+/// The options of a noise record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoiseOptions {
-    /// Which cores; empty means all that this process may run on.
+    /// The cores to record on; empty for all that this process may run on.
     pub cores: Vec<u32>,
-    /// `SCHED_FIFO` priority, 1 to 99. 90 by default: above the workers at 80.
+    /// `SCHED_FIFO` priority, 1 to 99. Default 90: above the workers at 80.
     pub priority: u8,
-    /// Go on with ordinary scheduling, and say so in the record, where `SCHED_FIFO` is not permitted.
+    /// Continues with ordinary scheduling if `SCHED_FIFO` is not permitted, and says so in the record.
     pub allow_fallback: bool,
-    /// How often each thread wakes, ns; 20 µs to 1 s. 250 µs by default.
+    /// Wake-up period of each thread, ns; 20 µs to 1 s. Default 250 µs.
     pub period_ns: u64,
-    /// From which overshoot on a wake-up is a stall, ns. 200 µs by default.
+    /// Overshoot from which a wake-up counts as a stall, ns. Default 200 µs.
     pub stall_threshold_ns: u64,
-    /// Most stalls kept for each core; further ones are counted. 16 384 by default.
+    /// Largest number of stalls kept for each core; further ones are only counted. Default 16 384.
     pub max_stalls: usize,
 }
 
@@ -43,8 +43,8 @@ impl Default for NoiseOptions {
 }
 
 impl NoiseOptions {
-    /// Beside a benchmark: seldom enough not to show in what it measures, often enough to see every stall as long as a
-    /// tick of the scheduler.
+    /// Returns the options for use during a benchmark. The period is long enough not to disturb the measured values.
+    /// It is short enough to see every stall of a scheduler tick or more.
     #[must_use]
     pub fn beside_a_benchmark() -> Self {
         Self {
@@ -55,43 +55,43 @@ impl NoiseOptions {
     }
 }
 
-/// Why no noise could be recorded.
+/// An error of the noise recorder.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoiseError {
     /// An option is out of its range.
     #[error("noise record: {what} is {found}, expected {expected}")]
     Option {
-        /// Which option.
+        /// The option's name.
         what: &'static str,
-        /// What it is.
+        /// Its value.
         found: u64,
-        /// What it may be.
+        /// Its permitted values.
         expected: &'static str,
     },
-    /// A core's thread could not be set up. Where a capability is missing (`CAP_SYS_NICE`), the source names it.
+    /// A core's thread could not be set up. If a capability is missing (`CAP_SYS_NICE`), the source names it.
     #[error("noise record on core {core}: {source}")]
     Core {
-        /// Which core.
+        /// The core.
         core: u32,
-        /// Why.
+        /// The failed system call.
         source: rtwire_sys::Error,
     },
-    /// The cores of this process cannot be read.
+    /// The list of this process's cores cannot be read.
     #[error("noise record: {0}")]
     Cores(rtwire_sys::Error),
-    /// The system gives no further thread.
-    #[error("noise record: no thread to be had: {0}; raise the limit of processes (ulimit -u)")]
+    /// The system refuses another thread.
+    #[error("noise record: cannot start a thread: {0}; raise the limit of processes (ulimit -u)")]
     Thread(std::io::Error),
-    /// A recording thread ended before its time. This is a fault of rtwire.
+    /// A recording thread ended early. This is a bug in rtwire.
     #[error("noise record: a recording thread ended early; please report this")]
     Lost,
 }
 
-/// Records the host's noise until it is stopped: one thread on each core.
+/// Records the host's noise until it is stopped, with one thread on each core.
 ///
-/// Needs `CAP_SYS_NICE`. Starting and stopping allocate and wait; the recording itself does neither. If it is dropped
-/// without [`NoiseRecorder::stop`], the threads end and the record is lost.
+/// Needs `CAP_SYS_NICE`. Starting and stopping allocate and wait; the recording does neither. If the recorder is
+/// dropped without [`NoiseRecorder::stop`], the threads end and the record is lost.
 ///
 /// ```no_run
 /// use rtwire_measure::noise::{NoiseOptions, NoiseRecorder};
@@ -111,11 +111,11 @@ pub struct NoiseRecorder {
 }
 
 impl NoiseRecorder {
-    /// Starts one thread on each core and waits until all of them run as asked.
+    /// Starts one thread on each core and waits until all of them run with the requested priority.
     ///
     /// # Errors
-    /// [`NoiseError`]: an option out of range; a core that is not ours; `SCHED_FIFO` not permitted (`CAP_SYS_NICE`)
-    /// and no fallback allowed; no thread to be had.
+    /// [`NoiseError`] if an option is out of range, this process may not use a core, or a thread cannot be started.
+    /// Also if `SCHED_FIFO` is not permitted (`CAP_SYS_NICE`) and no fallback is allowed.
     pub fn start(mut options: NoiseOptions) -> Result<Self, NoiseError> {
         check(&options)?;
         if options.cores.is_empty() {
@@ -126,7 +126,7 @@ impl NoiseRecorder {
                 .collect();
         }
         let stop = Arc::new(AtomicBool::new(false));
-        // From here on an early return drops the recorder, which ends the threads that run already.
+        // From here on an early return drops the recorder, which ends the running threads.
         let mut recorder = Self {
             stop,
             cores: Vec::new(),
@@ -156,10 +156,10 @@ impl NoiseRecorder {
         Ok(recorder)
     }
 
-    /// Stops the threads and hands out what they saw. Takes up to one period.
+    /// Stops the threads and returns the record. Takes up to one period.
     ///
     /// # Errors
-    /// [`NoiseError::Lost`] if a thread did not live to tell.
+    /// [`NoiseError::Lost`] if a thread ended early.
     pub fn stop(mut self) -> Result<NoiseRecord, NoiseError> {
         self.stop.store(true, Ordering::Release);
         let mut record = NoiseRecord {
@@ -194,7 +194,7 @@ impl Drop for NoiseRecorder {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         for thread in self.cores.drain(..) {
-            // A thread that panicked has said so; there is nothing to add while dropping.
+            // A panicked thread has printed its message already.
             let _ = thread.join();
         }
         if let Some(steal) = self.steal.take() {
@@ -244,7 +244,7 @@ fn record_core(
     };
     let runs = outcome.is_ok();
     let mut record = CoreRecord::new(core, scheduling, fallback, options.max_stalls);
-    // The receiver is gone only if another core failed; then `stop` is about to be set.
+    // The receiver is gone only if another core failed; then `stop` will be set.
     let _ = ready.send(outcome);
     if runs {
         record.run(options, stop);
@@ -252,7 +252,7 @@ fn record_core(
     record
 }
 
-/// Pins the calling thread and makes it a real-time one; reads back what is in force.
+/// Pins the calling thread and makes it a real-time one. Returns the scheduling in force, read back.
 fn set_up(core: u32, options: &NoiseOptions) -> rtwire_sys::Result<(Scheduling, Option<String>)> {
     sched::set_cpu(core as usize)?;
     match sched::set_fifo(options.priority) {

@@ -18,7 +18,7 @@ fn records_every_core_under_the_stated_priority() {
             ("SCHED_FIFO", 90, &None)
         );
         let overshoot = core.overshoot_ns.expect("it woke");
-        // 300 ms of 250 µs periods; a machine that stalls wakes less often, and says so.
+        // 300 ms of 250 µs periods; a machine that stalls wakes less often and records the stalls.
         assert!(
             overshoot.samples > 1_000 || core.stalled_ns > 10_000_000,
             "{core:?}"
@@ -50,7 +50,7 @@ fn records_every_core_under_the_stated_priority() {
     }
 }
 
-/// A busy thread of higher priority on one core is a stall of that core, of the length it was busy.
+/// A busy thread of higher priority on a core is a stall of that core, as long as it is busy.
 #[test]
 fn a_busy_real_time_thread_is_seen_as_a_stall() {
     let cores = sched::affinity().unwrap();
@@ -175,7 +175,7 @@ fn what_is_dropped_ends_its_threads() {
             })
             .count()
     };
-    // Other tests of this process record too: look for the thread of a recorder that is on core 0 alone and count.
+    // Other tests of this process record too, so only threads of a recorder on core 0 alone count.
     let recorder = NoiseRecorder::start(NoiseOptions {
         cores: vec![0],
         ..NoiseOptions::default()

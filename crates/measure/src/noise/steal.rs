@@ -1,4 +1,4 @@
-//! Stolen time from `/proc/stat`, watched by an ordinary thread.
+//! Stolen time from `/proc/stat`, read by an ordinary thread.
 
 use std::fs;
 use std::sync::Arc;
@@ -10,25 +10,25 @@ use rtwire_sys::clock::{Clock, now_ns};
 
 use super::StealInterval;
 
-/// How often `/proc/stat` is read.
+/// Period at which `/proc/stat` is read.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// The unit of `/proc/stat`: USER_HZ, which is 100 on every architecture that rtwire runs on.
+/// The unit of `/proc/stat` in ns: USER_HZ is 100 on every architecture that rtwire supports.
 const TICK_NS: u64 = 10_000_000;
 
-/// Most intervals kept; later theft still counts in the totals.
+/// Largest number of intervals kept. Time stolen later still counts in the totals.
 const MAX_INTERVALS: usize = 10_000;
 
-/// What was stolen during a record.
+/// Time stolen during a record.
 #[derive(Debug, Default)]
 pub(super) struct Stolen {
-    /// (core, ns) in all.
+    /// Core and its total, ns.
     pub(super) totals: Vec<(u32, u64)>,
-    /// When.
+    /// The intervals in which it was stolen.
     pub(super) intervals: Vec<StealInterval>,
 }
 
-/// Starts watching until `stop` is set and the thread is unparked.
+/// Starts a thread that watches until `stop` is set and the thread is unparked.
 pub(super) fn watch(stop: Arc<AtomicBool>) -> std::io::Result<JoinHandle<Stolen>> {
     thread::Builder::new()
         .name("rtw-steal".to_owned())
@@ -66,7 +66,7 @@ pub(super) fn watch(stop: Arc<AtomicBool>) -> std::io::Result<JoinHandle<Stolen>
         })
 }
 
-/// Stolen time of each core since the machine started, ns; empty where the kernel does not say.
+/// Returns the stolen time of each core since the machine started, ns; empty if the kernel does not report it.
 fn read() -> Vec<(u32, u64)> {
     parse(&fs::read_to_string("/proc/stat").unwrap_or_default())
 }

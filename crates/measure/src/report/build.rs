@@ -1,4 +1,4 @@
-//! From evidence and judgement to the report's parts.
+//! Builds the report's parts from evidence and judgement.
 
 use super::model::{BacklogBucket, PortReport, Report, StreamReport};
 use crate::summary::{Summary, ccdf, over_time};
@@ -7,18 +7,18 @@ use crate::verdict::{
 };
 
 impl Report {
-    /// The report as JSON, indented.
+    /// Returns the report as indented JSON.
     ///
     /// # Errors
-    /// Only if a floating-point field is not a number.
+    /// The serializer's error if a floating-point field is not a number.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string_pretty(self)
     }
 }
 
 impl StreamReport {
-    /// The report's part on one stream. `talker` and `description` are for reading; the run began at `started_tai_ns`
-    /// and took `duration_ns`.
+    /// Returns the report on one stream. `talker` and `description` are only shown. The run began at `started_tai_ns`
+    /// and lasted `duration_ns`.
     #[must_use]
     pub fn new(
         evidence: &StreamEvidence,
@@ -79,7 +79,7 @@ impl StreamReport {
 }
 
 impl PortReport {
-    /// The report's part on one port. `utilization_percent` is what was really sent, of the link's rate.
+    /// Returns the report on one port. `utilization_percent` is the measured share of the link's rate.
     #[must_use]
     pub fn new(
         evidence: &PortEvidence,

@@ -1,4 +1,4 @@
-//! The plots of streams and ports. All that run over time share one time axis, so that they can be read downwards.
+//! The plots of streams and ports. All plots over time share one time axis, so they can be compared vertically.
 
 use super::model::{PortReport, StreamReport};
 use super::scale::{Scale, linear_ticks};
@@ -6,7 +6,7 @@ use super::svg::{Anchor, Path, Svg};
 use crate::summary::CcdfPoint;
 use crate::units::{duration, grouped, short_duration, trimmed};
 
-/// Size of every plot's view box, and where the plotted area lies in it.
+/// Size of every plot's view box, and the plotted area within it.
 pub(crate) const WIDTH: f64 = 520.0;
 pub(crate) const HEIGHT: f64 = 254.0;
 pub(crate) const LEFT: f64 = 92.0;
@@ -14,7 +14,7 @@ pub(crate) const RIGHT: f64 = 506.0;
 pub(crate) const TOP: f64 = 26.0;
 pub(crate) const BOTTOM: f64 = 206.0;
 
-/// The frame of a plot over time: grid, time axis, and the y axis that the caller gives.
+/// The frame of a plot over time: grid, time axis and the caller's y axis.
 pub(crate) struct TimeFrame {
     pub(crate) svg: Svg,
     pub(crate) x: Scale,
@@ -40,7 +40,7 @@ impl TimeFrame {
     }
 }
 
-/// The delay's distribution: which share of the frames took at least so long. Both axes logarithmic.
+/// Draws the distribution of the delay: the share of the frames that took at least as long. Both axes are logarithmic.
 pub(crate) fn distribution(stream: &StreamReport) -> String {
     let title = format!(
         "Delay distribution of {} at {}",
@@ -116,7 +116,7 @@ pub(crate) fn distribution(stream: &StreamReport) -> String {
             3.5,
         );
     }
-    // The published value is named in the caption: its line often stands close to the promise.
+    // The published value is in the caption, because its line is often close to the promise.
     if let Some(published) = stream.published_max_ns {
         svg.line(
             "published",
@@ -137,7 +137,7 @@ pub(crate) fn distribution(stream: &StreamReport) -> String {
     svg.finish()
 }
 
-/// What the stream is held against, in words.
+/// Returns the limit of the stream in words: its promise or deadline.
 fn bound_label(stream: &StreamReport) -> Option<String> {
     match (stream.promised_delay_ns, stream.deadline_ns) {
         (Some(promise), _) => Some(format!("promised {}", duration(promise))),
@@ -154,7 +154,7 @@ pub(crate) fn one_in(share: f64) -> String {
     }
 }
 
-/// The distribution as the staircase it is.
+/// Returns a distribution as a step curve.
 pub(crate) fn steps(points: &[CcdfPoint], x: &Scale, y: &Scale) -> Path {
     let mut path = Path::default();
     let mut before = None;
@@ -169,7 +169,7 @@ pub(crate) fn steps(points: &[CcdfPoint], x: &Scale, y: &Scale) -> Path {
     path
 }
 
-/// The network delay over time: band from smallest to largest, median as a line, promise across.
+/// Draws the network delay over time: a band from smallest to largest, the median and the promise as lines.
 pub(crate) fn delay_over_time(
     stream: &StreamReport,
     duration_ns: u64,
@@ -222,7 +222,7 @@ pub(crate) fn delay_over_time(
     frame.svg.finish()
 }
 
-/// The highest backlog of a port over time, with what was promised and what there is.
+/// Draws a port's backlog over time, with the promised backlog and the buffer's size.
 pub(crate) fn backlog_over_time(
     port: &PortReport,
     duration_ns: u64,
@@ -240,7 +240,7 @@ pub(crate) fn backlog_over_time(
         .max()
         .unwrap_or(1)
         .max(1);
-    // A buffer far above everything else would press the curve to the ground: then its line stands at the top.
+    // A buffer far above all other values would flatten the curve. Its line is then at the top edge.
     let far_buffer = port
         .buffer_bytes
         .is_some_and(|buffer| buffer > needed.saturating_mul(5) / 2);
@@ -301,7 +301,8 @@ pub(crate) fn backlog_over_time(
     frame.svg.finish()
 }
 
-/// A labelled line across. The buffer's label stands at the left, so that two close lines do not write over each other.
+/// Draws a labelled horizontal line. The buffer's label is on the left, so that the labels of two close lines do not
+/// overlap.
 fn horizontal_mark(svg: &mut Svg, class: &str, at: f64, label: &str) {
     svg.line(class, (LEFT, at), (RIGHT, at));
     let (x, anchor) = if class == "promise" {
@@ -317,7 +318,7 @@ fn horizontal_mark(svg: &mut Svg, class: &str, at: f64, label: &str) {
     );
 }
 
-/// Stalls of the machine behind the plot: a band as long as the stall, at least a hair.
+/// Draws the machine's stalls behind the plot: bands as wide as the stall, with a least width.
 fn stall_marks(frame: &mut TimeFrame, stalls: &[(u64, u64)]) {
     for &(from_ns, to_ns) in stalls {
         let (a, b) = (frame.x.at(from_ns as f64), frame.x.at(to_ns as f64));

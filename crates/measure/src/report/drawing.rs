@@ -1,5 +1,5 @@
-//! The network drawn: switches in a row, each switch's hosts above and below it, every direction of a link coloured
-//! and labelled by its utilization.
+//! The drawing of the network. Switches are in a row, with their hosts above and below. Each direction of a link has
+//! the colour and label of its utilization.
 
 mod labels;
 
@@ -14,20 +14,20 @@ const HOST_AT: [f64; 2] = [48.0, 312.0];
 const SWITCH_AT: f64 = 180.0;
 const HEIGHT: f64 = 360.0;
 
-/// Where each node is, in the order of [`Network::nodes`].
+/// The nodes' places, in the order of [`Network::nodes`].
 struct Layout {
     width: f64,
     at: Vec<(f64, f64)>,
 }
 
-/// The network as a picture.
+/// Draws the network as SVG.
 pub(super) fn draw(network: &Network) -> String {
     let layout = arrange(network);
     let title = format!(
         "The network {} with the utilization of its links",
         network.name
     );
-    // Never blown up; shrunk to a phone's width as far as it stays readable, else it scrolls.
+    // The drawing is never enlarged. It shrinks to a phone's width as far as it stays readable, else it scrolls.
     let style = format!(
         "max-width:{:.0}px;min-width:{:.0}px",
         layout.width,
@@ -82,12 +82,12 @@ pub(super) fn draw(network: &Network) -> String {
         };
         svg.text(class, (at.0, at.1 + 5.0), Anchor::Middle, &shown);
     }
-    // Labels last: nothing covers them.
+    // Labels are drawn last, so nothing covers them.
     label_cables(&mut svg, &mut cables, &layout, network, &nodes);
     svg.finish()
 }
 
-/// A link with what is said of its directions.
+/// A link with the labels of its directions.
 struct Cable {
     /// Indices of its nodes, the lower first.
     ends: (usize, usize),
@@ -95,11 +95,12 @@ struct Cable {
     labels: Vec<String>,
 }
 
-/// Room for a label at the size that a phone shows.
+/// Size of a letter as shown on a phone.
 const LETTER: f64 = 9.6;
 const ROW: f64 = 16.0;
 
-/// One plate for each cable, upon its line: near the host where there is one, since all links meet at the switch.
+/// Draws one plate for each cable on its line. If one end is a host the plate is near it, because the links meet at
+/// the switch.
 fn label_cables(
     svg: &mut Svg,
     cables: &mut [Cable],
@@ -110,7 +111,7 @@ fn label_cables(
     let is_host = |i: usize| network.nodes[i].kind == NodeKind::Host;
     let mut lines = Vec::new();
     for cable in cables.iter_mut() {
-        // Down before up and right before left, whichever direction was told first.
+        // Down comes before up and right before left, whatever the order of the directions.
         cable
             .labels
             .sort_by_key(|label| !label.starts_with(['↓', '→']));
@@ -155,7 +156,7 @@ fn label_cables(
     }
 }
 
-/// The line between two places. Over switches in between it is bowed.
+/// Returns the line between two places. It is bowed around switches in between.
 fn curve(from: (f64, f64), to: (f64, f64), far: bool) -> Curve {
     let bow = if far {
         96.0 + (to.0 - from.0).abs() * 0.04
@@ -169,11 +170,11 @@ fn curve(from: (f64, f64), to: (f64, f64), far: bool) -> Curve {
     }
 }
 
-/// One direction: a line beside the middle of the link.
+/// Draws one direction as a line beside the middle of the link.
 fn direction(svg: &mut Svg, link: &DrawnLink, a: (f64, f64), b: (f64, f64), far: bool) {
     let (dx, dy) = (b.0 - a.0, b.1 - a.1);
     let length = dx.hypot(dy).max(1.0);
-    // Traffic keeps to the right, as on a road.
+    // Each direction is on the right-hand side, as road traffic is.
     let aside = (-dy / length * 3.5, dx / length * 3.5);
     let line = curve(
         (a.0 + aside.0, a.1 + aside.1),
@@ -189,7 +190,7 @@ fn direction(svg: &mut Svg, link: &DrawnLink, a: (f64, f64), b: (f64, f64), far:
     );
 }
 
-/// What is said of one direction, if anything was sent.
+/// Returns the label of one direction; `None` if nothing was sent.
 fn label(link: &DrawnLink, a: (f64, f64), b: (f64, f64)) -> Option<String> {
     let percent = link.utilization_percent.filter(|p| *p >= 0.05)?;
     let (dx, dy) = (b.0 - a.0, b.1 - a.1);
@@ -205,7 +206,7 @@ fn label(link: &DrawnLink, a: (f64, f64), b: (f64, f64)) -> Option<String> {
     ))
 }
 
-/// Six steps of load; the page's style colours them.
+/// Returns one of six steps of load; the page's style colours them.
 fn load_class(percent: Option<f64>) -> &'static str {
     match percent {
         None => "unknown",
@@ -219,7 +220,8 @@ fn load_class(percent: Option<f64>) -> &'static str {
 }
 
 impl Layout {
-    /// The distance of two neighbouring switches in the row; between others a straight line would run through some.
+    /// Returns infinity for two neighbouring switches in the row and 0 for others, whose straight line would cross the
+    /// switches in between.
     fn gap(&self, network: &Network, a: usize, b: usize) -> f64 {
         let (low, high) = (
             self.at[a].0.min(self.at[b].0),
@@ -272,7 +274,7 @@ fn arrange(network: &Network) -> Layout {
         }
         x += width + 40.0;
     }
-    // Hosts that hang on no switch (two hosts on one cable) follow in the row.
+    // Hosts without a switch (two hosts on one cable) follow in the row.
     for i in 0..nodes.len() {
         if !placed[i] {
             at[i] = (x + COLUMN / 2.0, SWITCH_AT);
@@ -287,7 +289,7 @@ fn arrange(network: &Network) -> Layout {
     Layout { width, at }
 }
 
-/// Switches in the order of a walk that begins at an end of the network, so that a line of switches stays a line.
+/// Returns the switches in the order of a walk from an end of the network, so that a line of switches stays a line.
 fn row_of_switches(
     count: usize,
     neighbours: &[Vec<usize>],

@@ -1,4 +1,4 @@
-//! The report as one HTML file: text, tables and SVG, no script, nothing loaded from anywhere.
+//! The report as one HTML file: text, tables and SVG, no script, nothing loaded from elsewhere.
 
 use std::fmt::Write;
 
@@ -12,8 +12,8 @@ use crate::verdict::{StallLine, Verdict};
 pub(crate) const STYLE: &str = include_str!("style.css");
 
 impl Report {
-    /// The report as one HTML file that needs nothing else: no network, no script, no font. It follows the reader's
-    /// light or dark preference, prints in light on A4 and reads on a phone. All texts are escaped.
+    /// Returns the report as one self-contained HTML file: no network, no script, no font. It follows the reader's
+    /// light or dark preference, prints in light on A4 and is readable on a phone. All texts are escaped.
     #[must_use]
     pub fn to_html(&self) -> String {
         let mut out = String::with_capacity(256 * 1024);
@@ -42,7 +42,7 @@ impl Report {
         (self.duration_s.max(0.0) * 1e9) as u64
     }
 
-    /// What stood still, merged, as (start, end) since the run began; gaps that no plot could show are closed.
+    /// Returns the merged stalls as (start, end) in ns since the run began. Gaps too short for the plots are closed.
     fn network_stalls(&self) -> Vec<(u64, u64)> {
         let Some(noise) = &self.noise else {
             return Vec::new();
@@ -67,7 +67,7 @@ impl Report {
     fn head(&self, out: &mut String) {
         let verdict = self.verdict;
         let sentence = match verdict {
-            Verdict::Kept => "✓ Kept: what was promised was measured.",
+            Verdict::Kept => "✓ Kept: the measurement is within the promises.",
             Verdict::Broken => "✕ Broken: a promise was not kept.",
             Verdict::Inconclusive => "? Inconclusive: this run proves neither.",
         };
@@ -85,7 +85,7 @@ impl Report {
         if self.reasons.len() > SHOWN {
             let _ = write!(
                 out,
-                "<li>and {} more, told at each stream and port below.</li>",
+                "<li>and {} more, listed at each stream and port below.</li>",
                 self.reasons.len() - SHOWN
             );
         }
@@ -93,7 +93,7 @@ impl Report {
         tables::tiles(out, &self.key_figures());
     }
 
-    /// The few numbers that somebody remembers.
+    /// Returns the key figures.
     fn key_figures(&self) -> Vec<(String, String)> {
         let sum = |f: fn(&StreamReport) -> u64| grouped(self.streams.iter().map(f).sum());
         let mut figures = vec![(sum(|s| s.frames_received), "frames measured".to_owned())];
@@ -137,7 +137,7 @@ impl Report {
         }
         out.push_str(
             "<h2>Streams: promised and measured</h2><p class=\"lead\">Network delay runs from the kernel’s transmit stamp to its receive \
-             stamp; this is what is promised and judged. The delay between the applications contains their own scheduling and is shown beside it.</p>",
+             stamp; it is promised and judged. The delay between the applications contains their own scheduling and is shown beside it.</p>",
         );
         tables::streams(out, &self.streams);
         tables::frames(out, &self.streams);
@@ -186,7 +186,7 @@ impl Report {
         if self.ports.is_empty() {
             return;
         }
-        out.push_str("<h2>Ports: backlog and buffers</h2><p class=\"lead\">How much waited at each port at worst, beside what the plan bounds and the buffer there is.</p>");
+        out.push_str("<h2>Ports: backlog and buffers</h2><p class=\"lead\">The highest backlog of each port, beside the plan’s bound and the buffer’s size.</p>");
         tables::ports(out, &self.ports);
         let drawn: Vec<_> = self
             .ports
@@ -235,11 +235,11 @@ impl Report {
 
     fn hosts_section(&self, out: &mut String) {
         if !self.hosts.is_empty() {
-            out.push_str("<h2>Hosts: what sending cost</h2><p class=\"lead\">Processor time of the shapers, and how late the host’s timer released their ticks. A tick later than declared can break a contract.</p>");
+            out.push_str("<h2>Hosts: the cost of sending</h2><p class=\"lead\">Processor time of the shapers, and the delays of their ticks by the host’s timer. A tick later than declared can break a contract.</p>");
             tables::hosts(out, &self.hosts);
         }
         if !self.calibration.is_empty() {
-            out.push_str("<h2>Latency of the emulated ports</h2><p class=\"lead\">Measured on the unloaded network before the run and part of the plan that the run is judged by. Never fitted to its result.</p>");
+            out.push_str("<h2>Latency of the emulated ports</h2><p class=\"lead\">Measured on the unloaded network before the run. They are part of the plan that judges the run, and are never fitted to its result.</p>");
             tables::calibration(out, &self.calibration);
         }
     }
@@ -247,12 +247,12 @@ impl Report {
     fn noise_section(&self, out: &mut String) {
         out.push_str("<h2>The machine’s own noise</h2>");
         let Some(noise) = &self.noise else {
-            out.push_str("<p class=\"lead\">Nobody recorded it, so no late frame is excused.</p>");
+            out.push_str("<p class=\"lead\">It was not recorded, so no late frame is excused.</p>");
             return;
         };
         let _ = write!(
             out,
-            "<p class=\"lead\">On each core a real-time thread above all workers woke every {}. What came more than {} late is a stall: no thread of ours ran there meanwhile.</p>",
+            "<p class=\"lead\">On each core a real-time thread above all workers woke every {}. A wake-up more than {} late is a stall: during it, no thread of the measurement ran on that core.</p>",
             escape(&duration(noise.period_ns)),
             escape(&duration(noise.stall_threshold_ns)),
         );
@@ -266,14 +266,14 @@ impl Report {
                 noise_plot::overshoot_histogram(core, noise.stall_threshold_ns)
             );
         }
-        // On the right, below the delays over time, whose axis it shares.
+        // The plot is on the right, below the delays over time, because it shares their time axis.
         let _ = write!(
             out,
             "</div><div class=\"pair\"><div class=\"beside\"><h3>Stalls over time</h3><p>{}</p>{}{}{}</div><figure>{}</figure></div>",
             tables::prose(&self.stalled_in_words()),
             tables::box_key(
                 "background:var(--stall)",
-                "stall; the taller the longer, up to 100 ms"
+                "stall; a longer one is taller, up to 100 ms"
             ),
             tables::box_key(
                 "background:var(--stall);opacity:.4",
@@ -294,7 +294,7 @@ impl Report {
         let line = StallLine::new(noise.stall_record().certain());
         let (total, count) = (line.total_ns(), line.intervals().count() as u64);
         if count == 0 {
-            return "The machine never stood still.".to_owned();
+            return "The machine never stalled.".to_owned();
         }
         let longest = line
             .intervals()
@@ -302,7 +302,7 @@ impl Report {
             .max()
             .unwrap_or(0);
         format!(
-            "The machine stood still {} times, {} in all ({} of the run), {} at most.",
+            "The machine stalled {} times, {} in total ({} of the run), {} at most.",
             grouped(count),
             duration(total),
             share(total, self.duration_ns()),

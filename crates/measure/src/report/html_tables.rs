@@ -9,7 +9,7 @@ use crate::summary::Summary;
 use crate::units::{duration, grouped, rate, trimmed};
 use crate::verdict::Verdict;
 
-/// The slowest frame in percent of the promise.
+/// Returns the slowest frame in percent of the promise.
 pub(super) fn used(stream: &StreamReport) -> Option<f64> {
     let promise = stream.promised_delay_ns.filter(|p| *p > 0)?;
     Some(stream.network_delay_ns?.max as f64 * 100.0 / promise as f64)
@@ -24,7 +24,7 @@ pub(super) fn badge(verdict: Verdict) -> String {
     format!("<span class=\"badge {verdict}\">{sign} {verdict}</span>")
 }
 
-/// The few numbers that somebody remembers: value and what it is of.
+/// Writes the key figures: each a value and its name.
 pub(crate) fn tiles(out: &mut String, tiles: &[(String, String)]) {
     out.push_str("<div class=\"tiles\">");
     for (value, name) in tiles {
@@ -38,7 +38,7 @@ pub(crate) fn tiles(out: &mut String, tiles: &[(String, String)]) {
     out.push_str("</div>");
 }
 
-/// A sentence, escaped, whose units stay with their numbers.
+/// Escapes a sentence and keeps units on one line with their numbers.
 pub(crate) fn prose(text: &str) -> String {
     let mut out = escape(text);
     for unit in ["%", "s", "ms", "µs", "ns", "B"] {
@@ -49,7 +49,7 @@ pub(crate) fn prose(text: &str) -> String {
     out
 }
 
-/// An entry of a legend with a line as its sign.
+/// Returns an entry of a legend with a line as its mark.
 pub(crate) fn key(style: &str, text: &str) -> String {
     format!(
         "<span class=\"key\"><i style=\"{style}\"></i>{}</span>",
@@ -57,7 +57,7 @@ pub(crate) fn key(style: &str, text: &str) -> String {
     )
 }
 
-/// An entry of a legend with a box as its sign.
+/// Returns an entry of a legend with a box as its mark.
 pub(crate) fn box_key(style: &str, text: &str) -> String {
     format!(
         "<span class=\"key\"><i class=\"box\" style=\"{style}\"></i>{}</span>",
@@ -98,7 +98,7 @@ impl<'a> Table<'a> {
         self.at = 0;
     }
 
-    /// A cell of markup.
+    /// Adds a cell of markup.
     fn raw(&mut self, class: &str, html: &str) {
         let column = self.columns.get(self.at).copied().unwrap_or_default();
         let words = column.strip_prefix('<');
@@ -119,12 +119,12 @@ impl<'a> Table<'a> {
         self.raw(class, &escape(text));
     }
 
-    /// A count that should be 0.
+    /// Adds a count that should be 0.
     pub(crate) fn fault(&mut self, count: u64) {
         self.cell(if count > 0 { "bad" } else { "" }, &grouped(count));
     }
 
-    /// Three cells: p50, p99 and p99.9.
+    /// Adds three cells: p50, p99 and p99.9.
     fn percentiles(&mut self, summary: Option<Summary>) {
         for ns in [
             summary.map(|s| s.p50),
@@ -170,12 +170,12 @@ fn name_of(stream: &StreamReport) -> String {
     )
 }
 
-/// The direction of a link.
+/// Returns the direction of a link.
 fn from_to(from: &str, to: &str) -> String {
     format!("<b>{}</b> to <b>{}</b>", escape(from), escape(to))
 }
 
-/// What everybody looks for comes first: it is seen without scrolling.
+/// The most important columns come first, so they are visible without scrolling.
 pub(super) fn streams(out: &mut String, streams: &[StreamReport]) {
     let published = streams.iter().any(|s| s.published_max_ns.is_some());
     let mut columns = vec![
@@ -210,7 +210,7 @@ pub(super) fn streams(out: &mut String, streams: &[StreamReport]) {
     table.close();
 }
 
-/// How much of the promise was used, as a bar with a notch at the median.
+/// Draws the used share of the promise as a bar with a notch at the median.
 fn meter(stream: &StreamReport) -> String {
     let (Some(percent), Some(delay), Some(promise)) = (
         used(stream),
@@ -404,7 +404,7 @@ pub(super) fn origin(out: &mut String, report: &Report) {
     let kind = if m.virtualized {
         "virtual machine"
     } else {
-        "no hypervisor seen"
+        "no hypervisor reported"
     };
     let rule = &report.rule;
     let percent = |ppm: u32| trimmed(f64::from(ppm) / 10_000.0);
@@ -435,7 +435,7 @@ pub(super) fn origin(out: &mut String, report: &Report) {
         (
             "Judged by",
             format!(
-                "at least {} frames a stream, at most {} % excluded, at most {} % without stamps, excuses ready for at most {} %, at least {} % of the load offered",
+                "at least {} frames a stream, at most {} % excluded, at most {} % without stamps, at most {} % excusable, at least {} % of the load offered",
                 grouped(rule.min_samples),
                 percent(rule.max_excluded_ppm),
                 percent(rule.max_missing_ppm),

@@ -1,4 +1,4 @@
-//! The report's data. Units are in the names; moments in plots are nanoseconds since the run began.
+//! The report's data. Units are in the names. Times in plots are ns since the run began.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,17 +7,17 @@ use crate::noise::NoiseRecord;
 use crate::summary::{CcdfPoint, Summary, TimeBucket};
 use crate::verdict::{Rule, Verdict};
 
-/// Everything about one run.
+/// The report on one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "rtwire report")]
 pub struct Report {
     /// Version of this format: 1.
     pub format: u32,
-    /// What the report is about, usually the network's name.
+    /// The title, usually the network's name.
     pub title: String,
     /// The verdict on the whole run.
     pub verdict: Verdict,
-    /// Why, in plain sentences.
+    /// The reasons, in plain sentences.
     pub reasons: Vec<String>,
     /// Each stream at each of its listeners.
     pub streams: Vec<StreamReport>,
@@ -27,25 +27,25 @@ pub struct Report {
     pub hosts: Vec<HostReport>,
     /// The latencies of the emulated ports, measured on the unloaded network before the run.
     pub calibration: Vec<Calibration>,
-    /// The host's own noise during the run; absent if nobody recorded it, and then nothing is excused.
+    /// The host's own noise during the run; absent if not recorded. Without it nothing is excused.
     pub noise: Option<NoiseRecord>,
     /// The machine it ran on.
     pub machine: Machine,
     /// The exact command.
     pub command: String,
-    /// When the run began, RFC 3339, UTC.
+    /// The start of the run, RFC 3339, UTC.
     pub started_at: String,
-    /// The same moment as CLOCK_TAI ns: the zero of all plots and the base of `noise`.
+    /// The same time as CLOCK_TAI ns: the zero of all plots and the base of `noise`.
     pub started_tai_ns: u64,
-    /// How long the run took, seconds.
+    /// Duration of the run, seconds.
     pub duration_s: f64,
     /// Hash of the description that the plan was made from.
     pub plan_hash: String,
-    /// The thresholds by which it was judged.
+    /// The thresholds of the verdict.
     pub rule: Rule,
-    /// What a reader should know besides, for example the plan's warnings.
+    /// Notes for the reader, for example the plan's warnings.
     pub notes: Vec<String>,
-    /// The network, to be drawn.
+    /// The network for the drawing.
     pub network: Network,
 }
 
@@ -58,28 +58,28 @@ pub struct StreamReport {
     pub talker: String,
     /// The listener's host.
     pub listener: String,
-    /// What it carries, in a few words: rate or interval, shaping interval. May be empty.
+    /// Its traffic in a few words: rate or interval, shaping interval. May be empty.
     pub description: String,
-    /// The way its frames came to the listener: `native` or `generic` (the receive program), `packet` or `datagrams`
-    /// (sockets), and behind it why not another; null if nobody said.
+    /// The receive path to the listener: `native` or `generic` (the receive program), `packet` or `datagrams`
+    /// (sockets). The reason why no other path was used follows it. Null if not known.
     #[serde(default)]
     pub receive_path: Option<String>,
-    /// The way its frames left the talker past the queueing discipline, `direct` or `xdp`; null: through it.
+    /// The transmit path past the queueing discipline, `direct` or `xdp`; null for the path through it.
     #[serde(default)]
     pub transmit_path: Option<String>,
-    /// Guaranteed worst-case network delay, ns; null if the plan could give none.
+    /// Guaranteed worst-case network delay, ns; null if the plan has no bound.
     pub promised_delay_ns: Option<u64>,
-    /// What the user asked for, ns.
+    /// The user's deadline, ns.
     pub deadline_ns: Option<u64>,
     /// Highest delay published for this experiment by others, ns.
     pub published_max_ns: Option<u64>,
-    /// Measured from kernel transmit stamp to kernel receive stamp, ns; null if nothing was measured.
+    /// Delay from the kernel transmit stamp to the kernel receive stamp, ns; null if nothing was measured.
     pub network_delay_ns: Option<Summary>,
-    /// Measured from application to application, ns; null if nothing was measured.
+    /// Delay from application to application, ns; null if nothing was measured.
     pub app_delay_ns: Option<Summary>,
-    /// Frames the talker was to send.
+    /// Frames that the talker was to send.
     pub frames_planned: u64,
-    /// Frames it sent.
+    /// Frames that it sent.
     pub frames_sent: u64,
     /// Different frames that arrived.
     pub frames_received: u64,
@@ -89,21 +89,21 @@ pub struct StreamReport {
     pub frames_duplicated: u64,
     /// Frames that arrived after one sent later.
     pub frames_reordered: u64,
-    /// Frames that the listener's own socket threw away.
+    /// Frames that the listener's own socket dropped.
     pub listener_drops: u64,
-    /// Late samples not held against the promise; they are part of all statistics.
+    /// Late samples that do not count as broken. They are part of all statistics.
     pub samples_excluded: u64,
     /// Late samples that nothing explains.
     pub samples_broken: u64,
     /// Samples without a usable pair of kernel stamps.
     pub stamps_missing: u64,
-    /// Samples for which stalls of the machine held an excuse ready, needed or not.
+    /// Samples that stalls of the machine could have excused, late or not.
     pub samples_exposed: u64,
     /// The verdict.
     pub verdict: Verdict,
-    /// Why, in plain sentences.
+    /// The reasons, in plain sentences.
     pub reasons: Vec<String>,
-    /// Distribution of the network delay: share of the samples that took at least so long.
+    /// Distribution of the network delay: the share of the samples that took at least as long.
     pub network_ccdf: Vec<CcdfPoint>,
     /// Distribution of the delay from application to application.
     pub app_ccdf: Vec<CcdfPoint>,
@@ -116,38 +116,38 @@ pub struct StreamReport {
 pub struct PortReport {
     /// The switch (or host) that sends.
     pub switch: String,
-    /// The neighbour it sends to.
+    /// The neighbour that it sends to.
     pub port: String,
-    /// The backlog the plan bounds, bytes; null if it could not.
+    /// The plan's bound on the backlog, bytes; null if the plan has none.
     pub promised_backlog_bytes: Option<u64>,
-    /// The highest backlog seen, bytes; null if nobody looked.
+    /// The highest backlog seen, bytes; null if not measured.
     pub max_backlog_bytes: Option<u64>,
     /// The buffer, bytes; null if unknown or shared.
     pub buffer_bytes: Option<u64>,
-    /// Frames dropped for want of room.
+    /// Frames dropped because the buffer was full.
     pub frames_dropped: u64,
-    /// What was sent, percent of the link's rate.
+    /// Measured utilization, percent of the link's rate.
     pub utilization_percent: f64,
     /// The link's rate, bit/s.
     pub link_rate_bps: u64,
     /// The verdict.
     pub verdict: Verdict,
-    /// Why, in plain sentences.
+    /// The reasons, in plain sentences.
     pub reasons: Vec<String>,
     /// The backlog over time.
     pub backlog_over_time: Vec<BacklogBucket>,
 }
 
-/// Highest backlog of one stretch of time.
+/// Highest backlog within one bucket of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BacklogBucket {
-    /// Start of the stretch, ns since the run began.
+    /// Start of the bucket, ns since the run began.
     pub at_ns: u64,
     /// Highest backlog in it, bytes.
     pub max_bytes: u64,
 }
 
-/// One host: what sending cost it and how late its timer was.
+/// One host: the processor time of its shapers and the delays of its timer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostReport {
     /// The host's name.
@@ -156,13 +156,13 @@ pub struct HostReport {
     pub shaper_cpu_ns: Option<u64>,
     /// The same in percent of the run on one core.
     pub shaper_cpu_percent: Option<f64>,
-    /// How late its ticks may be, as declared, ns.
+    /// Largest declared delay of its ticks, ns.
     pub tick_error_declared_ns: Option<u64>,
-    /// How late they were, ns.
+    /// Measured delays of its ticks, ns.
     pub tick_overshoot_ns: Option<Summary>,
-    /// How often its shapers woke.
+    /// Number of times that its shapers woke.
     pub wakeups: u64,
-    /// Ticks that were so late that later ones were skipped.
+    /// Number of ticks so late that later ones were skipped.
     pub ticks_skipped: u64,
 }
 
@@ -171,15 +171,15 @@ pub struct HostReport {
 pub struct Calibration {
     /// The switch or host.
     pub node: String,
-    /// The neighbour it sends to.
+    /// The neighbour that it sends to.
     pub port: String,
-    /// The latency that the plan counts with, ns: the lab's own t_mux.
+    /// The latency in the plan, ns: the lab's own t_mux.
     pub latency_ns: u64,
-    /// From how many frames it was found.
+    /// Number of frames it was measured with.
     pub samples: u64,
-    /// Median of these, ns.
+    /// Their median, ns.
     pub p50_ns: u64,
-    /// Largest of these, ns.
+    /// Their maximum, ns.
     pub max_ns: u64,
 }
 
@@ -196,30 +196,31 @@ pub struct Machine {
     pub cpus: u32,
     /// Memory, bytes.
     pub memory_bytes: u64,
-    /// How the kernel preempts: `none`, `voluntary`, `full`, `lazy` or `rt`, `unknown` if it does not say.
+    /// The kernel's preemption model: `none`, `voluntary`, `full`, `lazy` or `rt`; `unknown` if the kernel does not
+    /// report it.
     pub preemption: String,
     /// The clock source in use.
     pub clocksource: String,
-    /// Whether a hypervisor is underneath, as the processor tells it.
+    /// True if the processor reports a hypervisor.
     pub virtualized: bool,
-    /// Kernel timer frequency or scheduling facts worth knowing, for example `sched_rt_runtime_us=950000`.
+    /// Settings of kernel timers and scheduling, for example `sched_rt_runtime_us=950000`.
     pub settings: Vec<String>,
     /// Version of rtwire.
     pub rtwire_version: String,
 }
 
-/// A network to be drawn.
+/// A network for the drawing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Network {
     /// Its name.
     pub name: String,
     /// Hosts and switches.
     pub nodes: Vec<DrawnNode>,
-    /// Links, one for each direction that carries something.
+    /// Links, one for each direction with traffic.
     pub links: Vec<DrawnLink>,
 }
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum NodeKind {
@@ -229,16 +230,16 @@ pub enum NodeKind {
     Switch,
 }
 
-/// A host or switch to be drawn.
+/// A host or switch in the drawing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DrawnNode {
     /// Its name.
     pub name: String,
-    /// Host or switch.
+    /// Its kind.
     pub kind: NodeKind,
 }
 
-/// One direction of a link to be drawn.
+/// One direction of a link in the drawing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DrawnLink {
     /// Name of the node that sends.
@@ -247,6 +248,6 @@ pub struct DrawnLink {
     pub to: String,
     /// Rate, bit/s.
     pub rate_bps: u64,
-    /// What was sent, percent of the rate; null if not measured.
+    /// Measured utilization, percent of the rate; null if not measured.
     pub utilization_percent: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! The host's noise drawn: how late each core woke, and when it stood still.
+//! The plots of the host's noise: the wake-up delays of each core, and the stalls.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::svg::{Anchor, Path, Svg};
 use crate::noise::{CoreNoise, NoiseRecord, StallSource};
 use crate::units::{grouped, short_duration};
 
-/// How late one core woke its thread: counts over doubling steps, both axes logarithmic.
+/// Draws the wake-up delays of one core: counts in doubling steps, both axes logarithmic.
 pub(super) fn overshoot_histogram(core: &CoreNoise, threshold_ns: u64) -> String {
     let mut svg = Svg::new(
         WIDTH,
@@ -32,7 +32,7 @@ pub(super) fn overshoot_histogram(core: &CoreNoise, threshold_ns: u64) -> String
         .max()
         .unwrap_or(1)
         .max(10);
-    // The lowest bucket reaches down to 0, which a logarithmic axis cannot: it is drawn as wide as a doubling.
+    // The lowest bucket begins at 0, which a logarithmic axis cannot show. It is drawn as wide as a doubling.
     let low = |from_ns: u64, to_ns: u64| {
         if from_ns == 0 {
             to_ns as f64 / 2.0
@@ -104,7 +104,7 @@ pub(super) fn overshoot_histogram(core: &CoreNoise, threshold_ns: u64) -> String
     svg.finish()
 }
 
-/// One lane for each source of stalls over the common time axis; the longer a stall, the higher its mark.
+/// Draws one lane for each source of stalls on the common time axis. A longer stall has a higher mark.
 pub(super) fn stall_strip(noise: &NoiseRecord, started_tai_ns: u64, duration_ns: u64) -> String {
     const LANE: f64 = 46.0;
     let mut lanes: Vec<StallSource> = noise
@@ -127,7 +127,7 @@ pub(super) fn stall_strip(noise: &NoiseRecord, started_tai_ns: u64, duration_ns:
         bottom,
         bottom + 48.0,
     );
-    // From the threshold (a low mark) to 100 ms (the lane's full height), logarithmic.
+    // The height is logarithmic, from the threshold (a low mark) to 100 ms (the lane's full height).
     let height = Scale::log(
         noise.stall_threshold_ns.max(1_000) as f64 / 2.0,
         1e8,
@@ -178,7 +178,8 @@ pub(super) fn stall_strip(noise: &NoiseRecord, started_tai_ns: u64, duration_ns:
     frame.svg.finish()
 }
 
-/// The longest stall of each half unit of width, as (start since the run began, length): more than that nobody sees.
+/// Returns the longest stall of each half unit of width, as (start since the run began, length) in ns. A finer
+/// resolution would not be visible.
 fn longest_per_column(
     noise: &NoiseRecord,
     source: &StallSource,
@@ -205,7 +206,7 @@ fn longest_per_column(
     longest.into_values().collect()
 }
 
-/// A source's name for the margin: at most 12 characters.
+/// Returns a source's name for the margin: at most 12 characters.
 fn short_name(source: &StallSource) -> String {
     let (name, suffix) = match source {
         StallSource::Core(core) => return format!("core {core}"),

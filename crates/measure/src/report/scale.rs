@@ -1,6 +1,6 @@
-//! Axes: from values to places, and round values for ticks.
+//! Axes: from values to coordinates, and round values for ticks.
 
-/// What places values on an axis.
+/// A mapping from values to coordinates of an axis.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scale {
     low: f64,
@@ -21,7 +21,7 @@ impl Scale {
         }
     }
 
-    /// `low` and `high` above 0.
+    /// Creates a logarithmic axis. `low` and `high` must be above 0.
     pub(crate) fn log(low: f64, high: f64, from: f64, to: f64) -> Self {
         let low = low.max(f64::MIN_POSITIVE);
         Self {
@@ -48,7 +48,7 @@ impl Scale {
         value >= self.low - 1e-9 && value <= self.high + 1e-9
     }
 
-    /// Round values for ticks, about `wanted` of them.
+    /// Returns round values for ticks, about `wanted` of them.
     pub(crate) fn ticks(&self, wanted: usize) -> Vec<f64> {
         if self.log {
             self.log_ticks(wanted)
@@ -72,7 +72,7 @@ impl Scale {
     }
 }
 
-/// Round values of 1-2-5 steps from `low` to `high`, about `wanted` of them.
+/// Returns round values in 1-2-5 steps from `low` to `high`, about `wanted` of them.
 pub(crate) fn linear_ticks(low: f64, high: f64, wanted: usize) -> Vec<f64> {
     let rough = (high - low) / wanted.max(1) as f64;
     let magnitude = 10f64.powf(rough.log10().floor());

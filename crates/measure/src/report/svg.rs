@@ -1,9 +1,9 @@
-//! A small writer of SVG: just what the report's pictures need, everything escaped, colours by class so that the
-//! page's style decides them (light, dark, print).
+//! A small SVG writer with only the elements that the report needs. All text is escaped. Colours come from classes, so
+//! the page's style decides them (light, dark, print).
 
 use std::fmt::{Display, Write};
 
-/// Text made safe for HTML and SVG, in element content and in quoted attributes.
+/// Escapes text for HTML and SVG, in element content and in quoted attributes.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -13,7 +13,7 @@ pub(crate) fn escape(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            // Control characters have no place in a document; a replacement shows that there was one.
+            // Control characters are not allowed in a document; a replacement character shows their place.
             c if c.is_control() && c != '\n' && c != '\t' => out.push('\u{fffd}'),
             c => out.push(c),
         }
@@ -21,7 +21,7 @@ pub(crate) fn escape(text: &str) -> String {
     out
 }
 
-/// Where a text is anchored.
+/// The anchor of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Anchor {
     Start,
@@ -39,19 +39,19 @@ impl Anchor {
     }
 }
 
-/// A picture being written. Coordinates are those of its view box; one decimal is kept.
+/// An SVG image under construction. Coordinates are those of its view box; one decimal is kept.
 #[derive(Debug)]
 pub(crate) struct Svg {
     out: String,
 }
 
 impl Svg {
-    /// A picture that scales to its container. `title` is read out by screen readers.
+    /// Creates an image that scales to its container. Screen readers read out `title`.
     pub(crate) fn new(width: f64, height: f64, class: &str, title: &str) -> Self {
         Self::styled(width, height, class, "", title)
     }
 
-    /// The same with a style of its own.
+    /// Creates the same with a style of its own.
     pub(crate) fn styled(width: f64, height: f64, class: &str, style: &str, title: &str) -> Self {
         let mut out = String::new();
         let _ = write!(
@@ -146,12 +146,12 @@ impl Path {
         let _ = write!(self.d, "{command}{} {}", N(x), N(y));
     }
 
-    /// Lifts the pen: the next point begins a new line.
+    /// Begins a new line at a point.
     pub(crate) fn jump(&mut self, x: f64, y: f64) {
         let _ = write!(self.d, "M{} {}", N(x), N(y));
     }
 
-    /// A bend to `to`, drawn towards `control` on its way.
+    /// Draws a curve to `to`, bent towards `control`.
     pub(crate) fn bend(&mut self, control: (f64, f64), to: (f64, f64)) {
         let _ = write!(
             self.d,
@@ -170,7 +170,7 @@ impl Path {
     }
 }
 
-/// A coordinate with at most one decimal. What is not a number is drawn at 0.
+/// A coordinate with at most one decimal. A value that is not a number is drawn at 0.
 struct N(f64);
 
 impl Display for N {

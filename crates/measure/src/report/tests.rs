@@ -155,7 +155,7 @@ fn no_name_becomes_markup() {
     );
 }
 
-/// All that an HTML file could load from elsewhere.
+/// Strings by which an HTML file could load something from elsewhere.
 #[test]
 fn the_page_loads_nothing() {
     let mut report = empty();
@@ -174,7 +174,7 @@ fn the_page_loads_nothing() {
     );
 }
 
-/// The rectangles of a class, as x, y, width and height, from left to right.
+/// Returns the rectangles of a class as x, y, width and height, from left to right.
 fn areas(svg: &str, class: &str) -> Vec<[f64; 4]> {
     let marker = format!("<rect class=\"{class}");
     let number = |rect: &str, name: &str| -> f64 {
@@ -202,7 +202,7 @@ fn no_label_touches_anything(svg: &str) {
     }
 }
 
-/// Both directions of each link, with figures as wide as they come.
+/// A network with both directions of each link at the widest figures.
 fn loaded(hosts: &[&str], switches: &[&str], links: &[(&str, &str)]) -> Network {
     let node = |kind| {
         move |name: &&str| DrawnNode {
@@ -228,7 +228,7 @@ fn loaded(hosts: &[&str], switches: &[&str], links: &[(&str, &str)]) -> Network 
     }
 }
 
-/// Each label is upon its own line, and on no other's.
+/// Each label is on its own line and on no other's.
 #[test]
 fn labels_stand_upon_their_own_lines() {
     let star: Vec<(&str, &str)> = ["A", "B", "C", "D", "E"].map(|host| (host, "s1")).to_vec();
@@ -282,7 +282,7 @@ fn labels_stand_upon_their_own_lines() {
     }
 }
 
-/// A reader on a phone sees first what matters most.
+/// A reader on a phone sees the most important columns first.
 #[test]
 fn the_verdict_comes_before_the_percentiles() {
     let mut report = empty();
@@ -309,7 +309,7 @@ fn the_verdict_comes_before_the_percentiles() {
     );
 }
 
-/// The shapes that networks have: a line, a tree, two hosts on one cable, a ring, nothing.
+/// The usual shapes of networks: a line, a tree, two hosts on one cable, a ring, nothing.
 #[test]
 fn every_network_is_drawn_without_collision() {
     let network = |hosts: &[&str], switches: &[&str], links: &[(&str, &str)]| Network {

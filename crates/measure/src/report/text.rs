@@ -1,4 +1,4 @@
-//! Tables for a terminal.
+//! The report as tables for a terminal.
 
 use super::html_tables::used;
 use super::model::{HostReport, PortReport, Report, StreamReport};
@@ -6,11 +6,11 @@ use crate::noise::NoiseRecord;
 use crate::summary::Summary;
 use crate::units::{duration, grouped, rate, trimmed};
 
-/// The terminal's width, columns.
+/// The terminal's width in columns.
 const WIDTH: usize = 100;
 
 impl Report {
-    /// The report as tables that fit a terminal of 100 columns; no colours, no control characters.
+    /// Returns the report as tables for a terminal of 100 columns, without colours and control characters.
     #[must_use]
     pub fn print_text(&self) -> String {
         let mut out = wrapped(
@@ -75,7 +75,7 @@ fn delays(streams: &[StreamReport]) -> String {
     table.print()
 }
 
-/// Each way in or out that was said, as `received by native`, and the streams that took it.
+/// Returns each known receive or transmit path, as `received by native`, with the streams that used it.
 pub(super) fn ways(streams: &[StreamReport]) -> Vec<(String, Vec<String>)> {
     let mut ways: Vec<(String, Vec<String>)> = Vec::new();
     for stream in streams {
@@ -219,7 +219,7 @@ fn noise_table(noise: &NoiseRecord) -> String {
             out += &wrapped(
                 "  ",
                 &format!(
-                    "core {}: {} stalls found no room in the record and excuse nothing",
+                    "core {}: {} stalls did not fit into the record and excuse nothing",
                     core.core, core.dropped_stalls
                 ),
             );
@@ -247,7 +247,7 @@ fn five(summary: Option<Summary>) -> [String; 5] {
     ]
 }
 
-/// Rows whose columns are as wide as they must be; the first gives way where the terminal is too narrow.
+/// Rows with columns as wide as needed. The first column is cut if the terminal is too narrow.
 struct Table {
     head: Vec<String>,
     rows: Vec<Vec<String>>,
@@ -271,7 +271,7 @@ impl Table {
                 *width = text.chars().count().max(*width);
             }
         }
-        // Two columns between columns, one where that is too much.
+        // Columns are two spaces apart, or one if there is too little room.
         let others: usize = widths.iter().skip(1).sum();
         let gap = if widths[0] + others + 2 * (widths.len() - 1) <= WIDTH {
             2
@@ -307,7 +307,8 @@ impl Table {
     }
 }
 
-/// At most `width` columns, the cut marked. Control characters, which a terminal would obey, are replaced.
+/// Cuts a text to at most `width` columns and marks the cut. Control characters are replaced, because a terminal would
+/// obey them.
 fn shortened(text: &str, width: usize) -> String {
     let text = plain(text);
     if text.chars().count() <= width {
@@ -325,7 +326,7 @@ fn plain(text: &str) -> String {
         .collect()
 }
 
-/// Text broken at spaces to lines of the terminal's width, each behind `indent`.
+/// Breaks a text at spaces into lines of the terminal's width, each behind `indent`.
 fn wrapped(indent: &str, text: &str) -> String {
     let mut out = String::new();
     let mut line = indent.to_owned();

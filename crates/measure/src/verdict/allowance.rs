@@ -1,21 +1,24 @@
-//! How much later than promised a frame may be because the machine stood still.
+//! The allowance of a frame: how much later than promised it may be because the machine stalled.
 //!
-//! Let C be the rate of the busiest port on a frame's way and u the share of it that all contracts together may ask.
-//! While the machine stalls, the port loses at most C times the stall's length of service. Let the port's busy period
-//! that holds the frame have begun at s. What arrived since then is bounded by the contracts, so a frame sent at `tx`
-//! and received at `rx` is later than the bound by at most
+//! Let C be the rate of the busiest port on a frame's route. Let u be the share of C that all contracts together may
+//! use. While the machine stalls, the port loses service of at most C times the stall's length.
+//!
+//! Let s be the start of the port's busy period that contains the frame. Arrivals since s are bounded by the
+//! contracts. A frame sent at `tx` and received at `rx` then exceeds its bound by at most
 //!
 //! ```text
 //!   stalled(s, rx)  -  (1 - u) * max(0, tx - s - hold)
 //! ```
 //!
-//! where `stalled(s, rx)` is the stalled time between s and rx and `hold` the longest time for which one contract may
-//! send at the link's own rate (only after that must the backlog shrink). Nobody knows s, hence the allowance is the
-//! largest such value over all s up to `tx`. It is never more than the stalled time since the run began.
+//! Here `stalled(s, rx)` is the stalled time between s and rx. `hold` is the longest time for which one contract may
+//! send at the link's own rate; only after it must the backlog shrink.
+//!
+//! s is unknown, so the allowance is the largest such value over all s up to `tx`. It never exceeds the stalled time
+//! since the run began.
 
 const PPM: i128 = 1_000_000;
 
-/// Stalls merged to disjoint intervals: however many cores stood still at a moment, it counts once.
+/// Stalls merged to disjoint intervals: a moment counts once, whatever the number of stalled cores.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StallLine {
     starts: Vec<u64>,
@@ -25,7 +28,7 @@ pub struct StallLine {
 }
 
 impl StallLine {
-    /// Merges intervals `[from, to)`, ns, in any order, overlapping or not. Empty ones are left out.
+    /// Merges intervals `[from, to)` in ns, in any order, overlapping or not. Empty ones are left out.
     #[must_use]
     pub fn new(intervals: impl IntoIterator<Item = (u64, u64)>) -> Self {
         let mut sorted: Vec<(u64, u64)> = intervals
@@ -52,7 +55,7 @@ impl StallLine {
         line
     }
 
-    /// Stalled time before `t`, ns.
+    /// Returns the stalled time before `t`, ns.
     #[must_use]
     pub fn stalled_before(&self, t: u64) -> u64 {
         match self
@@ -65,39 +68,42 @@ impl StallLine {
         }
     }
 
-    /// Stalled time between two moments, ns; 0 if they run backwards.
+    /// Returns the stalled time between two moments, ns; 0 if the second is before the first.
     #[must_use]
     pub fn stalled_between(&self, from: u64, to: u64) -> u64 {
         self.stalled_before(to)
             .saturating_sub(self.stalled_before(from))
     }
 
-    /// Stalled time in all, ns.
+    /// Returns the total stalled time, ns.
     #[must_use]
     pub fn total_ns(&self) -> u64 {
         self.stalled_before(u64::MAX)
     }
 
-    /// The merged intervals, by time.
+    /// Returns the merged intervals, sorted by time.
     pub fn intervals(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.starts.iter().copied().zip(self.ends.iter().copied())
     }
 }
 
-/// The allowance along one route: a [`StallLine`] with the rate at which that route works off what a stall piled up.
+/// The allowance along one route: a [`StallLine`] with the rate at which the route reduces its backlog after a stall.
 #[derive(Clone, Debug)]
 pub struct Allowance<'a> {
     line: &'a StallLine,
     idle_ppm: i128,
     hold_ns: u64,
-    /// For each stall, the largest over it and all before of `idle * start - stalled before start`, in millionths of ns.
+    /// For each stall, the largest value of `idle * start - stalled before start` over it and all earlier ones, in
+    /// millionths of ns.
     best_before: Vec<i128>,
 }
 
 impl<'a> Allowance<'a> {
-    /// For a route whose busiest port is promised to `utilization_ppm` millionths, with bursts at link rate no longer
-    /// than `hold_ns`. Where nothing is left to work off a backlog (1 000 000 and more) only a stall while the frame
-    /// is on its way counts: otherwise the first stall would excuse everything after it.
+    /// Creates the allowance of a route. The contracts may use `utilization_ppm` millionths of its busiest port, with
+    /// bursts at link rate no longer than `hold_ns`.
+    ///
+    /// At a utilization of 1 000 000 or more, a backlog need never shrink. Then only stalls between `tx` and `rx`
+    /// count; otherwise the first stall would excuse everything after it.
     #[must_use]
     pub fn new(line: &'a StallLine, utilization_ppm: u32, hold_ns: u64) -> Self {
         let idle_ppm = (PPM - i128::from(utilization_ppm)).max(0);
@@ -117,15 +123,15 @@ impl<'a> Allowance<'a> {
         }
     }
 
-    /// By how much, ns, stalls alone may have delayed a frame sent at `tx` and received at `rx` beyond its bound.
-    /// Rounded down.
+    /// Returns the most, in ns, by which stalls alone may have delayed a frame beyond its bound. The frame was sent at
+    /// `tx` and received at `rx`. Rounded down.
     #[must_use]
     pub fn ns(&self, tx: u64, rx: u64) -> u64 {
         let rx = rx.max(tx);
         let held_from = tx.saturating_sub(self.hold_ns);
         let within_hold = PPM * i128::from(self.line.stalled_between(held_from, rx));
-        // Between stalls the value falls with the distance of s and within one it rises, so that beyond the hold only
-        // the stalls' starts need a look; of these the best is known for each prefix.
+        // Let s move back from `tx`. Between stalls the value falls, within a stall it rises. So beyond the hold only
+        // the starts of stalls matter, and `best_before` has the best of each prefix.
         let earlier = self.line.starts.partition_point(|start| *start < held_from);
         let beyond_hold = match earlier.checked_sub(1) {
             Some(i) if self.idle_ppm > 0 => {
@@ -139,8 +145,10 @@ impl<'a> Allowance<'a> {
     }
 }
 
-/// The longest time, ns, for which one of these contracts `(burst in bits, rate in bit/s)` may send at the rate of a
-/// link: burst / (link - rate), rounded up. [`u64::MAX`] if one's rate is the link's or more.
+/// Returns the longest time for which one of these contracts may send at the rate of a link, ns.
+///
+/// Contracts are `(burst in bits, rate in bit/s)`. The time is burst / (link - rate), rounded up. It is [`u64::MAX`] if a
+/// contract's rate is the link's or more.
 #[must_use]
 pub fn hold_ns(link_rate_bps: u64, contracts: impl IntoIterator<Item = (u64, u64)>) -> u64 {
     let longest = |(burst_bits, rate_bps): (u64, u64)| match link_rate_bps.checked_sub(rate_bps) {
@@ -181,7 +189,7 @@ mod tests {
             2 * MS,
             "only what had passed when the frame arrived"
         );
-        // Sent when the stall was over: the 5 ms grew at u = 0.9 while it lasted, then shrink at 0.1.
+        // Sent after the stall: the 5 ms grew at u = 0.9 during the stall, then shrink at 0.1.
         assert_eq!(at_90.ns(105 * MS, 106 * MS), 4_500_000);
         assert_eq!(at_90.ns(125 * MS, 126 * MS), 2_500_000);
         assert_eq!(at_90.ns(150 * MS, 151 * MS), 0);
@@ -199,7 +207,7 @@ mod tests {
         assert_eq!(full.ns(200, 300), 0);
     }
 
-    /// The definition, tried for every s.
+    /// The definition, evaluated for every s.
     fn by_definition(intervals: &[(u64, u64)], idle_ppm: u64, hold: u64, tx: u64, rx: u64) -> u64 {
         let stalled = |from: u64, to: u64| {
             (from..to)
@@ -236,7 +244,7 @@ mod tests {
             let line = StallLine::new(intervals);
             let after = Allowance::new(&line, u, hold);
             prop_assert!(after.ns(tx, tx + flight) >= before);
-            // And a frame that takes longer by one may be excused by at most one more.
+            // A frame that is slower by one ns may be excused by at most one ns more.
             prop_assert!(after.ns(tx, tx + flight + 1) <= after.ns(tx, tx + flight) + 1);
             prop_assert!(after.ns(tx, tx + flight) <= line.total_ns());
         }

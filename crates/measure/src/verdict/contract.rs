@@ -1,12 +1,13 @@
-//! Whether a talker kept its own side: its frames against its token bucket.
+//! Checks a talker's frames against the token bucket of its contract.
 
-/// By how many bits the frames exceed the contract `burst + rate * t`, at worst over all intervals.
+/// Returns the largest number of bits by which the frames exceed the contract `burst + rate * t`, over all intervals.
 ///
-/// `frames` are (transmit stamp in ns, size on the wire in bits), by time. A frame counts whole at its stamp, so 0
-/// means that the stamps obey the bucket exactly. The rate is `rate_num / rate_den` bit/s. Rounded up.
+/// `frames` are (transmit stamp in ns, size on the wire in bits), sorted by time. A whole frame counts at its stamp,
+/// so 0 means that the stamps obey the bucket exactly. The rate is `rate_num / rate_den` bit/s. The result is rounded
+/// up.
 ///
-/// Note that a kernel stamp is taken where the frame leaves its queue; frames that waited there may look denser than
-/// the talker sent them, by the link's rate at most.
+/// Note: the kernel stamps a frame where it leaves its queue. Frames that waited there can follow each other faster
+/// than the talker sent them, at most at the link's rate.
 ///
 /// ```
 /// use rtwire_measure::verdict::excess_bits;
@@ -24,8 +25,8 @@ pub fn excess_bits(
 ) -> u64 {
     const NS: u128 = 1_000_000_000;
     let den = u128::from(rate_den.max(1)) * NS;
-    // Level of a bucket that leaks at the rate, in bits times `den`: the most that arrived in any interval ending now
-    // beyond what the rate accounts for.
+    // Level of a bucket that leaks at the rate, in bits times `den`. It is the most that arrived in any interval
+    // ending now, beyond what the rate permits.
     let (mut level, mut highest, mut last) = (0u128, 0u128, None);
     for (at_ns, bits) in frames {
         let passed = u128::from(at_ns.saturating_sub(last.unwrap_or(at_ns)));

@@ -1,4 +1,4 @@
-//! What the rule looks at. Plain data; all moments are nanoseconds of CLOCK_TAI.
+//! The evidence that the rule judges. Plain data; all times are CLOCK_TAI in ns.
 
 use std::fmt;
 
@@ -7,49 +7,49 @@ use serde::{Deserialize, Serialize};
 
 use crate::noise::StallRecord;
 
-/// One frame that arrived, for the first time, at its listener.
+/// A frame's first arrival at its listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// Sequence number.
     pub seq: u32,
-    /// Kernel stamp of the sending; `None` if the kernel gave none.
+    /// Kernel transmit stamp; `None` if missing.
     pub tx_ns: Option<u64>,
-    /// Kernel stamp of the reception; `None` if the kernel gave none.
+    /// Kernel receive stamp; `None` if missing.
     pub rx_ns: Option<u64>,
-    /// When the talker handed the frame over.
+    /// Time at which the talker handed the frame over.
     pub app_tx_ns: u64,
-    /// When the listener had the frame in its hands.
+    /// Time at which the listener received the frame.
     pub app_rx_ns: u64,
 }
 
 impl Sample {
-    /// From kernel stamp to kernel stamp, ns. `None` if a stamp is missing or they run backwards, which says that at
-    /// least one of them is of something else.
+    /// Returns the delay between the kernel stamps, ns. Returns `None` if a stamp is missing or the receive stamp is
+    /// the earlier one; then at least one belongs to something else.
     #[must_use]
     pub fn network_delay_ns(&self) -> Option<u64> {
         self.rx_ns?.checked_sub(self.tx_ns?)
     }
 
-    /// From application to application, ns (0 if the stamps run backwards).
+    /// Returns the delay between the applications, ns; 0 if the receive time is the earlier one.
     #[must_use]
     pub fn app_delay_ns(&self) -> u64 {
         self.app_rx_ns.saturating_sub(self.app_tx_ns)
     }
 }
 
-/// A directed port: what `node` sends towards its neighbour `port`.
+/// A directed port: the one through which `node` sends to its neighbour `port`.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 pub struct PortId {
-    /// Name of the host or switch that sends.
+    /// Name of the sending host or switch.
     pub node: String,
-    /// Name of the neighbour it sends to.
+    /// Name of the neighbour.
     pub port: String,
 }
 
 impl PortId {
-    /// The port of `node` towards `port`.
+    /// Creates the port of `node` towards `port`.
     #[must_use]
     pub fn new(node: impl Into<String>, port: impl Into<String>) -> Self {
         Self {
@@ -65,74 +65,76 @@ impl fmt::Display for PortId {
     }
 }
 
-/// What is known of one stream at one of its listeners.
+/// The evidence on one stream at one of its listeners.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamEvidence {
     /// The stream's name.
     pub name: String,
     /// The listener's host.
     pub listener: String,
-    /// The guaranteed worst-case network delay, ns; `None` if the plan could give none.
+    /// The guaranteed worst-case network delay, ns; `None` if the plan has no bound.
     pub promise_ns: Option<u64>,
-    /// What the user asked for, ns. Judged where there is no promise, and where the promise is later (a plan whose promises
-    /// exceed their deadlines is refused, but what emulates a network adds latency of its own).
+    /// The user's deadline, ns. It is judged if there is no promise or if the promise is later. A plan whose promises
+    /// exceed their deadlines is refused, but an emulated network adds latency of its own to a promise.
     pub deadline_ns: Option<u64>,
-    /// The highest delay that somebody published for this experiment, ns: shown, not judged.
+    /// The highest delay published elsewhere for this experiment, ns: shown, not judged.
     pub published_max_ns: Option<u64>,
-    /// One for each frame received for the first time; any order.
+    /// One sample for each frame at its first arrival, in any order.
     pub samples: Vec<Sample>,
-    /// How many frames the talker was to send.
+    /// Number of frames that the talker was to send.
     pub frames_planned: u64,
-    /// How many it sent.
+    /// Number of frames that it sent.
     pub frames_sent: u64,
-    /// How many different frames arrived.
+    /// Number of different frames that arrived.
     pub frames_received: u64,
-    /// Of these: values of a newest-value channel that newer ones overtook before they were read. They arrived and are
-    /// not among the samples.
+    /// Number of arrived frames whose value in a newest-value channel was replaced by a newer one before it was read.
+    /// They are not among the samples.
     pub frames_overtaken: u64,
-    /// How many arrived again.
+    /// Number of frames that arrived again.
     pub frames_duplicated: u64,
-    /// How many arrived after one that was sent later.
+    /// Number of frames that arrived after one that was sent later.
     pub frames_reordered: u64,
-    /// How many frames the listener's own socket threw away because nobody read.
+    /// Number of frames that the listener's own socket dropped because the listener did not read in time.
     pub listener_drops: u64,
-    /// The ports on the way, the talker's own first.
+    /// The ports on the route, the talker's own first.
     pub route: Vec<PortId>,
-    /// Rate of the slowest link on the way, bit/s.
+    /// Rate of the slowest link on the route, bit/s.
     pub link_rate_bps: u64,
-    /// What all contracts together may ask of the busiest port on the way, in millionths of its link's rate (rounded up).
+    /// Rate of all contracts together at the busiest port on the route, in millionths of its link's rate (rounded up).
     pub utilization_ppm: u32,
-    /// The longest time that a contract sharing a port on the way may send at its link's rate, ns: for each of burst b
-    /// and rate r on a link of rate C, b / (C - r); see [`super::hold_ns`]. For this long after a stall its backlog need not shrink at all.
-    /// 0 is allowed and the strictest.
+    /// The longest time for which a contract that shares a port on the route may send at the link's rate, ns. For
+    /// burst b, rate r and link rate C it is b / (C - r); see [`super::hold_ns`]. For this long after a stall the
+    /// backlog need not shrink. 0 is allowed and is the strictest value.
     pub hold_ns: u64,
-    /// By how much a real network could have been later than what was measured, ns, because of what the measured one only
-    /// emulates. 0 on a real network. A promise that would not hold with it is not called kept.
+    /// The most by which a real network could be slower than the measured, emulated one, ns; 0 on a real network. A
+    /// promise that would not hold with it added is not called kept.
     pub unseen_ns: u64,
 }
 
-/// What is known of one talker: whether it kept its own side of the contract.
+/// The evidence on one talker: its contract and how it kept it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TalkerEvidence {
     /// The stream's name.
     pub stream: String,
-    /// The ports that its frames pass, the talker's own first; all listeners' routes together.
+    /// The ports that its frames pass, the talker's own first, for all listeners together.
     pub ports: Vec<PortId>,
     /// Contracted rate on the wire, bit/s.
     pub rate_bps: u64,
     /// The declared tick error J, ns.
     pub tick_error_declared_ns: u64,
-    /// The latest tick of the run, ns after its due time.
+    /// The largest delay of a tick in the run, ns after its due time.
     pub tick_overshoot_max_ns: u64,
-    /// Whether the shaper caps its budget at the contract's burst. Then a late tick costs the stream throughput and
+    /// True if the shaper caps its budget at the contract's burst. A late tick then costs the stream throughput and
     /// cannot make it exceed its contract.
     pub shaper_caps_burst: bool,
-    /// By how much the frames' transmit stamps exceed the contract, bit, as [`super::excess_bits`] finds it; `None` if not checked.
+    /// Number of bits by which the frames' transmit stamps exceed the contract, from [`super::excess_bits`]; `None` if
+    /// not checked.
     pub contract_excess_bits: Option<u64>,
 }
 
 impl TalkerEvidence {
-    /// By how many bits the talker may have exceeded its contract: as measured, else as the late ticks allow.
+    /// Returns the number of bits by which the talker may have exceeded its contract. It is the measured value, or
+    /// without one what the late ticks permit.
     #[must_use]
     pub fn excess_bits(&self) -> u64 {
         if let Some(bits) = self.contract_excess_bits {
@@ -149,67 +151,67 @@ impl TalkerEvidence {
     }
 }
 
-/// The highest backlog that was seen between two moments.
+/// The highest backlog seen within an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BacklogSample {
-    /// From when.
+    /// Start of the interval.
     pub from_ns: u64,
-    /// Until when.
+    /// End of the interval.
     pub to_ns: u64,
-    /// Highest backlog between, bytes (counted like the promise).
+    /// Highest backlog, bytes (counted like the promise).
     pub max_bytes: u64,
 }
 
-/// Between these moments the port's drop counter rose.
+/// An interval within which the port's drop counter rose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DropWindow {
-    /// From when.
+    /// Start of the interval.
     pub from_ns: u64,
-    /// Until when.
+    /// End of the interval.
     pub to_ns: u64,
-    /// By how many frames.
+    /// Number of dropped frames.
     pub frames: u64,
 }
 
-/// What is known of one port.
+/// The evidence on one port.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PortEvidence {
-    /// Which.
+    /// The port.
     pub id: PortId,
     /// Link rate, bit/s.
     pub link_rate_bps: u64,
-    /// The backlog that the plan bounds, bytes; `None` if it could not.
+    /// The plan's bound on the backlog, bytes; `None` if the plan has none.
     pub promised_backlog_bytes: Option<u64>,
-    /// The buffer there is, bytes; `None` if unknown or shared.
+    /// The buffer's size, bytes; `None` if unknown or shared.
     pub buffer_bytes: Option<u64>,
-    /// The highest backlog seen, bytes; `None` if nobody looked.
+    /// The highest backlog seen, bytes; `None` if not measured.
     pub max_backlog_bytes: Option<u64>,
-    /// Frames thrown away for want of room.
+    /// Number of frames dropped because the buffer was full.
     pub frames_dropped: u64,
-    /// When the drops happened, as far as known. Drops outside of these windows excuse nothing.
+    /// The times of the drops, as far as known. Drops outside these windows are not excused.
     pub drop_windows: Vec<DropWindow>,
-    /// The backlog over time, as far as known. A maximum not among these excuses nothing.
+    /// The backlog over time, as far as known. A maximum outside these samples is not excused.
     pub backlog: Vec<BacklogSample>,
-    /// What the contracts may ask of the port, in millionths of the link's rate (rounded up).
+    /// Rate of all contracts together at the port, in millionths of the link's rate (rounded up).
     pub utilization_ppm: u32,
     /// As [`StreamEvidence::hold_ns`], for this port.
     pub hold_ns: u64,
-    /// What was really sent, percent of the link's rate: shown, not judged.
+    /// Measured utilization, percent of the link's rate: shown, not judged.
     pub utilization_percent: f64,
 }
 
 /// The thresholds of the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Rule {
-    /// With fewer samples than this nothing is called kept.
+    /// Smallest number of samples for the verdict "kept".
     pub min_samples: u64,
     /// Largest share of late samples that stalls may excuse, in millionths.
     pub max_excluded_ppm: u32,
     /// Largest share of samples without network stamps, in millionths.
     pub max_missing_ppm: u32,
-    /// Largest share of samples for which an excuse lay ready, in millionths, once one was needed.
+    /// Largest share of samples that stalls could have excused, in millionths. It applies once a sample was excused.
     pub max_exposed_ppm: u32,
-    /// Smallest share of the planned frames that must have been sent, in millionths.
+    /// Smallest share of the planned frames that must be sent, in millionths.
     pub min_offered_ppm: u32,
 }
 
@@ -225,7 +227,7 @@ impl Default for Rule {
     }
 }
 
-/// All there is to judge.
+/// All evidence of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evidence {
     /// Each stream at each of its listeners.
@@ -234,7 +236,7 @@ pub struct Evidence {
     pub ports: Vec<PortEvidence>,
     /// Each talker.
     pub talkers: Vec<TalkerEvidence>,
-    /// When the machine stalled.
+    /// The machine's stalls.
     pub stalls: StallRecord,
     /// The thresholds.
     pub rule: Rule,

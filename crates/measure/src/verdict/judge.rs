@@ -12,7 +12,7 @@ use super::ports::{self, PortJudgement};
 use super::stream::{StreamJudgement, judge_stream};
 use crate::units::grouped;
 
-/// Whether a promise was kept. Ordered from best to worst.
+/// The verdict on a promise. Ordered from best to worst.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -20,14 +20,14 @@ use crate::units::grouped;
 pub enum Verdict {
     /// Measured, and within the promise.
     Kept,
-    /// The measurement says neither, for a reason that is given.
+    /// The measurement proves neither; the reason is given.
     Inconclusive,
-    /// Measured, and not within the promise, and no stall of the machine explains it.
+    /// Measured, and not within the promise. No stall of the machine explains it.
     Broken,
 }
 
 impl Verdict {
-    /// The command's exit code for it: 0 kept, 1 broken, 4 inconclusive.
+    /// Returns the command's exit code: 0 kept, 1 broken, 4 inconclusive.
     #[must_use]
     pub fn exit_code(self) -> u8 {
         match self {
@@ -37,7 +37,7 @@ impl Verdict {
         }
     }
 
-    /// The word for it.
+    /// Returns the verdict's word.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -57,17 +57,17 @@ impl fmt::Display for Verdict {
 /// The verdict on a whole run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
-    /// The worst of all parts.
+    /// The worst verdict of all parts.
     pub verdict: Verdict,
-    /// Why, in plain sentences; never empty.
+    /// The reasons, in plain sentences; never empty.
     pub reasons: Vec<String>,
-    /// Each stream, in the order of the evidence.
+    /// The verdict on each stream, in the order of the evidence.
     pub streams: Vec<StreamJudgement>,
-    /// Each port, in the order of the evidence.
+    /// The verdict on each port, in the order of the evidence.
     pub ports: Vec<PortJudgement>,
 }
 
-/// Judges a run. Pure: the same evidence gives the same judgement.
+/// Judges a run. Pure: the same evidence produces the same judgement.
 ///
 /// Broken if any part is broken, else inconclusive if any part is, else kept. See the [module](super) for the rule.
 ///
@@ -138,13 +138,13 @@ fn overall_reasons(
         let excluded: u64 = streams.iter().map(StreamJudgement::samples_excluded).sum();
         if excluded > 0 {
             reasons.push(format!(
-                "{} excluded because the machine itself stood still; see the streams.",
+                "{} excluded because the machine itself stalled; see the streams.",
                 counted(excluded, "late frame")
             ));
         }
         return reasons;
     }
-    // All that led to this verdict, and nothing milder beside it: the parts themselves tell the rest.
+    // All reasons of this verdict and no milder ones: those are in the parts.
     let of_streams = streams.iter().filter(|s| s.verdict == verdict).map(|s| {
         format!(
             "Stream {} at {}: {}",
@@ -160,8 +160,8 @@ fn overall_reasons(
     of_streams.chain(of_ports).collect()
 }
 
-/// What all talkers that can reach these ports, directly or through ports they share with others, sent beyond their
-/// contracts, in bits.
+/// Returns the number of bits that talkers sent beyond their contracts. It counts all talkers that can reach these
+/// ports, directly or through ports shared with others.
 fn contract_excess_bits(talkers: &[TalkerEvidence], ports: &[PortId]) -> u64 {
     if talkers.iter().all(|t| t.excess_bits() == 0) {
         return 0;
@@ -184,7 +184,7 @@ fn contract_excess_bits(talkers: &[TalkerEvidence], ports: &[PortId]) -> u64 {
     }
 }
 
-/// A number with its noun: `"1 frame"`, `"2 000 frames"`.
+/// Returns a number with its noun: `"1 frame"`, `"2 000 frames"`.
 pub(super) fn counted(n: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(n), if n == 1 { "" } else { "s" })
 }

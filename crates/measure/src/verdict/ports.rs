@@ -5,21 +5,22 @@ use super::evidence::{PortEvidence, PortId};
 use super::judge::{Verdict, counted};
 use crate::units::grouped;
 
-/// The verdict on one port, with what it rests on.
+/// The verdict on one port, with its reasons.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortJudgement {
-    /// Which port.
+    /// The port.
     pub id: PortId,
     /// The verdict.
     pub verdict: Verdict,
-    /// Why, in plain sentences; never empty.
+    /// The reasons, in plain sentences; never empty.
     pub reasons: Vec<String>,
-    /// Dropped frames that a stall or a contract exceeded would explain. They make the verdict inconclusive.
+    /// Number of dropped frames that a stall or an exceeded contract would explain. They make the verdict
+    /// inconclusive.
     pub drops_explained: u64,
 }
 
-/// Judges one port. Whatever a stall explains here makes the verdict inconclusive, never kept; hence the stalls count
-/// as long as they can have been.
+/// Judges one port. Anything that a stall explains makes the verdict inconclusive, never kept. Therefore each stall
+/// counts with its longest possible length.
 pub(super) fn judge_port(
     port: &PortEvidence,
     possible: &StallLine,
@@ -50,7 +51,7 @@ pub(super) fn judge_port(
     if unexplained > 0 {
         verdict = Verdict::Broken;
         reasons.push(format!(
-            "{} dropped for want of room.",
+            "{} dropped because the buffer was full.",
             counted(unexplained, "frame")
         ));
     }
@@ -96,7 +97,8 @@ pub(super) fn judge_port(
         (None, _) => {
             verdict = verdict.max(Verdict::Inconclusive);
             reasons.push(
-                "The plan could bound no backlog here, so there is nothing to keep.".to_owned(),
+                "The plan has no backlog bound for this port, so there is nothing to judge."
+                    .to_owned(),
             );
         }
         (_, None) => {

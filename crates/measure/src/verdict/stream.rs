@@ -7,7 +7,7 @@ use super::evidence::{Rule, Sample, StreamEvidence};
 use super::judge::{Verdict, counted};
 use crate::units::{duration, grouped, share};
 
-/// The verdict on one stream at one listener, with everything it rests on.
+/// The verdict on one stream at one listener, with its reasons and counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamJudgement {
     /// The stream's name.
@@ -16,48 +16,50 @@ pub struct StreamJudgement {
     pub listener: String,
     /// The verdict.
     pub verdict: Verdict,
-    /// Why, in plain sentences, the decisive ones first; never empty.
+    /// The reasons, in plain sentences, the decisive ones first; never empty.
     pub reasons: Vec<String>,
-    /// How many of the reasons led to the verdict by themselves; milder findings follow.
+    /// Number of reasons that led to the verdict by themselves. Milder findings follow them.
     pub decisive: usize,
-    /// Samples later than the promise (or, without one, than the deadline).
+    /// Number of samples later than the promise (without one: than the deadline).
     pub late: u64,
-    /// Of these: explained by stalls that are certain.
+    /// Late samples that the certain part of stalls explains.
     pub excused: u64,
-    /// Of these: explained only if a stall began as early as it can have.
+    /// Late samples that stalls explain only at their longest possible length.
     pub doubtful: u64,
-    /// Of these: explained only together with what talkers sent beyond their contracts.
+    /// Late samples that are explained only together with what talkers sent beyond their contracts.
     pub beyond_contract: u64,
-    /// Of these: not explained.
+    /// Late samples that nothing explains.
     pub unexplained: u64,
-    /// Samples in time that would not be so with what an emulated network cannot show, and that no stall explains.
+    /// Samples in time that no stall concerns and that would be late with the delay that an emulated network cannot
+    /// show.
     pub too_near: u64,
     /// Samples without a usable pair of kernel stamps.
     pub stamps_missing: u64,
-    /// Of these: also the application's own delay exceeds the promise, so that nothing is known about them.
+    /// Samples without stamps whose delay between the applications also exceeds the promise. Their network delay is
+    /// unknown.
     pub unjudged: u64,
-    /// Samples for which stalls held an excuse ready, needed or not.
+    /// Samples that stalls could have excused, late or not.
     pub exposed: u64,
-    /// Frames sent and never received.
+    /// Number of frames sent and never received.
     pub frames_lost: u64,
 }
 
 impl StreamJudgement {
-    /// Late samples that were not held against the promise: excused, doubtful or beyond the contract.
+    /// Returns the number of late samples that do not count as broken: excused, doubtful or beyond the contract.
     #[must_use]
     pub fn samples_excluded(&self) -> u64 {
         self.excused + self.doubtful + self.beyond_contract
     }
 }
 
-/// Time a link of `rate_bps` needs for `bits`, ns, rounded up.
+/// Returns the time that a link of `rate_bps` needs for `bits`, ns, rounded up.
 fn time_for_bits(bits: u64, rate_bps: u64) -> u64 {
     let ns = (u128::from(bits) * 1_000_000_000).div_ceil(u128::from(rate_bps.max(1)));
     u64::try_from(ns).unwrap_or(u64::MAX)
 }
 
-/// Judges one stream at one listener. `beyond_bits` is what talkers may have sent beyond their contracts, and
-/// `drops_explained` how many frames the ports on its way dropped for a reason that is recorded.
+/// Judges one stream at one listener. `beyond_bits` is the number of bits that talkers may have sent beyond their
+/// contracts. `drops_explained` is the number of frames that ports on the route dropped for a recorded reason.
 pub(super) fn judge_stream(
     stream: &StreamEvidence,
     rule: &Rule,
@@ -92,7 +94,7 @@ pub(super) fn judge_stream(
     j
 }
 
-/// Puts each sample to its class.
+/// Counts each sample in its class.
 fn classify(
     stream: &StreamEvidence,
     certain: &StallLine,
@@ -124,7 +126,7 @@ fn classify(
             (sample.tx_ns, sample.rx_ns, sample.network_delay_ns())
         else {
             j.stamps_missing += 1;
-            // The frame's way through the network is a part of its way between the applications.
+            // The delay in the network is a part of the delay between the applications.
             let app = sample.app_rx_ns.checked_sub(sample.app_tx_ns);
             if limit.is_some_and(|limit| app.is_none_or(|app| app > limit)) {
                 j.unjudged += 1;
@@ -137,7 +139,7 @@ fn classify(
             .and_then(|limit| delay.checked_sub(limit))
             .filter(|excess| *excess > 0)
         else {
-            // A stall that lies behind the sample is in its delay already; what it explains need not be seen twice.
+            // A recorded stall before the sample is in its delay already. What it explains is not added twice.
             let with_unseen = delay
                 .saturating_add(stream.unseen_ns)
                 .saturating_sub(allowed);
@@ -163,7 +165,7 @@ fn classify(
     j
 }
 
-/// What was found, each finding with the verdict that it leads to; the worst decides.
+/// The findings, each with the verdict that it leads to. The worst one decides.
 #[derive(Default)]
 struct Findings(Vec<(Verdict, String)>);
 
@@ -192,7 +194,7 @@ fn delays(stream: &StreamEvidence, rule: &Rule, j: &StreamJudgement, found: &mut
     if stream.promise_ns.is_none() {
         found.add(
             Inconclusive,
-            "The plan could promise this stream nothing, so there is nothing to keep.".to_owned(),
+            "The plan has no delay bound for this stream, so there is nothing to judge.".to_owned(),
         );
     }
     if j.unexplained > 0 {
@@ -209,19 +211,19 @@ fn delays(stream: &StreamEvidence, rule: &Rule, j: &StreamJudgement, found: &mut
     }
     if j.beyond_contract > 0 {
         found.add(Inconclusive, format!(
-            "{} took longer than {limit}, which what a talker sent beyond its contract would explain.",
+            "{} took longer than {limit}, which frames that a talker sent beyond its contract would explain.",
             counted(j.beyond_contract, "frame")
         ));
     }
     if j.doubtful > 0 {
         found.add(Inconclusive, format!(
-            "{} took longer than {limit} near a stall that would explain it only if it began before it was noticed.",
+            "{} took longer than {limit} near a stall that would explain it only if the stall began before it was noticed.",
             counted(j.doubtful, "frame")
         ));
     }
     if j.excused > 0 {
         let text = format!(
-            "{} ({}) took longer than {limit} while the machine stood still long enough to explain it: excluded",
+            "{} ({}) took longer than {limit} while the machine stalled long enough to explain it: excluded",
             counted(j.excused, "frame"),
             share(j.excused, n)
         );
@@ -238,20 +240,20 @@ fn delays(stream: &StreamEvidence, rule: &Rule, j: &StreamJudgement, found: &mut
         }
         if exceeds(j.exposed, n, rule.max_exposed_ppm) {
             found.add(Inconclusive, format!(
-                "The machine stalled so much that {} of the frames could have been excused had they been late; beyond {} % an excuse proves nothing.",
+                "Stalls could have excused {} of the frames, late or not; above {} % an excuse proves nothing.",
                 share(j.exposed, n), percent(rule.max_exposed_ppm)
             ));
         }
     }
     if j.unjudged > 0 {
         found.add(Inconclusive, format!(
-            "{} without kernel time stamps also took the applications longer than {limit}, so nobody knows what happened in the network.",
+            "{} without kernel time stamps took longer than {limit} between the applications, so the network delay is unknown.",
             counted(j.unjudged, "frame")
         ));
     }
 }
 
-/// What the promise allows and the user's deadline or the emulation does not.
+/// Adds findings on what is within the promise but not within the deadline or the emulation's tolerance.
 fn limits_of_the_measurement(stream: &StreamEvidence, j: &StreamJudgement, found: &mut Findings) {
     let Some(promise) = stream.promise_ns else {
         return;
@@ -260,7 +262,7 @@ fn limits_of_the_measurement(stream: &StreamEvidence, j: &StreamJudgement, found
         found.add(
             Verdict::Inconclusive,
             format!(
-                "{} came less than {} before the promised {}: by so much a real network could have been later than the emulated one.",
+                "{} arrived less than {} before the promised {}: a real network can be slower than the emulated one by that time.",
                 counted(j.too_near, "frame"), duration(stream.unseen_ns), duration(promise)
             ),
         );
@@ -309,13 +311,13 @@ fn frames(
         } else {
             (
                 j.frames_lost,
-                "the listener's own socket or by ports while the machine stood still",
+                "the listener's own socket or by ports while the machine stalled",
             )
         };
         found.add(
             Inconclusive,
             format!(
-                "Thrown away by {whose}: {} of {} frames.",
+                "Dropped by {whose}: {} of {} frames.",
                 grouped(what),
                 grouped(stream.frames_sent)
             ),
@@ -373,7 +375,7 @@ fn sufficiency(stream: &StreamEvidence, rule: &Rule, j: &StreamJudgement, found:
     if numbers.windows(2).any(|pair| pair[0] == pair[1]) {
         found.add(
             Inconclusive,
-            "A frame is among the samples twice: the record contradicts itself.".to_owned(),
+            "A frame appears twice among the samples: the record contradicts itself.".to_owned(),
         );
     }
     if n < rule.min_samples {

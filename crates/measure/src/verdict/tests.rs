@@ -1,4 +1,5 @@
-//! Tests of the rule: each sentence of it for streams. Next door: what stalls excuse, ports, and laws under random evidence.
+//! Tests of the rule for streams, sentence by sentence. Stalls, ports, and laws under random evidence have modules of
+//! their own.
 
 mod laws;
 mod ports;
@@ -11,7 +12,7 @@ const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 const PROMISE: u64 = MS;
 
-/// A stream of `delays`, one frame each millisecond from 10 ms on, promised 1 ms, at u = 0.9.
+/// A stream of `delays`: one frame each millisecond from 10 ms, promised 1 ms, at u = 0.9.
 fn stream(delays: &[u64]) -> StreamEvidence {
     let n = delays.len() as u64;
     let sample = |(i, delay): (usize, &u64)| {
@@ -207,7 +208,7 @@ fn too_little_evidence_is_inconclusive() {
     assert_says(
         &evidence(padded),
         Verdict::Inconclusive,
-        "among the samples twice",
+        "appears twice among the samples",
     );
     let contradiction = StreamEvidence {
         frames_sent: 1_999,
@@ -236,13 +237,21 @@ fn missing_stamps_hide_nothing() {
         Verdict::Inconclusive,
         "no kernel time stamps",
     );
-    // One frame without stamps of which not even the application can say that it was in time.
-    assert_says(&without(1, 990 * US), Verdict::Inconclusive, "nobody knows");
-    // Stamps that run backwards are of something else: the same as none.
+    // One frame without stamps whose application stamps do not prove that it was in time.
+    assert_says(
+        &without(1, 990 * US),
+        Verdict::Inconclusive,
+        "the network delay is unknown",
+    );
+    // Stamps that run backwards belong to something else and count as missing.
     let mut backwards = stream(&good(2_000));
     backwards.samples[5].rx_ns = Some(1);
     backwards.samples[5].app_rx_ns += 5 * MS;
-    assert_says(&evidence(backwards), Verdict::Inconclusive, "nobody knows");
+    assert_says(
+        &evidence(backwards),
+        Verdict::Inconclusive,
+        "the network delay is unknown",
+    );
 }
 
 #[test]
@@ -281,7 +290,7 @@ fn a_talker_beyond_its_contract_makes_the_others_inconclusive_as_far_as_it_expla
         Verdict::Broken,
         "",
     );
-    // It also reaches through a third one whose port it shares.
+    // It also reaches through a third stream whose port it shares.
     let bridge = TalkerEvidence {
         contract_excess_bits: Some(0),
         ..other(vec![PortId::new("s1", "B"), PortId::new("s0", "s1")], 0)
@@ -332,7 +341,7 @@ fn without_a_promise_nothing_is_kept() {
     assert_says(
         &evidence(none.clone()),
         Verdict::Inconclusive,
-        "nothing to keep",
+        "nothing to judge",
     );
     let deadline = StreamEvidence {
         deadline_ns: Some(400 * US),

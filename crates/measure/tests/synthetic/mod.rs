@@ -1,5 +1,5 @@
-//! Reports of runs that never were, of realistic size: four streams through one switch port, played out as the queue
-//! that it is, so that delays, backlog and stalls belong together.
+//! Reports of simulated runs of realistic size: four streams through one switch port. The port's queue is simulated,
+//! so delays, backlog and stalls fit together.
 
 use std::collections::VecDeque;
 
@@ -21,18 +21,18 @@ const MS: u64 = 1_000_000;
 const START: u64 = 1_795_209_399_000_000_000;
 const WIRE_BITS: u64 = 1_538 * 8;
 
-/// Which story the report tells.
+/// The scenario that the report shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Story {
-    /// All in time, on a machine with little stalls.
+    /// All frames in time, on a machine with short stalls.
     Kept,
-    /// Three promises too small, a frame lost.
+    /// Three promises too small, one frame lost.
     Broken,
-    /// The machine stood still for long, again and again.
+    /// Many long stalls of the machine.
     Inconclusive,
 }
 
-/// Numbers without pattern, the same each time.
+/// Pseudo-random numbers, the same in each run.
 struct Random(u64);
 
 impl Random {
@@ -44,7 +44,7 @@ impl Random {
         (self.0 >> 33) % below.max(1)
     }
 
-    /// Mostly small, rarely large.
+    /// Mostly small values, rarely large ones.
     fn tailed(&mut self, typical: u64) -> u64 {
         let doublings = (self.next(1 << 20) + 1).leading_zeros() - 43;
         typical / 2 + self.next(typical) + (typical / 6) * u64::from(doublings).pow(2)
@@ -257,7 +257,7 @@ fn stalls(story: Story, duration: u64, random: &mut Random) -> Vec<Stall> {
     stalls
 }
 
-/// One queue, served at 100 Mbit/s but for stalls.
+/// One queue, served at 100 Mbit/s except during stalls.
 fn play(
     frames: &[Frame],
     talkers: &[Talker],

@@ -1,4 +1,4 @@
-//! The object dictionary: what a node is and is told, by index and sub-index (DS 301, 6.2).
+//! The object dictionary: a node's properties and settings by index and sub-index (DS 301, 6.2).
 
 mod standard;
 mod types;
@@ -8,27 +8,27 @@ pub use types::{Access, DataType, Mappable};
 use crate::AbortCode;
 use std::collections::BTreeMap;
 
-/// One value, or all values of one kind in an array.
+/// One value, or the common properties of all values of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name, as in DS 301 or a device description.
+    /// Name of the entry, as in DS 301 or a device description.
     pub name: String,
-    /// Its type.
+    /// Data type.
     pub data_type: DataType,
-    /// Who may do what over the network.
+    /// Access rights over the network.
     pub access: Access,
-    /// Whether it may be mapped.
+    /// Permitted directions of mapping.
     pub mappable: Mappable,
-    /// The least value, where there is one.
+    /// Smallest valid value; `None` without a limit.
     pub low: Option<i128>,
-    /// The greatest value, where there is one.
+    /// Largest valid value; `None` without a limit.
     pub high: Option<i128>,
     /// The value, little-endian.
     pub value: Vec<u8>,
 }
 
 impl Entry {
-    /// An entry that can be read and written, of this type, all zeros; strings and domains are empty.
+    /// Creates an entry of this type with read and write access. All bytes are zero; strings and domains are empty.
     #[must_use]
     pub fn new(name: &str, data_type: DataType) -> Self {
         Self {
@@ -42,7 +42,7 @@ impl Entry {
         }
     }
 
-    /// Its value as a number, if it has one; BOOLEAN is 0 or 1, an IP address its 32 bits.
+    /// Returns the value as a number, or `None` for other types. BOOLEAN is 0 or 1, an IP address its 32 bits.
     #[must_use]
     pub fn number(&self) -> Option<i128> {
         let mut wide = [0; 8];
@@ -61,10 +61,10 @@ impl Entry {
         }
     }
 
-    /// Checks length and range of a new value, then takes it.
+    /// Checks length and range of a new value, then stores it.
     ///
     /// # Errors
-    /// What the network is told: too long, too short, out of range.
+    /// The abort code for the network: too long, too short, or out of range.
     pub fn set(&mut self, value: &[u8]) -> Result<(), AbortCode> {
         if let Some(octets) = self.data_type.octets() {
             if value.len() > octets {
@@ -85,33 +85,33 @@ impl Entry {
     }
 }
 
-/// What an index stands for.
+/// Kind of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ObjectKind {
-    /// One value.
+    /// A single value.
     Variable,
-    /// Values of one kind; sub-index 0 counts them.
+    /// Values of one type; sub-index 0 counts them.
     Array,
-    /// Values of several kinds; sub-index 0 counts them.
+    /// Values of several types; sub-index 0 counts them.
     Record,
 }
 
 /// All values of one index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Object {
-    /// Its name.
+    /// Name of the object.
     pub name: String,
-    /// What it stands for.
+    /// Kind of the object.
     pub kind: ObjectKind,
     /// Values by sub-index.
     pub entries: BTreeMap<u8, Entry>,
-    /// What a sub-index that is not in `entries` begins as, up to the last that there may be; such a value takes no memory
-    /// before it is written.
+    /// The last valid sub-index, and the initial entry of each sub-index that is not in `entries`. Such a value takes
+    /// no memory until it is written.
     pub others: Option<(u8, Entry)>,
 }
 
 impl Object {
-    /// The entry of `subindex`, if there is or may be one.
+    /// Returns the entry of `subindex`, including one that was not written yet.
     #[must_use]
     pub fn entry(&self, subindex: u8) -> Option<&Entry> {
         self.entries.get(&subindex).or_else(|| {
@@ -129,31 +129,31 @@ impl Object {
     }
 }
 
-/// An object dictionary. Reading and writing over the network goes by [`read`](Self::read) and [`write`](Self::write); the
-/// node itself may read and change everything.
+/// An object dictionary. The network reads and writes with [`read`](Self::read) and [`write`](Self::write), which
+/// check the access rights. The node itself may read and change everything.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct ObjectDictionary {
     objects: BTreeMap<u16, Object>,
 }
 
 impl ObjectDictionary {
-    /// All objects by index.
+    /// Returns all objects by index.
     pub fn objects(&self) -> impl Iterator<Item = (u16, &Object)> {
         self.objects.iter().map(|(&index, object)| (index, object))
     }
 
-    /// The object of `index`.
+    /// Returns the object of `index`.
     #[must_use]
     pub fn object(&self, index: u16) -> Option<&Object> {
         self.objects.get(&index)
     }
 
-    /// Puts an object in, in the place of one that was there.
+    /// Inserts an object; replaces one that was there.
     pub fn insert(&mut self, index: u16, object: Object) {
         self.objects.insert(index, object);
     }
 
-    /// Puts in a variable that can be mapped: what an application adds for its process data.
+    /// Inserts a variable that can be mapped, which an application adds for its process data.
     pub fn insert_variable(&mut self, index: u16, name: &str, data_type: DataType) {
         let mut entry = Entry::new(name, data_type);
         entry.mappable = Mappable::Both;
@@ -166,28 +166,28 @@ impl ObjectDictionary {
         self.insert(index, object);
     }
 
-    /// The entry of an index and sub-index.
+    /// Returns the entry of an index and sub-index.
     ///
     /// # Errors
-    /// There is no such object, or no such sub-index.
+    /// The object or the sub-index does not exist.
     pub fn entry(&self, index: u16, subindex: u8) -> Result<&Entry, AbortCode> {
         let object = self.objects.get(&index).ok_or(AbortCode::NO_OBJECT)?;
         object.entry(subindex).ok_or(AbortCode::NO_SUBINDEX)
     }
 
-    /// The same, to be changed.
+    /// Returns the entry of an index and sub-index for changes.
     ///
     /// # Errors
-    /// There is no such object, or no such sub-index.
+    /// The object or the sub-index does not exist.
     pub fn entry_mut(&mut self, index: u16, subindex: u8) -> Result<&mut Entry, AbortCode> {
         let object = self.objects.get_mut(&index).ok_or(AbortCode::NO_OBJECT)?;
         object.entry_mut(subindex).ok_or(AbortCode::NO_SUBINDEX)
     }
 
-    /// Reads a value as the network may.
+    /// Reads a value with the access rights of the network.
     ///
     /// # Errors
-    /// There is no such value, or it can only be written.
+    /// The value does not exist, or it is write-only.
     pub fn read(&self, index: u16, subindex: u8) -> Result<&[u8], AbortCode> {
         let entry = self.entry(index, subindex)?;
         if !entry.access.readable() {
@@ -196,10 +196,10 @@ impl ObjectDictionary {
         Ok(&entry.value)
     }
 
-    /// Writes a value as the network may.
+    /// Writes a value with the access rights of the network.
     ///
     /// # Errors
-    /// There is no such value, it can only be read, or the new one is of a wrong length or out of range.
+    /// The value does not exist, it is read-only, or the new value has a wrong length or is out of range.
     pub fn write(&mut self, index: u16, subindex: u8, value: &[u8]) -> Result<(), AbortCode> {
         if !self.entry(index, subindex)?.access.writable() {
             return Err(AbortCode::READ_ONLY);
@@ -207,14 +207,15 @@ impl ObjectDictionary {
         self.entry_mut(index, subindex)?.set(value)
     }
 
-    /// The number at an index and sub-index; 0 where there is none.
+    /// Returns the number at an index and sub-index; 0 if there is none.
     #[must_use]
     pub fn number(&self, index: u16, subindex: u8) -> u64 {
         let number = self.entry(index, subindex).ok().and_then(Entry::number);
         number.map_or(0, |number| number as u64)
     }
 
-    /// Sets a number, whoever may write it; does nothing where there is no such object or the number does not fit.
+    /// Sets a number, whatever its access rights. Does nothing if the object does not exist or the number does not
+    /// fit.
     pub fn set_number(&mut self, index: u16, subindex: u8, number: u64) {
         if let Ok(entry) = self.entry_mut(index, subindex) {
             let bytes = number.to_le_bytes();
@@ -224,7 +225,7 @@ impl ObjectDictionary {
         }
     }
 
-    /// Sets a value, whoever may write it, without judging it; does nothing where there is no such object.
+    /// Sets a value, whatever its access rights, without any check. Does nothing if the object does not exist.
     pub fn set_value(&mut self, index: u16, subindex: u8, value: &[u8]) {
         if let Ok(entry) = self.entry_mut(index, subindex) {
             value.clone_into(&mut entry.value);

@@ -1,4 +1,4 @@
-//! The objects of DS 301 that this crate's nodes have, with their defaults.
+//! The objects of DS 301 that this crate's nodes use, with their defaults.
 
 use super::Access::{Constant, ReadOnly, ReadWrite, WriteOnly};
 use super::{Access, DataType, Entry, Object, ObjectDictionary, ObjectKind};
@@ -20,9 +20,9 @@ enum Kind {
     Variable(Sub),
     /// Values from sub-index 1 on.
     Record(&'static [Sub]),
-    /// The last sub-index, and what all are.
+    /// The last sub-index, and the properties of all values.
     Array(u8, Sub),
-    /// The same, with sub-index 0 to be written: how many of them count.
+    /// As `Array`, with a writable sub-index 0: the number of values in use.
     Counted(u8, Sub),
 }
 use Kind::{Array, Counted, Record, Variable};
@@ -444,18 +444,19 @@ fn object(name: &str, kind: &Kind) -> Object {
 }
 
 impl ObjectDictionary {
-    /// The objects of DS 301 for a controlled node: one transmit and eight receive PDOs, identity all zero.
+    /// Returns the objects of DS 301 for a controlled node: one transmit and eight receive PDOs, all identity numbers
+    /// zero.
     #[must_use]
     pub fn controlled_node() -> Self {
         let mut dictionary = Self::with(CN);
         dictionary.insert_pdos(8, 1);
-        // Isochronous; SDO over UDP and ASnd; commands for several nodes; dynamic mapping; multiplexed; several objects
-        // at once; PollResponse chaining.
+        // Isochronous; SDO over UDP and ASnd; commands for several nodes; dynamic mapping; multiplexed; reading and
+        // writing several objects at once; PollResponse chaining.
         dictionary.set_number(0x1f82, 0, 0x0004_8267);
         dictionary
     }
 
-    /// The objects of DS 301 for a managing node: 254 transmit and receive PDOs.
+    /// Returns the objects of DS 301 for a managing node: 254 transmit and receive PDOs.
     #[must_use]
     pub fn managing_node() -> Self {
         let mut dictionary = Self::with(MN);

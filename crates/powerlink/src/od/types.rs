@@ -1,40 +1,40 @@
 //! Types and access rights of objects (DS 301, 6.1 and 6.2).
 
-/// The type of an object's value.
+/// Data type of an object's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DataType {
-    /// One octet, 0 or 1.
+    /// One byte, 0 or 1.
     Boolean,
-    /// A signed number of so many octets, 1 to 8.
+    /// A signed number of this many bytes, 1 to 8.
     Integer(u8),
-    /// An unsigned number of so many octets, 1 to 8.
+    /// An unsigned number of this many bytes, 1 to 8.
     Unsigned(u8),
-    /// IEEE 754, 4 octets.
+    /// IEEE 754, 4 bytes.
     Real32,
-    /// IEEE 754, 8 octets.
+    /// IEEE 754, 8 bytes.
     Real64,
-    /// Text of one octet a character.
+    /// Text with one byte for each character.
     VisibleString,
-    /// Octets.
+    /// A string of bytes.
     OctetString,
-    /// Text of two octets a character.
+    /// Text with two bytes for each character.
     UnicodeString,
-    /// Time of day or time difference, 6 octets.
+    /// Time of day or time difference, 6 bytes.
     TimeOfDay,
-    /// Octets of any meaning.
+    /// Bytes of any meaning.
     Domain,
-    /// Seconds and nanoseconds, 8 octets.
+    /// Seconds and nanoseconds, 8 bytes.
     NetTime,
-    /// 6 octets.
+    /// MAC address, 6 bytes.
     MacAddress,
-    /// 4 octets.
+    /// IP address, 4 bytes.
     IpAddress,
-    /// A type of another number.
+    /// A type with another number.
     Other(u16),
 }
 
 impl DataType {
-    /// The type of a number in the object dictionary (DS 301, 6.1.4).
+    /// Returns the type of a number in the object dictionary (DS 301, 6.1.4).
     #[must_use]
     pub const fn from_code(code: u16) -> Self {
         match code {
@@ -69,7 +69,7 @@ impl DataType {
         }
     }
 
-    /// Octets of a value, where the type says.
+    /// Returns the length of a value in bytes; `None` for types of variable length.
     #[must_use]
     pub const fn octets(self) -> Option<usize> {
         match self {
@@ -82,7 +82,7 @@ impl DataType {
         }
     }
 
-    /// Its name as in DS 301.
+    /// Returns the name as in DS 301.
     #[must_use]
     pub fn name(self) -> String {
         match self {
@@ -104,33 +104,33 @@ impl DataType {
     }
 }
 
-/// Who may do what to an object over the network.
+/// Access rights of the network to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
-    /// Read; it never changes.
+    /// Readable; it never changes.
     Constant,
-    /// Read.
+    /// Readable.
     ReadOnly,
-    /// Written.
+    /// Writable.
     WriteOnly,
-    /// Read and written.
+    /// Readable and writable.
     ReadWrite,
 }
 
 impl Access {
-    /// Whether it may be read.
+    /// Returns `true` if the network may read it.
     #[must_use]
     pub const fn readable(self) -> bool {
         !matches!(self, Self::WriteOnly)
     }
 
-    /// Whether it may be written.
+    /// Returns `true` if the network may write it.
     #[must_use]
     pub const fn writable(self) -> bool {
         matches!(self, Self::WriteOnly | Self::ReadWrite)
     }
 
-    /// As device descriptions write it.
+    /// Returns the name used in device descriptions.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -142,22 +142,22 @@ impl Access {
     }
 }
 
-/// Whether an object may be mapped into process data.
+/// Directions of process data into which an object may be mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Mappable {
-    /// Not at all.
+    /// Neither direction.
     #[default]
     No,
-    /// Into what is sent.
+    /// Transmitted process data.
     Transmit,
-    /// From what is received.
+    /// Received process data.
     Receive,
-    /// Both.
+    /// Both directions.
     Both,
 }
 
 impl Mappable {
-    /// Whether into what is sent (`true`) or received.
+    /// Returns `true` if it may be mapped into transmitted (`transmit`) or received process data.
     #[must_use]
     pub const fn allows(self, transmit: bool) -> bool {
         match self {

@@ -1,4 +1,4 @@
-//! The client: jobs one after the other, each a command and its answer.
+//! The SDO client: jobs one after the other, each a command and its response.
 
 use super::link::{Brought, Command, Link};
 use super::multiple::{self, MultipleRead, MultipleResult, MultipleWrite};
@@ -7,38 +7,38 @@ use crate::AbortCode;
 use rtwire_wire::powerlink::{Sdo, SdoCommand, SdoCommandId, Segmentation};
 use std::collections::VecDeque;
 
-/// What a client is to do.
+/// A job of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SdoJob {
     /// Read an object.
     Read(u16, u8),
     /// Write an object.
     Write(u16, u8, Vec<u8>),
-    /// Read several at once.
+    /// Read several objects with one command.
     ReadMultiple(Vec<MultipleRead>),
-    /// Write several at once.
+    /// Write several objects with one command.
     WriteMultiple(Vec<MultipleWrite>),
 }
 
-/// Why a job was not done.
+/// Reason why a job failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SdoFailure {
-    /// The server has refused, or the client had to give up.
+    /// The server refused, or the client gave up.
     #[error("{0}")]
     Abort(AbortCode),
-    /// The link could not be opened, or has broken.
+    /// The link could not be opened, or broke.
     #[error("the node does not answer")]
     Broken,
 }
 
-/// What became of a job.
+/// Result of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SdoOutcome {
-    /// It was written, or this was read.
+    /// The job is done; the data read, or no data after writing.
     Done(Vec<u8>),
-    /// What became of each of several objects; empty data for one that was written.
+    /// Results of several objects; empty data for a written object.
     Multiple(Vec<MultipleResult>),
-    /// It failed.
+    /// The job failed.
     Failed(SdoFailure),
 }
 
@@ -47,10 +47,10 @@ struct Transfer {
     id: u32,
     job: SdoJob,
     command: SdoCommandId,
-    /// The request's data, and how much of it has been handed down.
+    /// The request's data. `handed` bytes of it have been passed to the link.
     request: Vec<u8>,
     handed: usize,
-    /// The response's data, and how long it will be.
+    /// The response's data. `expected` is its announced length.
     response: Vec<u8>,
     expected: Option<usize>,
 }
@@ -70,15 +70,15 @@ pub struct SdoClient {
 }
 
 impl SdoClient {
-    /// A client whose frames have at most `mtu` octets behind the Ethernet header, and which gives up after `timeout_ns`
-    /// without an answer.
+    /// Creates a client whose frames have at most `mtu` bytes behind the Ethernet header. It gives up after
+    /// `timeout_ns` without a response.
     #[must_use]
     pub fn new(mtu: usize, timeout_ns: u64) -> Self {
         Self {
             link: Link::new(true, timeout_ns),
             jobs: VecDeque::new(),
             current: None,
-            // The first command has the number 0.
+            // The first command gets the number 0.
             transaction: u8::MAX,
             next_id: 0,
             segment_octets: segment_octets(mtu),
@@ -88,7 +88,7 @@ impl SdoClient {
         }
     }
 
-    /// Appends a job; gives the number by which its outcome is known.
+    /// Appends a job; returns the number that identifies its outcome.
     pub fn submit(&mut self, now_ns: u64, job: SdoJob) -> u32 {
         self.next_id = self.next_id.wrapping_add(1);
         self.jobs.push_back((self.next_id, job));
@@ -96,23 +96,23 @@ impl SdoClient {
         self.next_id
     }
 
-    /// The next outcome, with its job's number.
+    /// Returns the next outcome with its job's number.
     pub fn outcome(&mut self) -> Option<(u32, SdoOutcome)> {
         self.outcomes.pop_front()
     }
 
-    /// Whether there is nothing to do.
+    /// Returns `true` if no job is left.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.current.is_none() && self.jobs.is_empty()
     }
 
-    /// Whether it has asked for a link, and has none yet.
+    /// Returns `true` while it is opening its link.
     pub(crate) fn is_opening(&self) -> bool {
         self.link.is_opening()
     }
 
-    /// The time for an answer begins anew: what there is to ask is held back.
+    /// Starts the time for a response again, because the client's requests are held back.
     pub(crate) fn postpone(&mut self, now_ns: u64) {
         self.link.postpone(now_ns);
         if self.current.is_some() {
@@ -120,40 +120,40 @@ impl SdoClient {
         }
     }
 
-    /// Goes on with other limits, from the next [`reset`](Self::reset) on.
+    /// Sets other limits, which apply from the next [`reset`](Self::reset) on.
     pub(crate) const fn set_limits(&mut self, mtu: usize, timeout_ns: u64) {
         self.segment_octets = segment_octets(mtu);
         self.timeout_ns = timeout_ns;
     }
 
-    /// Gives up all jobs, without a word to the server: it has been reset.
+    /// Fails all jobs without a message to the server, which has been reset.
     pub fn reset(&mut self) {
         self.fail_all(SdoFailure::Broken);
         self.link = Link::new(true, self.timeout_ns);
         self.deadline_ns = None;
     }
 
-    /// How many frames wait to be sent.
+    /// Returns the number of frames that wait to be sent.
     #[must_use]
     pub fn frames_waiting(&self) -> usize {
         self.link.frames_waiting()
     }
 
-    /// Hands the next frame to `write`; says whether there was one.
+    /// Passes the next frame to `write`; returns `true` if there was one.
     pub fn next_frame(&mut self, now_ns: u64, write: &mut dyn FnMut(&Sdo<'_>)) -> bool {
         let sent = self.link.next(now_ns, write);
         self.hand_down();
         sent
     }
 
-    /// When [`moment`](Self::moment) wants to be called.
+    /// Returns the time at which [`moment`](Self::moment) must be called, in ns; `None` for none.
     #[must_use]
     pub fn wake_at_ns(&self) -> Option<u64> {
         let link = self.link.deadline_ns();
         link.into_iter().chain(self.deadline_ns).min()
     }
 
-    /// Sends again what got no answer, and gives up what has waited too long.
+    /// Repeats unanswered commands, and gives up a job that has waited too long.
     pub fn moment(&mut self, now_ns: u64) {
         if self.link.expire(now_ns) == Brought::Broken {
             self.fail_all(SdoFailure::Broken);
@@ -164,7 +164,7 @@ impl SdoClient {
         }
     }
 
-    /// Takes a message of the server.
+    /// Processes a message from the server.
     pub fn receive(&mut self, now_ns: u64, sdo: &Sdo<'_>) {
         match self.link.receive(now_ns, sdo) {
             Brought::Nothing => self.hand_down(),
@@ -203,7 +203,7 @@ impl SdoClient {
         self.finish(SdoOutcome::Failed(SdoFailure::Abort(code)));
     }
 
-    /// Begins the next job; closes the link behind the last.
+    /// Begins the next job; closes the link after the last one.
     fn proceed(&mut self, now_ns: u64) {
         if self.current.is_some() {
             return;
@@ -255,7 +255,7 @@ impl SdoClient {
         self.hand_down();
     }
 
-    /// Hands segments of the request to the link, as far as it has room.
+    /// Passes segments of the request to the link, as far as it has room.
     fn hand_down(&mut self) {
         let Some(transfer) = &mut self.current else {
             return;
@@ -283,7 +283,7 @@ impl SdoClient {
         }
     }
 
-    /// Takes a command of the server.
+    /// Processes a response of the server.
     fn respond(&mut self, command: &SdoCommand<'_>) {
         let Some(transfer) = &mut self.current else {
             return;

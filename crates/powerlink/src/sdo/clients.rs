@@ -1,9 +1,9 @@
-//! The clients of a node that may ask any other, and whose messages are whose.
+//! The SDO clients of a node that may ask any other node, and the assignment of messages to client or server.
 
 use super::{Peer, SdoClient, SdoJob, SdoOutcome, SdoServer};
 use rtwire_wire::powerlink::{Connection, Sdo, node};
 
-/// Clients, one for each node that has been asked; they take turns.
+/// Clients, one for each node that has been asked. They take turns.
 #[derive(Clone, Debug)]
 pub(crate) struct SdoClients {
     all: Vec<(u8, SdoClient)>,
@@ -13,8 +13,8 @@ pub(crate) struct SdoClients {
 }
 
 impl SdoClients {
-    /// Frames have at most `mtu` octets behind the Ethernet header; a node that does not answer is given up after
-    /// `timeout_ns`.
+    /// Creates an empty set of clients. Their frames have at most `mtu` bytes behind the Ethernet header; each gives
+    /// up a node that does not respond within `timeout_ns`.
     pub(crate) const fn new(mtu: usize, timeout_ns: u64) -> Self {
         Self {
             all: Vec::new(),
@@ -24,7 +24,7 @@ impl SdoClients {
         }
     }
 
-    /// Gives up all jobs, and goes on with other limits.
+    /// Fails all jobs and sets other limits.
     pub(crate) fn reset(&mut self, mtu: usize, timeout_ns: u64) {
         (self.mtu, self.timeout_ns) = (mtu, timeout_ns);
         for (_, client) in &mut self.all {
@@ -33,7 +33,7 @@ impl SdoClients {
         }
     }
 
-    /// Appends a job with a node; gives the number by which its outcome is known, with the node's.
+    /// Appends a job for a node. Returns the number that, with the node's number, identifies its outcome.
     pub(crate) fn submit(&mut self, now_ns: u64, node: u8, job: SdoJob) -> u32 {
         let at = match self.all.iter().position(|(number, _)| *number == node) {
             Some(at) => at,
@@ -43,19 +43,19 @@ impl SdoClients {
                 self.all.len() - 1
             }
         };
-        // The place was found, or has just been made.
+        // The place was found or has just been created.
         self.all
             .get_mut(at)
             .map_or(0, |(_, client)| client.submit(now_ns, job))
     }
 
-    /// The client of a node, if it has been asked.
+    /// Returns the client of a node if the node has been asked.
     pub(crate) fn of(&mut self, node: u8) -> Option<&mut SdoClient> {
         let found = self.all.iter_mut().find(|(number, _)| *number == node);
         found.map(|(_, client)| client)
     }
 
-    /// The next outcome, with node and number of the job.
+    /// Returns the next outcome, with the job's node and number.
     pub(crate) fn outcome(&mut self) -> Option<(u8, u32, SdoOutcome)> {
         self.all.iter_mut().find_map(|(node, client)| {
             let (id, outcome) = client.outcome()?;
@@ -63,14 +63,14 @@ impl SdoClients {
         })
     }
 
-    /// How many frames wait to be sent.
+    /// Returns the number of frames that wait to be sent.
     pub(crate) fn frames_waiting(&self, server: &SdoServer) -> usize {
         let free = |(node, client): &&(u8, SdoClient)| !is_held(client, server, *node);
         let waiting = |(_, client): &(u8, SdoClient)| client.frames_waiting();
         self.all.iter().filter(free).map(waiting).sum()
     }
 
-    /// Hands the next frame to `write`, with the node that it is for.
+    /// Passes the next frame and its destination node to `write`; returns `true` if there was one.
     pub(crate) fn next_frame(
         &mut self,
         now_ns: u64,
@@ -92,13 +92,13 @@ impl SdoClients {
         false
     }
 
-    /// When [`moment`](Self::moment) wants to be called.
+    /// Returns the time at which [`moment`](Self::moment) must be called, in ns; `None` for none.
     pub(crate) fn wake_at_ns(&self) -> Option<u64> {
         let wake = |(_, client): &(u8, SdoClient)| client.wake_at_ns();
         self.all.iter().filter_map(wake).min()
     }
 
-    /// Sends again what got no answer, and gives up what has waited too long.
+    /// Repeats unanswered commands, and gives up jobs that have waited too long.
     pub(crate) fn moment(&mut self, now_ns: u64, server: &SdoServer) {
         for (node, client) in &mut self.all {
             pass(client, server, *node, now_ns);
@@ -106,15 +106,16 @@ impl SdoClients {
     }
 }
 
-// Over ASnd nothing tells the links of two nodes apart that ask each other. So there is one at a time: a client holds back
-// while its node serves the other one, and of two that begin at once, one gives way.
+// Over ASnd the links of two nodes that ask each other cannot be told apart. So there is only one at a time. A client
+// holds back while its node serves the other one. If two nodes begin at once, one gives way.
 
-/// Whether a client may not open its link with `node` now, since `node` has one with the server beside it.
+/// Returns `true` if a client may not open its link with `node` now, because `node` has a link with the server of
+/// this node.
 pub(crate) fn is_held(client: &SdoClient, server: &SdoServer, node: u8) -> bool {
     client.is_opening() && server.serves(Peer::Node(node))
 }
 
-/// What the passing of time brings for a client.
+/// Updates a client for the time that has passed.
 pub(crate) fn pass(client: &mut SdoClient, server: &SdoServer, node: u8, now_ns: u64) {
     if is_held(client, server, node) {
         client.postpone(now_ns);
@@ -123,7 +124,7 @@ pub(crate) fn pass(client: &mut SdoClient, server: &SdoServer, node: u8, now_ns:
     }
 }
 
-/// For whom a message over ASnd is.
+/// The receiver of a message over ASnd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Addressee {
     Client,
@@ -131,7 +132,7 @@ pub(crate) enum Addressee {
     Nobody,
 }
 
-/// For whom a message of node `from` to node `own` is.
+/// Returns the receiver of a message from node `from` to node `own`.
 pub(crate) fn addressee(
     client: &SdoClient,
     server: &SdoServer,

@@ -1,12 +1,12 @@
-//! The sequence layer: commands arrive once and in order, or the link breaks.
+//! The sequence layer: commands arrive once and in order, or the link breaks (DS 301, 6.3).
 
 use super::super::error::AbortCode;
 use rtwire_wire::powerlink::{Connection, Sdo, SdoCommand, SdoCommandId, Segmentation, Sequence};
 use std::collections::VecDeque;
 
-/// Commands that may be on their way unacknowledged.
+/// Largest number of unacknowledged commands.
 const WINDOW: usize = 4;
-/// A command that gets no answer is sent so often within the timeout of the layer.
+/// Number of times that an unanswered command is sent within the timeout of the layer.
 const TRIES: u64 = 8;
 
 /// A command that owns its data.
@@ -56,19 +56,19 @@ enum State {
     Open,
 }
 
-/// One connection.
+/// One connection to a peer.
 #[derive(Clone, Debug)]
 pub(crate) struct Link {
     state: State,
     client: bool,
     sent: u8,
     received: u8,
-    /// Sent and not acknowledged, with their numbers.
+    /// Commands sent and not acknowledged, with their numbers.
     flying: VecDeque<(u8, Command)>,
-    /// How many of `flying` are to be sent (again), from the last on.
+    /// Number of commands in `flying`, counted from the last, that are to be sent (again).
     again: usize,
     waiting: VecDeque<Command>,
-    /// A message without a command: receive and send state.
+    /// A message without a command that is to be sent: receive and send state.
     control: Option<(Connection, Connection)>,
     last_control: (Connection, Connection),
     timeout_ns: u64,
@@ -76,13 +76,13 @@ pub(crate) struct Link {
     tries: u64,
 }
 
-/// What a message, or the time, has brought.
+/// Result of a message or of a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Brought {
     Nothing,
-    /// The message's command is new and in order.
+    /// A new command arrived in order.
     Command,
-    /// The peer has closed the link, or does not answer.
+    /// The peer has closed the link, or does not respond.
     Broken,
 }
 
@@ -112,7 +112,7 @@ impl Link {
         self.state == State::Closed
     }
 
-    /// Whether a closing message still waits to be sent.
+    /// Returns `true` if the link is closed and no closing message waits to be sent.
     pub(crate) fn is_idle(&self) -> bool {
         self.is_closed() && self.control.is_none()
     }
@@ -121,7 +121,7 @@ impl Link {
         self.state == State::Opening
     }
 
-    /// What waits for an answer waits from now on.
+    /// Starts the time for a response again.
     pub(crate) fn postpone(&mut self, now_ns: u64) {
         self.tries = 0;
         if self.expecting() {
@@ -140,7 +140,7 @@ impl Link {
         self.last_control = (receive, send);
     }
 
-    /// Opens the link, if it is closed.
+    /// Opens the link if it is closed.
     pub(crate) fn open(&mut self, now_ns: u64) {
         if self.state == State::Closed {
             self.restart();
@@ -169,12 +169,12 @@ impl Link {
         self.state == State::Opening || !self.flying.is_empty()
     }
 
-    /// Room for commands before the window is full.
+    /// Returns the number of commands that still fit into the window.
     pub(crate) fn room(&self) -> usize {
         WINDOW.saturating_sub(self.flying.len() + self.waiting.len())
     }
 
-    /// Whether all that was given has been acknowledged.
+    /// Returns `true` if all commands have been acknowledged.
     pub(crate) fn is_settled(&self) -> bool {
         self.flying.is_empty() && self.waiting.is_empty()
     }
@@ -183,7 +183,7 @@ impl Link {
         self.waiting.push_back(command);
     }
 
-    /// Frames that wait to be sent.
+    /// Returns the number of frames that wait to be sent.
     pub(crate) fn frames_waiting(&self) -> usize {
         let commands = if self.state == State::Open {
             let room = WINDOW.saturating_sub(self.flying.len());
@@ -194,7 +194,7 @@ impl Link {
         commands.max(usize::from(self.control.is_some()))
     }
 
-    /// The next frame, if one waits.
+    /// Writes the next frame; returns `true` if there was one.
     pub(crate) fn next(&mut self, now_ns: u64, write: &mut dyn FnMut(&Sdo<'_>)) -> bool {
         let opening = matches!(
             self.control,
@@ -257,7 +257,7 @@ impl Link {
         true
     }
 
-    /// Takes a message of the peer.
+    /// Processes a message from the peer.
     pub(crate) fn receive(&mut self, now_ns: u64, sdo: &Sdo<'_>) -> Brought {
         use Connection::{Initialisation, None, Request, Valid};
         let sequence = sdo.sequence;
@@ -308,15 +308,16 @@ impl Link {
     fn receive_open(&mut self, now_ns: u64, sdo: &Sdo<'_>) -> Brought {
         let sequence = sdo.sequence;
         match self.state {
-            // One of the two has begun anew: the other is told at once, and need not wait for its timeout.
+            // One end was restarted. A command is answered with a close, so that the peer need not wait for its
+            // timeout.
             State::Closed => {
                 if sdo.command.is_some() {
                     self.say(Connection::None, Connection::None);
                 }
                 return Brought::Nothing;
             }
-            // The first valid message of a server completes the opening, once it has answered; before that, it is of a link
-            // whose end the server has not heard of.
+            // The client has answered the server: the server's first valid message completes the opening. Before
+            // that, such a message belongs to an earlier link that the server still considers open.
             State::Opening
                 if self.last_control == (Connection::Initialisation, Connection::Valid) =>
             {
@@ -339,7 +340,7 @@ impl Link {
         let mut brought = Brought::Nothing;
         let ack = (Connection::Valid, Connection::Valid);
         match later(sequence.send_number, self.received) {
-            // The number of the last one again: an acknowledgement, or a repetition that was not needed.
+            // The number of the last command again: an acknowledgement, or an unneeded repetition.
             0 => {
                 if sdo.command.is_some() || sequence.send == Connection::Request {
                     self.control = Some(ack);
@@ -350,7 +351,8 @@ impl Link {
                 self.control = Some(ack);
                 brought = Brought::Command;
             }
-            // Something is missing before it; or it is what is missing, and this is an acknowledgement sent behind it.
+            // A command before it is missing; or it is itself the missing one, and the message is an acknowledgement
+            // sent after it.
             1..32 => self.control = Some((Connection::Request, Connection::Valid)),
             _ => self.control = Some(ack),
         }
@@ -360,12 +362,12 @@ impl Link {
         brought
     }
 
-    /// When to call [`expire`](Self::expire).
+    /// Returns the time in ns at which [`expire`](Self::expire) must be called; `None` for none.
     pub(crate) fn deadline_ns(&self) -> Option<u64> {
         self.deadline_ns
     }
 
-    /// Sends again what got no answer; breaks the link when that has been done often enough.
+    /// Repeats unanswered commands; breaks the link after enough tries.
     pub(crate) fn expire(&mut self, now_ns: u64) -> Brought {
         if self.deadline_ns.is_none_or(|deadline| now_ns < deadline) {
             return Brought::Nothing;

@@ -1,18 +1,18 @@
-//! Reading and writing several objects with one command (DS 301, 6.3.2.4.2.4).
+//! Reads and writes several objects with one command (DS 301, 6.3.2.4.2.4).
 
 use crate::AbortCode;
 
-/// Places count from the command's header, which has 8 octets.
+/// Offsets count from the command's header, which has 8 bytes.
 const HEADER: usize = 8;
 
-/// One object to write.
+/// An object to write: index, sub-index, value.
 pub type MultipleWrite = (u16, u8, Vec<u8>);
-/// One object to read.
+/// An object to read: index, sub-index.
 pub type MultipleRead = (u16, u8);
-/// What became of one object.
+/// Result of one object: index, sub-index, value or abort code.
 pub type MultipleResult = (u16, u8, Result<Vec<u8>, AbortCode>);
 
-/// A chain of objects with data: the request of a write, the response of a read.
+/// Returns a chain of objects with data: the request of a write, or the response of a read.
 pub(crate) fn emit_chain(items: &[MultipleResult]) -> Vec<u8> {
     let mut out = Vec::new();
     for (at, (index, subindex, data)) in items.iter().enumerate() {
@@ -36,10 +36,10 @@ pub(crate) fn emit_chain(items: &[MultipleResult]) -> Vec<u8> {
     out
 }
 
-/// Reads a chain.
+/// Parses a chain.
 ///
 /// # Errors
-/// It is cut short, or goes back.
+/// The chain is truncated, or an offset goes backwards.
 pub(crate) fn parse_chain(data: &[u8]) -> Result<Vec<MultipleResult>, AbortCode> {
     let wrong = AbortCode::INVALID_BLOCK_SIZE;
     let mut items = Vec::new();
@@ -76,7 +76,7 @@ pub(crate) fn parse_chain(data: &[u8]) -> Result<Vec<MultipleResult>, AbortCode>
     Ok(items)
 }
 
-/// The request of a read.
+/// Returns the request of a read.
 pub(crate) fn emit_reads(reads: &[MultipleRead]) -> Vec<u8> {
     let each = |&(index, subindex): &MultipleRead| {
         let [low, high] = index.to_le_bytes();
@@ -85,13 +85,13 @@ pub(crate) fn emit_reads(reads: &[MultipleRead]) -> Vec<u8> {
     reads.iter().flat_map(each).collect()
 }
 
-/// Reads the request of a read; an entry that is cut short is left out.
+/// Parses the request of a read; ignores a truncated entry.
 pub(crate) fn parse_reads(data: &[u8]) -> Vec<MultipleRead> {
     let each = |entry: &[u8]| (u16::from_le_bytes([entry[0], entry[1]]), entry[2]);
     data.chunks_exact(4).map(each).collect()
 }
 
-/// The response of a write: the objects that were refused.
+/// Returns the response of a write, which lists the refused objects.
 pub(crate) fn emit_refusals(refusals: &[(u16, u8, AbortCode)]) -> Vec<u8> {
     let mut out = Vec::new();
     for (index, subindex, code) in refusals {
@@ -102,7 +102,7 @@ pub(crate) fn emit_refusals(refusals: &[(u16, u8, AbortCode)]) -> Vec<u8> {
     out
 }
 
-/// Reads the response of a write.
+/// Parses the response of a write.
 pub(crate) fn parse_refusals(data: &[u8]) -> Vec<(u16, u8, AbortCode)> {
     let each = |entry: &[u8]| {
         let code = u32::from_le_bytes([entry[4], entry[5], entry[6], entry[7]]);

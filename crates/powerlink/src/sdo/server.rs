@@ -1,4 +1,4 @@
-//! The server: answers the commands of several clients.
+//! The SDO server: answers the commands of several clients.
 
 use super::link::{Brought, Command, Link};
 use super::multiple;
@@ -6,25 +6,25 @@ use super::{MAXIMUM_TRANSFER_OCTETS, segment_octets};
 use crate::AbortCode;
 use rtwire_wire::powerlink::{Sdo, SdoCommand, SdoCommandId, Segmentation};
 
-/// Clients at one time; one more takes the place of the one that has been silent for longest.
+/// Largest number of simultaneous clients. One more replaces the client that has been silent for longest.
 const CLIENTS: usize = 16;
 
-/// Where a server's objects are.
+/// Access to a server's objects.
 pub trait ObjectAccess {
     /// Reads an object.
     ///
     /// # Errors
-    /// What the client is told.
+    /// The abort code for the client.
     fn read_object(&mut self, index: u16, subindex: u8) -> Result<Vec<u8>, AbortCode>;
 
     /// Writes an object.
     ///
     /// # Errors
-    /// What the client is told.
+    /// The abort code for the client.
     fn write_object(&mut self, index: u16, subindex: u8, data: &[u8]) -> Result<(), AbortCode>;
 }
 
-/// Who asks.
+/// Address of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Peer {
     /// A node, over ASnd.
@@ -40,16 +40,16 @@ struct Client {
     heard_ns: u64,
     transaction: u8,
     command: SdoCommandId,
-    /// A request of several segments, and how long it will be.
+    /// A request of several segments. `expected` is its announced length.
     request: Vec<u8>,
     expected: Option<usize>,
-    /// The response, and how much of it has been handed down.
+    /// The response. `handed` bytes of it have been passed to the link.
     response: Vec<u8>,
     handed: usize,
     answering: bool,
 }
 
-/// A server for any number of clients, 16 of them at one time.
+/// A server for any number of clients, 16 of them simultaneously.
 #[derive(Clone, Debug)]
 pub struct SdoServer {
     clients: Vec<Client>,
@@ -59,8 +59,8 @@ pub struct SdoServer {
 }
 
 impl SdoServer {
-    /// A server whose frames have at most `mtu` octets behind the Ethernet header; a link without a sign of life for
-    /// `timeout_ns` is given up.
+    /// Creates a server whose frames have at most `mtu` bytes behind the Ethernet header. It drops a client after `2
+    /// * timeout_ns` without a message.
     #[must_use]
     pub fn new(mtu: usize, timeout_ns: u64) -> Self {
         Self {
@@ -71,17 +71,17 @@ impl SdoServer {
         }
     }
 
-    /// Whether it has a link with this client.
+    /// Returns `true` if the server has a link with this client.
     pub(crate) fn serves(&self, peer: Peer) -> bool {
         self.clients.iter().any(|client| client.peer == peer)
     }
 
-    /// Forgets a client that is gone.
+    /// Removes a client that is gone.
     pub(crate) fn forget(&mut self, peer: Peer) {
         self.clients.retain(|client| client.peer != peer);
     }
 
-    /// How many frames wait to be sent to nodes (`true`) or over UDP.
+    /// Returns the number of frames that wait to be sent to nodes (`true`) or over UDP (`false`).
     #[must_use]
     pub fn frames_waiting(&self, nodes: bool) -> usize {
         let over = |client: &&Client| matches!(client.peer, Peer::Node(_)) == nodes;
@@ -89,7 +89,8 @@ impl SdoServer {
         self.clients.iter().filter(over).map(waiting).sum()
     }
 
-    /// Hands the next frame to nodes (`true`) or over UDP to `write`, clients taking turns; says to whom it goes.
+    /// Passes the next frame for a node (`true`) or for UDP (`false`) to `write`; clients take turns. Returns the
+    /// frame's destination.
     pub fn next_frame(
         &mut self,
         now_ns: u64,
@@ -118,7 +119,8 @@ impl SdoServer {
         None
     }
 
-    /// Writes the payload of the next datagram to the front of `out`; gives its octets, and where it goes.
+    /// Writes the payload of the next datagram to the start of `out`; returns its length in bytes and its
+    /// destination.
     pub fn next_datagram(&mut self, now_ns: u64, out: &mut [u8]) -> Option<(usize, [u8; 4], u16)> {
         let mut octets = 0;
         let peer = self.next_frame(now_ns, false, &mut |_, sdo| {
@@ -130,7 +132,7 @@ impl SdoServer {
         }
     }
 
-    /// When [`moment`](Self::moment) wants to be called.
+    /// Returns the time at which [`moment`](Self::moment) must be called, in ns; `None` for none.
     #[must_use]
     pub fn wake_at_ns(&self) -> Option<u64> {
         let timeout = self.timeout_ns;
@@ -142,7 +144,7 @@ impl SdoServer {
         self.clients.iter().map(deadline).min()
     }
 
-    /// Sends again what got no answer, and forgets clients that are gone.
+    /// Repeats unanswered responses, and removes clients that are gone.
     pub fn moment(&mut self, now_ns: u64) {
         let timeout = self.timeout_ns;
         self.clients.retain_mut(|client| {
@@ -151,12 +153,12 @@ impl SdoServer {
         });
     }
 
-    /// Forgets all clients.
+    /// Removes all clients.
     pub fn reset(&mut self) {
         self.clients.clear();
     }
 
-    /// Takes a message of a client; its commands are done upon `objects`.
+    /// Processes a message from a client; executes its commands on `objects`.
     pub fn receive(
         &mut self,
         now_ns: u64,
@@ -220,7 +222,7 @@ impl SdoServer {
 }
 
 impl Client {
-    /// Takes a command, or a segment of one.
+    /// Processes a command or a segment of one.
     fn take(&mut self, command: &SdoCommand<'_>, objects: &mut dyn ObjectAccess) {
         if command.response {
             return;
@@ -333,7 +335,7 @@ impl Client {
         }
     }
 
-    /// Hands segments of the response to the link, as far as it has room.
+    /// Passes segments of the response to the link, as far as it has room.
     fn hand_down(&mut self, segment_octets: usize) {
         while self.answering && self.link.room() > 0 {
             let whole = self.response.len();

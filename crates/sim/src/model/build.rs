@@ -1,4 +1,4 @@
-//! From a network, and its plan, to the tables that are played.
+//! Builds the tables of the simulation from a network and its plan.
 
 use rtwire_plan::network::class_of;
 use rtwire_plan::{ContractKind, Network, Plan, Ratio, ShaperKind};
@@ -8,7 +8,7 @@ use crate::error::SimulationError;
 use crate::fixed::LineClock;
 use crate::gates::{Gates, settled_ns};
 
-/// Times beyond this are refused: sums of them must not leave 64 bits.
+/// Largest permitted time, ps. Sums of such times must fit into 64 bits.
 const LONGEST_PS: u64 = 1 << 60;
 const MIN_FRAME_BYTES: u64 = 60;
 
@@ -38,15 +38,15 @@ fn to_bits(bytes: u64, name: &str) -> Result<u32, SimulationError> {
 }
 
 fn number(count: usize) -> u32 {
-    // Tables of four thousand million entries do not fit the memory of any machine that this runs on.
+    // Tables of more than 2^32 entries do not fit into memory.
     u32::try_from(count).unwrap_or(NONE)
 }
 
 impl Model {
-    /// Prepare a network.
+    /// Prepares a network.
     ///
     /// # Errors
-    /// [`SimulationError`] where a number is out of range or a route uses a link that is none.
+    /// [`SimulationError`] if a number is out of range or a route uses a link that does not exist.
     pub fn new(network: &Network) -> Result<Model, SimulationError> {
         let mut model = Model {
             ports: Vec::new(),
@@ -139,7 +139,8 @@ impl Model {
         Ok(model)
     }
 
-    /// Prepare a network that runs its plan: gates as the plan has them, time-triggered streams launched at their offsets.
+    /// Prepares a network that runs its plan: with the plan's gates, and with time-triggered streams launched at their
+    /// offsets.
     ///
     /// # Errors
     /// As [`Model::new`].
@@ -168,7 +169,7 @@ impl Model {
             };
             let what = || format!("the launch of \"{}\"", planned.name);
             let period_ps = to_ps(launch.period_ns.max(1), what)?;
-            // Clocks show nothing below zero: launches begin when all have passed it.
+            // Launches begin when no clock shows a negative time any more.
             let periods = (2 * model.clock_error_ps).div_ceil(period_ps);
             model.flows[index].judged_ps = to_ps(settled_ns, what)?;
             model.flows[index].binding = Binding::Launch {
@@ -270,7 +271,7 @@ impl Model {
                 let [from, to] = pair else { continue };
                 let port = *ports.get(&(from.clone(), to.clone())).ok_or_else(|| {
                     inconsistent(format!(
-                        "\"{}\" goes from {from} to {to}, which is no link",
+                        "\"{}\" goes from {from} to {to}, but there is no such link",
                         draft.name
                     ))
                 })?;
@@ -299,7 +300,7 @@ impl Model {
                 before = Some(at);
             }
             let last = before.ok_or_else(|| {
-                inconsistent(format!("\"{}\" has no way to \"{receiver}\"", draft.name))
+                inconsistent(format!("\"{}\" has no route to \"{receiver}\"", draft.name))
             })?;
             self.edges[last].listener = number(self.listeners.len());
             self.listeners.push(Listener {
@@ -336,7 +337,8 @@ impl Model {
         (start, number(self.branches.len()))
     }
 
-    /// From how often frames pass ports; only the queue's speed depends on it.
+    /// Returns the expected time between two events from how often frames pass ports. Only the queue's speed depends
+    /// on it.
     fn event_gap_ps(&self) -> u64 {
         let mut hops = vec![1_u64; self.flows.len()];
         for edge in &self.edges {
@@ -353,7 +355,7 @@ impl Model {
     }
 }
 
-/// By port and class, and by port and class before them: one regulator each.
+/// The number of each regulator, by port and class, and by the port and class before them.
 type RegulatorNumbers = std::collections::HashMap<(u32, u8, (u32, u8)), u32>;
 
 fn idle_slopes(network: &Network, node: &str, to: &str) -> Vec<Option<u64>> {

@@ -1,4 +1,4 @@
-//! Where others meet the victim, and how much later each would have to send to be in its way there.
+//! The ports where others meet the victim, and how much later each must send to meet it.
 
 use super::Search;
 use crate::model::Edge;
@@ -8,20 +8,20 @@ use crate::scenario::Scenario;
 #[derive(Clone, Copy)]
 pub(super) struct Meeting {
     pub(super) flow: usize,
-    /// Its edge there, and the victim's.
+    /// Its edge at the port; `mine` is the victim's edge.
     theirs: u32,
     mine: u32,
-    /// The place on the victim's way.
+    /// The port's position on the victim's route.
     hop: usize,
-    /// Here it comes into the victim's way over another link. Where it does so more than once, as on a ring: nearest to its
-    /// talker, where no other link has put it in line with others yet.
+    /// True if the flow joins the victim's route here over another link. If it joins several times, as on a ring, only
+    /// the port nearest to its talker counts. There no other link has serialized it with others yet.
     joins: bool,
-    /// Of a lower class: in the way only where it has begun.
+    /// True for a lower class, which delays the victim only if its transmission has begun.
     lower: bool,
 }
 
 impl Search<'_, '_> {
-    /// Note where others meet the victim.
+    /// Records the ports where others meet the victim.
     pub(super) fn meet(&mut self, victim: usize) {
         let (edges, victim) = (&self.model.edges, &self.model.listeners[victim]);
         self.meetings.clear();
@@ -60,7 +60,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Note when all came to where they meet the victim.
+    /// Records the times at which all flows arrived at those ports.
     pub(super) fn listen(&mut self, victim: usize) {
         let born_ps = self.simulator.listeners()[victim].worst_born_ps;
         let simulator = &*self.simulator;
@@ -77,8 +77,9 @@ impl Search<'_, '_> {
         self.shifts = self.meetings.iter().map(shift).collect();
     }
 
-    /// Since when frames that go before the victim have waited without a pause when it comes to a port at `mine_ps`: a
-    /// lower frame is in the way of them all if it begins before. Counted with the first frame of each flow.
+    /// Returns the start of the busy period of the victim's class and above, when the victim arrives at a port at
+    /// `mine_ps`. A lower frame delays them all if its transmission begins before. Only the first frame of each flow
+    /// counts.
     fn waits_since_ps(&self, mine: u32, mine_ps: u64) -> u64 {
         let (model, victim) = (self.model, &self.model.edges[mine as usize]);
         let port = &model.ports[victim.port as usize];
@@ -106,7 +107,7 @@ impl Search<'_, '_> {
         since_ps.filter(|_| done_ps > mine_ps).unwrap_or(mine_ps)
     }
 
-    /// Let those who first meet the victim at a place on its way come there together with it; most of them.
+    /// Makes most of the flows that join at a position of the victim's route arrive there together with it.
     pub(super) fn align(&mut self, hop: usize, scenario: &mut Scenario) {
         for (meeting, shift) in self.meetings.iter().zip(&self.shifts) {
             if let (Some(shift), true) = (shift, meeting.joins && meeting.hop == hop) {

@@ -1,4 +1,4 @@
-//! What happens at a port: frames come, wait, are chosen and leave.
+//! The events at a port: frames arrive, wait, are chosen and leave.
 
 use super::{Event, Frame, LAST, Simulator, Waiting};
 use crate::gates::{Turn, since};
@@ -6,7 +6,7 @@ use crate::model::NONE;
 use crate::scenario::Lateness;
 
 impl Simulator<'_> {
-    /// A frame comes to a port.
+    /// Lets a frame arrive at a port.
     pub(super) fn enter(&mut self, frame: Frame) {
         let edge = &self.model.edges[frame.edge as usize];
         let index = edge.port;
@@ -51,7 +51,7 @@ impl Simulator<'_> {
             came_ps: now_ps,
         };
         if port_model.gates.is_some() && !port_model.catches_up {
-            // A switch with gates is late before its queues, not behind them.
+            // A switch with gates delays frames before its queues, not behind them.
             let late_ps = match self.lateness[index as usize] {
                 Lateness::Prompt => 0,
                 Lateness::BusyStart | Lateness::Pipeline => port_model.latency_ps,
@@ -65,7 +65,7 @@ impl Simulator<'_> {
                 .push(at, tie, Event::Eligible { frame, came_ps });
             return;
         }
-        // A port with credits has many starts: there each frame is as late as it may be, or none.
+        // A port with credits starts often. Therefore each frame has the full latency, or none.
         let pipeline = match self.lateness[index as usize] {
             Lateness::Pipeline => true,
             Lateness::Prompt => false,
@@ -79,7 +79,7 @@ impl Simulator<'_> {
                     self.regulators
                         .pass_ps(self.model, waiting.frame.edge, now_ps, frame.bits);
                 let Some(passed) = passed else {
-                    // It holds the memory for ever: what is larger than a stream's burst is against its contract.
+                    // It keeps its memory for ever: a frame larger than its stream's burst violates the contract.
                     return;
                 };
                 came_ps = passed;
@@ -93,7 +93,8 @@ impl Simulator<'_> {
         self.queue(index, waiting);
     }
 
-    /// Whether a pool takes so many bits more. The part of a frame that is on the wire already needs no memory.
+    /// Returns true if a pool has room for `bits` more. The part of a frame that is already on the wire needs no
+    /// memory.
     pub(super) fn has_room(&self, pool: u32, bits: u64) -> bool {
         let pool = &self.model.pools[pool as usize];
         if pool.limit_bits == u64::MAX && pool.limit_frames == u64::MAX {
@@ -128,7 +129,7 @@ impl Simulator<'_> {
         waiting + left <= pool.limit_bits
     }
 
-    /// A frame may be chosen from now on.
+    /// Puts a frame into its queue, from where it may be chosen.
     pub(super) fn queue(&mut self, index: u32, waiting: Waiting) {
         let class = self.model.edges[waiting.frame.edge as usize].class;
         let port = &mut self.ports[index as usize];
@@ -138,7 +139,7 @@ impl Simulator<'_> {
         port.queues[usize::from(class)].push_back(waiting);
         port.filled |= 1 << class;
         if self.model.ports[index as usize].gates.is_some() {
-            // Whatever it waits for, this frame may go before that.
+            // Whatever the port waits for, this frame may go first.
             if self.now_ps >= port.busy_until_ps {
                 port.wake_ps = self.now_ps;
                 self.choosing.push(index);
@@ -149,7 +150,7 @@ impl Simulator<'_> {
             return;
         }
         if !port.credits.is_empty() {
-            // It may rest although frames wait, so that each that comes may be the next.
+            // The port may be idle although frames wait, so each new frame may be the next.
             if self.now_ps >= port.busy_until_ps {
                 self.choosing.push(index);
             } else {
@@ -167,7 +168,7 @@ impl Simulator<'_> {
             self.events.push(at, 0, Event::Wakes(index));
             return;
         }
-        // The port was idle: a busy period begins, of a switch as late as its latency lets it.
+        // The port was idle: a busy period begins. A switch begins it as late as its latency permits.
         let port_model = &self.model.ports[index as usize];
         let late_ps = match self.lateness[index as usize] {
             _ if port_model.catches_up || port_model.latency_ps == 0 => 0,
@@ -183,7 +184,7 @@ impl Simulator<'_> {
         }
     }
 
-    /// A port takes the next frame from its most urgent queue.
+    /// Takes the next frame from the port's most urgent queue.
     pub(super) fn choose(&mut self, index: u32) {
         let now_ps = self.now_ps;
         let port_model = &self.model.ports[index as usize];
@@ -191,7 +192,7 @@ impl Simulator<'_> {
         port.woken = false;
         let mut chosen = port.filled.checked_ilog2();
         if let (Some(gates), Some(_)) = (&port_model.gates, chosen) {
-            // Two frames that come at one instant both ask.
+            // Two frames that arrive at the same time both ask.
             if now_ps < port.busy_until_ps {
                 return;
             }
@@ -228,7 +229,7 @@ impl Simulator<'_> {
                 let edge = &self.model.edges[first.frame.edge as usize];
                 let judged = first.frame.born_ps >= self.model.flows[edge.flow as usize].judged_ps;
                 if let Some((start, period)) = edge.window_ps.filter(|_| judged) {
-                    // An instant is rounded up to a whole picosecond.
+                    // The time was rounded up to a whole picosecond.
                     let off = since(shown_ps, start, period);
                     port.seen.off_window += u64::from(off > 1);
                 }
@@ -301,7 +302,7 @@ impl Simulator<'_> {
         let at = release_ps.saturating_add(port_model.cable_ps);
         self.events.push(at, tie, Event::Arrives(frame));
         if self.sources[flow as usize].is_none() {
-            // Only at its own host: behind it nothing tells the source to go on.
+            // Only at its own host: behind it nothing makes the source continue.
             let (first, end) = self.model.flows[flow as usize].branches;
             let own = (first..end).any(|at| self.model.branches[at as usize] == frame.edge);
             if own {

@@ -1,38 +1,38 @@
-//! What a simulator has seen, and how to ask it.
+//! The results of a simulator and access to them.
 
 use std::collections::VecDeque;
 
 use super::{Event, Simulator};
 use crate::histogram::Histogram;
 
-/// What was seen at a port.
+/// The results at a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortSeen {
-    /// Most bits on the wire that waited at once, without what was sent of the frame under way already.
+    /// Largest number of bits on the wire that waited at once, without the sent part of the frame being sent.
     pub backlog_bits: u64,
-    /// Most frames that waited or were being sent at once.
+    /// Largest number of frames that waited or were being sent at once.
     pub backlog_frames: u64,
-    /// Frames that found no memory.
+    /// Frames dropped because the memory was full.
     pub dropped: u64,
-    /// By class: largest time from arrival at the port to the last bit on the link, picoseconds.
+    /// Largest time of each class from arrival at the port to the last bit on the link, ps.
     pub class_delay_ps: Vec<u64>,
-    /// Scheduled frames that did not begin to be sent at the start of their window, on the port's own clock.
+    /// Scheduled frames whose transmission did not begin at the start of their window, on the port's own clock.
     pub off_window: u64,
 }
 
-/// What was seen of a stream at a listener.
+/// The results of a stream at a listener.
 #[derive(Clone, Debug, Default)]
 pub struct ListenerSeen {
-    /// Frames that came.
+    /// Frames that arrived.
     pub received: u64,
-    /// Those of them whose delays count: all, but where a schedule needs every frame in its place (`isolation = "frames"`),
-    /// and not all have come into theirs yet.
+    /// Frames whose delay counts. These are all frames, except while a schedule with `isolation = "frames"` is not yet
+    /// filled.
     pub judged: u64,
-    /// Largest delay, picoseconds.
+    /// Largest delay, ps.
     pub worst_ps: u64,
-    /// Least delay, picoseconds; 0 where nothing came.
+    /// Least delay, ps; 0 if nothing arrived.
     pub least_ps: u64,
-    /// When the frame of the largest delay entered its talker's queue, picoseconds.
+    /// Time at which the frame of the largest delay entered its talker's queue, ps.
     pub worst_born_ps: u64,
     pub(super) histogram: Histogram,
 }
@@ -52,8 +52,8 @@ impl ListenerSeen {
         }
     }
 
-    /// A delay in picoseconds that so many thousandths of all did not exceed, up to 1.6 % too high but never above the
-    /// largest; none where nothing came.
+    /// Returns a delay that `permille` thousandths of all frames did not exceed, ps. It is up to 1.6 % too high, but
+    /// never above the largest. Returns `None` if nothing arrived.
     #[must_use]
     pub fn quantile_ps(&self, permille: u64) -> Option<u64> {
         let value = self.histogram.quantile(permille)?;
@@ -62,62 +62,63 @@ impl ListenerSeen {
 }
 
 impl Simulator<'_> {
-    /// Frames that each flow has sent: streams first, then best-effort allowances.
+    /// Returns the number of frames that each flow has sent: streams first, then best-effort allowances.
     #[must_use]
     pub fn sent(&self) -> &[u64] {
         &self.sent
     }
 
-    /// What listeners saw: of all streams and then allowances, in the order of the description.
+    /// Returns the results of the listeners: those of streams, then those of allowances, in the order of the
+    /// description.
     #[must_use]
     pub fn listeners(&self) -> &[ListenerSeen] {
         &self.listeners
     }
 
-    /// What was seen at a port, in the order of the plan's ports.
+    /// Returns the results of the ports, in the order of the plan's ports.
     #[must_use]
     pub fn port(&self, index: usize) -> Option<&PortSeen> {
         self.ports.get(index).map(|port| &port.seen)
     }
 
-    /// Transmissions so far: each frame counts at each port that sends it.
+    /// Returns the number of transmissions so far. Each frame counts at each port that sends it.
     #[must_use]
     pub fn frame_hops(&self) -> u64 {
         self.frame_hops
     }
 
-    /// Copies of frames that were dropped so far.
+    /// Returns the number of copies of frames dropped so far.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// Copies of frames that reached a listener so far.
+    /// Returns the number of copies of frames that have reached a listener.
     #[must_use]
     pub fn delivered(&self) -> u64 {
         self.delivered
     }
 
-    /// When the first frame of an edge came to its port, picoseconds.
+    /// Returns the time at which the first frame of an edge arrived at its port, ps.
     pub(crate) fn first_came_ps(&self, edge: u32) -> Option<u64> {
         let came = self.first_came_ps.get(edge as usize).copied();
         came.filter(|came| *came != u64::MAX)
     }
 
-    /// When a frame of the flow that is last at ties came to the port of an edge, picoseconds.
+    /// Returns the time at which a frame of the flow that is last at ties arrived at an edge's port, ps.
     pub(crate) fn came_ps(&self, born_ps: u64, edge: u32) -> Option<u64> {
         let mut trace = self.trace.iter();
         let found = trace.find(|(born, at, _)| *born == born_ps && *at == edge);
         found.map(|(_, _, came_ps)| *came_ps)
     }
 
-    /// The instant that has been reached, picoseconds.
+    /// Returns the current simulated time, ps.
     #[must_use]
     pub fn now_ps(&self) -> u64 {
         self.now_ps
     }
 
-    /// Copies of frames under way, counted where they are: in queues, in pipelines, on links.
+    /// Returns the number of copies in the network, counted in queues, in pipelines and on links.
     #[must_use]
     pub fn in_flight(&self) -> u64 {
         let queued: usize = self
@@ -132,7 +133,8 @@ impl Simulator<'_> {
         queued as u64 + moving.count() as u64
     }
 
-    /// Copies of frames that came into being less those that ended: the same as [`Simulator::in_flight`], kept as a sum.
+    /// Returns the number of copies created minus the number of copies ended. It equals [`Simulator::in_flight`] but
+    /// is kept as a sum.
     #[must_use]
     pub fn copies_alive(&self) -> u64 {
         self.copies - self.delivered

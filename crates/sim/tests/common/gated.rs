@@ -6,7 +6,7 @@ use rtwire_sim::random::Random;
 
 use super::pick;
 
-/// A random tree of gated switches with scheduled and other streams.
+/// Creates a random tree of gated switches with scheduled and other streams.
 pub(crate) fn random_gated(random: &mut Random) -> String {
     let switches = 1 + random.below(5);
     let hosts = 2 + random.below(6);
@@ -73,7 +73,7 @@ pub(crate) fn random_gated(random: &mut Random) -> String {
         let at = random.below(switches);
         link(&mut text, random, &format!("h{host}"), &format!("s{at}"));
     }
-    // Unscheduled traffic may also go before what is scheduled, where nothing holds it back: at talkers without gates.
+    // Unscheduled traffic may go before scheduled traffic where nothing holds it back: at talkers without gates.
     let (triggered, others): (&[u64], &[u64]) = if random.once_in(3) {
         (&[5, 6], &[0, 2, 4, 7])
     } else {

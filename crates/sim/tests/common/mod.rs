@@ -1,4 +1,4 @@
-//! What the tests share: random networks, their promises by every method, the referee.
+//! Shared by the tests: random networks, their promises by every method, the referee.
 
 #![allow(
     dead_code,
@@ -16,7 +16,7 @@ pub(crate) fn network(text: &str) -> Network {
     read(text, "test.toml", &[]).unwrap_or_else(|faults| panic!("{faults}\n{text}"))
 }
 
-/// What is promised, limits or not.
+/// Returns a method's promises, whether or not limits are exceeded.
 pub(crate) fn promises(network: &Network) -> Plan {
     let options = Options {
         ignore_limits: true,

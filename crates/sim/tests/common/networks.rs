@@ -6,7 +6,7 @@ use rtwire_sim::random::Random;
 
 use super::{network, pick};
 
-/// A random tree or line of up to 8 switches.
+/// Creates a random tree or line of up to 8 switches.
 pub(crate) fn random_description(random: &mut Random) -> String {
     let switches = 1 + random.below(8);
     let hosts = 2 + random.below(9);
@@ -30,7 +30,7 @@ pub(crate) fn random_description(random: &mut Random) -> String {
         let rate = if uniform {
             "100 Mbit/s"
         } else {
-            // 30 Mbit/s: a bit takes no whole number of picoseconds.
+            // 30 Mbit/s: a bit does not take a whole number of picoseconds.
             pick(
                 random,
                 &["10 Mbit/s", "30 Mbit/s", "100 Mbit/s", "1 Gbit/s"],
@@ -140,7 +140,7 @@ pub(crate) fn random_description(random: &mut Random) -> String {
     text
 }
 
-/// A random ring or line some of whose classes have credits or regulators.
+/// Creates a random ring or line in which some classes have credits or regulators.
 pub(crate) fn random_shaped_ways(random: &mut Random) -> String {
     let text = if random.once_in(2) {
         random_ring(random)
@@ -150,13 +150,13 @@ pub(crate) fn random_shaped_ways(random: &mut Random) -> String {
     with_shapers(text, random)
 }
 
-/// A random network some of whose classes have credits or regulators.
+/// Creates a random network in which some classes have credits or regulators.
 pub(crate) fn random_shapers(random: &mut Random) -> String {
     let text = random_description(random);
     with_shapers(text, random)
 }
 
-/// Credits or regulators for some classes of a network, and now and then clocks that drift.
+/// Adds credits or regulators to some classes of a network, and sometimes clocks that drift.
 pub(crate) fn with_shapers(mut text: String, random: &mut Random) -> String {
     if random.once_in(3) {
         text = text.replace("[defaults]\n", "[defaults]\nclock-drift = \"100 ppm\"\n");
@@ -166,7 +166,7 @@ pub(crate) fn with_shapers(mut text: String, random: &mut Random) -> String {
         for at in [0, 1] {
             let (node, to) = (&link.ends[at], &link.ends[1 - at]);
             let queues = u64::from(plain.queues(node));
-            // A priority of each class, the most urgent first.
+            // One priority for each class, the most urgent first.
             let priorities: Vec<u64> = (0..queues)
                 .rev()
                 .map(|class| (class * 8).div_ceil(queues))
@@ -194,7 +194,7 @@ pub(crate) fn with_shapers(mut text: String, random: &mut Random) -> String {
     text
 }
 
-/// A line of 3 to 7 switches whose streams send bursts and go far.
+/// Creates a line of 3 to 7 switches whose streams send bursts over long routes.
 pub(crate) fn random_line(random: &mut Random) -> String {
     let switches = 3 + random.below(5);
     let mut text = String::from(
@@ -249,7 +249,7 @@ pub(crate) fn random_line(random: &mut Random) -> String {
     text
 }
 
-/// A ring of 3 to 6 switches in which all streams go the same way round.
+/// Creates a ring of 3 to 6 switches in which all streams go in the same direction.
 pub(crate) fn random_ring(random: &mut Random) -> String {
     let switches = 3 + random.below(4);
     let mut text =

@@ -1,4 +1,4 @@
-//! One network before the referee: played in many ways, and held against what every method promises.
+//! The referee: simulates one network in many ways and compares the results with the promises of every method.
 
 use rtwire_plan::{Analysis, Isolation, Network, Options, Plan, plan};
 use rtwire_sim::{
@@ -7,18 +7,18 @@ use rtwire_sim::{
 
 const MS: u64 = 1_000_000_000;
 
-/// What was played, and how near it came.
+/// Number of simulated networks and promises, and the tightest result.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Played {
-    /// Thousandths of a promise of the default method that were used, at most.
+    /// Largest used share of a promise of the default method, in thousandths.
     pub(crate) used_permille: u64,
-    /// Frames sent by ports.
+    /// Number of transmissions by ports.
     pub(crate) frame_hops: u64,
-    /// Promises of all methods that were held against what was seen.
+    /// Number of promises, of all methods, that were compared with results.
     pub(crate) promises: u64,
 }
 
-/// What every method promises, limits or not; the default method first.
+/// Returns the promises of every method, whether or not limits are exceeded; the default method first.
 pub(crate) fn all_methods(network: &Network) -> Vec<(Analysis, Plan)> {
     let mut methods = Analysis::ALL;
     methods.sort_by_key(|analysis| *analysis != Analysis::default());
@@ -35,7 +35,7 @@ pub(crate) fn all_methods(network: &Network) -> Vec<(Analysis, Plan)> {
         .collect()
 }
 
-/// The ways in which a network is played.
+/// The patterns and latencies with which a network is simulated.
 pub(crate) fn scenarios(
     network: &Network,
     model: &Model,
@@ -53,7 +53,7 @@ pub(crate) fn scenarios(
     ] {
         let misses = matches!(choice, PatternChoice::Random | PatternChoice::Mixed);
         if misses && network.schedule.isolation == Isolation::Frames {
-            // Talkers that miss turns: what `frames` does not promise anything about.
+            // Talkers that skip periods: `frames` promises nothing about them.
             continue;
         }
         list.push((choice, scenario(choice)));
@@ -66,7 +66,7 @@ pub(crate) fn scenarios(
     list
 }
 
-/// What was seen above what a plan promises, and how many promises there were.
+/// Adds the results that exceed a plan's promises to `list`. Returns the number of compared promises.
 fn exceeded(report: &Report, plan: &Plan, list: &mut Vec<String>) -> u64 {
     let mut compared = 0;
     for seen in report.streams.iter().filter(|stream| !stream.best_effort) {
@@ -110,10 +110,10 @@ fn exceeded(report: &Report, plan: &Plan, list: &mut Vec<String>) -> u64 {
     compared
 }
 
-/// All scenarios and a search of so many simulations.
+/// Runs all scenarios and a search of the given number of simulations.
 ///
 /// # Errors
-/// What was above its bound, by which method.
+/// The exceeded bound and its method.
 pub(crate) fn check(
     network: &Network,
     plans: &[(Analysis, Plan)],

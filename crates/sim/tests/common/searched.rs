@@ -1,9 +1,9 @@
-//! A search beside the promises of a network.
+//! Results of a search beside the promises of a network.
 
 use rtwire_plan::{Network, Plan};
 use rtwire_sim::{Model, PatternChoice, Report, Scenario, SearchOptions, Simulator, search};
 
-/// What is seen beside the promises with all bursts at once, and then by a search of so many simulations.
+/// Returns the results with all bursts at once, and then those of a search of the given number of simulations.
 pub(crate) fn searched(
     network: &Network,
     plan: &Plan,

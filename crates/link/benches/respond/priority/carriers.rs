@@ -1,4 +1,4 @@
-//! What the messages of a flood travel in: both ends of each.
+//! Transports of a flood's messages: both ends of each.
 
 use super::super::lanes::frame;
 use super::CORE;
@@ -23,10 +23,10 @@ const OCTETS: usize = 1024;
 pub(super) const PORT: u16 = 2007;
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// The sending end of a flood: one message with each call, gives how many messages it took.
+/// The sending end of a flood. Each call sends one message and returns the number of messages sent.
 pub(super) type SendOne = Box<dyn FnMut() -> u64 + Send>;
 
-/// Opens both ends; the receiving one works at once, on a thread of its own. Gives the sending one.
+/// Opens both ends and returns the sending one. The receiving end works at once, on a thread of its own.
 pub(super) fn open(
     pair: &NetnsPair,
     carrier: Carrier,
@@ -114,7 +114,7 @@ pub(super) fn open(
                 black_box(slot.read(&mut data));
             };
             if context == Context::Reader {
-                // Datagrams of its own tell the socket which receive context to poll.
+                // Its own datagrams tell the socket which receive context to poll.
                 let mut poller = b.run(|| Receiver::datagrams(&config, local)).unwrap();
                 poller.busy_poll(Duration::from_micros(50)).unwrap();
                 datagrams().send(&[0]).unwrap();
@@ -151,8 +151,8 @@ pub(super) fn open(
     }
 }
 
-/// Runs `one` (gives how many it has received) again and again, at low priority on the task's core, until the flood's
-/// owner is gone.
+/// Runs `one`, which returns the number of messages it received, again and again until the flood's owner is gone. It
+/// runs at low priority on the task's core.
 fn receive_always(received: &Arc<AtomicU64>, mut one: impl FnMut() -> u64 + Send + 'static) {
     let received = Arc::downgrade(received);
     thread::spawn(move || {
@@ -164,8 +164,8 @@ fn receive_always(received: &Arc<AtomicU64>, mut one: impl FnMut() -> u64 + Send
     });
 }
 
-/// Several sockets, used in turn. What waits in a veth still fills its sender's send buffer: one socket alone would be made
-/// to wait for the receiver, as no network card makes its peer wait.
+/// Several sockets, used in turn. Frames that wait in a veth still fill their sender's send buffer. So a single
+/// socket would have to wait for the receiver, which no network card causes.
 struct Several<T> {
     all: Vec<T>,
     turn: usize,

@@ -1,4 +1,4 @@
-//! A flood of messages and what receives it, in one of three contexts, on the task's core.
+//! A flood of messages and its receiver in one of three contexts on the task's core.
 
 use super::super::PRIORITY;
 use super::CORE;
@@ -15,30 +15,30 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// From one message to the next: 100 000 a second. Much faster, and the kernel gives the soft interrupt's work to a thread
-/// (ksoftirqd) on its own account: then it disturbs no task any more, and loses nearly everything.
+/// Time from one message to the next: 100 000 a second. If they come much faster, the kernel moves the soft
+/// interrupt's work to a thread (ksoftirqd). Then it disturbs no task any more and loses nearly everything.
 const SPACING_NS: u64 = 10_000;
-/// All of time sharing that the lowest class of real-time leaves: this machine has other work to do as well.
+/// The strongest time-sharing priority, below all real-time classes: this machine has other work to do as well.
 pub(super) const LOW: Want = Want::Other(-20);
 
-/// Where the receive work is done.
+/// Context of the receive work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Context {
-    /// In the soft interrupt, on the task's core.
+    /// The soft interrupt, on the task's core.
     SoftInterrupt,
-    /// In a thread of the kernel on the task's core.
+    /// A kernel thread on the task's core.
     Thread(Want),
-    /// In the receiver's own calls; interrupts deferred for 5 ms.
+    /// The receiver's own calls; interrupts are deferred for 5 ms.
     Reader,
 }
 
-/// What the messages travel in, and how they are received.
+/// Transport of the messages, and their receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Carrier {
     Tcp,
     Udp,
     Packet,
-    /// RTDiP, newest-value semantics, by the receive program.
+    /// RTDiP with newest-value semantics, received by the receive program.
     Newest,
 }
 
@@ -49,7 +49,7 @@ pub(super) const CARRIERS: [(Carrier, &str); 4] = [
     (Carrier::Newest, "RTDiP newest"),
 ];
 
-/// A flood and its receiver; only between `start` and `stop` is anything sent.
+/// A flood and its receiver; messages are sent only between `start` and `stop`.
 pub(super) struct Flood {
     pub(super) name: String,
     pub(super) context: Context,
@@ -57,13 +57,13 @@ pub(super) struct Flood {
     orders: mpsc::Sender<()>,
     done: mpsc::Receiver<u64>,
     stop: Arc<AtomicBool>,
-    /// Messages received so far, ever.
+    /// Messages received since the beginning.
     received: Arc<AtomicU64>,
     slot: Option<NewestSlot>,
     pub(super) sent: u64,
     pub(super) arrived: u64,
     pub(super) seconds: f64,
-    /// Execution times, ns, for each period.
+    /// Execution times in ns, for each period.
     pub(super) samples: [Vec<u64>; 2],
     // Fields are dropped in this order: threads first, then the program, then the network.
     _threads: Option<NapiThreads>,
@@ -150,7 +150,7 @@ impl Flood {
         }
     }
 
-    /// Messages that have come so far, by what counts them.
+    /// Returns the messages received so far, from the counter of the transport.
     fn count(&self) -> u64 {
         match &self.slot {
             Some(slot) => slot.counters().accepted,
@@ -163,7 +163,7 @@ impl Flood {
         self.seconds -= seconds();
         self.stop.store(false, Ordering::Relaxed);
         self.orders.send(()).unwrap();
-        // The flood is there before the task is.
+        // The flood begins before the task.
         thread::sleep(Duration::from_millis(10));
     }
 
@@ -171,7 +171,7 @@ impl Flood {
         self.stop.store(true, Ordering::Relaxed);
         self.sent += self.done.recv().unwrap();
         self.seconds += seconds();
-        // What still waits comes yet.
+        // Waits for messages still on the way.
         let patience = match self.carrier {
             Carrier::Tcp => 500,
             _ => 10,
@@ -205,7 +205,7 @@ fn send_when_told(
             let mut due = now_ns(Clock::Monotonic);
             while !stop.load(Ordering::Relaxed) {
                 sent += one();
-                // Never a burst to catch up: each message is one interrupt's worth.
+                // Never a burst to catch up: each message causes one interrupt.
                 due = (due + SPACING_NS).max(now_ns(Clock::Monotonic));
                 while now_ns(Clock::Monotonic) < due {
                     std::hint::spin_loop();

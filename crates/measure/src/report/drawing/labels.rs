@@ -1,7 +1,7 @@
-//! Where the labels of links stand: each on a plate upon its own line, clear of nodes, other lines and other plates.
+//! Places the labels of links: each on a plate on its own line, clear of nodes, other lines and other plates.
 //!
-//! One plate serves both directions of a link. Candidates are tried in a fixed order and the first that touches nothing
-//! is taken, so that the same network is always drawn the same; where all touch something, the least touched is.
+//! One plate serves both directions of a link. Candidates are tried in a fixed order, so the same network always looks
+//! the same. The first candidate that touches nothing is taken, else the one that touches least.
 
 /// An upright rectangle.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,7 +22,7 @@ impl Area {
         }
     }
 
-    /// Whether the two come closer than `air`.
+    /// Returns true if the distance between the two is less than `air`.
     pub(super) fn touches(&self, other: &Area, air: f64) -> bool {
         self.x < other.x + other.width + air
             && other.x < self.x + self.width + air
@@ -62,17 +62,17 @@ impl Curve {
     }
 }
 
-/// A plate to be placed: which of the lines is its own, its size, and the parts of the line that suit it, best first.
+/// A plate to place: the index of its own line, its size, and the suitable parts of the line, best first.
 pub(super) struct Wanted<'a> {
     pub(super) own: usize,
     pub(super) size: (f64, f64),
     pub(super) parts: &'a [f64],
 }
 
-/// Sideways, where nothing on the line itself is free.
+/// Sideways distances to try if nothing on the line itself is free.
 const ASIDE: [f64; 5] = [0.0, -24.0, 24.0, -44.0, 44.0];
 
-/// A box for each plate, in the same order.
+/// Returns a box for each plate, in the same order.
 pub(super) fn place(wanted: &[Wanted<'_>], lines: &[Curve], nodes: &[Area]) -> Vec<Area> {
     let mut placed: Vec<Area> = Vec::new();
     for plate in wanted {

@@ -41,7 +41,7 @@ fn random_evidence() -> impl Strategy<Value = Evidence> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Kept says what it says, from first principles and not by way of the code under test.
+    /// "Kept" means what it says, checked from first principles without the code under test.
     #[test]
     fn kept_means_kept(e in random_evidence()) {
         let j = judge(&e);
@@ -67,7 +67,7 @@ proptest! {
         prop_assert_eq!(judge(&e).verdict, if late { Verdict::Broken } else { Verdict::Kept });
     }
 
-    /// More noise never accuses, and acquits only within the stated shares.
+    /// More noise never leads to "broken", and leads to "kept" only within the stated shares.
     #[test]
     fn adding_stalls(e in random_evidence(), at in 0u64..320 * MS, length in 1u64..8 * MS) {
         let before = judge(&e);

@@ -1,10 +1,10 @@
-//! What a recorded stall of the machine excuses, and what it does not.
+//! What a recorded stall of the machine excuses and what it does not.
 
 use super::*;
 
 #[test]
 fn a_recorded_stall_excuses_as_much_as_it_was_long() {
-    // Sent at 710 ms; the machine stood still from 710.2 to 713.2 ms.
+    // Sent at 710 ms; the machine stalled from 710.2 to 713.2 ms.
     let stalled = stalls([core_stall(710 * MS + 200 * US, 713 * MS + 200 * US)]);
     let arriving_after = |delay| Evidence {
         stalls: stalled.clone(),
@@ -99,7 +99,7 @@ fn a_stall_that_began_before_it_was_noticed_makes_doubt() {
     assert_says(
         &e,
         Verdict::Inconclusive,
-        "only if it began before it was noticed",
+        "only if the stall began before it was noticed",
     );
     assert_eq!(judge(&e).streams[0].samples_excluded(), 1);
 }
@@ -127,7 +127,7 @@ fn more_than_one_percent_excluded_is_inconclusive() {
     );
 }
 
-/// Somebody who wants a broken promise to look kept lets the machine stall all the time.
+/// A test against deliberate stalls: they must not turn a broken promise into a kept one.
 #[test]
 fn noise_everywhere_is_no_excuse() {
     let late = with_late(20_000, (0..20_000).step_by(500), PROMISE + 200 * US);
