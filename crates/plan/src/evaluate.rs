@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 
 use crate::bound::graph::{ClassShaper, PortBound};
 use crate::bound::loeser_haertig::{ClosedForm, Input, closed_form};
-use crate::bound::rational::{Overflow, Ratio, sum};
 use crate::bound::segments::Segments;
 use crate::mapping::{CLOSED_GATES, Mapped, Nodes, map};
 use crate::network::Network;
 use crate::plan::{Analysis, ClassPlan, NodeKind, Options, PLAN_VERSION, Plan, PortPlan};
 use crate::refusal::Reason;
 use crate::schedule::{LEAST_WORK, Scheduling, synthesize};
+use rtwire_describe::ratio::{Overflow, Ratio, sum};
 
 use ways::{Ways, stream_plan};
 
@@ -84,7 +84,9 @@ pub(crate) fn evaluate(
         version: PLAN_VERSION,
         input_hash: network.input_hash.clone(),
         method,
-        routes: network.has_loops().then(|| crate::route::RULE.to_owned()),
+        routes: network
+            .has_loops()
+            .then(|| rtwire_describe::route::RULE.to_owned()),
         streams,
         ports,
         warnings: Vec::new(),

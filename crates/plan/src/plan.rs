@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::bound::graph::Method;
 use crate::bound::loeser_haertig::ClosedForm;
-use crate::bound::rational::Ratio;
 use crate::evaluate::evaluate;
 use crate::network::Network;
 use crate::refusal::Refusal;
 use crate::schedule::Scheduling;
 use crate::schedule::gates::{GateList, Launch};
+use rtwire_describe::ratio::Ratio;
 
 /// The version of the plan's form.
 pub const PLAN_VERSION: u32 = 1;

@@ -13,11 +13,11 @@ use core::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::bound::rational::Overflow;
 use crate::network::Network;
 use crate::plan::Plan;
 use crate::suggest::Suggestion;
 pub(crate) use find::reasons;
+use rtwire_describe::ratio::Overflow;
 
 /// One limit that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

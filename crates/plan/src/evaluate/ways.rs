@@ -1,11 +1,11 @@
 //! The promise of one way: what its ports add up to, or rows of them where that is less.
 
 use super::{PortResult, class_delay};
-use crate::bound::rational::{Overflow, Ratio};
 use crate::bound::segments::{Segments, cut};
 use crate::mapping::Mapped;
 use crate::network::{ContractKind, Stream};
 use crate::plan::{PortPlan, Promise, Shaper, StreamPlan, Term, TermKind};
+use rtwire_describe::ratio::{Overflow, Ratio};
 
 /// What the promises of ways are made from.
 pub(super) struct Ways<'a, 'g> {

@@ -1,7 +1,6 @@
 //! When does each frame of a time-triggered stream leave each port?
 //!
 //! ```text
-//! profile      what gates can do, what the description asks for
 //! model        from a network to requests for time
 //! unscheduled  what goes through the same ports without being scheduled
 //! circle       time that repeats, folded upon one period
@@ -27,7 +26,6 @@ mod model;
 #[cfg(test)]
 pub(crate) mod mutation_tests;
 mod outcome;
-pub mod profile;
 mod refused;
 pub mod solve;
 mod unscheduled;

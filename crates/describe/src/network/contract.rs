@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::bound::rational::{Overflow, Ratio};
+use crate::ratio::{Overflow, Ratio};
 
 /// What a sender binds itself to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

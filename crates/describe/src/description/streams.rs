@@ -7,8 +7,8 @@ use super::build::{
 };
 use super::fault::Findings;
 use super::walk::{Record, Span};
-use crate::bound::rational::Ratio;
 use crate::network::{Contract, ContractKind, Semantics, Stream, Transport};
+use crate::ratio::Ratio;
 
 pub(super) fn streams(
     records: &[Record],

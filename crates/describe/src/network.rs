@@ -9,9 +9,9 @@ pub use contract::{Contract, ContractKind};
 
 use serde::{Deserialize, Serialize};
 
-use crate::bound::rational::{Overflow, Ratio};
 use crate::hash::Fingerprint;
-use crate::schedule::profile::{GateProfile, ScheduleRules};
+use crate::profile::{GateProfile, ScheduleRules};
+use crate::ratio::{Overflow, Ratio};
 
 /// A checked network.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
