@@ -24,15 +24,23 @@ impl Fingerprint {
 
     /// Takes in one text; its length is part of it, so that parts cannot run together.
     #[must_use]
-    pub fn with(mut self, text: &str) -> Fingerprint {
-        for byte in (text.len() as u64)
-            .to_be_bytes()
-            .iter()
-            .chain(text.as_bytes())
-        {
+    pub fn with(self, text: &str) -> Fingerprint {
+        self.with_bytes(text.as_bytes())
+    }
+
+    /// Takes in bytes as [`Fingerprint::with`] does a text.
+    #[must_use]
+    pub fn with_bytes(mut self, bytes: &[u8]) -> Fingerprint {
+        self.take(&(bytes.len() as u64).to_be_bytes());
+        self.take(bytes);
+        self
+    }
+
+    /// Takes in bytes without their length.
+    pub fn take(&mut self, bytes: &[u8]) {
+        for byte in bytes {
             self.0 = (self.0 ^ u128::from(*byte)).wrapping_mul(PRIME);
         }
-        self
     }
 
     /// Returns it as text: the method's name and 32 hexadecimal digits.

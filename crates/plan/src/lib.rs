@@ -31,6 +31,8 @@ pub mod bound;
 mod csv;
 pub mod diff;
 mod evaluate;
+mod fingerprint;
+pub mod identity;
 mod mapping;
 pub mod plan;
 pub mod refusal;
@@ -39,9 +41,10 @@ pub mod schema;
 pub mod show;
 pub mod suggest;
 
+pub use identity::{BestEffortPlan, Destination, Identity};
 pub use plan::{
-    Analysis, NodeKind, Options, Plan, PortPlan, Promise, Shaper, StreamPlan, Term, TermKind, plan,
-    plan_with,
+    Analysis, NodeKind, Options, PLAN_VERSION, Plan, PlanOptions, PortPlan, Promise, Shaper,
+    StreamPlan, Term, TermKind, plan, plan_with,
 };
 pub use refusal::{Reason, Refusal};
 pub use schedule::gates::{GateEntry, GateList, Launch, Window};

@@ -247,6 +247,11 @@ pub enum Reason {
         /// The difference, nanoseconds.
         short_ns: u64,
     },
+    /// Numbers, addresses or ports ran out: more streams than the wire can tell apart.
+    Identities {
+        /// What happened.
+        what: String,
+    },
     /// Exact arithmetic ran out.
     Overflow {
         /// What happened.

@@ -32,6 +32,8 @@ mod unscheduled;
 
 use std::collections::BTreeMap;
 
+use crate::identity::Kept;
+use crate::plan::Plan;
 use gates::Launch;
 pub(crate) use outcome::{Closing, synthesize};
 
@@ -52,6 +54,8 @@ pub struct Scheduling<'a> {
     pub work: u32,
     /// Asked between rounds of search, and of looking for changes that would fit: false ends it with the best so far.
     pub keep_going: &'a mut dyn FnMut() -> bool,
+    /// The identities that are to stay, and the epoch of the plan that keeps them.
+    pub(crate) identities: Option<Kept>,
 }
 
 impl<'a> Scheduling<'a> {
@@ -63,12 +67,20 @@ impl<'a> Scheduling<'a> {
             seed: 1,
             work: USUAL_WORK,
             keep_going,
+            identities: None,
         }
     }
 
-    /// Keep every launch of a plan.
+    /// Keeps every launch and every identity of a plan; the new plan is of the next epoch.
     #[must_use]
-    pub fn keeping(mut self, plan: &crate::plan::Plan) -> Scheduling<'a> {
+    pub fn keeping(mut self, plan: &Plan) -> Scheduling<'a> {
+        self.identities = Some(Kept::of(plan, plan.epoch.saturating_add(1)));
+        self.keeping_launches(plan)
+    }
+
+    /// Keeps every launch of a plan.
+    #[must_use]
+    pub(crate) fn keeping_launches(mut self, plan: &Plan) -> Scheduling<'a> {
         let launches = plan
             .streams
             .iter()
