@@ -7,26 +7,28 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What each crate may depend on; nothing depends on the command. `testkit` only ever serves tests.
-const MAY_KNOW: [(&str, &[&str]); 16] = [
+const MAY_KNOW: [(&str, &[&str]); 17] = [
     ("wire", &[]),
     ("bpf", &[]),
-    ("plan", &[]),
-    ("sim", &["plan"]),
+    ("describe", &[]),
+    ("plan", &["describe"]),
+    ("sim", &["describe", "plan"]),
     ("sys", &[]),
     ("link", &["bpf", "wire", "sys"]),
     ("channel", &["link", "wire", "sys"]),
     ("measure", &["wire", "sys"]),
     ("powerlink", &["wire"]),
-    ("host", &["plan", "sys", "wire"]),
+    ("host", &["describe", "plan", "sys", "wire"]),
     (
         "lab",
         &[
-            "bpf", "plan", "host", "channel", "link", "measure", "wire", "sys",
+            "bpf", "describe", "plan", "host", "channel", "link", "measure", "wire", "sys",
         ],
     ),
     (
         "cli",
         &[
+            "describe",
             "plan",
             "host",
             "channel",
@@ -42,11 +44,17 @@ const MAY_KNOW: [(&str, &[&str]); 16] = [
     ),
     (
         "powerlink-station",
-        &["powerlink", "link", "wire", "sys", "plan"],
+        &["powerlink", "link", "wire", "sys", "describe"],
     ),
     ("testkit", &["sys"]),
-    ("rtwire", &["plan", "channel", "powerlink-station"]),
-    ("fuzz", &["wire", "plan", "measure", "powerlink"]),
+    (
+        "rtwire",
+        &["describe", "plan", "channel", "powerlink-station"],
+    ),
+    (
+        "fuzz",
+        &["wire", "describe", "plan", "measure", "powerlink"],
+    ),
 ];
 
 fn root() -> PathBuf {

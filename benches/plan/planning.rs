@@ -39,7 +39,7 @@ fn with_streams(mut network: Network, layers: &[usize], hosts: usize, count: usi
             published_delay_ns: None,
             semantics: Semantics::Queue,
             transport: Transport::Rtdip,
-            port: 1000,
+            port: 0,
             vlan: None,
             routes: vec![way(layers, hosts, from, to)],
             smallest_frame_bytes: None,

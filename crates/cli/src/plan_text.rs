@@ -122,14 +122,11 @@ pub(crate) fn explanation(plan: &Plan, name: &str) -> String {
     let mut text = String::new();
     for stream in plan.streams.iter().filter(|stream| stream.name == name) {
         let shaper = &stream.shaper;
-        let rate = if shaper.rate_den == "1" {
-            grouped(&shaper.rate_num)
+        let (num, den) = (shaper.rate_bps.num(), shaper.rate_bps.den());
+        let rate = if den == 1 {
+            grouped(num)
         } else {
-            format!(
-                "{}/{}",
-                grouped(&shaper.rate_num),
-                grouped(&shaper.rate_den)
-            )
+            format!("{}/{}", grouped(num), grouped(den))
         };
         let _ = writeln!(
             text,

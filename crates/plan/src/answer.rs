@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::description::{Fault, Faults};
 use crate::plan::Plan;
 use crate::refusal::{Reason, Refusal};
 use crate::suggest::Suggestion;
+use rtwire_describe::{Fault, Faults};
 
 /// How planning ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -6,13 +6,15 @@ use std::collections::BTreeMap;
 
 use crate::bound::graph::{ClassShaper, PortBound};
 use crate::bound::loeser_haertig::{ClosedForm, Input, closed_form};
-use crate::bound::rational::{Overflow, Ratio, sum};
 use crate::bound::segments::Segments;
 use crate::mapping::{CLOSED_GATES, Mapped, Nodes, map};
 use crate::network::Network;
-use crate::plan::{Analysis, ClassPlan, NodeKind, Options, PLAN_VERSION, Plan, PortPlan};
+use crate::plan::{
+    Analysis, ClassPlan, NodeKind, Options, PLAN_VERSION, Plan, PlanOptions, PortPlan,
+};
 use crate::refusal::Reason;
 use crate::schedule::{LEAST_WORK, Scheduling, synthesize};
+use rtwire_describe::ratio::{Overflow, Ratio, sum};
 
 use ways::{Ways, stream_plan};
 
@@ -82,10 +84,19 @@ pub(crate) fn evaluate(
     }
     let mut plan = Plan {
         version: PLAN_VERSION,
+        epoch: 1,
+        plan_id: String::new(),
+        checksum: String::new(),
         input_hash: network.input_hash.clone(),
+        network: Network::default(),
+        options: PlanOptions::default(),
+        numbers_used: 0,
         method,
-        routes: network.has_loops().then(|| crate::route::RULE.to_owned()),
+        routes: network
+            .has_loops()
+            .then(|| rtwire_describe::route::RULE.to_owned()),
         streams,
+        best_effort: Vec::new(),
         ports,
         warnings: Vec::new(),
     };

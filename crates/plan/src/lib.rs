@@ -29,36 +29,30 @@ pub mod admission;
 pub mod answer;
 pub mod bound;
 mod csv;
-mod description;
 pub mod diff;
 mod evaluate;
-pub mod foreign;
-mod hash;
-pub mod import;
+mod fingerprint;
+pub mod identity;
 mod mapping;
-mod nearest;
-pub mod network;
 pub mod plan;
 pub mod refusal;
-mod route;
 pub mod schedule;
 pub mod schema;
 pub mod show;
 pub mod suggest;
-pub mod units;
 
-pub use bound::rational::{Overflow, Ratio};
-pub use description::{Fault, Faults, read, read_bytes};
-pub use network::{
-    BestEffort, Buffer, Contract, ContractKind, Defaults, Host, Link, Network, PortLatency,
-    PortShaper, Semantics, ShaperKind, Stream, Switch, Transport,
-};
+pub use identity::{BestEffortPlan, Destination, Identity};
 pub use plan::{
-    Analysis, NodeKind, Options, Plan, PortPlan, Promise, Shaper, StreamPlan, Term, TermKind, plan,
-    plan_with,
+    Analysis, NodeKind, Options, PLAN_VERSION, Plan, PlanOptions, PortPlan, Promise, Shaper,
+    StreamPlan, Term, TermKind, plan, plan_with,
 };
 pub use refusal::{Reason, Refusal};
 pub use schedule::gates::{GateEntry, GateList, Launch, Window};
-pub use schedule::profile::{GateProfile, Isolation, ScheduleRules};
 pub use schema::json_schema;
 pub use suggest::{ChangeKind, Suggestion};
+
+pub use rtwire_describe::{
+    BestEffort, Buffer, Contract, ContractKind, Defaults, Fault, Faults, GateProfile, Host,
+    Isolation, Link, Network, Overflow, PortLatency, PortShaper, Ratio, ScheduleRules, Semantics,
+    ShaperKind, Stream, Switch, Transport, foreign, import, network, read, read_bytes, units,
+};

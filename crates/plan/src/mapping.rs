@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use crate::bound::graph::{ClassShaper, Flow, Graph, Hop, Server};
-use crate::bound::rational::{Overflow, Ratio};
 use crate::network::{ContractKind, Host, Network, ShaperKind, Switch, class_of};
 use crate::plan::NodeKind;
 use crate::schedule::Closing;
+use rtwire_describe::ratio::{Overflow, Ratio};
 
 /// One directed port.
 #[derive(Clone, Debug)]

@@ -5,15 +5,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::bound::graph::Method;
 use crate::bound::loeser_haertig::ClosedForm;
-use crate::bound::rational::Ratio;
 use crate::evaluate::evaluate;
+use crate::identity::{self, BestEffortPlan, Identity, Kept};
 use crate::network::Network;
-use crate::refusal::Refusal;
+use crate::refusal::{Reason, Refusal};
 use crate::schedule::Scheduling;
 use crate::schedule::gates::{GateList, Launch};
+use rtwire_describe::ratio::Ratio;
 
 /// The version of the plan's form.
-pub const PLAN_VERSION: u32 = 1;
+pub const PLAN_VERSION: u32 = 2;
 
 /// How to plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,11 +26,13 @@ pub struct Options {
 }
 
 /// How bounds are found. Each is sound; but for [`Analysis::Sfa`] the later ones know more and are never above those before.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Analysis {
     /// Total flow analysis: contracts as straight lines, each port for itself.
     Tfa,
     /// With it, no link brings more than its rate allows.
+    #[serde(rename = "tfa++")]
     TfaPlusPlus,
     /// With that, periodic streams send whole frames, and no frame passes in less than its own time.
     Staircase,
@@ -97,13 +100,27 @@ impl Analysis {
     }
 }
 
-/// What a network guarantees.
+/// What a network guarantees: whole by itself, so that every later step computes nothing anew.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Plan {
     /// [`PLAN_VERSION`].
     pub version: u32,
-    /// The network's fingerprint.
+    /// 1 for a fresh plan; one more than that of the plan that it keeps.
+    pub epoch: u64,
+    /// The fingerprint of what every end must agree on: network, epoch, identities, shapers, launches, gates. It does
+    /// not depend on the order of the description.
+    pub plan_id: String,
+    /// The checksum of the whole plan, computed with this field empty.
+    pub checksum: String,
+    /// The fingerprint of the description's text.
     pub input_hash: String,
+    /// The network, with a port for every stream.
+    pub network: Network,
+    /// How it was planned.
+    pub options: PlanOptions,
+    /// The largest number of a stream that this plan or one that it keeps has ever given.
+    pub numbers_used: u32,
     /// How the bounds were found.
     pub method: String,
     /// How routes were chosen, where the network leaves a choice.
@@ -111,6 +128,8 @@ pub struct Plan {
     pub routes: Option<String>,
     /// By stream, in the order of the description.
     pub streams: Vec<StreamPlan>,
+    /// By best-effort allowance and receiver, in the order of the description.
+    pub best_effort: Vec<BestEffortPlan>,
     /// Every port of every node: two for each link.
     pub ports: Vec<PortPlan>,
     /// What was ignored, and what a reader should know.
@@ -119,9 +138,12 @@ pub struct Plan {
 
 /// One stream's promises.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct StreamPlan {
     /// Its name.
     pub name: String,
+    /// How its frames are told from all others.
+    pub identity: Identity,
     /// What its talker must keep to.
     pub shaper: Shaper,
     /// One for each listener.
@@ -133,11 +155,10 @@ pub struct StreamPlan {
 
 /// The parameters of a talker's shaper, on the wire.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Shaper {
-    /// Rate in bit/s, above the line; a decimal number of up to 128 bits as text.
-    pub rate_num: String,
-    /// Rate in bit/s, below the line.
-    pub rate_den: String,
+    /// Rate, bit/s, exact.
+    pub rate_bps: Ratio,
     /// Burst, bits, rounded up.
     pub burst_bits: u64,
     /// T_s, nanoseconds; for a stream with `interval` that interval.
@@ -148,6 +169,7 @@ pub struct Shaper {
 
 /// The guaranteed worst case for one listener: from entering the talker's transmit queue to reception of the last bit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Promise {
     /// The listener.
     pub listener: String,
@@ -166,6 +188,7 @@ pub struct Promise {
 
 /// One part of a promise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Term {
     /// What takes the time.
     pub what: TermKind,
@@ -225,6 +248,7 @@ pub enum NodeKind {
 
 /// One directed port: what it must hold.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct PortPlan {
     /// The node that sends.
     pub node: String,
@@ -261,6 +285,7 @@ pub struct PortPlan {
 
 /// One class at one port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct ClassPlan {
     /// Its number, larger is more urgent.
     pub class: u8,
@@ -268,6 +293,72 @@ pub struct ClassPlan {
     pub flows: Vec<String>,
     /// Largest delay through the port, nanoseconds; none where unbounded.
     pub delay_ns: Option<u64>,
+}
+
+/// How a plan was made: what is needed to make it again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlanOptions {
+    /// How bounds were found.
+    pub analysis: Analysis,
+    /// Whether limits were ignored (`--no-admission`).
+    pub ignore_limits: bool,
+    /// How many placements the search for a schedule could try.
+    pub search_work: u32,
+    /// What its chance was drawn from.
+    pub search_seed: u64,
+    /// Whether kept streams could move (`--replan`).
+    pub replan: bool,
+}
+
+impl Default for PlanOptions {
+    fn default() -> PlanOptions {
+        PlanOptions::of(&Options::default(), &Scheduling::new(&mut || true))
+    }
+}
+
+impl PlanOptions {
+    pub(crate) fn of(options: &Options, scheduling: &Scheduling<'_>) -> PlanOptions {
+        PlanOptions {
+            analysis: options.analysis,
+            ignore_limits: options.ignore_limits,
+            search_work: scheduling.work,
+            search_seed: scheduling.seed,
+            replan: scheduling.moves,
+        }
+    }
+}
+
+impl Plan {
+    /// Returns the stream whose frames carry this key.
+    #[must_use]
+    pub fn stream_of_key(&self, key: u32) -> Option<&StreamPlan> {
+        let mut streams = self.streams.iter();
+        streams.find(|stream| stream.identity.key == key)
+    }
+
+    /// Makes the plan whole: the network, identities, fingerprint, keys, checksum.
+    fn complete(
+        &mut self,
+        network: &Network,
+        options: PlanOptions,
+        kept: Option<&Kept>,
+    ) -> Result<(), String> {
+        let assigned = identity::assign(network, kept)?;
+        self.epoch = kept.map_or(1, |kept| kept.epoch);
+        self.options = options;
+        self.numbers_used = assigned.numbers_used;
+        self.network = network.clone();
+        self.best_effort = assigned.best_effort;
+        let described = self.network.streams.iter_mut();
+        let planned = self.streams.iter_mut();
+        for ((stream, planned), identity) in described.zip(planned).zip(assigned.streams) {
+            stream.port = identity.port;
+            planned.identity = identity;
+        }
+        self.seal();
+        Ok(())
+    }
 }
 
 /// Plan a network.
@@ -291,17 +382,25 @@ pub fn plan_with(
     options: &Options,
     scheduling: &mut Scheduling<'_>,
 ) -> Result<Plan, Refusal> {
-    let (plan, reasons) = match evaluate(network, options, scheduling) {
+    let (mut plan, mut reasons) = match evaluate(network, options, scheduling) {
         Ok(evaluated) => evaluated,
         Err(overflow) => return Err(Refusal::overflow(network, overflow)),
     };
-    if reasons.is_empty() {
-        return Ok(plan);
-    }
     if options.ignore_limits {
-        let mut plan = plan;
-        plan.warnings
-            .extend(reasons.iter().map(|reason| format!("ignored: {reason}")));
+        let ignored = reasons.iter().map(|reason| format!("ignored: {reason}"));
+        plan.warnings.extend(ignored);
+        reasons.clear();
+    }
+    let used = PlanOptions::of(options, scheduling);
+    // Without identities there is no plan, whatever is ignored.
+    if let Err(what) = plan.complete(network, used, scheduling.identities.as_ref()) {
+        return Err(Refusal {
+            reasons: vec![Reason::Identities { what }],
+            suggestions: Vec::new(),
+            plan: None,
+        });
+    }
+    if reasons.is_empty() {
         return Ok(plan);
     }
     let suggestions = crate::suggest::suggest(network, &reasons, scheduling.keep_going);

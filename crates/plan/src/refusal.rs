@@ -13,11 +13,11 @@ use core::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::bound::rational::Overflow;
 use crate::network::Network;
 use crate::plan::Plan;
 use crate::suggest::Suggestion;
 pub(crate) use find::reasons;
+use rtwire_describe::ratio::Overflow;
 
 /// One limit that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -246,6 +246,11 @@ pub enum Reason {
         cycle_ns: u64,
         /// The difference, nanoseconds.
         short_ns: u64,
+    },
+    /// Numbers, addresses or ports ran out: more streams than the wire can tell apart.
+    Identities {
+        /// What happened.
+        what: String,
     },
     /// Exact arithmetic ran out.
     Overflow {

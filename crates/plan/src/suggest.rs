@@ -7,13 +7,13 @@ use core::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::bound::rational::{Overflow, Ratio};
 use crate::evaluate::evaluate;
 use crate::network::{ContractKind, Network};
 use crate::plan::{Options, Plan};
 use crate::refusal::Reason;
 use crate::schedule::{LEAST_WORK, Scheduling};
 use crate::show::show_ns;
+use rtwire_describe::ratio::{Overflow, Ratio};
 
 /// What a suggestion changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,8 +1,8 @@
 //! What goes wrong with a station.
 
+use rtwire_describe::Faults;
 use rtwire_link::LinkError;
 use rtwire_link::program::ProgramError;
-use rtwire_plan::Faults;
 use std::io;
 use std::net::SocketAddrV4;
 use std::path::PathBuf;

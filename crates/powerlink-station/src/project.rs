@@ -3,8 +3,8 @@
 use crate::StationError;
 use crate::reader::{Findings, Keys, WANTED, nearest, parse, short};
 use core::ops::Range;
+use rtwire_describe::foreign;
 use rtwire_link::powerlink::StationPath;
-use rtwire_plan::foreign;
 use rtwire_powerlink::pdo::Mapped;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};

@@ -1,9 +1,9 @@
 //! From TOML to values: every fault is noted, with its place.
 
 use core::ops::Range;
-use rtwire_plan::foreign::Foreign;
-use rtwire_plan::units::{self, Dimension};
-use rtwire_plan::{Fault, Faults};
+use rtwire_describe::foreign::Foreign;
+use rtwire_describe::units::{self, Dimension};
+use rtwire_describe::{Fault, Faults};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

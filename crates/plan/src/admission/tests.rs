@@ -13,9 +13,9 @@ use super::{Admission, AdmissionError, Budgets, Denied, Offer, Route, Ticket};
 use crate::bound::exact::curve::{Line, excess};
 use crate::bound::exact::dice::Dice;
 use crate::bound::graph::{Flow, Graph, Hop, Method, Server};
-use crate::bound::rational::Ratio;
 use crate::bound::tfa::analyse;
 use crate::network::Network;
+use rtwire_describe::ratio::Ratio;
 
 fn ratio(numerator: u64, bits: u32) -> Ratio {
     Ratio::new(numerator.into(), 1 << bits).unwrap()

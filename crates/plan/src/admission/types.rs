@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::bound::rational::{Overflow, Ratio};
 use crate::network::{Contract, Stream};
 use crate::plan::Plan;
+use rtwire_describe::ratio::{Overflow, Ratio};
 
 use super::Admission;
 

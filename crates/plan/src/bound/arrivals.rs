@@ -3,8 +3,8 @@
 use super::excess::{Arrivals, Stair};
 use super::fixed::{Data, Line, Time, plus, product, quotient_up};
 use super::mutation::{Term, keeps};
-use super::rational::Overflow;
 use super::tfa::FlowNumbers;
+use rtwire_describe::ratio::Overflow;
 
 /// All flows of one class that come over one input.
 #[derive(Clone, Debug, Default)]

@@ -8,7 +8,7 @@
 
 use super::fixed::{Data, Line, Rate, Time, product, quotient_up};
 use super::mutation::{Term, keeps};
-use super::rational::Overflow;
+use rtwire_describe::ratio::Overflow;
 
 /// A class with a credit.
 #[derive(Clone, Copy, Debug)]

@@ -8,7 +8,7 @@
 
 use super::fixed::{Data, Line, Rate, Time, product, quotient_down};
 use super::mutation::{Term, keeps};
-use super::rational::Overflow;
+use rtwire_describe::ratio::Overflow;
 
 /// One frame in each period: `frame (floor((s + jitter) / period) + 1)` in a closed window of `s`.
 #[derive(Clone, Copy, Debug)]

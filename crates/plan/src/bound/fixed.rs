@@ -3,7 +3,7 @@
 //! A rate times a time is a whole number of 10^-18 bit, so that nothing is rounded
 //! but times that are quotients. What comes from fractions is rounded up once.
 
-use super::rational::{Overflow, Ratio};
+use rtwire_describe::ratio::{Overflow, Ratio};
 
 /// Picoseconds.
 pub(crate) type Time = i64;

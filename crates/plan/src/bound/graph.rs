@@ -1,6 +1,6 @@
 //! Servers and flows: what is analysed, by which method, and what comes out.
 
-use super::rational::Ratio;
+use rtwire_describe::ratio::Ratio;
 
 /// A port: serves frames, highest class first, in order of arrival within a class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

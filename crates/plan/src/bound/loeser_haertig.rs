@@ -15,7 +15,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::rational::{Overflow, Ratio, sum};
+use rtwire_describe::ratio::{Overflow, Ratio, sum};
 
 /// The sum of the streams behind one input link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,6 @@
 //! latency, a flow is a burst and a rate with a path of servers.
 //!
 //! ```text
-//! rational          exact numbers, checked
 //! loeser_haertig    one output port, closed form (the source's own)
 //! graph             servers and flows
 //! fixed             whole picoseconds and what goes with them
@@ -24,6 +23,5 @@ pub(crate) mod fixed;
 pub mod graph;
 pub mod loeser_haertig;
 pub(crate) mod mutation;
-pub mod rational;
 pub mod segments;
 pub mod tfa;

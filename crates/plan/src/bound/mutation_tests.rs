@@ -6,11 +6,11 @@
 
 use super::{Term, without};
 use crate::bound::graph::{ClassShaper, Flow, Graph, Hop, Method, Server};
-use crate::bound::rational::Ratio;
 use crate::bound::segments::Segments;
 use crate::bound::tfa::analyse;
 use crate::schedule::closings::closed;
 use crate::schedule::gates::{GateEntry, GateList};
+use rtwire_describe::ratio::Ratio;
 
 const LONG: i128 = 12_000;
 const SHORT: i128 = 1_000;

@@ -24,8 +24,8 @@ use super::excess::Arrivals;
 use super::fixed::{self, Data, Line, Rate, Time, plus, product, quotient_up};
 use super::graph::{ClassShaper, Graph, Hop, Method, PortBound};
 use super::mutation::{Term, keeps};
-use super::rational::{Overflow, Ratio};
 use super::tfa::{Analysis, Denser, run};
+use rtwire_describe::ratio::{Overflow, Ratio};
 
 /// Ports bounded one by one, and what that found, with which segments and the hops of single flows can be bounded.
 pub struct Segments<'a> {

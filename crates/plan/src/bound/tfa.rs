@@ -16,7 +16,7 @@ use super::fixed::{
 };
 use super::graph::{ClassBound, ClassShaper, Graph, Hop, Method, PortBound};
 use super::mutation::{Term, keeps};
-use super::rational::{Overflow, Ratio};
+use rtwire_describe::ratio::{Overflow, Ratio};
 
 mod port;
 

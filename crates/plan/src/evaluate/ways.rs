@@ -1,11 +1,12 @@
 //! The promise of one way: what its ports add up to, or rows of them where that is less.
 
 use super::{PortResult, class_delay};
-use crate::bound::rational::{Overflow, Ratio};
 use crate::bound::segments::{Segments, cut};
+use crate::identity::Identity;
 use crate::mapping::Mapped;
 use crate::network::{ContractKind, Stream};
 use crate::plan::{PortPlan, Promise, Shaper, StreamPlan, Term, TermKind};
+use rtwire_describe::ratio::{Overflow, Ratio};
 
 /// What the promises of ways are made from.
 pub(super) struct Ways<'a, 'g> {
@@ -54,9 +55,9 @@ pub(super) fn stream_plan(
     }
     Ok(StreamPlan {
         name: stream.name.clone(),
+        identity: Identity::none(),
         shaper: Shaper {
-            rate_num: contract.rate.num().to_string(),
-            rate_den: contract.rate.den().to_string(),
+            rate_bps: contract.rate,
             burst_bits: contract.burst_bits,
             interval_ns,
             tick_error_ns: contract.tick_error_ns,

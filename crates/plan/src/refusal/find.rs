@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use super::Reason;
 use crate::bound::graph::ClassShaper;
-use crate::bound::rational::{Overflow, Ratio};
 use crate::mapping::Mapped;
 use crate::network::Network;
 use crate::plan::{NodeKind, Plan, PortPlan};
+use rtwire_describe::ratio::{Overflow, Ratio};
 
 /// Everything that speaks against a plan.
 pub(crate) fn reasons(

@@ -112,7 +112,7 @@ impl fmt::Display for Reason {
                 grouped(buffer_frames),
                 grouped(excess_frames)
             ),
-            Reason::Overflow { what } => f.write_str(what),
+            Reason::Identities { what } | Reason::Overflow { what } => f.write_str(what),
             Reason::Jitter {
                 stream,
                 listener,

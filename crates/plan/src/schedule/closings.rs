@@ -1,7 +1,7 @@
 //! What closed gates take from unscheduled traffic: the least burst and rate that all closed time stays below.
 
 use crate::bound::mutation::{Term, keeps};
-use crate::bound::rational::{Overflow, Ratio};
+use rtwire_describe::ratio::{Overflow, Ratio};
 
 use super::circle::Circle;
 use super::gates::GateList;
@@ -88,8 +88,8 @@ pub(crate) fn closed(
 #[allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 mod tests {
     use super::closed;
-    use crate::bound::rational::Ratio;
     use crate::schedule::gates::{GateEntry, GateList};
+    use rtwire_describe::ratio::Ratio;
 
     fn list(entries: &[(u8, u64)]) -> GateList {
         GateList {

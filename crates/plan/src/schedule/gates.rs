@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// The gates of one port over one cycle (802.1Qbv), on the clock of its node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct GateList {
     /// After this time it repeats, nanoseconds; the durations of the entries add up to it exactly.
     pub cycle_ns: u64,
@@ -22,6 +23,7 @@ pub struct GateList {
 
 /// One state of a port's gates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct GateEntry {
     /// Which queues may send: bit n for queue n (traffic class n; 7 most urgent).
     pub gates: u8,
@@ -31,6 +33,7 @@ pub struct GateEntry {
 
 /// When a time-triggered stream is sent, and where its windows are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Launch {
     /// Its first bit leaves the talker so many nanoseconds after a whole number of periods since the epoch of the
     /// talker's clock (CLOCK_TAI).
@@ -43,6 +46,7 @@ pub struct Launch {
 
 /// The time of a frame at one port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Window {
     /// The node that sends.
     pub node: String,

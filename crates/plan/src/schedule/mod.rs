@@ -1,7 +1,6 @@
 //! When does each frame of a time-triggered stream leave each port?
 //!
 //! ```text
-//! profile      what gates can do, what the description asks for
 //! model        from a network to requests for time
 //! unscheduled  what goes through the same ports without being scheduled
 //! circle       time that repeats, folded upon one period
@@ -27,13 +26,14 @@ mod model;
 #[cfg(test)]
 pub(crate) mod mutation_tests;
 mod outcome;
-pub mod profile;
 mod refused;
 pub mod solve;
 mod unscheduled;
 
 use std::collections::BTreeMap;
 
+use crate::identity::Kept;
+use crate::plan::Plan;
 use gates::Launch;
 pub(crate) use outcome::{Closing, synthesize};
 
@@ -54,6 +54,8 @@ pub struct Scheduling<'a> {
     pub work: u32,
     /// Asked between rounds of search, and of looking for changes that would fit: false ends it with the best so far.
     pub keep_going: &'a mut dyn FnMut() -> bool,
+    /// The identities that are to stay, and the epoch of the plan that keeps them.
+    pub(crate) identities: Option<Kept>,
 }
 
 impl<'a> Scheduling<'a> {
@@ -65,12 +67,20 @@ impl<'a> Scheduling<'a> {
             seed: 1,
             work: USUAL_WORK,
             keep_going,
+            identities: None,
         }
     }
 
-    /// Keep every launch of a plan.
+    /// Keeps every launch and every identity of a plan; the new plan is of the next epoch.
     #[must_use]
-    pub fn keeping(mut self, plan: &crate::plan::Plan) -> Scheduling<'a> {
+    pub fn keeping(mut self, plan: &Plan) -> Scheduling<'a> {
+        self.identities = Some(Kept::of(plan, plan.epoch.saturating_add(1)));
+        self.keeping_launches(plan)
+    }
+
+    /// Keeps every launch of a plan.
+    #[must_use]
+    pub(crate) fn keeping_launches(mut self, plan: &Plan) -> Scheduling<'a> {
         let launches = plan
             .streams
             .iter()

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use super::board::{Hop, Request};
-use super::profile::{GateProfile, Isolation};
 use super::unscheduled::{Unscheduled, blocking_ns, unscheduled};
 use crate::bound::mutation::{Term, counted};
-use crate::bound::rational::{Overflow, Ratio};
 use crate::network::{ContractKind, Network, Stream, class_of};
+use rtwire_describe::ratio::{Overflow, Ratio};
+use rtwire_describe::{GateProfile, Isolation};
 
 /// Bytes on the wire of the smallest frame.
 const SMALLEST_WIRE_BYTES: u64 = 84;

@@ -11,10 +11,10 @@ use super::model::{Asked, Asking, Port, ask, tail_ns};
 use super::refused::{cycle, limits, no_place};
 use super::solve::{Effort, solve};
 use crate::bound::mutation::{self, counted};
-use crate::bound::rational::Overflow;
 use crate::network::Network;
 use crate::plan::{Plan, Term, TermKind};
 use crate::refusal::Reason;
+use rtwire_describe::ratio::Overflow;
 
 /// What gates take from the unscheduled traffic of a port.
 #[derive(Clone, Debug)]

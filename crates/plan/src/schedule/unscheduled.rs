@@ -1,8 +1,8 @@
 //! What shares a port with scheduled streams without being scheduled, and how long it may hold them where no gates do.
 
 use super::model::{Numbers, Port, sending_ns};
-use crate::bound::rational::{Overflow, Ratio};
 use crate::network::{Network, class_of};
+use rtwire_describe::ratio::{Overflow, Ratio};
 
 /// The unscheduled traffic of one class at a port: never more than `burst_bits + rate_bps t`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

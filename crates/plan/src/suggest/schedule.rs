@@ -1,10 +1,10 @@
 //! Changes for what a schedule refuses: planned again like all others.
 
 use super::{ChangeKind, LINK_RATES, Search, Suggestion};
-use crate::bound::rational::Ratio;
 use crate::network::{Contract, ContractKind, Network};
 use crate::refusal::Reason;
 use crate::show::show_ns;
+use rtwire_describe::ratio::Ratio;
 
 /// Each change that by itself makes the schedule fit.
 pub(super) fn changes(search: &mut Search<'_>) -> Vec<Suggestion> {
@@ -77,10 +77,7 @@ fn hardware(search: &mut Search<'_>) -> Option<Suggestion> {
     fits.then(|| search.suggestion(ChangeKind::Limits, of, words.join(" and ")))
 }
 
-fn gates<'a>(
-    network: &'a mut Network,
-    node: &str,
-) -> Option<&'a mut crate::schedule::profile::GateProfile> {
+fn gates<'a>(network: &'a mut Network, node: &str) -> Option<&'a mut rtwire_describe::GateProfile> {
     if let Some(switch) = network
         .switches
         .iter_mut()

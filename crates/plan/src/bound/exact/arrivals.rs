@@ -2,7 +2,7 @@
 
 use super::curve::{Line, Stair, TIME_GRID};
 use super::tfa::{Analysis, Input, Passing};
-use crate::bound::rational::{Overflow, Ratio};
+use rtwire_describe::ratio::{Overflow, Ratio};
 
 impl Analysis<'_> {
     pub(super) fn class(&self, (flow, hop): (usize, usize)) -> u8 {

@@ -5,7 +5,7 @@
 //! a server of rate `C` takes in `s`, is concave; its largest value is at a
 //! corner, which is found by walking the corners in order.
 
-use crate::bound::rational::{Overflow, Ratio};
+use rtwire_describe::ratio::{Overflow, Ratio};
 
 /// Bursts are kept as multiples of a millionth of a bit at the coarsest.
 pub(crate) const BITS_GRID: i128 = 1_000_000;

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 
 use super::dice::Dice;
 use crate::bound::graph::{Flow, Graph, Hop, Method, Server};
-use crate::bound::rational::Ratio;
 use crate::bound::tfa::analyse;
+use rtwire_describe::ratio::Ratio;
 
 /// Servers that feed only later ones, and flows along some of them.
 fn graph(dice: &mut Dice, classes: u8) -> Graph {

@@ -11,7 +11,7 @@
 use super::arrivals::Part;
 use super::curve::{Arrivals, Line, TIME_GRID, excess_with_stairs};
 use crate::bound::graph::{ClassBound, Graph, Method, PortBound};
-use crate::bound::rational::{Overflow, Ratio};
+use rtwire_describe::ratio::{Overflow, Ratio};
 
 /// More passes over a cycle than this are not tried.
 const MOST_PASSES: usize = 1_000;

@@ -7,7 +7,7 @@ use crate::bound::excess::Arrivals;
 use crate::bound::fixed::{self, Data, Line, Time, plus, product, quotient_up};
 use crate::bound::graph::{ClassBound, ClassShaper, PortBound};
 use crate::bound::mutation::{Term, keeps};
-use crate::bound::rational::Overflow;
+use rtwire_describe::ratio::Overflow;
 
 /// Two delays that differ by less, picoseconds, are as good as one.
 const NEAR: Time = 50;

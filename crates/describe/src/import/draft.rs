@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use crate::bound::rational::Ratio;
+use crate::ratio::Ratio;
 
 use super::Imported;
 use super::fault::ImportFault;

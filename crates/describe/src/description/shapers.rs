@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::fault::Findings;
 use super::walk::Record;
-use crate::bound::rational::Ratio;
 use crate::network::{Network, PortShaper, ShaperKind, class_of};
+use crate::ratio::Ratio;
 
 /// Read the shapers, each against the network that it belongs to.
 pub(super) fn shapers(

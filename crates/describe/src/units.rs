@@ -3,8 +3,8 @@
 //! A number (decimal, or a fraction such as `23070000000/757`), then a unit.
 //! Parsing is exact; no floating point takes part.
 
-use crate::bound::rational::Ratio;
 use crate::nearest::nearest;
+use crate::ratio::Ratio;
 
 /// What a unit measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

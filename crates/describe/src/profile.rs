@@ -1,9 +1,11 @@
 //! What gates can do, and what the description asks of a schedule.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The limits of one family of gates (IEEE 802.1Q, 8.6.8.4).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct GateProfile {
     /// Its name.
     pub name: String,
@@ -55,7 +57,7 @@ impl GateProfile {
 }
 
 /// What keeps the frames of two streams in one queue apart.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Isolation {
     /// They come in the order of their windows: enough as long as every frame is sent and none is lost.
@@ -66,7 +68,8 @@ pub enum Isolation {
 }
 
 /// The table `[schedule]`, and the clock error.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct ScheduleRules {
     /// How far any clock may be from the network's time, nanoseconds.
     pub clock_error_ns: u64,

@@ -12,7 +12,7 @@ use super::draft::{Contract, Draft, LARGEST_ON_WIRE, Stream};
 use super::fault::{ImportFault, shown};
 use super::ports::{Server, lay_out};
 use super::quantities::{Kind, quantity, unit};
-use crate::bound::rational::Ratio;
+use crate::ratio::Ratio;
 
 /// A piece of the document and where it is.
 #[derive(Clone)]

@@ -1,6 +1,6 @@
 //! Numbers with units as Saihu writes them: `"10us"`, `"2kB"`, `"100Mbps"`, or a bare number in a unit stated elsewhere.
 
-use crate::bound::rational::Ratio;
+use crate::ratio::Ratio;
 
 /// What a number counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -103,7 +103,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
     use super::{Kind, quantity};
-    use crate::bound::rational::Ratio;
+    use crate::ratio::Ratio;
 
     #[test]
     fn numbers_are_exact() {

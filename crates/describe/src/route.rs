@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use crate::network::Network;
 
 /// How routes are chosen where there is a choice, as plans say it.
-pub(crate) const RULE: &str = "where a stream states none: fewest links; of equally short ways the one without the link that comes later in the description";
+pub const RULE: &str = "where a stream states none: fewest links; of equally short ways the one without the link that comes later in the description";
 
 /// Who is joined to whom, by number. Below `hosts` are hosts, which forward nothing.
 #[derive(Clone, Debug, Default)]

@@ -7,14 +7,16 @@ mod contract;
 
 pub use contract::{Contract, ContractKind};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::bound::rational::{Overflow, Ratio};
 use crate::hash::Fingerprint;
-use crate::schedule::profile::{GateProfile, ScheduleRules};
+use crate::profile::{GateProfile, ScheduleRules};
+use crate::ratio::{Overflow, Ratio};
 
 /// A checked network.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Network {
     /// Its name.
     pub name: String,
@@ -45,7 +47,8 @@ pub struct Network {
 }
 
 /// The values of `[defaults]`, after `--set`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Defaults {
     /// T_s, nanoseconds.
     pub shaping_interval_ns: u64,
@@ -64,7 +67,8 @@ pub struct Defaults {
 }
 
 /// An end point.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Host {
     /// Its name.
     pub name: String,
@@ -78,7 +82,8 @@ pub struct Host {
 }
 
 /// A store-and-forward switch.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Switch {
     /// Its name.
     pub name: String,
@@ -94,7 +99,8 @@ pub struct Switch {
 }
 
 /// Memory for waiting frames.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Buffer {
     /// Its size in bytes.
     pub bytes: u64,
@@ -105,7 +111,8 @@ pub struct Buffer {
 }
 
 /// A shaper of one class at ports.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct PortShaper {
     /// The node that sends.
     pub node: String,
@@ -118,8 +125,8 @@ pub struct PortShaper {
 }
 
 /// What a shaper does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", tag = "kind")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", tag = "kind", deny_unknown_fields)]
 pub enum ShaperKind {
     /// Credit-based (802.1Qav).
     Credit {
@@ -131,7 +138,8 @@ pub enum ShaperKind {
 }
 
 /// A full-duplex cable.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Link {
     /// The two nodes that it joins.
     pub ends: [String; 2],
@@ -142,7 +150,7 @@ pub struct Link {
 }
 
 /// How a listener takes values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Semantics {
     /// Every frame, in order.
@@ -152,7 +160,7 @@ pub enum Semantics {
 }
 
 /// What carries a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
     /// RTDiP directly upon Ethernet.
@@ -178,7 +186,8 @@ impl Transport {
 }
 
 /// A stream with a promise.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Stream {
     /// Its name.
     pub name: String,
@@ -210,7 +219,7 @@ pub struct Stream {
     pub semantics: Semantics,
     /// What carries it.
     pub transport: Transport,
-    /// Destination port.
+    /// Destination port; 0 where the description states none and the network has not been planned yet.
     pub port: u16,
     /// VLAN id where its frames carry a tag.
     pub vlan: Option<u16>,
@@ -288,7 +297,8 @@ impl Stream {
 }
 
 /// Traffic that gets no promise but must not exceed an allowance.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct BestEffort {
     /// Its name.
     pub name: String,
@@ -312,7 +322,8 @@ pub struct BestEffort {
 
 /// The latency of one port, measured or declared: a frame may leave so much late, after
 /// which the port catches up faster than its rate.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct PortLatency {
     /// The node that sends.
     pub from: String,

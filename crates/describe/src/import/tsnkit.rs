@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Imported;
 use super::draft::{Contract, Draft, LARGEST_ON_WIRE, Link, Stream, Switch};
 use super::fault::{ImportFault, shown};
-use crate::bound::rational::Ratio;
+use crate::ratio::Ratio;
 
 /// One direction of a link.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,13 +1,13 @@
 //! Every fault that a description may have, one small file each, with the message that it gets.
 //!
-//! The messages are in `faults.txt`; `RTWIRE_UPDATE=1 cargo test -p rtwire-plan --test faults` writes it anew.
+//! The messages are in `faults.txt`; `RTWIRE_UPDATE=1 cargo test -p rtwire-describe --test faults` writes it anew.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::fmt::Write as _;
 use std::path::Path;
 
-use rtwire_plan::read;
+use rtwire_describe::read;
 
 /// A good description that each case spoils.
 const GOOD: &str = r#"[network]

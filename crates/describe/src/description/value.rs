@@ -6,7 +6,7 @@ use toml::de::DeValue;
 use super::fault::Findings;
 use super::keys::{Key, Kind};
 use super::walk::{Span, Value};
-use crate::bound::rational::Ratio;
+use crate::ratio::Ratio;
 use crate::units::{self, Dimension};
 
 fn type_name(value: &DeValue<'_>) -> &'static str {

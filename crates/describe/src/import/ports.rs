@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::draft::{Draft, Link, Switch};
 use super::fault::ImportFault;
-use crate::bound::rational::Ratio;
+use crate::ratio::Ratio;
 
 /// One output port.
 pub(super) struct Server {

@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 use super::fault::Findings;
 use super::keys::{TABLES, Table};
 use super::value::{parse_value, short, wrong_type};
-use crate::bound::rational::Ratio;
+use crate::ratio::Ratio;
 
 pub(crate) type Span = Range<usize>;
 

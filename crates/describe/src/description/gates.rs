@@ -6,7 +6,7 @@ use super::build::{bytes, ns};
 use super::fault::Findings;
 use super::walk::{Record, Records};
 use crate::network::{Defaults, Network, class_of};
-use crate::schedule::profile::{GateProfile, Isolation, ScheduleRules};
+use crate::profile::{GateProfile, Isolation, ScheduleRules};
 
 /// The gate profiles of a file, with the built-in ones.
 pub(super) struct Profiles(Vec<GateProfile>);

@@ -7,8 +7,8 @@ use super::build::{
 };
 use super::fault::Findings;
 use super::walk::{Record, Span};
-use crate::bound::rational::Ratio;
 use crate::network::{Contract, ContractKind, Semantics, Stream, Transport};
+use crate::ratio::Ratio;
 
 pub(super) fn streams(
     records: &[Record],
@@ -18,7 +18,7 @@ pub(super) fn streams(
     let mut streams: Vec<Stream> = Vec::new();
     let mut names: BTreeSet<&str> = BTreeSet::new();
     let mut ports = Ports::default();
-    for (index, record) in records.iter().enumerate() {
+    for record in records {
         if let Some(name) = record.text("name") {
             if !names.insert(name) {
                 findings.at(
@@ -28,7 +28,7 @@ pub(super) fn streams(
                 );
             }
         }
-        let Some(stream) = stream(record, index, context, findings) else {
+        let Some(stream) = stream(record, context, findings) else {
             continue;
         };
         if let Some(message) = ports.taken(&stream, &streams) {
@@ -103,7 +103,7 @@ fn second_copy(
 /// Which ports are taken, and by which stream.
 #[derive(Default)]
 struct Ports {
-    /// The first stream with this transport, port and listener.
+    /// The first stream with this transport, stated port and listener.
     first: BTreeMap<(bool, u16, usize), usize>,
     used: BTreeSet<u16>,
     /// Every port from 1000 up to here, and without it, is used.
@@ -131,6 +131,9 @@ impl Ports {
     }
 
     fn take(&mut self, stream: &Stream, at: usize) {
+        if stream.port == 0 {
+            return;
+        }
         for listener in &stream.listener_indices {
             let key = Ports::key(stream, *listener);
             self.first.entry(key).or_insert(at);
@@ -148,12 +151,7 @@ impl Ports {
     }
 }
 
-fn stream(
-    record: &Record,
-    index: usize,
-    context: &Context<'_>,
-    findings: &mut Findings<'_>,
-) -> Option<Stream> {
+fn stream(record: &Record, context: &Context<'_>, findings: &mut Findings<'_>) -> Option<Stream> {
     let talker = record.text("talker").unwrap_or_default();
     let talker_index = record
         .text("talker")
@@ -176,17 +174,11 @@ fn stream(
         context,
         findings,
     );
+    // The range 1 to 65535 has been checked; the planner assigns what is not stated.
     let port = record
         .integer("port")
-        .unwrap_or_else(|| 1000 + i64::try_from(index).unwrap_or(i64::MAX));
-    let Ok(port) = u16::try_from(port) else {
-        findings.at(
-            &record.span,
-            "no port is left for this stream",
-            Some("give `port`".to_owned()),
-        );
-        return None;
-    };
+        .and_then(|port| u16::try_from(port).ok())
+        .unwrap_or(0);
     let (frame_bytes, payload_bytes) = sizes?;
     let listeners = listeners?;
     let smallest = smallest(record, frame_bytes, findings);

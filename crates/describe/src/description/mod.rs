@@ -75,7 +75,7 @@ pub fn read_bytes(
 ///     payload = "64 B"
 ///     interval = "1 ms"
 /// "#;
-/// let network = rtwire_plan::read(text, "two.toml", &[]).unwrap();
+/// let network = rtwire_describe::read(text, "two.toml", &[]).unwrap();
 /// assert_eq!(network.streams[0].wire_bytes, 14 + 24 + 64 + 24);
 /// ```
 pub fn read(

@@ -389,7 +389,7 @@ pub(crate) const TABLES: &[Table] = &[
             may(
                 "port",
                 Kind::Integer { min: 1, max: 65535 },
-                "Destination port; 1000 + position in the file where absent.",
+                "Destination port; the planner assigns one where absent.",
             ),
             may(
                 "vlan",

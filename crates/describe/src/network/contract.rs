@@ -1,12 +1,13 @@
 //! What a stream's talker binds itself to: never more on the wire than a burst and a rate allow.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::bound::rational::{Overflow, Ratio};
+use crate::ratio::{Overflow, Ratio};
 
 /// What a sender binds itself to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", tag = "kind")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", tag = "kind", deny_unknown_fields)]
 pub enum ContractKind {
     /// One frame in each interval: burst M + r J at r = M / interval.
     Interval {
@@ -20,7 +21,8 @@ pub enum ContractKind {
 }
 
 /// The arrival contract `burst + rate t` of a stream, counted on the wire.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Contract {
     /// Exact rate on the wire, bit/s.
     pub rate: Ratio,

@@ -9,9 +9,9 @@ use super::links::links;
 use super::nodes::Nodes;
 use super::value::{quantity, short};
 use super::walk::{Record, Records, Span};
-use crate::bound::rational::Ratio;
 use crate::hash::Fingerprint;
 use crate::network::{BestEffort, Buffer, Defaults, Host, Network, Switch};
+use crate::ratio::Ratio;
 
 /// What streams and best-effort allowances are checked against.
 pub(super) struct Context<'a> {

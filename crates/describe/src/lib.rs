@@ -1,0 +1,61 @@
+//! What did the user write?
+//!
+//! A description of a network in TOML goes in; a checked [`Network`] comes out, or all
+//! [`Faults`] of the file at once, each with its line and column. Networks of other
+//! planners are turned into descriptions. Nothing here does I/O or uses floating point.
+//!
+//! ```text
+//! TOML -> read() -> Network        CSV, JSON of others -> import -> TOML
+//!             \-> Faults
+//! ```
+//!
+//! ```
+//! let text = r#"
+//!     [network]
+//!     name = "two hosts"
+//!     [defaults]
+//!     link-rate = "100 Mbit/s"
+//!     [[host]]
+//!     name = "A"
+//!     [[host]]
+//!     name = "B"
+//!     [[link]]
+//!     ends = ["A", "B"]
+//!     [[stream]]
+//!     name = "A-to-B"
+//!     talker = "A"
+//!     listeners = ["B"]
+//!     payload = "64 B"
+//!     interval = "1 ms"
+//! "#;
+//! let network = rtwire_describe::read(text, "two.toml", &[])?;
+//! assert_eq!(network.streams[0].routes[0], ["A", "B"]);
+//!
+//! let faults = rtwire_describe::read(&text.replace("64 B", "64"), "two.toml", &[]).unwrap_err();
+//! assert_eq!(faults.faults[0].line, 16);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Limits: a description is one file of at most 16 MiB. Whether the network can keep any
+//! deadline is not asked here.
+
+mod description;
+pub mod foreign;
+pub mod hash;
+pub mod import;
+mod nearest;
+pub mod network;
+pub mod profile;
+pub mod ratio;
+pub mod route;
+pub mod schema;
+pub mod units;
+
+pub use description::{Fault, Faults, read, read_bytes};
+pub use network::{
+    BestEffort, Buffer, Contract, ContractKind, Defaults, Host, Link, Network, PortLatency,
+    PortShaper, Semantics, ShaperKind, Stream, Switch, Transport,
+};
+pub use profile::{GateProfile, Isolation, ScheduleRules};
+pub use ratio::{Overflow, Ratio};
+pub use schema::json_schema;

@@ -1,0 +1,530 @@
+//! What tells one stream's frames from all others on the wire: address, port, key, VLAN, priority.
+//!
+//! Identities are assigned once, by name, so that the order of a description does not matter; a plan that keeps
+//! another one keeps the identities of its streams.
+//!
+//! ```text
+//! number       1 to 2^20 - 1, by name; streams first, then best-effort allowances
+//! destination  a group address or a multicast address made from the number
+//! port         the stated one, else the kept one, else one that is free at every listener
+//! key          made from the plan's fingerprint and the number (see `Plan::plan_id`)
+//! ```
+
+use std::collections::{HashMap, HashSet};
+use std::net::Ipv4Addr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::network::{BestEffort, Network, Stream, Transport};
+use crate::plan::Plan;
+
+/// The largest number of a stream: 20 bits.
+pub const LARGEST_NUMBER: u32 = (1 << 20) - 1;
+/// Ports that nobody stated begin here.
+const FIRST_PORT: u16 = 1_000;
+/// How many ports there are from [`FIRST_PORT`] on.
+const PORTS: u32 = 65_536 - FIRST_PORT as u32;
+/// Addresses that an organisation may use as it likes (RFC 2365): 239.192.0.0/14.
+const MULTICAST_BASE: u32 = 0xefc0_0000;
+const MULTICAST_MASK: u32 = 0x0003_ffff;
+
+/// How the frames of one stream are told from all others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Identity {
+    /// The stream's number, unique in the plan, 1 to 1048575.
+    pub number: u32,
+    /// Where its frames are sent.
+    pub destination: Destination,
+    /// Its destination port. No two streams that one host hears by the same transport share one; both copies of a
+    /// redundant stream do.
+    pub port: u16,
+    /// The key that its frames carry, never 0, unique in the plan, and another one in every other plan.
+    pub key: u32,
+    /// The VLAN id where its frames carry a tag.
+    pub vlan: Option<u16>,
+    /// Its priority code point, 0 to 7, 7 most urgent.
+    pub pcp: u8,
+    /// Its queue at the talker's port, larger is more urgent.
+    pub queue: u8,
+}
+
+/// Where frames are sent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Destination {
+    /// To a group address of Ethernet of its own (RTDiP).
+    Group {
+        /// The address, such as `03:72:74:02:00:07`.
+        #[serde(with = "mac_text")]
+        #[schemars(with = "mac_text::Mac")]
+        mac: [u8; 6],
+    },
+    /// To a multicast address of its own (UDP to several listeners).
+    Multicast {
+        /// The address, within 239.192.0.0/14.
+        ip: Ipv4Addr,
+    },
+    /// To one host, whose address is given when the session is opened (UDP to one listener).
+    Peer {
+        /// The listener.
+        host: String,
+    },
+}
+
+/// What one best-effort allowance sends to one receiver.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BestEffortPlan {
+    /// The allowance's name.
+    pub name: String,
+    /// The receiver.
+    pub to: String,
+    /// How its frames are told from others.
+    pub identity: Identity,
+}
+
+mod mac_text {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    /// An address of Ethernet as text.
+    pub(super) struct Mac;
+
+    impl schemars::JsonSchema for Mac {
+        fn schema_name() -> std::borrow::Cow<'static, str> {
+            "Mac".into()
+        }
+
+        fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+            schemars::json_schema!({
+                "description": "An address of Ethernet.",
+                "type": "string",
+                "pattern": "^[0-9a-f]{2}(:[0-9a-f]{2}){5}$"
+            })
+        }
+    }
+
+    pub(super) fn show(mac: &[u8; 6]) -> String {
+        let [a, b, c, d, e, f] = mac;
+        format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
+    }
+
+    fn parse(text: &str) -> Option<[u8; 6]> {
+        let mut mac = [0; 6];
+        let mut parts = text.split(':');
+        for byte in &mut mac {
+            let part = parts.next().filter(|part| part.len() == 2)?;
+            *byte = u8::from_str_radix(part, 16).ok()?;
+        }
+        (parts.next().is_none() && show(&mac) == text).then_some(mac)
+    }
+
+    pub(super) fn serialize<S: Serializer>(mac: &[u8; 6], to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&show(mac))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<[u8; 6], D::Error> {
+        let text = String::deserialize(from)?;
+        parse(&text).ok_or_else(|| {
+            serde::de::Error::custom(format!(
+                "`{text}` is no address of Ethernet such as `03:72:74:02:00:07`"
+            ))
+        })
+    }
+}
+
+impl core::fmt::Display for Destination {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Destination::Group { mac } => f.write_str(&mac_text::show(mac)),
+            Destination::Multicast { ip } => write!(f, "{ip}"),
+            Destination::Peer { host } => write!(f, "host \"{host}\""),
+        }
+    }
+}
+
+impl Identity {
+    /// What stands in a plan until identities are assigned.
+    pub(crate) fn none() -> Identity {
+        Identity {
+            number: 0,
+            destination: Destination::Group { mac: [0; 6] },
+            port: 0,
+            key: 0,
+            vlan: None,
+            pcp: 0,
+            queue: 0,
+        }
+    }
+}
+
+/// The group address that a number stands for.
+#[must_use]
+pub const fn group_address(number: u32) -> [u8; 6] {
+    let [_, high, middle, low] = number.to_be_bytes();
+    // Group bit and local bit set; the rest tells our frames from others' in a capture.
+    [0x03, 0x72, 0x74, 0x02_u8.wrapping_add(high), middle, low]
+}
+
+/// What is kept of another plan: numbers, addresses and ports.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Kept {
+    /// The epoch of the plan that keeps them.
+    pub(crate) epoch: u64,
+    /// The largest number that was ever given.
+    numbers_used: u32,
+    /// By stream: its talker and its identity.
+    streams: HashMap<String, (String, Identity)>,
+    /// By allowance and receiver: the host and the identity.
+    best_effort: HashMap<(String, String), (String, Identity)>,
+}
+
+impl Kept {
+    /// What a plan of this epoch keeps of `plan`.
+    pub(crate) fn of(plan: &Plan, epoch: u64) -> Kept {
+        let talkers: HashMap<&str, &str> = plan
+            .network
+            .streams
+            .iter()
+            .map(|stream| (stream.name.as_str(), stream.talker.as_str()))
+            .collect();
+        let hosts: HashMap<&str, &str> = plan
+            .network
+            .best_effort
+            .iter()
+            .map(|allowance| (allowance.name.as_str(), allowance.host.as_str()))
+            .collect();
+        let streams = plan.streams.iter().filter_map(|stream| {
+            let talker = *talkers.get(stream.name.as_str())?;
+            let kept = (talker.to_owned(), stream.identity.clone());
+            Some((stream.name.clone(), kept))
+        });
+        let best_effort = plan.best_effort.iter().filter_map(|flow| {
+            let host = *hosts.get(flow.name.as_str())?;
+            let kept = (host.to_owned(), flow.identity.clone());
+            Some(((flow.name.clone(), flow.to.clone()), kept))
+        });
+        Kept {
+            epoch,
+            numbers_used: plan.numbers_used,
+            streams: streams.collect(),
+            best_effort: best_effort.collect(),
+        }
+    }
+}
+
+/// The identities of a network, without keys.
+pub(crate) struct Assigned {
+    /// By stream of the network.
+    pub(crate) streams: Vec<Identity>,
+    /// By allowance and receiver, in the order of the network.
+    pub(crate) best_effort: Vec<BestEffortPlan>,
+    /// The largest number that was ever given.
+    pub(crate) numbers_used: u32,
+}
+
+/// Something that needs an identity.
+struct Flow<'a> {
+    name: &'a str,
+    /// The talker's name.
+    talker: &'a str,
+    udp: bool,
+    /// Indices of the hosts that hear it.
+    listeners: Vec<usize>,
+    /// The port that the description states.
+    stated: Option<u16>,
+    /// The stream whose frames it repeats.
+    copy_of: Option<&'a str>,
+    kept: Option<&'a Identity>,
+    identity: Identity,
+}
+
+/// Assigns an identity to each stream and allowance; `Err` says in words what ran out.
+pub(crate) fn assign(network: &Network, kept: Option<&Kept>) -> Result<Assigned, String> {
+    let hosts: HashMap<&str, (usize, u8)> = network
+        .hosts
+        .iter()
+        .enumerate()
+        .map(|(index, host)| (host.name.as_str(), (index, host.queues)))
+        .collect();
+    let mut flows: Vec<Flow<'_>> = Vec::with_capacity(network.streams.len());
+    for stream in &network.streams {
+        flows.push(stream_flow(stream, &hosts, kept));
+    }
+    for allowance in &network.best_effort {
+        let ways = allowance.to.iter();
+        flows.extend(ways.map(|to| allowance_flow(allowance, to, &hosts, kept)));
+    }
+    let streams = network.streams.len();
+    // By name, not by place in the file.
+    let mut order: Vec<usize> = (0..flows.len()).collect();
+    order.sort_by(|a, b| {
+        let key = |at: usize| (at >= streams, flows[at].name, &flows[at].listeners);
+        let names = |at: usize| {
+            let all = flows[at].listeners.iter();
+            all.map(|host| network.hosts.get(*host).map(|host| host.name.as_str()))
+                .collect::<Vec<_>>()
+        };
+        let (first, second) = (key(*a), key(*b));
+        (first.0, first.1)
+            .cmp(&(second.0, second.1))
+            .then_with(|| names(*a).cmp(&names(*b)))
+    });
+    let numbers_used = number(&mut flows, &order, kept.map_or(0, |kept| kept.numbers_used))?;
+    address(&mut flows, &order, network)?;
+    ports(&mut flows, &order, network)?;
+    let mut all = flows.into_iter().map(|flow| flow.identity);
+    let identities = all.by_ref().take(streams).collect();
+    let ways = network.best_effort.iter().flat_map(|allowance| {
+        let to = allowance.to.iter();
+        to.map(|to| (allowance.name.clone(), to.clone()))
+    });
+    let best_effort = ways
+        .zip(all)
+        .map(|((name, to), identity)| BestEffortPlan { name, to, identity })
+        .collect();
+    Ok(Assigned {
+        streams: identities,
+        best_effort,
+        numbers_used,
+    })
+}
+
+fn stream_flow<'a>(
+    stream: &'a Stream,
+    hosts: &HashMap<&str, (usize, u8)>,
+    kept: Option<&'a Kept>,
+) -> Flow<'a> {
+    let queues = hosts.get(stream.talker.as_str()).map_or(1, |host| host.1);
+    let kept = kept
+        .and_then(|kept| kept.streams.get(&stream.name))
+        .filter(|(talker, _)| *talker == stream.talker)
+        .map(|(_, identity)| identity);
+    Flow {
+        name: &stream.name,
+        talker: &stream.talker,
+        udp: stream.transport == Transport::Udp,
+        listeners: stream.listener_indices.clone(),
+        stated: (stream.port != 0).then_some(stream.port),
+        copy_of: stream.copy_of.as_deref(),
+        kept,
+        identity: Identity {
+            vlan: stream.vlan,
+            pcp: stream.pcp,
+            queue: crate::network::class_of(stream.pcp, queues),
+            ..Identity::none()
+        },
+    }
+}
+
+fn allowance_flow<'a>(
+    allowance: &'a BestEffort,
+    to: &str,
+    hosts: &HashMap<&str, (usize, u8)>,
+    kept: Option<&'a Kept>,
+) -> Flow<'a> {
+    let key = (allowance.name.clone(), to.to_owned());
+    let kept = kept
+        .and_then(|kept| kept.best_effort.get(&key))
+        .filter(|(host, _)| *host == allowance.host)
+        .map(|(_, identity)| identity);
+    Flow {
+        name: &allowance.name,
+        talker: &allowance.host,
+        udp: false,
+        listeners: hosts.get(to).map(|host| host.0).into_iter().collect(),
+        stated: None,
+        copy_of: None,
+        kept,
+        identity: Identity::none(),
+    }
+}
+
+/// Numbers the flows; returns the largest number that was ever given.
+fn number(flows: &mut [Flow<'_>], order: &[usize], used_before: u32) -> Result<u32, String> {
+    let mut taken: HashSet<u32> = HashSet::new();
+    for &at in order {
+        let old = flows[at].kept.map(|kept| kept.number);
+        let old = old.filter(|old| (1..=LARGEST_NUMBER).contains(old));
+        match old.filter(|old| taken.insert(*old)) {
+            Some(old) => flows[at].identity.number = old,
+            None => flows[at].kept = None,
+        }
+    }
+    let largest = taken.iter().max().copied().unwrap_or(0);
+    let mut used = used_before.min(LARGEST_NUMBER).max(largest);
+    // What removed streams had is taken again only where nothing else is left.
+    let mut again = 1..=LARGEST_NUMBER;
+    for &at in order {
+        if flows[at].kept.is_some() {
+            continue;
+        }
+        let number = if used < LARGEST_NUMBER {
+            used += 1;
+            used
+        } else {
+            again
+                .find(|number| !taken.contains(number))
+                .ok_or_else(|| {
+                    format!(
+                        "there are more than {LARGEST_NUMBER} streams and best-effort receivers: no number is left for \"{}\" of host \"{}\"",
+                        flows[at].name, flows[at].talker
+                    )
+                })?
+        };
+        taken.insert(number);
+        flows[at].identity.number = number;
+    }
+    Ok(used)
+}
+
+fn address(flows: &mut [Flow<'_>], order: &[usize], network: &Network) -> Result<(), String> {
+    let mut taken: HashSet<Ipv4Addr> = HashSet::new();
+    for &at in order {
+        let flow = &mut flows[at];
+        let number = flow.identity.number;
+        flow.identity.destination = match flow.listeners.as_slice() {
+            _ if !flow.udp => Destination::Group {
+                mac: group_address(number),
+            },
+            [host] => Destination::Peer {
+                host: network
+                    .hosts
+                    .get(*host)
+                    .map(|host| host.name.clone())
+                    .unwrap_or_default(),
+            },
+            _ => {
+                // A kept one first: its number leads to the same address unless two numbers share one.
+                if let Some(Destination::Multicast { ip }) = flow.kept.map(|kept| &kept.destination)
+                {
+                    if taken.insert(*ip) {
+                        flow.identity.destination = Destination::Multicast { ip: *ip };
+                    }
+                }
+                continue;
+            }
+        };
+    }
+    for &at in order {
+        let flow = &mut flows[at];
+        let multicast = flow.udp && flow.listeners.len() != 1;
+        if !multicast || matches!(flow.identity.destination, Destination::Multicast { .. }) {
+            continue;
+        }
+        let number = flow.identity.number;
+        let ip = (0..=MULTICAST_MASK)
+            .map(|more| number.wrapping_add(more) & MULTICAST_MASK)
+            .filter(|low| *low != 0)
+            .map(|low| Ipv4Addr::from(MULTICAST_BASE | low))
+            .find(|ip| taken.insert(*ip));
+        let ip = ip.ok_or_else(|| {
+            format!(
+                "there are more than {MULTICAST_MASK} streams with several listeners by UDP: no address is left for \"{}\"",
+                flow.name
+            )
+        })?;
+        flow.identity.destination = Destination::Multicast { ip };
+    }
+    Ok(())
+}
+
+/// The ports that are taken, by transport and listener.
+#[derive(Default)]
+struct Ports {
+    taken: HashSet<(bool, usize, u16)>,
+    /// By transport and listener: every port before this one, counted from [`FIRST_PORT`], is taken.
+    from: HashMap<(bool, usize), u32>,
+}
+
+impl Ports {
+    fn is_free(&self, flow: &Flow<'_>, port: u16) -> bool {
+        let mut hosts = flow.listeners.iter();
+        hosts.all(|host| !self.taken.contains(&(flow.udp, *host, port)))
+    }
+
+    fn take(&mut self, flow: &mut Flow<'_>, port: u16) {
+        let hosts = flow.listeners.iter();
+        self.taken.extend(hosts.map(|host| (flow.udp, *host, port)));
+        flow.identity.port = port;
+    }
+
+    /// A port that is free at every listener: the one that belongs to the number, else the lowest.
+    fn find(&mut self, flow: &Flow<'_>) -> Option<u16> {
+        let own = nth_port(flow.identity.number.wrapping_sub(1) % PORTS)?;
+        if self.is_free(flow, own) {
+            return Some(own);
+        }
+        // Ports are never given back, so that a search goes on where the last one at this host ended.
+        let first = flow.listeners.first().copied().unwrap_or_default();
+        let from = self.from.entry((flow.udp, first)).or_default();
+        while *from < 65_535
+            && nth_port(*from).is_some_and(|port| self.taken.contains(&(flow.udp, first, port)))
+        {
+            *from += 1;
+        }
+        let from = *from;
+        (from..65_535)
+            .filter_map(nth_port)
+            .find(|port| self.is_free(flow, *port))
+    }
+}
+
+/// All ports, from [`FIRST_PORT`] on, then those below it.
+fn nth_port(n: u32) -> Option<u16> {
+    let port = if n < PORTS {
+        u32::from(FIRST_PORT) + n
+    } else {
+        n - PORTS + 1
+    };
+    u16::try_from(port).ok()
+}
+
+fn ports(flows: &mut [Flow<'_>], order: &[usize], network: &Network) -> Result<(), String> {
+    let mut ports = Ports::default();
+    let originals = |flow: &Flow<'_>| flow.copy_of.is_none();
+    for flow in flows.iter_mut().filter(|flow| originals(flow)) {
+        if let Some(port) = flow.stated {
+            ports.take(flow, port);
+        }
+    }
+    for &at in order {
+        let flow = &mut flows[at];
+        if flow.stated.is_some() || !originals(flow) {
+            continue;
+        }
+        if let Some(port) = flow.kept.map(|kept| kept.port).filter(|port| *port != 0) {
+            if ports.is_free(flow, port) {
+                ports.take(flow, port);
+            }
+        }
+    }
+    for &at in order {
+        let flow = &mut flows[at];
+        if flow.identity.port != 0 || !originals(flow) {
+            continue;
+        }
+        let port = ports.find(flow).ok_or_else(|| {
+            let host = flow.listeners.first().and_then(|host| network.hosts.get(*host));
+            format!(
+                "no port is left for \"{}\" at its listener \"{}\", which hears too many streams: use more hosts, or fewer streams",
+                flow.name,
+                host.map_or("", |host| host.name.as_str())
+            )
+        })?;
+        ports.take(flow, port);
+    }
+    // A listener hears both copies of a redundant stream as one.
+    let copies: HashMap<&str, u16> = flows
+        .iter()
+        .filter(|flow| originals(flow))
+        .map(|flow| (flow.name, flow.identity.port))
+        .collect();
+    for flow in flows.iter_mut() {
+        if let Some(name) = flow.copy_of {
+            flow.identity.port = copies.get(name).copied().unwrap_or_default();
+        }
+    }
+    Ok(())
+}
