@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What each crate may depend on; nothing depends on the command. `testkit` only ever serves tests.
-const MAY_KNOW: [(&str, &[&str]); 17] = [
+const MAY_KNOW: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("bpf", &[]),
     ("describe", &[]),
@@ -38,6 +38,7 @@ const MAY_KNOW: [(&str, &[&str]); 17] = [
             "sys",
             "lab",
             "sim",
+            "session",
             "powerlink",
             "powerlink-station",
         ],

@@ -208,7 +208,7 @@ fn two_hosts_exchange_their_streams() {
     assert_eq!(row(&talked, "talkers", "there")["realtime"], 79);
     assert_eq!(row(&talked, "talkers", "newest")["realtime"], 76);
     assert!(number(&row(&heard, "listeners", "there")["promise_ns"]) > 0);
-    let schema = rtwire_lab::station::json_schema();
+    let schema = rtwire_session::run::json_schema();
     for report in [&talked, &heard] {
         let fault = jsonschema::validate(&schema, report)
             .err()
@@ -494,7 +494,7 @@ fn the_schema_is_the_committed_one() {
     let committed: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     assert_eq!(
         committed,
-        rtwire_lab::station::json_schema(),
+        rtwire_session::run::json_schema(),
         "`make generate` writes it anew"
     );
 }
@@ -556,7 +556,7 @@ fn a_plan_of_times_is_not_run_without_a_common_time() {
     assert_eq!(report["time"]["apart"], report["time"]["looks"]);
     let label = report["reasons"][0].as_str().unwrap();
     assert!(label.starts_with("NOT SYNCHRONISED"), "{label}");
-    let fault = jsonschema::validate(&rtwire_lab::station::json_schema(), &report).err();
+    let fault = jsonschema::validate(&rtwire_session::run::json_schema(), &report).err();
     assert!(fault.is_none(), "{fault:?}");
 }
 

@@ -9,7 +9,7 @@ use clap::Args;
 use rtwire_host::apply::Share;
 use rtwire_host::clock::{self, ClockQuestion, ClockState};
 use rtwire_host::netlink::Netlink;
-use rtwire_lab::station::NetworkTime;
+use rtwire_session::run::NetworkTime;
 
 /// What a command is told of the network's time.
 #[derive(Args)]

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use rtwire_lab::{LabError, Options, TransmitPath, registry};
+use rtwire_lab::{LabError, Options, TxPath, registry};
 use rtwire_plan::{Network, Plan, units};
 
 use crate::plan_command;
@@ -132,7 +132,7 @@ enum WayOut {
     Xdp,
 }
 
-impl From<WayOut> for TransmitPath {
+impl From<WayOut> for TxPath {
     fn from(way: WayOut) -> Self {
         match way {
             WayOut::Qdisc => Self::Qdisc,
@@ -168,14 +168,13 @@ fn failed(error: &LabError) -> ExitCode {
 }
 
 fn measure(arguments: &RunArguments) -> ExitCode {
-    let (network, plan) =
-        match read_and_plan(&arguments.file, &arguments.set, arguments.no_admission) {
-            Ok(planned) => planned,
-            Err((code, message)) => {
-                eprintln!("{message}");
-                return ExitCode::from(code);
-            }
-        };
+    let (_, plan) = match read_and_plan(&arguments.file, &arguments.set, arguments.no_admission) {
+        Ok(planned) => planned,
+        Err((code, message)) => {
+            eprintln!("{message}");
+            return ExitCode::from(code);
+        }
+    };
     let outputs = arguments.report.as_deref();
     let outputs = match outputs
         .map(|html| Outputs::at(html, &arguments.file))
@@ -188,7 +187,6 @@ fn measure(arguments: &RunArguments) -> ExitCode {
         }
     };
     let options = Options {
-        network,
         plan,
         file: arguments.file.display().to_string(),
         duration: arguments.duration,

@@ -8,12 +8,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use rtwire_lab::station::{
-    PeerAddress, ReceiveWork, StationOptions, StationReport, Verdict, run_station,
-};
-use rtwire_lab::{ReceivePath, TransmitPath};
 use rtwire_measure::units;
 use rtwire_plan::Network;
+use rtwire_session::run::{ReceiveWork, RunOptions, RunReport, Verdict, run_host};
+use rtwire_session::{PeerAddress, ReceivePath, SessionOptions, TxPath, ValueEnd, ValueFormat};
 use rtwire_sys::signal;
 use rtwire_wire::MacAddress;
 
@@ -43,14 +41,14 @@ pub(crate) struct RunArguments {
     /// go to a group address of their own
     #[arg(long = "peer", value_name = "NAME=ADDRESS", value_parser = parse_peer)]
     peers: Vec<(String, PeerAddress)>,
-    /// The way out of RTDiP frames; UDP has `qdisc` and `launch`
+    /// The transmit path of RTDiP frames: qdisc, direct, xdp, launch, xdp-launch; UDP has `qdisc` and `launch`
     #[arg(
         long,
         visible_alias = "transmit-path",
-        value_enum,
+        value_name = "PATH",
         default_value = "qdisc"
     )]
-    path: Way,
+    path: TxPath,
     /// The way RTDiP frames come in: the receive program in the driver (native) or behind it (generic), packet sockets, or
     /// for each listener what costs less (auto)
     #[arg(long, value_enum, default_value = "auto")]
@@ -68,6 +66,16 @@ pub(crate) struct RunArguments {
     /// SCHED_FIFO priority of a stream of priority 7; one of priority 0 has 7 less
     #[arg(long, value_name = "PRIORITY", default_value_t = 80, value_parser = clap::value_parser!(u8).range(8..=98))]
     realtime: u8,
+    /// Take a stream's values from a shell command's standard output (talker), or give them to its standard input (listener);
+    /// all other streams carry zeros
+    #[arg(long, value_name = "STREAM=COMMAND", value_parser = parse_end)]
+    exec: Vec<(String, String)>,
+    /// The form of values on a pipe
+    #[arg(long, value_enum, default_value = "lines")]
+    values: Form,
+    /// Share a stream's newest value with another program through this file, which both map (docs/session.md)
+    #[arg(long, value_name = "STREAM=FILE", value_parser = parse_end)]
+    image: Vec<(String, String)>,
     /// Send and receive this host's best-effort allowances as well, to the limit
     #[arg(long)]
     best_effort: bool,
@@ -82,20 +90,6 @@ pub(crate) struct RunArguments {
     /// Print the report as JSON (its schema: `rtwire schema run`)
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Way {
-    /// Through the queueing discipline of the interface
-    Qdisc,
-    /// Past it: the sender's own shaper is the only one
-    Direct,
-    /// Past it, by memory shared with the kernel (AF_XDP): one stream for each transmit queue
-    Xdp,
-    /// Streams of an interval leave at their launch times, kept by ETF; all else through the queueing discipline
-    Launch,
-    /// The same past the queueing discipline, by memory shared with the kernel (AF_XDP), where the card keeps launch times
-    XdpLaunch,
 }
 
 /// The way frames come in.
@@ -134,6 +128,44 @@ enum Receive {
     Poll,
 }
 
+/// The form of values on a pipe.
+#[derive(Clone, Copy, ValueEnum)]
+enum Form {
+    /// Each line is a value
+    Lines,
+    /// Each value has exactly the length of the stream's payload
+    Frames,
+}
+
+impl From<Form> for ValueFormat {
+    fn from(form: Form) -> Self {
+        match form {
+            Form::Lines => Self::Lines,
+            Form::Frames => Self::Frames,
+        }
+    }
+}
+
+fn parse_end(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((stream, end)) if !stream.is_empty() && !end.is_empty() => {
+            Ok((stream.to_owned(), end.to_owned()))
+        }
+        _ => Err("expected STREAM=…, for instance A-to-B=./controller".to_owned()),
+    }
+}
+
+/// The other ends of streams' values, as the arguments name them.
+fn ends(arguments: &RunArguments) -> Vec<(String, ValueEnd)> {
+    let form = ValueFormat::from(arguments.values);
+    let exec = arguments.exec.iter();
+    let exec =
+        exec.map(|(stream, command)| (stream.clone(), ValueEnd::Exec(command.clone(), form)));
+    let images = arguments.image.iter();
+    let images = images.map(|(stream, file)| (stream.clone(), ValueEnd::Image(file.into())));
+    exec.chain(images).collect()
+}
+
 fn parse_peer(text: &str) -> Result<(String, PeerAddress), String> {
     let (name, address) = text
         .split_once('=')
@@ -152,7 +184,7 @@ fn parse_peer(text: &str) -> Result<(String, PeerAddress), String> {
 
 /// Runs `rtwire run`. Exit code 1 where frames are missing, 4 where a listener got nothing at all.
 pub(crate) fn run(arguments: &RunArguments) -> ExitCode {
-    match station(arguments) {
+    match run_here(arguments) {
         Ok(Verdict::Complete) => ExitCode::SUCCESS,
         Ok(Verdict::Broken) => ExitCode::from(1),
         Ok(Verdict::Inconclusive) => ExitCode::from(4),
@@ -163,7 +195,7 @@ pub(crate) fn run(arguments: &RunArguments) -> ExitCode {
     }
 }
 
-fn station(arguments: &RunArguments) -> Result<Verdict, (u8, String)> {
+fn run_here(arguments: &RunArguments) -> Result<Verdict, (u8, String)> {
     let (network, plan) = read_and_plan(&arguments.file, &arguments.set, arguments.no_admission)?;
     if let Some(path) = &arguments.plan {
         check_plan(path, &network).map_err(|message| (2, format!("error: {message}")))?;
@@ -182,35 +214,32 @@ fn station(arguments: &RunArguments) -> Result<Verdict, (u8, String)> {
         }
     }
     let stop = signal::install_stop_flag().map_err(|error| (3, format!("error: {error}")))?;
-    let options = StationOptions {
-        network,
+    let options = RunOptions {
         plan,
         host: arguments.host.clone(),
         interface: arguments.interface.clone(),
-        peers: arguments.peers.clone(),
-        duration: arguments.duration,
-        path: match arguments.path {
-            Way::Qdisc => TransmitPath::Qdisc,
-            Way::Direct => TransmitPath::Direct,
-            Way::Xdp => TransmitPath::Xdp,
-            Way::Launch => TransmitPath::Launch,
-            Way::XdpLaunch => TransmitPath::XdpLaunch,
+        session: SessionOptions {
+            peers: arguments.peers.clone(),
+            path: arguments.path,
+            receive_path: arguments.receive_path.into(),
+            spin: arguments.spin,
+            police: arguments.police,
+            polls: matches!(arguments.receive, Receive::Poll),
+            realtime: Some(arguments.realtime),
+            no_admission: arguments.no_admission,
         },
-        receive_path: arguments.receive_path.into(),
-        spin: arguments.spin,
-        police: arguments.police,
+        duration: arguments.duration,
         receive: match arguments.receive {
             Receive::Auto => ReceiveWork::Automatic,
             Receive::Softirq => ReceiveWork::SoftInterrupt,
             Receive::Thread => ReceiveWork::Thread,
             Receive::Poll => ReceiveWork::Poll,
         },
-        realtime: arguments.realtime,
         best_effort: arguments.best_effort,
-        no_admission: arguments.no_admission,
+        values: ends(arguments),
     };
-    let station = || {
-        run_station(&options, stop, |receive| {
+    let run = || {
+        run_host(&options, stop, |receive| {
             if std::io::stderr().is_terminal() {
                 eprintln!(
                     "host {} on {}; receive work: {receive}; Ctrl-C ends it",
@@ -220,9 +249,9 @@ fn station(arguments: &RunArguments) -> Result<Verdict, (u8, String)> {
         })
     };
     let result = match &time {
-        None => station(),
+        None => run(),
         Some(time) => {
-            let (result, time) = time.watched(station);
+            let (result, time) = time.watched(run);
             result.map(|report| report.with_time(time))
         }
     };
@@ -260,7 +289,7 @@ fn check_plan(path: &Path, network: &Network) -> Result<(), String> {
     }
 }
 
-fn shown(report: &StationReport) -> String {
+fn shown(report: &RunReport) -> String {
     let mut text = format!(
         "host {} on {} for {:.3} s; receive work: {}\n",
         report.host, report.interface, report.duration_s, report.receive_work

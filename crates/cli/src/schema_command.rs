@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &SchemaArguments) -> ExitCode {
         Format::Simulation => rtwire_sim::report_schema().to_value(),
         Format::Report => rtwire_measure::report::json_schema(),
         Format::Jitter => rtwire_measure::jitter::json_schema(),
-        Format::Run => rtwire_lab::station::json_schema(),
+        Format::Run => rtwire_session::run::json_schema(),
         Format::Powerlink => rtwire_powerlink_station::json_schema().to_value(),
         Format::PowerlinkCheck => crate::powerlink_check::json_schema(),
         Format::Bench => rtwire_measure::bench::json_schema(),

@@ -197,7 +197,9 @@ pub(crate) fn ip_group(plan: &Plan, index: usize) -> Ipv4Addr {
 fn identity(plan: &Plan, index: usize) -> Option<&Identity> {
     let name = &plan.network.streams.get(index)?.name;
     let mut streams = plan.streams.iter();
-    streams.find(|one| one.name == *name).map(|one| &one.identity)
+    streams
+        .find(|one| one.name == *name)
+        .map(|one| &one.identity)
 }
 
 fn destination(

@@ -9,7 +9,7 @@ use rtwire_measure::report::{
 };
 use rtwire_measure::summary::Summary;
 use rtwire_measure::verdict::{Evidence, Judgement, Rule, judge};
-use rtwire_plan::Plan;
+use rtwire_plan::{Network, Plan};
 use rtwire_session::outcome::HostResult;
 use rtwire_session::task::{Assignment, Order};
 use rtwire_session::{ReceivePath, SessionOptions, TxPath};

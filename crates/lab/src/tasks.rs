@@ -11,8 +11,8 @@ use rtwire_session::{PeerAddress, ReceivePath, SessionError, SessionOptions, TxP
 
 use crate::LabError;
 use crate::blueprint::{Layout, Reached, ip_group, node_index};
-use crate::transmit;
 use crate::fabric::{Fabric, HOST_INTERFACE, host_address, host_mac};
+use crate::transmit;
 
 /// Most samples of a run: some 40 bytes each, on both sides, and again while they are laid together.
 const SAMPLES_MOST: u64 = 60_000_000;

@@ -50,7 +50,9 @@ impl std::str::FromStr for TxPath {
     fn from_str(text: &str) -> Result<Self, String> {
         let named = Self::ALL.into_iter().find(|path| path.name() == text);
         named.ok_or_else(|| {
-            format!("`{text}` is no transmit path: there are qdisc, direct, xdp, launch, xdp-launch")
+            format!(
+                "`{text}` is no transmit path: there are qdisc, direct, xdp, launch, xdp-launch"
+            )
         })
     }
 }

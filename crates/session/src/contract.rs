@@ -14,7 +14,7 @@ const CLOCK_PART: i128 = 5_000;
 
 /// Counts the frames that are longer or more frequent than their contract. Allocates nothing.
 #[derive(Clone, Debug)]
-pub struct ContractWatch {
+pub(crate) struct ContractWatch {
     terms: ContractTerms,
     /// The newest number and time.
     last: Option<(u32, u64)>,
@@ -30,7 +30,7 @@ pub struct ContractWatch {
 impl ContractWatch {
     /// A watch that has seen nothing.
     #[must_use]
-    pub const fn new(terms: ContractTerms) -> Self {
+    pub(crate) const fn new(terms: ContractTerms) -> Self {
         Self {
             terms,
             last: None,
@@ -44,20 +44,20 @@ impl ContractWatch {
 
     /// Frames with more data than the contract's.
     #[must_use]
-    pub const fn too_long(&self) -> u64 {
+    pub(crate) const fn too_long(&self) -> u64 {
         self.too_long
     }
 
     /// Frames beyond rate and burst.
     #[must_use]
-    pub const fn too_frequent(&self) -> u64 {
+    pub(crate) const fn too_frequent(&self) -> u64 {
         self.too_frequent
     }
 
     /// Notes a frame with `bytes` of user data, numbered `sequence`, at `time_ns` of one clock.
     ///
     /// A number that is not later than the newest is passed over, but for a talker that began again.
-    pub fn observe(&mut self, sequence: u32, time_ns: u64, bytes: usize) {
+    pub(crate) fn observe(&mut self, sequence: u32, time_ns: u64, bytes: usize) {
         self.too_long += u64::from(bytes > self.terms.payload_bytes);
         let Some((last, last_ns)) = self.last else {
             return self.begin(sequence, time_ns);

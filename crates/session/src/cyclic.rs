@@ -72,7 +72,10 @@ impl CyclicTalker {
         let Pattern::Cyclic { .. } = stream.task.pattern else {
             return Err(SessionError::NotCyclic(stream.task.name.clone()));
         };
-        let delta_ns = stream.talker.launch_queue().map(|queue| queue.delta_ns.into());
+        let delta_ns = stream
+            .talker
+            .launch_queue()
+            .map(|queue| queue.delta_ns.into());
         let start_ns = clock::now_ns(Clock::Tai) + SETTLE_NS;
         let (pace, lead_ns) = pace(&stream.task, delta_ns, start_ns);
         Ok(Self {
@@ -155,11 +158,9 @@ impl CyclicTalker {
         let mut value = std::mem::take(&mut self.value);
         let mut outcome = Ok(());
         while !stop.load(Ordering::Relaxed) && outcome.is_ok() {
-            outcome = self.wait().and_then(|cycle| {
-                match fill(cycle, &mut value) {
-                    Some(length) => self.send(&value[..length.min(value.len())]).map(|_| ()),
-                    None => Ok(()),
-                }
+            outcome = self.wait().and_then(|cycle| match fill(cycle, &mut value) {
+                Some(length) => self.send(&value[..length.min(value.len())]).map(|_| ()),
+                None => Ok(()),
             });
         }
         self.value = value;

@@ -100,7 +100,9 @@ pub enum SessionError {
     )]
     NotCyclic(String),
     /// A value is longer than the contract's.
-    #[error("a value of {bytes} bytes is more than the {fit} bytes that the plan gives to a frame of stream `{stream}`")]
+    #[error(
+        "a value of {bytes} bytes is more than the {fit} bytes that the plan gives to a frame of stream `{stream}`"
+    )]
     ValueTooLong {
         /// The stream.
         stream: String,
@@ -110,7 +112,9 @@ pub enum SessionError {
         fit: usize,
     },
     /// The contract's burst does not hold one frame.
-    #[error("a frame of stream `{0}` is larger than its contract's burst: plan it with a larger `burst`")]
+    #[error(
+        "a frame of stream `{0}` is larger than its contract's burst: plan it with a larger `burst`"
+    )]
     Never(String),
     /// The host neither talks nor listens.
     #[error("host `{0}` has nothing to do: it is neither talker nor listener of any stream")]

@@ -155,7 +155,10 @@ impl Image {
                 sender_time_ns: Some(words[4].load(Ordering::Relaxed)).filter(|ns| *ns > 0),
                 arrival_ns: Some(words[5].load(Ordering::Relaxed)).filter(|ns| *ns > 0),
             };
-            for (word, part) in words[HEADER_WORDS..].iter().zip(out[..length].chunks_mut(8)) {
+            for (word, part) in words[HEADER_WORDS..]
+                .iter()
+                .zip(out[..length].chunks_mut(8))
+            {
                 let bytes = word.load(Ordering::Relaxed).to_ne_bytes();
                 part.copy_from_slice(&bytes[..part.len()]);
             }
@@ -200,10 +203,18 @@ mod tests {
     fn a_file_of_something_else_is_refused_and_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("letter");
-        std::fs::write(&path, "Dear Sir or Madam, this is no image at all, but a letter of some length, and so on").unwrap();
+        std::fs::write(
+            &path,
+            "Dear Sir or Madam, this is no image at all, but a letter of some length, and so on",
+        )
+        .unwrap();
         let error = Image::at(&path, 8).unwrap_err();
         assert!(error.to_string().contains("no image"), "{error}");
-        assert!(std::fs::read_to_string(&path).unwrap().starts_with("Dear Sir"));
+        assert!(
+            std::fs::read_to_string(&path)
+                .unwrap()
+                .starts_with("Dear Sir")
+        );
     }
 
     #[test]

@@ -121,12 +121,15 @@ impl StreamListener {
     /// # Errors
     /// As [`Self::recv`].
     pub fn newest(&mut self) -> Result<Option<Value<'_>>, SessionError> {
+        if matches!(self.inbox, Inbox::Queue(_)) {
+            return self.recv(Some(Duration::ZERO));
+        }
         let failed = |source| SessionError::Channel {
             stream: self.task.name.clone(),
             source,
         };
         let value = match &mut self.inbox {
-            Inbox::Queue(_) => return self.recv(Some(Duration::ZERO)),
+            Inbox::Queue(_) => None,
             Inbox::Newest(listener) => listener.read().map_err(failed)?.map(|value| Value {
                 data: value.data,
                 sequence: value.sequence,

@@ -110,9 +110,7 @@ impl Pace {
         let interval = self.grid.interval_ns.max(1);
         let passed = now_ns.saturating_sub(self.due_ns) / interval;
         self.skipped += passed;
-        let due_ns = self
-            .due_ns
-            .saturating_add(passed.saturating_mul(interval));
+        let due_ns = self.due_ns.saturating_add(passed.saturating_mul(interval));
         self.due_ns = due_ns.saturating_add(interval);
         let late_ns = now_ns.saturating_sub(due_ns);
         let in_time = late_ns <= self.tick_error_ns;
@@ -174,7 +172,11 @@ mod tests {
         for cycle in 1..=10_u64 {
             let due = pace.due_ns();
             assert_eq!(due, cycle * 1_000_000, "the grid has moved");
-            let now = if cycle == 5 { due + 600_000 } else { due + 9_000 };
+            let now = if cycle == 5 {
+                due + 600_000
+            } else {
+                due + 9_000
+            };
             if let Turn::Send { late_ns, .. } = pace.turn(now) {
                 sent.push((cycle, late_ns));
             }
@@ -190,7 +192,10 @@ mod tests {
         // Stopped for seven cycles and a little.
         assert!(matches!(
             pace.turn(8_010_000),
-            Turn::Send { due_ns: 8_000_000, late_ns: 10_000 }
+            Turn::Send {
+                due_ns: 8_000_000,
+                late_ns: 10_000
+            }
         ));
         assert_eq!((pace.skipped(), pace.due_ns()), (7, 9_000_000));
     }

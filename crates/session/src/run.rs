@@ -162,8 +162,13 @@ fn check_values(options: &RunOptions, assignment: &Assignment) -> Result<(), Ses
                 own.join(", ")
             )));
         }
-        if options.values[..at].iter().any(|(other, _)| other == stream) {
-            return Err(wrong("it has two --exec or --image; give it one".to_owned()));
+        if options.values[..at]
+            .iter()
+            .any(|(other, _)| other == stream)
+        {
+            return Err(wrong(
+                "it has two --exec or --image; give it one".to_owned(),
+            ));
         }
     }
     Ok(())

@@ -96,7 +96,12 @@ impl Session {
     ) -> Result<Self, SessionError> {
         let mut session = Self::of(assignment)?;
         let ends = plan.network.streams.iter();
-        let ends = ends.map(|one| (one.name.clone(), (one.talker.clone(), one.listeners.clone())));
+        let ends = ends.map(|one| {
+            (
+                one.name.clone(),
+                (one.talker.clone(), one.listeners.clone()),
+            )
+        });
         session.ends = ends.collect();
         session.check_frames(plan)?;
         transmit::check(plan, options, &session.assignment, &session.interface)?;
@@ -133,7 +138,10 @@ impl Session {
 
     /// The names of the streams that this host sends.
     pub fn talkers(&self) -> impl Iterator<Item = &str> {
-        self.assignment.talkers.iter().map(|task| task.name.as_str())
+        self.assignment
+            .talkers
+            .iter()
+            .map(|task| task.name.as_str())
     }
 
     /// The names of the streams that this host receives.

@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use rtwire_channel::TxPath;
 use rtwire_plan::identity::{BestEffortPlan, Destination};
-use rtwire_plan::{
-    ContractKind, Plan, Ratio, Semantics, Stream, StreamPlan, Transport,
-};
+use rtwire_plan::{ContractKind, Plan, Ratio, Semantics, Stream, StreamPlan, Transport};
 
 use crate::error::SessionError;
 use crate::options::{PeerAddress, SessionOptions};

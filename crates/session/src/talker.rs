@@ -36,7 +36,10 @@ pub struct StreamTalker {
 }
 
 /// What a send call of a channel comes to.
-pub(crate) fn sent(task: &TalkerTask, result: Result<u32, ChannelError>) -> Result<Sent, SessionError> {
+pub(crate) fn sent(
+    task: &TalkerTask,
+    result: Result<u32, ChannelError>,
+) -> Result<Sent, SessionError> {
     match result {
         Ok(sequence) => Ok(Sent::Sequence(sequence)),
         Err(ChannelError::Link(LinkError::QueueFull | LinkError::LaunchRefused { .. })) => {
@@ -88,7 +91,8 @@ impl StreamTalker {
         let now_ns = clock::now_ns(Clock::Tai);
         // On the ticks of its shaping interval, and as late after one as the plan counts with.
         let earliest = self.shaper.earliest(now_ns, self.task.wire_bits);
-        let earliest_tai_ns = earliest.ok_or_else(|| SessionError::Never(self.task.name.clone()))?;
+        let earliest_tai_ns =
+            earliest.ok_or_else(|| SessionError::Never(self.task.name.clone()))?;
         if earliest_tai_ns > now_ns || self.shaper.take(now_ns, self.task.wire_bits).is_err() {
             return Ok(Sent::NotYet { earliest_tai_ns });
         }

@@ -50,7 +50,7 @@ pub enum ValueEnd {
 
 /// A program that was started for a stream; ended when dropped.
 #[derive(Debug)]
-struct Program {
+pub(crate) struct Program {
     child: Child,
 }
 
@@ -80,7 +80,9 @@ impl Program {
         while Instant::now() < until {
             match self.child.try_wait() {
                 Ok(Some(status)) if status.success() => return None,
-                Ok(Some(status)) => return Some(format!("the program of --exec ended with {status}")),
+                Ok(Some(status)) => {
+                    return Some(format!("the program of --exec ended with {status}"));
+                }
                 Ok(None) => thread::sleep(Duration::from_millis(5)),
                 Err(error) => return Some(error.to_string()),
             }
@@ -114,7 +116,7 @@ impl Drop for Program {
 
 /// Shared by a real-time thread and the thread that reads the program's output.
 #[derive(Debug, Default)]
-struct Ending {
+pub(crate) struct Ending {
     over: AtomicBool,
     fault: Mutex<Option<String>>,
 }
@@ -168,7 +170,9 @@ impl Source {
             ValueEnd::Exec(command, format) => {
                 let mut program = Program::start(&task.name, command, true)?;
                 let Some(output) = program.child.stdout.take() else {
-                    return Err(SessionError::Work("a child has no standard output".to_owned()));
+                    return Err(SessionError::Work(
+                        "a child has no standard output".to_owned(),
+                    ));
                 };
                 let ending = Arc::new(Ending::default());
                 let reading = Reading {
@@ -182,10 +186,13 @@ impl Source {
                     let to = Arc::clone(&image);
                     let mut sequence = 0;
                     reading.start(move |value| {
-                        to.write(value, ValueStamp {
-                            sequence,
-                            ..ValueStamp::default()
-                        });
+                        to.write(
+                            value,
+                            ValueStamp {
+                                sequence,
+                                ..ValueStamp::default()
+                            },
+                        );
                         sequence += 1;
                         true
                     });
@@ -216,10 +223,15 @@ impl Source {
         match self {
             Self::Filler => Found::Length(out.len()),
             Self::Newest { image, ending, .. } => {
-                if ending.as_ref().is_some_and(|ending| ending.over.load(Ordering::Acquire)) {
+                if ending
+                    .as_ref()
+                    .is_some_and(|ending| ending.over.load(Ordering::Acquire))
+                {
                     return Found::Over;
                 }
-                image.read(out).map_or(Found::Nothing, |(length, _)| Found::Length(length))
+                image
+                    .read(out)
+                    .map_or(Found::Nothing, |(length, _)| Found::Length(length))
             }
             Self::Each { .. } => self.next(out, Duration::ZERO),
         }
@@ -243,7 +255,9 @@ impl Source {
                 out[..length].copy_from_slice(&value[..length]);
                 Found::Length(length)
             }
-            Err(RecvTimeoutError::Timeout) if !ending.over.load(Ordering::Acquire) => Found::Nothing,
+            Err(RecvTimeoutError::Timeout) if !ending.over.load(Ordering::Acquire) => {
+                Found::Nothing
+            }
             Err(_) => Found::Over,
         }
     }
@@ -252,8 +266,12 @@ impl Source {
     pub(crate) fn fault(&mut self, over: bool) -> Option<String> {
         let (ending, program) = match self {
             Self::Filler => return None,
-            Self::Newest { ending, program, .. } => (ending.as_ref(), program.as_mut()),
-            Self::Each { ending, program, .. } => (Some(&*ending), Some(program)),
+            Self::Newest {
+                ending, program, ..
+            } => (ending.as_ref(), program.as_mut()),
+            Self::Each {
+                ending, program, ..
+            } => (Some(&*ending), Some(program)),
         };
         let fault = ending.and_then(|ending| {
             let fault = ending.fault.lock();
@@ -375,7 +393,9 @@ impl Sink {
             ValueEnd::Exec(command, format) => {
                 let mut program = Program::start(&task.name, command, false)?;
                 let Some(input) = program.child.stdin.take() else {
-                    return Err(SessionError::Work("a child has no standard input".to_owned()));
+                    return Err(SessionError::Work(
+                        "a child has no standard input".to_owned(),
+                    ));
                 };
                 let (full, to_write) = sync_channel::<Vec<u8>>(WAITING);
                 let (written, free) = sync_channel::<Vec<u8>>(WAITING);
@@ -424,7 +444,10 @@ impl Sink {
         }
         let failure = pipe.program.failure();
         let slow = (pipe.dropped > 0).then(|| {
-            format!("the program of --exec was too slow for {} values", pipe.dropped)
+            format!(
+                "the program of --exec was too slow for {} values",
+                pipe.dropped
+            )
         });
         failure.or(slow)
     }

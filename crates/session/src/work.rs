@@ -97,10 +97,7 @@ impl Work {
     }
 
     /// Opens all streams of a session; `ends` are the other ends of their values, by stream.
-    pub(crate) fn of(
-        session: Session,
-        ends: &[(String, ValueEnd)],
-    ) -> Result<Self, SessionError> {
+    pub(crate) fn of(session: Session, ends: &[(String, ValueEnd)]) -> Result<Self, SessionError> {
         let end_of = |name: &str| ends.iter().find(|(stream, _)| stream == name);
         let mut listeners = Vec::new();
         for (index, task) in session.assignment.listeners.iter().enumerate() {
