@@ -90,7 +90,7 @@ impl fmt::Display for RtdipError {
             }
             Self::Length { field, found } => write!(
                 f,
-                "wrong length: the header tells of {field} octets of data, the frame holds {found}"
+                "wrong length: the header says {field} octets of data, the frame has {found}"
             ),
             Self::TooLong { data, fit } => write!(
                 f,

@@ -71,7 +71,7 @@ impl fmt::Display for PowerlinkError {
             Self::Size { field, told, most } => {
                 write!(
                     f,
-                    "wrong size: {field} tells {told}, at most {most} is right"
+                    "wrong size: {field} is {told}, at most {most} is possible"
                 )
             }
             Self::TooLong { needed, fit } => {

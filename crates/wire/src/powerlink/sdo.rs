@@ -238,7 +238,7 @@ impl<'a> SdoCommand<'a> {
         let flags = bit(self.response, RESPONSE) | bit(self.abort, ABORT) | bits;
         if self.transaction == 0 && flags == 0 && self.command == SdoCommandId::NIL && size == 0 {
             return Err(PowerlinkError::Inconsistent {
-                what: "a command of which all is zero cannot be told from none",
+                what: "a command with all fields zero looks like no command",
             });
         }
         writer.put(&[0, self.transaction, flags, self.command.0])?;

@@ -122,7 +122,7 @@ impl Soa {
             Some(sync) if service == RequestedService::SYNC_REQUEST => sync.emit(writer),
             None if service != RequestedService::SYNC_REQUEST => Ok(()),
             _ => Err(PowerlinkError::Inconsistent {
-                what: "a SyncRequest has sync fields, and no other service has",
+                what: "a SyncRequest needs sync fields, and no other service has them",
             }),
         }
     }

@@ -206,7 +206,7 @@ fn errors_name_what_is_wrong() {
     bytes[22] = 200;
     assert_eq!(
         parse(&bytes),
-        "wrong size: the size of the process data tells 200, at most 36 is right"
+        "wrong size: the size of the process data is 200, at most 36 is possible"
     );
     bytes[14] = 2;
     assert_eq!(
