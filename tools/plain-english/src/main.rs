@@ -42,26 +42,29 @@ fn main() -> ExitCode {
 fn run() -> Result<ExitCode, Box<dyn Error>> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let root = here.join("../..");
-    let mut judged: Vec<String> = std::env::args()
-        .skip(1)
-        .map(|prefix| prefix.trim_start_matches("./").to_owned())
-        .map(|prefix| if prefix == "." { String::new() } else { prefix })
-        .collect();
+    let mut judged: Vec<String> = std::env::args().skip(1).collect();
     if judged.is_empty() {
         judged = clean(&read(&here.join("clean.txt"))?);
     }
+    let judged: Vec<&str> = judged.iter().map(|prefix| from_root(prefix)).collect();
 
     let mut paths = Vec::new();
     for name in READ {
         collect(&root, name, &mut paths)?;
     }
     paths.sort();
+    if let Some(nothing) = judged
+        .iter()
+        .find(|prefix| !paths.iter().any(|path| path.starts_with(**prefix)))
+    {
+        return Err(
+            format!("`{nothing}` names no file: give a path from the root of the project").into(),
+        );
+    }
     let (mut failures, mut hints, mut elsewhere) = (0_u32, 0_u32, 0_u32);
     for path in &paths {
         let source = read(&root.join(path))?;
-        let counted = judged
-            .iter()
-            .any(|prefix| path.starts_with(prefix.as_str()));
+        let counted = judged.iter().any(|prefix| path.starts_with(prefix));
         for finding in findings(path, &source) {
             match (counted, finding.severity) {
                 (true, Severity::Failure) => failures += 1,
@@ -87,6 +90,12 @@ fn clean(text: &str) -> Vec<String> {
         .filter(|line| !line.is_empty())
         .map(str::to_owned)
         .collect()
+}
+
+/// Returns a prefix in the form of the paths: `.` is the root, and `./` in front is left out.
+fn from_root(prefix: &str) -> &str {
+    let prefix = prefix.trim_start_matches("./");
+    if prefix == "." { "" } else { prefix }
 }
 
 /// Adds the paths below `name` that have rules, from the root, with `/`.
@@ -178,6 +187,13 @@ mod tests {
             clean("# Clean.\n\ncrates/wire/ # all\ndocs/\n"),
             ["crates/wire/", "docs/"]
         );
+    }
+
+    #[test]
+    fn prefixes_are_from_the_root() {
+        assert_eq!(from_root("."), "");
+        assert_eq!(from_root("./crates/wire"), "crates/wire");
+        assert_eq!(from_root("docs/"), "docs/");
     }
 
     #[test]
