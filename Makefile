@@ -40,8 +40,9 @@ soak: setup-test ## ten million pings and a minute of every kind of channel: no 
 fuzz: setup-test ## each fuzz target for 30 seconds
 	scripts/fuzz 30
 
-lint: setup ## formatting, lints, documentation, direction of dependencies, longest files
+lint: setup ## formatting, plain English, lints, documentation, direction of dependencies, longest files
 	$(CARGO) fmt --all --check
+	$(CARGO) run -q --release --locked -p plain-english
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 	@scripts/longest-files
