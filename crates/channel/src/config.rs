@@ -167,7 +167,7 @@ impl ListenerConfig {
     }
 
     /// Whether the receive program serves such a listener at less cost than a packet socket does; by this
-    /// [`ReceivePath::Auto`](crate::ReceivePath::Auto) chooses. Measured (`make bench-receive`; docs/receive-program.md):
+    /// [`ReceivePath::Auto`](crate::ReceivePath::Auto) chooses. Measured (`make bench-receive`; docs/measurements/receive-figures.md):
     ///
     /// - newest values: yes. They are read where they lie, in some 20 ns and without a system call;
     /// - a queue whose reader spins, at least at first: yes, and each priority has memory of its own;
