@@ -40,8 +40,9 @@ soak: setup-test ## ten million pings and a minute of every kind of channel: no 
 fuzz: setup-test ## each fuzz target for 30 seconds
 	scripts/fuzz 30
 
-lint: setup ## formatting, lints, documentation, direction of dependencies, longest files
+lint: setup ## formatting, plain English, lints, documentation, direction of dependencies, longest files
 	$(CARGO) fmt --all --check
+	$(CARGO) run -q --release --locked -p plain-english
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 	@scripts/longest-files
@@ -51,7 +52,7 @@ bench: bench-main bench-receive bench-plan bench-host bench-powerlink ## all ben
 bench-main: setup-test ## round trip of RTDiP, UDP and TCP, interleaved in one run
 	$(CARGO) bench --locked -p rtwire-channel --bench round_trip
 
-bench-receive: setup-test ## the receive path's figures (docs/receive-figures.md), some 30 minutes; QUICK=1: one, and rough
+bench-receive: setup-test ## the receive path's figures (docs/measurements/receive-figures.md), some 30 minutes; QUICK=1: one, and rough
 	$(CARGO) bench --locked -p rtwire-link --bench respond $(if $(QUICK),-- --quick)
 	$(CARGO) bench --locked -p rtwire-channel --bench queues $(if $(QUICK),-- --quick)
 
@@ -59,8 +60,8 @@ bench-powerlink: setup-test build ## POWERLINK's stations, in user space and in 
 	@scripts/setup bench
 	$(CARGO) bench --locked -p rtwire-benches --bench powerlink -- $(if $(QUICK),--quick)
 
-bench-plan: build ## bounds beside what can happen; speed of planning, admission, schedules, simulation; docs/plan-peers.md
-	$(CARGO) bench --locked -p rtwire-benches --bench plan -- --page $(CURDIR)/docs/plan-peers.md
+bench-plan: build ## bounds beside what can happen; speed of planning, admission, schedules, simulation; docs/measurements/plan-peers.md
+	$(CARGO) bench --locked -p rtwire-benches --bench plan -- --page $(CURDIR)/docs/measurements/plan-peers.md
 
 bench-host: setup-test build ## setting up and back, latencies, clock state, YANG; launch times and OSADL in the kernel lab; QUICK=1: some
 	@scripts/setup bench

@@ -1,9 +1,13 @@
-//! Making a host ready, in figures: how long `doctor`, `apply` and `revert` take; how late this host wakes, sends and
-//! receives, beside its own noise and what cyclictest sees; how soon it is seen that the common time is gone; whether what is
-//! written for switches is valid; and, in the kernel lab, launch times and the OSADL experiment. Needs root.
+//! Figures about a host: setting it up, its latencies, its clock, its exports, and the kernel lab. Needs root.
 //!
-//! `--quick` makes few rounds; `--only settings|latencies|clock|yang|launch|osadl` measures one part, whose rows take the place
-//! of those in `bench/host.json`; `--out FOLDER` writes to `FOLDER/bench/host.json`.
+//! - The times that `doctor`, `apply` and `revert` take.
+//! - The latencies of waking, sending and receiving, beside this host's own noise and cyclictest's figures.
+//! - The time until the loss of the common time is noticed.
+//! - The validity of the configuration that is written for switches.
+//! - In the kernel lab: launch times and the OSADL experiment.
+//!
+//! `--quick` makes few rounds. `--only settings|latencies|clock|yang|launch|osadl` measures one part; its rows
+//! replace those in `bench/host.json`. `--out FOLDER` writes to `FOLDER/bench/host.json`.
 #![allow(
     clippy::unwrap_used,
     clippy::missing_docs_in_private_items,
@@ -32,7 +36,7 @@ use rtwire_measure::noise::{NoiseOptions, NoiseRecorder};
 use rtwire_testkit::NetnsPair;
 use serde_json::Value;
 
-/// The command that is measured.
+/// The command under measurement.
 static RTWIRE: std::sync::LazyLock<String> =
     std::sync::LazyLock::new(|| rtwire_benches::rtwire().display().to_string());
 const NETWORK: &str = concat!(
@@ -99,7 +103,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Runs a command in a namespace; its standard output, and how long it took, ms.
+/// Runs a command in a namespace. Returns its standard output, and the time it took, ms.
 fn timed(namespace: &str, state: &Path, words: &[&str]) -> (Vec<u8>, f64) {
     let start = Instant::now();
     let output = Command::new("nsenter")
@@ -110,7 +114,7 @@ fn timed(namespace: &str, state: &Path, words: &[&str]) -> (Vec<u8>, f64) {
         .output()
         .unwrap();
     let took_ms = start.elapsed().as_secs_f64() * 1e3;
-    // 1: doctor found something, which is no fault of the benchmark.
+    // 1: doctor found something, which is not an error of the benchmark.
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(
         matches!(output.status.code(), Some(0 | 1)) && said.is_empty(),
@@ -149,7 +153,7 @@ fn settings(rounds: u64) -> Vec<Row> {
     let mut times: Vec<Vec<f64>> = vec![Vec::new(); all.len()];
     let changes = run(&[&apply[..], &["--dry-run", "--json"]].concat()).0;
     let changes: Value = serde_json::from_slice(&changes).unwrap();
-    // All in turn, so that what disturbs one disturbs the others.
+    // All in turn, so that a disturbance of one disturbs the others too.
     for _ in 0..rounds {
         for (times, (_, words, _)) in times.iter_mut().zip(&all) {
             times.push(run(words).1);
@@ -183,7 +187,7 @@ fn settings(rounds: u64) -> Vec<Row> {
     rows
 }
 
-/// `doctor --measure` and its peers in turn; of each figure the median over the rounds.
+/// Runs `doctor --measure` and its peers in turn; each figure is the median over the rounds.
 fn latencies(rounds: u64, seconds: u64) -> Vec<Row> {
     let state = tempfile::tempdir().unwrap();
     let duration = format!("{seconds}s");
@@ -244,7 +248,7 @@ fn latencies(rounds: u64, seconds: u64) -> Vec<Row> {
                     name: "cyclictest".to_owned(),
                     value,
                 });
-                // The same sleep of the same priority: only the median is not the machine's doing.
+                // The same sleep at the same priority: only the median does not depend on the machine's disturbances.
                 if name == "p50" {
                     let held = row.value <= 2.0 * value;
                     row.reach = Some("at most twice cyclictest's".to_owned());

@@ -1,4 +1,5 @@
-//! What the benchmarks of the whole product share. Run them with `make bench-plan`, `bench-host`, `bench-powerlink`.
+//! The common part of the benchmarks of the whole product. Run them with `make bench-plan`, `bench-host`,
+//! `bench-powerlink`.
 
 use std::path::{Path, PathBuf};
 
@@ -8,10 +9,10 @@ pub fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
-/// The `rtwire` command that was built beside the running benchmark.
+/// Returns the path of the `rtwire` command that was built beside the running benchmark.
 ///
 /// # Panics
-/// It is not there: `make build` makes it.
+/// The command is missing: `make build` builds it.
 #[must_use]
 pub fn rtwire() -> PathBuf {
     let beside = std::env::current_exe().ok().and_then(|own| {

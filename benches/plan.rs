@@ -1,8 +1,9 @@
-//! The planner in figures, one row for each that is to be reached: how near bounds come to what can happen, how fast
-//! planning, admission, schedules and simulation are. Writes `target/bench/plan.json`.
+//! Figures about the planner, one row for each goal: the tightness of bounds, and the speed of planning, admission,
+//! schedules and simulation.
 //!
-//! `--quick` makes everything small, for tests; `--only WORD` leaves out the parts whose name is another;
-//! `--out FOLDER` writes to `FOLDER/bench/plan.json`; `--page FILE` writes the table as a page of the book, too.
+//! Writes `target/bench/plan.json`. `--quick` makes everything small, for tests. `--only WORD` runs only the part
+//! with that name. `--out FOLDER` writes to `FOLDER/bench/plan.json`. `--page FILE` also writes the table as a page
+//! of the book.
 #![allow(
     clippy::unwrap_used,
     clippy::missing_docs_in_private_items,
@@ -29,7 +30,7 @@ mod tools;
 use rtwire_measure::bench::{Asked, BenchTable, Place, Row};
 use rtwire_measure::noise::{NoiseOptions, NoiseRecorder};
 
-/// A part of the table: its name, and what measures it; the flag asks for little work.
+/// A part of the table: its name, and the function that measures it; true asks that for little work.
 type Part = (&'static str, fn(bool) -> Vec<Row>);
 
 const PARTS: &[Part] = &[

@@ -1,14 +1,22 @@
-//! POWERLINK in figures, with the stations that users run: PReq–PRes times, SoC jitter and the length of the isochronous
-//! phase, in user space and in the driver, with 1 and 8 controlled nodes, idle and under load, seen from outside (at the
-//! managing node's port of a bridge, by the kernel's stamps); how long 250 µs stay operational; what a controlled node costs.
-//! Writes `target/bench/powerlink.json`, and the distributions and histograms of both paths side by side to
+//! Figures about POWERLINK, with the stations that users run.
+//!
+//! - PReq–PRes times, SoC jitter, and the length of the isochronous phase, in user space and in the driver. There
+//!   are 1 or 8 controlled nodes, idle and under load. They are measured from outside, at the managing node's port of a
+//!   bridge, by the kernel's timestamps.
+//! - The time for which a cycle of 250 µs stays operational.
+//! - The cost of a controlled node.
+//!
+//! Writes `target/bench/powerlink.json`. Distributions and histograms of both paths, side by side, go to
 //! `target/bench/powerlink.html`.
 //!
-//! `--quick` measures two cycles for half a second each; `--seconds N` each for N seconds (5); `--minutes N` is how long
-//! 250 µs have to hold (1), each interruption and each lost response put down to a stall of the machine or unexplained;
-//! `--stalls` stalls each core for real meanwhile, up to 2 ms at a time; `--only WORD` does one part: `cycles`, `hold`,
-//! `cost`; `--nodes N` measures so many nodes only (1 or 8); `--out FOLDER`
-//! writes to `FOLDER/bench`.
+//! - `--quick` measures two cycles for half a second each.
+//! - `--seconds N` measures each cycle for N seconds (5).
+//! - `--minutes N` is the time for which 250 µs have to hold (1). Each interruption and each lost response is
+//!   attributed to a stall of the machine, or unexplained.
+//! - `--stalls` really stalls each core meanwhile, up to 2 ms at a time.
+//! - `--only WORD` runs one part: `cycles`, `hold`, `cost`.
+//! - `--nodes N` measures with N nodes only (1 or 8).
+//! - `--out FOLDER` writes to `FOLDER/bench`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -77,7 +85,7 @@ fn options() -> Options {
     }
 }
 
-/// All cycles, paths and loads.
+/// Measures all cycles, paths and loads.
 fn cycles(options: &Options) -> Vec<(Scenario, Outcome)> {
     let mut measured = Vec::new();
     let cycles: &[u64] = if options.asked.quick {
@@ -92,7 +100,7 @@ fn cycles(options: &Options) -> Vec<(Scenario, Outcome)> {
         let rig = Rig::new(nodes);
         for &cycle_us in cycles {
             for loaded in [false, true] {
-                // Paths next to each other, so that they meet the same weather.
+                // Both paths directly after each other, so that they meet the same disturbances.
                 for path in [Path::User, Path::Driver] {
                     let scenario = Scenario {
                         cycle_us,
@@ -110,7 +118,7 @@ fn cycles(options: &Options) -> Vec<(Scenario, Outcome)> {
     measured
 }
 
-/// Both paths of each scenario side by side, as a page.
+/// Writes both paths of each scenario side by side, as a page.
 fn figures(measured: &[(Scenario, Outcome)], command: &str, out: &std::path::Path) {
     let pairs = measured.chunks_exact(2);
     let comparisons: Vec<Comparison<'_>> = pairs
@@ -134,7 +142,7 @@ fn figures(measured: &[(Scenario, Outcome)], command: &str, out: &std::path::Pat
     }
 }
 
-/// The smallest cycle, for long.
+/// Runs the shortest cycle for a long time.
 fn hold(options: &Options) -> Vec<(Scenario, Outcome, Account)> {
     let mut holding = Vec::new();
     for nodes in [1, 8] {

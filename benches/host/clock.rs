@@ -1,4 +1,5 @@
-//! The network's time: how long it takes to be told its state, and until the end of a master is seen. Two real `ptp4l` over veth.
+//! The common time: the delay until its state is known, and until the loss of a master is noticed. Two real `ptp4l`
+//! over veth.
 
 use std::process::{Command, Output};
 use std::thread;
@@ -10,13 +11,14 @@ use rtwire_testkit::NetnsPair;
 use super::ptp_common::Ptp;
 use super::{RTWIRE, median, row};
 
-/// How long a state is waited for.
+/// The longest wait for a state.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn clock(socket: &str) -> (Output, f64) {
     let start = Instant::now();
     let output = Command::new(RTWIRE.as_str())
-        // With software stamps on a shared machine, a second tells a clock that follows from one that does not.
+        // With software timestamps on a shared machine, a second separates a clock that follows from one that does
+        // not.
         .args([
             "clock",
             "--socket",
@@ -31,7 +33,7 @@ fn clock(socket: &str) -> (Output, f64) {
     (output, start.elapsed().as_secs_f64() * 1e3)
 }
 
-/// How long until `rtwire clock` ends with `code`, ms.
+/// Returns the time until `rtwire clock` ends with `code`, ms.
 fn until(socket: &str, code: i32) -> Option<f64> {
     let start = Instant::now();
     while start.elapsed() < PATIENCE {
@@ -66,7 +68,7 @@ pub(crate) fn rows(rounds: u64) -> Vec<Row> {
         asked.extend((0..20).map(|_| clock(&slave.socket).1));
         drop(master);
         let Some(ms) = until(&slave.socket, 1) else {
-            return missing("the end of the master was not seen within a minute");
+            return missing("the loss of the master was not noticed within a minute");
         };
         gone.push(ms);
     }

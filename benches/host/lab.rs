@@ -1,10 +1,10 @@
-//! What the kernel lab measures: kernels with disciplines that few machines have.
+//! Measurements in the kernel lab: kernels with queueing disciplines that few machines have.
 
 use std::process::{Command, Stdio};
 
 use rtwire_measure::bench::Row;
 
-/// The rows that a measurement of the lab (`tests/vm/measure/NAME.sh`) prints, in `virtual` or `real` time.
+/// Returns the rows that a measurement of the lab (`tests/vm/measure/NAME.sh`) prints, in `virtual` or `real` time.
 pub(crate) fn rows(name: &str, time: &str) -> Vec<Row> {
     let script = rtwire_benches::root().join("scripts/vm");
     let output = Command::new(script)
@@ -30,7 +30,7 @@ pub(crate) fn rows(name: &str, time: &str) -> Vec<Row> {
         .collect();
     if rows.is_empty() {
         eprint!("{text}");
-        return missing("the kernel lab gave no figures; its output is above".to_owned());
+        return missing("the kernel lab returned no figures: see its output above".to_owned());
     }
     rows
 }

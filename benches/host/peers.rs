@@ -1,4 +1,4 @@
-//! What others measure: cyclictest (rt-tests) wakes as we do; isochron sends and receives, where it runs.
+//! Figures of other tools: cyclictest (rt-tests) for wake-ups; isochron for sending and receiving, if it runs.
 
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rtwire_measure::bench::Row;
 use rtwire_testkit::NetnsPair;
 
-/// p50, p99, p99.9 and the largest wake-up latency, µs; nothing where cyclictest is not installed.
+/// Returns p50, p99, p99.9 and the largest wake-up latency, µs; `None` if cyclictest is missing.
 pub(crate) fn cyclictest(seconds: u64, busy: bool) -> Option<[f64; 4]> {
     let stop = AtomicBool::new(!busy);
     let output = thread::scope(|scope| {
@@ -33,7 +33,7 @@ pub(crate) fn cyclictest(seconds: u64, busy: bool) -> Option<[f64; 4]> {
     histogram(&String::from_utf8_lossy(&output.stdout))
 }
 
-/// Lines of latency and count; others begin with `#`.
+/// Reads lines of latency and count; other lines begin with `#`.
 fn histogram(text: &str) -> Option<[f64; 4]> {
     let bars: Vec<(u64, u64)> = text
         .lines()
@@ -61,7 +61,7 @@ fn histogram(text: &str) -> Option<[f64; 4]> {
     Some([at(500)?, at(990)?, at(999)?, last? as f64])
 }
 
-/// What isochron says on a cable of this machine.
+/// Returns isochron's result on a veth pair of this machine.
 pub(crate) fn isochron() -> Row {
     let pair = NetnsPair::new();
     let child = Command::new("ip")
@@ -83,7 +83,7 @@ pub(crate) fn isochron() -> Row {
         Err(error) => format!("isochron cannot be started: {error}"),
         Ok(mut child) => {
             let start = Instant::now();
-            // It waits for a sender where it runs at all.
+            // If it runs at all, it waits for a sender.
             while child.try_wait().unwrap().is_none() && start.elapsed() < Duration::from_secs(3) {
                 thread::sleep(Duration::from_millis(50));
             }

@@ -1,4 +1,4 @@
-//! Data for switches: whether `yanglint` takes what `rtwire export --yang` writes for every example.
+//! Data for switches: `yanglint` checks the output of `rtwire export --yang` for every example.
 
 use std::process::Command;
 use std::time::Instant;
@@ -25,7 +25,7 @@ pub(crate) fn rows() -> Vec<Row> {
             .arg("--yang")
             .output()
             .unwrap();
-        // Some are there to be refused.
+        // Some examples are there to be refused.
         let Ok(Value::Object(switches)) = serde_json::from_slice(&output.stdout) else {
             continue;
         };

@@ -10,7 +10,7 @@ use rtwire_sim::random::Random;
 
 use crate::tools::{against, at_least, at_most, judged, quantile, timed};
 
-/// A tree: switches in layers, hosts at the lowest. Links of 1, 10, 100 Gbit/s upwards.
+/// Returns a tree: switches in layers, hosts at the lowest. Links have 1, 10, 100 Gbit/s upwards.
 pub(crate) fn tree(layers: &[usize], hosts: usize) -> Network {
     let mut network = Network {
         name: "tree".to_owned(),
@@ -71,7 +71,7 @@ pub(crate) fn tree(layers: &[usize], hosts: usize) -> Network {
     network
 }
 
-/// The way between two hosts of [`tree`].
+/// Returns the path between two hosts of [`tree`].
 pub(crate) fn way(layers: &[usize], hosts: usize, from: usize, to: usize) -> Vec<String> {
     let leaves = *layers.last().unwrap();
     let first: Vec<usize> = layers
@@ -111,7 +111,7 @@ pub(crate) fn way(layers: &[usize], hosts: usize, from: usize, to: usize) -> Vec
     names
 }
 
-/// Small periodic frames of control, at all priorities.
+/// Returns offers of small periodic control frames, at all priorities.
 fn offers(
     admission: &Admission,
     layers: &[usize],
@@ -154,7 +154,7 @@ pub(crate) fn rows(quick: bool) -> Vec<Row> {
     let mean_hops = hops as f64 / count as f64;
     let empty = admission.clone();
 
-    // All in one go for the sum, then one by one for the distribution: the clock costs as much as a decision.
+    // All in one go for the sum, then one by one for the distribution: reading the clock takes as long as a decision.
     let (total_s, tickets) = timed(|| {
         offers
             .iter()

@@ -1,5 +1,5 @@
-//! How near the bounds are: tandems of periodic frames, trees, rings and AFDX-like networks, a single port; each beside
-//! the worst schedule that the simulator finds in the same run.
+//! The tightness of bounds: tandems of periodic frames, trees, rings, AFDX-like networks, and a single port. Each is
+//! shown beside the worst schedule that the simulator finds in the same run.
 
 use std::fmt::Write as _;
 
@@ -14,15 +14,15 @@ const MS: u64 = 1_000_000_000;
 /// 12 336 bit on the wire.
 const FRAME: &str = "frame = \"1518 B\"\nvlan = 1\n";
 
-/// A line of switches of 100 Mbit/s; flows enter and leave it over links so fast that they do not count.
+/// A line of switches of 100 Mbit/s. Flows enter and leave it over links fast enough to be ignored.
 struct Tandem {
     name: String,
     ports: u64,
-    /// First port and the one behind the last.
+    /// The first port of each flow, and the one behind its last.
     flows: Vec<(u64, u64)>,
-    /// Of each flow.
+    /// The interval of each flow.
     interval_ns: u64,
-    /// Whether a lower frame may be in the way at each port.
+    /// True if a frame of lower priority may block each port.
     blocked: bool,
 }
 
@@ -83,12 +83,13 @@ impl Tandem {
     }
 }
 
-/// Interleaved, crossed by local flows, and sink trees, as in the vectors; and with a lower frame in the way.
+/// Returns interleaved flows, flows crossed by local ones, and sink trees, as in the vectors; also with a blocking
+/// frame.
 fn tandems() -> Vec<Tandem> {
     let mut list = Vec::new();
     let mut add = |kind: &str, ports: u64, flows: Vec<(u64, u64)>, blocked: bool| {
         let name = format!("{kind} {ports}{}", if blocked { " blocked" } else { "" });
-        // 20 Mbit/s each; in a sink tree 60 Mbit/s all together.
+        // 20 Mbit/s each; in a sink tree 60 Mbit/s in sum.
         let interval_ns = if kind == "sink tree" {
             205_600 * ports
         } else {
@@ -134,7 +135,7 @@ fn planned(network: &Network, analysis: Analysis) -> Plan {
     plan(network, &options).unwrap()
 }
 
-/// Of each stream the bound, nanoseconds, and the worst that was found, picoseconds.
+/// Returns for each stream the bound, ns, and the worst delay found, ps.
 fn searched(network: &Network, simulations: u64, longest_ps: u64) -> Vec<(u64, u64)> {
     let plan = planned(network, Analysis::default());
     let report = crate::searched::searched(network, &plan, simulations, longest_ps);
@@ -166,7 +167,7 @@ fn tandem_rows(quick: bool) -> Vec<Row> {
         let found = searched(&network, simulations, 20 * MS)[0];
         let here = ratio(found);
         below |= here < 1.0 - 1e-9;
-        // To two nanoseconds: promises are rounded up to whole ones.
+        // Equal up to two nanoseconds: promises are rounded up to whole ones.
         let same = found.0 * 1_000 <= found.1 + 2_000;
         equal += usize::from(same);
         if !same {
@@ -201,7 +202,8 @@ fn tandem_rows(quick: bool) -> Vec<Row> {
     rows
 }
 
-/// A hundred periodic streams: a tree of 64 devices, a ring of 16 switches, eight switches as in an aircraft.
+/// Returns a hundred periodic streams: a tree of 64 devices, a ring of 16 switches, or eight switches as in an
+/// aircraft.
 fn hundred(kind: &str) -> String {
     let mut random = Random::new(3, 0);
     let mut text = format!(
@@ -297,7 +299,7 @@ fn network_rows(quick: bool) -> Vec<Row> {
         .collect()
 }
 
-/// Frames of eight links at one port, all at once: periodic ones, and bursts of a hundred.
+/// Measures frames of eight links at one port, all at once: periodic ones, and bursts of a hundred.
 fn port_rows() -> Vec<Row> {
     ["interval = \"20 ms\"", "rate = \"1 Mbit/s\"\nburst = \"20 kB\""]
         .iter()

@@ -1,4 +1,4 @@
-//! The table as a page of the book: what was measured beside what others reach.
+//! The table as a page of the book: the measured figures beside those of other tools.
 
 use std::fmt::Write as _;
 
@@ -29,7 +29,7 @@ there is.",
     (
         "Attained",
         "single port",
-        "How much of the bound of one port simulation reaches.",
+        "The share of one port's bound that a simulation reaches.",
     ),
     ("Tandems", "tandems", "All of the tandems above."),
     (
@@ -81,7 +81,7 @@ fn line(text: &mut String, row: &Row, prefix: &str) {
     );
 }
 
-/// The whole page.
+/// Returns the whole page.
 pub(crate) fn page(table: &BenchTable) -> String {
     let mut text = format!(
         "{HEAD}\nCommit {}; {}.\n",

@@ -1,4 +1,5 @@
-//! The networks of the vectors beside what other programs compute for them. Nothing is timed: the same on every machine.
+//! The networks of the vectors beside the results of other programs. Nothing is timed: the rows are the same on every
+//! machine.
 
 #[path = "../../crates/plan/tests/vectors/mod.rs"]
 mod vectors;
@@ -8,8 +9,11 @@ use vectors::{best, fixtures, graph, least_of_others};
 
 use super::tools::{against, at_most};
 
-/// Each store-and-forward network: the end-to-end bound of its first flow over the least that another program gives,
-/// where that counts a whole frame at each port but the last. What counts none is below what happens.
+/// Returns a row for each store-and-forward network: the end-to-end bound of its first flow over the least of another
+/// program.
+///
+/// A program's result counts only if it includes a whole frame at each port but the last. Without it, a result is
+/// below delays that happen.
 pub(crate) fn rows(_quick: bool) -> Vec<Row> {
     let all = fixtures();
     let networks = all["networks"].as_array().unwrap().iter();
@@ -21,7 +25,7 @@ pub(crate) fn rows(_quick: bool) -> Vec<Row> {
             let least_us = least_of_others(others) * 1e6;
             let name = network["id"].as_str().unwrap().replace("eth_", "");
             let figure = format!("bound over the least of other programs, {name}");
-            // A picosecond for sums of floating point.
+            // A picosecond of tolerance for sums of floating-point numbers.
             let mut row = at_most(&figure, ours_us / least_us, "×", 1.0 + 1e-6, 1);
             row.reach = Some("at most 1".to_owned());
             row = against(row, "rtwire, us", ours_us);

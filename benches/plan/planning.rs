@@ -8,7 +8,7 @@ use rtwire_sim::random::Random;
 use crate::admission::{tree, way};
 use crate::tools::{against, at_most, peak_mib, timed};
 
-/// Periodic streams between hosts of a tree, by chance.
+/// Adds random periodic streams between hosts of a tree.
 fn with_streams(mut network: Network, layers: &[usize], hosts: usize, count: usize) -> Network {
     let mut random = Random::new(11, 0);
     for index in 0..count {

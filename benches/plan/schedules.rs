@@ -1,4 +1,4 @@
-//! Gate schedules: how many instances of the public generator's sets are solved, and how fast.
+//! Gate schedules: the number of solved instances of the public generator's sets, and the time for them.
 
 #[path = "../../crates/plan/tests/sets/mod.rs"]
 mod sets;
@@ -15,8 +15,10 @@ const TOPOLOGIES: [(Topology, &str); 3] = [
     (Topology::Tree, "tree"),
 ];
 
-/// Milliseconds of the fastest peer method and of the authors' first prototype, as recorded on another machine: divisibility
-/// scheduling for 200 streams; first fit for 1 000 (`tests/captures/bounds.json`, `tas`).
+/// Milliseconds of the fastest peer method and of the authors' first prototype, as recorded on another machine.
+///
+/// They are for divisibility scheduling of 200 streams, and for first fit of 1 000 (`tests/captures/bounds.json`,
+/// `tas`).
 const RECORDED_200_MS: [f64; 3] = [122.0, 94.0, 131.0];
 const RECORDED_1000_MS: [f64; 3] = [63.9, 40.9, 49.0];
 
@@ -41,8 +43,9 @@ fn counted(kind: Kind, streams: usize, seeds: u64) -> (f64, u64) {
     (f64::from(count) * 100.0 / all as f64, all)
 }
 
-/// Milliseconds of one run, and how many streams found no place. All runs together are timed: processor time is counted
-/// in steps of some milliseconds.
+/// Returns the milliseconds of one run, and the number of streams without a place.
+///
+/// All runs are timed together, because processor time is counted in steps of some milliseconds.
 fn took_ms(set: &Instance, runs: usize) -> (f64, usize) {
     let (total_s, missing) = timed(|| {
         let missing = (0..runs).map(|_| solved(set).missing().len());

@@ -1,22 +1,22 @@
-//! What all parts of the table need: processor time, chance, rows.
+//! The common tools of all parts of the table: processor time, random numbers, rows.
 
 use rtwire_measure::bench::{Compared, Row};
 
-/// What this thread has used of a core, in seconds: other programs do not count.
+/// Returns this thread's processor time, s; other programs do not count.
 pub(crate) fn used_s() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     let ns: u64 = text.split(' ').next().unwrap().parse().unwrap();
     ns as f64 / 1e9
 }
 
-/// Processor seconds of some work, and what it gave.
+/// Returns the processor seconds of some work, and its result.
 pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (f64, T) {
     let before = used_s();
     let result = work();
     (used_s() - before, result)
 }
 
-/// The largest memory of this process so far, in MiB.
+/// Returns the largest memory of this process so far, MiB.
 pub(crate) fn peak_mib() -> f64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = text.lines().find(|line| line.starts_with("VmHWM"));
@@ -24,7 +24,7 @@ pub(crate) fn peak_mib() -> f64 {
     kib.unwrap_or(0.0) / 1024.0
 }
 
-/// A row whose figure must not be above `limit`.
+/// Makes a row whose figure must not be above `limit`.
 pub(crate) fn at_most(figure: &str, value: f64, unit: &str, limit: f64, samples: u64) -> Row {
     judged(
         figure,
@@ -36,7 +36,7 @@ pub(crate) fn at_most(figure: &str, value: f64, unit: &str, limit: f64, samples:
     )
 }
 
-/// A row whose figure must not be below `limit`.
+/// Makes a row whose figure must not be below `limit`.
 pub(crate) fn at_least(figure: &str, value: f64, unit: &str, limit: f64, samples: u64) -> Row {
     judged(
         figure,
@@ -76,7 +76,7 @@ pub(crate) fn against(mut row: Row, name: &str, value: f64) -> Row {
     row
 }
 
-/// The value at a share of a sorted list.
+/// Returns the value at a share (0 to 1) of a sorted list.
 pub(crate) fn quantile(sorted: &[u64], share: f64) -> u64 {
     let at = (sorted.len() as f64 * share) as usize;
     sorted

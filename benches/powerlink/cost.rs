@@ -1,4 +1,4 @@
-//! What a controlled node costs: the `rtwire` command as users start it, beside a managing node, at 1 ms.
+//! The cost of a controlled node: the `rtwire` command as users start it, beside a managing node, at 1 ms.
 
 use crate::rig::{self, Path, Scenario};
 use rtwire_measure::bench::Row;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Ended by its own id when dropped.
+/// A process that is ended by its own id when this is dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -20,14 +20,14 @@ impl Drop for Running {
     }
 }
 
-/// A number of `/proc/PID/status`.
+/// Reads a number of `/proc/PID/status`.
 fn number(id: u32, key: &str) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
     let line = text.lines().find(|line| line.starts_with(key))?;
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// System calls of all threads that have gone to sleep: each wait that waits is one.
+/// Returns the number of times that all threads went to sleep: each blocking system call is one.
 fn sleeps(id: u32) -> u64 {
     let threads = std::fs::read_dir(format!("/proc/{id}/task"));
     threads
@@ -59,7 +59,7 @@ fn of(path: Path, time: Duration) -> Vec<Row> {
     let star = Star::new(2);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("cn.toml");
-    // The generic mode, as it is taken by itself here.
+    // With `"driver"` the station selects the generic mode by itself here.
     let fitting = |text: String| text.replace("\"native\"", "\"driver\"");
     std::fs::write(&file, fitting(rig::controlled(scenario, 1))).unwrap();
     let child = Command::new("ip")
@@ -123,7 +123,7 @@ fn of(path: Path, time: Duration) -> Vec<Row> {
         samples: cycles,
         against: Vec::new(),
     };
-    // The kernel's kB are of 1024 octets.
+    // The kernel's kB are of 1024 bytes.
     let megabytes = memory_kb as f64 * 1024.0 / 1e6;
     vec![
         row(

@@ -1,10 +1,12 @@
-//! What ended a hold, or cost a response: a stall of the machine, or something else?
+//! What ended a hold, or lost a response: a stall of the machine, or something else?
 //!
-//! Beside the stations a noise recorder notes when each core stood still. What happened within some milliseconds behind the
-//! end of such a stall is put down to it, with its length; everything else is unexplained, and ours to look into. Told with it
-//! is how much of the time is explained so whatever happens: on a machine that stalls all the time this says little.
+//! Beside the stations, a noise recorder notes when each core stood still. An event within some milliseconds after
+//! such a stall is attributed to it, with its length. All other events are unexplained, and have to be examined.
 //!
-//! Where a core was late at each look, one behind the other, it stood still for as long as these stalls are together: hardly
+//! The report also says which share of all time would be explained in this way. On a machine that stalls all the
+//! time, an explanation means little.
+//!
+//! A core may be late at several consecutive looks. Then these stalls count as one, of their total length: hardly
 //! anything ran between them.
 
 use rtwire_measure::noise::{NoiseOptions, NoiseRecord, StallSource};
@@ -13,53 +15,54 @@ use rtwire_powerlink_station::{Io, StationStatus};
 use rtwire_sys::clock::{self, Clock};
 use std::collections::{BTreeMap, HashSet};
 
-/// A node is told lost, and the managing node leaves Operational, at most so long after what caused it: five responses
-/// missing, a state that is wrong for some cycles.
+/// The longest time from a cause until a node is reported lost, or the managing node leaves Operational.
+///
+/// It covers five missing responses, or a wrong state for some cycles.
 const INTERRUPTED_WITHIN_NS: u64 = 20_000_000;
-/// A missing response is noticed with its timeout, some cycles of 250 µs later at most.
+/// The longest time until a missing response is noticed: its timeout, some cycles of 250 µs later at most.
 const LOST_WITHIN_NS: u64 = 1_000_000;
-/// What happened is noted so long before a stall is seen at most: the clocks of both are read one after the other.
+/// The longest time by which an event may be noted before its stall: their clocks are read one after the other.
 const SLACK_NS: u64 = 100_000;
 
-/// Something that happened, ns of CLOCK_TAI.
+/// An event, ns of CLOCK_TAI.
 #[derive(Clone, Debug)]
 pub(crate) struct Happened {
-    /// Not before this.
+    /// The earliest time at which it happened.
     pub(crate) from_ns: u64,
-    /// When it was noted.
+    /// The time at which it was noted.
     pub(crate) at_ns: u64,
     pub(crate) what: String,
-    /// Whether the managing node noticed meanwhile that it stood still itself.
+    /// True if the managing node noticed a stall of its own meanwhile.
     pub(crate) own_stall: bool,
 }
 
 impl Happened {
-    /// Whether it may follow from this stall.
+    /// True if the event may follow from this stall.
     fn is_near(&self, standstill: &Standstill, within_ns: u64) -> bool {
         self.at_ns + SLACK_NS >= standstill.from_ns && self.from_ns <= standstill.to_ns + within_ns
     }
 }
 
-/// A stall of a core, or several, where it was late at each look between them.
+/// A stall of a core, or several with a late look between each two.
 #[derive(Debug)]
 struct Standstill {
     source: StallSource,
     from_ns: u64,
     to_ns: u64,
-    /// All stalls together.
+    /// The length of all stalls together.
     length_ns: u64,
     stalls: u32,
 }
 
 impl Standstill {
-    /// All of a record, in the order in which they began.
+    /// Returns all standstills of a record, in the order in which they began.
     fn all(noise: &NoiseRecord) -> Vec<Self> {
         let mut last: BTreeMap<&StallSource, Self> = BTreeMap::new();
         let mut all = Vec::new();
         for stall in &noise.stalls {
             let length_ns = stall.length_ns();
             match last.get_mut(&stall.source) {
-                // It was awake at the end of the one before, and late at the very next look.
+                // The core was awake at the end of the previous one, and late at the very next look.
                 Some(open) if stall.alive_ns <= open.to_ns => {
                     open.to_ns = stall.woke_ns;
                     open.length_ns += length_ns;
@@ -94,23 +97,24 @@ impl Standstill {
     }
 }
 
-/// Notes what a control loop sees: neither allocates nor calls the kernel.
+/// Notes the losses that a control loop sees: it neither allocates nor calls the kernel.
 pub(crate) struct Losses {
     last: Seen,
     all: Vec<Loss>,
 }
 
-/// What the loop saw in a cycle.
+/// The control loop's view of one cycle.
 #[derive(Clone, Copy, Default)]
 struct Seen {
-    /// CLOCK_MONOTONIC.
+    /// The time, ns of CLOCK_MONOTONIC.
     now_ns: u64,
     missing: u64,
     own_stalls: u64,
 }
 
-/// Responses that did not come between two cycles; in the reduced cycle of a network that was interrupted the loop is not
-/// called, so that there may be some time between them.
+/// Responses that were missing between two cycles.
+///
+/// In the reduced cycle of an interrupted network the loop is not called, so the two cycles may be some time apart.
 #[derive(Clone, Copy)]
 struct Loss {
     before: Seen,
@@ -152,7 +156,7 @@ impl Losses {
     }
 }
 
-/// Gathers the events of a station that end its operation, out of states that it tells again and again.
+/// Collects the events of a station that end its operation, from states that it reports repeatedly.
 pub(crate) struct Interruptions {
     told: HashSet<(u64, String)>,
     all: Vec<Happened>,
@@ -173,11 +177,11 @@ impl Interruptions {
         for event in &status.events {
             let what = &event.what;
             let ends = what.starts_with("from Operational to ") || what.contains(": is lost: ");
-            // An error tells why; it has its code behind it.
+            // An error explains the interruption; its code follows it.
             if !ends && !what.ends_with("h)") {
                 continue;
             }
-            // Told again with a clock that is read anew: the same but for some microseconds.
+            // A repeated report, with a newly read clock: the same except for some microseconds.
             let key = (event.time_ns / 1_000_000, what.clone());
             let beside = [(key.0 - 1, what.clone()), (key.0 + 1, what.clone())];
             if beside.iter().any(|key| self.told.contains(key)) || !self.told.insert(key) {
@@ -198,7 +202,7 @@ impl Interruptions {
         }
     }
 
-    /// Each with the errors that were told with it.
+    /// Returns each event with the errors that were reported with it.
     pub(crate) fn happened(self) -> Vec<Happened> {
         let with_errors = |mut happened: Happened| {
             for error in &self.errors {
@@ -212,29 +216,30 @@ impl Interruptions {
     }
 }
 
-/// What makes a time of this clock one of CLOCK_TAI.
+/// Returns the offset that converts a time of this clock to CLOCK_TAI.
 fn offset_ns(clock: Clock) -> u64 {
     clock::now_ns(Clock::Tai).wrapping_sub(clock::now_ns(clock))
 }
 
-/// What happened during a hold, and the stalls beside it.
+/// The events during a hold, and the stalls beside them.
 pub(crate) struct Account {
     pub(crate) interruptions: Vec<Happened>,
     pub(crate) losses: Vec<Happened>,
     pub(crate) noise: NoiseRecord,
     pub(crate) bearable: Bearable,
-    /// In what share of the cycles the managing node noticed that it stood still itself, 0 to 1.
+    /// The share of cycles in which the managing node noticed a stall of its own, 0 to 1.
     pub(crate) own_stalls: f64,
 }
 
-/// From what length on a stall explains what follows it.
+/// The lengths from which on a stall explains the events after it.
 #[derive(Clone, Copy)]
 pub(crate) struct Bearable {
     pub(crate) without_interruption_ns: u64,
     pub(crate) without_loss_ns: u64,
 }
 
-/// How the machine is watched, and what it explains; with stalls made on purpose only what is longer than they are.
+/// Returns the settings of the noise recorder, and the stalls that explain an event. With artificial stalls, only
+/// longer ones do.
 pub(crate) fn watching(nodes: u8, stalled: bool) -> (NoiseOptions, Bearable) {
     let options = |period_ns, stall_threshold_ns| NoiseOptions {
         period_ns,
@@ -250,15 +255,15 @@ pub(crate) fn watching(nodes: u8, stalled: bool) -> (NoiseOptions, Bearable) {
         };
         (options(250_000, 200_000), bearable)
     } else if nodes == 1 {
-        // Stalls of 2 ms are to be borne: such a one is seen as one of 1.5 to 2 ms.
+        // Stalls of 2 ms have to be tolerated: such a stall is seen as one of 1.5 to 2 ms.
         let bearable = Bearable {
             without_interruption_ns: 1_500_000,
             without_loss_ns: 1_500_000,
         };
         (options(500_000, 500_000), bearable)
     } else {
-        // A response has some 116 µs: no shorter stall loses one. Looking every 100 µs sees more, but takes the time that
-        // eight nodes need: they were not operational for long then.
+        // A response has some 116 µs: no shorter stall loses one. A look every 100 µs would see more, but takes time
+        // that eight nodes need: with it they were not operational for long.
         let bearable = Bearable {
             without_interruption_ns: 200_000,
             without_loss_ns: 100_000,
@@ -267,7 +272,7 @@ pub(crate) fn watching(nodes: u8, stalled: bool) -> (NoiseOptions, Bearable) {
     }
 }
 
-/// What was found about one kind of happening.
+/// The result for one kind of event.
 pub(crate) struct Verdict {
     pub(crate) held: Option<bool>,
     pub(crate) account: String,
@@ -280,7 +285,7 @@ impl Account {
         all
     }
 
-    /// The longest that something can be put down to.
+    /// Returns the longest stall that an event can be attributed to.
     fn cause<'a>(
         &self,
         standstills: &'a [Standstill],
@@ -292,7 +297,7 @@ impl Account {
         found.max_by_key(|standstill| standstill.length_ns)
     }
 
-    /// How much of the time something would be put down to one of these, whatever it is; 0 to 1.
+    /// Returns the share of time, 0 to 1, in which any event would be attributed to one of these stalls.
     fn by_chance(&self, standstills: &[Standstill], within_ns: u64) -> f64 {
         let (mut covered_ns, mut until_ns) = (0, 0);
         for standstill in standstills {
@@ -304,7 +309,7 @@ impl Account {
         covered_ns as f64 / whole_ns as f64
     }
 
-    /// Those before something that are too short to explain it.
+    /// Describes the stalls before an event that are too short to explain it.
     fn before(&self, happened: &Happened, within_ns: u64) -> String {
         let all = Standstill::all(&self.noise);
         let near = all
@@ -371,17 +376,17 @@ impl Account {
         );
         if explained > 0 {
             account += &format!(
-                "; to such stalls, the longest {}, {explained} {name} are put down",
+                "; {explained} {name} are attributed to such stalls, the longest of {}",
                 duration(longest_ns)
             );
         }
         if on_end > 0 {
-            account += &format!(" ({on_end} to several stalls on end)");
+            account += &format!(" ({on_end} to several consecutive stalls)");
         }
         if own > 0 {
             account += &format!(
-                "; {own} to the managing node's own standing still for more than half a cycle, which it noticed in {:.2} % of the \
-                 cycles and the cores' watch did not",
+                "; {own} to the managing node's own stalls of more than half a cycle, which it noticed in {:.2} % of the \
+                 cycles and the noise recorder did not",
                 100.0 * self.own_stalls
             );
         }

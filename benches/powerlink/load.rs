@@ -2,7 +2,7 @@
 
 use std::process::{Child, Command, Stdio};
 
-/// Groups of 40 threads each; what the other stack was measured beside.
+/// Groups of 40 threads each, as in the measurement of the other stack.
 const GROUPS: &str = "4";
 
 /// Load until it is dropped.
@@ -11,7 +11,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Begins; the threads are of one process, so that they end with it.
+    /// Starts the load. All threads belong to one process, so that they end with it.
     pub(crate) fn start() -> Self {
         let hackbench = Command::new("hackbench")
             .args(["--threads", "-g", GROUPS, "-l", "1000000000"])

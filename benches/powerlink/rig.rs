@@ -1,4 +1,4 @@
-//! One managing node, some controlled nodes, a bridge between them, and somebody who watches.
+//! One managing node, some controlled nodes, a bridge between them, and a watcher.
 
 use crate::judge::{Happened, Interruptions, Losses};
 use crate::load::Load;
@@ -17,12 +17,12 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Above all others of the rig.
+/// The priority of the managing node, above all others of the rig.
 pub(crate) const MANAGING_PRIORITY: u8 = 60;
 const CONTROLLED_PRIORITY: u8 = 50;
-/// How long a network may take to become operational.
+/// The longest time in which a network has to become operational.
 const BOOT: Duration = Duration::from_secs(20);
-/// How often the managing node is asked what has happened: it keeps its last 64 events.
+/// The interval at which the managing node's events are read: it keeps its last 64.
 const LOOK: Duration = Duration::from_millis(500);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl Scenario {
         if self.loaded { "loaded" } else { "idle" }
     }
 
-    /// What is the same for both paths.
+    /// The part of a scenario that is the same for both paths.
     pub(crate) fn conditions(self) -> String {
         format!("{} CN, {}, {}", self.nodes, self.cycle(), self.load())
     }
@@ -71,27 +71,27 @@ impl fmt::Display for Scenario {
 }
 
 pub(crate) struct Outcome {
-    /// Whether the network has become operational.
+    /// True if the network has become operational.
     pub(crate) booted: bool,
-    /// What the watcher has seen from then on.
+    /// The watcher's report from then on.
     pub(crate) report: Option<JitterReport>,
-    /// What the managing node tells of that time.
+    /// The managing node's cycles in that time.
     pub(crate) cycles: u64,
     pub(crate) skipped: u64,
     pub(crate) stalls: u64,
     pub(crate) worst_stall_ns: u64,
     pub(crate) lost: u64,
-    /// Responses that came behind their timeout: those among the lost that did come.
+    /// Responses that came after their timeout: the part of the lost ones that did come.
     pub(crate) late: u64,
-    /// How often the managing node has left Operational, or taken a node for lost.
+    /// Times that the managing node has left Operational, or has taken a node for lost.
     pub(crate) interruptions: u64,
     /// System calls of the first controlled node.
     pub(crate) calls: u64,
-    /// Its cycles.
+    /// The cycles of that node.
     pub(crate) calls_cycles: u64,
-    /// The last events, where there were interruptions.
+    /// The last events, if there were interruptions.
     pub(crate) events: Vec<String>,
-    /// What interrupted it, and which responses were lost, by time.
+    /// The causes of the interruptions, and the lost responses, by time.
     pub(crate) interrupted: Vec<Happened>,
     pub(crate) lost_at: Vec<Happened>,
 }
@@ -125,10 +125,10 @@ impl Outcome {
     }
 }
 
-/// The network; the same for all scenarios of as many nodes.
+/// The network; the same for all scenarios with the same number of nodes.
 pub(crate) struct Rig {
     star: Star,
-    /// A veth takes frames from its peer's driver only where it has a program, too.
+    /// A veth takes frames from its peer's driver only if it has a program too.
     _bridge: Vec<ReceiveProgram>,
 }
 
@@ -164,7 +164,7 @@ impl Rig {
         }
     }
 
-    /// Runs a scenario for some time, with somebody who watches or without: each frame that is watched costs time, too.
+    /// Runs a scenario for some time, with or without a watcher: each watched frame costs time, too.
     pub(crate) fn measure(&self, scenario: Scenario, time: Duration, watch_it: bool) -> Outcome {
         let stop = AtomicBool::new(false);
         let watched = AtomicBool::new(false);
@@ -249,9 +249,9 @@ impl Rig {
     }
 }
 
-/// The project of a controlled node: an octet in, an octet out.
+/// Returns the project of a controlled node: a byte in, a byte out.
 pub(crate) fn controlled(scenario: Scenario, node: u8) -> String {
-    // A poll follows the SoC soon; with many nodes on few cores waiting for it would take their time.
+    // A poll follows the SoC soon. With many nodes on few cores, waiting for it would take their time.
     let linger_us = if scenario.nodes == 1 { 60 } else { 0 };
     let path = path(scenario.path);
     format!(
@@ -269,11 +269,13 @@ fn path(path: Path) -> &'static str {
     }
 }
 
-/// After what time a response counts as missing (object 1F92h).
+/// Returns the time after which a response counts as missing (object 1F92h), µs.
 ///
-/// In user space all nodes may use up theirs, and the cycle still holds. In the driver a whole exchange takes some 12 µs: there
-/// one node may be silent beside the others. Time for a response costs nothing where it comes, and what is shorter than a stall
-/// of some hundred µs loses responses that were only late.
+/// In user space all nodes may use theirs up, and the cycle still holds. In the driver a whole exchange takes some 12
+/// µs, so one silent node beside the others is tolerated.
+///
+/// A long timeout costs nothing if the response comes. One shorter than a stall of some hundred µs loses responses
+/// that are only late.
 fn timeout_us(scenario: Scenario) -> u64 {
     const EXCHANGE_US: u64 = 12;
     let nodes = u64::from(scenario.nodes);
@@ -288,8 +290,8 @@ fn timeout_us(scenario: Scenario) -> u64 {
 pub(crate) fn managing(scenario: Scenario) -> String {
     let cycle_us = scenario.cycle_us;
     let timeout_us = timeout_us(scenario);
-    // A node that the SoC wakes is awake then when its request comes (object 1F8Ah/1), as with the other stack, whose request
-    // follows 55 to 60 µs behind the SoC.
+    // A node that the SoC wakes is awake when its request comes (object 1F8Ah/1). So it is with the other stack,
+    // whose request follows 55 to 60 µs after the SoC.
     let waits = scenario.path == Path::User && scenario.nodes == 1 && cycle_us >= 1_000;
     let cdc = if waits { "cdc = \"wait.cdc\"\n" } else { "" };
     let mut text = format!(
@@ -307,7 +309,7 @@ pub(crate) fn managing(scenario: Scenario) -> String {
     text
 }
 
-/// Opens a station in its namespace and runs it until told to stop.
+/// Opens a station in its namespace and runs it until `stop` is set.
 fn run(
     side: &Side,
     path: Path,
@@ -317,7 +319,7 @@ fn run(
     mut control: impl FnMut(&Io<'_>) + Send,
 ) {
     side.run(|| {
-        // In native mode a veth takes what its peer's driver sends only where it has a program, too.
+        // In native mode a veth takes frames that its peer's driver sends only if it has a program too.
         let _pass = (path == Path::User).then(|| pass(side));
         let folder = tempfile::tempdir().unwrap();
         let mut wait = Cdc::default();

@@ -1,8 +1,8 @@
-//! From what was measured to the table.
+//! From measurements to the table.
 //!
-//! The other stack is not installed here: its figures were taken on a machine of the same kind, some time before, with one
-//! controlled node at 1 ms over several runs; so each is a range. A figure that is within reach of its lower end holds; one
-//! that is beyond reach of its upper end does not; between them nothing can be said.
+//! The other stack is not installed here. Its figures were taken earlier, on a machine of the same kind, with one
+//! controlled node at 1 ms. They come from several runs, so each is a range. A figure within reach of the lower end holds. One
+//! beyond reach of the upper end does not. Between them there is no judgement.
 
 use crate::judge::Account;
 use crate::rig::{Outcome, Path, Scenario};
@@ -18,7 +18,7 @@ const SOC_P99_US: (f64, f64) = (54.0, 217.0);
 
 type Measured = [(Scenario, Outcome)];
 
-/// The rows of all cycles, paths and loads.
+/// Returns the rows of all cycles, paths and loads.
 pub(crate) fn cycles(measured: &Measured) -> Vec<Row> {
     let mut rows = Vec::new();
     for (scenario, outcome) in measured {
@@ -94,9 +94,9 @@ fn row(
     }
 }
 
-/// The isochronous phase with eight nodes, driver beside user space.
+/// Returns the isochronous phase with eight nodes, driver beside user space.
 fn phases(measured: &Measured) -> Vec<Row> {
-    // With it, how often a node was lost meanwhile: a phase of fewer nodes is shorter.
+    // Also the number of lost nodes meanwhile: a phase with fewer nodes is shorter.
     let phase = |scenario: &Scenario| {
         let (_, outcome) = measured.iter().find(|(other, _)| other == scenario)?;
         let utilization = outcome.report.as_ref()?.utilization.as_ref()?;
@@ -140,7 +140,7 @@ fn phases(measured: &Measured) -> Vec<Row> {
         .collect()
 }
 
-/// System calls that a controlled node makes in a cycle.
+/// Returns the system calls that a controlled node makes in a cycle.
 fn calls(measured: &Measured) -> Vec<Row> {
     measured
         .iter()
@@ -164,7 +164,8 @@ fn calls(measured: &Measured) -> Vec<Row> {
         .collect()
 }
 
-/// Whether a small cycle has stayed operational, and what was lost: each put down to a stall of the machine, or unexplained.
+/// Returns the judgement of a short cycle: it stayed operational or not. Each loss is attributed to a stall of the
+/// machine, or unexplained.
 pub(crate) fn held(holding: &[(Scenario, Outcome, Account)], hold: Duration) -> Vec<Row> {
     let enough = hold >= Duration::from_secs(600);
     let mut rows = Vec::new();
@@ -183,7 +184,7 @@ pub(crate) fn held(holding: &[(Scenario, Outcome, Account)], hold: Duration) -> 
             ),
             ("PRes lost", "frames", outcome.lost, account.losses()),
         ] {
-            // A node that is to stay operational may lose a response; eight that are not stalled may not.
+            // A node that is to stay operational may lose a response; eight nodes without artificial stalls may not.
             let judged = what == "interruptions" || scenario.nodes > 1;
             let held = match verdict.held {
                 _ if !outcome.booted => Some(false),

@@ -1,4 +1,4 @@
-//! Stalls for real: threads above all others that keep a core to themselves for up to 2 ms, as a machine below would.
+//! Artificial stalls: threads above all others keep a core to themselves for up to 2 ms, as a hypervisor would.
 
 use rtwire_sys::sched;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 const PRIORITY: u8 = 99;
-/// The longest of them.
+/// The longest artificial stall.
 pub(crate) const MOST: Duration = Duration::from_millis(2);
 
-/// Stalls until it is dropped: each core by itself, every 20 to 150 ms, for 0.1 to 2 ms, by chance.
+/// Stalls until it is dropped: each core separately, at random, every 20 to 150 ms, for 0.1 to 2 ms.
 pub(crate) struct Stalls {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -34,7 +34,7 @@ impl Stalls {
 fn stall(core: usize, stop: &AtomicBool) {
     sched::set_cpu(core).unwrap();
     sched::set_fifo(PRIORITY).unwrap();
-    // Numbers by chance, the same in each run: xorshift.
+    // Random numbers, the same in each run: xorshift.
     let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ core as u64;
     let mut between = |from_us: u64, to_us: u64| {
         state ^= state << 13;

@@ -1,4 +1,4 @@
-//! Who watches: at the managing node's port of the bridge, by the kernel's stamps.
+//! The watcher: at the managing node's port of the bridge, by the kernel's timestamps.
 
 use rtwire_measure::capture::{LINK_ETHERNET, Packet};
 use rtwire_measure::jitter::{Follower, JitterReport, Settings};
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 const PRIORITY: u8 = 40;
 
-/// Watches the managing node's port of the bridge until told to stop.
+/// Watches the managing node's port of the bridge until `stop` is set.
 pub(crate) fn watch(port: &Side, cycle_ns: u64, stop: &AtomicBool) -> JitterReport {
     port.run(|| {
         let found = interface::by_name(&port.interface).unwrap();
@@ -46,7 +46,7 @@ pub(crate) fn watch(port: &Side, cycle_ns: u64, stop: &AtomicBool) -> JitterRepo
         let mut batch = Batch::new(1024, 128).with_only(false, true);
         let mut number = 0;
         while !stop.load(Ordering::Relaxed) {
-            // In one go what has come meanwhile: the fewer wake-ups, the less is disturbed.
+            // Takes all waiting frames in one go: the fewer wake-ups, the less disturbance.
             thread::sleep(Duration::from_millis(20));
             while let Ok(count) = socket.receive(&mut batch, Wait::No, usize::MAX) {
                 for message in (0..count).filter_map(|index| batch.get(index)) {

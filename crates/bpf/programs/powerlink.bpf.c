@@ -3,13 +3,15 @@
  * The isochronous phase of POWERLINK, in the driver (XDP).
  *
  * Controlled node: a poll request is answered at once with the response that
- * user space has prepared; the managing node's response, where the node takes
- * part in PollResponse chaining, at its time behind it. Managing node: a poll response makes the next poll
- * leave. Every frame that a node has to see is put into a ring in memory, with
- * its time and with what was done, so that the node's state machine sees the
- * same frames in the same order as without this program; it is woken (by
- * passing the frame on to its packet socket) only by frames that cannot wait.
- * Frames of other protocols go to Linux as they came.
+ * user space has prepared. In PollResponse chaining, the managing node's
+ * response counts as the request, and the answer leaves at its set time after
+ * it. Managing node: a poll response makes the next poll leave.
+ *
+ * Every frame for the node's state machine is put into a ring in memory, with
+ * its time and the program's action. So the state machine gets the same frames
+ * in the same order as without this program. Only frames that cannot wait wake
+ * it: they are passed on to its packet socket. Frames of other protocols go to
+ * Linux unchanged.
  */
 #include <linux/if_ether.h>
 
@@ -22,10 +24,10 @@
 #define RTW_PL_PRES 4
 #define RTW_PL_TRIES 4
 #define RTW_PL_MN 240
-/* Looks at the clock, more than fit into the longest wait. */
+/* Readings of the clock: more than fit into the longest wait. */
 #define RTW_PL_LOOKS (1 << 20)
 
-/* What every POWERLINK frame begins with. */
+/* The header of every POWERLINK frame. */
 struct rtw_pl_header {
 	__u8 destination_mac[ETH_ALEN];
 	__u8 source_mac[ETH_ALEN];
@@ -75,7 +77,7 @@ struct {
 	__type(value, struct rtw_pl_prepared);
 } polls SEC(".maps");
 
-/* Puts the frame into the ring; the record is shown by `rtw_pl_show`. */
+/* Puts the frame into the ring; `rtw_pl_show` makes the record visible. */
 static __always_inline struct rtw_pl_record *
 rtw_pl_record(struct xdp_md *ctx, struct rtw_pl_control *common, __u64 now,
 	      __u64 *number)
@@ -95,13 +97,13 @@ rtw_pl_record(struct xdp_md *ctx, struct rtw_pl_control *common, __u64 now,
 	record = bpf_map_lookup_elem(&ring, &index);
 	if (!record)
 		return 0;
-	/* Whoever reads the old frame sees that it goes. */
+	/* A reader of the old frame sees that it is being replaced. */
 	__sync_lock_test_and_set(&record->number, 0);
 	record->arrival_ns = now;
 	record->length = length;
 	record->did = 0;
-	/* Seen already, but the verifier has lost sight of it; that of Linux 6.1
-	 * learns nothing from `length != 0`. */
+	/* Checked already, but the verifier no longer knows it; the one of Linux
+	 * 6.1 learns nothing from `length != 0`. */
 	last_octet = length - 1;
 	barrier_var(last_octet);
 	if (last_octet >= RTW_PL_FRAME_BYTES ||
@@ -117,7 +119,7 @@ static __always_inline void rtw_pl_show(struct rtw_pl_record *record,
 	__sync_lock_test_and_set(&record->number, number + 1);
 }
 
-/* Makes the frame a prepared one; not 0: there is no room, or nothing. */
+/* Replaces the frame by a prepared one; not 0 if that is empty or does not fit. */
 static __always_inline int rtw_pl_become(struct xdp_md *ctx,
 					 const struct rtw_pl_prepared *prepared)
 {
@@ -135,7 +137,7 @@ static __always_inline int rtw_pl_become(struct xdp_md *ctx,
 	return bpf_xdp_store_bytes(ctx, 0, prepared->data, length);
 }
 
-/* A poll request for this node. */
+/* Answers a poll request for this node. */
 static __always_inline int rtw_pl_answer(struct xdp_md *ctx,
 					 struct rtw_pl_control *common,
 					 struct rtw_pl_record *record,
@@ -153,7 +155,7 @@ static __always_inline int rtw_pl_answer(struct xdp_md *ctx,
 		version = READ_ONCE(ready->version);
 		if (rtw_pl_become(ctx, &ready->prepared[version % RTW_PL_BUFFERS]))
 			goto left;
-		/* A full barrier: the copy is made before this look. */
+		/* A full barrier: the copy is made before this read. */
 		if (__sync_fetch_and_add(&ready->version, 0) - version < RTW_PL_BUFFERS - 1) {
 			__sync_fetch_and_add(&common->answered, 1);
 			rtw_pl_show(record, number, RTW_PL_ANSWERED);
@@ -173,9 +175,9 @@ static long rtw_pl_is_due(__u32 look, __u64 *due_ns)
 }
 
 /*
- * The managing node's response, to a node that is chained behind it. XDP cannot
- * put a frame aside, so the processor waits with it: no longer than a chain of
- * some ten nodes takes.
+ * Answers the managing node's response, on a node that is chained behind it. XDP
+ * cannot put a frame aside, so the processor waits with it: no longer than a
+ * chain of some ten nodes takes.
  */
 static __always_inline int rtw_pl_answer_in_chain(struct xdp_md *ctx,
 						  struct rtw_pl_control *common,
@@ -194,7 +196,7 @@ static __always_inline int rtw_pl_answer_in_chain(struct xdp_md *ctx,
 	return rtw_pl_answer(ctx, common, record, number);
 }
 
-/* A poll response: if it is the one that is waited for, the next poll leaves. */
+/* Sends the next poll if this is the poll response that is waited for. */
 static __always_inline int rtw_pl_next(struct xdp_md *ctx,
 				       struct rtw_pl_control *common,
 				       struct rtw_pl_record *record,
@@ -226,7 +228,7 @@ static __always_inline int rtw_pl_next(struct xdp_md *ctx,
 	    __sync_val_compare_and_swap(&links->turn, turn, turn + 1) != turn)
 		goto pass;
 	if (rtw_pl_become(ctx, next)) {
-		/* User space is woken, and finds that it is its turn. */
+		/* User space is woken, and finds that it has to send this poll. */
 		__sync_val_compare_and_swap(&links->turn, turn + 1, turn);
 		__sync_fetch_and_add(&common->unchained, 1);
 		rtw_pl_show(record, number, 0);
@@ -269,7 +271,7 @@ int powerlink(struct xdp_md *ctx)
 		__sync_fetch_and_add(&common->unwanted, 1);
 		return XDP_DROP;
 	}
-	/* A switch that does not know the address yet floods the others' polls. */
+	/* A switch that has not learned an address yet floods the other nodes' polls. */
 	if (message == RTW_PL_PREQ &&
 	    (!(common->role & RTW_PL_CONTROLLED) ||
 	     destination != (__u8)common->node))
@@ -288,8 +290,8 @@ int powerlink(struct xdp_md *ctx)
 		return rtw_pl_next(ctx, common, record, number, source);
 	rtw_pl_show(record, number, 0);
 	/*
-	 * A controlled node reads SoC and the others' responses when the SoA
-	 * wakes it.
+	 * A controlled node reads the SoC and the other nodes' responses when
+	 * the SoA wakes it.
 	 */
 	if (!(common->role & RTW_PL_MANAGING) &&
 	    (message == RTW_PL_SOC || message == RTW_PL_PRES))

@@ -1,56 +1,56 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What the POWERLINK program shares with `crates/link/src/powerlink`: every
- * structure consists of 64-bit words, and of octets whose number is a
- * multiple of 16, so that no compiler has anything to pad. A test compares
- * the layouts with the object's BTF.
+ * The layouts that the POWERLINK program shares with
+ * `crates/link/src/powerlink`. Every structure consists of 64-bit words, and
+ * of byte arrays whose length is a multiple of 16, so no compiler inserts
+ * padding. A test compares the layouts with the object's BTF.
  */
 #ifndef RTWIRE_POWERLINK_H
 #define RTWIRE_POWERLINK_H
 
 #include <linux/types.h>
 
-/* Room for one frame: 1514 octets and a little. */
+/* Room for one frame: 1514 bytes, rounded up. */
 #define RTW_PL_FRAME_BYTES 1520
 /* Frames that wait for user space: a power of two. */
 #define RTW_PL_RING 256
 /* Buffers of the prepared response: a power of two. */
 #define RTW_PL_BUFFERS 4
-/* Polls of one cycle, the start of the asynchronous phase included. */
+/* Polls of one cycle, including the start of the asynchronous phase. */
 #define RTW_PL_POLLS 256
-/* A cycle is prepared while the one before it still runs. */
+/* Cycles in memory: one is prepared while the previous one runs. */
 #define RTW_PL_CYCLES 2
 
 /*
- * PollResponse chaining: the longest that the driver holds a response back, by
- * looking at the clock again and again. A later one is left to user space.
+ * PollResponse chaining: the longest time for which the driver holds a response
+ * back, by polling the clock. A later response is left to user space.
  */
 #define RTW_PL_LONGEST_WAIT_NS 200000
 
-/* What the program did with a frame that it shows. */
+/* The program's action on a frame in the ring. */
 #define RTW_PL_ANSWERED 1	/* a poll request: the response has left */
 #define RTW_PL_CHAINED 2	/* a poll response: the next poll has left */
 
-/* What the program is to do. */
+/* The program's role. */
 #define RTW_PL_CONTROLLED 1	/* answer poll requests */
 #define RTW_PL_MANAGING 2	/* chain polls */
 
 struct rtw_pl_control {
 	/* settings */
 	__u64 role;		/* RTW_PL_CONTROLLED, RTW_PL_MANAGING or both */
-	__u64 node;		/* the own node's number */
-	__u64 mac;		/* the own address, in its first 6 octets */
-	__u64 wanted[4];	/* bit n: poll responses of node n are shown */
-	__u64 chained_in;	/* 1: the managing node's response is this node's poll request */
-	__u64 after_ns;		/* and is answered so long after its arrival */
+	__u64 node;		/* this node's number */
+	__u64 mac;		/* this node's address, in the first 6 bytes */
+	__u64 wanted[4];	/* bit n: poll responses of node n go to the ring */
+	__u64 chained_in;	/* 1: the managing node's response counts as this node's poll request */
+	__u64 after_ns;		/* time from its arrival to the answer */
 	/* state and counters, written by the program */
-	__u64 head;		/* frames that were put into the ring */
-	__u64 answered;		/* poll requests */
+	__u64 head;		/* frames put into the ring so far */
+	__u64 answered;		/* poll requests answered */
 	__u64 unanswered;	/* poll requests left to user space */
-	__u64 chained;		/* polls sent on a response */
-	__u64 unchained;	/* responses that the next poll had to be left to
-				 * user space for */
-	__u64 unwanted;		/* poll responses not shown */
+	__u64 chained;		/* polls sent upon a response */
+	__u64 unchained;	/* responses whose next poll was left to user
+				 * space */
+	__u64 unwanted;		/* poll responses not put into the ring */
 	__u64 malformed;	/* shorter than their header, or too long */
 };
 
@@ -66,17 +66,17 @@ struct rtw_pl_record {
 	__u8 data[RTW_PL_FRAME_BYTES];
 };
 
-/* A frame that is ready to leave; zeros behind it. */
+/* A frame that is ready to be sent; zeros behind it. */
 struct rtw_pl_prepared {
 	__u64 length;
-	__u64 node;		/* polls: whose response the next one follows */
+	__u64 node;		/* polls: the node whose response the next poll follows */
 	__u8 data[RTW_PL_FRAME_BYTES];
 };
 
 /*
- * Response n is in prepared[n % RTW_PL_BUFFERS]; user space writes response
- * n + 1 and then the version. So the program, having copied response n, has it
- * whole if it then finds a version less than n + 3.
+ * Response n is in prepared[n % RTW_PL_BUFFERS]. User space writes response
+ * n + 1 and then the version. So the program's copy of response n is whole if
+ * the version after the copy is less than n + 3.
  */
 struct rtw_pl_response {
 	__u64 version;
@@ -86,8 +86,8 @@ struct rtw_pl_response {
 
 /*
  * The polls of cycle c are in polls[c % RTW_PL_CYCLES]. `turn` is c << 32 | i
- * while poll i waits for its response; whoever moves it to i + 1 (the program
- * on the response, user space on a timeout) sends poll i + 1.
+ * while poll i waits for its response. The side that moves it to i + 1 sends
+ * poll i + 1: the program upon the response, user space upon a timeout.
  */
 struct rtw_pl_chain {
 	__u64 turn;

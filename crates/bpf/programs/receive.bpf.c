@@ -2,11 +2,11 @@
 /*
  * The receive program of one interface (XDP).
  *
- * It looks for RTDiP frames, with at most one VLAN tag, that are for this
- * station, and does with them what their port's channel says: newest value,
- * queue, respond, or pass; all of them policed first. Everything else goes to Linux as
- * it came, and so do RTDiP frames that are faulty or for a port without a
- * channel here: packet sockets serve other ports, and count what is faulty.
+ * It looks for RTDiP frames to this station, with at most one VLAN tag, and
+ * applies the action of their port's channel: newest value, queue, respond, or
+ * pass. All of them are policed first. All other frames go to Linux unchanged.
+ * So do RTDiP frames that are faulty or for a port without a channel here:
+ * packet sockets serve other ports, and count faulty frames.
  */
 #include <linux/if_ether.h>
 
@@ -58,7 +58,7 @@ struct {
 	__type(value, struct rtw_reply);
 } replies SEC(".maps");
 
-/* What a queue's memory must be like; each channel has one of its own length. */
+/* The type of a queue's memory; each channel's has a length of its own. */
 struct rtw_queue_memory {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
@@ -67,7 +67,7 @@ struct rtw_queue_memory {
 	__uint(value_size, sizeof(struct rtw_place));
 };
 
-/* So that the layouts are among the object's types, for the test. */
+/* Puts the layouts among the object's types, for the test. */
 const struct rtw_queue *rtw_queue_type __attribute__((unused));
 const struct rtw_place *rtw_place_type __attribute__((unused));
 
@@ -85,7 +85,7 @@ static __always_inline int for_this_station(const __u8 *to, const __u8 *own)
 	return to[0] & 1 || (a[0] == b[0] && a[1] == b[1] && a[2] == b[2]);
 }
 
-/* Fills `frame`; 0 if the frame is none of ours, or faulty (then counted). */
+/* Fills `frame`; returns 0 if it is not for us, or faulty (then counted). */
 static __always_inline int parse(struct xdp_md *ctx,
 				 struct rtw_control *control,
 				 struct rtw_frame *frame)
@@ -187,7 +187,7 @@ int receive(struct xdp_md *ctx)
 	if (!channel || channel->action == RTW_FREE)
 		return XDP_PASS;
 
-	/* The key first: what is not the channel's does not empty its bucket. */
+	/* The key first: another channel's frames do not empty this one's bucket. */
 	if (channel->action != RTW_PASS && frame.key != (__u32)channel->key) {
 		__sync_fetch_and_add(&channel->wrong_key, 1);
 		return XDP_DROP;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What a frame is: RTDiP's header as it lies on the wire (docs/rtdip.md), and
- * what the program has found out about one frame.
+ * RTDiP's header in its form on the wire (docs/rtdip.md), and the program's
+ * findings about one frame.
  */
 #ifndef RTWIRE_RECEIVE_FRAME_H
 #define RTWIRE_RECEIVE_FRAME_H
@@ -30,10 +30,10 @@ struct rtw_time {
 } __attribute__((packed));
 
 struct rtw_frame {
-	__u32 at;		/* where RTDiP's header begins */
-	__u32 data_at;		/* where the user data begin */
-	__u32 length;		/* octets of user data */
-	__u32 bytes;		/* octets of the frame */
+	__u32 at;		/* offset of RTDiP's header */
+	__u32 data_at;		/* offset of the user data */
+	__u32 length;		/* bytes of user data */
+	__u32 bytes;		/* bytes of the frame */
 	__u32 sequence;
 	__u32 key;
 	__u16 port;
@@ -44,12 +44,12 @@ struct rtw_frame {
 };
 
 /*
- * What becomes of a frame that is in its reader's memory: it ends here, or, the
- * first one for a reader that sleeps, goes on to Linux, where a packet socket
- * wakes the reader.
+ * Returns the verdict for a frame that is stored in its reader's memory. It ends
+ * here, except for the first frame for a sleeping reader: that one goes on to
+ * Linux, where a packet socket wakes the reader.
  *
- * The reader says that it is asleep and then looks once more; so the frame must
- * be there before this look. A full barrier, on both sides.
+ * The reader sets `asleep` and then looks for a frame once more. So the frame
+ * must be stored before `asleep` is read here: a full barrier, on both sides.
  */
 static __always_inline int rtw_wake(const __u64 *wakes, __u64 *asleep)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Newest value: user data, number and arrival time into the channel's slot, in
- * one copy. Readers map the slot and need no system call.
+ * Newest value: copies user data, number and arrival time once, into the
+ * channel's slot. Readers map the slot and need no system call.
  */
 #ifndef RTWIRE_RECEIVE_NEWEST_H
 #define RTWIRE_RECEIVE_NEWEST_H
@@ -9,13 +9,13 @@
 #include "receive.h"
 #include "receive_frame.h"
 
-/* Numbers further behind than this are none that came late. */
+/* Values whose numbers are further behind than this are not late ones. */
 #define RTW_WINDOW 1024
 #define RTW_SUSPECT (1ULL << 32)
 
 /*
- * How many values the sender has sent since `last`, this one included; 0: this
- * one is not newer. The rules are those of docs/rtdip.md.
+ * Returns the number of values that the sender has sent since `last`, including
+ * this one; 0 if this one is not newer. The rules are those of docs/rtdip.md.
  */
 static __always_inline __u32 rtw_ahead(struct rtw_slot *slot,
 				       const struct rtw_value *last,
@@ -30,7 +30,7 @@ static __always_inline __u32 rtw_ahead(struct rtw_slot *slot,
 		slot->suspect = 0;
 		return ahead;
 	}
-	/* Not newer by its number: only a sender that began again is heard. */
+	/* Not newer by its number: accepted only from a restarted sender. */
 	if (frame->sender_ns && last->sender_ns)
 		return frame->sender_ns > last->sender_ns;
 	if (-ahead < RTW_WINDOW)
@@ -53,7 +53,7 @@ static __always_inline int rtw_newest(struct xdp_md *ctx,
 		__sync_fetch_and_add(&channel->oversize, 1);
 		return XDP_DROP;
 	}
-	/* Another processor at this slot has a value just as new. */
+	/* Another processor writes to this slot; its value is just as new. */
 	if (version & 1 ||
 	    __sync_val_compare_and_swap(&slot->version, version,
 					version + 1) != version) {
@@ -65,7 +65,7 @@ static __always_inline int rtw_newest(struct xdp_md *ctx,
 		ahead = rtw_ahead(slot, last, frame);
 	if (!ahead) {
 		channel->stale++;
-		/* No buffer was touched, so the old version tells the truth. */
+		/* No buffer was touched, so the old version is right. */
 		__sync_fetch_and_sub(&slot->version, 1);
 		return XDP_DROP;
 	}
@@ -84,7 +84,7 @@ static __always_inline int rtw_newest(struct xdp_md *ctx,
 	if (last_octet < RTW_DATA_BYTES &&
 	    bpf_xdp_load_bytes(ctx, frame->data_at, value->data,
 			       last_octet + 1)) {
-		/* Cannot be; value n stays, as number n + RTW_BUFFERS. */
+		/* Cannot happen; value n stays, as number n + RTW_BUFFERS. */
 		__sync_fetch_and_add(&slot->version, 2 * RTW_BUFFERS - 1);
 		return XDP_DROP;
 	}

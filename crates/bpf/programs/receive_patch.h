@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Patch: octets of the question, its number and the time at which it came, put
- * into the prepared answer where the answer's content says.
+ * Patch: copies bytes of the question, its number and its arrival time into the
+ * prepared answer, at the places that the answer's content names.
  *
- * Nothing here knows a protocol. Whoever answers collects the sources from the
- * question before he writes over it (`rtw_patch_collect`), and afterwards, when
- * the content lies in the frame, puts them in (`rtw_patch_apply`).
+ * This file is independent of the protocol. The responder first collects the
+ * sources from the question (`rtw_patch_collect`). It then writes the content
+ * over the question, and patches it (`rtw_patch_apply`).
  */
 #ifndef RTWIRE_RECEIVE_PATCH_H
 #define RTWIRE_RECEIVE_PATCH_H
@@ -13,18 +13,18 @@
 #include "receive.h"
 #include "rtwire_bpf.h"
 
-/* What patches are taken from, at the offsets that they name. */
+/* The source of patches; each names an offset in it. */
 struct rtw_patch_source {
 	__u8 question[RTW_PATCH_QUESTION]; /* its user data, then zeros */
 	__u32 sequence;			   /* its number, network order */
 	__u32 zero;
 	__u64 arrival_ns;		   /* CLOCK_TAI, network order */
-	__u64 room;			   /* for a copy that begins there */
+	__u64 room;			   /* for a copy that begins before it */
 };
 
 /*
- * Collects what a question of `length` octets of data at `data_at` offers;
- * the source is all zeros before.
+ * Collects the sources from a question with `length` bytes of data at `data_at`.
+ * `source` must be all zeros before.
  */
 static __always_inline int rtw_patch_collect(struct xdp_md *ctx, __u32 data_at,
 					     __u32 length, __u32 sequence,
@@ -44,7 +44,7 @@ static __always_inline int rtw_patch_collect(struct xdp_md *ctx, __u32 data_at,
 	return bpf_xdp_load_bytes(ctx, data_at, source->question, length + 1);
 }
 
-/* Puts them into the content, which begins at `at` in the frame. */
+/* Patches the content, which begins at `at` in the frame. */
 static __always_inline int rtw_patch_apply(struct xdp_md *ctx, __u32 at,
 					   const struct rtw_content *content,
 					   const struct rtw_patch_source *source)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Police: a token bucket for each channel, kept as the one moment when it will
- * be full again. A frame conforms if, with its own time on the link added, that
- * moment is no further away than the burst takes. All is rounded in the sender's
- * favour: what keeps the contract is never dropped.
+ * Police: a token bucket for each channel, stored as the time when it will be
+ * full again. A frame's time on the link is added to that time. The frame
+ * conforms if the result is no further away than the burst's time on the link.
+ * All is rounded in the sender's favour: a conforming frame is never dropped.
  */
 #ifndef RTWIRE_RECEIVE_POLICE_H
 #define RTWIRE_RECEIVE_POLICE_H
@@ -15,7 +15,7 @@
 
 #define RTW_POLICE_TRIES 8
 
-/* Whether a frame of `bytes` is within its channel's contract. */
+/* Returns 1 if a frame of `bytes` is within its channel's contract, else 0. */
 static __always_inline int rtw_conforms(struct rtw_channel *channel,
 					__u64 bytes)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Queue: every frame into the ring of its priority, in memory that is the
- * channel's alone, in one copy. The reader maps it and needs no system call; a
- * reader that sleeps is woken by letting the frame go on to Linux, where it
- * has a packet socket.
+ * Queue: copies every frame once, into the ring of its priority, in the
+ * channel's own memory. The reader maps it and needs no system call. To wake a
+ * sleeping reader, the frame goes on to Linux, where the reader has a packet
+ * socket.
  */
 #ifndef RTWIRE_RECEIVE_QUEUE_H
 #define RTWIRE_RECEIVE_QUEUE_H
@@ -14,8 +14,8 @@
 #define RTW_QUEUE_TRIES 8
 
 /*
- * Takes the next position of a level; 0 if there is none. Several processors
- * may do so at once; only one looks at the reader's line, and only when the
+ * Takes the next position of a level; returns 0 if the ring is full. Several
+ * processors may do so at once. The reader's cache line is read only when the
  * ring seems full.
  */
 static __always_inline int rtw_take_place(struct rtw_queue *queue, __u32 level,
@@ -76,7 +76,7 @@ static __always_inline int rtw_queue(struct xdp_md *ctx,
 	/* The verifier of Linux 6.1 learns nothing from `length != 0`. */
 	last_octet = length - 1;
 	barrier_var(last_octet);
-	/* It cannot fail; a place must be given on all the same. */
+	/* This cannot fail; the place must be handed over in any case. */
 	if (last_octet < RTW_DATA_BYTES &&
 	    bpf_xdp_load_bytes(ctx, frame->data_at, place->data,
 			       last_octet + 1))

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Respond: the question's own frame goes back as the answer, with addresses and
- * ports swapped, the question's number, the time at which it came, and content
- * that user space prepared, with fields of the question put into it.
+ * Respond: the question's own frame goes back as the answer. Addresses and ports
+ * are swapped, and the question's number stays. The answer carries the time at
+ * which the question came, and the content that user space prepared, patched
+ * with fields of the question.
  *
  * Only questions from an asking port are answered, and no responder has such a
- * port: else two responders would answer each other for ever.
+ * port. Otherwise two responders would answer each other for ever.
  */
 #ifndef RTWIRE_RECEIVE_RESPOND_H
 #define RTWIRE_RECEIVE_RESPOND_H
@@ -17,7 +18,7 @@
 #include "receive_patch.h"
 
 #define RTW_REPLY_TRIES 4
-/* Octets of content that even the shortest frame has room for. */
+/* Bytes of content that fit even the shortest frame. */
 #define RTW_LEAST_CONTENT (ETH_ZLEN - ETH_HLEN - RTW_HEADER_BYTES - RTW_TIME_BYTES)
 
 /* Writes the headers of the answer over those of the question. */
@@ -33,13 +34,13 @@ static __always_inline int rtw_answer_headers(struct xdp_md *ctx,
 	struct ethhdr *eth = data;
 	__u16 port;
 
-	/* Two layouts, with and without tag, each at an offset known here. */
+	/* Two layouts, with and without tag, each at a constant offset. */
 	header = at == ETH_HLEN ? data + ETH_HLEN :
 				  data + ETH_HLEN + RTW_TAG_BYTES;
 	if ((void *)(header + 1) > end)
 		return -1;
 	__builtin_memcpy(eth->h_dest, eth->h_source, ETH_ALEN);
-	/* The station's own address, also where the question went to a group. */
+	/* The station's own address, also if the question went to a group. */
 	__builtin_memcpy(eth->h_source, control->mac, ETH_ALEN);
 	port = header->destination_port;
 	header->destination_port = header->source_port;
@@ -54,7 +55,7 @@ static __always_inline int rtw_answer_headers(struct xdp_md *ctx,
 	return 0;
 }
 
-/* Makes the frame as long as the answer, and copies the prepared content. */
+/* Sets the frame to the answer's length, and copies the prepared content. */
 static __always_inline int rtw_answer_content(struct xdp_md *ctx,
 					      const struct rtw_frame *frame,
 					      struct rtw_channel *channel,
@@ -73,11 +74,11 @@ static __always_inline int rtw_answer_content(struct xdp_md *ctx,
 	if (copied > RTW_REPLY_BYTES)
 		return -1;
 	if (at + copied != now && bpf_xdp_adjust_tail(ctx, at + copied - now)) {
-		/* How far a frame may grow is the driver's affair. */
+		/* The driver decides how far a frame may grow. */
 		__sync_fetch_and_add(&channel->no_room, 1);
 		return -1;
 	}
-	/* Never 0, but the verifier has lost sight of that; and that of
+	/* Never 0, but the verifier no longer knows that; the one of
 	 * Linux 6.1 learns nothing from `copied != 0`. */
 	copied--;
 	barrier_var(copied);
@@ -108,7 +109,7 @@ static __always_inline int rtw_respond(struct xdp_md *ctx,
 	__u64 version;
 	int i;
 
-	/* A frame from a group, or from itself, is no question. */
+	/* A frame from a group address, or from no asking port, is no question. */
 	if ((__u16)frame->source < RTW_FIRST_ASKING_PORT ||
 	    frame->source >> 56 & 1) {
 		__sync_fetch_and_add(&channel->no_question, 1);
@@ -125,7 +126,7 @@ static __always_inline int rtw_respond(struct xdp_md *ctx,
 					       &reply->content[version % RTW_BUFFERS],
 					       &source, &length))
 				return XDP_DROP;
-			/* A full barrier: the copy is made before this look. */
+			/* A full barrier: the copy is made before this read. */
 			if (__sync_fetch_and_add(&reply->version, 0) - version < RTW_BUFFERS - 1)
 				break;
 		}

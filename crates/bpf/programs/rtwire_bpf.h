@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What every BPF program of rtwire needs, and no more: section and map
- * macros, the helpers in use by their numbers in the kernel's stable
- * interface, byte order.
+ * The common part of rtwire's BPF programs: section and map macros, byte
+ * order, and the helpers in use, by their numbers in the kernel's stable
+ * interface.
  */
 #ifndef RTWIRE_BPF_H
 #define RTWIRE_BPF_H
@@ -52,12 +52,13 @@ static long (*const bpf_xdp_store_bytes)(struct xdp_md *ctx, __u32 offset,
 
 /* A value that another processor, or user space, may change meanwhile. */
 #define READ_ONCE(x) (*(const volatile typeof(x) *)&(x))
-/* Keeps the compiler from forgetting a bound that the verifier has to see. */
+/* Keeps the compiler from removing a bound that the verifier has to see. */
 #define barrier_var(x) asm volatile("" : "+r"(x))
 
 /*
- * Stores after all stores before it. Where the processor keeps stores in order
- * (x86; the build says so) that takes no more than the compiler's doing so.
+ * Stores a word after all earlier stores. On processors that keep stores in
+ * order (x86; the build sets RTW_ORDERED_STORES), only the compiler has to be
+ * kept from reordering.
  */
 #ifdef RTW_ORDERED_STORES
 #define rtw_publish(word, value)                            \

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * A filter for the packet socket of one listener: it takes the frames of the
- * listener's port, and counts on the way what no listener of its process
- * takes. So counting strays costs the frames that are none nothing: without
- * it a second socket would look at each of them.
+ * A filter for the packet socket of one listener. It takes the frames of the
+ * listener's port, and counts stray frames: those that no listener of its
+ * process takes. So the count costs other frames nothing. Without it, a second
+ * socket would have to process every frame.
  */
 #include "rtwire_bpf.h"
 #include "receive_frame.h"
@@ -22,7 +22,7 @@ struct {
 	__type(value, struct rtw_strays);
 } strays SEC(".maps");
 
-/* One bit for each port: somebody of this process takes its frames. */
+/* One bit for each port: a listener of this process takes its frames. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -48,8 +48,8 @@ unsigned long long load_word(void *skb,
 			     unsigned long long at) asm("llvm.bpf.load.word");
 
 /*
- * Ours, or for a group. A tagged frame for us may seem to be for others, so
- * those are looked at more closely.
+ * Returns 1 for a frame to this station or to a group. A tagged frame to this
+ * station may be marked as for others, so those frames' addresses are compared.
  */
 static __always_inline int for_us(struct __sk_buff *skb, __u64 mac)
 {
@@ -60,7 +60,7 @@ static __always_inline int for_us(struct __sk_buff *skb, __u64 mac)
 	return (load_half(skb, 0) << 32 | load_word(skb, 2)) == mac;
 }
 
-/* Whether the frame was counted at this place: it is free, or the port's own. */
+/* Returns 1 if the frame was counted at this place: it was free, or the port's own. */
 static __always_inline int counted_at(__u32 slot, __u64 name)
 {
 	struct rtw_stray_port *entry = bpf_map_lookup_elem(&unknown, &slot);

@@ -2,19 +2,19 @@
 /*
  * The buffer of an emulated port.
  *
- * `port_enter` runs where a frame enters a port's queue (clsact egress): it
- * finds the priority class, takes the frame's bytes from the port's buffer
- * and from the switch's pool, or drops the frame. `port_leave` runs where
- * the frame arrives at the other end of the cable (clsact ingress) and gives
- * the bytes back. The rate itself is kept by the queueing discipline in
- * between. So the backlog is exact at every frame, not sampled, and the
- * buffer is as large as the description says, in bytes.
+ * `port_enter` runs where a frame enters a port's queue (clsact egress). It
+ * finds the priority class, and takes the frame's bytes from the port's buffer
+ * and from the switch's pool, or drops the frame. `port_leave` runs where the
+ * frame arrives at the other end of the link (clsact ingress), and returns the
+ * bytes. The queueing discipline in between keeps the rate. So the backlog is
+ * exact at every frame, not sampled, and the buffer is as large as the
+ * description says, in bytes.
  *
  * XDP at a host's interface takes frames before clsact sees them, and sends
- * frames that no queue there sees. So the cable of a host ends before it, in
+ * frames that no queue there sees. So a host's link ends before the host, in
  * a namespace of the lab's own, and a plain pair leads on to it.
  *
- * Both ends of cable n have interface index FIRST + 2n and FIRST + 2n + 1 in
+ * Both ends of link n have interface index FIRST + 2n and FIRST + 2n + 1 in
  * their namespaces; a port's record has the index of its own end.
  */
 #include <linux/if_ether.h>
@@ -45,7 +45,7 @@ struct {
 	__type(value, struct rtw_pool);
 } pools SEC(".maps");
 
-/* When an ideal link would have begun each waiting frame; a ring a port. */
+/* Time when an ideal link would have begun each waiting frame; one ring per port. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, RTW_FOLLOWED_FRAMES);
@@ -86,15 +86,15 @@ static __always_inline __u32 priority_of(struct __sk_buff *skb)
 }
 
 /*
- * The frame's bytes. Behind the first switch the kernel keeps a VLAN tag
- * beside the frame and not in it.
+ * Returns the frame's bytes. Behind the first switch the kernel keeps a VLAN
+ * tag beside the frame and not in it.
  */
 static __always_inline __u64 frame_bytes(const struct __sk_buff *skb)
 {
 	return skb->len + (skb->vlan_present ? 4 : 0);
 }
 
-/* Room for `bytes` in a store of `limit`; 0 when there is none. */
+/* Takes `bytes` from a buffer of `limit`; returns 0 if they do not fit. */
 static __always_inline int take(__u64 *queued, __u64 *highest, __u64 limit,
 				__u64 bytes)
 {
@@ -113,7 +113,7 @@ static __always_inline __u64 wire_bytes(const struct rtw_port *port, __u64 len)
 	return (len < ETH_ZLEN ? ETH_ZLEN : len) + port->overhead_bytes;
 }
 
-/* Books the frame on the ideal link; returns when that link would begin it. */
+/* Adds the frame to the ideal link; returns the time when that would begin it. */
 static __always_inline __u64 ideal_start(struct rtw_port *port, __u64 wire,
 					 __u64 now)
 {
@@ -141,7 +141,7 @@ int port_enter(struct __sk_buff *skb)
 
 	if (!port)
 		return TC_ACT_UNSPEC;
-	/* What the bridge would say of its own (IGMP) is not planned traffic. */
+	/* The bridge's own frames (IGMP) are not planned traffic. */
 	if (port->forwards_only && !skb->ingress_ifindex)
 		return TC_ACT_SHOT;
 	class = priority_of(skb) * port->queues / 8;
@@ -214,7 +214,7 @@ static __always_inline void follow_lateness(struct rtw_port *port,
 SEC("tc")
 int port_leave(struct __sk_buff *skb)
 {
-	/* The port is the other end of the cable. */
+	/* The port is the other end of the link. */
 	__u32 index = (skb->ifindex - FIRST_IFINDEX) ^ 1, pool_index;
 	struct rtw_port *port = bpf_map_lookup_elem(&ports, &index);
 	struct rtw_pool *pool;
@@ -239,8 +239,8 @@ int port_leave(struct __sk_buff *skb)
 }
 
 /*
- * At the lab's end of a plain pair: a veth takes what its peer's driver sends
- * (XDP_TX) only if it has a program itself.
+ * At the lab's end of a plain pair: a veth takes frames that its peer's driver
+ * sends (XDP_TX) only if it has a program itself.
  */
 SEC("xdp")
 int take_replies(struct xdp_md *ctx)

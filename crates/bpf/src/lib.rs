@@ -1,14 +1,14 @@
-//! The kernel programs of `programs/`, compiled when this crate is: ELF objects with BTF, ready for the loader.
+//! The kernel programs of `programs/`, compiled together with this crate: ELF objects with BTF, ready for the loader.
 //!
-//! They are kept here and not beside their users, so that one build script compiles them all and no second copy of a
-//! compiler's options exists. What they do, and the layouts they share with Rust, is their users' business.
+//! They are kept here and not beside their users, so that one build script with one set of compiler options compiles
+//! them all. Their users describe the programs' behaviour, and the layouts that they share with Rust.
 
 /// A compiled program.
 #[derive(Clone, Copy, Debug)]
 pub struct Object {
-    /// The ELF object, as the loader takes it.
+    /// The ELF object, for the loader.
     pub bytes: &'static [u8],
-    /// The file it was compiled to; there only on the machine that built it. Tests read types and layouts from it.
+    /// The compiled file; present only on the machine that built it. Tests read types and layouts from it.
     pub built_at: &'static str,
 }
 

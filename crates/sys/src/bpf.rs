@@ -1,8 +1,8 @@
 //! BPF objects: loaded from bytes, attached to traffic control or to a driver (XDP), their arrays mapped into memory.
 //!
-//! A thin layer over libbpf, so that another loader could take its place. Needs CAP_BPF and CAP_NET_ADMIN
-//! (or root). Loading and attaching are for set-up; reading a [`MappedArray`] costs no system call and
-//! may be done in a real-time loop.
+//! This is a thin layer over libbpf, so that another loader could take its place. It needs CAP_BPF and CAP_NET_ADMIN,
+//! or root. Loading and attaching are for set-up. Reading a [`MappedArray`] costs no system call and may be done in a
+//! real-time loop.
 
 mod array;
 pub mod attached;
@@ -24,7 +24,7 @@ pub use attached::AttachedXdp;
 pub use map_of_maps::MapOfMaps;
 pub use xdp::{TestRun, XdpLink, XdpMode, attach as attach_xdp};
 
-/// Which way a frame goes through an interface.
+/// The direction of a frame through an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// Received by the interface.
@@ -33,7 +33,7 @@ pub enum Direction {
     Egress,
 }
 
-/// What went wrong with a BPF object; the text names the object, the part and what the kernel said.
+/// An error of a BPF object; the text names the object, the part, and the kernel's answer.
 #[derive(Debug, thiserror::Error)]
 pub enum BpfError {
     /// The object was not accepted.
@@ -43,9 +43,9 @@ pub enum BpfError {
     Load {
         /// The object's name.
         object: String,
-        /// What libbpf said.
+        /// libbpf's error.
         source: libbpf_rs::Error,
-        /// Its warnings on the way, the verifier's among them; each on a line of its own.
+        /// libbpf's and the verifier's warnings, each on a line of its own.
         messages: String,
     },
     /// The object has no such program or map.
@@ -55,7 +55,7 @@ pub enum BpfError {
         object: String,
         /// "program" or "map".
         kind: &'static str,
-        /// What was asked for.
+        /// The name that was asked for.
         name: String,
     },
     /// A program was not attached.
@@ -67,10 +67,10 @@ pub enum BpfError {
         program: String,
         /// The interface's index.
         ifindex: u32,
-        /// What libbpf said.
+        /// libbpf's error.
         source: libbpf_rs::Error,
     },
-    /// The place for XDP programs is taken.
+    /// Another XDP program is attached already.
     #[error(
         "cannot attach XDP program `{program}` to interface {ifindex}: another XDP program is there already; end what put it there, or see `ip link show` and `bpftool net`"
     )]
@@ -89,10 +89,10 @@ pub enum BpfError {
         ifindex: u32,
         /// The mode asked for.
         mode: XdpMode,
-        /// The kernel's number.
+        /// The kernel's error number.
         errno: Errno,
     },
-    /// A program could not be made a socket filter.
+    /// A program could not become a socket filter.
     #[error("cannot take BPF program `{program}` as a socket filter: {source}")]
     Filter {
         /// The program.
@@ -113,15 +113,15 @@ pub enum BpfError {
     TestRun {
         /// The program.
         program: String,
-        /// What libbpf said.
+        /// libbpf's error.
         source: libbpf_rs::Error,
     },
 }
 
-/// What libbpf warned of since the last look. It would print to standard error, where a lab's user reads tables.
+/// libbpf's warnings since they were last taken. libbpf would print them to standard error, among a lab's tables.
 static MESSAGES: Mutex<String> = Mutex::new(String::new());
 const MESSAGES_MAX_BYTES: usize = 16 * 1024;
-/// Of a longer message (the verifier's whole log) its end says what was wrong.
+/// Bytes kept of a longer message: its end. There the verifier's log says what is wrong.
 const MESSAGE_END_BYTES: usize = 1200;
 
 fn collect_messages() {
@@ -157,7 +157,7 @@ pub struct BpfObject {
 }
 
 impl BpfObject {
-    /// Loads an object file's bytes; `entries` gives maps another number of entries than the file says.
+    /// Loads an object file's bytes. `entries` overrides the number of entries of the maps that it names.
     ///
     /// # Errors
     /// The kernel refuses the object (verifier, privileges), or a named map is missing.
@@ -193,7 +193,7 @@ impl BpfObject {
     /// Attaches a program of section `tc` to an interface of the calling thread's network namespace.
     ///
     /// # Errors
-    /// No such program, or the kernel refuses.
+    /// The program is missing, or the kernel refuses.
     pub fn attach_tc(
         &self,
         program: &str,
@@ -222,10 +222,11 @@ impl BpfObject {
         })
     }
 
-    /// A program of section `socket`, as the filter of a socket. It lives as long as a socket has it, or the filter.
+    /// Returns a program of section `socket` as a socket filter. The program lives as long as the filter, or a socket
+    /// with it.
     ///
     /// # Errors
-    /// No such program, or no file descriptor is left for it.
+    /// The program is missing, or no file descriptor is left for it.
     pub fn socket_filter(&self, program: &str) -> Result<Filter, BpfError> {
         let found = self.program(program)?;
         let fd = found
@@ -241,7 +242,7 @@ impl BpfObject {
     /// Maps an array (made with `BPF_F_MMAPABLE`) of values that consist of `words` 64-bit words.
     ///
     /// # Errors
-    /// No such map, or it cannot be mapped.
+    /// The map is missing, or it cannot be mapped.
     pub fn map_array(&self, map: &str, words: usize) -> Result<MappedArray, BpfError> {
         let found = self.map(map)?;
         let map_error = |source| BpfError::Map {
@@ -262,10 +263,10 @@ impl BpfObject {
         MappedArray::new(fd, words, found.max_entries() as usize).map_err(map_error)
     }
 
-    /// An array of maps.
+    /// Returns an array of maps.
     ///
     /// # Errors
-    /// No such map, or no descriptor for it.
+    /// The map is missing, or no file descriptor is left for it.
     pub fn map_of_maps(&self, map: &str) -> Result<MapOfMaps, BpfError> {
         let found = self.map(map)?;
         let fd = found.as_fd().try_clone_to_owned();
@@ -286,13 +287,13 @@ impl BpfObject {
             })
     }
 
-    /// Runs a program once on a frame (`BPF_PROG_TEST_RUN`); returns its verdict.
+    /// Runs a program once on a frame (`BPF_PROG_TEST_RUN`) and returns its verdict.
     ///
-    /// `context` is the `struct __sk_buff` to start from, and afterwards the one that the program left.
+    /// `context` is the `struct __sk_buff` at the start. Afterwards it holds the one that the program left.
     ///
     /// # Errors
-    /// No such program, or the kernel refuses the run (a frame shorter than an Ethernet header, fields of the
-    /// context that may not be set).
+    /// The program is missing, or the kernel refuses the run. It does so for a frame shorter than an Ethernet header,
+    /// and for context fields that may not be set.
     pub fn test_run(
         &self,
         program: &str,
@@ -316,10 +317,10 @@ impl BpfObject {
             })
     }
 
-    /// A descriptor of a program, which keeps the program (but not its attachments) alive.
+    /// Returns a descriptor of a program, which keeps the program (but not its attachments) alive.
     ///
     /// # Errors
-    /// No such program, or no descriptor.
+    /// The program is missing, or no file descriptor is left for it.
     pub fn program_descriptor(&self, program: &str) -> Result<OwnedFd, BpfError> {
         let found = self.program(program)?;
         let fd = found.as_fd().try_clone_to_owned();

@@ -1,19 +1,20 @@
-//! Clocks, and waiting for an instant.
+//! Clocks, and waiting for a time.
 
 use crate::error::{Errno, Error, Result};
 
-/// Which clock a time is of. All are read without a system call, but for `ThreadCpu`.
+/// The clock that a time belongs to. All are read without a system call, except `Thread`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Clock {
-    /// International atomic time: for what crosses hosts; no leap seconds. Equals `Realtime` where nobody has set the offset.
+    /// International atomic time, for times that several hosts share; no leap seconds. Equals `Realtime` if the
+    /// offset is not set.
     Tai,
-    /// Since some start, for intervals on one host; slewed, never stepped.
+    /// Time since an arbitrary start, for intervals on one host; slewed, never stepped.
     Monotonic,
-    /// Coordinated universal time; the kernel's time stamps are of this clock.
+    /// Coordinated universal time; the kernel's timestamps are of this clock.
     Realtime,
-    /// As `Monotonic`, but it also counts while the machine is suspended. One boot of the machine is one such clock.
+    /// As `Monotonic`, but it also counts while the host is suspended. It begins with the host's boot.
     Boottime,
-    /// What the calling thread has used of its processor.
+    /// The processor time of the calling thread.
     Thread,
 }
 
@@ -39,27 +40,27 @@ fn read(id: libc::clockid_t) -> u64 {
     time_ns(&time)
 }
 
-/// A kernel time in ns; times before the epoch count as 0.
+/// Converts a kernel time to ns; times before the epoch count as 0.
 pub(crate) fn time_ns(time: &libc::timespec) -> u64 {
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     let rest = u64::try_from(time.tv_nsec).unwrap_or(0);
     seconds.saturating_mul(1_000_000_000).saturating_add(rest)
 }
 
-/// The time now, ns since the clock's epoch. About 20 ns; fit for a real-time loop.
+/// Returns the time now, ns since the clock's epoch. About 20 ns; fit for a real-time loop.
 #[must_use]
 #[inline]
 pub fn now_ns(clock: Clock) -> u64 {
     read(clock.id())
 }
 
-/// Processor time that the calling thread has used, ns. One system call.
+/// Returns the processor time that the calling thread has used, ns. One system call.
 #[must_use]
 pub fn thread_cpu_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// How far CLOCK_TAI is ahead of CLOCK_REALTIME, in ns, as the kernel has it now (0 where nobody has told it).
+/// Returns CLOCK_TAI minus CLOCK_REALTIME as the kernel has it now, ns; 0 if it was never set.
 ///
 /// # Errors
 /// `adjtimex` is not allowed here (some containers filter it).
@@ -73,11 +74,12 @@ pub fn tai_offset_ns() -> Result<i64> {
     Ok(i64::from(timex.tai) * 1_000_000_000)
 }
 
-/// How far CLOCK_TAI is ahead of CLOCK_MONOTONIC now, ns. It changes whenever somebody sets or steers the time: read it anew
-/// for each instant. A few readings, no system call; fit for a real-time loop.
+/// Returns CLOCK_TAI minus CLOCK_MONOTONIC, ns. Takes a few readings and no system call; fit for a real-time loop.
+///
+/// The difference changes whenever a clock is set or steered: read it anew for each time that is converted.
 #[must_use]
 pub fn tai_minus_monotonic_ns() -> i64 {
-    /// No interruption fits into so little.
+    /// The longest reading, ns, that counts as undisturbed: no interruption is that short.
     const UNDISTURBED_NS: u64 = 500;
     let mut best = (u64::MAX, 0);
     for _ in 0..3 {
@@ -94,10 +96,10 @@ pub fn tai_minus_monotonic_ns() -> i64 {
     best.1
 }
 
-/// How a sleep ended.
+/// The way in which a sleep ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sleep {
-    /// The instant has come.
+    /// The time has come.
     Reached,
     /// A signal came first.
     Interrupted,
@@ -127,7 +129,7 @@ pub fn sleep_until(clock: Clock, instant_ns: u64) -> std::result::Result<Sleep, 
     }
 }
 
-/// A time as the kernel takes it; ns beyond the range of its type are cut to the greatest.
+/// Converts ns to the kernel's form; values beyond its range become the greatest.
 pub(crate) fn timespec(ns: u64) -> libc::timespec {
     libc::timespec {
         tv_sec: libc::time_t::try_from(ns / 1_000_000_000).unwrap_or(libc::time_t::MAX),
@@ -136,11 +138,12 @@ pub(crate) fn timespec(ns: u64) -> libc::timespec {
     }
 }
 
-/// How far the clock `/dev/ptpN` is ahead of CLOCK_TAI, and how well that could be read, both in ns: the best of five
-/// readings between two of the system's.
+/// Returns the clock `/dev/ptpN` minus CLOCK_TAI, and the uncertainty of that reading, both in ns.
+///
+/// It is the best of five readings, each between two of the system's clock.
 ///
 /// # Errors
-/// There is no such clock, or it may not be read (CAP_SYS_TIME is not needed; the device's permissions count).
+/// The clock is missing, or it may not be read. CAP_SYS_TIME is not needed; the device's permissions count.
 pub fn phc_minus_tai_ns(index: u32) -> Result<(i64, u64)> {
     use std::os::fd::AsRawFd;
     let path = format!("/dev/ptp{index}");
@@ -148,7 +151,7 @@ pub fn phc_minus_tai_ns(index: u32) -> Result<(i64, u64)> {
         let errno = Errno(error.raw_os_error().unwrap_or(libc::EIO));
         Error::new("open", path.clone(), errno, None)
     })?;
-    // A clock that is a file: its number as the kernel's FD_TO_CLOCKID makes it.
+    // A clock that is a file: its number is made as the kernel's FD_TO_CLOCKID makes it.
     const CLOCKFD: libc::clockid_t = 3;
     let id = (!file.as_raw_fd() << 3) | CLOCKFD;
     let mut best: Option<(i64, u64)> = None;

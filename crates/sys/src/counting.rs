@@ -1,5 +1,4 @@
-//! An allocator that counts, for tests that show that a loop does not allocate. Only with the feature
-//! `counting-allocator`.
+//! An allocator that counts, for tests that a loop does not allocate. Only with the feature `counting-allocator`.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -9,11 +8,11 @@ thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The system's allocator, counting the calling thread's allocations. Make it the `#[global_allocator]` of a test.
+/// The system's allocator with a count of the calling thread's allocations. Make it a test's `#[global_allocator]`.
 #[derive(Debug)]
 pub struct CountingAllocator;
 
-/// Allocations (and reallocations) of the calling thread so far.
+/// Returns the number of allocations and reallocations of the calling thread so far.
 #[must_use]
 pub fn allocations() -> u64 {
     COUNT.with(Cell::get)

@@ -1,4 +1,4 @@
-//! What goes wrong when the kernel is asked: the call, the object, the reason, and what to do.
+//! Errors of the kernel: the call, the object, the reason, and the remedy.
 
 use std::fmt;
 use std::io;
@@ -8,30 +8,30 @@ use std::io;
 pub struct Errno(pub i32);
 
 impl Errno {
-    /// More octets than fit.
+    /// The message is longer than fits.
     pub const TOO_LONG: Self = Self(libc::EMSGSIZE);
-    /// No room to wait in.
+    /// The queue is full.
     pub const QUEUE_FULL: Self = Self(libc::ENOBUFS);
 
-    /// The calling thread's last error.
+    /// Returns the calling thread's last error.
     #[must_use]
     pub fn last() -> Self {
         Self(io::Error::last_os_error().raw_os_error().unwrap_or(0))
     }
 
-    /// Nothing there now: the call would have to wait.
+    /// True if nothing is there now: the call would have to wait.
     #[must_use]
     pub const fn would_block(self) -> bool {
         self.0 == libc::EAGAIN || self.0 == libc::EWOULDBLOCK
     }
 
-    /// A signal came; the call may be repeated.
+    /// True if a signal came; the call may be repeated.
     #[must_use]
     pub const fn interrupted(self) -> bool {
         self.0 == libc::EINTR
     }
 
-    /// What kind of trouble this is.
+    /// Returns the kind of the error.
     #[must_use]
     pub const fn kind(self) -> ErrorKind {
         match self.0 {
@@ -50,11 +50,11 @@ impl Errno {
         }
     }
 
-    /// The kernel's own sentence.
+    /// Returns the kernel's own sentence.
     #[must_use]
     pub fn text(self) -> String {
         let text = io::Error::from_raw_os_error(self.0).to_string();
-        // std adds " (os error N)", which tells a reader nothing.
+        // std adds " (os error N)", which does not help a reader.
         match text.find(" (os error") {
             Some(at) => text[..at].to_owned(),
             None => text,
@@ -74,28 +74,28 @@ impl fmt::Display for Errno {
     }
 }
 
-/// Kinds of trouble that a program may want to tell apart.
+/// Kinds of errors that a program may want to distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
     /// A capability is missing ([`Error::capability`] names it).
     Permission,
-    /// The interface does not exist, or not any more.
+    /// The interface does not exist, or no longer.
     InterfaceMissing,
     /// The interface is down.
     InterfaceDown,
-    /// Somebody else has it.
+    /// Another program has it.
     InUse,
-    /// This kernel or driver does not do that.
+    /// This kernel or driver cannot do it.
     Unsupported,
     /// A transmit queue was full: the frame was dropped.
     QueueFull,
-    /// A frame longer than the interface takes.
+    /// The frame is longer than the interface allows.
     TooLong,
     /// Anything else.
     Other,
 }
 
-/// A failed request: which call, on what, why, and what to do about it.
+/// A failed request: the call, its object, the reason, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     call: &'static str,
@@ -105,7 +105,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error of `call` upon `object`; `capability` is the one that the call needs, if it needs one.
+    /// Creates an error of `call` on `object`; `capability` is the one that the call needs, if any.
     #[must_use]
     pub fn new(
         call: &'static str,
@@ -121,7 +121,7 @@ impl Error {
         }
     }
 
-    /// An error of the call that has just failed on this thread.
+    /// Creates an error of the call that has just failed on this thread.
     #[must_use]
     pub fn last(
         call: &'static str,
@@ -131,19 +131,19 @@ impl Error {
         Self::new(call, object, Errno::last(), capability)
     }
 
-    /// The kernel's number.
+    /// The kernel's error number.
     #[must_use]
     pub const fn errno(&self) -> Errno {
         self.errno
     }
 
-    /// What kind of trouble this is.
+    /// Returns the kind of the error.
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
         self.errno.kind()
     }
 
-    /// The capability that is missing, where that is the reason.
+    /// The missing capability, if that is the reason.
     #[must_use]
     pub fn capability(&self) -> Option<&'static str> {
         self.capability
@@ -184,5 +184,5 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What the set-up calls of this crate give.
+/// The result of this crate's set-up calls.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -1,7 +1,7 @@
 //! Socket filters: small programs that the kernel runs on each frame before a socket takes it.
 //!
-//! A classic filter is built from instructions that are checked here, so a wrong jump is an error of ours with a reason
-//! and not the kernel's `EINVAL`. A load beyond the end of a frame ends the program and refuses the frame. A filter may
+//! A classic filter consists of instructions that are checked here. So a wrong jump is our error with a reason, and
+//! not the kernel's `EINVAL`. A load beyond the end of a frame ends the program and rejects the frame. A filter may
 //! also be a program of a BPF object (`BpfObject::socket_filter`), which can count.
 
 use crate::error::{Errno, Error, Result};
@@ -9,10 +9,10 @@ use crate::socket;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-/// What [`Instruction::LoadPacketType`] loads for a frame to another station (`PACKET_OTHERHOST`).
+/// The value that [`Instruction::LoadPacketType`] loads for a frame to another station (`PACKET_OTHERHOST`).
 pub const FOR_OTHERS: u32 = libc::PACKET_OTHERHOST as u32;
 
-/// What a program compares its one register with.
+/// A comparison with the program's one register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Test {
     /// Equal to the number.
@@ -28,29 +28,31 @@ pub enum Test {
 pub enum Instruction {
     /// Load the frame's length.
     LoadLength,
-    /// Load the octet at the offset from the start of the frame.
+    /// Load the byte at the offset from the start of the frame.
     LoadByte(u32),
-    /// Load two octets, big endian.
+    /// Load two bytes, big endian.
     LoadHalf(u32),
-    /// Load four octets, big endian.
+    /// Load four bytes, big endian.
     LoadWord(u32),
-    /// Load whom the kernel takes the frame to be for: [`FOR_OTHERS`], or anything else for this host. The cheapest look
-    /// there is; but a frame with a VLAN tag that nobody here has a device for counts as for others.
+    /// Load the kernel's packet type: [`FOR_OTHERS`], or anything else for a frame to this host.
+    ///
+    /// This is the cheapest test there is. But a frame with a VLAN tag counts as for others if the device for that
+    /// VLAN is missing here.
     LoadPacketType,
-    /// Keep only these bits of what was loaded.
+    /// Keep only these bits of the register.
     And(u32),
     /// Skip `yes` instructions if the test holds, else `no`.
     Jump {
-        /// What is tested.
+        /// The test.
         test: Test,
-        /// Instructions to skip if it holds.
+        /// Instructions to skip if the test holds.
         yes: u8,
-        /// Instructions to skip if not.
+        /// Instructions to skip if it does not.
         no: u8,
     },
-    /// Take the frame.
+    /// Accept the frame.
     Accept,
-    /// Leave it.
+    /// Reject the frame.
     Reject,
 }
 
@@ -61,7 +63,7 @@ pub struct Filter(Code);
 #[derive(Clone)]
 enum Code {
     Classic(Vec<libc::sock_filter>),
-    /// A program of type `BPF_PROG_TYPE_SOCKET_FILTER`, in the kernel already.
+    /// A program of type `BPF_PROG_TYPE_SOCKET_FILTER` that is already in the kernel.
     Program(Arc<OwnedFd>),
 }
 
@@ -75,7 +77,7 @@ impl std::fmt::Debug for Filter {
 }
 
 impl Filter {
-    /// Checks a program: not empty, not over 4096 instructions, no jump past its end, an end that accepts or rejects.
+    /// Checks a program: not empty, at most 4096 instructions, no jump past its end, an end that accepts or rejects.
     ///
     /// # Errors
     /// `EINVAL`, with the faulty instruction in the text.
@@ -112,7 +114,7 @@ impl Filter {
         Self(Code::Program(Arc::new(program)))
     }
 
-    /// Puts the filter before the socket, in place of any other.
+    /// Attaches the filter to the socket, in place of any other.
     pub(crate) fn attach(&self, socket: &OwnedFd, object: &str) -> Result<()> {
         let code = match &self.0 {
             Code::Classic(code) => code,

@@ -1,17 +1,19 @@
 //! Waiting for a word of memory to change, between threads of this process (futex).
 //!
-//! A wake costs a system call even where nobody waits: who wakes in a hot path keeps a flag of its own that tells whether
-//! somebody does.
+//! A wake costs a system call even if no thread waits. So the waker in a hot path keeps a flag of its own that is set
+//! while a thread waits.
 
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-/// Waits until the word is woken, but not where it no longer holds `expected`, and not longer than `timeout`. It may end for no
-/// reason: look at the word, and at the clock.
+/// Waits until the word is woken. Returns at once if the word no longer holds `expected`, and after `timeout` at the
+/// latest.
+///
+/// It may also end without a reason: look at the word, and at the clock.
 pub fn wait(word: &AtomicU32, expected: u32, timeout: Duration) {
     let timeout = libc::timespec {
         tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
-        // Below 10^9, which each `c_long` has room for.
+        // Below 10^9, which fits each `c_long`.
         tv_nsec: timeout.subsec_nanos() as libc::c_long,
     };
     // SAFETY: the word and the time are valid for the whole call; the kernel reads both, and writes neither.

@@ -1,27 +1,27 @@
-//! What a network interface is: index, address, length of its frames.
+//! The properties of a network interface: index, address, length of its frames.
 
 use crate::error::{Errno, Error, Result};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// An interface of the calling thread's network namespace, as it was when it was asked for.
+/// An interface of the calling thread's network namespace, with its state at the time of the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name.
+    /// The interface's name.
     pub name: String,
-    /// Its index, which stays when it is renamed.
+    /// The interface's index, which stays when it is renamed.
     pub index: u32,
-    /// Its hardware address.
+    /// The interface's hardware address.
     pub mac: [u8; 6],
-    /// The most octets behind the Ethernet header.
+    /// The most bytes behind the Ethernet header.
     pub mtu: u32,
-    /// Whether it is up.
+    /// True if the interface is up.
     pub up: bool,
 }
 
-/// Looks an interface up by name.
+/// Finds an interface by its name.
 ///
 /// # Errors
-/// There is none of this name in the calling thread's network namespace.
+/// The interface is missing in the calling thread's network namespace.
 pub fn by_name(name: &str) -> Result<Interface> {
     let query = Query::new(name)?;
     let index = query.ask("SIOCGIFINDEX", libc::SIOCGIFINDEX, |request| {
@@ -53,14 +53,15 @@ pub fn by_name(name: &str) -> Result<Interface> {
     })
 }
 
-/// The name of an interface's driver, as `ethtool -i` tells it: `veth`, `igc` …; `None` where it tells none.
+/// Returns the name of an interface's driver, as `ethtool -i` shows it: `veth`, `igc` …; `None` if the driver has
+/// none.
 ///
 /// # Errors
-/// There is no interface of this name.
+/// The interface is missing.
 pub fn driver(name: &str) -> Result<Option<String>> {
     const ETHTOOL_GDRVINFO: u32 = 3;
     const OCTETS: usize = 196;
-    /// Where the name is, and how long it may be.
+    /// The position of the name, and its largest length.
     const DRIVER: std::ops::Range<usize> = 4..36;
     let mut query = Query::new(name)?;
     query.ask("SIOCGIFINDEX", libc::SIOCGIFINDEX, |_| ())?;
@@ -68,8 +69,8 @@ pub fn driver(name: &str) -> Result<Option<String>> {
     info[0] = ETHTOOL_GDRVINFO;
     query.request.ifr_ifru.ifru_data = info.as_mut_ptr().cast();
     const SIOCETHTOOL: libc::Ioctl = 0x8946;
-    // SAFETY: the request is valid for the whole call, and its data point to as much as a `struct ethtool_drvinfo` has
-    // (196 octets), which the kernel fills.
+    // SAFETY: the request is valid for the whole call. Its data point to as much as a `struct ethtool_drvinfo` has
+    // (196 bytes), which the kernel fills.
     let result = unsafe {
         libc::ioctl(
             query.socket.as_raw_fd(),
@@ -88,10 +89,10 @@ pub fn driver(name: &str) -> Result<Option<String>> {
     Ok(Some(String::from_utf8_lossy(text).into_owned()).filter(|text| !text.is_empty()))
 }
 
-/// The name of the interface below a VLAN interface; `None` if it is none.
+/// Returns the name of the interface below a VLAN interface; `None` for any other interface.
 ///
 /// # Errors
-/// There is no interface of this name.
+/// The interface is missing.
 pub fn vlan_below(name: &str) -> Result<Option<String>> {
     /// `struct vlan_ioctl_args`; its union is filled to its length.
     #[repr(C)]
@@ -111,14 +112,14 @@ pub fn vlan_below(name: &str) -> Result<Option<String>> {
         answer: [0; 24],
         priority: 0,
     };
-    // `Query::new` has checked that the name is shorter than 16 octets.
+    // `Query::new` has checked that the name is shorter than 16 bytes.
     for (to, from) in arguments.device.iter_mut().zip(name.as_bytes()) {
         *to = *from;
     }
     // SAFETY: the arguments are valid for the whole call and have the kernel's layout, which reads and writes only them.
     let result = unsafe { libc::ioctl(query.socket.as_raw_fd(), SIOCGIFVLAN, &raw mut arguments) };
     if result != 0 {
-        // No VLAN, or a kernel that knows none.
+        // No VLAN, or a kernel without VLANs.
         return Ok(None);
     }
     let text = arguments.answer.split(|&octet| octet == 0).next();
@@ -126,8 +127,9 @@ pub fn vlan_below(name: &str) -> Result<Option<String>> {
     Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
-/// How many transmit queues an interface of the calling thread's network namespace uses, as `ethtool -l` tells it; 1 where it
-/// tells none.
+/// Returns the number of transmit queues in use of an interface of the calling thread's network namespace.
+///
+/// It is the one that `ethtool -l` shows; 1 if the driver has none.
 #[must_use]
 pub fn transmit_queues(name: &str) -> u32 {
     const ETHTOOL_GCHANNELS: u32 = 0x3c;
@@ -135,7 +137,7 @@ pub fn transmit_queues(name: &str) -> u32 {
     let Ok(mut query) = Query::new(name) else {
         return 1;
     };
-    // A command, four most numbers, and those in use: received, transmitted, other, combined.
+    // A command, four maximums, and those in use: receive, transmit, other, combined.
     let mut channels = [0_u32; 9];
     channels[0] = ETHTOOL_GCHANNELS;
     query.request.ifr_ifru.ifru_data = channels.as_mut_ptr().cast();
@@ -154,7 +156,7 @@ pub fn transmit_queues(name: &str) -> u32 {
     }
 }
 
-/// Whether an interface of this index is still there, in the namespace that `socket` belongs to. One system call.
+/// True if an interface of this index still exists in the namespace of `socket`. One system call.
 #[must_use]
 pub fn exists(socket: &OwnedFd, index: u32) -> bool {
     let mut request = empty_request();
@@ -199,7 +201,7 @@ impl Query {
                 None,
             ));
         }
-        // SAFETY: the descriptor is new and nobody else's.
+        // SAFETY: the descriptor is new and has no other owner.
         let socket = unsafe { OwnedFd::from_raw_fd(fd) };
         Ok(Self {
             socket,

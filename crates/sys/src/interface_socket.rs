@@ -1,4 +1,4 @@
-//! What every socket on one interface can do, whatever it carries.
+//! The common abilities of all sockets on one interface.
 
 use crate::error::{Errno, Result};
 use crate::interface::{self, Interface};
@@ -10,13 +10,14 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A socket bound to one interface: the part that packet sockets and UDP sockets share. A message is a whole frame for the
-/// one and a datagram for the other.
+/// A socket bound to one interface: the part that packet sockets and UDP sockets share.
+///
+/// A message is a whole frame for a packet socket, and a datagram for a UDP socket.
 #[derive(Debug)]
 pub struct InterfaceSocket {
     pub(crate) socket: Arc<OwnedFd>,
     pub(crate) interface: u32,
-    /// What the socket is called in errors.
+    /// The socket's name in errors.
     pub(crate) name: String,
 }
 
@@ -29,15 +30,16 @@ impl InterfaceSocket {
         }
     }
 
-    /// Asks for room for `octets` of what comes (and of stamps) that waits; gives what is in force.
+    /// Sets the receive buffer, for messages and timestamps that wait, to `octets` bytes. Returns the size in force.
     ///
     /// # Errors
-    /// The kernel refuses; a smaller room is no error.
+    /// The kernel refuses; a smaller size is no error.
     pub fn set_receive_room(&self, octets: usize) -> Result<usize> {
         socket::set_receive_room(&self.socket, &self.name, octets)
     }
 
-    /// Asks the kernel to stamp what comes. It begins in its own time: the first may be without one.
+    /// Asks the kernel to timestamp received messages. It takes some time to begin: the first messages may have no
+    /// timestamp.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -45,7 +47,7 @@ impl InterfaceSocket {
         stamps::enable_rx(&self.socket, &self.name)
     }
 
-    /// Asks the kernel to stamp what is sent, numbered from 0 on.
+    /// Asks the kernel to timestamp sent messages, numbered from 0 on.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -54,7 +56,7 @@ impl InterfaceSocket {
         Ok(TxStampReader::new(Arc::clone(&self.socket)))
     }
 
-    /// Lets every message say when it is to leave; gives the reader of the queue's reports (and of transmit stamps, if any).
+    /// Turns launch times on. Returns the reader of the queue's reports (and of transmit timestamps, if any).
     ///
     /// # Errors
     /// CAP_NET_ADMIN is missing, or the kernel is older than 4.19.
@@ -63,28 +65,31 @@ impl InterfaceSocket {
         Ok(TxStampReader::new(Arc::clone(&self.socket)))
     }
 
-    /// Sends one message that is to leave at `launch_ns` of the launch clock. One system call; fit for a real-time loop.
+    /// Sends one message that is to leave at `launch_ns` of the launch clock. One system call; fit for a real-time
+    /// loop.
     ///
     /// # Errors
-    /// As of [`Self::send`]; ENOBUFS also where the queue refuses the time.
+    /// As for [`Self::send`]; also ENOBUFS if the queue refuses the time.
     #[inline]
     pub fn send_at(&self, message: &[u8], launch_ns: u64) -> std::result::Result<(), Errno> {
         launch::send_at(&self.socket, message, launch_ns)
     }
 
-    /// Sends one frame, header and all, or one datagram to the peer. One system call; fit for a real-time loop.
+    /// Sends one whole frame, or one datagram to the peer. One system call; fit for a real-time loop.
     ///
     /// # Errors
-    /// The interface is down or gone, the message too long, the queue full; of a datagram also what the peer answered to an earlier one.
+    /// The interface is down or gone, the message is too long, or the queue is full. For a datagram also the peer's
+    /// answer to an earlier one.
     #[inline]
     pub fn send(&self, message: &[u8]) -> std::result::Result<(), Errno> {
         socket::send(&self.socket, message)
     }
 
-    /// Sends up to 32 messages with one system call; gives how many the kernel took. Fit for a real-time loop.
+    /// Sends up to 32 messages with one system call. Returns the number that the kernel took. Fit for a real-time
+    /// loop.
     ///
     /// # Errors
-    /// As [`send`](Self::send), for the first of them; one of a later comes with the next call.
+    /// As for [`send`](Self::send), for the first message. An error of a later message comes with the next call.
     #[inline]
     pub fn send_batch(&self, messages: &[&[u8]]) -> std::result::Result<usize, Errno> {
         crate::messages::send_batch(&self.socket, messages)
@@ -93,7 +98,7 @@ impl InterfaceSocket {
     /// Receives up to `limit` messages into prepared memory. One system call.
     ///
     /// # Errors
-    /// Nothing there ([`Errno::would_block`]), or the interface is down or gone.
+    /// No message waits ([`Errno::would_block`]), or the interface is down or gone.
     #[inline]
     pub fn receive(
         &self,
@@ -104,7 +109,7 @@ impl InterfaceSocket {
         batch.receive(&self.socket, wait, limit)
     }
 
-    /// How long a receive that waits does so at most; `None` for ever.
+    /// Sets the longest wait of a receive call; `None` waits for ever.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -112,21 +117,21 @@ impl InterfaceSocket {
         socket::set_receive_timeout(&self.socket, timeout)
     }
 
-    /// Waits for something to receive. One system call.
+    /// Waits for a message. One system call.
     ///
     /// # Errors
-    /// What the kernel says; a signal or the end of the time is no error.
+    /// The kernel's error; a signal or the end of the time is no error.
     pub fn wait(&self, timeout: Option<Duration>) -> std::result::Result<Ready, Errno> {
         socket::wait(&self.socket, true, timeout)
     }
 
-    /// The error that waits at the socket, taken away by reading it.
+    /// Takes the error that is pending at the socket.
     #[must_use]
     pub fn take_error(&self) -> Option<Errno> {
         socket::take_error(&self.socket)
     }
 
-    /// Whether the interface is still there. One system call.
+    /// True if the interface still exists. One system call.
     #[must_use]
     pub fn interface_exists(&self) -> bool {
         interface::exists(&self.socket, self.interface)

@@ -1,4 +1,4 @@
-//! A kernel that lacks something, for tests of what is told then: system calls that answer as if they did not exist. Only
+//! A kernel that lacks something, for tests of the messages then: system calls fail as if they did not exist. Only
 //! with the feature `lacking-kernel`.
 
 use crate::error::{Error, Result};
@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 /// `bpf(2)`, as missing from a kernel without `CONFIG_BPF_SYSCALL`.
 pub const BPF: libc::c_long = libc::SYS_bpf;
 
-/// From now on `call` fails with `ENOSYS` for the calling thread and whatever it starts. There is no way back.
+/// Makes `call` fail with `ENOSYS` from now on, for the calling thread and all that it starts. It cannot be undone.
 ///
 /// # Errors
 /// The kernel has no seccomp filters.

@@ -1,6 +1,7 @@
-//! Launch times (`SO_TXTIME`): the socket says when a frame is to leave, a queueing discipline (ETF, TAPRIO) keeps it until then.
+//! Launch times (`SO_TXTIME`): the socket says when a frame is to leave; a queueing discipline (ETF, TAPRIO) keeps it
+//! until then.
 //!
-//! A kernel whose queue knows nothing of launch times ignores them silently, and the frame leaves at once: look at
+//! A kernel whose queue does not support launch times ignores them silently, and the frame leaves at once. Check
 //! [`crate::qdisc`] before.
 
 use crate::clock::Clock;
@@ -8,24 +9,24 @@ use crate::error::{Errno, Error, Result};
 use crate::socket::{self, Plain};
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// How launch times of a socket are meant.
+/// The meaning of a socket's launch times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaunchOptions {
-    /// Their clock. ETF and TAPRIO take CLOCK_TAI only.
+    /// The clock of the times. ETF and TAPRIO take CLOCK_TAI only.
     pub clock: Clock,
-    /// The time is a deadline: the frame may leave earlier. Must be what the queue is set to.
+    /// The time is a deadline: the frame may leave earlier. Must match the queue's setting.
     pub deadline: bool,
     /// Report frames that were refused or missed their time, in the error queue.
     pub report: bool,
 }
 
-/// Why a frame with a launch time did not leave.
+/// The reason why a frame with a launch time did not leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LaunchFault {
-    /// The queue did not take it: its time had passed, or was before the one that left last, or clock or mode are not the
+    /// The queue did not take it. Its time had passed, or was before the last frame's, or clock or mode are not the
     /// queue's.
     Refused,
-    /// The queue had it and dropped it, since its time passed before it could leave.
+    /// The queue dropped it, because its time passed before it could leave.
     Missed,
 }
 
@@ -34,7 +35,7 @@ pub enum LaunchFault {
 pub struct LaunchFailure {
     /// The frame's launch time, ns of the socket's launch clock.
     pub launch_ns: u64,
-    /// What became of it.
+    /// The reason.
     pub fault: LaunchFault,
 }
 
@@ -59,7 +60,7 @@ pub(crate) fn enable(socket: &OwnedFd, object: &str, options: LaunchOptions) -> 
         flags,
     };
     socket::set(socket, libc::SOL_SOCKET, SO_TXTIME, value).map_err(|errno| {
-        // Other clocks than CLOCK_MONOTONIC need it.
+        // Clocks other than CLOCK_MONOTONIC need it.
         Error::new(
             "setsockopt(SO_TXTIME)",
             object,
@@ -69,7 +70,7 @@ pub(crate) fn enable(socket: &OwnedFd, object: &str, options: LaunchOptions) -> 
     })
 }
 
-/// Room for one control message with a time; aligned as its header wants.
+/// Room for one control message with a time, aligned as its header requires.
 #[repr(C, align(8))]
 struct Control([u8; 32]);
 
@@ -92,8 +93,9 @@ pub(crate) fn send_at(
     message.msg_control = control.0.as_mut_ptr().cast();
     // SAFETY: arithmetic on a length; 24 on 64-bit machines, 20 on others, within the room.
     message.msg_controllen = unsafe { libc::CMSG_SPACE(8) } as _;
-    // SAFETY: the message has room for one control message of eight octets, so there is a first header within it and
-    // its data are eight octets within it; both are written before the kernel reads them. The kernel writes to nothing.
+    // SAFETY: the message has room for one control message of eight bytes. So there is a first header within it, and
+    // its data are eight bytes within it. Both are written before the kernel reads them. The kernel writes to
+    // nothing.
     unsafe {
         let header = libc::CMSG_FIRSTHDR(&raw const message);
         (*header).cmsg_level = libc::SOL_SOCKET;
@@ -106,7 +108,7 @@ pub(crate) fn send_at(
     if sent < 0 { Err(Errno::last()) } else { Ok(()) }
 }
 
-/// A launch report out of a `sock_extended_err`, if it is one.
+/// Reads a launch report from a `sock_extended_err`; `None` if it is of another kind.
 pub(crate) fn report(payload: &[u8]) -> Option<LaunchFailure> {
     const SO_EE_ORIGIN_TXTIME: u8 = 6;
     let word = |at: usize| {

@@ -1,19 +1,19 @@
 //! How is the kernel asked? Safe wrappers around Linux; all unsafe code lives here.
 //!
 //! ```text
-//!  clock, sched, memory, signal,   the process itself
-//!  futex
-//!  interface, port_lock, netns     the network namespace it is in
-//!  packet + filter + ring, udp     frames and datagrams in and out; `InterfaceSocket` is what both share
-//!  xsk                             frames out by shared memory
-//!  launch, qdisc, netdev           launch times, which queues an interface has, what its driver does for AF_XDP
-//!  bpf                             programs in the kernel
+//! clock, sched, memory, signal,   the process itself
+//! futex
+//! interface, port_lock, netns     its network namespace
+//! packet + filter + ring, udp     frames and datagrams in and out; `InterfaceSocket` is their common part
+//! xsk                             frames out through shared memory
+//! launch, qdisc, netdev           launch times, an interface's queues, its driver's abilities for AF_XDP
+//! bpf                             programs in the kernel
 //! ```
 //!
-//! Two kinds of errors: calls that set something up give an [`Error`] that names call, object, reason and remedy; calls of
-//! the hot path give a bare [`Errno`], which costs nothing.
+//! There are two kinds of errors. Set-up calls return an [`Error`], which names call, object, reason and remedy.
+//! Calls of the hot path return a bare [`Errno`], which costs nothing.
 //!
-//! Limits: Linux of 64-bit time and little or big endian; IPv4 only.
+//! Limits: Linux with 64-bit time, little or big endian; IPv4 only.
 
 pub mod bpf;
 pub mod clock;

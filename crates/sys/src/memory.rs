@@ -1,11 +1,11 @@
-//! Memory that stays where it is: a page fault in a real-time loop costs more than the loop.
+//! Locked memory: a page fault in a real-time loop costs more than the loop.
 
 use crate::error::{Error, Result};
 
-/// Keeps all memory of this process, present and future, out of reach of the pager.
+/// Locks all memory of this process, present and future, so that it is never paged out.
 ///
 /// # Errors
-/// Neither CAP_IPC_LOCK nor a large enough `RLIMIT_MEMLOCK`.
+/// CAP_IPC_LOCK is missing, and `RLIMIT_MEMLOCK` is too small.
 pub fn lock_all() -> Result<()> {
     // SAFETY: the argument is a number.
     if unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) } != 0 {
@@ -18,11 +18,13 @@ pub fn lock_all() -> Result<()> {
     Ok(())
 }
 
-/// Keeps what this process uses out of reach of the pager: each page from its first touch on. What is never used, such as most
-/// of a large program, takes no memory; the first touch of a page costs a fault, so use what a loop needs before it begins.
+/// Locks the memory that this process uses: each page from its first touch on.
+///
+/// Pages that are never used, such as most of a large program, take no memory. The first touch of a page costs a
+/// fault, so use all that a loop needs before it begins.
 ///
 /// # Errors
-/// As [`lock_all`].
+/// As for [`lock_all`].
 pub fn lock_used() -> Result<()> {
     let flags = libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT;
     // SAFETY: the argument is a number.

@@ -5,28 +5,30 @@ use crate::error::Errno;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// Room for control messages: a time stamp (3 × 16 + 16), an error report with an address (16 + 16 + 16 + 16) and a packet
-/// socket's own report (16 + 24).
+/// Bytes for control messages: `3 × 16 + 16` for a timestamp, `16 + 16 + 16 + 16` for an error report with an address,
+/// `16 + 24` for a packet socket's own report.
 const CONTROL_OCTETS: usize = 192;
 
-/// How to receive.
+/// The way to wait for messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Wait for the first message (as long as the socket's receive timeout allows), then take what is there.
+    /// Wait for the first message (at most the socket's receive timeout), then take all that wait.
     ForOne,
-    /// Wait for one message and take only it: the cheapest call there is for one.
+    /// Wait for one message and take only it: the cheapest call for one.
     One,
-    /// Take what is there.
+    /// Take the messages that wait; do not wait for one.
     No,
-    /// Take what is in the error queue.
+    /// Take the messages in the error queue.
     ErrorQueue,
 }
 
-/// Messages that [`send_batch`] gives the kernel with one call.
+/// The most messages that [`send_batch`] passes to the kernel in one call.
 pub(crate) const SEND_MOST: usize = 32;
 
-/// Sends up to 32 messages through a bound or connected socket with one system call; gives how many the kernel took. An
-/// error is that of the first of them; one of a later message comes with the next call.
+/// Sends up to 32 messages through a bound or connected socket with one system call. Returns the number that the
+/// kernel took.
+///
+/// An error is that of the first message. An error of a later message comes with the next call.
 #[inline]
 pub(crate) fn send_batch(socket: &OwnedFd, messages: &[&[u8]]) -> Result<usize, Errno> {
     // SAFETY: plain C structures, for which all zeroes is a valid value.
@@ -41,8 +43,8 @@ pub(crate) fn send_batch(socket: &OwnedFd, messages: &[&[u8]]) -> Result<usize, 
         headers[index].msg_hdr.msg_iov = &raw mut vectors[index];
         headers[index].msg_hdr.msg_iovlen = 1;
     }
-    // SAFETY: `count` headers are valid for the whole call, and so is what they point to: the vectors above and the messages,
-    // which are borrowed.
+    // SAFETY: `count` headers are valid for the whole call. So are the vectors above and the messages, which are
+    // borrowed: the headers point to them.
     let sent = unsafe {
         libc::sendmmsg(
             socket.as_raw_fd(),
@@ -88,20 +90,20 @@ impl std::fmt::Debug for Batch {
 /// One message of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
-    /// Its octets.
+    /// The message's bytes.
     pub data: &'a [u8],
-    /// Whether it was longer than there was room for.
+    /// True if the message was longer than the room for it.
     pub truncated: bool,
-    /// When the kernel received it, ns of CLOCK_REALTIME; `None` if the kernel has not stamped it.
+    /// The time at which the kernel received it, ns of CLOCK_REALTIME; `None` without a timestamp.
     pub stamp_realtime_ns: Option<u64>,
-    /// The VLAN tag (PCP, DEI, VLAN) that the kernel or the card took out of the frame, where such were asked for.
+    /// The VLAN tag (PCP, DEI, VID) that the kernel or the card removed from the frame, if it was asked for.
     pub tag: Option<u16>,
-    /// Who sent it, for UDP.
+    /// The sender's address, for UDP.
     pub source: Option<SocketAddrV4>,
 }
 
 impl Batch {
-    /// Memory for `capacity` messages (at least one) of up to `room` octets each.
+    /// Prepares memory for `capacity` messages (at least one) of up to `room` bytes each.
     #[must_use]
     pub fn new(capacity: usize, room: usize) -> Self {
         let capacity = capacity.max(1);
@@ -138,7 +140,8 @@ impl Batch {
         batch
     }
 
-    /// Leaves out what is not wanted: who sent a message (`names`), its time stamp (`control`). It saves the kernel a copy.
+    /// Receives only the wanted parts: the sender's address (`names`), the timestamp (`control`). Less saves the
+    /// kernel a copy.
     #[must_use]
     pub fn with_only(mut self, names: bool, control: bool) -> Self {
         self.names_wanted = names;
@@ -157,7 +160,7 @@ impl Batch {
         self
     }
 
-    /// Gives back to the kernel what the last receive has used.
+    /// Prepares the memory of the last receive for the next one.
     fn rearm(&mut self) {
         for header in &mut self.headers[..self.count] {
             let header = &mut header.msg_hdr;
@@ -172,26 +175,26 @@ impl Batch {
         self.count = 0;
     }
 
-    /// How many messages it holds at most.
+    /// The largest number of messages it holds.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.headers.len()
     }
 
-    /// How many messages the last receive has brought.
+    /// The number of messages of the last receive.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether the last receive has brought none.
+    /// True if the last receive has brought no message.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Receives up to `limit` messages; what was here is forgotten.
+    /// Receives up to `limit` messages, in place of those of the last receive.
     pub(crate) fn receive(
         &mut self,
         socket: &OwnedFd,
@@ -227,7 +230,7 @@ impl Batch {
         Ok(self.count)
     }
 
-    /// Receives one message; with its stamp only where control messages are wanted.
+    /// Receives one message; with its timestamp only if control messages are wanted.
     fn receive_one(&mut self, socket: &OwnedFd) -> Result<usize, Errno> {
         let header = &mut self.headers[0];
         let result = if self.control_wanted {
@@ -235,7 +238,7 @@ impl Batch {
             unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header.msg_hdr, libc::MSG_TRUNC) }
         } else {
             let room = self.room;
-            // SAFETY: the first `room` octets of the data, and the first name, are places of the sizes given.
+            // SAFETY: the first `room` bytes of the data, and the first name, are places of the sizes given.
             unsafe {
                 libc::recvfrom(
                     socket.as_raw_fd(),
@@ -257,7 +260,7 @@ impl Batch {
             self.rearm();
             return Err(errno);
         }
-        // The true length, which may be more than there was room for.
+        // The true length, which may be more than the room.
         let length = usize::try_from(result).unwrap_or(0);
         self.headers[0].msg_len = length.min(self.room) as libc::c_uint;
         self.headers[0].msg_hdr.msg_flags = if length > self.room {
@@ -269,7 +272,7 @@ impl Batch {
         Ok(1)
     }
 
-    /// The message at `index`, if there is one.
+    /// Returns the message at `index`; `None` if there is none.
     #[inline]
     #[must_use]
     pub fn get(&self, index: usize) -> Option<Message<'_>> {
@@ -302,7 +305,7 @@ impl Batch {
         })
     }
 
-    /// Shows each control message of the message at `index` as level, type and octets.
+    /// Calls `show` with level, type and bytes of each control message of the message at `index`.
     pub(crate) fn each_control(&self, index: usize, mut show: impl FnMut(i32, i32, &[u8])) {
         let Some(header) = self.headers[..self.count].get(index) else {
             return;
@@ -311,11 +314,12 @@ impl Batch {
         // SAFETY: the header describes this value's own control memory, as the kernel has left it.
         let mut at = unsafe { libc::CMSG_FIRSTHDR(header) };
         while !at.is_null() {
-            // SAFETY: FIRSTHDR and NXTHDR give only pointers to whole headers within the control memory, aligned to 8.
+            // SAFETY: FIRSTHDR and NXTHDR return only pointers to whole headers within the control memory, aligned to
+            // 8.
             let control = unsafe { &*at };
             let offset = size_of::<libc::cmsghdr>();
             let length = (control.cmsg_len as usize).saturating_sub(offset);
-            // SAFETY: the kernel has written `cmsg_len` octets from the header on, all within the control memory.
+            // SAFETY: the kernel has written `cmsg_len` bytes from the header on, all within the control memory.
             let payload = unsafe { std::slice::from_raw_parts(libc::CMSG_DATA(at), length) };
             show(control.cmsg_level, control.cmsg_type, payload);
             // SAFETY: as for FIRSTHDR.
@@ -324,14 +328,14 @@ impl Batch {
     }
 }
 
-/// The tag in a `struct tpacket_auxdata`: status, two lengths and two offsets before it.
+/// Returns the tag of a `struct tpacket_auxdata`; status, two lengths and two offsets are before it.
 fn tag_taken_out(payload: &[u8]) -> Option<u16> {
     let status = u32::from_ne_bytes(payload.get(..4)?.try_into().ok()?);
     let tag = u16::from_ne_bytes(payload.get(16..18)?.try_into().ok()?);
     (status & libc::TP_STATUS_VLAN_VALID != 0).then_some(tag)
 }
 
-/// The software stamp of an SCM_TIMESTAMPING message: the first of three times, absent if zero.
+/// Returns the software timestamp of an SCM_TIMESTAMPING message: the first of three times, `None` if zero.
 pub(crate) fn software_stamp(payload: &[u8]) -> Option<u64> {
     const HALF: usize = size_of::<libc::timespec>() / 2;
     let seconds = i64::from_ne_bytes(payload.get(..HALF)?.try_into().ok()?);

@@ -1,6 +1,6 @@
-//! What a driver can do for AF_XDP, as the kernel's `netdev` family tells it (Linux 6.3).
+//! A driver's abilities for AF_XDP, as the kernel's `netdev` family reports them (Linux 6.3).
 //!
-//! Only looked at, never changed; needs no privilege.
+//! This module only reads; it needs no privilege.
 
 use crate::error::Result;
 use crate::interface::Interface;
@@ -9,11 +9,12 @@ use crate::netlink::{self, Question, attributes, push_attribute};
 /// The bit of `xsk-features` for a driver that keeps launch times of AF_XDP (`tx-launch-time-fifo`, Linux 6.15).
 pub const LAUNCH_TIME: u64 = 1 << 2;
 
-/// Asks what the interface's driver does for frames that an AF_XDP socket sends: bits such as [`LAUNCH_TIME`]. `None` where
-/// the kernel does not tell.
+/// Returns the abilities of the interface's driver for AF_XDP senders: bits such as [`LAUNCH_TIME`].
+///
+/// `None` if the kernel does not report them.
 ///
 /// # Errors
-/// The kernel refuses the question.
+/// The kernel refuses the request.
 pub fn xsk_features(interface: &Interface) -> Result<Option<u64>> {
     const DEV_GET: u8 = 1;
     const IFINDEX: u16 = 1;
@@ -21,7 +22,7 @@ pub fn xsk_features(interface: &Interface) -> Result<Option<u64>> {
     let Some(family) = family(&object)? else {
         return Ok(None);
     };
-    // struct genlmsghdr: command, version, two octets of nothing.
+    // struct genlmsghdr: command, version, two reserved bytes.
     let mut body = vec![DEV_GET, 1, 0, 0];
     push_attribute(&mut body, IFINDEX, &interface.index.to_ne_bytes());
     let question = Question {
@@ -40,7 +41,7 @@ pub fn xsk_features(interface: &Interface) -> Result<Option<u64>> {
     Ok(features)
 }
 
-/// The number that the kernel has given the family `netdev`; `None` where it has no such family.
+/// Returns the kernel's number of the family `netdev`; `None` if it has no such family.
 fn family(object: &str) -> Result<Option<u16>> {
     const CTRL_CMD_GETFAMILY: u8 = 3;
     const CTRL_ATTR_FAMILY_ID: u16 = 1;
@@ -71,7 +72,7 @@ fn family(object: &str) -> Result<Option<u16>> {
     }
 }
 
-/// `xsk-features` of one answer, if it is about the interface and has them.
+/// Returns `xsk-features` of one answer; `None` if it is about another interface, or has none.
 fn decode(body: &[u8], interface: u32) -> Option<u64> {
     const IFINDEX: u16 = 1;
     const XSK_FEATURES: u16 = 6;
@@ -113,7 +114,7 @@ mod tests {
         for length in 0..whole.len() {
             assert_eq!(decode(&whole[..length], 7), None, "{length}");
         }
-        // A number of another size is not read as one of eight octets.
+        // A number of another size is not read as one of eight bytes.
         assert_eq!(decode(&answer(7, &4_u32.to_ne_bytes()), 7), None);
         for length in 0..300 {
             let _ = decode(&some_octets(length, length as u64), 7);

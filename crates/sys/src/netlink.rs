@@ -1,4 +1,4 @@
-//! Questions to the kernel over netlink, as far as this crate asks them itself: one socket, one question, all its answers.
+//! Netlink requests of this crate's own: one socket, one request, all its answers.
 
 use crate::error::{Errno, Error, Result};
 use crate::socket;
@@ -7,24 +7,24 @@ use std::os::fd::AsRawFd;
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
 
-/// One question.
+/// One request.
 pub(crate) struct Question<'a> {
-    /// What it is called in messages.
+    /// The request's name in error messages.
     pub(crate) call: &'static str,
     /// The protocol of the socket, such as `NETLINK_ROUTE`.
     pub(crate) protocol: i32,
     /// The message's type.
     pub(crate) kind: u16,
-    /// Whether it is about all objects there are.
+    /// True if the request is about all objects.
     pub(crate) dump: bool,
-    /// What follows the netlink header.
+    /// The bytes behind the netlink header.
     pub(crate) body: &'a [u8],
 }
 
-/// Asks, and shows type and body of each message of the answer.
+/// Sends the request, and calls `show` with type and body of each message of the answer.
 ///
 /// # Errors
-/// The kernel refuses the socket or the question; `object` is what it is about.
+/// The kernel refuses the socket or the request; `object` names its subject.
 pub(crate) fn ask(
     question: &Question<'_>,
     object: &str,
@@ -33,7 +33,7 @@ pub(crate) fn ask(
     let fail = |errno| Error::new(question.call, object, errno, None);
     let kind = (libc::AF_NETLINK, libc::SOCK_RAW, question.protocol);
     let socket = socket::open("socket(AF_NETLINK)", object, kind, None)?;
-    // struct nlmsghdr: length, type, flags, number, sender. An acknowledgement ends what is no dump.
+    // struct nlmsghdr: length, type, flags, number, sender. An acknowledgement ends a request that is not a dump.
     let asked = libc::NLM_F_REQUEST
         | if question.dump {
             libc::NLM_F_DUMP
@@ -50,7 +50,7 @@ pub(crate) fn ask(
     socket::send(&socket, &message).map_err(fail)?;
     let mut room = vec![0_u8; 64 * 1024];
     loop {
-        // SAFETY: the room is valid for the whole call and its size is given rightly.
+        // SAFETY: the room and its size are valid for the whole call.
         let got = unsafe {
             libc::recv(
                 socket.as_raw_fd(),
@@ -87,7 +87,7 @@ pub(crate) fn ask(
     }
 }
 
-/// Splits netlink messages: type and body of each.
+/// Splits netlink messages into type and body of each.
 pub(crate) fn messages(mut octets: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = u32::from_ne_bytes(octets.get(..4)?.try_into().ok()?) as usize;
@@ -98,7 +98,7 @@ pub(crate) fn messages(mut octets: &[u8]) -> impl Iterator<Item = (u16, &[u8])> 
     })
 }
 
-/// Splits attributes: type (without its flags) and value of each.
+/// Splits attributes into type (without its flags) and value of each.
 pub(crate) fn attributes(mut octets: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = usize::from(u16::from_ne_bytes(octets.get(..2)?.try_into().ok()?));
@@ -109,7 +109,7 @@ pub(crate) fn attributes(mut octets: &[u8]) -> impl Iterator<Item = (u16, &[u8])
     })
 }
 
-/// Appends an attribute: its length, its type, its value, and what fills it up to four octets.
+/// Appends an attribute: its length, its type, its value, and padding to a multiple of four bytes.
 pub(crate) fn push_attribute(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
     // Names and numbers: far below the 64 KiB that the length holds.
     body.extend_from_slice(&((4 + value.len()) as u16).to_ne_bytes());
@@ -122,7 +122,7 @@ pub(crate) fn push_attribute(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
 pub(crate) mod tests {
     use super::*;
 
-    /// Octets that look like nothing in particular.
+    /// Returns `length` pseudo-random bytes.
     pub(crate) fn some_octets(length: usize, seed: u64) -> Vec<u8> {
         let mut random = seed;
         (0..length)

@@ -1,7 +1,7 @@
-//! Network namespaces: made, entered and removed by name, as `ip netns` keeps them.
+//! Network namespaces: created, entered and removed by name, as `ip netns` keeps them.
 //!
-//! A namespace is kept alive by a bind mount under `/run/netns`, so `ip netns exec NAME …` works on
-//! those made here and the other way round. Needs CAP_SYS_ADMIN. None of this belongs in a real-time loop.
+//! A bind mount under `/run/netns` keeps a namespace alive. So `ip netns exec NAME …` works on those made here, and
+//! the other way round. Needs CAP_SYS_ADMIN. Nothing here is for a real-time loop.
 
 use std::ffi::CStr;
 use std::fs::{self, File};
@@ -11,10 +11,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-/// Where named namespaces are mounted (the place `ip netns` uses).
+/// The folder where named namespaces are mounted, the same as for `ip netns`.
 pub const DIRECTORY: &str = "/run/netns";
 
-/// The path of a namespace: the argument itself where it is a path, else a name below [`DIRECTORY`].
+/// Returns the path of a namespace: the argument itself if it is a path, else a name below [`DIRECTORY`].
 #[must_use]
 pub fn path(name_or_path: &str) -> PathBuf {
     if name_or_path.contains('/') {
@@ -24,8 +24,9 @@ pub fn path(name_or_path: &str) -> PathBuf {
     }
 }
 
-/// Whether a name stands for a namespace. One that does not was made by somebody who was killed before the namespace was
-/// mounted on it; [`delete`] takes it away.
+/// True if the name stands for a namespace.
+///
+/// A name without a namespace is left when its maker was killed before the mount; [`delete`] removes it.
 #[must_use]
 pub fn is_namespace(name_or_path: &str) -> bool {
     // All namespaces are files of one file system of the kernel's.
@@ -34,7 +35,7 @@ pub fn is_namespace(name_or_path: &str) -> bool {
     own.is_ok_and(|own| file_system(&path(name_or_path)).is_ok_and(|named| named == own))
 }
 
-/// Opens a namespace for [`enter_file`] or to name it in a netlink request.
+/// Opens a namespace, for [`enter_file`] or for a netlink request.
 ///
 /// # Errors
 /// The system's error, with the namespace's name in its text.
@@ -50,7 +51,7 @@ pub fn open(name_or_path: &str) -> io::Result<File> {
 /// Moves the calling thread, and only it, into a network namespace.
 ///
 /// # Errors
-/// The namespace does not exist, or CAP_SYS_ADMIN is missing.
+/// The namespace or CAP_SYS_ADMIN is missing.
 pub fn enter(name_or_path: &str) -> io::Result<()> {
     enter_file(&open(name_or_path)?).map_err(|e| {
         io::Error::new(
@@ -62,24 +63,25 @@ pub fn enter(name_or_path: &str) -> io::Result<()> {
     })
 }
 
-/// Moves the calling process into a network namespace as `ip netns exec` does: with a view of `/sys` of its own, so
-/// that programs which look there see the namespace's interfaces. For a process with one thread, before it becomes
-/// another program.
+/// Moves the calling process into a network namespace as `ip netns exec` does: with its own view of `/sys`, which
+/// shows the namespace's interfaces.
+///
+/// For a process with one thread, before it becomes another program.
 ///
 /// # Errors
-/// The namespace does not exist, or CAP_SYS_ADMIN is missing.
+/// The namespace or CAP_SYS_ADMIN is missing.
 pub fn enter_with_sysfs(name_or_path: &str) -> io::Result<()> {
     enter(name_or_path)?;
     own_sysfs()
 }
 
-/// Gives the calling thread a `/sys` that shows its network namespace.
+/// Mounts a `/sys` for the calling thread that shows its network namespace.
 fn own_sysfs() -> io::Result<()> {
     // SAFETY: unshare takes flags by value and changes only the calling thread's namespaces.
     if unsafe { libc::unshare(libc::CLONE_NEWNS) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    // What is mounted from here on must not spread to the namespace that we left.
+    // Mounts from here on must not spread to the namespace that we left.
     mount(c"none", c"/", c"", libc::MS_SLAVE | libc::MS_REC)?;
     mount(c"rtwire", c"/sys", c"sysfs", 0)
 }
@@ -102,7 +104,7 @@ fn mount(source: &CStr, target: &CStr, kind: &CStr, flags: libc::c_ulong) -> io:
     }
 }
 
-/// As [`enter`], for a namespace that is already open.
+/// Moves the calling thread into a namespace that is already open, as [`enter`] does.
 ///
 /// # Errors
 /// The system's error of `setns`.
@@ -119,12 +121,12 @@ pub fn enter_file(namespace: &File) -> io::Result<()> {
 /// Opens the calling thread's own namespace, to come back to it with [`inside`].
 ///
 /// # Errors
-/// `/proc` is not there.
+/// `/proc` is missing.
 pub fn own() -> io::Result<File> {
     File::open("/proc/thread-self/ns/net")
 }
 
-/// Runs `work` on a thread of its own inside a namespace that is already open; a panic in it is an error.
+/// Runs `work` on a thread of its own inside a namespace that is already open. A panic in it becomes an error.
 ///
 /// # Errors
 /// The system's error of `setns` (CAP_SYS_ADMIN, unless it is the thread's own namespace already).
@@ -144,12 +146,13 @@ pub fn inside<T: Send>(namespace: &File, work: impl FnOnce() -> T + Send) -> io:
     })
 }
 
-/// Writes a setting of an interface of the calling thread's namespace: a file below `/sys/class/net/INTERFACE`. `/sys`
-/// shows the interfaces of the namespace it was mounted in, so this looks through a view of its own. Not for a real-time
-/// loop.
+/// Writes a setting of an interface of the calling thread's namespace: a file below `/sys/class/net/INTERFACE`.
+///
+/// `/sys` shows the interfaces of the namespace it was mounted in, so this uses a view of its own. Not for a
+/// real-time loop.
 ///
 /// # Errors
-/// There is no such interface or setting, its driver refuses, or CAP_SYS_ADMIN is missing.
+/// The interface or the setting is missing, its driver refuses, or CAP_SYS_ADMIN is missing.
 pub fn write_interface_setting(interface: &str, setting: &str, value: &str) -> io::Result<()> {
     thread::scope(|scope| {
         scope
@@ -166,10 +169,10 @@ pub fn write_interface_setting(interface: &str, setting: &str, value: &str) -> i
     })
 }
 
-/// Reads a setting as [`write_interface_setting`] writes it, without white space around it.
+/// Reads a setting that [`write_interface_setting`] can write, without white space around it.
 ///
 /// # Errors
-/// There is no such interface or setting, or CAP_SYS_ADMIN is missing.
+/// The interface, the setting or CAP_SYS_ADMIN is missing.
 pub fn read_interface_setting(interface: &str, setting: &str) -> io::Result<String> {
     let read = || {
         own_sysfs()?;
@@ -184,10 +187,10 @@ pub fn read_interface_setting(interface: &str, setting: &str) -> io::Result<Stri
     })
 }
 
-/// Makes a new, empty namespace and gives it a name.
+/// Creates a new, empty namespace with a name.
 ///
 /// # Errors
-/// The name is taken, `/run/netns` cannot be written, or CAP_SYS_ADMIN is missing.
+/// The name is in use, `/run/netns` cannot be written, or CAP_SYS_ADMIN is missing.
 pub fn create(name: &str) -> io::Result<()> {
     fs::create_dir_all(DIRECTORY)?;
     share_directory();
@@ -197,7 +200,7 @@ pub fn create(name: &str) -> io::Result<()> {
         .write(true)
         .create_new(true)
         .open(&target)?;
-    // A thread of its own: unshare moves the thread that calls it, and ours must stay where it is.
+    // A thread of its own: unshare moves the calling thread, and ours must stay where it is.
     let made = thread::spawn({
         let target = target.clone();
         move || unshare_and_mount(&target)
@@ -214,8 +217,9 @@ pub fn create(name: &str) -> io::Result<()> {
     made
 }
 
-/// How a namespace that [`create_lasting`] made is reached from here: its name; or, where this process has a view of the file
-/// system of its own, a path that leads through the first process's.
+/// Returns the name or path by which this process reaches a namespace of [`create_lasting`].
+///
+/// It is the name. If this process has its own view of the file system, it is a path through the first process's.
 #[must_use]
 pub fn lasting(name: &str) -> String {
     match view() {
@@ -224,26 +228,28 @@ pub fn lasting(name: &str) -> String {
     }
 }
 
-/// As [`create`], in the first process's view of the file system. `ip netns exec` and some services have one of their own, with
-/// which the name, and with that the namespace and what was moved into it, would go.
+/// Creates a namespace as [`create`] does, in the first process's view of the file system.
+///
+/// `ip netns exec` and some services have a view of their own. A name made there would vanish with it, and with the
+/// name the namespace and the interfaces in it.
 ///
 /// # Errors
-/// As [`create`]; or this process has a view of its own, and the first process's is closed to it.
+/// As for [`create`]; or this process has its own view, and the first process's cannot be reached.
 pub fn create_lasting(name: &str) -> io::Result<()> {
     in_first_view(|| create(name))
 }
 
-/// As [`delete`], for what [`create_lasting`] made.
+/// Removes a namespace of [`create_lasting`], as [`delete`] does.
 ///
 /// # Errors
-/// As [`delete`].
+/// As for [`delete`].
 pub fn delete_lasting(name: &str) -> io::Result<()> {
     in_first_view(|| delete(name))
 }
 
 const FIRST_VIEW: &str = "/proc/1/ns/mnt";
 
-/// Whose view of the file system a process has.
+/// The view of the file system that a process has.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum View {
     /// The first process's, as far as can be seen.
@@ -264,7 +270,7 @@ fn view() -> View {
             View::BesideFirst
         };
     }
-    // A sandbox: those that started us tell whether the view was changed on the way here.
+    // In a sandbox, the processes that started us show whether the view was changed on the path from the first one.
     let mut process = "self".to_owned();
     for _ in 0..64 {
         let Ok(stat) = fs::read_to_string(format!("/proc/{process}/stat")) else {
@@ -292,8 +298,8 @@ fn in_first_view<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Re
         View::Lost => {
             return Err(io::Error::new(
                 io::ErrorKind::Unsupported,
-                "this process has a view of the file system of its own, as `ip netns exec` gives it, with which the name would go; \
-                 enter with `nsenter --net=/run/netns/NAME` in its place",
+                "this process has its own view of the file system (as under `ip netns exec`), so the name would vanish with it; \
+                 enter the namespace with `nsenter --net=/run/netns/NAME` instead",
             ));
         }
     }
@@ -315,7 +321,8 @@ fn in_first_view<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Re
     })
 }
 
-/// Runs `work` on a thread in a network namespace that has no name and is gone with it, whatever ends the process.
+/// Runs `work` on a thread in a network namespace without a name. It vanishes with the thread, however the process
+/// ends.
 ///
 /// # Errors
 /// CAP_SYS_ADMIN is missing, or `work` panicked.
@@ -337,10 +344,12 @@ pub fn in_nameless<R: Send>(work: impl FnOnce() -> R + Send) -> io::Result<R> {
     })
 }
 
-/// Makes the directory a mount of its own, as `ip netns add` does before its first one. Done later, by that command, it would
-/// hide the names' mounts made before, and nobody could take them away. Where it is refused, making the first name tells why.
+/// Makes the directory a mount of its own, as `ip netns add` does before its first namespace.
+///
+/// If that command did it later, it would hide the mounts of names made before, and nothing could remove them. If the
+/// mount is refused here, the creation of the first name reports the reason.
 fn share_directory() {
-    // The lock that `ip netns` takes for it, too.
+    // `ip netns` takes the same lock for it.
     let Ok(lock) = File::open(DIRECTORY) else {
         return;
     };
@@ -383,7 +392,7 @@ fn unshare_and_mount(target: &Path) -> io::Result<()> {
     }
 }
 
-/// Takes a name away; the namespace ends with its last process and socket. A name that is gone already is no error.
+/// Removes a name. The namespace ends with its last process and socket. A missing name is no error.
 ///
 /// # Errors
 /// The mount cannot be removed (CAP_SYS_ADMIN).
@@ -397,7 +406,7 @@ pub fn delete(name: &str) -> io::Result<()> {
     let result = unsafe { libc::umount2(c_target.as_ptr(), libc::MNT_DETACH) };
     if result != 0 {
         let error = io::Error::last_os_error();
-        // EINVAL: a file without a mount, left by a maker that was killed in between.
+        // EINVAL: a file without a mount, left by a maker that was killed before the mount.
         if error.raw_os_error() != Some(libc::EINVAL) {
             return Err(io::Error::new(
                 error.kind(),
@@ -413,10 +422,10 @@ pub fn delete(name: &str) -> io::Result<()> {
     }
 }
 
-/// The names of all namespaces that begin with `prefix`, sorted.
+/// Returns the names of all namespaces that begin with `prefix`, sorted.
 ///
 /// # Errors
-/// The directory cannot be read; one that does not exist holds none.
+/// The directory cannot be read; a missing one holds no names.
 pub fn list(prefix: &str) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(DIRECTORY) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

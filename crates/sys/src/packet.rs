@@ -1,4 +1,4 @@
-//! Packet sockets: whole Ethernet frames in and out of one interface. Need CAP_NET_RAW.
+//! Packet sockets: whole Ethernet frames in and out of one interface. They need CAP_NET_RAW.
 
 use crate::error::{Error, Result};
 use crate::filter::Filter;
@@ -21,7 +21,7 @@ impl Deref for PacketSocket {
     }
 }
 
-/// The place of a packet socket's filter.
+/// A handle that sets a packet socket's filter.
 #[derive(Clone, Debug)]
 pub struct FilterPlace {
     socket: Arc<OwnedFd>,
@@ -29,26 +29,26 @@ pub struct FilterPlace {
 }
 
 impl FilterPlace {
-    /// Puts another filter before the socket.
+    /// Attaches another filter to the socket.
     ///
     /// # Errors
-    /// No memory for it.
+    /// There is not enough memory for it.
     pub fn set(&self, filter: &Filter) -> Result<()> {
         filter.attach(&self.socket, &self.name)
     }
 }
 
-/// What a packet socket has let through and what it had no room for, since the last time this was asked.
+/// The frames that a packet socket has let through and lost, since they were last read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct PacketStatistics {
-    /// Frames that passed the filter, those lost included.
+    /// Frames that passed the filter, including those lost.
     pub passed: u64,
-    /// Frames lost since there was no room.
+    /// Frames lost because the socket's buffer was full.
     pub dropped: u64,
 }
 
 impl PacketSocket {
-    /// A socket that only sends. It takes nothing from the interface, so it costs other traffic nothing.
+    /// Opens a socket that only sends. It takes nothing from the interface, so it costs other traffic nothing.
     ///
     /// # Errors
     /// CAP_NET_RAW is missing, or the interface is gone.
@@ -58,8 +58,8 @@ impl PacketSocket {
         Ok(this)
     }
 
-    /// A socket that receives the frames of one EtherType that pass `filter`. `configure` may set options before the
-    /// first frame can come.
+    /// Opens a socket that receives the frames of one EtherType that pass `filter`. `configure` may set options
+    /// before the first frame can come.
     ///
     /// # Errors
     /// CAP_NET_RAW is missing, or the interface is gone.
@@ -78,7 +78,7 @@ impl PacketSocket {
 
     fn open(interface: &Interface) -> Result<Self> {
         let name = format!("interface `{}`", interface.name);
-        // Protocol 0: nothing comes in before `bind` says what.
+        // Protocol 0: nothing comes in before `bind` sets the EtherType.
         let kind = (libc::AF_PACKET, libc::SOCK_RAW, 0);
         let socket = socket::open("socket(AF_PACKET)", &name, kind, Some("CAP_NET_RAW"))?;
         Ok(Self(InterfaceSocket::new(socket, interface, name)))
@@ -90,7 +90,7 @@ impl PacketSocket {
         address.sll_family = libc::AF_PACKET as libc::c_ushort;
         address.sll_protocol = ether_type.to_be();
         address.sll_ifindex = i32::try_from(self.interface).unwrap_or(0);
-        // SAFETY: the address is valid for the whole call and its size is given rightly.
+        // SAFETY: the address and its size are valid for the whole call.
         let result = unsafe {
             libc::bind(
                 self.socket.as_raw_fd(),
@@ -112,15 +112,15 @@ impl PacketSocket {
         &self.name
     }
 
-    /// Puts another filter before the socket.
+    /// Attaches another filter to the socket.
     ///
     /// # Errors
-    /// No memory for it.
+    /// There is not enough memory for it.
     pub fn set_filter(&self, filter: &Filter) -> Result<()> {
         filter.attach(&self.socket, &self.name)
     }
 
-    /// Takes the frames to a group address, too: the interface is told not to filter them out. Ends with the socket.
+    /// Also receives frames to a group address: the interface is asked not to filter them out. Ends with the socket.
     ///
     /// # Errors
     /// The interface is gone, or takes no more groups.
@@ -128,7 +128,7 @@ impl PacketSocket {
         self.add_membership(libc::PACKET_MR_MULTICAST, group)
     }
 
-    /// Takes every frame that passes the interface, whoever it is for. Ends with the socket.
+    /// Receives every frame that passes the interface, for any station (promiscuous mode). Ends with the socket.
     ///
     /// # Errors
     /// The interface is gone.
@@ -154,7 +154,7 @@ impl PacketSocket {
         .map_err(|errno| Error::new("setsockopt(PACKET_ADD_MEMBERSHIP)", &self.name, errno, None))
     }
 
-    /// What sets the filter of this socket from elsewhere. It keeps the socket open.
+    /// Returns a handle that sets the filter of this socket from elsewhere. It keeps the socket open.
     #[must_use]
     pub fn filter_place(&self) -> FilterPlace {
         FilterPlace {
@@ -163,7 +163,7 @@ impl PacketSocket {
         }
     }
 
-    /// From now on takes frames of this EtherType. (0 changes nothing: the kernel keeps the one it has.)
+    /// Receives frames of this EtherType from now on. 0 changes nothing: the kernel keeps the current one.
     ///
     /// # Errors
     /// The interface is gone.
@@ -171,7 +171,7 @@ impl PacketSocket {
         self.bind(ether_type)
     }
 
-    /// Sends past the queueing discipline: then nothing shapes or queues the frames but their sender.
+    /// Sends past the queueing discipline: then only the sender shapes and queues its frames.
     ///
     /// # Errors
     /// The kernel has no such option.
@@ -185,7 +185,7 @@ impl PacketSocket {
         .map_err(|errno| Error::new("setsockopt(PACKET_QDISC_BYPASS)", &self.name, errno, None))
     }
 
-    /// Sets the priority of what is sent: 0 to 6 without privilege, else with CAP_NET_ADMIN.
+    /// Sets the priority of sent frames: 0 to 6 without privilege, higher with CAP_NET_ADMIN.
     ///
     /// # Errors
     /// CAP_NET_ADMIN is missing.
@@ -193,7 +193,7 @@ impl PacketSocket {
         socket::set_priority(&self.socket, &self.name, priority)
     }
 
-    /// Has received frames tell the VLAN tag that was taken out of them ([`crate::messages::Message::tag`]).
+    /// Asks for the VLAN tag that was removed from each received frame ([`crate::messages::Message::tag`]).
     ///
     /// # Errors
     /// The kernel refuses.
@@ -202,7 +202,7 @@ impl PacketSocket {
             .map_err(|errno| Error::new("setsockopt(PACKET_AUXDATA)", &self.name, errno, None))
     }
 
-    /// Frames passed and dropped since the last time this was asked.
+    /// Returns the frames passed and dropped since the last call.
     ///
     /// # Errors
     /// The kernel refuses.

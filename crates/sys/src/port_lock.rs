@@ -4,15 +4,16 @@ use crate::error::{Errno, Error, Result};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-/// How often, and after which pause each, a name is tried again whose holder has let go of it.
+/// The number of tries for a name that its holder has released, each after a pause.
 const TRIES: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// A held name. Names live in the abstract space of UNIX sockets, which each network namespace has its own of.
+/// A held name. Names are in the abstract space of UNIX sockets; each network namespace has its own.
 ///
 /// The kernel frees a name when the last descriptor of its socket is closed. A process that another thread has just
-/// forked holds a copy of each until it runs its program, so a name may outlive its holder by a moment. The holder says
-/// that it has let go by shutting the socket down; whoever wants the name waits for that moment to pass.
+/// forked holds a copy of each descriptor until it runs its program. So a name may outlive its holder for a moment.
+/// The holder shuts the socket down to show that it has released the name; the next one waits for that moment to
+/// pass.
 #[derive(Debug)]
 pub struct NameLock {
     socket: OwnedFd,
@@ -20,7 +21,7 @@ pub struct NameLock {
 
 impl Drop for NameLock {
     fn drop(&mut self) {
-        // SAFETY: all arguments are numbers. A failure costs the next holder a moment's wait, and nothing else.
+        // SAFETY: all arguments are numbers. A failure costs the next holder a short wait, and nothing else.
         unsafe { libc::shutdown(self.socket.as_raw_fd(), libc::SHUT_RDWR) };
     }
 }
@@ -29,7 +30,7 @@ impl NameLock {
     /// Takes the name.
     ///
     /// # Errors
-    /// Somebody holds it ([`crate::ErrorKind::InUse`]), or it is longer than 100 octets.
+    /// Another process holds it ([`crate::ErrorKind::InUse`]), or it is longer than 100 bytes.
     pub fn take(name: &str) -> Result<Self> {
         let (address, length) = address(name)?;
         let socket = socket(name)?;
@@ -56,10 +57,10 @@ impl NameLock {
     }
 }
 
-/// Whether somebody in the calling thread's network namespace holds the name.
+/// True if a process in the calling thread's network namespace holds the name.
 ///
 /// # Errors
-/// No socket is to be had, or the name is longer than 100 octets.
+/// No socket can be opened, or the name is longer than 100 bytes.
 pub fn is_held(name: &str) -> Result<bool> {
     let (address, length) = address(name)?;
     let socket = socket(name)?;
@@ -68,9 +69,9 @@ pub fn is_held(name: &str) -> Result<bool> {
     if result != 0 {
         return Ok(Errno::last().0 != libc::ECONNREFUSED);
     }
-    // One that was let go refuses what is sent to it. One that is held takes an empty message, or has no room for more.
+    // A released name refuses a message. A held one takes an empty message, or has no room for more.
     let how = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
-    // SAFETY: no octet is read from the null pointer, since the length is 0.
+    // SAFETY: no byte is read from the null pointer, since the length is 0.
     let sent = unsafe { libc::send(socket.as_raw_fd(), std::ptr::null(), 0, how) };
     Ok(sent >= 0 || !matches!(Errno::last().0, libc::EPIPE | libc::ECONNREFUSED))
 }
@@ -85,7 +86,7 @@ fn socket(name: &str) -> Result<OwnedFd> {
             None,
         ));
     }
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -97,7 +98,7 @@ fn address(name: &str) -> Result<(libc::sockaddr_un, libc::socklen_t)> {
     // SAFETY: sockaddr_un is plain data, for which all zeroes is a valid value.
     let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
     address.sun_family = libc::AF_UNIX as libc::sa_family_t;
-    // The first octet stays 0: that is what makes the name abstract.
+    // The first byte stays 0: that makes the name abstract.
     for (to, from) in address.sun_path[1..].iter_mut().zip(name.as_bytes()) {
         *to = *from as libc::c_char;
     }
@@ -114,7 +115,7 @@ mod tests {
         let name = format!("rtwire-port-lock-test-{}", std::process::id());
         assert!(!is_held(&name).unwrap());
         let held = NameLock::take(&name).unwrap();
-        // Asked more often than messages fit into a socket that nobody reads.
+        // More requests than messages fit a socket without a reader.
         for _ in 0..100 {
             assert!(is_held(&name).unwrap());
         }

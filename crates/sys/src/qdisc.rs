@@ -1,6 +1,6 @@
-//! Which queueing disciplines an interface has, as the kernel tells it; and which of them a socket's frames reach.
+//! The queueing disciplines of an interface, as the kernel reports them, and those that a socket's frames pass.
 //!
-//! Only looked at, never changed; needs no privilege.
+//! This module only reads; it needs no privilege.
 
 use crate::error::Result;
 use crate::interface::Interface;
@@ -9,13 +9,13 @@ use crate::netlink::{self, Question, attributes};
 /// One queueing discipline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Qdisc {
-    /// Its handle, major number in the upper half; 0 for one that the kernel has made by itself.
+    /// Its handle, major number in the upper half; 0 for one that the kernel created by itself.
     pub handle: u32,
-    /// The class it hangs below; [`ROOT`] for the interface's own.
+    /// The class above it; [`ROOT`] for the interface's own.
     pub parent: u32,
     /// Its name: `etf`, `mqprio`, `noqueue` …
     pub kind: String,
-    /// What decides about launch times.
+    /// The settings that decide about launch times.
     pub details: Details,
 }
 
@@ -29,14 +29,14 @@ pub enum Details {
     Etf(Etf),
     /// mqprio or TAPRIO: hardware queues by priority.
     Queues(QueueMap),
-    /// None of them.
+    /// Any other discipline.
     Other,
 }
 
 /// Settings of ETF (`struct tc_etf_qopt`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Etf {
-    /// How long before its launch time a frame is handed to the driver, ns.
+    /// The time before its launch time at which a frame is handed to the driver, ns.
     pub delta_ns: i32,
     /// The clock's number; 11 is CLOCK_TAI.
     pub clock: i32,
@@ -44,11 +44,11 @@ pub struct Etf {
     pub deadline: bool,
     /// The card keeps the frame until its time.
     pub offload: bool,
-    /// It asks not which socket a frame is of (below TAPRIO).
+    /// ETF does not check the socket that a frame comes from (below TAPRIO).
     pub skip_socket_check: bool,
 }
 
-/// Which hardware queues serve which priority (`struct tc_mqprio_qopt`).
+/// The hardware queues of each priority (`struct tc_mqprio_qopt`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueMap {
     class_of: [u8; 16],
@@ -57,7 +57,8 @@ pub struct QueueMap {
 }
 
 impl QueueMap {
-    /// The queues that frames of a socket priority may take, from 0 on. Priorities above 15 count by their lower four bits.
+    /// Returns the queues for frames of a socket priority, from 0 on. Priorities above 15 count by their lower four
+    /// bits.
     #[must_use]
     pub fn queues(&self, priority: u32) -> std::ops::Range<u32> {
         let class = usize::from(self.class_of[(priority & 15) as usize] & 15);
@@ -65,7 +66,7 @@ impl QueueMap {
         first..first + u32::from(self.count[class])
     }
 
-    /// Reads `struct tc_mqprio_qopt`; `None` where it is cut short.
+    /// Reads `struct tc_mqprio_qopt`; `None` if it is cut short.
     #[must_use]
     pub fn decode(octets: &[u8]) -> Option<Self> {
         // num_tc 1, prio_tc_map 16, hw 1, count 16 × 2, offset 16 × 2.
@@ -87,10 +88,10 @@ impl QueueMap {
     }
 }
 
-/// Asks for all disciplines of an interface. Those that the kernel itself puts at the leaves of others are not among them.
+/// Returns all disciplines of an interface, except those that the kernel itself puts below others.
 ///
 /// # Errors
-/// The kernel refuses a netlink socket or the question.
+/// The kernel refuses a netlink socket or the request.
 pub fn of(interface: &Interface) -> Result<Vec<Qdisc>> {
     const RTM_NEWQDISC: u16 = 36;
     const RTM_GETQDISC: u16 = 38;
@@ -99,7 +100,7 @@ pub fn of(interface: &Interface) -> Result<Vec<Qdisc>> {
         protocol: libc::NETLINK_ROUTE,
         kind: RTM_GETQDISC,
         dump: true,
-        // struct tcmsg, whose first octet is the family: none.
+        // struct tcmsg; its first byte is the family: none.
         body: &[0; 20],
     };
     let object = format!("queueing disciplines of interface `{}`", interface.name);
@@ -112,7 +113,7 @@ pub fn of(interface: &Interface) -> Result<Vec<Qdisc>> {
     Ok(found)
 }
 
-/// One RTM_NEWQDISC, if it is of the interface.
+/// Reads one RTM_NEWQDISC; `None` if it is of another interface.
 fn decode(body: &[u8], interface: u32) -> Option<Qdisc> {
     const TCA_KIND: u16 = 1;
     const TCA_OPTIONS: u16 = 2;

@@ -6,11 +6,11 @@ use crate::socket;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Room for one frame with its descriptor: 1518 octets of frame begin at about 66.
+/// Bytes for one frame with its descriptor: 1518 bytes of frame begin at about 66.
 const SLOT_OCTETS: usize = 2048;
 const SLOTS_PER_BLOCK: usize = 8;
 
-/// The memory of a ring. Made before its socket is bound; read together with it.
+/// The memory of a ring. Created before its socket is bound; read together with it.
 #[derive(Debug)]
 pub struct Ring {
     memory: *mut u8,
@@ -25,19 +25,20 @@ unsafe impl Send for Ring {}
 /// One frame in the ring.
 #[derive(Clone, Copy, Debug)]
 pub struct RingFrame<'a> {
-    /// Its octets, from the destination address on.
+    /// The frame's bytes, from the destination address on.
     pub data: &'a [u8],
-    /// Whether it was longer than a slot has room for.
+    /// True if the frame was longer than a slot.
     pub truncated: bool,
-    /// When the kernel received it, ns of CLOCK_REALTIME; `None` if it was not stamped on arrival.
+    /// The time at which the kernel received it, ns of CLOCK_REALTIME; `None` without a timestamp.
     pub stamp_realtime_ns: Option<u64>,
 }
 
 impl Ring {
-    /// Gives `socket` a ring of `frames` slots of 2 KiB, rounded up to a power of two. To be called before the socket is bound.
+    /// Creates a ring of `frames` slots of 2 KiB for `socket`, rounded up to a power of two. Call it before the
+    /// socket is bound.
     ///
     /// # Errors
-    /// CAP_NET_RAW is missing, or there is not that much memory.
+    /// CAP_NET_RAW is missing, or there is not enough memory.
     pub fn new(socket: &PacketSocket, frames: usize) -> Result<Self> {
         let fail =
             |call| move |errno| Error::new(call, socket.object(), errno, Some("CAP_NET_RAW"));
@@ -49,7 +50,7 @@ impl Ring {
             version,
         )
         .map_err(fail("setsockopt(PACKET_VERSION)"))?;
-        // A power of two: finding a slot is then a mask and not a division.
+        // A power of two: a slot is then found by a mask, without a division.
         let slots = frames.clamp(SLOTS_PER_BLOCK, 1 << 16).next_power_of_two();
         let blocks = slots / SLOTS_PER_BLOCK;
         let request = libc::tpacket_req {
@@ -90,7 +91,7 @@ impl Ring {
         })
     }
 
-    /// How many frames it holds at most.
+    /// The largest number of frames it holds.
     #[must_use]
     pub fn slots(&self) -> usize {
         self.slots
@@ -108,14 +109,14 @@ impl Ring {
         unsafe { AtomicU32::from_ptr((&raw mut (*self.header(ahead)).tp_status).cast()) }
     }
 
-    /// Whether a frame waits `ahead` slots behind the oldest (0: the oldest itself). No system call.
+    /// True if a frame waits `ahead` slots behind the oldest (0: the oldest itself). No system call.
     #[inline]
     #[must_use]
     pub fn is_ready(&self, ahead: usize) -> bool {
         ahead < self.slots && self.status(ahead).load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
     }
 
-    /// The oldest frame, if one waits. No system call.
+    /// Returns the oldest frame, if one waits. No system call.
     #[inline]
     #[must_use]
     pub fn peek(&self) -> Option<RingFrame<'_>> {
@@ -124,8 +125,8 @@ impl Ring {
             return None;
         }
         let header = self.header(0);
-        // SAFETY: the status word (read with acquire) says that the slot is ours until `release` gives it back, which
-        // needs `&mut self` and so cannot happen while the frame is borrowed.
+        // SAFETY: the status word (read with acquire) says that the slot is ours until `release` returns it. That
+        // needs `&mut self`, and so cannot happen while the frame is borrowed.
         let header = unsafe { &*header };
         let start = usize::from(header.tp_mac).min(SLOT_OCTETS);
         let length = (header.tp_snaplen as usize).min(SLOT_OCTETS - start);
@@ -141,10 +142,10 @@ impl Ring {
         })
     }
 
-    /// Gives the oldest frame's slot back to the kernel; nothing happens if none waits.
+    /// Returns the oldest frame's slot to the kernel; does nothing if no frame waits.
     #[inline]
     pub fn release(&mut self) {
-        // Only we take the bit away that says it is ours, so no order is needed to look at it.
+        // Only this side clears the bit that marks the slot as ours, so reading it needs no order.
         let status = self.status(0);
         if status.load(Ordering::Relaxed) & libc::TP_STATUS_USER != 0 {
             status.store(libc::TP_STATUS_KERNEL, Ordering::Release);

@@ -6,39 +6,39 @@ use crate::error::{Errno, Error, Result};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 
-/// A scheduling policy, as far as rtwire uses them.
+/// A scheduling policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Policy {
-    /// The usual time sharing.
+    /// The usual time sharing (SCHED_OTHER).
     Other,
-    /// First in, first out among equals: runs until it waits. Priority 1 to 99.
+    /// First in, first out among equal priorities: runs until it waits (SCHED_FIFO). Priority 1 to 99.
     Fifo,
-    /// As `Fifo`, with time slices among equals.
+    /// As `Fifo`, with time slices among equal priorities (SCHED_RR).
     RoundRobin,
     /// Any other policy, by the kernel's number.
     Unknown(i32),
 }
 
-/// What is really in force for a thread.
+/// The scheduling that is really in force for a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scheduling {
-    /// Its policy.
+    /// The policy.
     pub policy: Policy,
-    /// Its real-time priority, 1 to 99; 0 where the policy has none.
+    /// The real-time priority, 1 to 99; 0 for a policy without priorities.
     pub priority: u8,
-    /// The cores it may run on, ascending.
+    /// The cores that the thread may run on, ascending.
     pub cpus: Vec<usize>,
 }
 
-/// Reads what is in force for the calling thread.
+/// Reads the scheduling in force for the calling thread.
 ///
 /// # Errors
-/// The kernel refuses to tell (a sandbox).
+/// The kernel refuses the request (a sandbox).
 pub fn current() -> Result<Scheduling> {
     thread::scheduling(0)
 }
 
-/// Makes the calling thread SCHED_FIFO of `priority` (1 to 99) and reads back what is in force.
+/// Makes the calling thread SCHED_FIFO of `priority` (1 to 99), and reads back the scheduling in force.
 ///
 /// # Errors
 /// CAP_SYS_NICE is missing, or the priority is out of range (`EINVAL`).
@@ -56,7 +56,7 @@ pub fn set_fifo(priority: u8) -> Result<Scheduling> {
     Ok(now)
 }
 
-/// Gives the calling thread back to time sharing.
+/// Returns the calling thread to time sharing.
 ///
 /// # Errors
 /// The kernel refuses (a sandbox).
@@ -65,8 +65,9 @@ pub fn set_other() -> Result<Scheduling> {
     current()
 }
 
-/// Makes the calling thread SCHED_IDLE: it runs only where nothing else wants to. For threads that keep a processor from
-/// falling asleep without taking time from anybody.
+/// Makes the calling thread SCHED_IDLE: it runs only if no other thread wants to.
+///
+/// For threads that keep a processor awake without taking time from others.
 ///
 /// # Errors
 /// The kernel refuses (a sandbox).
@@ -95,10 +96,10 @@ fn set_policy(policy: i32, priority: i32) -> Result<()> {
     Ok(())
 }
 
-/// Lets the calling thread run on one core only, and reads back what is in force.
+/// Lets the calling thread run on one core only, and reads back the scheduling in force.
 ///
 /// # Errors
-/// There is no such core, or it is not for us (a cpuset).
+/// The core is missing, or this process may not use it (a cpuset).
 pub fn set_cpu(cpu: usize) -> Result<Scheduling> {
     let fail = |errno| Error::new("sched_setaffinity", format!("core {cpu}"), errno, None);
     if cpu >= libc::CPU_SETSIZE as usize {
@@ -108,7 +109,7 @@ pub fn set_cpu(cpu: usize) -> Result<Scheduling> {
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: `cpu` is below CPU_SETSIZE (checked above), so the bit lies inside the set.
     unsafe { libc::CPU_SET(cpu, &mut set) };
-    // SAFETY: `set` is valid for the whole call and its size is given rightly.
+    // SAFETY: `set` and its size are valid for the whole call.
     if unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) } != 0 {
         return Err(fail(Errno::last()));
     }
@@ -119,22 +120,23 @@ pub fn set_cpu(cpu: usize) -> Result<Scheduling> {
     Ok(now)
 }
 
-/// The cores that the calling thread may run on, ascending.
+/// Returns the cores that the calling thread may run on, ascending.
 ///
 /// # Errors
-/// The kernel refuses to tell (a sandbox).
+/// The kernel refuses the request (a sandbox).
 pub fn affinity() -> Result<Vec<usize>> {
     thread::cpus(0)
 }
 
-/// The core that the calling thread is on at this moment.
+/// Returns the core that the calling thread is on at this moment.
 #[must_use]
 pub fn cpu() -> usize {
     // SAFETY: no arguments.
     usize::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(0)
 }
 
-/// Ends this process with SIGKILL when the thread that started it ends. For children that must not outlive their parent.
+/// Ends this process with SIGKILL when the thread that started it ends. For children that must not outlive their
+/// parent.
 ///
 /// # Errors
 /// The kernel refuses (a sandbox).
@@ -146,14 +148,14 @@ pub fn die_with_parent() -> Result<()> {
     Ok(())
 }
 
-/// Asks the processors to stay awake while this value lives (`/dev/cpu_dma_latency`).
+/// A request to the processors to stay awake while this value lives (`/dev/cpu_dma_latency`).
 #[derive(Debug)]
 pub struct AwakeProcessors {
     _file: File,
 }
 
 impl AwakeProcessors {
-    /// Asks for a wake-up latency of at most `latency_us` µs; 0 keeps idle cores from sleeping at all.
+    /// Requests a wake-up latency of at most `latency_us` µs; 0 keeps idle cores from sleeping at all.
     ///
     /// # Errors
     /// `/dev/cpu_dma_latency` cannot be written: only root may, and virtual machines may have none.

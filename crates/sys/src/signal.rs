@@ -1,4 +1,4 @@
-//! Ctrl-C, and the wish for a report, as flags that loops can look at.
+//! Ctrl-C and the request for a report, as flags that loops can read.
 
 use crate::error::{Error, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 static STOP: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn set_stop(_signal: libc::c_int) {
-    // A store to an atomic is all that is safe to do here, and all that is needed.
+    // A store to an atomic is safe in a signal handler, and is all that is needed.
     STOP.store(true, Ordering::Relaxed);
 }
 
-/// From now on SIGINT and SIGTERM set the flag that is returned, in place of ending the process. Blocking calls of the
-/// thread that takes the signal end with `EINTR`.
+/// Makes SIGINT and SIGTERM set the returned flag from now on, instead of ending the process.
+///
+/// Blocking calls of the thread that takes the signal end with `EINTR`.
 ///
 /// # Errors
 /// The kernel refuses the handler (never on Linux with these signals).
@@ -29,8 +30,9 @@ extern "C" fn set_report(_signal: libc::c_int) {
     REPORT.store(true, Ordering::Relaxed);
 }
 
-/// From now on SIGUSR1 sets the flag that is returned: the wish for a report while the work goes on. Whoever reports
-/// clears it. Blocking calls of the thread that takes the signal end with `EINTR`.
+/// Makes SIGUSR1 set the returned flag from now on: the request for a report while the work continues.
+///
+/// The reporter clears the flag. Blocking calls of the thread that takes the signal end with `EINTR`.
 ///
 /// # Errors
 /// The kernel refuses the handler (never on Linux with this signal).
@@ -51,7 +53,7 @@ fn install(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> Result<(
     Ok(())
 }
 
-/// The flag itself, whether or not a handler is installed.
+/// Returns the flag, with or without an installed handler.
 #[must_use]
 pub fn stop_flag() -> &'static AtomicBool {
     &STOP

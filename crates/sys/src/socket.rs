@@ -1,4 +1,4 @@
-//! What packet and UDP sockets have in common: options, waiting, errors.
+//! The common part of packet and UDP sockets: options, waiting, errors.
 
 use crate::error::{Errno, Error, Result};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -16,11 +16,11 @@ pub(crate) fn open(
     if fd < 0 {
         return Err(Error::last(call, object, capability));
     }
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Plain kernel structures and numbers that may be given as a socket option.
+/// Plain kernel structures and numbers that may be passed as a socket option.
 ///
 /// # Safety
 /// Only for types without padding and without pointers that the kernel would follow past the call.
@@ -33,9 +33,9 @@ unsafe impl Plain for u32 {}
 unsafe impl Plain for libc::timeval {}
 // SAFETY: four integers of equal size, no padding.
 unsafe impl Plain for libc::tpacket_req {}
-// SAFETY: an integer, two half as long, eight octets: no padding.
+// SAFETY: an integer, two half as long, eight bytes: no padding.
 unsafe impl Plain for libc::packet_mreq {}
-// SAFETY: two addresses and an integer of four octets each: no padding.
+// SAFETY: two addresses and an integer of four bytes each: no padding.
 unsafe impl Plain for libc::ip_mreqn {}
 
 pub(crate) fn set<T: Plain>(
@@ -44,7 +44,7 @@ pub(crate) fn set<T: Plain>(
     option: i32,
     value: T,
 ) -> std::result::Result<(), Errno> {
-    // SAFETY: `value` is plain data, valid for the whole call, and its size is given rightly.
+    // SAFETY: `value` is plain data; it and its size are valid for the whole call.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -85,7 +85,7 @@ pub(crate) fn get_i32(
     }
 }
 
-/// The socket's priority (`SO_PRIORITY`): a number 0 to 7, or the class of a queueing discipline.
+/// Sets the socket's priority (`SO_PRIORITY`): a number 0 to 7, or the class of a queueing discipline.
 pub(crate) fn set_priority(socket: &OwnedFd, object: &str, priority: u32) -> Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_PRIORITY, priority).map_err(|errno| {
         let object = format!("priority {priority} of {object}");
@@ -98,8 +98,9 @@ pub(crate) fn set_priority(socket: &OwnedFd, object: &str, priority: u32) -> Res
     })
 }
 
-/// Asks for room for `octets` in the receive queue; gives what is in force. Beyond the system's limit only with
-/// CAP_NET_ADMIN; without it the limit is what one gets.
+/// Sets the receive buffer to `octets` bytes and returns the size in force.
+///
+/// A size above the system's limit needs CAP_NET_ADMIN; without it, the limit is in force.
 pub(crate) fn set_receive_room(socket: &OwnedFd, object: &str, octets: usize) -> Result<usize> {
     // The kernel doubles the number for its own bookkeeping and shows the double.
     let wanted = i32::try_from(octets / 2).unwrap_or(i32::MAX / 2);
@@ -112,12 +113,12 @@ pub(crate) fn set_receive_room(socket: &OwnedFd, object: &str, octets: usize) ->
     Ok(usize::try_from(got).unwrap_or(0))
 }
 
-/// How long a blocking receive waits at most; `None` for ever.
+/// Sets the longest wait of a blocking receive; `None` waits for ever.
 pub(crate) fn set_receive_timeout(
     socket: &OwnedFd,
     timeout: Option<Duration>,
 ) -> std::result::Result<(), Errno> {
-    // All zeroes means for ever; a timeout that rounds to nothing is the least there is.
+    // All zeroes means for ever; a timeout that rounds to 0 becomes the shortest one.
     let value = match timeout {
         None => libc::timeval {
             tv_sec: 0,
@@ -136,7 +137,7 @@ pub(crate) fn set_receive_timeout(
     set(socket, libc::SOL_SOCKET, libc::SO_RCVTIMEO, value)
 }
 
-/// The error that waits at the socket, taken away by reading it.
+/// Takes the error that is pending at the socket.
 pub(crate) fn take_error(socket: &OwnedFd) -> Option<Errno> {
     match get_i32(socket, libc::SOL_SOCKET, libc::SO_ERROR) {
         Ok(0) => None,
@@ -145,21 +146,21 @@ pub(crate) fn take_error(socket: &OwnedFd) -> Option<Errno> {
     }
 }
 
-/// What a wait has found.
+/// The result of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ready {
-    /// Something to read.
+    /// A message waits.
     Readable,
-    /// An error, or something in the error queue.
+    /// An error is pending, or the error queue has a message.
     Error,
-    /// Nothing before the time was up, or a signal came.
+    /// Neither came before the time was up, or a signal came.
     Nothing,
 }
 
-/// Waits for something to read, or for an error; `None` waits for ever.
+/// Waits for a message or an error; `None` waits for ever.
 ///
 /// # Errors
-/// What the kernel says; a signal is no error.
+/// The kernel's error; a signal is no error.
 pub(crate) fn wait(
     socket: &OwnedFd,
     for_data: bool,

@@ -1,4 +1,4 @@
-//! Transmit time stamps: asked for on a socket, read from its error queue.
+//! Transmit timestamps: requested on a socket, read from its error queue.
 
 use crate::error::{Errno, Error, Result};
 use crate::launch::{self, LaunchFailure};
@@ -8,32 +8,32 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where in the kernel a transmit stamp was taken.
+/// The place in the kernel where a transmit timestamp was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TxStampKind {
-    /// On entering the queueing discipline. Frames that go past it have none.
+    /// On entering the queueing discipline. Frames that bypass it have none.
     Queue,
     /// On leaving: the driver hands the frame to its interface.
     Driver,
 }
 
-/// One transmit stamp.
+/// One transmit timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawTxStamp {
     /// The kernel's running number of the frame on this socket (32 bits, wraps).
     pub id: u32,
-    /// Where it was taken.
+    /// The place where it was taken.
     pub kind: TxStampKind,
-    /// When, ns of CLOCK_REALTIME.
+    /// The time, ns of CLOCK_REALTIME.
     pub realtime_ns: u64,
 }
 
-/// What a sender's error queue tells of one frame.
+/// A report about one frame from a sender's error queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TxReport {
-    /// When it passed a point on its way out.
+    /// The frame passed a point on its transmit path.
     Stamp(RawTxStamp),
-    /// That it did not leave at its launch time.
+    /// The frame did not leave at its launch time.
     Launch(LaunchFailure),
 }
 
@@ -41,7 +41,7 @@ const OPTIONS: u32 = libc::SOF_TIMESTAMPING_SOFTWARE
     | libc::SOF_TIMESTAMPING_OPT_ID
     | libc::SOF_TIMESTAMPING_OPT_TSONLY;
 
-/// Which stamps a socket is to take of the frames it sends.
+/// The timestamps that a socket takes of the frames it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct TxStamping {
     /// On entering the queueing discipline.
@@ -50,7 +50,7 @@ pub struct TxStamping {
     pub driver: bool,
 }
 
-/// Turns transmit stamps on and starts their numbers at 0.
+/// Turns transmit timestamps on and starts their numbers at 0.
 pub(crate) fn enable_tx(socket: &OwnedFd, object: &str, which: TxStamping) -> Result<()> {
     let mut flags = OPTIONS;
     if which.queue {
@@ -60,19 +60,19 @@ pub(crate) fn enable_tx(socket: &OwnedFd, object: &str, which: TxStamping) -> Re
         flags |= libc::SOF_TIMESTAMPING_TX_SOFTWARE;
     }
     let fail = |errno| Error::new("setsockopt(SO_TIMESTAMPING)", object, errno, None);
-    // The numbers start again only where OPT_ID was off before.
+    // The numbers start again only if OPT_ID was off before.
     socket::set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, 0_u32).map_err(fail)?;
     socket::set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags).map_err(fail)
 }
 
-/// Turns receive stamps on. The kernel does so in its own time: the first packets may come without.
+/// Turns receive timestamps on. The kernel takes some time to begin: the first packets may have none.
 pub(crate) fn enable_rx(socket: &OwnedFd, object: &str) -> Result<()> {
     let flags = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
     socket::set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags)
         .map_err(|errno| Error::new("setsockopt(SO_TIMESTAMPING)", object, errno, None))
 }
 
-/// Reads the transmit stamps and launch reports of one socket, from any thread.
+/// A reader of one socket's transmit timestamps and launch reports, for use on any thread.
 #[derive(Debug)]
 pub struct TxStampReader {
     socket: Arc<OwnedFd>,
@@ -87,19 +87,21 @@ impl TxStampReader {
         }
     }
 
-    /// Waits until there are stamps to read (or another error of the socket), at most for `timeout`.
+    /// Waits until there are timestamps to read (or another error of the socket), at most for `timeout`.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn wait(&self, timeout: Duration) -> std::result::Result<bool, Errno> {
         Ok(socket::wait(&self.socket, false, Some(timeout))? != Ready::Nothing)
     }
 
-    /// Reads what is there, up to 64 reports with one system call, and shows each; gives how many messages it took from
-    /// the queue. Messages that are neither (ICMP errors of a UDP socket) are taken and not shown.
+    /// Reads up to 64 waiting reports with one system call and calls `show` with each. Returns the number of messages
+    /// taken from the queue.
+    ///
+    /// Other messages (ICMP errors of a UDP socket) are taken and not shown.
     ///
     /// # Errors
-    /// What the kernel says; an empty queue is no error.
+    /// The kernel's error; an empty queue is no error.
     pub fn read(&mut self, mut show: impl FnMut(TxReport)) -> std::result::Result<usize, Errno> {
         let count = match self.batch.receive(&self.socket, Wait::ErrorQueue, 64) {
             Ok(count) => count,
@@ -140,7 +142,7 @@ impl TxStampReader {
     }
 }
 
-/// Kind and number out of a `sock_extended_err`, if it reports a time stamp.
+/// Reads kind and number from a `sock_extended_err`; `None` if it reports no timestamp.
 fn extended_error(payload: &[u8]) -> Option<(TxStampKind, u32)> {
     // struct sock_extended_err: errno 4, origin 1, type 1, code 1, pad 1, info 4, data 4.
     let word = |at: usize| {

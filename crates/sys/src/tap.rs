@@ -5,7 +5,8 @@ use crate::error::{Errno, Error, Result};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-/// A TAP device of the calling thread's network namespace. It goes when this is dropped, or the process ends.
+/// A TAP device of the calling thread's network namespace. It vanishes when this value is dropped, or the process
+/// ends.
 #[derive(Debug)]
 pub struct Tap {
     file: OwnedFd,
@@ -15,10 +16,10 @@ const CLONE: &std::ffi::CStr = c"/dev/net/tun";
 const CAPABILITY: Option<&str> = Some("CAP_NET_ADMIN");
 
 impl Tap {
-    /// Makes a device with this hardware address, IPv4 address and prefix (1 to 32), and brings it up.
+    /// Creates a device with this hardware address, IPv4 address and prefix (1 to 32), and brings it up.
     ///
     /// # Errors
-    /// There is no `/dev/net/tun`; CAP_NET_ADMIN is missing; the name is in use or no name of an interface.
+    /// `/dev/net/tun` or CAP_NET_ADMIN is missing, or the name is in use or not valid for an interface.
     pub fn open(name: &str, mac: [u8; 6], address: [u8; 4], prefix: u8) -> Result<Self> {
         let object = format!("interface `{name}`");
         let fail = |call| Error::last(call, object.clone(), CAPABILITY);
@@ -32,7 +33,7 @@ impl Tap {
         if fd < 0 {
             return Err(Error::last("open", "/dev/net/tun", CAPABILITY));
         }
-        // SAFETY: the descriptor is new and nobody else's.
+        // SAFETY: the descriptor is new and has no other owner.
         let file = unsafe { OwnedFd::from_raw_fd(fd) };
         let mut request = named(name).ok_or_else(|| {
             Error::new(
@@ -60,7 +61,7 @@ impl Tap {
         if socket < 0 {
             return Err(fail("socket(AF_INET)"));
         }
-        // SAFETY: the descriptor is new and nobody else's.
+        // SAFETY: the descriptor is new and has no other owner.
         let socket = unsafe { OwnedFd::from_raw_fd(socket) };
         let ask = |call, number: libc::c_ulong, fill: &dyn Fn(&mut libc::ifreq)| {
             let mut request = request;
@@ -98,7 +99,8 @@ impl Tap {
         Ok(Self { file })
     }
 
-    /// The next frame that the host sends through the device: waits for at most `timeout`; 0 octets: none came.
+    /// Receives the next frame that the host sends through the device. Waits for at most `timeout`; 0 bytes: none
+    /// came.
     ///
     /// # Errors
     /// The device is gone or down.
@@ -114,7 +116,7 @@ impl Tap {
         if ready <= 0 {
             return Ok(0);
         }
-        // SAFETY: the room is valid for the whole call and its length is given rightly.
+        // SAFETY: the room and its length are valid for the whole call.
         let read =
             unsafe { libc::read(self.file.as_raw_fd(), room.as_mut_ptr().cast(), room.len()) };
         match usize::try_from(read) {
@@ -124,12 +126,12 @@ impl Tap {
         }
     }
 
-    /// Gives the host a frame as if it had come through the device. One system call; does not wait.
+    /// Sends a frame to the host as if it had come through the device. One system call; does not wait.
     ///
     /// # Errors
-    /// The device is gone or down, or its queue full.
+    /// The device is gone or down, or its queue is full.
     pub fn send(&self, frame: &[u8]) -> std::result::Result<(), Errno> {
-        // SAFETY: the frame is valid for the whole call and its length is given rightly.
+        // SAFETY: the frame and its length are valid for the whole call.
         let written =
             unsafe { libc::write(self.file.as_raw_fd(), frame.as_ptr().cast(), frame.len()) };
         if written < 0 {
@@ -139,7 +141,7 @@ impl Tap {
     }
 }
 
-/// A request about an interface; `None` if that is no name of one.
+/// Returns a request about an interface; `None` if `name` is not valid for an interface.
 fn named(name: &str) -> Option<libc::ifreq> {
     // SAFETY: ifreq is plain data, for which all zeroes is a valid value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };

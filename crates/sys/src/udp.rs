@@ -9,7 +9,7 @@ use std::ops::Deref;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-/// How many routers a datagram to a group may pass.
+/// The largest number of routers that a datagram to a group may pass.
 const MULTICAST_HOPS: i32 = 16;
 
 /// A UDP socket bound to one interface.
@@ -25,20 +25,20 @@ impl Deref for UdpSocket {
 }
 
 impl UdpSocket {
-    /// A socket that sends to `peer` through `interface`.
+    /// Opens a socket that sends to `peer` through `interface`.
     ///
     /// # Errors
-    /// The interface is gone, has no IPv4 address, or there is no way to the peer.
+    /// The interface is gone, has no IPv4 address, or there is no route to the peer.
     pub fn sender(interface: &Interface, peer: SocketAddrV4) -> Result<Self> {
         let name = format!("{peer} through interface `{}`", interface.name);
         let this = Self::open(interface, name)?;
         let fail = |errno| Error::new("setsockopt(IP_RECVERR)", &this.name, errno, None);
-        // Without it the kernel hides that a queue was full.
+        // Without it the kernel does not report a full queue.
         socket::set(&this.socket, libc::SOL_IP, libc::IP_RECVERR, 1_i32).map_err(fail)?;
         if peer.ip().is_multicast() {
             let set = |option, value: i32| socket::set(&this.socket, libc::SOL_IP, option, value);
             let fail = |errno| Error::new("setsockopt(IP_MULTICAST_…)", &this.name, errno, None);
-            // Beyond routers, but not back into this host.
+            // Past routers, but not back to this host.
             set(libc::IP_MULTICAST_TTL, MULTICAST_HOPS).map_err(fail)?;
             set(libc::IP_MULTICAST_LOOP, 0).map_err(fail)?;
             let through = this.group(Ipv4Addr::UNSPECIFIED);
@@ -49,10 +49,11 @@ impl UdpSocket {
         Ok(this)
     }
 
-    /// A socket that receives what comes for `local` (address 0.0.0.0: any of the interface's; a group is joined).
+    /// Opens a socket that receives datagrams to `local`. 0.0.0.0 stands for any address of the interface; a group is
+    /// joined.
     ///
     /// # Errors
-    /// The port is in use, or the address is none of this host's.
+    /// The port is in use, or this host does not have the address.
     pub fn receiver(interface: &Interface, local: SocketAddrV4) -> Result<Self> {
         let name = format!("UDP {local} on interface `{}`", interface.name);
         let this = Self::open(interface, name)?;
@@ -80,7 +81,7 @@ impl UdpSocket {
     fn open(interface: &Interface, name: String) -> Result<Self> {
         let kind = (libc::AF_INET, libc::SOCK_DGRAM, libc::IPPROTO_UDP);
         let socket = socket::open("socket(AF_INET)", &name, kind, None)?;
-        // SAFETY: the name is valid for the whole call and its length is given rightly.
+        // SAFETY: the name and its length are valid for the whole call.
         let result = unsafe {
             libc::setsockopt(
                 socket.as_raw_fd(),
@@ -112,7 +113,7 @@ impl UdpSocket {
         name.sin_family = libc::AF_INET as libc::sa_family_t;
         name.sin_port = address.port().to_be();
         name.sin_addr.s_addr = u32::from(*address.ip()).to_be();
-        // SAFETY: `function` is bind or connect; the address is valid for the whole call, its size given rightly.
+        // SAFETY: `function` is bind or connect; the address and its size are valid for the whole call.
         let result = unsafe {
             function(
                 self.socket.as_raw_fd(),
@@ -126,7 +127,7 @@ impl UdpSocket {
         Ok(())
     }
 
-    /// Sets priority and IP type of service of what is sent.
+    /// Sets priority and IP type of service of sent datagrams.
     ///
     /// # Errors
     /// CAP_NET_ADMIN is missing for a priority above 6.
@@ -142,8 +143,10 @@ impl UdpSocket {
         socket::set_priority(&self.socket, &self.name, priority)
     }
 
-    /// From now on a receive call that finds nothing polls the driver itself, for `budget` where it may wait and once where
-    /// it may not; and the driver is asked to leave its interrupts off in favour of that.
+    /// Turns busy polling on: a receive call that finds nothing polls the driver itself.
+    ///
+    /// A call that may wait polls for `budget`, another one once. The driver is asked to leave its interrupts off
+    /// meanwhile.
     ///
     /// # Errors
     /// CAP_NET_ADMIN is missing, or the kernel is older than 5.11.
@@ -160,11 +163,12 @@ impl UdpSocket {
             .map_err(fail("setsockopt(SO_PREFER_BUSY_POLL)"))
     }
 
-    /// The receive context (NAPI) that the last datagram came through; `None` before the first, and where the driver has
-    /// none, so that there is nothing to poll.
+    /// Returns the receive context (NAPI) of the last datagram.
+    ///
+    /// `None` before the first datagram, and if the driver has no such context, so that there is nothing to poll.
     ///
     /// # Errors
-    /// The kernel refuses to tell.
+    /// The kernel refuses the request.
     pub fn napi_id(&self) -> Result<Option<u32>> {
         const SO_INCOMING_NAPI_ID: i32 = 56;
         let id = socket::get_i32(&self.socket, libc::SOL_SOCKET, SO_INCOMING_NAPI_ID).map_err(
@@ -180,12 +184,12 @@ impl UdpSocket {
         Ok(u32::try_from(id).ok().filter(|&id| id != 0))
     }
 
-    /// Datagrams lost since there was no room, since the socket was opened.
+    /// Returns the datagrams lost because the buffer was full, since the socket was opened.
     ///
     /// # Errors
     /// The kernel refuses.
     pub fn dropped(&self) -> Result<u64> {
-        // SO_MEMINFO: an array of numbers, of which the ninth (SK_MEMINFO_DROPS) counts drops.
+        // SO_MEMINFO: an array of numbers; the ninth (SK_MEMINFO_DROPS) counts drops.
         let mut numbers = [0_u32; 9];
         let mut length = size_of_val(&numbers) as libc::socklen_t;
         // SAFETY: `numbers` is a valid place of the size given.

@@ -1,8 +1,10 @@
-//! Sending through an AF_XDP socket: frames are built in memory that is shared with the kernel, and go past the queueing
-//! discipline to one queue of the driver; without a copy where the driver can. Needs CAP_NET_RAW, and Linux 5.4.
+//! Sending through an AF_XDP socket: frames are built in memory that is shared with the kernel.
 //!
-//! A frame may have a launch time, which stands in front of it ([`XdpSocket::open_for_launches`]). The kernel hands it on to
-//! the driver and does nothing about it; ask [`crate::netdev`] whether the driver does.
+//! They bypass the queueing discipline and go to one queue of the driver, without a copy if the driver can. Needs
+//! CAP_NET_RAW and Linux 5.4.
+//!
+//! A frame may have a launch time, which stands in front of it ([`XdpSocket::open_for_launches`]). The kernel only
+//! passes it to the driver; [`crate::netdev`] reports whether the driver obeys it.
 
 mod metadata;
 mod shared;
@@ -18,36 +20,37 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Octets of a frame's place, what lies in front of the frame among them.
+/// Bytes of a frame's place, including its metadata in front of it.
 const ROOM: usize = 2048;
-/// Places, and entries of each ring: a power of two.
+/// The number of places, and entries of each ring: a power of two.
 const PLACES: u32 = 256;
-/// How long a queue that is still in use is tried again: the kernel gives one up some milliseconds after its socket closed.
+/// The longest time for which a queue in use is tried again. The kernel frees one some milliseconds after its socket
+/// closed.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often the kernel is asked to send what it has left in the ring, before that is left to the next call.
+/// The largest number of calls for frames left in the ring, before they are left to the next flush.
 const KICKS: usize = 64;
 
-/// Sends frames through one queue of an interface.
+/// A sender of frames through one queue of an interface.
 #[derive(Debug)]
 pub struct XdpSocket {
     socket: OwnedFd,
-    /// Of another family: this one's sockets do not tell whether an interface is there.
+    /// A socket of another family: AF_XDP sockets do not report a missing interface.
     probe: OwnedFd,
     name: String,
     interface: u32,
     queue: u32,
     zero_copy: bool,
     frames: *mut u8,
-    /// Octets in front of each frame: none, or those of its metadata.
+    /// Bytes in front of each frame: 0, or those of its metadata.
     in_front: usize,
     transmit: Ring,
     completion: Ring,
-    /// Places that are nobody's, by their number.
+    /// The numbers of the places that are free.
     free: Vec<u32>,
 }
 
-// SAFETY: the mappings belong to this value alone and stay where they are when it moves to another thread; what the kernel
-// shares of them is handed over by acquire and release on the rings' positions.
+// SAFETY: the mappings belong to this value alone and stay where they are when it moves to another thread. Their
+// parts change hands with the kernel by acquire and release on the rings' positions.
 unsafe impl Send for XdpSocket {}
 
 #[repr(C)]
@@ -67,16 +70,17 @@ impl XdpSocket {
     /// Opens a sender at one queue. Nothing is received through it.
     ///
     /// # Errors
-    /// CAP_NET_RAW is missing; the kernel has no AF_XDP; another socket has the queue ([`crate::ErrorKind::InUse`], after a
-    /// second of trying again); the interface is gone or has no such queue.
+    /// CAP_NET_RAW is missing. The kernel has no AF_XDP. The interface is gone or has no such queue. Another socket has
+    /// the queue ([`crate::ErrorKind::InUse`], after a second of trying again).
     pub fn open(interface: &Interface, queue: u32) -> Result<Self> {
         Self::open_with(interface, queue, 0)
     }
 
-    /// The same for frames with launch times ([`push_at`](Self::push_at)). Needs Linux 6.15, and a driver that keeps them.
+    /// Opens a sender for frames with launch times ([`push_at`](Self::push_at)). Needs Linux 6.15, and a driver that
+    /// keeps them.
     ///
     /// # Errors
-    /// As [`open`](Self::open); before Linux 6.11 the kernel takes no such memory (`EINVAL`).
+    /// As for [`open`](Self::open). Before Linux 6.11 the kernel refuses such memory (`EINVAL`).
     pub fn open_for_launches(interface: &Interface, queue: u32) -> Result<Self> {
         Self::open_with(interface, queue, Metadata::OCTETS)
     }
@@ -203,7 +207,7 @@ impl XdpSocket {
         address.sxdp_queue_id = self.queue;
         let start = Instant::now();
         loop {
-            // SAFETY: the address is valid for the whole call and its size is given rightly.
+            // SAFETY: the address and its size are valid for the whole call.
             let result = unsafe {
                 libc::bind(
                     self.socket.as_raw_fd(),
@@ -227,22 +231,23 @@ impl XdpSocket {
             .is_ok_and(|options| options as u32 & libc::XDP_OPTIONS_ZEROCOPY != 0)
     }
 
-    /// Whether the driver sends from this memory itself; else the kernel makes one copy of each frame.
+    /// True if the driver sends from this memory itself; else the kernel makes one copy of each frame.
     #[must_use]
     pub fn is_zero_copy(&self) -> bool {
         self.zero_copy
     }
 
-    /// The place of the next frame: 2048 octets to write it to, 2024 where frames have launch times; `None` while the kernel
-    /// has all. No system call.
+    /// Returns the place of the next frame: 2048 bytes, 2024 if frames have launch times. No system call.
+    ///
+    /// `None` while the kernel has all places.
     #[inline]
     pub fn place(&mut self) -> Option<&mut [u8]> {
         if self.free.is_empty() {
             self.collect();
         }
         let place = *self.free.last()? as usize;
-        // SAFETY: the place lies within the mapping, and is nobody's but ours until `push` gives it to the kernel, which
-        // needs `&mut self` and so cannot happen while this is borrowed.
+        // SAFETY: the place lies within the mapping, and is only ours until `push` passes it to the kernel. That
+        // needs `&mut self`, and so cannot happen while this is borrowed.
         Some(unsafe {
             std::slice::from_raw_parts_mut(
                 self.frames.add(place * ROOM + self.in_front),
@@ -251,15 +256,17 @@ impl XdpSocket {
         })
     }
 
-    /// Puts the frame of `octets` octets, which was written to [`place`](Self::place), among those to be sent; false if
-    /// there was no place, or it is not that long. No system call.
+    /// Queues the frame of `octets` bytes in [`place`](Self::place) for sending. No system call.
+    ///
+    /// Returns false if there was no place, or the place is shorter.
     #[inline]
     pub fn push(&mut self, octets: usize) -> bool {
         self.give(octets, None)
     }
 
-    /// The same for a frame that is to leave at `launch_ns` of the card's clock; false, too, if the socket was not opened for
-    /// that. No system call.
+    /// Queues a frame that is to leave at `launch_ns` of the card's clock. No system call.
+    ///
+    /// Returns false as [`push`](Self::push) does, and if the socket was not opened for launch times.
     #[inline]
     pub fn push_at(&mut self, octets: usize, launch_ns: u64) -> bool {
         self.give(octets, Some(Metadata::launch_at(launch_ns)))
@@ -276,8 +283,8 @@ impl XdpSocket {
         let begin = place as usize * ROOM;
         let mut options = 0;
         if let Some(metadata) = metadata {
-            // SAFETY: the place lies within the mapping and is ours; what is in front of the frame is as long as the metadata,
-            // and aligned, since places are pages' halves.
+            // SAFETY: the place lies within the mapping and is ours. The room in front of the frame is as long as the
+            // metadata, and aligned, since places are pages' halves.
             unsafe { self.frames.add(begin).cast::<Metadata>().write(metadata) };
             options = libc::XDP_TX_METADATA;
         }
@@ -302,7 +309,7 @@ impl XdpSocket {
             .store(position.wrapping_add(1), Ordering::Release);
     }
 
-    /// Frames that the kernel has not taken yet.
+    /// The number of frames that the kernel has not taken yet.
     #[must_use]
     pub fn waiting(&self) -> usize {
         let produced = self.transmit.producer().load(Ordering::Relaxed);
@@ -310,11 +317,12 @@ impl XdpSocket {
         produced.wrapping_sub(consumed) as usize
     }
 
-    /// Has the kernel send what was pushed: one system call for 32 frames. What it cannot take now stays for the next call.
+    /// Sends the queued frames: one system call for 32 of them. Frames that the kernel cannot take now stay for the
+    /// next call.
     ///
     /// # Errors
-    /// The interface is down or gone, or the kernel knows no launch times (`EINVAL`): what it has not taken is taken back. A
-    /// frame was dropped by the driver (`EBUSY`).
+    /// The interface is down or gone, or the kernel does not support launch times (`EINVAL`): frames not taken are
+    /// withdrawn. The driver dropped a frame (`EBUSY`).
     #[inline]
     pub fn flush(&mut self) -> std::result::Result<(), Errno> {
         let mut dropped = None;
@@ -350,7 +358,7 @@ impl XdpSocket {
         dropped.map_or(Ok(()), Err)
     }
 
-    /// Takes the frames back that the kernel has refused to take: it takes any only within a call of ours, or, without
+    /// Withdraws the frames that the kernel has refused. It takes frames only within a call of ours or, without
     /// copies, while the interface is up.
     #[cold]
     fn take_back(&mut self) {
@@ -366,7 +374,7 @@ impl XdpSocket {
         ring.producer().store(consumed, Ordering::Release);
     }
 
-    /// Takes the places back of what was sent.
+    /// Collects the places of sent frames.
     #[inline]
     fn collect(&mut self) {
         let ring = &self.completion;
@@ -374,11 +382,11 @@ impl XdpSocket {
         let mut consumed = ring.consumer().load(Ordering::Relaxed);
         while consumed != produced {
             let entry = (consumed & (PLACES - 1)) as usize;
-            // SAFETY: the entry lies within the ring's mapping, and the kernel has written it (its position was read with
-            // acquire).
+            // SAFETY: the entry lies within the ring's mapping, and the kernel has written it (its position was read
+            // with acquire).
             let address = unsafe { *ring.entries.cast::<u64>().add(entry) };
             let place = (address / ROOM as u64) as u32;
-            // The kernel gives back what it was given; anything else would let two frames share a place.
+            // The kernel returns the places it was passed; any other would let two frames share a place.
             if place < PLACES && self.free.len() < PLACES as usize {
                 self.free.push(place);
             }
@@ -387,7 +395,7 @@ impl XdpSocket {
         ring.consumer().store(consumed, Ordering::Release);
     }
 
-    /// Whether the interface is still there. One system call.
+    /// True if the interface still exists. One system call.
     #[must_use]
     pub fn interface_exists(&self) -> bool {
         interface::exists(&self.probe, self.interface)

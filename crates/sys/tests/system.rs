@@ -1,4 +1,4 @@
-//! The kernel does what the wrappers say: clocks, scheduling, names, filters, messages of errors.
+//! The kernel does what the wrappers promise: clocks, scheduling, names, filters, error messages.
 #![allow(clippy::unwrap_used)]
 
 use rtwire_sys::clock::{self, Clock, Sleep};
@@ -17,7 +17,7 @@ fn clocks_go_on_and_sleeps_reach_their_instant() {
             Ok(Sleep::Reached)
         );
         assert!(clock::now_ns(clock) >= start + 3_000_000);
-        // What has passed is not waited for.
+        // A past time is not waited for.
         assert_eq!(clock::sleep_until(clock, start), Ok(Sleep::Reached));
     }
     let offset = clock::now_ns(Clock::Tai) as i64 - clock::now_ns(Clock::Realtime) as i64;
@@ -128,7 +128,7 @@ fn a_signal_sets_the_flag() {
     panic!("the flag was not set");
 }
 
-/// Runs where no namespace has a name yet.
+/// Runs while no namespace has a name yet.
 #[test]
 #[ignore = "run by the next test"]
 fn child_that_names_a_namespace_before_ip_does() {
@@ -141,7 +141,7 @@ fn child_that_names_a_namespace_before_ip_does() {
     println!("LEFT {:?}", netns::list("").unwrap());
 }
 
-/// `ip netns add` makes the directory of names a mount of its own, over the mounts of names that were there before.
+/// `ip netns add` makes the directory of names a mount of its own, which hides earlier names' mounts.
 #[test]
 fn a_name_made_before_the_first_of_ip_can_be_taken_away() {
     require!(root, program "ip", program "unshare");

@@ -1,4 +1,4 @@
-//! Somebody else's BPF programs: compiled by clang, which building needs, too.
+//! BPF programs that are not rtwire's: compiled by clang, which the build needs anyway.
 
 use rtwire_sys::bpf::BpfObject;
 use std::io::Write;
@@ -9,13 +9,13 @@ const SOURCE: &str = "__attribute__((section(\"xdp\"), used)) int foreign(void *
     char LICENSE[] __attribute__((section(\"license\"), used)) = \"GPL\";\n";
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// An object with one XDP program, `foreign`, that passes everything on.
+/// Returns an object with one XDP program, `foreign`, that passes every frame on.
 #[must_use]
 pub fn foreign_xdp() -> BpfObject {
     foreign_bpf(SOURCE)
 }
 
-/// An object compiled from C without any header.
+/// Returns an object compiled from C without any header.
 #[must_use]
 pub fn foreign_bpf(source: &str) -> BpfObject {
     let number = COUNT.fetch_add(1, Ordering::Relaxed);

@@ -10,10 +10,10 @@
 //! # }
 //! ```
 //!
-//! What is missing *fails* a test, with its name. Only where `RTWIRE_TEST_ALLOW_SKIP` lists that name (separated by commas)
-//! is the test skipped; it says so on standard error, and in the file that `RTWIRE_TEST_SKIP_LOG` names, if it does, so
-//! that the runner can count.
-// What a test cannot do without may end it with a panic: that is this crate's purpose.
+//! A missing ability *fails* a test, with its name. If `RTWIRE_TEST_ALLOW_SKIP` lists that name (separated by
+//! commas), the test is skipped instead. The skip is printed to standard error, and added to the file that
+//! `RTWIRE_TEST_SKIP_LOG` names, so that the runner can count.
+// A test may panic where an ability is missing: that is this crate's purpose.
 #![allow(clippy::missing_panics_doc, clippy::expect_used)]
 
 mod foreign;
@@ -29,8 +29,8 @@ use std::io::Write;
 use std::path::Path;
 use std::thread;
 
-/// Runs `work` on a thread for which the kernel has no BPF, nor for what it starts; gives what it gives. A panic in it
-/// goes on here.
+/// Runs `work` on a thread for which, and for whose children, the kernel has no BPF. Returns the result of `work`,
+/// and continues a panic in it.
 pub fn without_bpf<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         let handle = scope.spawn(|| {
@@ -43,7 +43,7 @@ pub fn without_bpf<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// Goes on only if everything named is there; else fails the test, or returns from it where skipping is allowed.
+/// Continues only if every named ability is there. Else it fails the test, or returns from it if skipping is allowed.
 ///
 /// Takes `root`, `program "NAME"`, `kernel "/proc or /sys path"`, separated by commas.
 #[macro_export]
@@ -55,7 +55,7 @@ macro_rules! require {
     };
 }
 
-/// What [`require!`] does for one thing: whether to go on.
+/// Checks one requirement of [`require!`]; true if the test may continue.
 #[must_use]
 pub fn require_one(kind: &str, name: &str) -> bool {
     match kind {
@@ -66,7 +66,7 @@ pub fn require_one(kind: &str, name: &str) -> bool {
     }
 }
 
-/// Whether to go on: the effective user is root.
+/// True if the test may continue: the effective user is root.
 #[must_use]
 pub fn require_root() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -81,7 +81,7 @@ pub fn require_root() -> bool {
     )
 }
 
-/// Whether to go on: `name` is found in `PATH`.
+/// True if the test may continue: `name` is found in `PATH`.
 #[must_use]
 pub fn require_program(name: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -92,7 +92,7 @@ pub fn require_program(name: &str) -> bool {
     have(found, name, "install the program")
 }
 
-/// Whether to go on: the kernel shows `path`.
+/// True if the test may continue: the kernel shows `path`.
 #[must_use]
 pub fn require_kernel(path: &str) -> bool {
     have(Path::new(path).exists(), path, "this kernel lacks it")

@@ -1,4 +1,4 @@
-//! Two network namespaces with a cable between them.
+//! Two network namespaces with a link between them.
 
 use rtwire_sys::{interface, netns};
 use std::net::Ipv4Addr;
@@ -17,14 +17,15 @@ pub struct Side {
     pub namespace: String,
     /// The interface's name within it.
     pub interface: String,
-    /// The interface's address.
+    /// The interface's MAC address.
     pub mac: [u8; 6],
-    /// Its IPv4 address.
+    /// The interface's IPv4 address.
     pub address: Ipv4Addr,
 }
 
 impl Side {
-    /// Runs `work` on a thread of its own in this namespace; gives what it gives. A panic in it goes on here.
+    /// Runs `work` on a thread of its own in this namespace. Returns the result of `work`, and continues a panic in
+    /// it.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         thread::scope(|scope| {
             let namespace = &self.namespace;
@@ -40,8 +41,11 @@ impl Side {
     }
 }
 
-/// Two namespaces, `a` and `b`, joined by a veth pair that is up, without IPv6, with IPv4 addresses and fixed neighbours.
-/// Offloads are as the kernel leaves them. Removed when dropped; what a killed test left is removed by the next.
+/// Two namespaces, `a` and `b`, joined by a veth pair that is up, with IPv4 addresses and fixed neighbours, without
+/// IPv6.
+///
+/// Offloads keep the kernel's defaults. The pair is removed when dropped; the next test removes the leftovers of a
+/// killed one.
 #[derive(Debug)]
 pub struct NetnsPair {
     /// One end.
@@ -51,7 +55,7 @@ pub struct NetnsPair {
 }
 
 impl NetnsPair {
-    /// Makes a pair. Needs root and the program `ip`: call [`require!`](crate::require) before.
+    /// Creates a pair. Needs root and the program `ip`: call [`require!`](crate::require) before.
     #[must_use]
     pub fn new() -> Self {
         remove_leftovers();
@@ -61,7 +65,7 @@ impl NetnsPair {
         let (a, b) = (name("a"), name("b"));
         for namespace in [&a, &b] {
             netns::create(namespace).expect("a namespace can be made by root");
-            // Before the interface comes: no address of its own, no stray frames.
+            // Before the interface comes: no IPv6 address, no stray frames.
             write_in(
                 namespace,
                 "/proc/sys/net/ipv6/conf/default/disable_ipv6",
@@ -117,7 +121,7 @@ impl Default for NetnsPair {
 
 impl Drop for NetnsPair {
     fn drop(&mut self) {
-        // The interface first, while its namespace is surely there: its peer goes with it at once.
+        // The interface first, while its namespace surely exists: its peer vanishes with it at once.
         let _ = run("ip", &self.a.namespace, "link del rtwa");
         let _ = netns::delete(&self.a.namespace);
         let _ = netns::delete(&self.b.namespace);
@@ -138,10 +142,10 @@ pub fn tc(namespace: &str, arguments: &str) {
     }
 }
 
-/// The same where it may fail: then what it says.
+/// Runs `tc` in the same way, without failing the test.
 ///
 /// # Errors
-/// What `tc` says.
+/// `tc`'s output, if it fails.
 pub fn try_tc(namespace: &str, arguments: &str) -> Result<(), String> {
     run("tc", namespace, arguments)
 }
@@ -159,8 +163,8 @@ fn run(program: &str, namespace: &str, arguments: &str) -> Result<(), String> {
     }
 }
 
-/// Waits until the kernel has taken notice of the cable: before, it silently drops what is sent, and on a busy machine
-/// that may take a while.
+/// Waits until the kernel reports the carrier. Before that, it silently drops sent frames; on a busy machine it may
+/// take a while.
 fn wait_for_carrier(side: &Side) {
     for _ in 0..1000 {
         let output = Command::new("ip")
@@ -189,7 +193,7 @@ fn mac_text(mac: [u8; 6]) -> String {
     mac.map(|byte| format!("{byte:02x}")).join(":")
 }
 
-/// Removes the namespaces of test processes that are no more.
+/// Removes the namespaces of test processes that have ended.
 pub(crate) fn remove_leftovers() {
     for name in netns::list(PREFIX).unwrap_or_default() {
         let process = name[PREFIX.len()..].split('-').next().unwrap_or("");

@@ -7,19 +7,20 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// Several namespaces, joined by a bridge in a namespace of its own that floods group frames. Removed when dropped; what a
-/// killed test left is removed by the next.
+/// Several namespaces, joined by a bridge in a namespace of its own that floods group frames.
+///
+/// The star is removed when dropped; the next test removes the leftovers of a killed one.
 #[derive(Debug)]
 pub struct Star {
     /// The stations. Their interfaces are called `rtws`.
     pub stations: Vec<Side>,
-    /// The bridge's ports, in the order of the stations: each the other end of a station's interface.
+    /// The bridge's ports, in the order of the stations: each is the other end of a station's interface.
     pub ports: Vec<Side>,
     bridge: String,
 }
 
 impl Star {
-    /// Makes a star of so many stations, 200 at most. Needs root and the program `ip`: call
+    /// Creates a star of `stations` stations, at most 200. Needs root and the program `ip`: call
     /// [`require!`](crate::require) before.
     #[must_use]
     pub fn new(stations: u8) -> Self {

@@ -6,18 +6,18 @@ use core::fmt;
 /// Octets of an untagged header: two addresses and a type.
 pub const HEADER_OCTETS: usize = 14;
 
-/// What a frame carries. Unknown values are kept as they are.
+/// The type of a frame's payload. Unknown values are kept as they are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EtherType(pub u16);
 
 impl EtherType {
-    /// IEEE local experimental 1, which RTDiP uses unless told otherwise.
+    /// IEEE local experimental 1: the default EtherType of RTDiP.
     pub const RTDIP: Self = Self(0x88B5);
     /// Ethernet POWERLINK, version 2.
     pub const POWERLINK: Self = Self(0x88AB);
     /// IPv4.
     pub const IPV4: Self = Self(0x0800);
-    /// A customer VLAN tag follows.
+    /// The mark of a customer VLAN tag (C-TAG), which follows it.
     pub const VLAN: Self = Self(0x8100);
 }
 
@@ -33,19 +33,19 @@ impl fmt::Debug for EtherType {
     }
 }
 
-/// The tag control information of IEEE 802.1Q.
+/// The tag control information (TCI) of IEEE 802.1Q.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct VlanTag {
     /// Priority code point.
     pub pcp: Pcp,
-    /// Drop eligible.
+    /// Drop eligible indicator.
     pub dei: bool,
     /// VLAN identifier, 12 bits: 0 for a tag that carries only a priority; 4095 is reserved.
     pub vid: u16,
 }
 
 impl VlanTag {
-    /// A tag with its drop-eligible bit clear; `None` if `vid` is above 4094.
+    /// Returns a tag with its drop-eligible bit clear; `None` if `vid` is above 4094.
     #[must_use]
     pub const fn new(pcp: Pcp, vid: u16) -> Option<Self> {
         if vid > 4094 {
@@ -58,13 +58,13 @@ impl VlanTag {
         })
     }
 
-    /// The 16 bits on the wire. Bits of `vid` above the twelfth are left out.
+    /// Returns the 16 bits on the wire. Bits of `vid` above the twelfth are left out.
     #[must_use]
     pub const fn to_bits(self) -> u16 {
         ((self.pcp.get() as u16) << 13) | ((self.dei as u16) << 12) | (self.vid & 0x0fff)
     }
 
-    /// The meaning of 16 bits; every value has one.
+    /// Reads the 16 bits of a tag; every value is valid.
     #[must_use]
     pub const fn from_bits(bits: u16) -> Self {
         let pcp = match Pcp::new((bits >> 13) as u8) {
@@ -80,14 +80,14 @@ impl VlanTag {
     }
 }
 
-/// Why bytes are no Ethernet frame, or a header does not fit.
+/// The reason why bytes are no Ethernet frame, or a header does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EthernetError {
-    /// The frame, or the place to write it to, is too short.
+    /// The frame is too short, or the buffer for it.
     Truncated {
         /// Octets needed.
         needed: usize,
-        /// Octets there.
+        /// Octets found.
         found: usize,
     },
 }
@@ -133,28 +133,28 @@ impl<'a> Frame<'a> {
         Ok(Self { bytes, tagged })
     }
 
-    /// Where the frame goes.
+    /// The destination's MAC address.
     #[inline]
     #[must_use]
     pub fn destination(&self) -> MacAddress {
         MacAddress(self.array(0))
     }
 
-    /// Who sent it.
+    /// The sender's MAC address.
     #[inline]
     #[must_use]
     pub fn source(&self) -> MacAddress {
         MacAddress(self.array(6))
     }
 
-    /// Its VLAN tag, if it has one.
+    /// The VLAN tag, if there is one.
     #[must_use]
     pub fn vlan(&self) -> Option<VlanTag> {
         self.tagged
             .then(|| VlanTag::from_bits(u16::from_be_bytes(self.array(14))))
     }
 
-    /// What it carries, behind the tag.
+    /// The type of the payload, from behind the VLAN tag.
     #[must_use]
     pub fn ether_type(&self) -> EtherType {
         EtherType(u16::from_be_bytes(self.array(if self.tagged {
@@ -164,14 +164,14 @@ impl<'a> Frame<'a> {
         })))
     }
 
-    /// Everything behind the header, with any padding.
+    /// Everything behind the header, including padding.
     #[inline]
     #[must_use]
     pub fn payload(&self) -> &'a [u8] {
         &self.bytes[HEADER_OCTETS + if self.tagged { 4 } else { 0 }..]
     }
 
-    /// `N` octets from `at`; `new` has made sure that every header field is there.
+    /// Returns `N` octets from `at`. `new` has checked that every header field is there.
     #[inline]
     fn array<const N: usize>(&self, at: usize) -> [u8; N] {
         let mut out = [0; N];
@@ -180,16 +180,16 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// The header of a frame that is to be sent.
+/// The header of a frame to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Where the frame goes.
+    /// The destination's MAC address.
     pub destination: MacAddress,
-    /// Who sends it.
+    /// The sender's MAC address.
     pub source: MacAddress,
-    /// Its VLAN tag, if it is to have one.
+    /// The VLAN tag, if the frame has one.
     pub vlan: Option<VlanTag>,
-    /// What it carries.
+    /// The type of the payload.
     pub ether_type: EtherType,
 }
 
@@ -200,7 +200,7 @@ impl Header {
         HEADER_OCTETS + if self.vlan.is_some() { 4 } else { 0 }
     }
 
-    /// Writes the header to the front of `out`; gives its length.
+    /// Writes the header to the front of `out` and returns its length in octets.
     ///
     /// # Errors
     /// `out` is shorter than [`octets`](Self::octets).

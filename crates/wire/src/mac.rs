@@ -3,15 +3,15 @@
 use core::fmt;
 use core::str::FromStr;
 
-/// A MAC address, as it lies on the wire.
+/// A MAC address, in the order of its octets on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct MacAddress(pub [u8; 6]);
 
 impl MacAddress {
-    /// Every station: `ff:ff:ff:ff:ff:ff`.
+    /// The address of every station: `ff:ff:ff:ff:ff:ff`.
     pub const BROADCAST: Self = Self([0xff; 6]);
 
-    /// Whether the address names a group (the broadcast address is one).
+    /// True if the address names a group; the broadcast address is one.
     #[must_use]
     pub const fn is_group(self) -> bool {
         self.0[0] & 1 == 1
@@ -31,7 +31,7 @@ impl fmt::Debug for MacAddress {
     }
 }
 
-/// A text that is no MAC address.
+/// The error for a text that is no MAC address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MacParseError;
 
@@ -48,7 +48,7 @@ impl core::error::Error for MacParseError {}
 impl FromStr for MacAddress {
     type Err = MacParseError;
 
-    /// Reads `02:00:00:00:00:0a`; `-` is taken for `:`.
+    /// Reads `02:00:00:00:00:0a`. `-` may stand for `:`.
     fn from_str(text: &str) -> Result<Self, MacParseError> {
         let mut bytes = [0; 6];
         let mut parts = text.split([':', '-']);

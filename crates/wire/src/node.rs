@@ -1,5 +1,7 @@
-//! The shape of every protocol: a node takes frames and moments, and says what is to be sent and when it wants to be
-//! woken. It has no socket, no clock and no thread, so that the same node runs on a real interface, in virtual time, and
+//! The interface of every protocol: a node takes frames and times, and returns frames to send and its next wake-up
+//! time.
+//!
+//! A node has no socket, no clock and no thread. So the same node runs on a real interface, in virtual time, and
 //! under a fuzzer.
 //!
 //! ```
@@ -46,34 +48,38 @@
 //! assert_eq!((sent.0.len(), beacon.wake_at_ns()), (1, Some(1_005_000)));
 //! ```
 
-/// A protocol's state machine. All times are ns of the one clock that its driver has chosen; they never go back.
+/// A protocol's state machine. All times are in ns of one clock, which the driver has chosen; they never go back.
 ///
-/// What a node tells its application (a value has changed, a peer is lost) is the node's own: its driver hands it out
-/// after each call. No call may block, and none may panic, whatever the frame holds.
+/// Each node has its own way to report events to its application, such as a new value or a lost peer. The driver
+/// collects these events after each call. No call may block, and none may panic, whatever the frame holds.
 pub trait Node {
-    /// The node begins, at `now_ns`. Called once, before anything else.
+    /// Starts the node at `now_ns`. Called once, before anything else.
     fn start(&mut self, now_ns: u64, outbox: &mut dyn Outbox);
 
-    /// `frame` has arrived, at `now_ns`: Ethernet header and payload, without FCS, perhaps padded.
+    /// Processes `frame`, which arrived at `now_ns`: Ethernet header and payload, without FCS, possibly padded.
     fn frame(&mut self, now_ns: u64, frame: &[u8], outbox: &mut dyn Outbox);
 
-    /// The moment that [`Node::wake_at_ns`] asked for has come, or has passed: `now_ns` says by how much.
+    /// Processes the time that [`Node::wake_at_ns`] asked for. `now_ns` is that time or later.
     fn moment(&mut self, now_ns: u64, outbox: &mut dyn Outbox);
 
-    /// When the node wants [`Node::moment`] called; `None`: not before a frame comes. Asked after each call.
+    /// The time at which [`Node::moment`] is to be called, read after each call. `None`: not before the next frame.
     fn wake_at_ns(&self) -> Option<u64>;
 
-    /// What the last call has sent was with the network so long after the time that the call was told, ns: the call itself, what
-    /// its application did, and handing the frames over; what was told of an earlier call is not told again. Told before the
-    /// next call; for nodes that have to tell a machine that stood still from a network that is slow.
+    /// Reports the time in ns from the previous call's timestamp until its frames were handed over.
+    ///
+    /// It covers the call itself, the application's work, and the handing over. It does not include time that was
+    /// reported for an earlier call. The driver calls this before the next call. With it, a node can tell a host that
+    /// stood still from a slow network.
     fn sending_took(&mut self, took_ns: u64) {
         let _ = took_ns;
     }
 }
 
-/// Where a node puts the frames that it sends.
+/// The receiver of the frames that a node sends.
 pub trait Outbox {
-    /// Sends `frame`: Ethernet header and payload, without FCS; padding is added below where the medium needs it. It
-    /// leaves not before `launch_ns`, or at once where there is none. Frames leave in the order in which they are given.
+    /// Sends `frame`: Ethernet header and payload, without FCS. The layer below adds padding where the medium needs
+    /// it.
+    ///
+    /// The frame leaves not before `launch_ns`, or at once if that is `None`. Frames leave in the order of the calls.
     fn send(&mut self, frame: &[u8], launch_ns: Option<u64>);
 }

@@ -1,4 +1,4 @@
-//! The priority code point: the one number for urgency in all of rtwire.
+//! The priority code point: the one scale of urgency in all of rtwire.
 
 use core::fmt;
 
@@ -7,14 +7,14 @@ use core::fmt;
 pub struct Pcp(u8);
 
 impl Pcp {
-    /// The least urgent.
+    /// The least urgent priority.
     pub const LOWEST: Self = Self(0);
-    /// The most urgent.
+    /// The most urgent priority.
     pub const HIGHEST: Self = Self(7);
-    /// How many there are.
+    /// The number of priorities.
     pub const COUNT: usize = 8;
 
-    /// A priority of 0 to 7; `None` above.
+    /// Returns a priority of 0 to 7; `None` for a larger number.
     #[inline]
     #[must_use]
     pub const fn new(value: u8) -> Option<Self> {

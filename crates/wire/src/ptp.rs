@@ -1,10 +1,10 @@
-//! PTP management: what a program asks a PTP daemon, and what it answers (IEEE 1588, clause 15).
+//! PTP management messages: the questions to a PTP daemon, and its answers (IEEE 1588, clause 15).
 //!
 //! ```text
 //!  0            34                       48      50       52   54
 //!  PTP header   target port, hops, action  type    length   id   data
 //! ```
-//! All fields are in network byte order. Only what `ptp4l` answers to questions is here; nothing is set by it.
+//! All fields are in network byte order. This module only asks what `ptp4l` answers; it changes no setting.
 //!
 //! ```
 //! use rtwire_wire::ptp::{self, Data, Message};
@@ -16,19 +16,19 @@
 //! assert!(matches!(message.data, Data::Empty { id: ptp::id::TIME_STATUS_NP }));
 //! ```
 
-/// Identifiers of what can be asked for.
+/// Identifiers of the data sets that can be asked for.
 pub mod id {
-    /// The clock itself.
+    /// The clock's own properties.
     pub const DEFAULT_DATA_SET: u16 = 0x2000;
-    /// Its offset from its master.
+    /// The clock's offset from its master.
     pub const CURRENT_DATA_SET: u16 = 0x2001;
-    /// Whom it follows.
+    /// The clock's master and grandmaster.
     pub const PARENT_DATA_SET: u16 = 0x2002;
-    /// UTC offset and traceability.
+    /// The UTC offset and its traceability.
     pub const TIME_PROPERTIES_DATA_SET: u16 = 0x2003;
-    /// One port.
+    /// The state of one port.
     pub const PORT_DATA_SET: u16 = 0x2004;
-    /// `ptp4l`'s own: offset in whole nanoseconds, and whether a grandmaster is there.
+    /// `ptp4l`'s own data set: the offset in whole nanoseconds, and the presence of a grandmaster.
     pub const TIME_STATUS_NP: u16 = 0xc000;
 }
 
@@ -43,27 +43,27 @@ const VERSION: u8 = 2;
 const TLV_MANAGEMENT: u16 = 1;
 const TLV_ERROR: u16 = 2;
 
-/// Why bytes are no management message that is understood here.
+/// The reason why bytes are no management message that this module understands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PtpError {
-    /// Shorter than it must be.
+    /// The message is too short.
     Truncated {
         /// Octets needed.
         needed: usize,
-        /// Octets there.
+        /// Octets found.
         found: usize,
     },
-    /// Another type of message.
+    /// The message is of another PTP type.
     NoManagement {
         /// The type found.
         found: u8,
     },
-    /// Another version of PTP.
+    /// The message has another PTP version.
     Version {
         /// The version found.
         found: u8,
     },
-    /// A TLV of another type.
+    /// The message has a TLV of another type.
     Tlv {
         /// The type found.
         found: u16,
@@ -93,24 +93,24 @@ impl core::fmt::Display for PtpError {
 
 impl core::error::Error for PtpError {}
 
-/// What a message wants or does.
+/// The action of a management message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// A question.
+    /// GET: asks for data.
     Get,
-    /// A change.
+    /// SET: changes data.
     Set,
-    /// The answer to either.
+    /// RESPONSE: the answer to GET or SET.
     Response,
-    /// An order.
+    /// COMMAND: an order.
     Command,
-    /// The answer to an order.
+    /// ACKNOWLEDGE: the answer to COMMAND.
     Acknowledge,
     /// Any other number.
     Unknown(u8),
 }
 
-/// The name of a clock, usually made of a MAC address; shown as `ptp4l` does.
+/// The identity of a clock, usually made from a MAC address; printed as `ptp4l` prints it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ClockIdentity(pub [u8; 8]);
 
@@ -126,26 +126,26 @@ impl core::fmt::Display for ClockIdentity {
     }
 }
 
-/// What a port does.
+/// The state of a PTP port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortState {
-    /// Starting.
+    /// The port is starting.
     Initializing,
-    /// Broken; tried again later.
+    /// The port is broken; it tries again later.
     Faulty,
-    /// Switched off.
+    /// The port is switched off.
     Disabled,
-    /// Waiting for others.
+    /// The port waits for other clocks' messages.
     Listening,
-    /// About to be master.
+    /// The port is about to become master.
     PreMaster,
-    /// Gives the time.
+    /// The port sends the time to others.
     Master,
-    /// Neither gives nor takes.
+    /// The port neither sends the time nor takes it.
     Passive,
-    /// Has found a master, not yet its time.
+    /// The port has found a master, but is not yet synchronized to it.
     Uncalibrated,
-    /// Takes the time.
+    /// The port takes its time from a master.
     Slave,
     /// Any other number.
     Unknown(u8),
@@ -167,7 +167,7 @@ impl PortState {
         }
     }
 
-    /// The standard's word.
+    /// Returns the standard's word for the state.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -185,86 +185,86 @@ impl PortState {
     }
 }
 
-/// What an answer says.
+/// The data of a management message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Data<'a> {
     /// Only an identifier: a question.
     Empty {
-        /// What is asked for.
+        /// The identifier of the data set that is asked for.
         id: u16,
     },
-    /// The clock itself.
+    /// The clock's own properties.
     Default {
-        /// How many ports it has.
+        /// The number of ports.
         ports: u16,
-        /// Its class: 248 by default, 6 for one that knows the true time.
+        /// The clock class: 248 by default, 6 for a clock that knows the true time.
         class: u8,
-        /// Its name.
+        /// The clock's identity.
         identity: ClockIdentity,
-        /// Its domain.
+        /// The PTP domain.
         domain: u8,
     },
-    /// Its offset.
+    /// The clock's offset.
     Current {
-        /// Clocks between the grandmaster and this one.
+        /// The number of clocks from the grandmaster to this one.
         steps_removed: u16,
-        /// From its master, in ns times 65 536.
+        /// The offset from the master, in ns times 65 536.
         offset_scaled_ns: i64,
-        /// To its master, in ns times 65 536.
+        /// The mean delay to the master, in ns times 65 536.
         delay_scaled_ns: i64,
     },
-    /// Whom it follows.
+    /// The clock's master and grandmaster.
     Parent {
-        /// Its master.
+        /// The master's port identity, without the port.
         parent: ClockIdentity,
-        /// The clock that all follow.
+        /// The identity of the grandmaster: the clock that all follow.
         grandmaster: ClockIdentity,
-        /// That one's class.
+        /// The grandmaster's clock class.
         class: u8,
     },
     /// The time scale.
     TimeProperties {
-        /// How far TAI is ahead of UTC, s.
+        /// TAI minus UTC, s.
         utc_offset_s: i16,
-        /// Whether that is known to be right.
+        /// True if `utc_offset_s` is known to be right.
         utc_offset_valid: bool,
-        /// Whether the time is TAI, and not an arbitrary one.
+        /// True if the time is TAI; false for an arbitrary time scale.
         ptp_timescale: bool,
-        /// Whether the time can be traced to a standard.
+        /// True if the time can be traced to a primary standard.
         traceable: bool,
     },
-    /// One port.
+    /// The state of one port.
     Port {
-        /// Its number, from 1.
+        /// The port's number, from 1.
         number: u16,
-        /// What it does.
+        /// The port's state.
         state: PortState,
-        /// To its peer, in ns times 65 536.
+        /// The mean delay to the peer, in ns times 65 536.
         peer_delay_scaled_ns: i64,
     },
-    /// `ptp4l`'s own.
+    /// `ptp4l`'s own data set.
     TimeStatus {
-        /// From the master, ns.
+        /// The offset from the master, ns.
         offset_ns: i64,
-        /// When the last message of the master came, ns of the port's clock.
+        /// The arrival time of the master's last message, ns of the port's clock.
         ingress_ns: i64,
-        /// Whether there is a grandmaster other than this clock.
+        /// True if there is a grandmaster other than this clock.
         grandmaster_present: bool,
-        /// The clock that all follow.
+        /// The identity of the grandmaster: the clock that all follow.
         grandmaster: ClockIdentity,
     },
-    /// A refusal.
+    /// A refusal (management error status).
     Error {
-        /// The reason's number.
+        /// The number of the reason (managementErrorId).
         reason: u16,
-        /// What was asked for.
+        /// The identifier of the data set that was asked for.
         id: u16,
     },
-    /// Anything else.
+    /// Data of any other identifier, or data that are too short.
     Other {
-        /// Its identifier.
+        /// The identifier.
         id: u16,
-        /// Its octets.
+        /// The data's octets.
         octets: &'a [u8],
     },
 }
@@ -272,24 +272,26 @@ pub enum Data<'a> {
 /// A management message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// The domain.
+    /// The PTP domain.
     pub domain: u8,
-    /// The upper half of the first octet: 0, or 1 for 802.1AS.
+    /// The upper half of the first octet (transportSpecific): 0, or 1 for 802.1AS.
     pub transport_specific: u8,
-    /// The number that joins question and answer.
+    /// The sequence number, the same in a question and its answer.
     pub sequence: u16,
-    /// Who sent it.
+    /// The sender's clock identity.
     pub source: ClockIdentity,
-    /// What it wants.
+    /// The action.
     pub action: Action,
-    /// What it says.
+    /// The data.
     pub data: Data<'a>,
 }
 
-/// Writes a question to all ports of a daemon; gives its length. `asker` tells several askers on one machine apart.
+/// Writes a question to all ports of a daemon and returns its length in octets.
+///
+/// `asker` distinguishes several programs that ask on the same machine.
 ///
 /// # Errors
-/// The room is less than [`QUESTION_OCTETS`].
+/// `room` is shorter than [`QUESTION_OCTETS`].
 pub fn question(
     id: u16,
     domain: u8,
@@ -341,10 +343,10 @@ fn identity(bytes: &[u8], at: usize) -> Option<ClockIdentity> {
 }
 
 impl<'a> Message<'a> {
-    /// Reads a message.
+    /// Reads a message. Data that are too short for their identifier become [`Data::Other`].
     ///
     /// # Errors
-    /// [`PtpError`]. An answer whose data are shorter than its identifier asks for is [`Data::Other`].
+    /// [`PtpError`], with the first thing that is wrong.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, PtpError> {
         let truncated = |needed| PtpError::Truncated {
             needed,

@@ -1,29 +1,29 @@
-//! RTDiP, the real-time protocol of rtwire's channels: 16 octets, or 24 with a time stamp, before the user data.
+//! RTDiP, the real-time protocol of rtwire's channels: 16 octets, or 24 with a timestamp, before the user data.
 //!
 //! ```text
 //!  0        1         2                  4             6            8          12     16          (24)
 //!  version  priority  destination port   source port   data length  sequence   key    [time, ns]  data   (padding)
 //!  flags
 //! ```
-//! All fields are in network byte order. The whole description, for those who write their own, is `docs/rtdip.md`.
+//! All fields are in network byte order. `docs/rtdip.md` describes the protocol in full, for other implementations.
 
 use crate::Pcp;
 use core::fmt;
 
-/// Octets of the header without a time stamp.
+/// Octets of the header without a timestamp.
 pub const HEADER_OCTETS: usize = 16;
-/// Octets of the time stamp.
+/// Octets of the timestamp.
 pub const TIME_OCTETS: usize = 8;
-/// The version this module speaks.
+/// The protocol version that this module implements.
 pub const VERSION: u8 = 1;
 /// Flag: only the newest value matters (synchronization semantics).
 pub const FLAG_NEWEST: u8 = 0x1;
 /// Flag: the sender's transmit time follows the header.
 pub const FLAG_TIME: u8 = 0x2;
-/// The most user data that fits an untagged or tagged frame of the usual size, with a time stamp.
+/// The most user data, in octets, that fits a frame of the usual size with a timestamp, tagged or not.
 pub const MAXIMUM_DATA_OCTETS: usize = 1500 - HEADER_OCTETS - TIME_OCTETS;
 
-/// What a receiver does with several values.
+/// The receiver's way to treat several values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Semantics {
     /// Every value counts: a queue, most urgent first (send/receive semantics).
@@ -33,39 +33,39 @@ pub enum Semantics {
     Newest,
 }
 
-/// Why bytes are not a right RTDiP packet, or a packet cannot be written.
+/// The reason why bytes are not a valid RTDiP packet, or a packet cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RtdipError {
-    /// Shorter than its header.
+    /// The packet is shorter than its header.
     Truncated {
         /// Octets needed.
         needed: usize,
-        /// Octets there.
+        /// Octets found.
         found: usize,
     },
-    /// A version other than [`VERSION`].
+    /// The version is not [`VERSION`].
     Version {
         /// The version found.
         found: u8,
     },
-    /// Flags of no known meaning: they may change the layout, so the rest cannot be read.
+    /// Some flags are unknown. They may change the layout, so the rest cannot be read.
     Flags {
         /// The unknown flags.
         unknown: u8,
     },
-    /// A priority above 7.
+    /// The priority is above 7.
     Priority {
         /// The number found.
         found: u8,
     },
-    /// The length field tells of more user data than there are octets.
+    /// The length field promises more user data than there are octets.
     Length {
-        /// What the length field tells.
+        /// The value of the length field, octets.
         field: usize,
-        /// Octets behind the header.
+        /// Octets found behind the header.
         found: usize,
     },
-    /// More user data than 65535 octets, or than the place to write to holds.
+    /// The user data are longer than 65535 octets, or do not fit the buffer.
     TooLong {
         /// Octets of user data.
         data: usize,
@@ -90,7 +90,7 @@ impl fmt::Display for RtdipError {
             }
             Self::Length { field, found } => write!(
                 f,
-                "wrong length: the header tells of {field} octets of data, the frame holds {found}"
+                "wrong length: the header says {field} octets of data, the frame has {found}"
             ),
             Self::TooLong { data, fit } => write!(
                 f,
@@ -102,17 +102,17 @@ impl fmt::Display for RtdipError {
 
 impl core::error::Error for RtdipError {}
 
-/// A lenient view: every field of any bytes of at least 16 octets, without judging them.
+/// A lenient view of a packet: every field of any 16 or more octets, without a judgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> Packet<'a> {
-    /// Looks at `bytes` (from the header on, padding may follow).
+    /// Looks at `bytes`, which begin with the header; padding may follow.
     ///
     /// # Errors
-    /// Fewer than 16 octets.
+    /// `bytes` has fewer than 16 octets.
     #[inline]
     pub const fn new(bytes: &'a [u8]) -> Result<Self, RtdipError> {
         if bytes.len() < HEADER_OCTETS {
@@ -138,7 +138,7 @@ impl<'a> Packet<'a> {
         self.bytes[0] & 0x0f
     }
 
-    /// The priority octet, which may be above 7.
+    /// The priority octet; it may be above 7.
     #[inline]
     #[must_use]
     pub const fn priority(&self) -> u8 {
@@ -159,7 +159,7 @@ impl<'a> Packet<'a> {
         u16::from_be_bytes([self.bytes[4], self.bytes[5]])
     }
 
-    /// What the length field tells, octets of user data.
+    /// The value of the length field: octets of user data.
     #[inline]
     #[must_use]
     pub const fn data_octets(&self) -> usize {
@@ -185,7 +185,7 @@ impl<'a> Packet<'a> {
         ])
     }
 
-    /// The sender's time, ns since the TAI epoch, if the flags announce one and the octets are there.
+    /// The sender's time, ns since the TAI epoch. `None` if the flags announce no timestamp, or it is cut off.
     #[inline]
     #[must_use]
     pub fn time_ns(&self) -> Option<u64> {
@@ -196,7 +196,7 @@ impl<'a> Packet<'a> {
         Some(u64::from_be_bytes(field.try_into().ok()?))
     }
 
-    /// The user data, if as much is there as the length field tells; padding is left out.
+    /// The user data, without padding. `None` if there are fewer octets than the length field says.
     #[inline]
     #[must_use]
     pub fn data(&self) -> Option<&'a [u8]> {
@@ -211,27 +211,27 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// A header that is right: what a sender writes and a receiver accepts.
+/// A valid header: the form that a sender writes and a receiver accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Queue or newest value.
+    /// Semantics: queue or newest value.
     pub semantics: Semantics,
     /// Urgency.
     pub priority: Pcp,
-    /// Whom the data are for.
+    /// The receiver's port.
     pub destination_port: u16,
-    /// Who sent them.
+    /// The sender's port.
     pub source_port: u16,
-    /// Number of the packet in its channel and from its sender; wraps.
+    /// The packet's number among those of its sender in this channel; wraps.
     pub sequence: u32,
     /// Channel key, 0 for none.
     pub key: u32,
-    /// When the sender sent it, ns since the TAI epoch.
+    /// The time at which the packet was sent, ns since the TAI epoch.
     pub time_ns: Option<u64>,
 }
 
 impl Header {
-    /// Octets of this header: 16, or 24 with a time stamp.
+    /// Octets of this header: 16, or 24 with a timestamp.
     #[inline]
     #[must_use]
     pub const fn octets(&self) -> usize {
@@ -243,10 +243,10 @@ impl Header {
             }
     }
 
-    /// Reads a packet (from the header on, padding may follow) into its header and its user data.
+    /// Reads a packet into its header and its user data. `bytes` begin with the header; padding may follow.
     ///
     /// # Errors
-    /// The first thing that is wrong, in the order truncated, version, flags, truncated time stamp, length, priority.
+    /// The first thing that is wrong. The order is: truncated, version, flags, truncated timestamp, length, priority.
     #[inline]
     pub fn parse(bytes: &[u8]) -> Result<(Self, &[u8]), RtdipError> {
         let packet = Packet::new(bytes)?;
@@ -297,7 +297,7 @@ impl Header {
         Ok((header, data))
     }
 
-    /// Writes header and user data to the front of `out`; gives their length together. Adds no padding.
+    /// Writes header and user data to the front of `out`, without padding. Returns the octets of both together.
     ///
     /// # Errors
     /// [`RtdipError::TooLong`] if they do not fit `out`, or `data` is longer than the length field can tell.

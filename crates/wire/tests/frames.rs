@@ -166,7 +166,7 @@ proptest! {
 
     #[test]
     fn emit_of_parse_is_the_same(mut bytes in prop::collection::vec(any::<u8>(), 0..128)) {
-        // Mostly right headers, else nearly every input would end at the version.
+        // Mostly valid headers: otherwise nearly every input would end at the version.
         if let Some(first) = bytes.first_mut() { *first = 0x10 | (*first & 3) }
         if bytes.len() > 7 { bytes[1] &= 7; bytes[6] = 0; bytes[7] &= 63 }
         if let Ok((header, data)) = rtdip::Header::parse(&bytes) {

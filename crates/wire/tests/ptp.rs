@@ -1,11 +1,11 @@
-//! PTP management messages: what is asked, what `ptp4l` answers, and any bytes at all.
+//! PTP management messages: our questions, `ptp4l`'s answers, and arbitrary bytes.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use proptest::prelude::*;
 use rtwire_wire::ptp::{self, Action, Data, Message, PortState, PtpError, id};
 
-/// The octets of an answer: a question's, with the action and the data of the answer.
+/// Returns an answer's octets: a question's, with the action and the data of the answer.
 fn answer(identifier: u16, data: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0; ptp::QUESTION_OCTETS];
     ptp::question(identifier, 0, 0, 9, 1, &mut bytes).unwrap();
@@ -58,7 +58,7 @@ fn answers_are_read() {
             traceable: false
         }
     );
-    // Too short for what it says it is.
+    // Too short for its identifier.
     let bytes = answer(id::TIME_STATUS_NP, &[1, 2]);
     assert!(matches!(
         Message::parse(&bytes).unwrap().data,

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// An array of 64-bit words that a BPF program writes and this process sees, without system calls.
+/// An array of 64-bit words that a BPF program writes and this process reads, without system calls.
 pub struct MappedArray {
     words: NonNull<AtomicU64>,
     words_per_value: usize,
@@ -61,11 +61,11 @@ impl MappedArray {
         })
     }
 
-    /// Makes an array of its own, that may become part of a [`MapOfMaps`](super::MapOfMaps), whatever its length. Needs
-    /// CAP_BPF.
+    /// Creates an array that is not part of an object. It may become an entry of a [`MapOfMaps`](super::MapOfMaps) of
+    /// any length. Needs CAP_BPF.
     ///
     /// # Errors
-    /// No privilege, or no memory.
+    /// CAP_BPF is missing, or there is not enough memory.
     pub fn create(name: &str, words_per_value: usize, values: usize) -> io::Result<Self> {
         use libbpf_rs::libbpf_sys;
         let too_large = |_| io::Error::from(io::ErrorKind::InvalidInput);
@@ -76,7 +76,7 @@ impl MappedArray {
         let mut options: libbpf_sys::bpf_map_create_opts = unsafe { std::mem::zeroed() };
         options.sz = size_of_val(&options) as _;
         options.map_flags = libbpf_sys::BPF_F_MMAPABLE | libbpf_sys::BPF_F_INNER_MAP;
-        // SAFETY: the name and `options`, whose size is given rightly, are valid for the whole call.
+        // SAFETY: the name and `options`, with its size, are valid for the whole call.
         let result = unsafe {
             libbpf_sys::bpf_map_create(
                 libbpf_sys::BPF_MAP_TYPE_ARRAY,
@@ -95,16 +95,16 @@ impl MappedArray {
         Self::new(fd, words_per_value, values)
     }
 
-    /// The map, for the kernel.
+    /// The map's descriptor, for the kernel.
     #[must_use]
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
-    /// Octets of one value, from its word `word` on, where they lie; `None` where they are not all within the value.
+    /// Returns bytes of one value in place, from its word `word` on; `None` unless they all lie within the value.
     ///
     /// # Safety
-    /// Nobody, the kernel included, writes to them while they are borrowed.
+    /// No one, including the kernel, writes to them while they are borrowed.
     pub(super) unsafe fn octets(&self, value: usize, word: usize, octets: usize) -> Option<&[u8]> {
         let there = self.words_per_value.checked_sub(word)? * size_of::<u64>();
         if value >= self.values || octets > there {
@@ -124,13 +124,13 @@ impl MappedArray {
         self.values
     }
 
-    /// Whether the array holds no value.
+    /// True if the array holds no value.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.values == 0
     }
 
-    /// One word of one value; `None` outside the array.
+    /// Returns one word of one value; `None` outside the array.
     #[must_use]
     pub fn word(&self, value: usize, word: usize) -> Option<&AtomicU64> {
         if value >= self.values || word >= self.words_per_value {
@@ -141,10 +141,10 @@ impl MappedArray {
         Some(unsafe { self.words.add(value * self.words_per_value + word).as_ref() })
     }
 
-    /// Copies octets of one value, from its word `word` on, to `out`; false (and nothing copied) where they are not all
-    /// within the value. No system call; fit for a real-time loop.
+    /// Copies bytes of one value to `out`, from the value's word `word` on. No system call; fit for a real-time loop.
     ///
-    /// The program may be writing the same octets: what was copied then is a mixture. Put version numbers around it.
+    /// Returns false, and copies nothing, unless all of them lie within the value. The program may write the same
+    /// bytes meanwhile: then the copy is a mixture of old and new. Put version numbers around it.
     #[inline]
     #[must_use]
     pub fn copy_octets(&self, value: usize, word: usize, out: &mut [u8]) -> bool {
@@ -153,7 +153,7 @@ impl MappedArray {
             return false;
         }
         let first = value * self.words_per_value + word;
-        // SAFETY: `first` lies within the mapping, by the check above; so do all words that hold the octets asked for.
+        // SAFETY: `first` lies within the mapping, by the check above; so do all words that hold the requested bytes.
         let from = unsafe { self.words.add(first) };
         copy_words(from, out);
         true
@@ -167,8 +167,9 @@ impl Drop for MappedArray {
     }
 }
 
-/// Copies `out.len()` octets from the words at `from`, which must all be mapped. Sixteen octets at a time where the
-/// processor always can: half the time of words.
+/// Copies `out.len()` bytes from the words at `from`, all of which must be mapped.
+///
+/// It copies 16 bytes at a time on processors that can do so at any time: half the time of a copy by words.
 #[inline]
 fn copy_words(from: NonNull<AtomicU64>, out: &mut [u8]) {
     let mut word = 0;
@@ -177,9 +178,10 @@ fn copy_words(from: NonNull<AtomicU64>, out: &mut [u8]) {
         use std::arch::x86_64::{__m128i, _mm_storeu_si128};
         if from.as_ptr().cast::<__m128i>().is_aligned() {
             for chunk in out.chunks_exact_mut(16) {
-                // SAFETY: these 16 octets are mapped (the caller says so) and aligned (an even number of words behind an
-                // aligned one). A volatile read of memory shared with the kernel, whatever it may be writing there: every
-                // bit pattern is a value of this type. The store goes to a chunk of 16 octets, of any alignment.
+                // SAFETY: these 16 bytes are mapped (the caller says so) and aligned (an even number of words behind
+                // an aligned one). This is a volatile read of memory shared with the kernel. Every bit pattern is a
+                // value of this type, whatever the kernel writes meanwhile. The store goes to a chunk of 16 bytes, of
+                // any alignment.
                 unsafe {
                     let octets = from.add(word).as_ptr().cast::<__m128i>().read_volatile();
                     _mm_storeu_si128(chunk.as_mut_ptr().cast(), octets);
@@ -189,7 +191,7 @@ fn copy_words(from: NonNull<AtomicU64>, out: &mut [u8]) {
         }
     }
     for chunk in out[word * 8..].chunks_mut(8) {
-        // SAFETY: a word that holds octets asked for is mapped, as the caller says, and aligned.
+        // SAFETY: a word that holds requested bytes is mapped, as the caller says, and aligned.
         let octets = unsafe { from.add(word).as_ref() }
             .load(Ordering::Relaxed)
             .to_ne_bytes();

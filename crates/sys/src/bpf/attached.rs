@@ -1,7 +1,7 @@
-//! The XDP program that is attached to an interface already, of whatever process: found by the kernel's numbers.
+//! The XDP program that any process has already attached to an interface, found by the kernel's numbers.
 //!
-//! So several processes can share one program without any of them serving the others, and without a file that a crash would
-//! leave behind: whoever holds the link keeps the program attached. Needs CAP_SYS_ADMIN (root).
+//! So several processes can share one program. None of them has to serve the others, and a crash leaves no file
+//! behind. The program stays attached as long as a process holds the link. Needs CAP_SYS_ADMIN (root).
 
 use super::array::MappedArray;
 use super::map_of_maps::MapOfMaps;
@@ -11,29 +11,30 @@ use libbpf_rs::libbpf_sys;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// A program that is attached, and its maps.
+/// An attached program and its maps.
 #[derive(Debug)]
 pub struct AttachedXdp {
     program: OwnedFd,
     mode: XdpMode,
-    /// None if it is not attached by a link.
+    /// `None` if it is not attached by a link.
     link: Option<OwnedFd>,
     maps: Vec<(String, OwnedFd)>,
 }
 
-/// What tells one program from another: a hash of its instructions, made by the kernel.
+/// A program's tag: the kernel's hash of its instructions.
 pub type Tag = [u8; 8];
 
-/// The number of the XDP program at an interface of the calling thread's network namespace, and its mode; `None` if there is
-/// none. No privilege.
+/// Returns the number of the XDP program at an interface of the calling thread's network namespace, and its mode.
+///
+/// `None` if there is no program. Needs no privilege.
 ///
 /// # Errors
-/// No such interface.
+/// The interface is missing.
 pub fn program_at(ifindex: u32) -> Result<Option<(u32, XdpMode)>, Errno> {
     // SAFETY: bpf_xdp_query_opts is plain data, for which all zeroes is a valid value.
     let mut options: libbpf_sys::bpf_xdp_query_opts = unsafe { std::mem::zeroed() };
     options.sz = size_of_val(&options) as _;
-    // SAFETY: `options`, whose size is given rightly, is valid for the whole call.
+    // SAFETY: `options`, with its size, is valid for the whole call.
     let result = unsafe {
         libbpf_sys::bpf_xdp_query(
             i32::try_from(ifindex).unwrap_or(i32::MAX),
@@ -51,20 +52,21 @@ pub fn program_at(ifindex: u32) -> Result<Option<(u32, XdpMode)>, Errno> {
     })
 }
 
-/// A program's number and tag.
+/// Returns a program's number and tag.
 ///
 /// # Errors
-/// The kernel refuses to tell.
+/// The kernel refuses the request.
 pub fn identity(program: BorrowedFd<'_>) -> Result<(u32, Tag), Errno> {
     let info = program_info(program, &mut [])?;
     Ok((info.id, info.tag))
 }
 
 impl AttachedXdp {
-    /// The program at an interface of the calling thread's network namespace; `None` if there is none. CAP_SYS_ADMIN.
+    /// Finds the program at an interface of the calling thread's network namespace; `None` if there is none. Needs
+    /// CAP_SYS_ADMIN.
     ///
     /// # Errors
-    /// No privilege, no such interface.
+    /// CAP_SYS_ADMIN or the interface is missing.
     pub fn find(ifindex: u32) -> Result<Option<Self>, Errno> {
         let Some((id, mode)) = program_at(ifindex)? else {
             return Ok(None);
@@ -88,19 +90,20 @@ impl AttachedXdp {
         }))
     }
 
-    /// Where it runs.
+    /// The program's mode.
     #[must_use]
     pub fn mode(&self) -> XdpMode {
         self.mode
     }
 
-    /// The program.
+    /// The program's descriptor.
     #[must_use]
     pub fn program(&self) -> BorrowedFd<'_> {
         self.program.as_fd()
     }
 
-    /// Holds the link from now on: the program stays attached while anybody does. `None` if it is attached in another way.
+    /// Takes the link: the program stays attached as long as the link is held. `None` if it is attached without a
+    /// link.
     pub fn take_link(&mut self) -> Option<XdpLink> {
         let mode = self.mode;
         self.link.take().map(|link| XdpLink { link, mode })
@@ -109,7 +112,7 @@ impl AttachedXdp {
     /// Maps an array into memory.
     ///
     /// # Errors
-    /// There is no such map, or its values are of another length.
+    /// The map is missing, or its values have another length.
     pub fn map_array(&self, map: &str, words: usize) -> io::Result<MappedArray> {
         let fd = self.map(map)?;
         let info = map_info(fd).map_err(|errno| io::Error::from_raw_os_error(errno.0))?;
@@ -119,10 +122,10 @@ impl AttachedXdp {
         MappedArray::new(fd.try_clone_to_owned()?, words, info.max_entries as usize)
     }
 
-    /// An array of maps.
+    /// Returns an array of maps.
     ///
     /// # Errors
-    /// There is no such map.
+    /// The map is missing.
     pub fn map_of_maps(&self, map: &str) -> io::Result<MapOfMaps> {
         Ok(MapOfMaps::new(self.map(map)?.try_clone_to_owned()?))
     }
@@ -135,7 +138,7 @@ impl AttachedXdp {
     }
 }
 
-/// The link by which a program is attached.
+/// Returns the link by which a program is attached.
 fn link_of(program: u32) -> Result<Option<OwnedFd>, Errno> {
     let mut id = 0;
     loop {
@@ -147,7 +150,7 @@ fn link_of(program: u32) -> Result<Option<OwnedFd>, Errno> {
             libc::ENOENT => return Ok(None),
             errno => return Err(Errno(errno)),
         }
-        // SAFETY: the argument is a number. One that is gone meanwhile is not ours.
+        // SAFETY: the argument is a number. A link that has gone meanwhile is not ours.
         let Ok(link) = owned(unsafe { libbpf_sys::bpf_link_get_fd_by_id(id) }) else {
             continue;
         };
@@ -180,8 +183,8 @@ fn program_info(
         maps.as_mut_ptr() as u64
     };
     let mut length = size_of_val(&info) as u32;
-    // SAFETY: `info` is a valid place of the length given, and points to room for as many numbers as it says; all live for
-    // the whole call.
+    // SAFETY: `info` is a valid place of its length, and points to room for as many numbers as it says. All of them
+    // live for the whole call.
     let result = unsafe {
         libbpf_sys::bpf_prog_get_info_by_fd(program.as_raw_fd(), &raw mut info, &raw mut length)
     };
@@ -220,6 +223,6 @@ fn owned(result: i32) -> Result<OwnedFd, Errno> {
     if result < 0 {
         return Err(Errno(-result));
     }
-    // SAFETY: the kernel has just made this descriptor for us, and nobody else has it.
+    // SAFETY: the kernel has just made this descriptor for us; it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(result) })
 }

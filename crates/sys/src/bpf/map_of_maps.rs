@@ -1,4 +1,4 @@
-//! Arrays of maps: what a program finds there can be changed while it runs.
+//! Arrays of maps: their entries can be changed while the program runs.
 
 use crate::error::Errno;
 use libbpf_rs::libbpf_sys;
@@ -15,13 +15,14 @@ impl MapOfMaps {
         Self { fd }
     }
 
-    /// Puts a map in. Waits until no program uses what was there before: up to some tens of milliseconds.
+    /// Puts a map in place of the previous entry. Waits until no program uses that any more: up to some tens of
+    /// milliseconds.
     ///
     /// # Errors
     /// The map is of another kind than the array's, or there is no such entry.
     pub fn put(&self, index: u32, map: BorrowedFd<'_>) -> Result<(), Errno> {
         let map = map.as_raw_fd();
-        // SAFETY: key and value are four octets each, as this kind of map has them, and valid for the whole call.
+        // SAFETY: key and value are four bytes each, as this kind of map has them, and valid for the whole call.
         done(unsafe {
             libbpf_sys::bpf_map_update_elem(
                 self.fd.as_raw_fd(),
@@ -32,12 +33,12 @@ impl MapOfMaps {
         })
     }
 
-    /// Takes a map out. Waits as [`put`](Self::put).
+    /// Removes a map. Waits as [`put`](Self::put) does.
     ///
     /// # Errors
-    /// There is none.
+    /// The entry is empty.
     pub fn remove(&self, index: u32) -> Result<(), Errno> {
-        // SAFETY: the key is four octets, as this kind of map has it, and valid for the whole call.
+        // SAFETY: the key is four bytes, as this kind of map has it, and valid for the whole call.
         done(unsafe {
             libbpf_sys::bpf_map_delete_elem(self.fd.as_raw_fd(), (&raw const index).cast())
         })

@@ -1,20 +1,21 @@
 //! The reader's end of a queue channel: rings in one map, one for each urgency, that a BPF program fills.
 //!
-//! Layout and rules are those of `struct rtw_queue` and `struct rtw_place` in `crates/bpf/programs/receive.h`. They are here, and not with
-//! the other layouts, since handing octets out where the kernel has put them is what needs the rules to be safe.
+//! Layout and rules are those of `struct rtw_queue` and `struct rtw_place` in `crates/bpf/programs/receive.h`. They
+//! are here, and not with the other layouts, because lending out the kernel's bytes in place is safe only by these
+//! rules.
 
 use super::array::MappedArray;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Urgencies that have a ring of their own.
+/// The number of urgencies; each may have a ring of its own.
 pub const LEVELS: usize = 8;
-/// Octets of user data that a place has room for.
+/// Bytes of user data that fit a place.
 pub const PLACE_OCTETS: usize = 1536;
-/// Words of a place, and of the queue's own entry.
+/// 64-bit words of a place, and of the queue's own entry.
 pub const PLACE_WORDS: usize = Place::Data as usize + PLACE_OCTETS / 8;
-/// The most places of one ring.
+/// The largest number of places of one ring.
 pub const MOST_PLACES: usize = 1 << 14;
 
 /// The first words of the fields of `struct rtw_queue`.
@@ -50,14 +51,14 @@ pub enum Place {
     Data,
 }
 
-/// A frame in a queue, as the program has put it there.
+/// A frame in a queue, as the program has stored it.
 #[derive(Clone, Copy, Debug)]
 pub struct QueuedFrame<'a> {
-    /// The user data, where they lie.
+    /// The user data, in place.
     pub data: &'a [u8],
-    /// When it came, ns of CLOCK_TAI; 0 if not stamped.
+    /// The arrival time, ns of CLOCK_TAI; 0 if not stamped.
     pub arrival_ns: u64,
-    /// The sender's time, ns of its CLOCK_TAI; 0 if it told none.
+    /// The sender's time, ns of its CLOCK_TAI; 0 if its frame has none.
     pub sender_ns: u64,
     /// The sender's address, shifted left by 16, and its port.
     pub source: u64,
@@ -73,18 +74,20 @@ pub struct FrameQueue {
     memory: MappedArray,
     places: u64,
     levels: usize,
-    /// Positions read, of each level: the truth; what the program sees of it may lag behind by a moment.
+    /// Positions read, of each level. The program may see them a moment later.
     tails: [u64; LEVELS],
-    /// The level of the frame that is being looked at.
+    /// The level of the frame that [`look`](Self::look) has found.
     held: Option<usize>,
 }
 
 impl FrameQueue {
-    /// Makes the memory: rings of `places` places (rounded up to a power of two, at most 16384), one for each urgency or
-    /// one for all. About 1600 octets for each place. Needs CAP_BPF. Not for a real-time loop.
+    /// Creates the memory: rings of `places` places, one for each urgency or one for all.
+    ///
+    /// `places` is rounded up to a power of two, at most 16384. Each place takes about 1600 bytes. Needs CAP_BPF. Not
+    /// for a real-time loop.
     ///
     /// # Errors
-    /// No privilege, or no memory.
+    /// CAP_BPF is missing, or there is not enough memory.
     pub fn new(places: usize, by_urgency: bool, stamps: bool, wakes: bool) -> io::Result<Self> {
         let places = places.clamp(1, MOST_PLACES).next_power_of_two();
         let levels = if by_urgency { LEVELS } else { 1 };
@@ -109,7 +112,7 @@ impl FrameQueue {
         Ok(queue)
     }
 
-    /// The map, to be given to the program.
+    /// The map's descriptor, for the program.
     #[must_use]
     pub fn map(&self) -> BorrowedFd<'_> {
         self.memory.descriptor()
@@ -125,13 +128,13 @@ impl FrameQueue {
 
     #[inline]
     fn is_ready(&self, level: usize) -> bool {
-        // Acquire: what the program wrote before the turn is there when the turn is.
+        // Acquire: with the turn, everything that the program wrote before it is visible.
         self.memory
             .word(self.entry(level), Place::Turn as usize)
             .is_some_and(|turn| turn.load(Ordering::Acquire) == self.tails[level] + 1)
     }
 
-    /// Whether a frame is there; then [`peek`](Self::peek) gives the most urgent one, and goes on giving it until
+    /// True if a frame waits. Then [`peek`](Self::peek) returns the most urgent one, the same until
     /// [`release`](Self::release). No system call; fit for a real-time loop.
     #[inline]
     pub fn look(&mut self) -> bool {
@@ -141,7 +144,7 @@ impl FrameQueue {
         self.held.is_some()
     }
 
-    /// The frame that the last [`look`](Self::look) has found, where it lies. No system call.
+    /// Returns the frame that the last [`look`](Self::look) has found, in place. No system call.
     #[inline]
     #[must_use]
     pub fn peek(&self) -> Option<QueuedFrame<'_>> {
@@ -152,8 +155,8 @@ impl FrameQueue {
                 .map_or(0, |word| word.load(Ordering::Relaxed))
         };
         let octets = (get(Place::Length) as usize).min(PLACE_OCTETS);
-        // SAFETY: `look` has found this place's turn: it is the reader's own, and the program leaves it alone, until
-        // `release` gives it back, which needs `&mut self` and so cannot happen while the frame is borrowed.
+        // SAFETY: `look` has found this place's turn, so it is the reader's own: the program leaves it alone until
+        // `release` returns it. That needs `&mut self`, and so cannot happen while the frame is borrowed.
         let data = unsafe { self.memory.octets(entry, Place::Data as usize, octets) }?;
         Some(QueuedFrame {
             data,
@@ -165,7 +168,7 @@ impl FrameQueue {
         })
     }
 
-    /// Gives the place of the frame that was looked at back; nothing happens if there is none. No system call.
+    /// Returns the place of that frame to the program; does nothing if there is none. No system call.
     #[inline]
     pub fn release(&mut self) {
         let Some(level) = self.held.take() else {
@@ -173,13 +176,12 @@ impl FrameQueue {
         };
         self.tails[level] += 1;
         if let Some(tail) = self.word(Queue::Tail, level) {
-            // Release: what was read of the place was read before it is given back.
+            // Release: the place was read before it is returned.
             tail.store(self.tails[level], Ordering::Release);
         }
     }
 
-    /// Says that the next frame has to wake this reader, unless one is there already: then gives true, and nothing is
-    /// said. No system call.
+    /// Asks that the next frame wake this reader. If a frame waits already, it only returns true. No system call.
     #[inline]
     pub fn look_or_sleep(&mut self) -> bool {
         if self.look() {
@@ -189,7 +191,7 @@ impl FrameQueue {
             return false;
         };
         asleep.store(1, Ordering::SeqCst);
-        // A full barrier: the program puts the frame there and then looks at the word; we do it the other way round.
+        // A full barrier: the program stores the frame and then reads the word; here it is the other way round.
         fence(Ordering::SeqCst);
         if self.look() {
             self.awake();
@@ -198,7 +200,7 @@ impl FrameQueue {
         false
     }
 
-    /// Takes back what [`look_or_sleep`](Self::look_or_sleep) has said.
+    /// Withdraws the request of [`look_or_sleep`](Self::look_or_sleep).
     #[inline]
     pub fn awake(&self) {
         if let Some(asleep) = self.word(Queue::Asleep, 0) {
@@ -206,13 +208,13 @@ impl FrameQueue {
         }
     }
 
-    /// Frames that have got a place, so far.
+    /// The number of frames that have been stored so far.
     #[must_use]
     pub fn accepted(&self) -> u64 {
         self.sum(Queue::Head)
     }
 
-    /// Frames dropped since their ring was full, so far.
+    /// The number of frames dropped so far because their ring was full.
     #[must_use]
     pub fn full(&self) -> u64 {
         self.sum(Queue::Full)

@@ -8,10 +8,10 @@ use libbpf_rs::{ProgramInput, libbpf_sys};
 use super::{BpfError, BpfObject};
 use crate::error::Errno;
 
-/// Where an XDP program runs.
+/// The mode of an XDP program: the place where it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum XdpMode {
-    /// In the driver, before the kernel has made anything of the frame.
+    /// In the driver, before the kernel has allocated anything for the frame.
     Native,
     /// Behind the driver: works with every driver, and costs more.
     Generic,
@@ -35,7 +35,7 @@ impl fmt::Display for XdpMode {
     }
 }
 
-/// What to do about a refused attachment.
+/// Returns the remedy for a refused attachment.
 pub(super) fn remedy(errno: Errno) -> &'static str {
     match errno.0 {
         libc::EPERM | libc::EACCES => "; CAP_NET_ADMIN and CAP_BPF are needed: run as root",
@@ -59,13 +59,13 @@ pub struct XdpLink {
 }
 
 impl XdpLink {
-    /// Where the program runs.
+    /// The program's mode.
     #[must_use]
     pub fn mode(&self) -> XdpMode {
         self.mode
     }
 
-    /// Detaches the program while the link lives on, as an administrator can from outside (`bpftool link detach`).
+    /// Detaches the program while the link lives on, as an administrator can with `bpftool link detach`.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -79,11 +79,11 @@ impl XdpLink {
         }
     }
 
-    /// Whether the program is still attached: not where the interface is gone or somebody has detached it. One system
-    /// call.
+    /// True if the program is still attached; false if the interface is gone or the program was detached from
+    /// outside. One system call.
     ///
     /// # Errors
-    /// The kernel refuses to tell.
+    /// The kernel refuses the request.
     pub fn is_attached(&self) -> Result<bool, Errno> {
         // SAFETY: bpf_link_info is plain data, for which all zeroes is a valid value.
         let mut info: libbpf_sys::bpf_link_info = unsafe { std::mem::zeroed() };
@@ -104,20 +104,21 @@ impl XdpLink {
     }
 }
 
-/// What a test run of an XDP program came to.
+/// The result of a test run of an XDP program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TestRun {
     /// The program's verdict (`XDP_PASS` is 2, `XDP_DROP` 1, `XDP_TX` 3).
     pub verdict: u32,
-    /// How long one run took on average, ns.
+    /// The average duration of one run, ns.
     pub duration_ns: u32,
 }
 
-/// Attaches a program, named `name` in errors, to an interface of the calling thread's network namespace, by a link.
-/// Linux 5.9; CAP_NET_ADMIN. Not for a real-time loop.
+/// Attaches a program, called `name` in errors, to an interface of the calling thread's network namespace, by a link.
+///
+/// Needs Linux 5.9 and CAP_NET_ADMIN. Not for a real-time loop.
 ///
 /// # Errors
-/// [`BpfError::XdpInUse`] where another XDP program is; [`BpfError::Xdp`] with the reason otherwise.
+/// [`BpfError::XdpInUse`] if another XDP program is there; [`BpfError::Xdp`] with the reason otherwise.
 pub fn attach(
     program: BorrowedFd<'_>,
     name: &str,
@@ -128,7 +129,7 @@ pub fn attach(
     let mut options: libbpf_sys::bpf_link_create_opts = unsafe { std::mem::zeroed() };
     options.sz = size_of_val(&options) as _;
     options.flags = mode.flags();
-    // SAFETY: the descriptor is open for the whole call, and so is `options`, whose size is given rightly.
+    // SAFETY: the descriptor and `options`, with its size, are valid for the whole call.
     let result = unsafe {
         libbpf_sys::bpf_link_create(
             program.as_raw_fd(),
@@ -140,7 +141,7 @@ pub fn attach(
     if result < 0 {
         return Err(refused(name, ifindex, mode, -result));
     }
-    // SAFETY: a new descriptor, nobody else's.
+    // SAFETY: a new descriptor without another owner.
     let link = unsafe { OwnedFd::from_raw_fd(result) };
     Ok(XdpLink { link, mode })
 }
@@ -161,10 +162,11 @@ fn refused(program: &str, ifindex: u32, mode: XdpMode, errno: i32) -> BpfError {
 
 impl BpfObject {
     /// Attaches a program of section `xdp` to an interface of the calling thread's network namespace, by a link.
-    /// Linux 5.9; CAP_NET_ADMIN. Not for a real-time loop.
+    ///
+    /// Needs Linux 5.9 and CAP_NET_ADMIN. Not for a real-time loop.
     ///
     /// # Errors
-    /// [`BpfError::XdpInUse`] where another XDP program is; [`BpfError::Xdp`] with the reason otherwise.
+    /// [`BpfError::XdpInUse`] if another XDP program is there; [`BpfError::Xdp`] with the reason otherwise.
     pub fn attach_xdp(
         &self,
         program: &str,
@@ -179,11 +181,13 @@ impl BpfObject {
         )
     }
 
-    /// Attaches a program of section `xdp` in native mode without a link: it stays when this process has ended, as long as the
-    /// interface is there. Linux 5.6; CAP_NET_ADMIN. Not for a real-time loop.
+    /// Attaches a program of section `xdp` in native mode without a link: it stays after this process, as long as the
+    /// interface exists.
+    ///
+    /// Needs Linux 5.6 and CAP_NET_ADMIN. Not for a real-time loop.
     ///
     /// # Errors
-    /// [`BpfError::XdpInUse`] where another XDP program is; [`BpfError::Xdp`] with the reason otherwise.
+    /// [`BpfError::XdpInUse`] if another XDP program is there; [`BpfError::Xdp`] with the reason otherwise.
     pub fn leave_xdp(&self, program: &str, ifindex: u32) -> Result<(), BpfError> {
         let descriptor = self.program_descriptor(program)?;
         // SAFETY: the descriptor is open for the whole call, and no options are given.
@@ -201,11 +205,12 @@ impl BpfObject {
         }
     }
 
-    /// Runs an XDP program `repeat` times on a frame of at least 14 octets, without a network (`BPF_PROG_TEST_RUN`);
-    /// `out` is made the frame that the last run left. Linux 5.18 for frames that grow.
+    /// Runs an XDP program `repeat` times on a frame of at least 14 bytes, without a network (`BPF_PROG_TEST_RUN`).
+    ///
+    /// Afterwards `out` holds the frame that the last run left. Frames that grow need Linux 5.18.
     ///
     /// # Errors
-    /// No such program, or the kernel refuses the run.
+    /// The program is missing, or the kernel refuses the run.
     pub fn test_run_xdp(
         &self,
         program: &str,

@@ -1,16 +1,16 @@
-//! Scheduling of any thread, by its number: for threads of the kernel that do our receive work. 0 is the calling thread.
+//! Scheduling of any thread, by its number: for kernel threads that do our receive work. 0 is the calling thread.
 //!
-//! Another's thread needs CAP_SYS_NICE. None of this belongs in a real-time loop.
+//! Changing another process's thread needs CAP_SYS_NICE. Nothing here is for a real-time loop.
 
 use super::{Policy, Scheduling};
 use crate::error::{Errno, Error, Result};
 
-/// What a thread is to run as.
+/// The scheduling that a thread is to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Want {
     /// SCHED_FIFO of this priority, 1 to 99.
     Fifo(u8),
-    /// The usual time sharing at this nice value, -20 (much) to 19 (little).
+    /// Time sharing at this nice value, -20 (most time) to 19 (least).
     Other(i8),
 }
 
@@ -31,14 +31,14 @@ fn object(thread: u32) -> String {
 }
 
 fn pid(thread: u32) -> libc::pid_t {
-    // The kernel's thread numbers are positive i32; one beyond names nobody and is refused there.
+    // The kernel's thread numbers are positive i32; a larger one names no thread and is refused there.
     libc::pid_t::try_from(thread).unwrap_or(libc::pid_t::MAX)
 }
 
-/// Reads what is in force for a thread.
+/// Reads the scheduling in force for a thread.
 ///
 /// # Errors
-/// There is no such thread.
+/// The thread is missing.
 pub fn scheduling(thread: u32) -> Result<Scheduling> {
     // SAFETY: the only argument is a number.
     let policy = unsafe { libc::sched_getscheduler(pid(thread)) };
@@ -64,10 +64,10 @@ pub fn scheduling(thread: u32) -> Result<Scheduling> {
     })
 }
 
-/// A thread's nice value; for SCHED_FIFO it says nothing.
+/// Returns a thread's nice value; for SCHED_FIFO it has no meaning.
 ///
 /// # Errors
-/// There is no such thread.
+/// The thread is missing.
 pub fn nice(thread: u32) -> Result<i8> {
     // -1 is a value as well as the sign of an error: only the error number tells them apart.
     // SAFETY: the location of this thread's error number is valid; the call takes numbers.
@@ -87,10 +87,10 @@ pub fn nice(thread: u32) -> Result<i8> {
     Ok(i8::try_from(value).unwrap_or(0))
 }
 
-/// Gives a thread a policy and priority, and reads back what is in force.
+/// Sets a thread's policy and priority, and reads back the scheduling in force.
 ///
 /// # Errors
-/// CAP_SYS_NICE is missing, the priority is out of range (`EINVAL`), or there is no such thread (any more).
+/// CAP_SYS_NICE is missing, the priority is out of range (`EINVAL`), or the thread is missing.
 pub fn set(thread: u32, want: Want) -> Result<Scheduling> {
     let (policy, priority) = match want {
         Want::Fifo(priority) => (libc::SCHED_FIFO, i32::from(priority)),
@@ -130,15 +130,15 @@ pub fn set(thread: u32, want: Want) -> Result<Scheduling> {
     ))
 }
 
-/// The cores that a thread may run on, ascending.
+/// Returns the cores that a thread may run on, ascending.
 ///
 /// # Errors
-/// There is no such thread.
+/// The thread is missing.
 pub fn cpus(thread: u32) -> Result<Vec<usize>> {
     // SAFETY: cpu_set_t is plain bits, for which all zeroes is a valid value.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     let size = size_of::<libc::cpu_set_t>();
-    // SAFETY: `set` is a valid place and its size is given rightly.
+    // SAFETY: `set` is a valid place of the size given.
     if unsafe { libc::sched_getaffinity(pid(thread), size, &raw mut set) } != 0 {
         return Err(Error::last("sched_getaffinity", object(thread), None));
     }
@@ -148,10 +148,10 @@ pub fn cpus(thread: u32) -> Result<Vec<usize>> {
         .collect())
 }
 
-/// Lets a thread run on these cores only, and reads back what is in force.
+/// Lets a thread run on these cores only, and reads back the cores in force.
 ///
 /// # Errors
-/// There is no such core or thread, the thread is bound to its core by the kernel, or CAP_SYS_NICE is missing.
+/// A core or the thread is missing, the kernel has bound the thread to its core, or CAP_SYS_NICE is missing.
 pub fn set_cpus(thread: u32, wanted: &[usize]) -> Result<()> {
     let fail = |errno| {
         let what = format!("cores {wanted:?} of {}", object(thread));
@@ -167,7 +167,7 @@ pub fn set_cpus(thread: u32, wanted: &[usize]) -> Result<()> {
         unsafe { libc::CPU_SET(cpu, &mut set) };
     }
     let size = size_of::<libc::cpu_set_t>();
-    // SAFETY: `set` is valid for the whole call and its size is given rightly.
+    // SAFETY: `set` and its size are valid for the whole call.
     if unsafe { libc::sched_setaffinity(pid(thread), size, &raw const set) } != 0 {
         return Err(fail(Errno::last()));
     }

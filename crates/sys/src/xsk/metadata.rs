@@ -1,22 +1,22 @@
-//! Transmit metadata: what lies in the shared memory in front of a frame, and asks the driver for more than to send it.
+//! Transmit metadata: a request to the driver, in the shared memory in front of a frame.
 //!
-//! The layout is the kernel's `struct xsk_tx_metadata` (`include/uapi/linux/if_xdp.h`), on machines of 64 bits.
+//! The layout is the kernel's `struct xsk_tx_metadata` (`include/uapi/linux/if_xdp.h`), on 64-bit processors.
 
 use std::mem::offset_of;
 
-/// As far as a launch time needs it; the fields between are those of a checksum, which nobody here asks for.
+/// The part that a launch time needs. The fields between are those of a checksum, which is not used here.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Metadata {
-    /// What is asked for: [`LAUNCH_TIME`].
+    /// The requests: [`LAUNCH_TIME`].
     flags: u64,
     checksum: [u16; 2],
     unused: u32,
-    /// ns of the card's own clock.
+    /// The launch time, ns of the card's own clock.
     launch_ns: u64,
 }
 
-// What the kernel reads at these places; the registration takes a length that eight divides.
+// The places that the kernel reads; the registration takes a length that is a multiple of eight.
 const _: () = assert!(
     size_of::<Metadata>() == 24
         && offset_of!(Metadata, flags) == 0
@@ -24,14 +24,14 @@ const _: () = assert!(
         && offset_of!(Metadata, launch_ns) == 16
 );
 
-/// `XDP_TXMD_FLAGS_LAUNCH_TIME`, which `libc` does not have. Since Linux 6.15; earlier kernels refuse the frame (`EINVAL`).
+/// `XDP_TXMD_FLAGS_LAUNCH_TIME`, missing in `libc`. Since Linux 6.15; earlier kernels refuse the frame (`EINVAL`).
 const LAUNCH_TIME: u64 = 1 << 2;
 
 impl Metadata {
-    /// Octets in front of each frame.
+    /// Bytes in front of each frame.
     pub(super) const OCTETS: usize = size_of::<Self>();
 
-    /// Asks that the frame leaves at this time.
+    /// Requests that the frame leaves at this time.
     pub(super) const fn launch_at(launch_ns: u64) -> Self {
         Self {
             flags: LAUNCH_TIME,
@@ -41,7 +41,7 @@ impl Metadata {
         }
     }
 
-    /// Asks for what no kernel knows.
+    /// Makes a request that no kernel knows.
     #[cfg(test)]
     pub(super) const fn unknown_request() -> Self {
         Self {

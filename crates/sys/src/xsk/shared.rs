@@ -24,8 +24,8 @@ impl Ring {
     };
 
     pub(super) fn producer(&self) -> &AtomicU32 {
-        // SAFETY: within the mapping, aligned, shared with the kernel and only ever touched atomically; a ring that was
-        // mapped, as all are whose socket was opened.
+        // SAFETY: within the mapping, aligned, shared with the kernel and only ever accessed atomically. The ring was
+        // mapped, as are all whose socket was opened.
         unsafe { &*self.producer }
     }
 

@@ -1,4 +1,4 @@
-//! The kernel itself says whether frames with launch times are laid out as it reads them.
+//! The kernel itself confirms that frames with launch times have the layout that it reads.
 
 use super::*;
 use crate::filter::{Filter, Instruction};
@@ -8,7 +8,7 @@ use rtwire_testkit::{NetnsPair, ip, require};
 
 const ETHER_TYPE: u16 = 0x88B5;
 
-/// A pair whose ends are in one namespace: there the time that a frame has from its sender is still its own where it arrives.
+/// A pair with both ends in one namespace: there a frame still has its sender's time where it arrives.
 fn pair() -> NetnsPair {
     let pair = NetnsPair::new();
     for line in [
@@ -37,7 +37,7 @@ fn listen(pair: &NetnsPair) -> PacketSocket {
             .unwrap()
             .0
     });
-    // Stamps begin in the kernel's own time.
+    // The kernel takes some time to begin with timestamps.
     std::thread::sleep(Duration::from_millis(300));
     socket
 }
@@ -50,7 +50,7 @@ fn write(socket: &mut XdpSocket, number: u16, octets: usize) {
     place[14..16].copy_from_slice(&number.to_be_bytes());
 }
 
-/// Number, length and stamp of what has come; each frame as it was written.
+/// Returns number, length and timestamp of the frames received; each must be as it was written.
 fn arrived(socket: &PacketSocket) -> Vec<(u16, usize, u64)> {
     let mut batch = Batch::new(8, 2048);
     let mut all = Vec::new();
@@ -71,7 +71,7 @@ fn arrived(socket: &PacketSocket) -> Vec<(u16, usize, u64)> {
     all
 }
 
-/// The same, once as many have come, or nothing more comes.
+/// The same, once `count` have come, or no more come.
 fn taken(socket: &PacketSocket, count: usize) -> Vec<(u16, usize, u64)> {
     let mut all = Vec::new();
     let begun = Instant::now();
@@ -82,7 +82,8 @@ fn taken(socket: &PacketSocket, count: usize) -> Vec<(u16, usize, u64)> {
     all
 }
 
-/// Whether this kernel knows launch times of AF_XDP: tried, for distributions may have them in earlier ones.
+/// True if this kernel supports launch times of AF_XDP. It is tried, because distributions may add them to earlier
+/// kernels.
 fn known(socket: &mut XdpSocket) -> bool {
     write(socket, 9999, 60);
     assert!(socket.push_at(60, 1));
@@ -109,7 +110,7 @@ fn the_kernel_reads_the_launch_time_that_was_written() {
         return;
     }
     assert_eq!(taken(&listener, 1)[0].0, 9999);
-    // More than there are places, short ones and the longest, with launch times and without.
+    // More than there are places, short ones and the longest, with and without launch times.
     let mut expected = Vec::new();
     for number in 0..600_u16 {
         let octets = [60, 64, 1000, 1514][usize::from(number) % 4];
@@ -128,7 +129,7 @@ fn the_kernel_reads_the_launch_time_that_was_written() {
             assert_eq!(all.len(), expected.len());
             for (arrived, expected) in all.iter().zip(expected.drain(..)) {
                 assert_eq!((arrived.0, arrived.1), (expected.0, expected.1));
-                // No driver takes the time away on this way: it is what the receiver's kernel shows as the frame's.
+                // No driver removes the time on this path: the receiver's kernel shows it as the frame's.
                 match expected.2 {
                     Some(launch_ns) => assert_eq!(arrived.2, launch_ns, "frame {number}"),
                     None => assert!(arrived.2 < 1_900_000_000_000_000_000),
@@ -144,12 +145,12 @@ fn what_the_kernel_does_not_know_it_refuses_and_nothing_stays_behind() {
     let pair = pair();
     let Ok(mut socket) = open(&pair) else { return };
     let listener = listen(&pair);
-    // A request that it does not know: refused, and taken back.
+    // An unknown request: refused, and withdrawn.
     write(&mut socket, 1, 60);
     assert!(socket.give(60, Some(Metadata::unknown_request())));
     assert_eq!(socket.flush(), Err(Errno(libc::EINVAL)));
     assert_eq!((socket.waiting(), socket.free.len()), (0, PLACES as usize));
-    // An option of the entry that it does not know: it skips the entry, and counts it.
+    // An unknown option of the entry: the kernel skips the entry, and counts it.
     write(&mut socket, 2, 60);
     let place = socket.free.pop().unwrap();
     let addr = (place as usize * ROOM + socket.in_front) as u64;
@@ -164,7 +165,7 @@ fn what_the_kernel_does_not_know_it_refuses_and_nothing_stays_behind() {
     });
     assert_eq!(socket.flush(), Ok(()));
     assert_eq!(refused_entries(&socket), 1);
-    // A frame that would leave no room for what has to be in front of it.
+    // A frame that would leave no room for its metadata.
     socket.describe(entry(0, 60));
     assert_eq!(socket.flush(), Ok(()));
     assert_eq!(refused_entries(&socket), 2);
@@ -172,7 +173,7 @@ fn what_the_kernel_does_not_know_it_refuses_and_nothing_stays_behind() {
     socket.describe(entry(addr, ROOM as u32));
     assert_eq!(socket.flush(), Ok(()));
     assert_eq!(refused_entries(&socket), 3);
-    // All else goes on.
+    // All else continues.
     write(&mut socket, 3, 60);
     assert!(socket.push(60));
     socket.flush().unwrap();
@@ -212,7 +213,7 @@ fn a_socket_without_metadata_takes_no_launch_times() {
     assert!(!socket.push(ROOM + 1));
 }
 
-/// Entries of the transmit ring that the kernel has skipped.
+/// The number of entries of the transmit ring that the kernel has skipped.
 fn refused_entries(socket: &XdpSocket) -> u64 {
     // SAFETY: xdp_statistics is plain data, for which all zeroes is a valid value.
     let mut counted: libc::xdp_statistics = unsafe { std::mem::zeroed() };

@@ -1,4 +1,4 @@
-//! Asynchronous messages: what kinds there are, IdentResponse, SyncResponse.
+//! Asynchronous messages (ASnd): their kinds, IdentResponse and SyncResponse.
 
 use super::PowerlinkError;
 use super::bytes::{Reader, Writer, bit};
@@ -11,29 +11,29 @@ use super::status::{EC, EN, Status};
 /// An asynchronous message (DS 301, 4.6.1.1.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asnd<'a> {
-    /// Who a node is.
+    /// IdentResponse: a node's identity and abilities.
     Ident(Ident),
-    /// How a node is.
+    /// StatusResponse: a node's state and errors.
     Status(Status<'a>),
-    /// What a node asks the managing node to do.
+    /// NMTRequest: a node asks the managing node for a command.
     NmtRequest(NmtRequest<'a>),
-    /// What the managing node tells nodes to do.
+    /// NMTCommand: an order of the managing node to other nodes.
     NmtCommand(NmtCommand<'a>),
     /// Service data.
     Sdo(Sdo<'a>),
     /// The answer to a SyncRequest.
     SyncResponse(SyncResponse),
-    /// A service of another meaning; its data with any padding.
+    /// Any other service; its data include any padding.
     Other {
-        /// Which; not one of the above.
+        /// The service's number, not one of the above.
         service: AsndService,
-        /// What follows its number.
+        /// The data behind the service's number.
         data: &'a [u8],
     },
 }
 
 impl<'a> Asnd<'a> {
-    /// Its number on the wire.
+    /// Returns the service's number on the wire.
     #[must_use]
     pub const fn service(&self) -> AsndService {
         match self {
@@ -87,7 +87,7 @@ impl<'a> Asnd<'a> {
     }
 }
 
-/// An IdentResponse (DS 301, 7.3.3.2.1): who a node is and what it can do.
+/// An IdentResponse (DS 301, 7.3.3.2.1): a node's identity and abilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ident {
     /// EN, as in a StatusResponse.
@@ -100,19 +100,19 @@ pub struct Ident {
     pub state: NmtState,
     /// Flags of the response itself; 0 in DS 301.
     pub flags: u8,
-    /// The version of POWERLINK that the node keeps to.
+    /// The version of POWERLINK that the node implements.
     pub version: u8,
-    /// What it can do (object 1F82h).
+    /// The node's features (object 1F82h).
     pub feature_flags: u32,
     /// The longest asynchronous frame without Ethernet header and FCS, octets.
     pub mtu: u16,
-    /// Process data in its PReq, octets.
+    /// Process data in the node's PReq, octets.
     pub poll_in_octets: u16,
-    /// Process data in its PRes, octets.
+    /// Process data in the node's PRes, octets.
     pub poll_out_octets: u16,
     /// The longest time from PReq to PRes, ns.
     pub response_time_ns: u32,
-    /// Object 1000h: low half the profile, high half more.
+    /// Object 1000h: the low half is the device profile, the high half additional information.
     pub device_type: u32,
     /// Object 1018h/1.
     pub vendor_id: u32,
@@ -122,15 +122,15 @@ pub struct Ident {
     pub revision_number: u32,
     /// Object 1018h/4.
     pub serial_number: u32,
-    /// Of the vendor's own meaning.
+    /// Data with a meaning of the vendor's own.
     pub vendor_extension_1: u64,
-    /// Object 1020h/1: days since 1984 of the configuration.
+    /// Object 1020h/1: the configuration's date, days since 1984.
     pub configuration_date: u32,
-    /// Object 1020h/2: ms since midnight of the configuration.
+    /// Object 1020h/2: the configuration's time, ms since midnight.
     pub configuration_time: u32,
-    /// Object 1F52h/1: days since 1984 of the application.
+    /// Object 1F52h/1: the application's date, days since 1984.
     pub application_date: u32,
-    /// Object 1F52h/2: ms since midnight of the application.
+    /// Object 1F52h/2: the application's time, ms since midnight.
     pub application_time: u32,
     /// IPv4 address, first part first.
     pub ip_address: [u8; 4],
@@ -138,9 +138,9 @@ pub struct Ident {
     pub subnet_mask: [u8; 4],
     /// IPv4 address of the router.
     pub default_gateway: [u8; 4],
-    /// Its name, filled up with zeros.
+    /// The host name, filled up with zeros.
     pub host_name: [u8; 32],
-    /// Of the vendor's own meaning.
+    /// Data with a meaning of the vendor's own.
     pub vendor_extension_2: [u8; 48],
 }
 
@@ -262,15 +262,15 @@ impl Ident {
 pub struct SyncResponse {
     /// Bits 0 and 1: first and second response time are set; bit 31: the node answers by chaining.
     pub status: u32,
-    /// From the end of the request to the response, ns.
+    /// The time from the end of the request to the response, ns.
     pub latency_ns: u32,
-    /// The node whose SyncResponse was the last to be seen.
+    /// The node whose SyncResponse was received last.
     pub delay_node: u32,
-    /// From the SyncRequest to that response, ns.
+    /// The time from the SyncRequest to that response, ns.
     pub delay_ns: u32,
-    /// When the node responds, ns after the end of the managing node's PRes.
+    /// The node's response time, ns after the end of the managing node's PRes.
     pub response_time_first_ns: u32,
-    /// The same by the second way of a ring.
+    /// The same on the second path of a ring.
     pub response_time_second_ns: u32,
 }
 

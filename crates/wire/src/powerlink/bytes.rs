@@ -1,8 +1,8 @@
-//! Reading and writing octets in order, with an error instead of a panic where they end.
+//! Reads and writes octets in order, with an error instead of a panic where they end.
 
 use super::PowerlinkError;
 
-/// Reads a frame from its front; knows which message to name when it ends too early.
+/// Reads a frame from its front. An error names the message that ends too early.
 #[derive(Clone, Copy)]
 pub(super) struct Reader<'a> {
     frame: &'a [u8],
@@ -68,7 +68,7 @@ impl<'a> Reader<'a> {
         self.frame.len().saturating_sub(self.at)
     }
 
-    /// All that is left.
+    /// Returns all octets that are left.
     pub(super) fn rest(self) -> &'a [u8] {
         self.frame.get(self.at..).unwrap_or_default()
     }
@@ -118,7 +118,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// `mask` if `set`.
+/// Returns `mask` if `set`, else 0.
 pub(super) const fn bit(set: bool, mask: u8) -> u8 {
     if set { mask } else { 0 }
 }

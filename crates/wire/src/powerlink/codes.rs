@@ -10,9 +10,9 @@ pub mod node {
     pub const LAST_CN: u8 = 239;
     /// The managing node.
     pub const MN: u8 = 240;
-    /// The node itself, for what does not leave it.
+    /// The node itself, for frames that do not leave it.
     pub const SELF: u8 = 251;
-    /// "Dummy" node: nobody.
+    /// The "dummy" node, which does not exist.
     pub const DUMMY: u8 = 252;
     /// A diagnostic device.
     pub const DIAGNOSTIC: u8 = 253;
@@ -34,7 +34,7 @@ pub mod multicast {
     pub const SOA: MacAddress = MacAddress([0x01, 0x11, 0x1e, 0, 0, 3]);
     /// Asynchronous messages.
     pub const ASND: MacAddress = MacAddress([0x01, 0x11, 0x1e, 0, 0, 4]);
-    /// The active managing node's sign of life.
+    /// Active managing node indication (AMNI).
     pub const AMNI: MacAddress = MacAddress([0x01, 0x11, 0x1e, 0, 0, 5]);
 }
 
@@ -47,7 +47,7 @@ macro_rules! codes {
         impl $name {
             $($(#[$item_doc])* pub const $item: Self = Self($value);)*
 
-            /// Its name, if it has one.
+            /// Returns the code point's name; `None` if it is unknown.
             #[must_use]
             pub const fn name(self) -> Option<&'static str> {
                 match self.0 {
@@ -96,9 +96,9 @@ codes! {
 }
 
 codes! {
-    /// What an SoA asks its target for.
+    /// The service that an SoA asks of its target.
     RequestedService {
-        /// Nothing: nobody may send.
+        /// No service: no node may send.
         NO_SERVICE = 0, "NoService";
         /// An IdentResponse.
         IDENT_REQUEST = 1, "IdentRequest";
@@ -114,15 +114,15 @@ codes! {
 }
 
 codes! {
-    /// What an asynchronous message carries.
+    /// The service of an asynchronous message (ASnd).
     AsndService {
-        /// Who a node is.
+        /// A node's identity and abilities.
         IDENT_RESPONSE = 1, "IdentResponse";
-        /// How a node is.
+        /// A node's state and errors.
         STATUS_RESPONSE = 2, "StatusResponse";
-        /// What a node asks the managing node to do.
+        /// A node's request to the managing node.
         NMT_REQUEST = 3, "NMTRequest";
-        /// What the managing node tells nodes to do.
+        /// The managing node's order to other nodes.
         NMT_COMMAND = 4, "NMTCommand";
         /// Service data.
         SDO = 5, "SDO";
@@ -132,8 +132,9 @@ codes! {
 }
 
 codes! {
-    /// The state of a node's network management (DS 301, 7.1), as frames carry it: the number of a state is the same for
-    /// managing and controlled nodes.
+    /// The state of a node's network management (DS 301, 7.1), as frames carry it.
+    ///
+    /// A state has the same number for managing and controlled nodes.
     NmtState {
         /// Switched off; never on the wire.
         OFF = 0x00, "Off";
@@ -163,11 +164,11 @@ codes! {
 }
 
 codes! {
-    /// What an NMT command tells (DS 301, appendix 3.7).
+    /// The number of an NMT command (DS 301, appendix 3.7).
     NmtCommandId {
-        /// An IdentRequest is to be sent (only within an NMTRequest).
+        /// Asks for an IdentRequest (only within an NMTRequest).
         IDENT_REQUEST = 0x01, "IdentRequest";
-        /// A StatusRequest is to be sent (only within an NMTRequest).
+        /// Asks for a StatusRequest (only within an NMTRequest).
         STATUS_REQUEST = 0x02, "StatusRequest";
         /// ReadyToOperate to Operational.
         START_NODE = 0x21, "NMTStartNode";
@@ -185,7 +186,7 @@ codes! {
         RESET_CONFIGURATION = 0x2a, "NMTResetConfiguration";
         /// To Initialising.
         SW_RESET = 0x2b, "NMTSwReset";
-        /// The managing node gives its role to another (EPSG DS 302-A).
+        /// The managing node hands its role over to another one (EPSG DS 302-A).
         GO_TO_STANDBY = 0x2c, "NMTGoToStandby";
         /// [`START_NODE`](Self::START_NODE) for a list of nodes.
         START_NODE_EX = 0x41, "NMTStartNodeEx";
@@ -207,33 +208,33 @@ codes! {
         NET_HOST_NAME_SET = 0x62, "NMTNetHostNameSet";
         /// An ARP entry is to be forgotten.
         FLUSH_ARP_ENTRY = 0x63, "NMTFlushArpEntry";
-        /// Which nodes are configured.
+        /// The list of configured nodes.
         PUBLISH_CONFIGURED_NODES = 0x80, "NMTPublishConfiguredNodes";
-        /// Which nodes are active.
+        /// The list of active nodes.
         PUBLISH_ACTIVE_NODES = 0x90, "NMTPublishActiveNodes";
-        /// Which nodes are in PreOperational1.
+        /// The list of nodes in PreOperational1.
         PUBLISH_PRE_OPERATIONAL_1 = 0x91, "NMTPublishPreOperational1";
-        /// Which nodes are in PreOperational2.
+        /// The list of nodes in PreOperational2.
         PUBLISH_PRE_OPERATIONAL_2 = 0x92, "NMTPublishPreOperational2";
-        /// Which nodes are in ReadyToOperate.
+        /// The list of nodes in ReadyToOperate.
         PUBLISH_READY_TO_OPERATE = 0x93, "NMTPublishReadyToOperate";
-        /// Which nodes are in Operational.
+        /// The list of nodes in Operational.
         PUBLISH_OPERATIONAL = 0x94, "NMTPublishOperational";
-        /// Which nodes are stopped.
+        /// The list of nodes in Stopped.
         PUBLISH_STOPPED = 0x95, "NMTPublishStopped";
         /// The state of each node.
         PUBLISH_NODE_STATES = 0x96, "NMTPublishNodeStates";
-        /// Which nodes have new errors.
+        /// The list of nodes with new errors.
         PUBLISH_EMERGENCY_NEW = 0xa0, "NMTPublishEmergencyNew";
         /// Date and time.
         PUBLISH_TIME = 0xb0, "NMTPublishTime";
-        /// What was asked for is not known (only in answer to an NMTRequest).
+        /// The service that was asked for is not known (only in answer to an NMTRequest).
         INVALID_SERVICE = 0xff, "NMTInvalidService";
     }
 }
 
 impl NmtCommandId {
-    /// The command that goes to one node, if this is the one for a list of nodes; else itself.
+    /// Returns the same command for one node, if this one is for a list of nodes; else the command itself.
     #[must_use]
     pub const fn plain(self) -> Self {
         if self.0 >= 0x40 && self.0 <= 0x5f {
@@ -243,13 +244,13 @@ impl NmtCommandId {
         }
     }
 
-    /// Whether it tells which nodes are configured, active, or in a state: its data are a list of them.
+    /// True if the command's data list the nodes that are configured, active, or in a state.
     #[must_use]
     pub const fn publishes_nodes(self) -> bool {
         matches!(self.0, 0x80 | 0x90..=0x95)
     }
 
-    /// Whether it is for the nodes of a list, which its data are.
+    /// True if the command is for a list of nodes, which its data hold.
     #[must_use]
     pub const fn has_node_list(self) -> bool {
         self.0 >= 0x40 && self.0 <= 0x5f

@@ -1,50 +1,50 @@
-//! What can be wrong with a POWERLINK frame.
+//! Errors of POWERLINK frames.
 
 use super::codes::MessageType;
 use crate::EtherType;
 use core::fmt;
 
-/// Why bytes are not a right POWERLINK frame, or a frame cannot be written.
+/// The reason why bytes are not a valid POWERLINK frame, or a frame cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PowerlinkError {
     /// The frame ends before the message does.
     Truncated {
-        /// The message.
+        /// The message's name.
         message: &'static str,
-        /// Octets needed at least, from the frame's first.
+        /// Octets needed at least, counted from the frame's first.
         needed: usize,
-        /// Octets there.
+        /// Octets found.
         found: usize,
     },
-    /// Not POWERLINK's EtherType.
+    /// The EtherType is not POWERLINK's.
     EtherType {
-        /// The one found.
+        /// The EtherType found.
         found: EtherType,
     },
-    /// A message type of no known meaning.
+    /// The message type is unknown.
     MessageType {
-        /// The one found.
+        /// The message type found.
         found: MessageType,
     },
-    /// A size field tells of more than there is, or than is allowed.
+    /// A size field says more than there is, or more than is allowed.
     Size {
-        /// Which field.
+        /// The field's name.
         field: &'static str,
-        /// What it tells.
+        /// The field's value.
         told: usize,
-        /// The most that could be right.
+        /// The largest value that could be valid.
         most: usize,
     },
-    /// What is to be written does not fit.
+    /// The frame does not fit the buffer.
     TooLong {
         /// Octets needed at least.
         needed: usize,
         /// Octets that fit.
         fit: usize,
     },
-    /// A value whose parts contradict each other, which no frame could tell.
+    /// The parts of a value contradict each other, so no frame can carry it.
     Inconsistent {
-        /// What is wrong with it.
+        /// The contradiction.
         what: &'static str,
     },
 }
@@ -71,7 +71,7 @@ impl fmt::Display for PowerlinkError {
             Self::Size { field, told, most } => {
                 write!(
                     f,
-                    "wrong size: {field} tells {told}, at most {most} is right"
+                    "wrong size: {field} is {told}, at most {most} is possible"
                 )
             }
             Self::TooLong { needed, fit } => {

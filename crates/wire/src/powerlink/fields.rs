@@ -1,6 +1,6 @@
 //! Every field of a frame by name, for monitors and for comparison with other dissectors.
 //!
-//! The names are those of Wireshark's display filters, so that what is seen here can be searched for there.
+//! The names are those of Wireshark's display filters, so a field found here can be searched for there.
 
 use super::codes::{AsndService, MessageType, NmtCommandId, RequestedService};
 use super::view::View;
@@ -8,17 +8,17 @@ use super::view::View;
 /// A field of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field<'a> {
-    /// Its name, as Wireshark's display filters have it.
+    /// The field's name in Wireshark's display filters.
     pub name: &'static str,
-    /// Where it begins, octets from the frame's first.
+    /// The field's position, in octets from the frame's first.
     pub at: usize,
-    /// Octets that it takes, or has a part of.
+    /// Octets that the field takes, fully or in part.
     pub octets: usize,
-    /// What it holds.
+    /// The field's value.
     pub value: Value<'a>,
 }
 
-/// What a field holds.
+/// The value of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
     /// A number, or a flag (0 or 1).
@@ -33,7 +33,7 @@ struct Visit<'a, 'v> {
 }
 
 impl<'a> Visit<'a, '_> {
-    /// A number of `octets` octets at `at`, little-endian; left out if it is not there.
+    /// Reports a little-endian number of `octets` octets at `at`; nothing if the frame is too short.
     fn number(&mut self, name: &'static str, at: usize, octets: usize) -> Option<u64> {
         let number = self.view.number_at(at, octets)?;
         (self.visit)(Field {
@@ -49,7 +49,7 @@ impl<'a> Visit<'a, '_> {
         self.number(name, at, 1).unwrap_or_default() as u8
     }
 
-    /// Some bits of a little-endian number.
+    /// Reports some bits of a little-endian number.
     fn bits(&mut self, at: usize, octets: usize, bits: &[(&'static str, u64)]) {
         let Some(number) = self.view.number_at(at, octets) else {
             return;
@@ -82,8 +82,8 @@ impl<'a> Visit<'a, '_> {
 }
 
 impl<'a> View<'a> {
-    /// Calls `visit` with each field of the frame that is there, in the order of the frame. Of a frame that is not
-    /// POWERLINK it shows nothing.
+    /// Calls `visit` with each field of the frame, in the order of the frame. Reports nothing for a frame that is not
+    /// POWERLINK.
     pub fn fields(self, visit: &mut dyn FnMut(Field<'a>)) {
         if !self.is_powerlink() {
             return;
@@ -150,7 +150,7 @@ fn pres(v: &mut Visit<'_, '_>) {
     payload(v, size);
 }
 
-/// Process data: as many octets as `size` tells, or as there are.
+/// Reports the process data: as many octets as `size` says, or as there are.
 fn payload(v: &mut Visit<'_, '_>, size: u64) {
     let there = v.view.bytes().len().saturating_sub(24);
     v.data("epl.pdo", 24, there.min(size as usize));

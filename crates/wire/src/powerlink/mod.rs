@@ -5,8 +5,8 @@
 //!  destination  source  0x88AB  message  destination  source  the message's own fields …        (padding)
 //!  address      address         type     node         node
 //! ```
-//! POWERLINK's own fields are little-endian. [`View`] shows every field of any bytes; [`Packet`] is a frame that is right.
-//! Padding is never part of a value: `parse(emit(x)) = x`, also where [`pad`] has lengthened the frame in between.
+//! POWERLINK's own fields are little-endian. [`View`] shows every field of any bytes; [`Packet`] is a valid frame.
+//! Padding is never part of a value: `parse(emit(x)) = x`, even if [`pad`] lengthened the frame in between.
 //!
 //! ```
 //! use rtwire_wire::MacAddress;
@@ -67,31 +67,31 @@ use bytes::{Reader, Writer};
 
 /// Octets before a message's own fields: Ethernet header, message type, destination and source node.
 pub const HEADER_OCTETS: usize = 17;
-/// The version of POWERLINK that this module speaks, as frames carry it: 2.0.
+/// The version of POWERLINK that this module implements, as frames carry it: 2.0.
 pub const VERSION: u8 = 0x20;
-/// The shortest frame on a real medium, without FCS; a stack may ignore what is shorter.
+/// Octets of the shortest frame on a real medium, without FCS; a stack may ignore shorter ones.
 pub const MINIMUM_OCTETS: usize = 60;
-/// The shortest IdentResponse that a managing node takes for one.
+/// Octets of the shortest IdentResponse that a managing node accepts.
 pub const IDENT_RESPONSE_OCTETS: usize = 176;
-/// The shortest StatusResponse that a managing node takes for one.
+/// Octets of the shortest StatusResponse that a managing node accepts.
 pub const STATUS_RESPONSE_OCTETS: usize = 72;
 
-/// A POWERLINK frame that is right.
+/// A valid POWERLINK frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<'a> {
-    /// Where the frame goes on the medium: one of [`multicast`], or a controlled node's own address.
+    /// The frame's destination on the medium: one of [`multicast`], or a controlled node's own address.
     pub destination_address: MacAddress,
-    /// Whose interface sends it.
+    /// The address of the sending interface.
     pub source_address: MacAddress,
-    /// The node it is for; [`node::BROADCAST`] for all.
+    /// The node that the frame is for; [`node::BROADCAST`] for all.
     pub destination: u8,
-    /// The node it is from.
+    /// The node that sends the frame.
     pub source: u8,
-    /// What it says.
+    /// The message.
     pub message: Message<'a>,
 }
 
-/// What a frame says.
+/// The message of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
     /// Start of cycle: the managing node's clock tick.
@@ -100,18 +100,19 @@ pub enum Message<'a> {
     PReq(Request<'a>),
     /// Poll response: data for all.
     PRes(Response<'a>),
-    /// Start of the asynchronous phase: who may send next, and what.
+    /// Start of the asynchronous phase: names the node that may send next, and the service.
     Soa(Soa),
     /// An asynchronous message.
     Asnd(Asnd<'a>),
-    /// The active managing node's sign of life (EPSG DS 302-A); its data as they are, padding included.
+    /// Active managing node indication (EPSG DS 302-A); its data as they are, including padding.
     Amni(&'a [u8]),
-    /// An invitation beside the SoA (several asynchronous slots in one cycle, EPSG DS 302-B); laid out as an SoA.
+    /// An invitation in addition to the SoA, laid out as an SoA (several asynchronous slots in one cycle, EPSG DS
+    /// 302-B).
     AInv(Soa),
 }
 
 impl Message<'_> {
-    /// Its type on the wire.
+    /// Returns the message's type on the wire.
     #[must_use]
     pub const fn message_type(&self) -> MessageType {
         match self {
@@ -127,11 +128,11 @@ impl Message<'_> {
 }
 
 impl<'a> Packet<'a> {
-    /// Reads a frame: Ethernet header and payload, without FCS, perhaps padded. Reserved bits are not judged.
+    /// Reads a frame: Ethernet header and payload, without FCS, possibly padded. Reserved bits are not judged.
     ///
     /// # Errors
-    /// Another EtherType, an unknown message type or service, fewer octets than the message needs, or a size field that
-    /// tells of more than there is.
+    /// Another EtherType, an unknown message type or service, fewer octets than the message needs, or a size field
+    /// that is larger than the frame.
     pub fn parse(frame: &'a [u8]) -> Result<Self, PowerlinkError> {
         let mut reader = Reader::new(frame, "header");
         let destination_address = MacAddress(reader.array()?);
@@ -162,7 +163,7 @@ impl<'a> Packet<'a> {
         })
     }
 
-    /// Writes the frame to the front of `out`; gives its octets. Reserved octets are written as 0; no padding: see [`pad`].
+    /// Writes the frame to the front of `out` and returns its octets. Reserved octets are 0. [`pad`] adds padding.
     ///
     /// # Errors
     /// `out` is too short, or a payload is longer than its size field can tell.
@@ -184,7 +185,7 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// Fills `frame` behind its first `octets` with zeros up to `minimum` octets, as far as there is room; gives the octets of
+/// Pads a frame of `octets` octets with zeros to `minimum` octets, as far as `frame` has room. Returns the octets of
 /// the padded frame.
 #[must_use]
 pub fn pad(frame: &mut [u8], octets: usize, minimum: usize) -> usize {

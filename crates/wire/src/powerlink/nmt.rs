@@ -4,12 +4,12 @@ use super::PowerlinkError;
 use super::bytes::{Reader, Writer};
 use super::codes::NmtCommandId;
 
-/// An NMT command (DS 301, 7.3.1). Its data end where the frame ends: padding is part of them.
+/// An NMT command (DS 301, 7.3.1). Its data end where the frame ends, so they include any padding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct NmtCommand<'a> {
-    /// What is to be done.
+    /// The command.
     pub command: NmtCommandId,
-    /// With what: for commands to several nodes, 32 octets with a bit for each node.
+    /// The command's data. For commands to several nodes: 32 octets with a bit for each node.
     pub data: &'a [u8],
 }
 
@@ -29,15 +29,16 @@ impl<'a> NmtCommand<'a> {
     }
 }
 
-/// A node asks the managing node for an NMT command, or for another node's ident or status (DS 301, 7.3.6). Its data end
-/// where the frame ends: padding is part of them.
+/// A request to the managing node for an NMT command, or for another node's ident or status (DS 301, 7.3.6).
+///
+/// Its data end where the frame ends, so they include any padding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct NmtRequest<'a> {
-    /// What is to be done.
+    /// The command that is asked for.
     pub command: NmtCommandId,
-    /// To which node.
+    /// The node that the command is for.
     pub target: u8,
-    /// With what.
+    /// The command's data.
     pub data: &'a [u8],
 }
 
@@ -56,8 +57,8 @@ impl<'a> NmtRequest<'a> {
     }
 }
 
-/// Whether a list of nodes (32 octets, bit 0 of octet 0 for node 0) names `node`; a shorter list does not name what it
-/// does not reach.
+/// True if a list of nodes (32 octets, bit 0 of octet 0 for node 0) names `node`. A shorter list does not name the
+/// nodes behind its end.
 #[must_use]
 pub fn node_list_contains(list: &[u8], node: u8) -> bool {
     list.get(usize::from(node / 8))

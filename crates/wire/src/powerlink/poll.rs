@@ -14,14 +14,14 @@ pub(super) const RD: u8 = 0x01;
 pub(super) const FLS: u8 = 0x80;
 pub(super) const SLS: u8 = 0x40;
 
-/// What requests and responses have in common: the process data and what is to be known of them.
+/// The common part of poll requests and poll responses: the process data and their properties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Poll<'a> {
     /// MS: the node is polled in a multiplexed slot.
     pub multiplexed: bool,
     /// RD: the data are valid.
     pub ready: bool,
-    /// Version of the data's mapping, as the sender has it: high nibble the main version, low nibble the sub-version.
+    /// Version of the data's mapping at the sender: high nibble the main version, low nibble the sub-version.
     pub pdo_version: u8,
     /// The process data, at most [`MAXIMUM_PAYLOAD_OCTETS`].
     pub payload: &'a [u8],
@@ -32,38 +32,38 @@ pub struct Poll<'a> {
 pub struct Request<'a> {
     /// EA: the controlled node's newest errors have been read.
     pub exception_acknowledge: bool,
-    /// FLS and SLS: links of the managing node's first and second port are up (EPSG DS 302-A); otherwise false.
+    /// FLS and SLS: the links of the managing node's first and second port are up (EPSG DS 302-A); otherwise false.
     pub links: [bool; 2],
-    /// The data.
+    /// The process data.
     pub poll: Poll<'a>,
 }
 
-/// A poll response (DS 301, 4.6.1.1.4): controlled node, or the managing node itself, to all.
+/// A poll response (DS 301, 4.6.1.1.4): from a controlled node, or from the managing node itself, to all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Response<'a> {
     /// The sender's state.
     pub state: NmtState,
-    /// EN: new errors are to be read from the sender; toggles.
+    /// EN: the sender has new errors to be read; toggles.
     pub exception_new: bool,
     /// Asynchronous frames that wait at the sender.
     pub request: SendRequest,
-    /// The data.
+    /// The process data.
     pub poll: Poll<'a>,
 }
 
-/// What a node says of the asynchronous frames that wait at it, and of its links.
+/// A node's report of the asynchronous frames that wait at it, and of its links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
 pub struct SendRequest {
-    /// PR, 0 to 7: the priority of the frame that waits first; 7 NMT requests, 3 anything else.
+    /// PR, 0 to 7: the priority of the first waiting frame; 7 for NMT requests, 3 for anything else.
     pub priority: u8,
-    /// RS, 0 to 7: frames that wait; 7 means seven or more.
+    /// RS, 0 to 7: the number of waiting frames; 7 means seven or more.
     pub pending: u8,
-    /// FLS and SLS: first and second link are up (EPSG DS 302-A); otherwise false.
+    /// FLS and SLS: the first and second link are up (EPSG DS 302-A); otherwise false.
     pub links: [bool; 2],
 }
 
 impl SendRequest {
-    /// Nothing waits.
+    /// No frame waits.
     pub const NONE: Self = Self {
         priority: 0,
         pending: 0,
@@ -78,7 +78,7 @@ impl SendRequest {
         }
     }
 
-    /// Its octet; numbers above 7 are written as 7.
+    /// Returns the field's octet; numbers above 7 become 7.
     pub(super) const fn octet(self) -> u8 {
         let priority = if self.priority > 7 { 7 } else { self.priority };
         let pending = if self.pending > 7 { 7 } else { self.pending };

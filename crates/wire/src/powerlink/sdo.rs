@@ -1,4 +1,4 @@
-//! Service data: the sequence layer, which keeps messages in order, and the command layer, which says what they do.
+//! Service data (SDO): the sequence layer keeps messages in order, the command layer says what they do.
 
 use super::PowerlinkError;
 use super::bytes::{Reader, Writer, bit};
@@ -16,24 +16,25 @@ const ABORT: u8 = 0x40;
 /// A message of service data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Sdo<'a> {
-    /// Where it stands in its connection.
+    /// The message's place in its connection.
     pub sequence: Sequence,
-    /// What it says; nothing where it only opens, acknowledges or closes (its header is missing, or all zeros).
+    /// The command. `None` in a message that only opens, acknowledges or closes (its header is missing, or all
+    /// zeros).
     pub command: Option<SdoCommand<'a>>,
 }
 
 /// The state of one direction of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
 pub enum Connection {
-    /// There is none.
+    /// There is no connection.
     #[default]
     None,
-    /// It is being opened.
+    /// The connection is being opened.
     Initialisation,
-    /// It is open.
+    /// The connection is open.
     Valid,
-    /// Open, and more is wanted: as send state an acknowledgement at once, as receive state the repetition of what was
-    /// lost.
+    /// The connection is open, and more is wanted. As send state: an acknowledgement at once. As receive state: the
+    /// repetition of lost messages.
     Request,
 }
 
@@ -60,13 +61,13 @@ impl Connection {
 /// The sequence layer (DS 301, 6.3.2.3): 4 octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
 pub struct Sequence {
-    /// The number that was received last, 0 to 63.
+    /// The number of the last message received, 0 to 63.
     pub receive_number: u8,
-    /// How the receiving direction is.
+    /// The state of the receiving direction.
     pub receive: Connection,
-    /// The number of this message, or of the last one where this carries none, 0 to 63.
+    /// The number of this message, 0 to 63; of the last one if this message carries no command.
     pub send_number: u8,
-    /// How the sending direction is.
+    /// The state of the sending direction.
     pub send: Connection,
 }
 
@@ -92,9 +93,9 @@ impl Sequence {
 }
 
 codes! {
-    /// What a command does (DS 301, 6.3.2.4.2).
+    /// The number of an SDO command (DS 301, 6.3.2.4.2).
     SdoCommandId {
-        /// Nothing.
+        /// No command.
         NIL = 0x00, "NIL";
         /// One object is written.
         WRITE_BY_INDEX = 0x01, "WriteByIndex";
@@ -121,35 +122,35 @@ codes! {
     }
 }
 
-/// How a command's data are divided over messages.
+/// The way in which a command's data are divided over messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
 pub enum Segmentation {
-    /// All in this one.
+    /// All data are in this message.
     #[default]
     Expedited,
-    /// The first of several.
+    /// The first message of several.
     Initiate {
-        /// Octets of all the command's data, these 4 of the number itself included.
+        /// Octets of all the command's data, including the 4 of this number.
         total_octets: u32,
     },
-    /// One between first and last.
+    /// A message between first and last.
     Segment,
-    /// The last of several.
+    /// The last message of several.
     Complete,
 }
 
 /// The command layer (DS 301, 6.3.2.4).
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct SdoCommand<'a> {
-    /// Number of the command, chosen by the client, the same in each of its messages and in the answer.
+    /// The command's number, chosen by the client; the same in each of its messages and in the answer.
     pub transaction: u8,
-    /// Whether the server speaks.
+    /// True in the server's answer.
     pub response: bool,
-    /// Whether the transfer is given up; its data are then the abort code, 4 octets.
+    /// True if the transfer is aborted; the data are then the abort code, 4 octets.
     pub abort: bool,
-    /// How the data are divided.
+    /// The way in which the data are divided.
     pub segmentation: Segmentation,
-    /// What is done.
+    /// The command.
     pub command: SdoCommandId,
     /// The command's data in this message, without the number of all octets.
     pub data: &'a [u8],
@@ -177,7 +178,7 @@ impl fmt::Debug for SdoCommand<'_> {
 }
 
 impl<'a> SdoCommand<'a> {
-    /// The abort code, if this gives a transfer up.
+    /// Returns the abort code if this message aborts a transfer.
     #[must_use]
     pub fn abort_code(&self) -> Option<u32> {
         let code = self.data.get(..4).filter(|_| self.abort)?;
@@ -237,7 +238,7 @@ impl<'a> SdoCommand<'a> {
         let flags = bit(self.response, RESPONSE) | bit(self.abort, ABORT) | bits;
         if self.transaction == 0 && flags == 0 && self.command == SdoCommandId::NIL && size == 0 {
             return Err(PowerlinkError::Inconsistent {
-                what: "a command of which all is zero cannot be told from none",
+                what: "a command with all fields zero looks like no command",
             });
         }
         writer.put(&[0, self.transaction, flags, self.command.0])?;
@@ -263,11 +264,12 @@ impl<'a> Sdo<'a> {
         self.command.map_or(Ok(()), |command| command.emit(writer))
     }
 
-    /// Reads service data from the payload of a UDP datagram: message type, two reserved octets, service, then the same as
-    /// in an ASnd frame.
+    /// Reads service data from the payload of a UDP datagram.
+    ///
+    /// The payload is: message type, two reserved octets, service, then the same as in an ASnd frame.
     ///
     /// # Errors
-    /// Too few octets, another message type or service, a wrong size of the segment.
+    /// Too few octets, another message type or service, or a wrong segment size.
     pub fn parse_datagram(payload: &'a [u8]) -> Result<Self, PowerlinkError> {
         let mut reader = Reader::new(payload, "SDO datagram");
         let [message_type, _, _, service] = reader.array()?;
@@ -278,10 +280,10 @@ impl<'a> Sdo<'a> {
         Self::parse_after_service(reader)
     }
 
-    /// Writes the payload of a UDP datagram to the front of `out`; gives its octets.
+    /// Writes the payload of a UDP datagram to the front of `out` and returns its octets.
     ///
     /// # Errors
-    /// `out` is too short, or the segment is longer than its size can tell.
+    /// `out` is too short, or the segment is longer than its size field can tell.
     pub fn emit_datagram(&self, out: &mut [u8]) -> Result<usize, PowerlinkError> {
         let mut writer = Writer::new(out);
         writer.put(&[MessageType::ASND.0, 0, 0, AsndService::SDO.0])?;

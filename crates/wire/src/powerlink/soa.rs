@@ -17,39 +17,39 @@ pub struct Soa {
     pub exception_acknowledge: bool,
     /// ER: the target is to begin its error signalling anew.
     pub exception_reset: bool,
-    /// What the target may send.
+    /// The service that the target may send.
     pub service: RequestedService,
-    /// Who may send; 0 for nobody.
+    /// The node that may send; 0 for none.
     pub target: u8,
-    /// The managing node's version: [`VERSION`](super::VERSION).
+    /// The managing node's version of POWERLINK: [`VERSION`](super::VERSION).
     pub version: u8,
-    /// Which redundancies are in use (EPSG DS 302-A): 1 of the managing node, 2 of cables, 4 of the ring.
+    /// The redundancies in use (EPSG DS 302-A): 1 of the managing node, 2 of cables, 4 of the ring.
     pub redundancy: u8,
-    /// What a SyncRequest asks; with that service and no other.
+    /// The fields of a SyncRequest; present with that service and no other.
     pub sync: Option<SyncRequest>,
 }
 
-/// A SyncRequest (EPSG DS 302-C): measures the way to a node and sets its response time for PollResponse chaining.
+/// A SyncRequest (EPSG DS 302-C): measures the delay to a node and sets its response time for PollResponse chaining.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct SyncRequest {
-    /// Which of the fields are valid (bits 0 to 5 in their order), bit 30 leave chaining, bit 31 enter it.
+    /// The valid fields: bits 0 to 5, in their order. Bit 30: leave chaining. Bit 31: enter chaining.
     pub control: u32,
-    /// When to respond, ns after the end of the managing node's PRes.
+    /// The node's response time, ns after the end of the managing node's PRes.
     pub response_time_first_ns: u32,
-    /// The same by the second way of a ring.
+    /// The same on the second path of a ring.
     pub response_time_second_ns: u32,
-    /// The way from the managing node, ns.
+    /// The delay from the managing node, ns.
     pub delay_first_ns: u32,
-    /// The same by the second way of a ring.
+    /// The same on the second path of a ring.
     pub delay_second_ns: u32,
-    /// After how long without the managing node's PRes the node goes back to answering requests, ns.
+    /// The time without the managing node's PRes after which the node answers requests again, ns.
     pub fall_back_timeout_ns: u32,
     /// The node's own address.
     pub address: MacAddress,
 }
 
 impl SyncRequest {
-    /// Octets of its fields.
+    /// Octets of a SyncRequest's fields.
     pub const OCTETS: usize = 30;
     /// [`response_time_first_ns`](Self::response_time_first_ns) is valid.
     pub const RESPONSE_TIME_FIRST: u32 = 1;
@@ -122,7 +122,7 @@ impl Soa {
             Some(sync) if service == RequestedService::SYNC_REQUEST => sync.emit(writer),
             None if service != RequestedService::SYNC_REQUEST => Ok(()),
             _ => Err(PowerlinkError::Inconsistent {
-                what: "a SyncRequest has sync fields, and no other service has",
+                what: "a SyncRequest needs sync fields, and no other service has them",
             }),
         }
     }

@@ -8,12 +8,12 @@ use super::bytes::{Reader, Writer, bit};
 pub struct NetTime {
     /// Whole seconds.
     pub seconds: u32,
-    /// Nanoseconds of the second; a sender keeps them below 10⁹, a receiver does not rely on it.
+    /// Nanoseconds of the second. A sender keeps them below 10⁹; a receiver does not rely on it.
     pub nanoseconds: u32,
 }
 
 impl NetTime {
-    /// The time `ns` nanoseconds after 1970; seconds wrap in 2106.
+    /// Returns the time `ns` nanoseconds after 1970. Seconds wrap in 2106.
     #[must_use]
     pub const fn from_ns(ns: u64) -> Self {
         Self {
@@ -22,7 +22,7 @@ impl NetTime {
         }
     }
 
-    /// Nanoseconds since 1970.
+    /// Returns the nanoseconds since 1970.
     #[must_use]
     pub const fn to_ns(self) -> u64 {
         self.seconds as u64 * 1_000_000_000 + self.nanoseconds as u64
@@ -48,9 +48,9 @@ pub struct Soc {
     pub multiplexed_cycle_completed: bool,
     /// PS: a prescaled cycle begins; toggles.
     pub prescaled_slot: bool,
-    /// When the cycle began, by the managing node's clock; 0 if it does not tell.
+    /// The beginning of the cycle by the managing node's clock; 0 if unknown.
     pub net_time: NetTime,
-    /// µs since the managing node began, in whole cycles; 0 if it does not tell.
+    /// The time since the managing node's start, µs, in whole cycles; 0 if unknown.
     pub relative_time_us: u64,
 }
 

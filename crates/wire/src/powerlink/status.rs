@@ -1,4 +1,4 @@
-//! StatusResponse: how a node is, and the list of its errors.
+//! StatusResponse: a node's state and the list of its errors.
 
 use super::PowerlinkError;
 use super::bytes::{Reader, Writer, bit};
@@ -23,9 +23,10 @@ pub struct Status<'a> {
     pub request: SendRequest,
     /// The sender's state.
     pub state: NmtState,
-    /// Errors that last: octet 0 the error register (object 1001h), octets 2 to 7 of the device's own meaning.
+    /// Errors that persist: octet 0 is the error register (object 1001h), octets 2 to 7 have the device's own
+    /// meaning.
     pub static_errors: [u8; 8],
-    /// What has happened, newest last.
+    /// The history of errors, newest last.
     pub errors: ErrorList<'a>,
 }
 
@@ -53,14 +54,14 @@ impl<'a> Status<'a> {
     }
 }
 
-/// A list of errors as it lies in a frame; it ends with the frame, or with an entry of type 0.
+/// A list of errors in its form on the wire. It ends with the frame, or with an entry of type 0.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct ErrorList<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> ErrorList<'a> {
-    /// The entries in `bytes`: whole ones, up to the first of type 0.
+    /// Returns the whole entries in `bytes`, up to the first of type 0.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         let whole = bytes
@@ -72,13 +73,13 @@ impl<'a> ErrorList<'a> {
         }
     }
 
-    /// How many there are.
+    /// The number of entries.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.bytes.len() / ERROR_ENTRY_OCTETS
     }
 
-    /// Whether there is none.
+    /// True if there is no entry.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.bytes.is_empty()
@@ -101,19 +102,23 @@ impl fmt::Debug for ErrorList<'_> {
 /// One entry of the list of errors (DS 301, 6.5.10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ErrorEntry {
-    /// Bit 15 status (else history), bit 14 also for the emergency queue, bits 13 and 12 the mode (1 begins, 2 has ended,
-    /// 3 has happened), bits 11 to 0 the profile (1 vendor, 2 communication). 0 ends a list.
+    /// The kind of the entry; 0 ends a list.
+    ///
+    /// - Bit 15: status (else history).
+    /// - Bit 14: also for the emergency queue.
+    /// - Bits 13 and 12: the mode (1 begins, 2 has ended, 3 has happened).
+    /// - Bits 11 to 0: the profile (1 vendor, 2 communication).
     pub entry_type: u16,
-    /// Error code, by the profile (DS 301, appendix 3.9 for profile 2).
+    /// The error code, in the numbering of the profile (DS 301, appendix 3.9 for profile 2).
     pub code: u16,
-    /// When.
+    /// The time of the error.
     pub time: NetTime,
-    /// More, by the code.
+    /// Additional data; their meaning depends on the code.
     pub detail: [u8; 8],
 }
 
 impl ErrorEntry {
-    /// The type of an error of POWERLINK itself that has happened and goes to history and emergency queue: 7002h.
+    /// 7002h: an error of POWERLINK itself has happened. It goes to the history and the emergency queue.
     pub const COMMUNICATION_OCCURRED: u16 = 0x7002;
 
     /// Reads an entry from the front of `bytes`.
@@ -130,7 +135,7 @@ impl ErrorEntry {
         })
     }
 
-    /// Its octets.
+    /// Returns the entry's octets.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; ERROR_ENTRY_OCTETS] {
         let mut out = [0; ERROR_ENTRY_OCTETS];

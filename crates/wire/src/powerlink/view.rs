@@ -1,10 +1,10 @@
-//! Every field of any bytes, without judging them.
+//! Every field of any bytes, without a judgement.
 
 use super::codes::{AsndService, MessageType, NmtState, RequestedService};
 use super::poll::{EN, MS, RD, SendRequest};
 use crate::{EtherType, MacAddress};
 
-/// A lenient view of a frame: any bytes at all. What is not there is `None`.
+/// A lenient view of a frame: any bytes at all. Missing fields are `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct View<'a> {
     frame: &'a [u8],
@@ -17,7 +17,7 @@ impl<'a> View<'a> {
         Self { frame }
     }
 
-    /// The bytes.
+    /// The bytes of the frame.
     #[must_use]
     pub const fn bytes(&self) -> &'a [u8] {
         self.frame
@@ -29,7 +29,7 @@ impl<'a> View<'a> {
         self.frame.get(at).copied()
     }
 
-    /// The little-endian number of `N` octets at `at`; of more than 8 only the first 8.
+    /// Returns the little-endian number of `octets` octets at `at`; of more than 8 octets, only the first 8 count.
     #[must_use]
     pub fn number_at(&self, at: usize, octets: usize) -> Option<u64> {
         let bytes = self.frame.get(at..at.checked_add(octets)?)?;
@@ -40,38 +40,38 @@ impl<'a> View<'a> {
         Some(u64::from_le_bytes(number))
     }
 
-    /// Whether it is a POWERLINK frame with at least its header.
+    /// True for a POWERLINK frame with at least its header.
     #[must_use]
     pub fn is_powerlink(&self) -> bool {
         self.frame.len() >= super::HEADER_OCTETS
             && self.frame.get(12..14) == Some(&EtherType::POWERLINK.0.to_be_bytes())
     }
 
-    /// Whose interface sent it.
+    /// The address of the sending interface.
     #[must_use]
     pub fn source_address(&self) -> Option<MacAddress> {
         Some(MacAddress(self.frame.get(6..12)?.try_into().ok()?))
     }
 
-    /// Its kind.
+    /// The message type.
     #[must_use]
     pub fn message_type(&self) -> Option<MessageType> {
         self.u8_at(14).map(|octet| MessageType(octet & 0x7f))
     }
 
-    /// The node it is for.
+    /// The node that the frame is for.
     #[must_use]
     pub fn destination(&self) -> Option<u8> {
         self.u8_at(15)
     }
 
-    /// The node it is from.
+    /// The node that sent the frame.
     #[must_use]
     pub fn source(&self) -> Option<u8> {
         self.u8_at(16)
     }
 
-    /// The sender's state, in the messages that tell it.
+    /// The sender's state, in messages with that field.
     #[must_use]
     pub fn state(&self) -> Option<NmtState> {
         match self.message_type()? {
@@ -88,21 +88,21 @@ impl<'a> View<'a> {
         }
     }
 
-    /// What an ASnd carries.
+    /// The service of an ASnd.
     #[must_use]
     pub fn asnd_service(&self) -> Option<AsndService> {
         (self.message_type()? == MessageType::ASND).then_some(())?;
         self.u8_at(17).map(AsndService)
     }
 
-    /// What an SoA asks for, and of whom.
+    /// The service that an SoA asks for, and its target node.
     #[must_use]
     pub fn requested(&self) -> Option<(RequestedService, u8)> {
         (self.message_type()? == MessageType::SOA).then_some(())?;
         Some((RequestedService(self.u8_at(20)?), self.u8_at(21)?))
     }
 
-    /// The asynchronous frames that wait at the sender, in the messages that tell it.
+    /// The asynchronous frames that wait at the sender, in messages with that field.
     #[must_use]
     pub fn send_request(&self) -> Option<SendRequest> {
         let told = match self.message_type()? {
@@ -117,13 +117,13 @@ impl<'a> View<'a> {
         self.u8_at(19).map(SendRequest::from_octet)
     }
 
-    /// Whether a PReq or PRes says that its data are valid.
+    /// True if a PReq or PRes marks its data as valid.
     #[must_use]
     pub fn ready(&self) -> Option<bool> {
         self.poll_flags().map(|flags| flags & RD != 0)
     }
 
-    /// Whether a PReq or PRes is one of a multiplexed slot.
+    /// True if a PReq or PRes belongs to a multiplexed slot.
     #[must_use]
     pub fn multiplexed(&self) -> Option<bool> {
         self.poll_flags().map(|flags| flags & MS != 0)
@@ -136,14 +136,14 @@ impl<'a> View<'a> {
         self.u8_at(18).map(|flags| flags & EN != 0)
     }
 
-    /// What the size field of a PReq or PRes tells, octets.
+    /// The value of the size field of a PReq or PRes, octets.
     #[must_use]
     pub fn payload_octets(&self) -> Option<usize> {
         self.poll_flags()?;
         self.number_at(22, 2).map(|number| number as usize)
     }
 
-    /// The process data of a PReq or PRes: as many as the size field tells, or as there are.
+    /// The process data of a PReq or PRes: as many octets as the size field says, or as there are.
     #[must_use]
     pub fn payload(&self) -> Option<&'a [u8]> {
         let rest = self.frame.get(24..)?;

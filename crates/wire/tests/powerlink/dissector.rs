@@ -23,7 +23,7 @@ fn attribute(line: &str, name: &str) -> Option<String> {
     Some(line[begin..end].to_owned())
 }
 
-/// What tshark shows of each frame.
+/// The fields that tshark shows of each frame.
 fn shown() -> Vec<Vec<Shown>> {
     let output = Command::new("tshark")
         .args(["-T", "pdml", "-r"])
@@ -54,7 +54,7 @@ fn shown() -> Vec<Vec<Shown>> {
     packets
 }
 
-/// What tshark makes of other frames' contents, or for a filter's convenience: it holds no octets of its own.
+/// True for fields that tshark derives from other frames, or adds for filters: they hold no octets of their own.
 fn derived(shown: &Shown) -> bool {
     let flags = ["soc", "preq", "pres", "soa", "asnd", "amni", "ainv"];
     let name = shown.name.trim_start_matches("epl.");
@@ -66,12 +66,12 @@ fn derived(shown: &Shown) -> bool {
         || name == "asnd.sdo.cmd.data.mapping"
 }
 
-/// What tshark's knowledge of the object dictionary makes of octets that are just data to a frame.
+/// True for fields that tshark derives from its object dictionary: for a frame they are just data.
 fn interpreted(name: &str) -> bool {
     name.starts_with("epl.od.data") || name.starts_with("epl.pdo")
 }
 
-/// Whether `ours` says the same as tshark.
+/// True if `ours` and tshark's field have the same value.
 fn same(ours: &Field<'_>, shown: &Shown, frame: &[u8]) -> bool {
     if shown.masked {
         return Value::Number(u64::from_str_radix(&shown.value, 16).unwrap()) == ours.value;
@@ -124,7 +124,7 @@ fn all_that_tshark_shows_is_shown() {
         for shown in packet.iter().filter(|shown| !derived(shown)) {
             let end = shown.at + shown.octets;
             let found = if interpreted(&shown.name) {
-                // The octets are shown as data; what they mean is in the object dictionary.
+                // The octets are shown as data; their meaning is in the object dictionary.
                 ours.iter().any(|field| {
                     matches!(field.value, Value::Octets(_))
                         && field.at <= shown.at

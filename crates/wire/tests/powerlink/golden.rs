@@ -1,4 +1,4 @@
-//! What an independent stack has sent is read as what it means, and written back as it was.
+//! Frames of an independent stack are read with their meaning, and written back unchanged.
 
 use crate::capture;
 use rtwire_wire::MacAddress;
@@ -20,8 +20,8 @@ fn every_recorded_frame_is_read_and_written_back() {
         let mut again = vec![0xaa; frame.len()];
         let octets = packet.emit(&mut again).unwrap();
         let octets = pad(&mut again, octets, frame.len());
-        // What the sender has left in octets of no meaning: behind the data, in the two octets before the identity, and a
-        // list of errors that is all zeros.
+        // Octets without a meaning that the sender left set: behind the data, in the two octets before the identity,
+        // and a list of errors that is all zeros.
         assert_eq!(
             &again[..octets],
             &frame[..],
@@ -206,7 +206,7 @@ fn errors_name_what_is_wrong() {
     bytes[22] = 200;
     assert_eq!(
         parse(&bytes),
-        "wrong size: the size of the process data tells 200, at most 36 is right"
+        "wrong size: the size of the process data is 200, at most 36 is possible"
     );
     bytes[14] = 2;
     assert_eq!(

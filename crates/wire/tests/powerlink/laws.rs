@@ -1,4 +1,4 @@
-//! `parse(emit(x)) = x` for every value, with and without padding; no bytes make anything panic.
+//! `parse(emit(x)) = x` for every value, with and without padding. No bytes cause a panic.
 
 use proptest::prelude::*;
 use rtwire_wire::MacAddress;
@@ -175,7 +175,7 @@ const fn connection(bits: u8) -> Connection {
     }
 }
 
-/// Calls `check` with the message, and with whether padding may follow without becoming a part of it.
+/// Calls `check` with the message. The flag is true if padding may follow without becoming a part of the message.
 fn with_message(kind: &Kind, check: impl FnOnce(Message<'_>, bool)) {
     let poll = |multiplexed, ready, pdo_version, payload| Poll {
         multiplexed,
@@ -302,7 +302,7 @@ proptest! {
                 assert_eq!(padded, 400.max(octets));
                 assert_eq!(Packet::parse(&out[..padded]), Ok(packet));
             }
-            // One octet less, and it does not fit; what is cut short is refused or means something else.
+            // One octet less, and it does not fit. A shortened frame is refused, or means something else.
             assert!(packet.emit(&mut out[..octets - 1]).is_err());
             for cut in 0..octets {
                 let _ = Packet::parse(&out[..cut]);

@@ -1,4 +1,4 @@
-//! POWERLINK frames: golden octets from a recorded network, laws, any bytes, and a second opinion from tshark.
+//! POWERLINK frames: golden octets from a recorded network, laws, arbitrary bytes, and a second opinion from tshark.
 
 #![allow(clippy::unwrap_used)]
 
