@@ -3,6 +3,7 @@
 //! Every value is final and consistent when it comes from [`crate::read`]:
 //! names resolve, routes exist, quantities are in range.
 
+mod check;
 mod contract;
 
 pub use contract::{Contract, ContractKind};

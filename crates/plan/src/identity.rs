@@ -272,7 +272,7 @@ pub(crate) fn assign(network: &Network, kept: Option<&Kept>) -> Result<Assigned,
             .then_with(|| names(*a).cmp(&names(*b)))
     });
     let numbers_used = number(&mut flows, &order, kept.map_or(0, |kept| kept.numbers_used))?;
-    address(&mut flows, &order, network)?;
+    address(&mut flows, network)?;
     ports(&mut flows, &order, network)?;
     let mut all = flows.into_iter().map(|flow| flow.identity);
     let identities = all.by_ref().take(streams).collect();
@@ -379,53 +379,49 @@ fn number(flows: &mut [Flow<'_>], order: &[usize], used_before: u32) -> Result<u
     Ok(used)
 }
 
-fn address(flows: &mut [Flow<'_>], order: &[usize], network: &Network) -> Result<(), String> {
-    let mut taken: HashSet<Ipv4Addr> = HashSet::new();
-    for &at in order {
-        let flow = &mut flows[at];
+/// Gives each flow its destination, from its number.
+fn address(flows: &mut [Flow<'_>], network: &Network) -> Result<(), String> {
+    let mut crowded: Vec<usize> = Vec::new();
+    let mut taken: HashSet<u32> = HashSet::new();
+    for (at, flow) in flows.iter_mut().enumerate() {
         let number = flow.identity.number;
         flow.identity.destination = match flow.listeners.as_slice() {
             _ if !flow.udp => Destination::Group {
                 mac: group_address(number),
             },
-            [host] => Destination::Peer {
-                host: network
-                    .hosts
-                    .get(*host)
-                    .map(|host| host.name.clone())
-                    .unwrap_or_default(),
-            },
-            _ => {
-                // A kept one first: its number leads to the same address unless two numbers share one.
-                if let Some(Destination::Multicast { ip }) = flow.kept.map(|kept| &kept.destination)
-                {
-                    if taken.insert(*ip) {
-                        flow.identity.destination = Destination::Multicast { ip: *ip };
-                    }
+            [host] => {
+                let host = network.hosts.get(*host).map(|host| host.name.clone());
+                Destination::Peer {
+                    host: host.unwrap_or_default(),
                 }
+            }
+            _ if number <= MULTICAST_MASK => {
+                taken.insert(number);
+                Destination::Multicast {
+                    ip: Ipv4Addr::from(MULTICAST_BASE | number),
+                }
+            }
+            _ => {
+                crowded.push(at);
                 continue;
             }
         };
     }
-    for &at in order {
-        let flow = &mut flows[at];
-        let multicast = flow.udp && flow.listeners.len() != 1;
-        if !multicast || matches!(flow.identity.destination, Destination::Multicast { .. }) {
-            continue;
-        }
-        let number = flow.identity.number;
-        let ip = (0..=MULTICAST_MASK)
-            .map(|more| number.wrapping_add(more) & MULTICAST_MASK)
-            .filter(|low| *low != 0)
-            .map(|low| Ipv4Addr::from(MULTICAST_BASE | low))
-            .find(|ip| taken.insert(*ip));
-        let ip = ip.ok_or_else(|| {
+    // There are fewer addresses than numbers: large numbers take what small ones leave.
+    crowded.sort_by_key(|at| flows[*at].identity.number);
+    let mut left = (1..=MULTICAST_MASK)
+        .rev()
+        .filter(|low| !taken.contains(low));
+    for at in crowded {
+        let low = left.next().ok_or_else(|| {
             format!(
                 "there are more than {MULTICAST_MASK} streams with several listeners by UDP: no address is left for \"{}\"",
-                flow.name
+                flows[at].name
             )
         })?;
-        flow.identity.destination = Destination::Multicast { ip };
+        flows[at].identity.destination = Destination::Multicast {
+            ip: Ipv4Addr::from(MULTICAST_BASE | low),
+        };
     }
     Ok(())
 }

@@ -35,11 +35,13 @@ mod fingerprint;
 pub mod identity;
 mod mapping;
 pub mod plan;
+pub mod plan_file;
 pub mod refusal;
 pub mod schedule;
 pub mod schema;
 pub mod show;
 pub mod suggest;
+mod verify;
 
 pub use identity::{BestEffortPlan, Destination, Identity};
 pub use plan::{
@@ -50,6 +52,7 @@ pub use refusal::{Reason, Refusal};
 pub use schedule::gates::{GateEntry, GateList, Launch, Window};
 pub use schema::json_schema;
 pub use suggest::{ChangeKind, Suggestion};
+pub use verify::{Finding, verify};
 
 pub use rtwire_describe::{
     BestEffort, Buffer, Contract, ContractKind, Defaults, Fault, Faults, GateProfile, Host,

@@ -338,7 +338,7 @@ impl Plan {
     }
 
     /// Makes the plan whole: the network, identities, fingerprint, keys, checksum.
-    fn complete(
+    pub(crate) fn complete(
         &mut self,
         network: &Network,
         options: PlanOptions,

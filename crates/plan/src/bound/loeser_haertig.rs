@@ -42,6 +42,7 @@ pub enum Status {
 
 /// The outcome of the closed form. Fractions are exact; times in seconds, data in bits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "Flat")]
 pub struct ClosedForm {
     /// Whether there is a value.
     pub status: Status,
@@ -70,6 +71,65 @@ pub struct Values {
     pub buffer_bytes: u64,
     /// The same in frames of 1514 bytes, rounded up.
     pub buffer_frames: u64,
+}
+
+/// The outcome of the closed form as it is written: one object, whose numbers are there together or not at all.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ClosedForm")]
+struct Flat {
+    /// Whether there is a value.
+    status: Status,
+    /// The reason where `status` is not `ok`.
+    why: Option<String>,
+    /// When the last input leaves its burst, seconds.
+    g_max_s: Option<Ratio>,
+    /// Largest delay through the port, seconds.
+    delay_s: Option<Ratio>,
+    /// The same in nanoseconds, rounded up.
+    delay_ns: Option<u64>,
+    /// Largest backlog by the paper's formula, bits.
+    buffer_bits_paper: Option<Ratio>,
+    /// Largest backlog, exact, bits.
+    buffer_bits_exact: Option<Ratio>,
+    /// The paper's backlog in bytes, rounded up.
+    buffer_bytes: Option<u64>,
+    /// The same in frames of 1514 bytes, rounded up.
+    buffer_frames: Option<u64>,
+}
+
+impl TryFrom<Flat> for ClosedForm {
+    type Error = &'static str;
+
+    fn try_from(flat: Flat) -> Result<ClosedForm, &'static str> {
+        let values = || {
+            Some(Values {
+                g_max_s: flat.g_max_s?,
+                delay_s: flat.delay_s?,
+                delay_ns: flat.delay_ns?,
+                buffer_bits_paper: flat.buffer_bits_paper?,
+                buffer_bits_exact: flat.buffer_bits_exact?,
+                buffer_bytes: flat.buffer_bytes?,
+                buffer_frames: flat.buffer_frames?,
+            })
+        };
+        let any = flat.g_max_s.or(flat.delay_s).is_some()
+            || flat.buffer_bits_paper.or(flat.buffer_bits_exact).is_some()
+            || flat
+                .delay_ns
+                .or(flat.buffer_bytes)
+                .or(flat.buffer_frames)
+                .is_some();
+        let values = values();
+        if any && values.is_none() {
+            return Err("the closed form lacks some of its numbers");
+        }
+        Ok(ClosedForm {
+            status: flat.status,
+            why: flat.why,
+            values,
+        })
+    }
 }
 
 /// Frames the buffer is counted in, bytes: the largest untagged frame without FCS.
