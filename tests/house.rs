@@ -20,9 +20,13 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("powerlink", &["wire"]),
     ("host", &["describe", "plan", "sys", "wire"]),
     (
+        "session",
+        &["plan", "channel", "host", "measure", "wire", "sys"],
+    ),
+    (
         "lab",
         &[
-            "bpf", "describe", "plan", "host", "channel", "link", "measure", "wire", "sys",
+            "bpf", "describe", "plan", "session", "host", "measure", "wire", "sys",
         ],
     ),
     (
@@ -50,7 +54,13 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("testkit", &["sys"]),
     (
         "rtwire",
-        &["describe", "plan", "channel", "powerlink-station"],
+        &[
+            "describe",
+            "plan",
+            "channel",
+            "session",
+            "powerlink-station",
+        ],
     ),
     (
         "fuzz",
