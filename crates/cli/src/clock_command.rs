@@ -50,22 +50,19 @@ pub(crate) struct ClockArguments {
 pub(crate) fn run(arguments: &ClockArguments) -> ExitCode {
     let phc = match &arguments.interface {
         None => None,
-        Some(name) => {
-            let mut netlink = Netlink::new();
-            match netlink.link(name) {
-                Ok(Some(_)) => netlink.time_stamping(name).ok().and_then(|found| found.phc),
-                Ok(None) => {
-                    eprintln!(
-                        "rtwire clock: there is no interface `{name}`; look at `ip link` for those there are"
-                    );
-                    return ExitCode::from(FAULTY);
-                }
-                Err(error) => {
-                    eprintln!("rtwire clock: {error}");
-                    return ExitCode::from(FAULTY);
-                }
+        Some(name) => match Netlink::new().link(name) {
+            Ok(Some(_)) => clock::hardware_clock(name),
+            Ok(None) => {
+                eprintln!(
+                    "rtwire clock: there is no interface `{name}`; look at `ip link` for those there are"
+                );
+                return ExitCode::from(FAULTY);
             }
-        }
+            Err(error) => {
+                eprintln!("rtwire clock: {error}");
+                return ExitCode::from(FAULTY);
+            }
+        },
     };
     let question = ClockQuestion {
         socket: arguments.socket.clone(),

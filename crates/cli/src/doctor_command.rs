@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use clap::Args;
 use rtwire_host::HostError;
-use rtwire_host::change::{self, Header, Progress, Record, Wanted};
+use rtwire_host::change::{self, Leftover, Progress};
 use rtwire_host::doctor::{self, Examination, Facts};
-use rtwire_host::netlink::Netlink;
 use rtwire_sys::signal;
 
 use crate::doctor_measure::{self, LoadArgument, MeasureOptions};
@@ -55,10 +54,9 @@ pub(crate) fn run(arguments: &DoctorArguments) -> ExitCode {
         Err(error) => return failed(&error),
     };
     let mut examination = doctor::examine(&facts);
-    let scope = arguments.interface.as_deref().unwrap_or("host");
-    let mut fixed = Ok(0);
+    let mut fixed = Ok(());
     if arguments.fix {
-        fixed = fix(&examination, scope, !arguments.json);
+        fixed = fix(&examination, !arguments.json);
         match Facts::gather(arguments.interface.as_deref()) {
             Ok(again) => facts = again,
             Err(error) => return failed(&error),
@@ -91,18 +89,16 @@ pub(crate) fn run(arguments: &DoctorArguments) -> ExitCode {
     } else {
         print(&doctor_table::table(&examination, arguments.all));
     }
-    for (header, state, changes) in Record::list(&change::default_directory()) {
-        if let Some(left) = crate::revert_command::leftover(&header, state, changes) {
-            eprintln!("rtwire doctor: {left}");
-        }
+    for left in Leftover::list(&change::default_directory()) {
+        eprintln!("rtwire doctor: {left}");
     }
-    match fixed.and(broken_off.map_or(Ok(0), Err)) {
+    match fixed.and(broken_off.map_or(Ok(()), Err)) {
         Err(message) => {
             eprintln!("rtwire doctor: {message}");
             ExitCode::from(LACKING)
         }
-        Ok(_) if examination.ready => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::from(ENDANGERED),
+        Ok(()) if examination.ready => ExitCode::SUCCESS,
+        Ok(()) => ExitCode::from(ENDANGERED),
     }
 }
 
@@ -119,43 +115,20 @@ fn print(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
-/// Makes the safe changes of all findings that endanger a deadline. How many were made.
-fn fix(examination: &Examination, scope: &str, tell: bool) -> Result<usize, String> {
-    let wanted: Vec<Wanted> = examination
-        .findings
-        .iter()
-        .filter(|finding| finding.endangers())
-        .filter_map(|finding| finding.remedy.as_ref())
-        .flat_map(|remedy| remedy.wanted.clone())
-        .collect();
-    let mut netlink = Netlink::new();
-    let mut present = Vec::new();
-    for one in &wanted {
-        let value = change::read(&mut netlink, &one.subject).map_err(|error| error.to_string())?;
-        present.push((one.subject.clone(), value));
-    }
-    let changes = change::difference(&wanted, &|subject| {
-        let found = present.iter().find(|(one, _)| one == subject);
-        found.map_or(change::Value::Absent, |(_, value)| value.clone())
-    });
-    if changes.is_empty() {
-        return Ok(0);
-    }
-    let header = Header::new("rtwire doctor --fix", scope, None);
-    let record =
-        Record::begin(&change::default_directory(), header).map_err(|error| error.to_string())?;
-    let mut record = change::apply(&mut netlink, record, &changes, &mut |made, progress| {
-        if tell && progress == Progress::Made {
-            print(&format!("changed  {}\n", made.show()));
-        }
-    })
-    .map_err(|error| error.to_string())?;
-    record.confirm().map_err(|error| error.to_string())?;
-    if tell {
+/// Makes the safe changes, and prints each.
+fn fix(examination: &Examination, tell: bool) -> Result<(), String> {
+    let made = examination
+        .fix(&change::default_directory(), &mut |made, progress| {
+            if tell && progress == Progress::Made {
+                print(&format!("changed  {}\n", made.show()));
+            }
+        })
+        .map_err(|error| error.to_string())?;
+    if tell && made > 0 {
+        let scope = examination.interface.as_deref().unwrap_or("host");
         print(&format!(
-            "{} change(s) made and read back; `rtwire revert {scope}` takes them back\n\n",
-            changes.len()
+            "{made} change(s) made and read back; `rtwire revert {scope}` puts them back\n\n"
         ));
     }
-    Ok(changes.len())
+    Ok(())
 }

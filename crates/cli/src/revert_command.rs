@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Args;
-use rtwire_host::change::{self, Header, Progress, Record, RecordError, State};
+use rtwire_host::change::{self, Progress, Record, RecordError};
 use rtwire_host::netlink::Netlink;
 
 /// Something could not be put back.
@@ -20,29 +20,7 @@ pub(crate) struct RevertArguments {
     interface: Option<String>,
 }
 
-/// What a record says to somebody who did not ask for it; nothing where all is well.
-pub(crate) fn leftover(header: &Header, state: State, changes: usize) -> Option<String> {
-    let Header {
-        title, interface, ..
-    } = header;
-    match state {
-        State::Unfinished => Some(format!(
-            "`{title}` was cut off after {changes} change(s) to `{interface}`: rtwire revert {interface}"
-        )),
-        State::Applied if overdue(header) => Some(format!(
-            "`{title}` was never confirmed and nobody took it back: rtwire revert {interface}"
-        )),
-        _ => None,
-    }
-}
-
-/// Whether the time to confirm is over.
-pub(crate) fn overdue(header: &Header) -> bool {
-    let now = rtwire_sys::clock::now_ns(rtwire_sys::clock::Clock::Boottime);
-    header.confirm_until_ns.is_some_and(|until| now >= until)
-}
-
-/// Put back and print.
+/// Puts back and prints.
 pub(crate) fn run(arguments: &RevertArguments) -> ExitCode {
     let directory = change::default_directory();
     let interfaces: Vec<String> = match &arguments.interface {
@@ -86,9 +64,9 @@ pub(crate) fn run(arguments: &RevertArguments) -> ExitCode {
 
 fn one(record: Record) -> Result<(), ExitCode> {
     let title = record.header.title.clone();
-    if record.header.boot != Header::new("", "", None).boot {
+    if !record.header.is_of_this_boot() {
         println(&format!(
-            "`{title}`: the machine was started anew since, and its settings are gone with that; record removed"
+            "`{title}`: the machine was restarted since, which undid these settings; the record was removed"
         ));
         return record.remove().map_err(|error| {
             eprintln!("rtwire revert: {error}");

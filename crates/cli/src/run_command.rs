@@ -222,7 +222,7 @@ fn station(arguments: &RunArguments) -> Result<Verdict, (u8, String)> {
     let result = match &time {
         None => station(),
         Some(time) => {
-            let (result, time) = time.watched(station);
+            let (result, time) = crate::common_time::watched(time, station);
             result.map(|report| report.with_time(time))
         }
     };

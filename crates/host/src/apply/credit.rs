@@ -3,7 +3,8 @@
 //! The kernel's CBS counts at the rate that it believes the interface has, so the numbers are of that rate. What is on the
 //! wire beyond header and payload is counted by a size table without entries, as the plan counts it.
 
-use super::configure::{Configuration, Lack, Present};
+use super::configuration::{Configuration, Lack};
+use super::present::Present;
 use super::share::{Credit, Share};
 use crate::netlink::Discipline;
 

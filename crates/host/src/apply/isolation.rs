@@ -1,6 +1,8 @@
 //! How other traffic is kept off the interface: in place, or in a network namespace of its own. Pure.
 
-use super::configure::{Choices, Configuration, Isolation, Lack, Present, want};
+use super::choices::{Choices, Isolation};
+use super::configuration::{Configuration, Lack, want};
+use super::present::Present;
 use super::share::Share;
 use crate::change::{Kept, Subject, Value, Wanted};
 use crate::netlink::Tree;

@@ -1,11 +1,52 @@
-//! What the host has, gathered.
+//! What the host has, as far as it decides the settings: data, and its reading from the facts.
 
-use super::Present;
+use std::collections::BTreeMap;
+
 use crate::HostError;
 use crate::change::Kept;
 use crate::doctor::{Facts, InterfaceFacts};
+use crate::netlink::{Offloads, Parameters};
 
 const INGRESS: u32 = 0xffff_fff1;
+
+/// What the host has, as far as it decides the settings.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Present {
+    /// The interface's name.
+    pub interface: String,
+    /// Its index.
+    pub index: u32,
+    /// Its transmit queues.
+    pub tx_queues: u32,
+    /// Its MTU.
+    pub mtu: u32,
+    /// Its kind, if virtual.
+    pub kind: Option<String>,
+    /// Mbit/s, where told.
+    pub speed_mbps: Option<u64>,
+    /// Its offloads.
+    pub offloads: Offloads,
+    /// Its numbers.
+    pub parameters: BTreeMap<Parameters, BTreeMap<&'static str, u64>>,
+    /// Its interrupts.
+    pub interrupts: Vec<u32>,
+    /// The threads that serve those, where the kernel gives them such: number and name.
+    pub interrupt_threads: Vec<(u32, String)>,
+    /// How many receive contexts (NAPI) it has.
+    pub receive_contexts: usize,
+    /// Whether it is in its namespace already.
+    pub moved: bool,
+    /// What stands in the way of a move: a bridge that it is a port of, links upon it, rules at its entry.
+    pub held_by: Vec<String>,
+    /// Its IPv4 addresses.
+    pub addresses: Kept,
+    /// Which disciplines, and `vlan`, the kernel has.
+    pub kinds: BTreeMap<&'static str, bool>,
+    /// Whether the interface has an IPv6 setting.
+    pub ipv6: bool,
+    /// Whether the default route of its network namespace goes by it.
+    pub default_route: bool,
+}
 
 impl Present {
     /// From the facts of an interface.
@@ -67,6 +108,7 @@ impl Present {
             interrupts,
             kinds: facts.kinds.clone(),
             ipv6: facts.files.has(&ipv6),
+            default_route: interface.routes.iter().any(|route| route.default),
         })
     }
 }

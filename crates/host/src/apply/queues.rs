@@ -1,7 +1,9 @@
 //! The disciplines of a share: which, in which order, with which numbers. Pure.
 
-use super::configure::{Choices, Configuration, Lack, Mechanism, Present};
+use super::choices::{Choices, Mechanism};
+use super::configuration::{Configuration, Lack};
 use super::credit;
+use super::present::Present;
 use super::share::Share;
 use crate::change::{Subject, Value, Wanted};
 use crate::netlink::{

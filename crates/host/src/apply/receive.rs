@@ -1,6 +1,8 @@
 //! Who does the receive work, where, and how urgent it is. Pure.
 
-use super::configure::{Choices, Configuration, Lack, Present, want};
+use super::choices::Choices;
+use super::configuration::{Configuration, Lack, want};
+use super::present::Present;
 use crate::change::{Subject, Value};
 use crate::napi::ReceiveThread;
 

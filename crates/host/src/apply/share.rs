@@ -5,6 +5,8 @@ use rtwire_plan::{GateList, Launch, Plan, Transport};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::clock::ClockQuestion;
+
 /// What one host has to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Share {
@@ -84,6 +86,15 @@ impl Share {
     #[must_use]
     pub fn needs_common_time(&self) -> bool {
         self.gates.is_some() || self.sends.iter().any(|stream| stream.launch.is_some())
+    }
+
+    /// Returns the largest offset of this host's clock from the network's time, ns: the plan's, else that of `rtwire clock`.
+    #[must_use]
+    pub fn clock_limit_ns(&self) -> u64 {
+        match self.clock_error_ns {
+            0 => ClockQuestion::default().limit_ns,
+            planned => planned,
+        }
     }
 }
 

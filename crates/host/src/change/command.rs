@@ -1,6 +1,7 @@
 //! A setting in words, and as the command that a person would type.
 
-use super::{Change, Subject, Value, Wanted, queues};
+use super::queues;
+use super::setting::{Change, Subject, Value, Wanted};
 use crate::napi::ReceiveThread;
 
 impl Subject {

@@ -6,7 +6,7 @@ use std::io;
 use rtwire_sys::sched::Policy;
 use rtwire_sys::sched::thread::{self, Want};
 
-use super::{Subject, Value};
+use super::setting::{Subject, Value};
 use super::{addresses, place};
 use crate::netlink::Netlink;
 use crate::{HostError, Namespace, napi};

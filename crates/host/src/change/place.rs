@@ -9,7 +9,7 @@ use std::fs;
 
 use rtwire_sys::netns;
 
-use super::{Subject, Value, operate};
+use super::setting::Value;
 use crate::files::Files;
 use crate::netlink::Netlink;
 use crate::{HostError, Namespace};
@@ -131,34 +131,4 @@ pub(super) fn remove(namespace: &str) -> Result<(), HostError> {
         what: format!("delete network namespace `{namespace}`"),
         source,
     })
-}
-
-/// What a setting will be once the interface has come into a namespace that it is not in yet: what the driver keeps stays,
-/// the rest is as it is for a new interface.
-///
-/// # Errors
-/// As [`super::read`].
-pub fn foreseen(netlink: &mut Netlink, subject: &Subject) -> Result<Value, HostError> {
-    let Subject::Inside { namespace, inside } = subject else {
-        return operate::read(netlink, subject);
-    };
-    let now = operate::read(netlink, subject)?;
-    let moved = self::inside(namespace, |netlink| match subject.interface() {
-        Some(interface) => netlink.link(interface),
-        None => Ok(None),
-    })?;
-    if moved.flatten().is_some() {
-        return Ok(now);
-    }
-    match &**inside {
-        Subject::Offload { .. }
-        | Subject::Parameter { .. }
-        | Subject::Mtu { .. }
-        | Subject::Arp { .. }
-        | Subject::Receive { .. } => operate::read(netlink, inside),
-        Subject::Queues { .. } => Ok(Value::Queues(crate::netlink::Tree::default())),
-        Subject::Addresses { .. } => Ok(Value::Addresses(super::Kept::default())),
-        Subject::Up { .. } => Ok(Value::Flag(false)),
-        _ => Ok(Value::Absent),
-    }
 }

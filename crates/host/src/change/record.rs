@@ -8,9 +8,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use rtwire_sys::clock::{self, Clock};
 use serde::{Deserialize, Serialize};
 
-use super::Change;
+use super::setting::Change;
 use crate::files::Files;
 
 /// What a record is about.
@@ -39,6 +40,24 @@ impl Header {
             interface: interface.to_owned(),
             confirm_until_ns,
         }
+    }
+
+    /// Returns whether the record is of this boot. The settings of an earlier one went when the machine went down.
+    #[must_use]
+    pub fn is_of_this_boot(&self) -> bool {
+        self.boot == boot()
+    }
+
+    /// Returns whether the time to confirm is over, by CLOCK_BOOTTIME.
+    #[must_use]
+    pub fn is_overdue(&self) -> bool {
+        self.is_overdue_at(clock::now_ns(Clock::Boottime))
+    }
+
+    /// Returns whether the time to confirm is over at `now_ns` of CLOCK_BOOTTIME. Pure.
+    #[must_use]
+    pub fn is_overdue_at(&self, now_ns: u64) -> bool {
+        self.confirm_until_ns.is_some_and(|until| now_ns >= until)
     }
 }
 
@@ -123,12 +142,6 @@ fn boot() -> String {
     files
         .read("/proc/sys/kernel/random/boot_id")
         .unwrap_or_default()
-}
-
-/// Puts the calling process into a session of its own, where the end of a terminal does not reach it. Nothing where it
-/// leads a group already.
-pub fn own_session() {
-    let _ = rustix::process::setsid();
 }
 
 /// The file name of an interface's record: interfaces of different network namespaces may have one name.

@@ -1,6 +1,8 @@
 //! All or nothing: changes made one by one, each recorded before and read back after; undone in reverse.
 
-use super::{Change, Record, RecordError, operate};
+use super::operate;
+use super::record::{Record, RecordError};
+use super::setting::{Change, Subject, Value};
 use crate::HostError;
 use crate::netlink::Netlink;
 
@@ -159,7 +161,7 @@ fn undo(netlink: &mut Netlink, change: &Change) -> Result<bool, String> {
     if now.is_as(&change.from) {
         return Ok(false);
     }
-    if now == super::Value::Absent && !matches!(change.subject, super::Subject::Vlan { .. }) {
+    if now == Value::Absent && !matches!(change.subject, Subject::Vlan { .. }) {
         // The interface or thread has gone, and its settings with it.
         return Ok(false);
     }

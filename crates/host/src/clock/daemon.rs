@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rtwire_wire::ptp::{self, Data, Message, id};
 
-use super::{ClockQuestion, Daemon, DaemonPort};
+use super::state::{ClockQuestion, Daemon, DaemonPort};
 
 /// Why the daemon could not be asked.
 #[derive(Debug, thiserror::Error)]

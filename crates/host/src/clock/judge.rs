@@ -1,6 +1,6 @@
 //! Whether what was found is the network's time. Pure.
 
-use super::{ClockQuestion, Daemon, SystemClock};
+use super::state::{ClockQuestion, Daemon, SystemClock};
 
 /// Why a host does not have the network's time; empty if it has. Pure.
 #[must_use]
@@ -63,7 +63,7 @@ pub fn judge(question: &ClockQuestion, daemon: &Daemon, system: &SystemClock) ->
 
 #[cfg(test)]
 mod tests {
-    use super::super::DaemonPort;
+    use super::super::state::DaemonPort;
     use super::*;
 
     fn following() -> Daemon {

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use super::ClockState;
+use super::state::ClockState;
 
 /// Appends a state to a record of JSON lines. One that grew beyond 4 MiB becomes `….1`, and what was that is gone.
 ///

@@ -14,6 +14,7 @@ mod cpu;
 mod driver;
 mod facts;
 mod finding;
+mod fix;
 mod interface;
 mod interrupts;
 mod kernel;
@@ -26,6 +27,7 @@ mod tests;
 
 pub use facts::{Facts, InterfaceFacts, Process, Task};
 pub use finding::{Area, Certainty, Finding, Level, Remedy};
+pub use fix::FixError;
 pub use measurement::{Measurement, Noise, Right, Stalled, Verification};
 
 use schemars::JsonSchema;

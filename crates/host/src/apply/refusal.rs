@@ -1,0 +1,85 @@
+//! The reasons why a share is not applied.
+
+use crate::HostError;
+use crate::change::guardian::GuardianError;
+use crate::change::{ApplyError, RecordError};
+
+/// The reason why a share of a plan is not in force.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ApplyRefusal {
+    /// The host could not be read, or has no such interface.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// An earlier run moved the interface into its own namespace, and this one is to leave it in place.
+    #[error(
+        "`{interface}` is in network namespace {namespace}, where an earlier rtwire apply put it; put it back first: \
+         rtwire revert {interface}; or keep it there: --isolation namespace"
+    )]
+    Moved {
+        /// The interface.
+        interface: String,
+        /// Its namespace.
+        namespace: String,
+    },
+    /// The namespace that the interface would get exists, and the interface is not in it.
+    #[error(
+        "there is a network namespace {namespace} already, without `{interface}` in it; if nobody needs it: ip netns del \
+         {namespace}"
+    )]
+    NamespaceTaken {
+        /// The interface.
+        interface: String,
+        /// The namespace.
+        namespace: String,
+    },
+    /// The interface has queueing disciplines that could not be put back.
+    #[error(
+        "`{interface}` has {found}, set up by somebody else, which could not be put back; take it off first: {command}; \
+         or leave the queues alone: --queues none"
+    )]
+    StrangeQueues {
+        /// The interface.
+        interface: String,
+        /// What was found there.
+        found: String,
+        /// The command that takes it off.
+        command: String,
+    },
+    /// The host lacks something that the plan asks for; see the report's `lacks`.
+    #[error("nothing was changed; --fallback goes on without what is missing")]
+    Lacking,
+    /// The machine's default route goes by the interface, and nothing would bring it back.
+    #[error(
+        "`{interface}` carries this machine's default route, and would lose its addresses: use another interface, or add \
+         --confirm-within 30s, so that it comes back by itself"
+    )]
+    DefaultRoute {
+        /// The interface.
+        interface: String,
+    },
+    /// The undo record could not be begun or ended.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// No guardian watches, so nothing was changed.
+    #[error(transparent)]
+    Guardian(#[from] GuardianError),
+    /// A change was refused or is not in force; those before it were put back.
+    #[error(transparent)]
+    Change(#[from] ApplyError),
+}
+
+impl ApplyRefusal {
+    /// Returns whether the host lacks something: a feature, a privilege, a program. Else the settings stand in the way.
+    #[must_use]
+    pub const fn is_host_lacking(&self) -> bool {
+        matches!(
+            self,
+            Self::Host(_)
+                | Self::StrangeQueues { .. }
+                | Self::Lacking
+                | Self::Guardian(_)
+                | Self::Change(ApplyError::Refused { .. })
+        )
+    }
+}

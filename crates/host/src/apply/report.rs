@@ -1,0 +1,40 @@
+//! What was changed, or would be: data, with a JSON Schema.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::choices::Mechanism;
+use super::configuration::Lack;
+use crate::change::Change;
+
+/// What `rtwire apply` did or would do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(title = "rtwire apply")]
+pub struct Report {
+    /// 1.
+    pub version: u32,
+    /// The host of the plan.
+    pub host: String,
+    /// The interface.
+    pub interface: String,
+    /// The fingerprint of the network that was planned.
+    pub input_hash: String,
+    /// The discipline that was chosen.
+    pub mechanism: Mechanism,
+    /// What the host lacks for the plan.
+    pub lacks: Vec<Lack>,
+    /// What a reader should know.
+    pub notes: Vec<String>,
+    /// What differs from the present state, in the order in which it is changed.
+    pub changes: Vec<Change>,
+    /// The command for each change.
+    pub commands: Vec<String>,
+    /// Whether the changes were made and read back.
+    pub applied: bool,
+}
+
+/// The JSON Schema of a [`Report`].
+#[must_use]
+pub fn json_schema() -> serde_json::Value {
+    schemars::schema_for!(Report).to_value()
+}
