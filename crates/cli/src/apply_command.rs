@@ -35,11 +35,11 @@ enum MechanismArgument {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum IsolationArgument {
-    /// Its addresses, IPv6 and ARP are taken off; IPv4 and ARP stay where streams go in UDP
+    /// Remove addresses, IPv6 and ARP; IPv4 and ARP stay where streams use UDP
     Addresses,
-    /// It is moved into a network namespace of its own, rtw-INTERFACE, where nothing else runs
+    /// Move the interface into a network namespace of its own, rtw-INTERFACE, where nothing else runs
     Namespace,
-    /// Nothing is done
+    /// Leave the interface open to other traffic
     None,
 }
 
@@ -63,23 +63,23 @@ pub(crate) struct ApplyArguments {
     /// Print JSON (its schema: `rtwire schema apply`)
     #[arg(long)]
     json: bool,
-    /// What keeps the classes apart
+    /// The queueing discipline that keeps the classes apart
     #[arg(long, value_enum, default_value = "auto")]
     queues: MechanismArgument,
-    /// How other traffic is kept off the interface
+    /// The isolation of the interface from other traffic
     #[arg(long, value_enum, default_value = "addresses")]
     isolation: IsolationArgument,
-    /// How long before its launch time ETF hands a frame to the driver, in ns
+    /// The time from ETF's release of a frame to its launch, in ns
     #[arg(long, value_name = "NS", default_value_t = 200_000)]
     etf_delta: u32,
-    /// Launch times are kept by the interface
+    /// Let the interface keep the launch times
     #[arg(long)]
     etf_offload: bool,
-    /// The processor that serves the interface's interrupts, and the threads that do its receive work
+    /// The processor for the interface's interrupts and the threads that do its receive work
     #[arg(long, value_name = "N")]
     irq_cpu: Option<u32>,
-    /// Threads of this priority under SCHED_FIFO do the interface's receive work (NAPI); on PREEMPT_RT its interrupts' threads get
-    /// that priority too
+    /// The SCHED_FIFO priority of the threads that do the interface's receive work (NAPI); on PREEMPT_RT its
+    /// interrupts' threads get it too
     #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=98))]
     receive_priority: Option<u8>,
     /// Go on with less where the host lacks something that the plan asks for
@@ -98,7 +98,7 @@ pub(crate) struct ApplyArguments {
 /// A message and the exit code that goes with it.
 type Failure = (String, u8);
 
-/// Apply and print.
+/// Applies and prints.
 pub(crate) fn run(arguments: &ApplyArguments) -> ExitCode {
     match apply_plan(arguments) {
         Ok(()) => ExitCode::SUCCESS,
@@ -200,7 +200,7 @@ fn apply_plan(arguments: &ApplyArguments) -> Result<(), Failure> {
     make(arguments, prepared, confirm_ns)
 }
 
-/// The exit code that goes with a refusal.
+/// Returns the message and the exit code of a refusal.
 fn refused(refusal: &ApplyRefusal) -> Failure {
     match refusal {
         ApplyRefusal::Host(error) => host_failure(error),
@@ -287,7 +287,7 @@ fn make(
     Ok(())
 }
 
-/// The guardian's process: this program as `rtwire host-guardian`.
+/// Returns the guardian's process: this program as `rtwire host-guardian`.
 fn guardian(interface: &str) -> Result<Command, Failure> {
     let program = std::env::current_exe().map_err(|error| {
         (
@@ -308,6 +308,7 @@ fn print_json(report: &Report) {
 }
 
 fn println(text: &str) {
-    // A reader that went away (`| head`) is no fault of ours.
+    // A reader that has gone (`
+    //  head`) is no error.
     let _ = writeln!(std::io::stdout(), "{text}");
 }

@@ -19,7 +19,8 @@ pub(crate) struct TimeArguments {
     /// The PTP domain
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     ptp_domain: u8,
-    /// How far the clock may be from its master, in ns; by default what the description allows (`clock-error`), else 1000
+    /// The largest allowed offset of the clock from its master, in ns; by default that of the description
+    /// (`clock-error`), otherwise 1000
     #[arg(long, value_name = "NS")]
     clock_limit: Option<u64>,
     /// This host is the grandmaster
@@ -28,7 +29,7 @@ pub(crate) struct TimeArguments {
 }
 
 impl TimeArguments {
-    /// Returns the time that `interface` needs; `None` where nothing of the share needs a common time.
+    /// Returns the time that `interface` needs; `None` if the share needs no common time.
     pub(crate) fn for_share(&self, share: &Share, interface: &str) -> Option<CommonTime> {
         share.needs_common_time().then(|| CommonTime {
             question: ClockQuestion {
@@ -44,7 +45,7 @@ impl TimeArguments {
     }
 }
 
-/// Runs `work` while the network's time is watched, and returns its result with the looks.
+/// Runs `work` while watching the network's time. Returns its result with the looks.
 pub(crate) fn watched<T>(common: &CommonTime, work: impl FnOnce() -> T) -> (T, NetworkTime) {
     let mut time = NetworkTime {
         waived: common.waived,

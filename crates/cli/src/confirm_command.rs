@@ -1,4 +1,5 @@
-//! `rtwire confirm`: keeps what `rtwire apply --confirm-within` changed. And the process of the guardian that puts it back.
+//! `rtwire confirm`: keeps the changes of `rtwire apply --confirm-within`. And the guardian's process, which puts them
+//! back.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -36,7 +37,7 @@ pub(crate) fn run(arguments: &ConfirmArguments) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Is the guardian's process, which `rtwire apply` starts.
+/// Runs the guardian in the process that `rtwire apply` starts.
 pub(crate) fn guard(arguments: &ConfirmArguments) -> ExitCode {
     let directory = change::default_directory();
     match guardian::run(&directory, &arguments.interface, &mut std::io::stdout()) {

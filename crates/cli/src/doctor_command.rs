@@ -24,30 +24,30 @@ const LACKING: u8 = 3;
 /// Arguments of `rtwire doctor`.
 #[derive(Args)]
 pub(crate) struct DoctorArguments {
-    /// The interface that real-time traffic uses; without it only the machine is looked at
+    /// The interface for real-time traffic; without it only the machine is examined
     interface: Option<String>,
     /// Print JSON (its schema: `rtwire schema doctor`)
     #[arg(long)]
     json: bool,
-    /// Also show what is as it should be
+    /// Also show the facts that are as they should be
     #[arg(long, conflicts_with = "json")]
     all: bool,
-    /// Change what is safe to change, keep a record of it, and look again; `rtwire revert` puts it back
+    /// Make the safe changes, keep a record of them, and examine again; `rtwire revert` puts them back
     #[arg(long)]
     fix: bool,
-    /// Measure how late threads wake, frames leave and frames are received: on a cable of the machine's own, and on INTERFACE,
-    /// where it sends 1000 small frames a second that are addressed to the interface itself
+    /// Measure the delays of wake-ups, of sent and of received frames: on a cable of the machine's own, and on
+    /// INTERFACE, where it sends 1000 small frames a second to the interface itself
     #[arg(long)]
     measure: bool,
-    /// How long each part of the measurement takes
+    /// The duration of each part of the measurement
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration, requires = "measure")]
     duration: Duration,
-    /// What is done meanwhile, in parts of their own beside the idle ones
+    /// The load in further parts of the measurement, beside the idle ones
     #[arg(long, value_enum, default_value = "all", requires = "measure")]
     load: LoadArgument,
 }
 
-/// Examine, change if asked, print.
+/// Examines, makes changes if asked, and prints.
 pub(crate) fn run(arguments: &DoctorArguments) -> ExitCode {
     let mut facts = match Facts::gather(arguments.interface.as_deref()) {
         Ok(facts) => facts,
@@ -111,11 +111,12 @@ fn failed(error: &HostError) -> ExitCode {
 }
 
 fn print(text: &str) {
-    // A reader that went away (`| head`) is no fault of ours.
+    // A reader that has gone (`
+    //  head`) is no error.
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
-/// Makes the safe changes, and prints each.
+/// Makes the safe changes and prints each.
 fn fix(examination: &Examination, tell: bool) -> Result<(), String> {
     let made = examination
         .fix(&change::default_directory(), &mut |made, progress| {

@@ -1,4 +1,4 @@
-//! What `rtwire doctor` prints.
+//! The table of `rtwire doctor`.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use rtwire_measure::units;
 
 use crate::columns;
 
-/// The findings, and below them what was measured.
+/// Returns the findings, followed by the measurements.
 pub(crate) fn table(examination: &Examination, all: bool) -> String {
     let mut text = String::new();
     let shown: Vec<&Finding> = examination

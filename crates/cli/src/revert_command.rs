@@ -1,4 +1,4 @@
-//! `rtwire revert`: puts back what `rtwire apply` and `rtwire doctor --fix` changed.
+//! `rtwire revert`: puts back the changes of `rtwire apply` and `rtwire doctor --fix`.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -7,7 +7,7 @@ use clap::Args;
 use rtwire_host::change::{self, Progress, Record, RecordError};
 use rtwire_host::netlink::Netlink;
 
-/// Something could not be put back.
+/// Some settings could not be put back.
 const LEFT: u8 = 1;
 /// There is nothing to put back, or the record cannot be read.
 const FAULTY: u8 = 2;
@@ -15,8 +15,8 @@ const FAULTY: u8 = 2;
 /// Arguments of `rtwire revert`.
 #[derive(Args)]
 pub(crate) struct RevertArguments {
-    /// The interface whose settings are put back; `host` for those of no interface. Without it, all of this network
-    /// namespace
+    /// The interface whose settings are put back; `host` for settings without an interface. Without it, all of this
+    /// network namespace
     interface: Option<String>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &RevertArguments) -> ExitCode {
                     code = worse;
                 }
             }
-            // It was cut off before its first line was whole, or somebody else has just put it back.
+            // Cut off before its first line was whole, or another program has just put it back.
             Ok(None) if arguments.interface.is_none() => {
                 println(&format!("{interface}: nothing to put back"));
             }

@@ -1,4 +1,4 @@
-//! `rtwire powerlink sdo` and `nmt`: through the station that runs on the interface, or alone where there is none.
+//! `rtwire powerlink sdo` and `nmt`: through the station that runs on the interface, or alone without one.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::live::print;
 use super::value::{Kind, hex, unhex};
 use super::{FAULTY, Failure, LACKING, REFUSED, alone, by_udp, control};
 
-/// Larger files are not written into an object.
+/// The size limit of files that are written into an object, bytes.
 const LARGEST_FILE_BYTES: u64 = 2 << 20;
 
 /// Arguments of `rtwire powerlink sdo`.
@@ -29,7 +29,7 @@ enum SdoCommand {
     Read {
         #[command(flatten)]
         place: Place,
-        /// Write its octets to this file instead of showing them
+        /// Write its bytes to this file instead of showing them
         #[arg(long)]
         output: Option<PathBuf>,
     },
@@ -37,10 +37,10 @@ enum SdoCommand {
     Write {
         #[command(flatten)]
         place: Place,
-        /// The value: a number for numeric types, a text, or octets in hexadecimal
+        /// The value: a number for numeric types, a text, or bytes in hexadecimal
         #[arg(required_unless_present = "file", conflicts_with = "file")]
         value: Option<String>,
-        /// Write the octets of this file
+        /// Write the bytes of this file
         #[arg(long)]
         file: Option<PathBuf>,
     },
@@ -55,18 +55,18 @@ struct Place {
     node: u8,
     /// The object: index and sub-index, as in 6000h/1 or 0x6000/1, or its name, as in NMT_IdentityObject_REC/VendorId_U32
     object: String,
-    /// What the value is; without it, what a named object is, else octets in hexadecimal
+    /// The type of the value; without it, that of a named object, otherwise bytes in hexadecimal
     #[arg(long = "type", value_enum)]
     kind: Option<Kind>,
     /// The device description (XDD, XDC) that has the names; without it, those of DS 301
     #[arg(long)]
     description: Option<PathBuf>,
-    /// How long it may take
+    /// The time limit
     #[arg(long, default_value = "10s", value_parser = crate::jitter_command::parse_time)]
     timeout: Duration,
 }
 
-/// An object, and how its value is shown.
+/// An object, and the way to show its value.
 struct Object {
     index: u16,
     subindex: u8,
@@ -174,7 +174,7 @@ pub(super) fn sdo(arguments: &SdoArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads, or writes `data`; gives what was read.
+/// Reads, or writes `data`. Returns the value read.
 fn exchange(place: &Place, object: &Object, data: Option<Vec<u8>>) -> Result<Vec<u8>, Failure> {
     let (index, subindex) = (object.index, object.subindex);
     let node = place.node;
@@ -219,35 +219,35 @@ pub(super) struct NmtArguments {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum NmtName {
-    /// ReadyToOperate to Operational
+    /// Move from ReadyToOperate to Operational
     StartNode,
-    /// To Stopped
+    /// Move to Stopped
     StopNode,
-    /// Back to PreOperational2
+    /// Move back to PreOperational2
     EnterPreOperational2,
-    /// PreOperational2 to ReadyToOperate
+    /// Move from PreOperational2 to ReadyToOperate
     EnableReadyToOperate,
-    /// Begin anew, as after power-up
+    /// Restart the node, as after power-up
     ResetNode,
-    /// Begin communication anew
+    /// Restart its communication
     ResetCommunication,
-    /// Take the configuration anew
+    /// Load its configuration again
     ResetConfiguration,
-    /// Initialise anew
+    /// Initialise its software again
     SwReset,
     /// Have the managing node tell all (255) which nodes are configured
     PublishConfigured,
-    /// Which are there
+    /// The same for active nodes
     PublishActive,
-    /// Which are in PreOperational1
+    /// The same for nodes in PreOperational1
     PublishPreOperational1,
-    /// Which are in PreOperational2
+    /// The same for nodes in PreOperational2
     PublishPreOperational2,
-    /// Which are in ReadyToOperate
+    /// The same for nodes in ReadyToOperate
     PublishReadyToOperate,
-    /// Which are in Operational
+    /// The same for nodes in Operational
     PublishOperational,
-    /// Which are in Stopped
+    /// The same for nodes in Stopped
     PublishStopped,
 }
 

@@ -20,7 +20,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// What an object of this type is best shown as.
+    /// Returns the best display of an object of this type.
     pub(super) fn of(data_type: DataType) -> Self {
         match data_type {
             DataType::Boolean | DataType::Unsigned(1) => Self::U8,

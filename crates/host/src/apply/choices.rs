@@ -3,22 +3,22 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which discipline keeps the classes apart.
+/// The queueing discipline that keeps the classes apart.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Mechanism {
-    /// The best that the host has and the plan asks for.
+    /// The best that the plan asks for and the host has.
     #[default]
     Auto,
-    /// Gates in the interface.
+    /// Gates kept by the interface.
     TaprioHardware,
-    /// Gates by launch times, with ETF.
+    /// Gates kept by launch times, with ETF.
     TaprioAssist,
-    /// Gates in the kernel.
+    /// Gates kept by the kernel.
     Taprio,
-    /// Launch times: mqprio, with ETF at the classes that have some.
+    /// Launch times: mqprio, with ETF at the classes that have launch times.
     Etf,
     /// A transmit queue for each class.
     Mqprio,
@@ -28,37 +28,37 @@ pub enum Mechanism {
     None,
 }
 
-/// How other traffic is kept off the interface.
+/// The isolation of the interface from other traffic.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Isolation {
-    /// No addresses, no IPv6, no ARP; IPv4 stays where streams go in UDP.
+    /// The interface loses its addresses, IPv6 and ARP; IPv4 and ARP stay where streams use UDP.
     #[default]
     Addresses,
-    /// The interface goes into a network namespace of its own, where nothing else runs; IPv4 addresses go with it where
-    /// streams go in UDP.
+    /// The interface moves into a network namespace of its own, where nothing else runs. Its IPv4 addresses move with
+    /// it where streams use UDP.
     Namespace,
-    /// Nothing is done.
+    /// The interface stays open to other traffic.
     None,
 }
 
-/// What a person chooses.
+/// The choices that a user makes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choices {
-    /// The discipline.
+    /// The queueing discipline.
     pub mechanism: Mechanism,
-    /// Isolation.
+    /// The isolation.
     pub isolation: Isolation,
-    /// Whether launch times are kept by hardware.
+    /// Whether the interface keeps the launch times.
     pub etf_offload: bool,
-    /// How long before its time ETF hands a frame on, ns.
+    /// The time from ETF's release of a frame to its launch, ns.
     pub etf_delta_ns: u32,
-    /// Go on with less where the host lacks something.
+    /// Whether to continue with less where the host lacks something.
     pub fall_back: bool,
-    /// The core that the interface's interrupts, and threads that do its receive work, go to.
+    /// The core for the interface's interrupts and for the threads that do its receive work.
     pub irq_cpu: Option<u32>,
-    /// The priority under SCHED_FIFO of receive work: of its interrupts' threads, and of threads for its polling.
+    /// The SCHED_FIFO priority of receive work: the interrupts' threads and the polling threads.
     pub receive_priority: Option<u8>,
 }

@@ -1,4 +1,4 @@
-//! From a share and what the host has to the settings that keep the share. Pure.
+//! Turns a share and the host's abilities into the settings that keep the share. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use super::{isolation, queues, receive};
 use crate::change::{Subject, Value};
 use crate::netlink::Parameters;
 
-/// What merges, splits or holds frames back; those that depend on others first.
+/// The offloads that merge, split or delay frames. Those that depend on others come first.
 const OFF: [&str; 10] = [
     "tx-tcp-mangleid-segmentation",
     "tx-tcp-ecn-segmentation",
@@ -24,13 +24,13 @@ const OFF: [&str; 10] = [
     "rx-udp-gro-forwarding",
 ];
 
-/// The name of the VLAN link that rtwire makes upon an interface.
+/// Returns the name of the VLAN link that rtwire makes on an interface.
 #[must_use]
 pub fn vlan_name(index: u32, vlan: u16) -> String {
     format!("rtw{index}v{vlan}")
 }
 
-/// The settings that keep `share` on the host described by `present`.
+/// Returns the settings that keep `share` on the host described by `present`.
 #[must_use]
 pub fn configure(share: &Share, present: &Present, choices: &Choices) -> Configuration {
     let mut all = Configuration::default();
@@ -47,7 +47,7 @@ pub fn configure(share: &Share, present: &Present, choices: &Choices) -> Configu
         },
         Value::Flag(true),
     );
-    // A link upon it can be up only after it.
+    // A VLAN link can be up only after its interface.
     for interface in links {
         want(&mut all, Subject::Up { interface }, Value::Flag(true));
     }
@@ -104,7 +104,7 @@ fn driver(all: &mut Configuration, present: &Present) {
     }
 }
 
-/// Frames of the plan's sizes must fit, and best effort must not send larger ones than the plan counted with.
+/// Sets the MTU: frames of the plan's sizes must fit, and best effort must not send larger frames than planned.
 fn frame_size(all: &mut Configuration, share: &Share, present: &Present) {
     const ETHERNET: u64 = 14;
     let streams = share.sends.iter().chain(&share.receives);
@@ -121,7 +121,7 @@ fn frame_size(all: &mut Configuration, share: &Share, present: &Present) {
     } else {
         now.min(allowed.max(needed))
     };
-    // The least that Ethernet links take.
+    // The smallest MTU of Ethernet links.
     const LEAST: u64 = 68;
     let mtu = mtu.max(LEAST);
     if mtu != now {
@@ -132,7 +132,7 @@ fn frame_size(all: &mut Configuration, share: &Share, present: &Present) {
     }
 }
 
-/// The VLAN links, by name; they are still to be brought up.
+/// Adds the VLAN links and returns their names. The caller brings them up.
 fn vlans(all: &mut Configuration, share: &Share, present: &Present) -> Vec<String> {
     let streams = share.sends.iter().chain(&share.receives);
     let vlans: BTreeSet<u16> = streams.filter_map(|stream| stream.vlan).collect();
@@ -146,7 +146,7 @@ fn vlans(all: &mut Configuration, share: &Share, present: &Present) -> Vec<Strin
             .filter(|stream| stream.vlan.is_some() && stream.udp)
             .map(|stream| stream.name.as_str())
             .collect();
-        // Streams upon Ethernet carry their tag themselves.
+        // Raw Ethernet streams carry their tag themselves.
         if names.is_empty() {
             all.notes.push(
                 "this kernel has no VLAN links; the plan's tagged streams carry their tags themselves"
@@ -163,7 +163,7 @@ fn vlans(all: &mut Configuration, share: &Share, present: &Present) -> Vec<Strin
         }
         return links;
     }
-    // What a socket asks for by SO_PRIORITY is what the frame carries.
+    // A frame carries the priority that its socket sets by SO_PRIORITY.
     let egress: BTreeMap<u32, u8> = (1..8_u8).map(|pcp| (u32::from(pcp), pcp)).collect();
     for vlan in vlans {
         let name = vlan_name(present.index, vlan);

@@ -1,4 +1,4 @@
-//! What the host has, gathered in the network namespace in which the interface is.
+//! Gathers the host's abilities, in the network namespace where the interface is.
 
 use super::choices::Isolation;
 use super::isolation::namespace_name;
@@ -9,7 +9,7 @@ use crate::change::{self, Subject, Value};
 use crate::doctor::Facts;
 use crate::netlink::Netlink;
 
-/// The place of an interface, as far as it decides where the facts are gathered.
+/// The place of an interface, which decides where the facts are gathered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Place {
     /// In the calling thread's network namespace.
@@ -18,17 +18,17 @@ enum Place {
     There(String),
 }
 
-/// Gathers what `interface` has, here or in the namespace that an earlier run made for it.
+/// Gathers the state of `interface`, here or in the namespace that an earlier run made for it.
 ///
 /// # Errors
-/// There is no such interface, it cannot be read, or `isolation` does not fit the namespace in which it is.
+/// The interface does not exist or cannot be read, or `isolation` does not fit the namespace where it is.
 pub fn gather(interface: &str, isolation: Isolation) -> Result<Present, ApplyRefusal> {
     let namespace = namespace_name(interface);
     let subject = Subject::Place {
         interface: interface.to_owned(),
         namespace: namespace.clone(),
     };
-    // A name that no interface can have is refused below, in better words.
+    // A name that no interface can have is refused below, with a better message.
     let found = change::read(&mut Netlink::new(), &subject).unwrap_or(Value::Absent);
     let own = Namespace::lasting(&namespace);
     let facts = || Facts::gather(Some(interface));
@@ -91,7 +91,7 @@ mod tests {
             taken.to_string().contains("ip netns del rtw-eth9"),
             "{taken}"
         );
-        // A namespace of that name is in nobody's way as long as none is asked for.
+        // The namespace matters only if one is asked for.
         assert_eq!(at(&here, Isolation::Addresses, true).unwrap(), Place::Here);
     }
 }

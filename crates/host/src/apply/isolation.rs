@@ -1,4 +1,4 @@
-//! How other traffic is kept off the interface: in place, or in a network namespace of its own. Pure.
+//! Isolation of the interface: in place, or in a network namespace of its own. Pure.
 
 use super::choices::{Choices, Isolation};
 use super::configuration::{Configuration, Lack, want};
@@ -7,13 +7,14 @@ use super::share::Share;
 use crate::change::{Kept, Subject, Value, Wanted};
 use crate::netlink::Tree;
 
-/// The namespace that rtwire makes for an interface.
+/// Returns the name of the namespace that rtwire makes for an interface.
 #[must_use]
 pub fn namespace_name(interface: &str) -> String {
     format!("rtw-{interface}")
 }
 
-/// The settings that isolate; whether all settings are to be made in a namespace ([`into_namespace`]).
+/// Adds the settings that isolate the interface. Returns whether all settings belong in a namespace
+/// ([`into_namespace`]).
 pub(super) fn isolate(
     all: &mut Configuration,
     share: &Share,
@@ -34,7 +35,7 @@ pub(super) fn isolate(
             return false;
         }
         Isolation::Addresses => false,
-        // What hangs on it there was made there.
+        // Links on the interface in the namespace were made there.
         Isolation::Namespace if present.moved || present.held_by.is_empty() => true,
         Isolation::Namespace => {
             all.lacks.push(Lack {
@@ -77,14 +78,14 @@ pub(super) fn isolate(
     moved
 }
 
-/// The same settings in the interface's own namespace, and before them the way there.
+/// Moves the same settings into the interface's own namespace, and puts the steps of the move before them.
 pub(super) fn into_namespace(all: &mut Configuration, present: &Present) {
     let interface = || present.interface.clone();
     let namespace = namespace_name(&present.interface);
     let mut whole = Vec::new();
     let mut step = |subject, to| whole.push(Wanted { subject, to });
     if !present.moved {
-        // What a move takes off, taken off before, so that it is recorded and put back.
+        // The move itself would remove these. Removed before it, they are recorded and put back.
         let addresses = Value::Addresses(Kept::default());
         step(
             Subject::Addresses {
@@ -120,9 +121,9 @@ pub(super) fn into_namespace(all: &mut Configuration, present: &Present) {
     );
     for one in std::mem::take(&mut all.wanted) {
         let subject = match one.subject {
-            // A namespace that rtwire makes has no IPv6 from the beginning.
+            // A namespace that rtwire makes has IPv6 off from the start.
             Subject::Setting { path } if path.starts_with("/proc/sys/net/ipv6/") => continue,
-            // What is of the machine, and not of the interface.
+            // These belong to the machine, not to the interface.
             subject @ (Subject::Setting { .. } | Subject::Thread { .. }) => subject,
             subject => Subject::Inside {
                 namespace: namespace.clone(),

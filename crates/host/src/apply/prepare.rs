@@ -1,4 +1,4 @@
-//! A share applied as one transaction: prepared and shown, checked, carried out, all or nothing.
+//! A share applied as one transaction: prepared, shown, checked, and carried out, all or nothing.
 
 use std::path::Path;
 use std::process::Command;
@@ -17,7 +17,7 @@ use crate::change::{self, Change, Header, Progress, Record, Subject, Value, Want
 use crate::clock::CommonTime;
 use crate::netlink::{Netlink, Tree};
 
-/// The changes that bring an interface to its share; nothing of the host is changed yet.
+/// The changes that bring an interface to its share. The host is still as before.
 #[derive(Debug)]
 #[must_use = "nothing is changed before `carry_out`"]
 pub struct Prepared {
@@ -26,12 +26,12 @@ pub struct Prepared {
     fall_back: bool,
 }
 
-/// How long changes stay.
+/// The lifetime of changes.
 #[derive(Debug)]
 pub enum Keep {
-    /// Until somebody reverts them.
+    /// The changes stay until somebody reverts them.
     Always,
-    /// Only if somebody confirms them in time; see [`change::confirm`].
+    /// The changes stay only if somebody confirms them in time; see [`change::confirm`].
     IfConfirmed {
         /// The time to confirm, from now, ns.
         within_ns: u64,
@@ -45,15 +45,15 @@ pub enum Keep {
 pub struct Applied {
     /// The report, with `applied` set.
     pub report: Report,
-    /// The number of settings that were changed and read back; the undo record has as many.
+    /// The number of settings that were changed and read back, as in the undo record.
     pub made: usize,
 }
 
-/// Compares `share` with the present state of `interface`. Changes nothing; needs no privilege to read most settings.
-/// With `time` and a share that [needs it](Share::needs_common_time), also asks for the network's time.
+/// Compares `share` with the present state of `interface`. Changes nothing. With `time`, and a share that [needs
+/// it](Share::needs_common_time), asks for the network's time too.
 ///
 /// # Errors
-/// The interface cannot be read, or is in a state that no undo record could bring back.
+/// The interface cannot be read, or no undo record could bring its state back.
 pub fn prepare(
     share: &Share,
     interface: &str,
@@ -115,13 +115,13 @@ fn replaceable(subject: &Subject, present: &Value) -> Result<(), ApplyRefusal> {
 }
 
 impl Prepared {
-    /// Returns what would be changed and what is missing; `applied` is not set.
+    /// Returns the planned changes and the missing abilities; `applied` is not set.
     #[must_use]
     pub const fn report(&self) -> &Report {
         &self.report
     }
 
-    /// Refuses where the host lacks something and the choices do not fall back.
+    /// Refuses if the host lacks something and the choices do not fall back.
     ///
     /// # Errors
     /// [`ApplyRefusal::Lacking`].
@@ -133,10 +133,10 @@ impl Prepared {
         }
     }
 
-    /// Checks that the changes are safe to make. Pure; [`Prepared::carry_out`] asks it first.
+    /// Checks that the changes are safe to make. Pure. [`Prepared::carry_out`] calls it first.
     ///
     /// # Errors
-    /// [`ApplyRefusal::Lacking`]; [`ApplyRefusal::DefaultRoute`] where the machine would cut itself off for good.
+    /// [`ApplyRefusal::Lacking`]; [`ApplyRefusal::DefaultRoute`] if the machine would cut itself off for good.
     pub fn allowed(&self, keep: &Keep) -> Result<(), ApplyRefusal> {
         self.complete()?;
         let isolates = self.report.changes.iter().any(|change| {
@@ -153,9 +153,9 @@ impl Prepared {
         Ok(())
     }
 
-    /// Makes all changes, or none: begins the undo record in `directory`, starts the guardian if one is wanted, writes each
-    /// setting and reads it back. `title` names the maker in the record, `progress` hears of each change. Needs
-    /// CAP_NET_ADMIN and CAP_SYS_ADMIN; never for a real-time loop.
+    /// Makes all changes, or none. Begins the undo record in `directory`, starts the guardian if one is wanted, writes
+    /// each setting and reads it back. `title` names the maker in the record; `progress` is called for each change.
+    /// Needs CAP_NET_ADMIN and CAP_SYS_ADMIN. Must not be called in a real-time loop.
     ///
     /// # Errors
     /// [`ApplyRefusal`]; the host is as before unless the message says that putting back failed too.
@@ -252,7 +252,7 @@ mod tests {
             refused.to_string().contains("--confirm-within"),
             "{refused}"
         );
-        // A setting that takes no address away cuts nobody off.
+        // A setting that removes no address cuts nobody off.
         let mut harmless = prepared(true);
         harmless.report.changes[0].subject = Subject::Mtu {
             interface: "eth9".to_owned(),

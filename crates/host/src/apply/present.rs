@@ -1,4 +1,4 @@
-//! What the host has, as far as it decides the settings: data, and its reading from the facts.
+//! The host's abilities, as far as they decide the settings: data, and its reading from the facts.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::netlink::{Offloads, Parameters};
 
 const INGRESS: u32 = 0xffff_fff1;
 
-/// What the host has, as far as it decides the settings.
+/// The state and abilities of a host, as far as they decide the settings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Present {
     /// The interface's name.
@@ -22,34 +22,34 @@ pub struct Present {
     pub mtu: u32,
     /// Its kind, if virtual.
     pub kind: Option<String>,
-    /// Mbit/s, where told.
+    /// Its speed in Mbit/s, where the driver reports one.
     pub speed_mbps: Option<u64>,
     /// Its offloads.
     pub offloads: Offloads,
-    /// Its numbers.
+    /// Its driver settings, by group and name.
     pub parameters: BTreeMap<Parameters, BTreeMap<&'static str, u64>>,
     /// Its interrupts.
     pub interrupts: Vec<u32>,
-    /// The threads that serve those, where the kernel gives them such: number and name.
+    /// The threads that serve its interrupts, where the kernel makes such threads: number and name.
     pub interrupt_threads: Vec<(u32, String)>,
-    /// How many receive contexts (NAPI) it has.
+    /// The number of its receive contexts (NAPI).
     pub receive_contexts: usize,
     /// Whether it is in its namespace already.
     pub moved: bool,
-    /// What stands in the way of a move: a bridge that it is a port of, links upon it, rules at its entry.
+    /// The obstacles to a move: the bridge it is a port of, links on it, ingress rules.
     pub held_by: Vec<String>,
     /// Its IPv4 addresses.
     pub addresses: Kept,
-    /// Which disciplines, and `vlan`, the kernel has.
+    /// The kernel's queueing disciplines, and `vlan`: whether it has each.
     pub kinds: BTreeMap<&'static str, bool>,
     /// Whether the interface has an IPv6 setting.
     pub ipv6: bool,
-    /// Whether the default route of its network namespace goes by it.
+    /// Whether the default route of its network namespace uses it.
     pub default_route: bool,
 }
 
 impl Present {
-    /// From the facts of an interface.
+    /// Takes the state of an interface from its facts.
     ///
     /// # Errors
     /// The facts are not of an interface.

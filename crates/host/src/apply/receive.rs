@@ -1,4 +1,4 @@
-//! Who does the receive work, where, and how urgent it is. Pure.
+//! Receive work: its threads, cores and priority. Pure.
 
 use super::choices::Choices;
 use super::configuration::{Configuration, Lack, want};
@@ -23,7 +23,7 @@ pub(super) fn receive(all: &mut Configuration, present: &Present, choices: &Choi
         };
         want(all, subject, Value::Fifo(priority));
     }
-    // A veth has none until generic merging is on, which is among the settings before.
+    // A veth has no receive context until generic merging is on, which is among the settings before.
     let comes = present.kind.as_deref() == Some("veth");
     if present.receive_contexts == 0 && !comes {
         all.lacks.push(Lack {

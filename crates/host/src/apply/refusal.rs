@@ -4,14 +4,14 @@ use crate::HostError;
 use crate::change::guardian::GuardianError;
 use crate::change::{ApplyError, RecordError};
 
-/// The reason why a share of a plan is not in force.
+/// The reason why a share of a plan was not applied.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApplyRefusal {
-    /// The host could not be read, or has no such interface.
+    /// The host could not be read, or the interface does not exist.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// An earlier run moved the interface into its own namespace, and this one is to leave it in place.
+    /// An earlier run moved the interface into its own namespace, and the isolation asked for leaves it in place.
     #[error(
         "`{interface}` is in network namespace {namespace}, where an earlier rtwire apply put it; put it back first: \
          rtwire revert {interface}; or keep it there: --isolation namespace"
@@ -41,15 +41,15 @@ pub enum ApplyRefusal {
     StrangeQueues {
         /// The interface.
         interface: String,
-        /// What was found there.
+        /// The kernel's name of what was found.
         found: String,
-        /// The command that takes it off.
+        /// The command that removes it.
         command: String,
     },
-    /// The host lacks something that the plan asks for; see the report's `lacks`.
+    /// The host lacks something that the plan asks for: the report's `lacks`.
     #[error("nothing was changed; --fallback goes on without what is missing")]
     Lacking,
-    /// The machine's default route goes by the interface, and nothing would bring it back.
+    /// The interface carries the machine's default route, and nothing would bring it back.
     #[error(
         "`{interface}` carries this machine's default route, and would lose its addresses: use another interface, or add \
          --confirm-within 30s, so that it comes back by itself"
@@ -70,7 +70,8 @@ pub enum ApplyRefusal {
 }
 
 impl ApplyRefusal {
-    /// Returns whether the host lacks something: a feature, a privilege, a program. Else the settings stand in the way.
+    /// Returns whether the host lacks something: a feature, a privilege, a program. Otherwise its present settings are
+    /// in the way.
     #[must_use]
     pub const fn is_host_lacking(&self) -> bool {
         matches!(

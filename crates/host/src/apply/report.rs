@@ -1,4 +1,4 @@
-//! What was changed, or would be: data, with a JSON Schema.
+//! The report of planned or made changes: data, with a JSON Schema.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use super::choices::Mechanism;
 use super::configuration::Lack;
 use crate::change::Change;
 
-/// What `rtwire apply` did or would do.
+/// The changes that `rtwire apply` made, or would make.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "rtwire apply")]
 pub struct Report {
@@ -21,11 +21,11 @@ pub struct Report {
     pub input_hash: String,
     /// The discipline that was chosen.
     pub mechanism: Mechanism,
-    /// What the host lacks for the plan.
+    /// The abilities that the plan asks for and that are missing on the host.
     pub lacks: Vec<Lack>,
-    /// What a reader should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
-    /// What differs from the present state, in the order in which it is changed.
+    /// The differences from the present state, in the order in which they are changed.
     pub changes: Vec<Change>,
     /// The command for each change.
     pub commands: Vec<String>,
@@ -33,7 +33,7 @@ pub struct Report {
     pub applied: bool,
 }
 
-/// The JSON Schema of a [`Report`].
+/// Returns the JSON Schema of a [`Report`].
 #[must_use]
 pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(Report).to_value()

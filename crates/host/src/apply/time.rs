@@ -2,7 +2,7 @@
 
 use super::configuration::{Configuration, Lack};
 
-/// Takes up the reasons why the host does not have the network's time: as a lack, or as a note where the user waived it.
+/// Adds the reasons why the host does not have the network's time: as a lack, or as a note if the user waived it.
 pub(super) fn without(all: &mut Configuration, reasons: &str, waived: bool) {
     if waived {
         all.notes.push(format!(

@@ -1,4 +1,4 @@
-//! Changes that were applied for a time come to stay.
+//! Confirmation of changes that were applied for a limited time.
 
 use std::path::Path;
 

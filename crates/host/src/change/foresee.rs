@@ -1,4 +1,4 @@
-//! The changes that the present state asks for, also of settings in a namespace that is still to be made.
+//! The changes from the present state, also in a namespace that does not exist yet.
 
 use super::addresses::Kept;
 use super::setting::{Change, Subject, Value, Wanted, difference};
@@ -6,8 +6,8 @@ use super::{operate, place};
 use crate::HostError;
 use crate::netlink::{Netlink, Tree};
 
-/// Returns the changes from the present state to `wanted`, in its order. Each present value is read once, as
-/// [`foreseen`]; `refuse` sees it first, and may end the whole with an error of its own.
+/// Returns the changes from the present state to `wanted`, in its order. Reads each present value once, by
+/// [`foreseen`]. `refuse` sees each value first, and may stop with an error of its own.
 ///
 /// # Errors
 /// The first error of `refuse`, or of reading a setting.
@@ -28,8 +28,8 @@ pub fn pending<E: From<HostError>>(
     }))
 }
 
-/// What a setting will be once the interface has come into a namespace that it is not in yet: what the driver keeps stays,
-/// the rest is as it is for a new interface.
+/// Returns a setting's value once the interface has moved into a namespace. Before the move, the driver's settings stay
+/// and the others are those of a new interface.
 ///
 /// # Errors
 /// As [`read`](operate::read).

@@ -20,13 +20,13 @@ use super::record::{Header, Record, RecordError, State};
 use super::transaction::{self, ApplyError};
 use crate::netlink::Netlink;
 
-/// The line by which a guardian tells that it watches.
+/// The line by which a guardian reports that it watches.
 const READY: &str = "ready";
 
 /// The time between two looks at the record.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// The reason why a guardian does not watch, or did not put everything back.
+/// The reason why a guardian does not watch, or could not put everything back.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GuardianError {
@@ -46,10 +46,10 @@ pub enum GuardianError {
         /// The program.
         program: String,
     },
-    /// There is no record of the interface, thus nothing to guard.
+    /// The interface has no undo record, so there is nothing to guard.
     #[error("there is nothing to guard for `{0}`: it has no undo record")]
     NoRecord(String),
-    /// Its starter does not read the line that it is ready.
+    /// The starter does not read the line that the guardian is ready.
     #[error("cannot tell that the guardian of `{interface}` is ready: {source}")]
     Unheard {
         /// The interface.
@@ -62,12 +62,12 @@ pub enum GuardianError {
     Left(#[from] ApplyError),
 }
 
-/// The end of a guardian's watch.
+/// The outcome of a guardian's watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watched {
-    /// Somebody confirmed the changes, or took them back.
+    /// Somebody confirmed or reverted the changes.
     Settled,
-    /// Nobody did: this number of settings was put back.
+    /// Nobody confirmed: this number of settings was put back.
     PutBack(usize),
 }
 
@@ -87,7 +87,7 @@ enum Step {
 }
 
 impl Guardian {
-    /// Takes up the record that `interface` has now. Later records of the same interface are not guarded.
+    /// Takes up the present record of `interface`. Later records of the same interface are not guarded.
     ///
     /// # Errors
     /// [`GuardianError::NoRecord`].
@@ -100,7 +100,7 @@ impl Guardian {
         })
     }
 
-    /// Waits until the record is settled, or the time to confirm is over; then puts the settings back. Blocks.
+    /// Waits until the record is settled or the time to confirm is over, and then puts the settings back. Blocks.
     ///
     /// # Errors
     /// [`GuardianError::Left`]: the record stays for `rtwire revert`.
@@ -112,7 +112,7 @@ impl Guardian {
                 Step::Wait => {}
                 Step::PutBack => match Record::open(&self.directory, interface) {
                     Ok(Some(record)) => {
-                        // The lock was taken only now: somebody may have confirmed in between.
+                        // The lock was taken only now: somebody may have confirmed meanwhile.
                         let now = Some((record.header.clone(), record.state));
                         if self.step(now, true) != Step::PutBack {
                             return Ok(Watched::Settled);
@@ -141,7 +141,7 @@ impl Guardian {
                     Step::Wait
                 }
             }
-            // Confirmed, put back, or another's by now.
+            // Confirmed, put back, or a later record.
             _ => Step::End,
         }
     }
@@ -154,8 +154,8 @@ fn find(directory: &Path, interface: &str) -> Option<(Header, State)> {
         .map(|(header, state, _)| (header, state))
 }
 
-/// Is the guardian of `interface`, from start to end: for the process that [`spawn`] starts. Leaves the starter's session,
-/// writes the line that it is ready to `ready` (standard output), and watches.
+/// Runs the guardian of `interface` from start to end, in the process that [`spawn`] starts. Leaves the starter's
+/// session, writes the line that it is ready to `ready` (standard output), and watches.
 ///
 /// # Errors
 /// [`GuardianError`], but neither `Start` nor `NotReady`.
@@ -164,7 +164,7 @@ pub fn run(
     interface: &str,
     ready: &mut dyn Write,
 ) -> Result<Watched, GuardianError> {
-    // Fails where it leads a group already: then no terminal's end reaches it anyway.
+    // Fails if the process leads a group already: then the end of a terminal does not reach it anyway.
     let _ = rustix::process::setsid();
     let guardian = Guardian::start(directory, interface)?;
     writeln!(ready, "{READY}")
@@ -177,7 +177,7 @@ pub fn run(
 }
 
 /// Starts a guardian's process and waits until it watches. `command` is a program that calls [`run`]; its standard
-/// streams are set here. Begin the record before.
+/// streams are set here. The record must be begun before.
 ///
 /// # Errors
 /// [`GuardianError::Start`], [`GuardianError::NotReady`]: no change may be made then.
@@ -199,11 +199,11 @@ pub fn spawn(mut command: Command) -> Result<(), GuardianError> {
         None => Ok(0),
     };
     if line.trim() == READY {
-        // A program that goes on for long is to keep no dead child.
+        // Reaps the child: a long-running starter keeps no zombie.
         thread::spawn(move || child.wait());
         return Ok(());
     }
-    // Nothing of it may stay, whatever it is.
+    // Leaves no process behind.
     let _ = child.kill();
     let _ = child.wait();
     read.map_err(failed)?;

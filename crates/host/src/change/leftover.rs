@@ -1,14 +1,14 @@
-//! Undo records that nobody finished, for whoever did not ask for them.
+//! Undo records that nobody finished.
 
 use std::path::Path;
 
 use super::record::{Header, Record, State};
 
-/// A record that waits for `rtwire revert`, and the reason.
+/// A record that waits for `rtwire revert`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Leftover {
-    /// Its maker was cut off between its changes.
+    /// The program that made the changes was cut off before the last one.
     #[error(
         "`{title}` was cut off after {changes} change(s) to `{interface}`: rtwire revert {interface}"
     )]

@@ -9,28 +9,28 @@ use super::addresses::Kept;
 use crate::napi::ReceiveThread;
 use crate::netlink::{Parameters, Tree};
 
-/// What a setting is of.
+/// The subject of a setting.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(tag = "subject", rename_all = "snake_case")]
 pub enum Subject {
-    /// A file of the kernel's that holds a value, below `/proc/sys`, `/proc/irq` or `/sys`.
+    /// A file of the kernel that holds a value, below `/proc/sys`, `/proc/irq` or `/sys`.
     Setting {
         /// Its path.
         path: String,
     },
-    /// Whether an interface is up.
+    /// The state of an interface: up or down.
     Up {
         /// Its name.
         interface: String,
     },
-    /// Whether an interface asks and answers for addresses.
+    /// Address resolution (ARP) of an interface: on or off.
     Arp {
         /// Its name.
         interface: String,
     },
-    /// The most octets behind the Ethernet header.
+    /// The largest payload behind the Ethernet header, bytes.
     Mtu {
         /// The interface's name.
         interface: String,
@@ -42,7 +42,7 @@ pub enum Subject {
         /// The kernel's name of the offload.
         feature: String,
     },
-    /// A number (`ethtool -g`, `-l`, `-c`, `-a`, `--show-eee`).
+    /// A driver setting that is a number (`ethtool -g`, `-l`, `-c`, `-a`, `--show-eee`).
     Parameter {
         /// The interface's name.
         interface: String,
@@ -51,12 +51,12 @@ pub enum Subject {
         /// Its name within the group.
         name: String,
     },
-    /// The addresses of an interface, and the routes that stand and fall with them.
+    /// The addresses of an interface, and the routes that depend on them.
     Addresses {
         /// The interface's name.
         interface: String,
     },
-    /// A VLAN link upon an interface.
+    /// A VLAN link on an interface.
     Vlan {
         /// The interface that carries it.
         interface: String,
@@ -68,17 +68,17 @@ pub enum Subject {
         /// The interface's name.
         interface: String,
     },
-    /// Who does the receive work of an interface.
+    /// The threads that do the receive work of an interface.
     Receive {
         /// Its name.
         interface: String,
     },
-    /// A network namespace that is made for an interface.
+    /// A network namespace made for an interface.
     Namespace {
         /// Its name.
         name: String,
     },
-    /// Whether an interface is here, or in a namespace that was made for it.
+    /// The place of an interface: here, or in a namespace made for it.
     Place {
         /// Its name.
         interface: String,
@@ -87,9 +87,9 @@ pub enum Subject {
     },
     /// A setting within another network namespace.
     Inside {
-        /// Its name.
+        /// The namespace.
         namespace: String,
-        /// Of what.
+        /// The setting's subject.
         inside: Box<Subject>,
     },
     /// The policy and priority of a thread.
@@ -102,7 +102,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// The interface that it is of, if one.
+    /// Returns the interface of the setting, if it has one.
     #[must_use]
     pub fn interface(&self) -> Option<&str> {
         match self {
@@ -122,11 +122,11 @@ impl Subject {
     }
 }
 
-/// What a setting is set to.
+/// The value of a setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Value {
-    /// It is not there.
+    /// The setting does not exist.
     Absent,
     /// On or off.
     Flag(bool),
@@ -140,48 +140,48 @@ pub enum Value {
     Vlan {
         /// Its VLAN, 1 to 4094.
         id: u16,
-        /// Which PCP a frame of a socket's priority carries.
+        /// The PCP of a frame, by its socket's priority.
         egress: BTreeMap<u32, u8>,
     },
     /// Queueing disciplines.
     Queues(Tree),
-    /// The threads that do receive work, one for each receive context, or one entry that is for all; none: the soft
+    /// The threads that do receive work: one entry for each receive context, or one for all. Without entries, the soft
     /// interrupt does it.
     Threads(Vec<ReceiveThread>),
     /// The interface is here, with these settings below `/proc/sys/net`.
     Here(BTreeMap<String, String>),
     /// The interface is in this namespace.
     There(String),
-    /// SCHED_FIFO of a priority, 1 to 99.
+    /// SCHED_FIFO with a priority, 1 to 99.
     Fifo(u8),
-    /// Time sharing at a nice value.
+    /// Time sharing with a nice value.
     Nice(i8),
 }
 
-/// A setting as it should be.
+/// A setting and its wanted value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Wanted {
-    /// Of what.
+    /// The subject.
     #[serde(flatten)]
     pub subject: Subject,
-    /// What it should be.
+    /// The wanted value.
     pub to: Value,
 }
 
-/// A setting that is to change.
+/// A setting to be changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
-    /// Of what.
+    /// The subject.
     #[serde(flatten)]
     pub subject: Subject,
-    /// What it was.
+    /// The value before.
     pub from: Value,
-    /// What it becomes.
+    /// The value after.
     pub to: Value,
 }
 
 impl Change {
-    /// The change back.
+    /// Returns the change back.
     #[must_use]
     pub fn reversed(&self) -> Self {
         Self {
@@ -192,7 +192,7 @@ impl Change {
     }
 }
 
-/// What has to change, in the order of `wanted`: those whose present value differs. Pure.
+/// Returns the changes to be made, in the order of `wanted`: the settings whose present value differs. Pure.
 #[must_use]
 pub fn difference(wanted: &[Wanted], present: &dyn Fn(&Subject) -> Value) -> Vec<Change> {
     wanted
@@ -209,7 +209,7 @@ pub fn difference(wanted: &[Wanted], present: &dyn Fn(&Subject) -> Value) -> Vec
 }
 
 impl Value {
-    /// Whether two values mean the same. Texts may differ in white space, addresses in their ages.
+    /// Returns whether two values mean the same. White space in texts and the ages of addresses do not count.
     #[must_use]
     pub fn is_as(&self, other: &Self) -> bool {
         match (self, other) {
@@ -221,7 +221,7 @@ impl Value {
     }
 }
 
-/// One entry may stand for several threads, and for cores that nobody asked for.
+/// Compares threads. One entry may stand for several threads; cores count only if both sides name some.
 fn same_threads(a: &[ReceiveThread], b: &[ReceiveThread]) -> bool {
     let same = |a: &ReceiveThread, b: &ReceiveThread| {
         let cores = a.cpus == b.cpus || a.cpus.is_empty() || b.cpus.is_empty();

@@ -13,7 +13,7 @@ pub fn hardware_clock(interface: &str) -> Option<u32> {
     Netlink::new().time_stamping(interface).ok()?.phc
 }
 
-/// The machine's own clocks; what cannot be read is left out.
+/// Reads the machine's own clocks. Leaves out those that cannot be read.
 #[must_use]
 pub fn system(phc: Option<u32>) -> SystemClock {
     let read = phc.and_then(|index| clock::phc_minus_tai_ns(index).ok());
@@ -24,7 +24,8 @@ pub fn system(phc: Option<u32>) -> SystemClock {
     }
 }
 
-/// Asks, and judges.
+/// Asks the daemon and the clocks, and judges the answers. Waits for the daemon as long as [`ClockQuestion::patience`]
+/// allows.
 #[must_use]
 pub fn state(question: &ClockQuestion) -> ClockState {
     let answer = daemon(question);

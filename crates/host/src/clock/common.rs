@@ -1,4 +1,4 @@
-//! The network's time for gates and launch times: asked for before, and watched while they are in use.
+//! The network's time for gates and launch times: asked for before their use, and watched during it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -10,12 +10,12 @@ use super::state::ClockQuestion;
 /// The time between two looks.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// The network's time, as one host must have it.
+/// One host's need for the network's time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommonTime {
     /// The daemon and the limit.
     pub question: ClockQuestion,
-    /// Whether the user goes on without it; results then say so.
+    /// Whether the user goes on without it. Results then say so.
     pub waived: bool,
 }
 
@@ -39,13 +39,13 @@ impl CommonTime {
     }
 }
 
-/// Calls `look` at once, then each `every` until `work` is done, and once more then.
+/// Calls `look` at once, then after each `every` until `work` is done, and once more then.
 fn watch<T>(every: Duration, look: &mut (dyn FnMut() + Send), work: impl FnOnce() -> T) -> T {
     const NAP: Duration = Duration::from_millis(20);
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         let over = &over;
-        // Also a panic of `work` ends the watch.
+        // A panic of `work` ends the watch too.
         let end = Over(over);
         scope.spawn(move || {
             loop {
@@ -66,7 +66,7 @@ fn watch<T>(every: Duration, look: &mut (dyn FnMut() + Send), work: impl FnOnce(
     })
 }
 
-/// Sets the flag when it goes.
+/// A flag that is set on drop.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {

@@ -1,8 +1,8 @@
-//! Whether what was found is the network's time. Pure.
+//! Judges whether a host has the network's time. Pure.
 
 use super::state::{ClockQuestion, Daemon, SystemClock};
 
-/// Why a host does not have the network's time; empty if it has. Pure.
+/// Returns the reasons why a host does not have the network's time; empty if it has. Pure.
 #[must_use]
 pub fn judge(question: &ClockQuestion, daemon: &Daemon, system: &SystemClock) -> Vec<String> {
     let mut reasons = Vec::new();

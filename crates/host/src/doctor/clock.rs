@@ -1,4 +1,4 @@
-//! Clocks: who sets them.
+//! Clocks: the programs that set them.
 
 use super::{Area, Certainty, Facts, Finding, Level};
 

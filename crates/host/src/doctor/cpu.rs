@@ -1,4 +1,4 @@
-//! The processors: who else may use them, how deep they sleep, how fast they run.
+//! The processors: their other users, sleep states and frequency.
 
 use super::kernel::started_with;
 use super::{Area, Certainty, Facts, Finding, Level};
@@ -7,16 +7,16 @@ use crate::files::cpu_list;
 
 const AREA: Area = Area::Processors;
 const CPUS: &str = "/sys/devices/system/cpu";
-/// A sleep from which waking takes longer than this shows in a cycle of a millisecond.
+/// The wake-up time of a sleep state, µs, above which it shows in a cycle of a millisecond.
 const DEEP_US: i64 = 10;
 
-/// The processors that run.
+/// Returns the processors that run.
 pub(super) fn online(facts: &Facts) -> Vec<u32> {
     let list = facts.files.said(&format!("{CPUS}/online"));
     list.as_deref().map(cpu_list).unwrap_or_default()
 }
 
-/// The processors that the scheduler keeps free.
+/// Returns the processors that the scheduler keeps free.
 pub(super) fn isolated_list(facts: &Facts) -> Vec<u32> {
     let list = facts.files.said(&format!("{CPUS}/isolated"));
     list.as_deref().map(cpu_list).unwrap_or_default()
@@ -107,7 +107,7 @@ pub(super) fn idle_states(facts: &Facts) -> Vec<Finding> {
         }
         return Vec::new();
     };
-    // What processes ask for is held in this device as one number of four octets; nobody asking, it is 2000 s.
+    // The device holds the processes' requests as one number of four bytes; without requests it is 2000 s.
     let asked = std::fs::read(facts.files.path("/dev/cpu_dma_latency")).ok();
     let asked = asked
         .and_then(|bytes| <[u8; 4]>::try_from(bytes.get(..4)?).ok())

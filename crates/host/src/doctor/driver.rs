@@ -1,4 +1,4 @@
-//! The driver: what it does with frames behind our back, and what it can do for us.
+//! The driver: its unrequested work on frames, and its abilities.
 
 use super::{Area, Facts, Finding, InterfaceFacts, Level};
 use crate::change::{Subject, Value, Wanted};
@@ -44,7 +44,7 @@ pub(super) fn coalescing(facts: &Facts) -> Vec<Finding> {
     let mut wanted = Vec::new();
     let mut found = Vec::new();
     if group.get("adaptive-rx").is_some_and(|on| *on != 0) {
-        // First, else the driver changes the others again.
+        // First, because the driver would change the others again.
         wanted.push(parameter(
             interface,
             Parameters::Coalescing,
@@ -59,7 +59,8 @@ pub(super) fn coalescing(facts: &Facts) -> Vec<Finding> {
             found.push(format!("{name} {value} {unit}"));
         }
     }
-    // One frame is no company; with 0 as well as no time some drivers mean "never", others "at once": leave 0 and 1.
+    // One frame waits for no other. With no time set either, 0 means "never" to some drivers and "at once" to others:
+    // leave 0 and 1.
     let frames = group.get("rx-frames").copied().unwrap_or(0);
     if frames > 1 {
         wanted.push(parameter(interface, Parameters::Coalescing, "rx-frames", 1));
@@ -145,7 +146,7 @@ pub(super) fn merging(facts: &Facts) -> Vec<Finding> {
     .into_iter()
     .filter(|name| interface.offloads.active.contains(*name))
     .collect();
-    // On a physical interface generic merging waits for the end of one poll only and is every kernel's default; a veth
+    // On a physical interface, generic merging waits only for the end of one poll and is every kernel's default. A veth
     // keeps frames in order only with it (see `order`).
     let veth = interface.link.kind.as_deref() == Some("veth");
     let harmless = (veth || interface.link.parent_bus.is_some()) && on == ["rx-gro"];
@@ -174,7 +175,7 @@ pub(super) fn splitting(facts: &Facts) -> Vec<Finding> {
     };
     let id = "driver.splitting";
     let why = "best effort is handed down in pieces of up to 64 kB: on the wire (at 100 Mbit/s for 5 ms) nothing gets between";
-    // The kernel switches some off along with others: those that depend come first, and are put back last.
+    // The kernel switches some off along with others: those that depend on others come first, and are put back last.
     let on: Vec<&str> = [
         "tx-tcp-mangleid-segmentation",
         "tx-tcp-ecn-segmentation",
@@ -245,8 +246,8 @@ pub(super) fn rings_and_queues(facts: &Facts) -> Vec<Finding> {
     findings
 }
 
-/// A veth receives in order only with one queue, and only through NAPI, which it uses only with generic merging (or an
-/// XDP program): else each processor has a backlog of its own.
+/// Checks the order of received frames. A veth receives in order only with one queue and through NAPI, which needs
+/// generic merging or an XDP program. Without NAPI each processor has a backlog of its own.
 pub(super) fn order(facts: &Facts) -> Vec<Finding> {
     let Some(interface) = &facts.interface else {
         return Vec::new();
@@ -360,7 +361,7 @@ pub(super) fn xdp(facts: &Facts) -> Vec<Finding> {
     ]
 }
 
-/// Launch times of frames that go past the queue; those that ETF keeps are among the queues' facts.
+/// Checks launch times of frames that bypass the queue. ETF's launch times are among the facts of queues.
 pub(super) fn launch_time(facts: &Facts) -> Vec<Finding> {
     let Some(interface) = &facts.interface else {
         return Vec::new();

@@ -24,7 +24,7 @@ pub enum FixError {
 }
 
 impl Examination {
-    /// Returns the settings that are safe to change and that end what endangers a deadline. Pure.
+    /// Returns the settings of the safe remedies for findings that endanger a deadline. Pure.
     #[must_use]
     pub fn remedies(&self) -> Vec<Wanted> {
         self.findings
@@ -36,7 +36,8 @@ impl Examination {
     }
 
     /// Makes the changes of [`Examination::remedies`] that are not in force yet, or none of them. The undo record in
-    /// `directory` is that of the interface, else of `host`. `progress` hears of each change. Returns the number of changes.
+    /// `directory` is that of the interface, otherwise of `host`. Calls `progress` for each change, and returns the
+    /// number of changes.
     ///
     /// # Errors
     /// [`FixError`]; the host is as before unless the message says that putting back failed too.

@@ -1,4 +1,4 @@
-//! The interface itself: up, connected, nobody else's.
+//! The interface itself: up, connected, not shared.
 
 use super::{Area, Facts, Finding, Level};
 use crate::change::{Subject, Value, Wanted};

@@ -1,4 +1,5 @@
-//! Interrupts and polling: where the interface's are served, at which priority, and who moves them about.
+//! Interrupts and polling: the processors that serve the interface, their priority, and the programs that move
+//! interrupts.
 
 use super::kernel::is_real_time;
 use super::{Area, Certainty, Facts, Finding, Level};
@@ -23,7 +24,7 @@ pub(super) fn balancer(facts: &Facts) -> Vec<Finding> {
     ]
 }
 
-/// The interrupts of the interface, from its NAPI instances, its device's list, or the kernel's table.
+/// Returns the interrupts of the interface, from its NAPI instances, its device's list, or the kernel's table.
 fn interrupts(facts: &Facts) -> Vec<u32> {
     let Some(interface) = &facts.interface else {
         return Vec::new();

@@ -1,13 +1,13 @@
-//! The kernel: preemption, throttling of real-time threads, threaded interrupts, clock source, what it runs upon.
+//! The kernel: preemption, throttling of real-time threads, threaded interrupts, clock source, virtual machine.
 
 use super::{Area, Certainty, Facts, Finding, Level};
 
 const AREA: Area = Area::Kernel;
 
-/// Whether the kernel was started with `option` (or `option=…`); gives its value.
+/// Returns the value of a boot option (`option` or `option=…`), if the kernel was started with it.
 pub(super) fn started_with(facts: &Facts, option: &str) -> Option<String> {
     let line = facts.files.read("/proc/cmdline")?;
-    // What follows `--` is the first process's own.
+    // Arguments after `--` belong to the first process.
     let line = line.split(" -- ").next().unwrap_or_default();
     line.split_whitespace().find_map(|word| {
         let rest = word.strip_prefix(option)?;
@@ -19,7 +19,7 @@ pub(super) fn started_with(facts: &Facts, option: &str) -> Option<String> {
     })
 }
 
-/// Whether this is a PREEMPT_RT kernel.
+/// Returns whether this is a PREEMPT_RT kernel.
 pub(super) fn is_real_time(facts: &Facts) -> bool {
     let version = facts.files.read("/proc/sys/kernel/version");
     facts.files.number("/sys/kernel/realtime") == Some(1)
@@ -80,7 +80,7 @@ pub(super) fn throttling(facts: &Facts) -> Vec<Finding> {
             why,
         )
         .at(Level::Weak)
-        // A runaway thread could then take a processor for ever: the owner decides.
+        // A runaway thread could then occupy a processor for ever: the owner decides.
         .by_hand("sysctl -w kernel.sched_rt_runtime_us=-1"),
     ]
 }

@@ -1,4 +1,4 @@
-//! What this process may do, and whether others may do more.
+//! The privileges of this process, and its more privileged rivals.
 
 use super::{Area, Facts, Finding, Level};
 
@@ -62,7 +62,7 @@ pub(super) fn capabilities(facts: &Facts) -> Vec<Finding> {
     ]
 }
 
-/// The soft limit in a line of `/proc/…/limits`; `None` for unlimited.
+/// Returns the soft limit in a line of `/proc/…/limits`; `None` for unlimited.
 fn limit(facts: &Facts, name: &str) -> Option<u64> {
     let limits = facts.files.read("/proc/thread-self/limits")?;
     let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
@@ -125,7 +125,7 @@ pub(super) fn priority(facts: &Facts) -> Vec<Finding> {
 
 pub(super) fn rivals(facts: &Facts) -> Vec<Finding> {
     const DEADLINE: u32 = 6;
-    // The kernel's own that are meant to run first, and the helper of this very process.
+    // The kernel's own threads that are meant to run first, and this process's helper.
     const KNOWN: [&str; 6] = [
         "migration/",
         "idle_inject/",

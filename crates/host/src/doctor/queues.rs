@@ -1,4 +1,4 @@
-//! Queueing disciplines: which the kernel has, which is installed.
+//! Queueing disciplines: those of the kernel, and the installed one.
 
 use super::facts::KINDS;
 use super::{Area, Certainty, Facts, Finding, Level};
@@ -7,7 +7,7 @@ const AREA: Area = Area::Queues;
 const ROOT: u32 = u32::MAX;
 const INGRESS: u32 = 0xffff_fff1;
 
-/// What is so without a kind, and the option that brings it.
+/// The loss without each kind, and the kernel option that brings it.
 const MEANING: [(&str, &str, &str); 7] = [
     (
         "mqprio",

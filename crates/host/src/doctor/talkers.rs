@@ -1,11 +1,11 @@
-//! Who else talks and listens on the interface.
+//! Other talkers and listeners on the interface.
 
 use super::{Area, Certainty, Facts, Finding, InterfaceFacts, Level};
 use crate::change::{Subject, Value, Wanted};
 
 const AREA: Area = Area::Talkers;
 
-/// Programs that send by themselves on every interface they find, and how to keep them off one.
+/// Programs that send on every interface by themselves, and the way to keep them off one.
 const PROGRAMS: [(&str, &str); 12] = [
     ("NetworkManager", "nmcli device set {} managed no"),
     (
@@ -47,7 +47,7 @@ pub(super) fn addresses(facts: &Facts) -> Vec<Finding> {
     let name = &interface.link.name;
     let mut findings = Vec::new();
     let path = format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6");
-    // Where the machine is reached by this interface, `--fix` must not cut it off.
+    // If the machine is reached by this interface, `--fix` must not cut it off.
     let reached = interface.routes.iter().any(|route| route.default)
         || interface.addresses.iter().any(|address| !address.automatic);
     if facts.files.number(&path) == Some(0) {
@@ -192,7 +192,7 @@ pub(super) fn listeners(facts: &Facts) -> Vec<Finding> {
     findings
 }
 
-/// The IPv4 groups that programs joined on the interface; the one of all hosts is everybody's.
+/// Returns the IPv4 groups that programs joined on the interface, without the group of all hosts.
 fn groups(facts: &Facts, interface: &InterfaceFacts) -> Vec<String> {
     const ALL_HOSTS: u32 = 0xe000_0001;
     let Some(table) = facts.files.read("/proc/thread-self/net/igmp") else {
@@ -204,7 +204,7 @@ fn groups(facts: &Facts, interface: &InterfaceFacts) -> Vec<String> {
         if line.starts_with(char::is_whitespace) {
             let group = line.split_whitespace().next().unwrap_or_default();
             if let (true, Ok(group)) = (inside, u32::from_str_radix(group, 16)) {
-                // The table shows the octets as this machine stores them.
+                // The table shows the bytes as this machine stores them.
                 let group = u32::from_be_bytes(group.to_ne_bytes());
                 if group != ALL_HOSTS {
                     found.push(std::net::Ipv4Addr::from(group).to_string());
@@ -218,7 +218,7 @@ fn groups(facts: &Facts, interface: &InterfaceFacts) -> Vec<String> {
     found
 }
 
-/// Packet sockets for all protocols, on this interface or on all.
+/// Returns the packet sockets for all protocols, on this interface or on all.
 fn captures(facts: &Facts, interface: &InterfaceFacts) -> usize {
     let table = facts.files.read("/proc/thread-self/net/packet");
     table
@@ -242,7 +242,7 @@ pub(super) fn firewall(facts: &Facts) -> Vec<Finding> {
     let why = "streams in UDP and PTP over UDP pass it, each frame is compared with its rules, and some are dropped; \
                raw frames pass only tables of `netdev` and `bridge`";
     let mut found = facts.filter_tables.clone().unwrap_or_default();
-    // The older filter, which lists its tables only once a rule was loaded.
+    // The older filter lists its tables only once a rule was loaded.
     if let Some(names) = facts.files.said("/proc/thread-self/net/ip_tables_names") {
         found.extend(names.lines().map(|name| format!("iptables {name}")));
     }
