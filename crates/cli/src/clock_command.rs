@@ -163,7 +163,7 @@ fn show(arguments: &ClockArguments, state: &ClockState) {
             if daemon.utc_offset_valid {
                 ""
             } else {
-                " (who does not vouch for it)"
+                " (which does not vouch for it)"
             },
             state.system.tai_offset_s
         );

@@ -330,7 +330,7 @@ fn verify(found: &mut Measured, lane: &Lane<'_>, sent: &Sent, received: &Receive
         return;
     }
     let where_ = if lane.out == lane.into {
-        "priority in the frame as the driver gets it"
+        "priority in the frame at the driver"
     } else {
         "priority in the frame at the cable's other end"
     };

@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &ImportArguments) -> ExitCode {
     match imported(&arguments.format) {
         Ok(imported) => {
             for note in &imported.notes {
-                eprintln!("rtwire import: not carried over as it was: {note}");
+                eprintln!("rtwire import: changed or left out: {note}");
             }
             print(&imported.description);
             ExitCode::SUCCESS

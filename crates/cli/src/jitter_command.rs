@@ -85,7 +85,7 @@ pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
         .ceil_ns()
         .map_err(|_| "a time is at least 0 and below 500 years".to_owned())?;
     if ns == 0 {
-        return Err("a time of nothing; say for example 1ms".to_owned());
+        return Err("a time of 0 is too short; use for example 1ms".to_owned());
     }
     Ok(Duration::from_nanos(ns))
 }
@@ -233,7 +233,7 @@ fn read(
             Ok(None) => return Ok(format),
             Err(error) if arguments.partial => {
                 notes.push(format!(
-                    "Only what comes before the fault was measured: {error}."
+                    "Only the part before the fault was measured: {error}."
                 ));
                 return Ok(format);
             }
@@ -241,7 +241,7 @@ fn read(
                 let (code, message) = faulty(&error);
                 return Err((
                     code,
-                    format!("{message}\nhelp: `--partial` measures what comes before"),
+                    format!("{message}\nhelp: `--partial` measures the part before"),
                 ));
             }
         }
@@ -370,7 +370,7 @@ impl Live {
             .dropped;
         if dropped > 0 {
             self.notes.push(format!(
-                "{dropped} frames came faster than they were read, and are missing here."
+                "{dropped} frames arrived faster than they were read, and are missing here."
             ));
         }
         Ok(self.notes)

@@ -122,7 +122,7 @@ fn ping(arguments: &PingArguments) -> Result<bool, Failure> {
         if octets > MAXIMUM_REPLY_OCTETS {
             return Err((
                 2,
-                format!("{name} {octets}: at most {MAXIMUM_REPLY_OCTETS} octets fit a frame"),
+                format!("{name} {octets}: at most {MAXIMUM_REPLY_OCTETS} bytes fit a frame"),
             ));
         }
     }

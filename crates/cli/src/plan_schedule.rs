@@ -48,7 +48,7 @@ pub(crate) fn progress<'a>(
         if shown && last.elapsed() >= Duration::from_millis(200) {
             last = Instant::now();
             eprint!(
-                "\r\x1b[Ksearching for places in the schedule: round {rounds}, {:.0} s, Ctrl-C shows the best so far",
+                "\r\x1b[Ksearching a schedule: round {rounds}, {:.0} s, Ctrl-C shows the best so far",
                 started.elapsed().as_secs_f64()
             );
         }

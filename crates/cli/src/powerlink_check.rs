@@ -66,7 +66,7 @@ fn explained(arguments: &CheckArguments) -> Result<Explanation, String> {
     let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
     if first == Some(&b'<') {
         let text = std::str::from_utf8(text)
-            .map_err(|error| format!("no UTF-8 text: {error}; save the description as UTF-8"))?;
+            .map_err(|error| format!("not UTF-8 text: {error}; save the description as UTF-8"))?;
         let description = Description::parse(text).map_err(|error| error.to_string())?;
         return Ok(explain::explain_description(&description));
     }
@@ -113,7 +113,7 @@ fn to_text(explanation: &Explanation) -> String {
             (false, 0) => ("received from", "the managing node".to_owned()),
             (false, node) => ("received from", format!("node {node}")),
         };
-        let _ = writeln!(out, "  {what} {to}, {} octets:", pdo.octets);
+        let _ = writeln!(out, "  {what} {to}, {} bytes:", pdo.octets);
         for (index, subindex, offset, octets) in &pdo.mapped {
             let end = offset + octets;
             let _ = writeln!(out, "    {offset}..{end}  {index:04X}h/{subindex}");
@@ -170,7 +170,7 @@ struct CheckedNode<'a> {
 /// A PDO.
 #[derive(Serialize, JsonSchema)]
 struct CheckedPdo {
-    /// Whether it is a transmit PDO.
+    /// True if it is a transmit PDO.
     transmit: bool,
     /// The other node; 0: the managing node, or all.
     node: u8,

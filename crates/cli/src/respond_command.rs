@@ -170,7 +170,7 @@ fn open(
         }
         Err(error) if arguments.path == Path::Auto && error.is_lacking() => Ok((
             packet()?,
-            format!("packet socket, since XDP is not to be had: {error}"),
+            format!("packet socket, since XDP is not available: {error}"),
         )),
         Err(error) => Err(error),
     }
@@ -189,7 +189,8 @@ impl Work {
                             .is_ok_and(|i| i.index == program.interface().index) =>
                     {
                         Err(format!(
-                            "the XDP program was detached from interface `{interface}` by somebody else; start again to attach it again"
+                            "another program detached the XDP program from interface `{interface}`; start again to \
+                             attach it"
                         ))
                     }
                     Ok(false) => Err(LinkError::InterfaceGone {
@@ -243,7 +244,8 @@ fn print(arguments: &RespondArguments, work: &Work) {
     );
     if counters.no_room > 0 {
         println!(
-            "no room for the answer in {} frames: the driver does not let them grow so far; send longer questions (`rtwire ping --room`), or answer with `--path packet`",
+            "no room for the answer in {} frames: the driver does not let them grow that far; send longer questions \
+             (`rtwire ping --room`), or answer with `--path packet`",
             counters.no_room
         );
     }

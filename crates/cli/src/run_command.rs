@@ -36,14 +36,14 @@ pub(crate) struct RunArguments {
     /// A plan (`rtwire plan --json`) that must belong to this description, or nothing is sent
     #[arg(long, value_name = "PLAN.json")]
     plan: Option<PathBuf>,
-    /// How long, for example `20s`; without it, until it is stopped
+    /// The duration, for example `20s`; without it, until stopped
     #[arg(long, value_parser = parse_duration)]
     duration: Option<Duration>,
-    /// How a host is reached: its MAC address for RTDiP streams, its IPv4 address for UDP streams. Without it RTDiP streams
-    /// go to a group address of their own
+    /// A host's address: MAC for RTDiP streams, IPv4 for UDP streams; without it RTDiP streams use a group address of
+    /// their own
     #[arg(long = "peer", value_name = "NAME=ADDRESS", value_parser = parse_peer)]
     peers: Vec<(String, PeerAddress)>,
-    /// The way out of RTDiP frames; UDP has `qdisc` and `launch`
+    /// The transmit path of RTDiP frames; UDP has `qdisc` and `launch`
     #[arg(
         long,
         visible_alias = "transmit-path",
@@ -51,18 +51,18 @@ pub(crate) struct RunArguments {
         default_value = "qdisc"
     )]
     path: Way,
-    /// The way RTDiP frames come in: the receive program in the driver (native) or behind it (generic), packet sockets, or
-    /// for each listener what costs less (auto)
+    /// The receive path of RTDiP frames: the receive program in the driver (native) or behind it (generic), packet
+    /// sockets, or the cheapest for each listener (auto)
     #[arg(long, value_enum, default_value = "auto")]
     receive_path: WayIn,
     /// Hold each stream to its contract where it arrives: what comes beyond the contract, the promised delay and so much more
     /// for hosts that are late (for example `10ms`) is dropped and counted
     #[arg(long, value_name = "LATENESS", value_parser = parse_duration)]
     police: Option<Duration>,
-    /// How long listeners look again and again before they sleep, for example `50us`, at most `1ms`: they are real-time threads
+    /// The time that listeners spin before they sleep, for example `50us`, at most `1ms`: they are real-time threads
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_spin)]
     spin: Duration,
-    /// Who does the receive work
+    /// The thread or interrupt that does the receive work
     #[arg(long, value_enum, default_value = "auto")]
     receive: Receive,
     /// SCHED_FIFO priority of a stream of priority 7; one of priority 0 has 7 less
@@ -174,8 +174,8 @@ fn station(arguments: &RunArguments) -> Result<Verdict, (u8, String)> {
     if let Some(time) = time.as_ref().filter(|time| !time.waived) {
         if let Some(reasons) = time.missing() {
             let message = format!(
-                "error: streams of `{}` leave at times of the network, which this host has not: {reasons}; see `rtwire clock`, or \
-                 run without, every result being labelled: --no-sync",
+                "error: streams of `{}` need the network's time, which is missing on this host: {reasons}; see `rtwire clock`, \
+                 or run without it, every result being labelled: --no-sync",
                 arguments.host
             );
             return Err((3, message));

@@ -57,8 +57,8 @@ pub enum HostError {
     System(#[from] rtwire_sys::Error),
     /// The driver has no receive context (NAPI).
     #[error(
-        "interface `{0}` has no receive context (NAPI) to give a priority to; a veth has one with a receive program \
-         attached, or with `ethtool -K {0} gro on` and `ethtool -K PEER tso off`"
+        "interface `{0}` has no receive context (NAPI) that could have a priority; a veth has one with a receive \
+         program attached, or after `ethtool -K {0} gro on` and `ethtool -K PEER tso off`"
     )]
     NoReceiveContext(String),
     /// The kernel accepted a setting, but reading it back shows another.
@@ -68,7 +68,7 @@ pub enum HostError {
         what: String,
     },
     /// An interface cannot have this name.
-    #[error("`{0}` is no name for an interface: 1 to 15 bytes, without `/` or space")]
+    #[error("`{0}` cannot be an interface's name: use 1 to 15 bytes, without `/` or space")]
     InterfaceName(String),
 }
 
@@ -114,7 +114,7 @@ fn netlink_hint(errno: i32, reason: &str) -> &'static str {
 fn hint(errno: i32) -> &'static str {
     match errno {
         1 | 13 => " (needs root, or CAP_NET_ADMIN and CAP_SYS_ADMIN)",
-        95 => " (the kernel lacks this feature: load its module, or take a kernel that has it)",
+        95 => " (the kernel lacks this feature: load its module, or use a kernel that has it)",
         _ => "",
     }
 }

@@ -32,11 +32,11 @@ struct Moment {
     /// NMT commands to send, as whole frames.
     commands: VecDeque<Vec<u8>>,
     at_ns: u64,
-    /// Whether the target has identified itself.
+    /// True if the target has identified itself.
     there: bool,
     request: SendRequest,
     foreign: bool,
-    /// Whether it has asked any node yet.
+    /// True if it has asked any node yet.
     asked: bool,
     done: bool,
     outcome: Option<SdoOutcome>,
@@ -200,8 +200,8 @@ fn run(of: &str, mut moment: Moment, limit: Duration) -> Result<Moment, Failure>
         return Err((
             REFUSED,
             format!(
-                "a managing node is active elsewhere on the network of `{of}`, and only it may give others their turn: \
-                 run the command where it runs; NMT commands can be asked of it from here once a controlled node runs on \
+                "a managing node is active elsewhere on the network of `{of}`, and only it may let others send: run the \
+                 command on its host; NMT commands can also be requested from here once a controlled node runs on \
                  `{of}` (`rtwire powerlink cn FILE`)"
             ),
         ));
@@ -225,7 +225,8 @@ pub(super) fn sdo(
         None => Err((
             REFUSED,
             format!(
-                "no managing node runs on `{of}`, and no node {target} answers there; `rtwire powerlink scan {of}` looks who does"
+                "no managing node runs on `{of}`, and no node {target} answers there; `rtwire powerlink scan {of}` \
+                 lists the nodes that answer"
             ),
         )),
     }

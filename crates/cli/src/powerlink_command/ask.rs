@@ -110,11 +110,13 @@ fn object(place: &Place) -> Result<Object, Failure> {
     let mut found = found.ok_or_else(|| {
         let names = match &place.description {
             Some(file) => format!("no name in `{}`", file.display()),
-            None => "no name of DS 301 (`--description` takes a device's own)".to_owned(),
+            None => "not a name of DS 301 (`--description` takes a device's own)".to_owned(),
         };
         (
             FAULTY,
-            format!("`{text}` is {names}, and no index and sub-index, as in 6000h/1 or 0x6000/1"),
+            format!(
+                "`{text}` is {names}, and not an index and sub-index, as in 6000h/1 or 0x6000/1"
+            ),
         )
     })?;
     if let Some(kind) = place.kind {
@@ -140,7 +142,7 @@ fn octets_of(file: &PathBuf) -> Result<Vec<u8>, Failure> {
         .len();
     if length > LARGEST_FILE_BYTES {
         return Err(faulty(format!(
-            "{length} octets are too many: up to {LARGEST_FILE_BYTES} are written"
+            "{length} bytes are too many: at most {LARGEST_FILE_BYTES} are written"
         )));
     }
     std::fs::read(file).map_err(|error| faulty(error.to_string()))
@@ -277,15 +279,15 @@ pub(super) fn nmt(arguments: &NmtArguments) -> Result<(), Failure> {
     if !matches!(arguments.node, 1..=239 | 255) {
         return Err((
             FAULTY,
-            format!("{} is no node: 1 to 239, or 255 for all", arguments.node),
+            format!(
+                "{} is not a node number: use 1 to 239, or 255 for all",
+                arguments.node
+            ),
         ));
     }
     let command = arguments.command.id();
     if command.publishes_nodes() && arguments.node != 255 {
-        return Err((
-            FAULTY,
-            format!("{command} goes to all nodes: the node is 255"),
-        ));
+        return Err((FAULTY, format!("{command} goes to all nodes: use node 255")));
     }
     let question = json!({ "ask": "nmt", "command": command.0, "node": arguments.node });
     match control::ask(&arguments.interface, &question)? {
@@ -293,7 +295,8 @@ pub(super) fn nmt(arguments: &NmtArguments) -> Result<(), Failure> {
         None if command.publishes_nodes() => Err((
             REFUSED,
             format!(
-                "no station runs on `{}`, and only a managing node knows how the nodes are",
+                "no station runs on `{}`, and only a managing node knows the states of the nodes; start one: rtwire \
+                 powerlink mn FILE",
                 arguments.interface
             ),
         )),

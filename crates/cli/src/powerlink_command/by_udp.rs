@@ -59,8 +59,8 @@ pub(super) fn sdo(
 fn unheard(at: Ipv4Addr, error: &io::Error) -> Failure {
     let why = match error.kind() {
         ErrorKind::TimedOut => "does not answer in time".to_owned(),
-        ErrorKind::ConnectionRefused => "takes no service data by UDP".to_owned(),
-        _ => format!("is not reached: {error}"),
+        ErrorKind::ConnectionRefused => "does not accept service data by UDP".to_owned(),
+        _ => format!("cannot be reached: {error}"),
     };
     (REFUSED, format!("{at} {why}"))
 }

@@ -137,13 +137,13 @@ fn answer(line: &str, handle: &Handle) -> Value {
     match question["ask"].as_str() {
         Some("status") => match handle.status(Duration::from_secs(1)) {
             Some(status) => serde_json::to_value(status).unwrap_or(Value::Null),
-            None => json!({ "error": "the station does not tell its state" }),
+            None => json!({ "error": "the station does not report its state" }),
         },
         Some("nmt") => {
             if handle.nmt(NmtCommandId(number("command") as u8), node) {
                 json!({})
             } else {
-                json!({ "error": "the station has too much to do; try again" })
+                json!({ "error": "the station is busy; try again" })
             }
         }
         Some("sdo") => {

@@ -115,7 +115,8 @@ pub(super) fn run(arguments: &ScanArguments) -> Result<(), Failure> {
             return Err((
                 REFUSED,
                 format!(
-                    "controlled node {} runs on `{}`: whom it is on a network with, its managing node knows; `rtwire powerlink monitor {}` listens",
+                    "controlled node {} runs on `{}`: only its managing node knows the other nodes; `rtwire powerlink \
+                     monitor {}` listens",
                     answer["node"], arguments.interface, arguments.interface
                 ),
             ));

@@ -51,11 +51,11 @@ pub struct Choices {
     pub mechanism: Mechanism,
     /// The isolation.
     pub isolation: Isolation,
-    /// Whether the interface keeps the launch times.
+    /// True if the interface keeps the launch times.
     pub etf_offload: bool,
     /// The time from ETF's release of a frame to its launch, ns.
     pub etf_delta_ns: u32,
-    /// Whether to continue with less where the host lacks something.
+    /// True to continue with less if the host lacks something.
     pub fall_back: bool,
     /// The core for the interface's interrupts and for the threads that do its receive work.
     pub irq_cpu: Option<u32>,

@@ -9,7 +9,7 @@ use crate::change::{Subject, Value, Wanted};
 /// Something that the plan asks for and that is missing on the host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Lack {
-    /// What is missing.
+    /// The missing ability.
     pub what: String,
     /// The promises that cannot be made without it.
     pub lost: String,

@@ -29,7 +29,7 @@ pub(super) fn shapers(
     if rate_bps <= slopes {
         missing.push(match present.speed_mbps {
             None => format!(
-                "the speed of `{}`, by which the kernel's CBS counts: its driver tells none",
+                "the speed of `{}`, at which the kernel's CBS counts: its driver reports none",
                 present.interface
             ),
             Some(mbps) => format!("a link faster than its credits: this one runs at {mbps} Mbit/s"),
@@ -59,7 +59,7 @@ pub(super) fn lacking(all: &mut Configuration, share: &Share, missing: Vec<Strin
     all.lacks.push(Lack {
         what: missing.join(", "),
         lost: format!(
-            "that {} take no more of the link than their credit: the promises of all below them, here and in every switch",
+            "the limit of {} to their credit: the promises of all classes below, here and in every switch",
             names.join(", ")
         ),
         remedy: "a kernel with sch_cbs (Debian's have it), an interface with a queue for each class and a known speed".to_owned(),

@@ -29,7 +29,7 @@ pub(super) fn isolate(
     let moved = match choices.isolation {
         Isolation::None => {
             all.notes.push(
-                "the interface is not isolated: whatever else this machine sends on it is not in the plan"
+                "the interface is not isolated: other traffic of this machine on it is not in the plan"
                     .to_owned(),
             );
             return false;
@@ -43,10 +43,10 @@ pub(super) fn isolate(
                     "an interface that can be moved: {} would not survive it",
                     present.held_by.join(", ")
                 ),
-                lost: "that nothing else of this machine sends on the interface".to_owned(),
-                remedy: "take that off first, or choose another isolation: --isolation addresses"
+                lost: "the exclusion of this machine's other traffic from the interface".to_owned(),
+                remedy: "remove that first, or choose another isolation: --isolation addresses"
                     .to_owned(),
-                instead: "addresses are taken off where the interface is".to_owned(),
+                instead: "the interface stays in place and loses its addresses".to_owned(),
             });
             false
         }
@@ -63,13 +63,13 @@ pub(super) fn isolate(
         want(all, arp, Value::Flag(false));
     } else if moved {
         all.notes.push(
-            "streams in UDP need addresses: IPv4 addresses go into the namespace, routes do not"
+            "UDP streams need addresses: IPv4 addresses move into the namespace, routes do not"
                 .to_owned(),
         );
         want(all, addresses, Value::Addresses(present.addresses.clone()));
     } else {
         all.notes
-            .push("streams in UDP need addresses: IPv4 and ARP are left as they are".to_owned());
+            .push("UDP streams need addresses: IPv4 and ARP stay as they are".to_owned());
     }
     if present.ipv6 {
         let path = format!("/proc/sys/net/ipv6/conf/{}/disable_ipv6", present.interface);
@@ -137,6 +137,7 @@ pub(super) fn into_namespace(all: &mut Configuration, present: &Present) {
     }
     all.wanted = whole;
     all.notes.push(format!(
-        "the interface is in network namespace {namespace}: what uses it is run there, as in: ip netns exec {namespace} rtwire run …"
+        "the interface is in network namespace {namespace}; run its programs there: ip netns exec {namespace} rtwire \
+         run …"
     ));
 }

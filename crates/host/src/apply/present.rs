@@ -34,7 +34,7 @@ pub struct Present {
     pub interrupt_threads: Vec<(u32, String)>,
     /// The number of its receive contexts (NAPI).
     pub receive_contexts: usize,
-    /// Whether it is in its namespace already.
+    /// True if it is in its namespace already.
     pub moved: bool,
     /// The obstacles to a move: the bridge it is a port of, links on it, ingress rules.
     pub held_by: Vec<String>,
@@ -42,9 +42,9 @@ pub struct Present {
     pub addresses: Kept,
     /// The kernel's queueing disciplines, and `vlan`: whether it has each.
     pub kinds: BTreeMap<&'static str, bool>,
-    /// Whether the interface has an IPv6 setting.
+    /// True if the interface has an IPv6 setting.
     pub ipv6: bool,
-    /// Whether the default route of its network namespace uses it.
+    /// True if the default route of its network namespace uses it.
     pub default_route: bool,
 }
 
@@ -70,10 +70,10 @@ impl Present {
             interface
                 .upper
                 .iter()
-                .map(|name| format!("link `{name}` upon it")),
+                .map(|name| format!("link `{name}` on it")),
         );
         if interface.qdiscs.iter().any(|one| one.parent == INGRESS) {
-            held_by.push("the rules at its entry".to_owned());
+            held_by.push("its ingress rules".to_owned());
         }
         let interrupt_threads = facts
             .processes

@@ -231,7 +231,8 @@ fn limit(all: &mut Configuration, share: &Share) -> Option<Discipline> {
 
 fn no_allowance() -> String {
     format!(
-        "the plan allows this host nothing besides its streams: all else is held to {} kbit/s, enough for PTP",
+        "the plan allows no traffic of this host besides its streams: other traffic is limited to {} kbit/s, enough for \
+         PTP",
         PTP_RATE_BPS / 1_000
     )
 }

@@ -31,7 +31,7 @@ pub(super) fn receive(all: &mut Configuration, present: &Present, choices: &Choi
                 "receive contexts (NAPI) of `{}` that a thread could serve",
                 present.interface
             ),
-            lost: "that receive work is as urgent as the streams, and no more".to_owned(),
+            lost: "receive work at the priority of the streams".to_owned(),
             remedy: "Linux 6.8 or later, and a driver that uses NAPI; on PREEMPT_RT the interrupts' own threads do it"
                 .to_owned(),
             instead: "the soft interrupt receives".to_owned(),

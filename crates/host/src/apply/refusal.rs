@@ -35,7 +35,7 @@ pub enum ApplyRefusal {
     },
     /// The interface has queueing disciplines that could not be put back.
     #[error(
-        "`{interface}` has {found}, set up by somebody else, which could not be put back; take it off first: {command}; \
+        "`{interface}` has {found}, made by another program, which could not be put back; remove it first: {command}; \
          or leave the queues alone: --queues none"
     )]
     StrangeQueues {
@@ -47,7 +47,7 @@ pub enum ApplyRefusal {
         command: String,
     },
     /// The host lacks something that the plan asks for: the report's `lacks`.
-    #[error("nothing was changed; --fallback goes on without what is missing")]
+    #[error("nothing was changed; to continue without the missing abilities: --fallback")]
     Lacking,
     /// The interface carries the machine's default route, and nothing would bring it back.
     #[error(

@@ -29,7 +29,7 @@ pub struct Report {
     pub changes: Vec<Change>,
     /// The command for each change.
     pub commands: Vec<String>,
-    /// Whether the changes were made and read back.
+    /// True if the changes were made and read back.
     pub applied: bool,
 }
 

@@ -47,7 +47,7 @@ pub struct SharedStream {
     pub class: u8,
     /// Its VLAN.
     pub vlan: Option<u16>,
-    /// Whether it uses UDP.
+    /// True if it uses UDP.
     pub udp: bool,
     /// Its RTDiP or UDP port.
     pub port: u16,
@@ -113,7 +113,8 @@ pub enum ShareError {
     },
     /// The gate durations do not add up to the cycle.
     #[error(
-        "the gate list of \"{host}\" is {sum_ns} ns long and its cycle {cycle_ns} ns: they must be equal to the nanosecond"
+        "the gate list of \"{host}\" is {sum_ns} ns long, but its cycle {cycle_ns} ns: both must be equal to the \
+         nanosecond"
     )]
     Gates {
         /// The host.

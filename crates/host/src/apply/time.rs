@@ -12,7 +12,7 @@ pub(super) fn without(all: &mut Configuration, reasons: &str, waived: bool) {
     }
     all.lacks.push(Lack {
         what: format!("the network's time ({reasons})"),
-        lost: "every window, and every delay and jitter that hangs on one".to_owned(),
+        lost: "every window, and every delay and jitter that depends on one".to_owned(),
         remedy: "ptp4l and phc2sys, see `rtwire clock`; or go on without a common time: --no-sync"
             .to_owned(),
         instead: "gates and launch times of this host's own clock".to_owned(),

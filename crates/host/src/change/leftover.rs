@@ -10,7 +10,7 @@ use super::record::{Header, Record, State};
 pub enum Leftover {
     /// The program that made the changes was cut off before the last one.
     #[error(
-        "`{title}` was cut off after {changes} change(s) to `{interface}`: rtwire revert {interface}"
+        "`{title}` was cut off after {changes} change(s) to `{interface}`; put them back: rtwire revert {interface}"
     )]
     CutOff {
         /// The command that made the changes.
@@ -21,7 +21,10 @@ pub enum Leftover {
         changes: usize,
     },
     /// The time to confirm is over, and no guardian put the settings back.
-    #[error("`{title}` was not confirmed in time and not put back: rtwire revert {interface}")]
+    #[error(
+        "`{title}` was not confirmed in time, and its guardian is gone; put its changes back: rtwire revert \
+    {interface}"
+    )]
     Unconfirmed {
         /// The command that made the changes.
         title: String,

@@ -29,7 +29,7 @@ fn checked(path: &str) -> Result<&str, HostError> {
         value: String::new(),
         source: io::Error::new(
             io::ErrorKind::InvalidInput,
-            "this is none of the kernel's settings that rtwire changes",
+            "rtwire does not change this setting",
         ),
     })
 }

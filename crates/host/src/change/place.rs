@@ -122,7 +122,7 @@ pub(super) fn remove(namespace: &str) -> Result<(), HostError> {
     if !left.is_empty() {
         return Err(HostError::NotInForce {
             what: format!(
-                "the end of network namespace `{namespace}`: {} is still in it, and would go with it",
+                "the removal of network namespace `{namespace}`: {} is still in it and would be lost",
                 left.join(", ")
             ),
         });

@@ -96,7 +96,7 @@ pub enum RecordError {
     },
     /// The interface has a record already.
     #[error(
-        "settings of `{interface}` are applied already ({title}); take them back first: rtwire revert --interface {interface}"
+        "the settings of `{interface}` were changed already ({title}); put them back first: rtwire revert {interface}"
     )]
     Exists {
         /// The interface.
@@ -105,10 +105,10 @@ pub enum RecordError {
         title: String,
     },
     /// Another program holds the record.
-    #[error("another rtwire is changing the settings of `{0}` at this moment: wait for it")]
+    #[error("another rtwire is changing the settings of `{0}` now: wait until it has ended")]
     Busy(String),
     /// The file does not begin as a record does.
-    #[error("{} is no undo record that this version can read; if you know that nothing is to be undone, remove it", .0.display())]
+    #[error("{} is not an undo record that this version can read; if nothing needs to be put back, remove the file", .0.display())]
     Unreadable(PathBuf),
 }
 

@@ -26,7 +26,7 @@ pub enum ApplyError {
         change: String,
         /// The reason.
         source: HostError,
-        /// Whether the changes before it were undone.
+        /// True if the changes before it were undone.
         undone: bool,
     },
     /// The kernel accepted a change, but another value is in force.
@@ -36,7 +36,7 @@ pub enum ApplyError {
         change: String,
         /// The value in force.
         found: String,
-        /// Whether the changes before it were undone.
+        /// True if the changes before it were undone.
         undone: bool,
     },
     /// Some settings could not be put back; the record stays.
@@ -51,7 +51,7 @@ const fn after(undone: bool) -> &'static str {
     if undone {
         "; everything before it was put back, nothing is changed"
     } else {
-        "; putting back what was done before it failed too: try `rtwire revert`"
+        "; putting back the changes before it failed too: try `rtwire revert`"
     }
 }
 

@@ -15,7 +15,7 @@ const EVERY: Duration = Duration::from_secs(1);
 pub struct CommonTime {
     /// The daemon and the limit.
     pub question: ClockQuestion,
-    /// Whether the user goes on without it. Results then say so.
+    /// True if the user goes on without it. Results then say so.
     pub waived: bool,
 }
 

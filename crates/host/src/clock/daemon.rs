@@ -26,7 +26,7 @@ pub enum ClockError {
     },
     /// The daemon did not answer.
     #[error(
-        "ptp4l at {} does not answer a question for {what} in domain {domain}; is the domain right (--domain)?",
+        "ptp4l at {} does not answer a question for {what} in domain {domain}; check the domain (--domain)",
         .socket.display()
     )]
     Silent {
@@ -42,7 +42,7 @@ pub enum ClockError {
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
-            "; it is not running, or its `uds_address` is another one (--socket)"
+            "; ptp4l is not running, or has another `uds_address` (--socket)"
         }
         io::ErrorKind::PermissionDenied => "; run as root",
         _ => "",

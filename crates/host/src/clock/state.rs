@@ -18,7 +18,7 @@ pub struct ClockQuestion {
     pub domain: u8,
     /// The largest allowed offset of the clock from its master, ns.
     pub limit_ns: u64,
-    /// Whether this host is the grandmaster.
+    /// True if this host is the grandmaster.
     pub gives_time: bool,
     /// The interface's clock, `/dev/ptpN`, if it has one.
     pub phc: Option<u32>,
@@ -47,7 +47,7 @@ pub struct ClockState {
     pub version: u32,
     /// The time of this state, ns since 1970 (UTC).
     pub time_ns: u64,
-    /// Whether the host has the network's time within the limit.
+    /// True if the host has the network's time within the limit.
     pub synchronised: bool,
     /// The reasons why it does not.
     pub reasons: Vec<String>,
@@ -66,7 +66,7 @@ pub struct Daemon {
     pub identity: String,
     /// The clock that all follow.
     pub grandmaster: String,
-    /// Whether this clock is its own grandmaster.
+    /// True if this clock is its own grandmaster.
     pub own_grandmaster: bool,
     /// The offset from the master, ns; null without a master.
     pub offset_ns: Option<i64>,
@@ -78,9 +78,9 @@ pub struct Daemon {
     pub ports: Vec<DaemonPort>,
     /// The offset of TAI from UTC, s, as the grandmaster says.
     pub utc_offset_s: Option<i16>,
-    /// Whether the grandmaster vouches for that offset.
+    /// True if the grandmaster vouches for that offset.
     pub utc_offset_valid: bool,
-    /// Whether the timescale is TAI.
+    /// True if the timescale is TAI.
     pub ptp_timescale: bool,
 }
 

@@ -24,7 +24,7 @@ pub(super) fn isolated_list(facts: &Facts) -> Vec<u32> {
 
 pub(super) fn isolated(facts: &Facts) -> Vec<Finding> {
     let id = "processors.isolated";
-    let why = "on a processor that other threads share, they and their interrupts run in between";
+    let why = "on a shared processor, other threads and their interrupts delay a real-time thread";
     let found = isolated_list(facts);
     let online = online(facts);
     if !found.is_empty() {
@@ -39,7 +39,7 @@ pub(super) fn isolated(facts: &Facts) -> Vec<Finding> {
         ),
         _ => (
             Level::Note,
-            "a machine with one processor has none to spare".to_owned(),
+            "use a machine with more processors: one processor alone cannot be isolated".to_owned(),
         ),
     };
     vec![
@@ -84,7 +84,7 @@ pub(super) fn tickless(facts: &Facts) -> Vec<Finding> {
 
 pub(super) fn idle_states(facts: &Facts) -> Vec<Finding> {
     let id = "processors.idle_states";
-    let why = "waking from a deep sleep delays the first instruction after each pause by that long";
+    let why = "waking from a deep sleep delays the first instruction after each pause by this time";
     let mut deepest: Option<(i64, String)> = None;
     let folder = format!("{CPUS}/cpu0/cpuidle");
     for state in facts.files.list(&folder) {
@@ -134,7 +134,7 @@ pub(super) fn idle_states(facts: &Facts) -> Vec<Finding> {
         Finding::good(
             AREA,
             id,
-            format!("idle processors sleep as deep as {name}: {latency_us} µs to wake"),
+            format!("idle processors sleep down to {name}: {latency_us} µs to wake"),
             why,
         )
         .at(Level::Weak)
@@ -146,8 +146,7 @@ pub(super) fn idle_states(facts: &Facts) -> Vec<Finding> {
 
 pub(super) fn governor(facts: &Facts) -> Vec<Finding> {
     let id = "processors.governor";
-    let why =
-        "a processor that was slowed down takes longer for the same work until it is sped up again";
+    let why = "a slowed-down processor takes longer for the same work until it speeds up again";
     let mut slow = Vec::new();
     let mut seen = false;
     for cpu in online(facts) {

@@ -33,7 +33,7 @@ pub(super) fn coalescing(facts: &Facts) -> Vec<Finding> {
         return Vec::new();
     };
     let id = "driver.coalescing";
-    let why = "a received frame waits for company before the processor is told: up to this long, each time";
+    let why = "each received frame waits up to this time for more frames before the interrupt";
     let Some(group) = interface
         .parameters
         .get(&Parameters::Coalescing)
@@ -67,7 +67,12 @@ pub(super) fn coalescing(facts: &Facts) -> Vec<Finding> {
         found.push(format!("rx-frames {frames}"));
     }
     if wanted.is_empty() {
-        return vec![Finding::good(AREA, id, "frames are told of at once", why)];
+        return vec![Finding::good(
+            AREA,
+            id,
+            "each frame raises an interrupt at once",
+            why,
+        )];
     }
     vec![
         Finding::good(AREA, id, format!("coalescing: {}", found.join(", ")), why)
@@ -81,7 +86,7 @@ pub(super) fn energy_saving(facts: &Facts) -> Vec<Finding> {
         return Vec::new();
     };
     let id = "driver.energy_saving";
-    let why = "a link that sleeps between frames takes 16 µs (1 Gbit/s) to 30 µs (100 Mbit/s) to wake before each";
+    let why = "a link that sleeps between frames takes 16 µs (1 Gbit/s) to 30 µs (100 Mbit/s) to wake for each";
     match interface.parameter(Parameters::EnergySaving, "eee") {
         None => Vec::new(),
         Some(0) => vec![Finding::good(AREA, id, "no Energy-Efficient Ethernet", why)],
@@ -103,7 +108,7 @@ pub(super) fn pause(facts: &Facts) -> Vec<Finding> {
         return Vec::new();
     };
     let id = "driver.pause";
-    let why = "a pause frame from the other end stops all classes, the most urgent too: no bound allows for that";
+    let why = "a pause frame from the other end stops all classes, even the most urgent: no bound includes that";
     let get = |name| interface.parameter(Parameters::Pause, name);
     let on: Vec<&str> = ["rx", "tx"]
         .into_iter()
@@ -135,7 +140,7 @@ pub(super) fn merging(facts: &Facts) -> Vec<Finding> {
         return Vec::new();
     };
     let id = "driver.merging";
-    let why = "received frames are held back to be merged with later ones; merged ones reach no XDP program whole";
+    let why = "received frames wait to be merged with later ones; merged frames do not reach an XDP program whole";
     let on: Vec<&str> = [
         "rx-gro",
         "rx-lro",
@@ -174,7 +179,8 @@ pub(super) fn splitting(facts: &Facts) -> Vec<Finding> {
         return Vec::new();
     };
     let id = "driver.splitting";
-    let why = "best effort is handed down in pieces of up to 64 kB: on the wire (at 100 Mbit/s for 5 ms) nothing gets between";
+    let why = "best effort is handed down in pieces of up to 64 kB: no urgent frame is sent between their frames (5 ms \
+    at 100 Mbit/s)";
     // The kernel switches some off along with others: those that depend on others come first, and are put back last.
     let on: Vec<&str> = [
         "tx-tcp-mangleid-segmentation",
@@ -226,7 +232,8 @@ pub(super) fn rings_and_queues(facts: &Facts) -> Vec<Finding> {
             AREA,
             "driver.rings_and_queues",
             found.join("; "),
-            "mqprio and TAPRIO need a transmit queue for each class; a long transmit ring holds what no discipline can overtake",
+            "mqprio and TAPRIO need a transmit queue for each class; no discipline can overtake frames in a long \
+             transmit ring",
         )
         .at(Level::Note),
     ];
@@ -237,7 +244,8 @@ pub(super) fn rings_and_queues(facts: &Facts) -> Vec<Finding> {
                 AREA,
                 "driver.long_ring",
                 format!("transmit ring of {tx_ring} frames"),
-                "best effort in the ring goes first: at 100 Mbit/s 1024 full frames take 126 ms, unless byte queue limits hold it short",
+                "best effort already in the ring is sent first: 1024 full frames take 126 ms at 100 Mbit/s, unless byte \
+                 queue limits keep the ring short",
             )
             .at(Level::Note)
             .by_hand(format!("ethtool -G {} tx 256", link.name)),
@@ -257,7 +265,7 @@ pub(super) fn order(facts: &Facts) -> Vec<Finding> {
         return Vec::new();
     }
     let id = "driver.order";
-    let why = "frames that are received in two contexts overtake one another";
+    let why = "frames received in two contexts overtake one another";
     let queues = interface
         .parameter(Parameters::Channels, "rx")
         .unwrap_or_else(|| link.rx_queues.into());
@@ -266,7 +274,7 @@ pub(super) fn order(facts: &Facts) -> Vec<Finding> {
             Finding::good(
                 AREA,
                 id,
-                "a veth without rx-gro: each processor receives by itself",
+                "a veth without rx-gro: each processor has a backlog of its own",
                 why,
             )
             .at(Level::Weak)
@@ -302,8 +310,8 @@ pub(super) fn vlan_filter(facts: &Facts) -> Vec<Finding> {
         Finding::good(
             AREA,
             "driver.vlan_filter",
-            "the interface drops frames of VLANs that no link was made for",
-            "tagged streams that are received by a raw socket do not arrive, and nothing counts them",
+            "the interface drops frames of VLANs without a VLAN link",
+            "tagged streams do not reach a raw socket, and nothing counts the lost frames",
         )
         .at(Level::Note)
         .by_hand(format!(
@@ -318,13 +326,13 @@ pub(super) fn xdp(facts: &Facts) -> Vec<Finding> {
         return Vec::new();
     };
     let id = "driver.xdp";
-    let why = "in the driver the receive program answers before a socket buffer is made; generic XDP comes after";
+    let why = "in the driver the receive program answers before a socket buffer is made; generic XDP answers after that";
     let Some(abilities) = interface.xdp else {
         return vec![
             Finding::good(
                 AREA,
                 id,
-                "the kernel does not tell what the driver can do",
+                "the kernel does not report the driver's XDP abilities",
                 why,
             )
             .at(Level::Unknown),
@@ -366,8 +374,8 @@ pub(super) fn launch_time(facts: &Facts) -> Vec<Finding> {
     let Some(interface) = &facts.interface else {
         return Vec::new();
     };
-    let why = "`--path xdp-launch` needs a card that keeps launch times of AF_XDP (Linux 6.15: igc, stmmac); `--path launch` \
-               needs ETF in its place";
+    let why = "`--path xdp-launch` needs a NIC that keeps AF_XDP launch times (Linux 6.15: igc, stmmac); `--path \
+    launch` needs ETF instead";
     let (found, level) = launch_time_of(interface.xdp);
     vec![Finding::good(AREA, "driver.launch_time", found, why).at(level)]
 }
@@ -375,15 +383,15 @@ pub(super) fn launch_time(facts: &Facts) -> Vec<Finding> {
 pub(super) fn launch_time_of(abilities: Option<XdpAbilities>) -> (&'static str, Level) {
     match abilities {
         None => (
-            "the kernel does not tell whether the driver keeps launch times of AF_XDP",
+            "the kernel does not report whether the driver keeps AF_XDP launch times",
             Level::Unknown,
         ),
         Some(abilities) if abilities.socket & netdev::LAUNCH_TIME == 0 => (
-            "the driver keeps no launch times of frames that go past the queue (AF_XDP)",
+            "the driver does not keep launch times of frames that bypass the queue (AF_XDP)",
             Level::Note,
         ),
         Some(_) => (
-            "the driver keeps launch times of AF_XDP, on transmit queues whose ETF has `offload`",
+            "the driver keeps AF_XDP launch times, on transmit queues whose ETF has `offload`",
             Level::Good,
         ),
     }
@@ -395,7 +403,7 @@ pub(super) fn time_stamps(facts: &Facts) -> Vec<Finding> {
     };
     let stamping = &interface.time_stamping;
     let id = "driver.time_stamps";
-    let why = "hardware stamps say when a frame was on the wire; software stamps add the host's own delay";
+    let why = "hardware stamps tell the time of a frame on the wire; software stamps add the host's own delay";
     let hardware =
         stamping.kinds.contains("hardware-receive") && stamping.kinds.contains("hardware-transmit");
     match stamping.phc {

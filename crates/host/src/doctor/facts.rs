@@ -48,7 +48,7 @@ pub struct InterfaceFacts {
     pub time_stamping: TimeStamping,
     /// Its speed, Mbit/s.
     pub speed_mbps: Option<u64>,
-    /// Whether it is full duplex.
+    /// True if it is full duplex.
     pub full_duplex: Option<bool>,
     /// Its receive contexts.
     pub napis: Vec<Napi>,
@@ -63,7 +63,7 @@ pub struct Process {
     pub pid: u32,
     /// Its name, at most 15 bytes.
     pub name: String,
-    /// Whether it is in our network namespace; true also if that is unknown.
+    /// True if it is in our network namespace, or if that is unknown.
     pub same_network: bool,
     /// Its threads under a real-time policy.
     pub real_time: Vec<Task>,

@@ -110,7 +110,7 @@ impl Certainty {
 pub struct Remedy {
     /// The exact command, or the step to take if no command does it.
     pub command: String,
-    /// Whether `--fix` applies it: it takes effect at once, harms no other work, and can be undone.
+    /// True if `--fix` applies it: it takes effect at once, harms no other work, and can be undone.
     pub safe: bool,
     /// The settings that `--fix` makes.
     #[serde(skip)]

@@ -69,7 +69,7 @@ pub struct Verification {
     pub asked: String,
     /// The setting read back.
     pub found: String,
-    /// Whether both are the same.
+    /// True if both are the same.
     pub in_force: bool,
     /// The side that decides about it.
     #[serde(skip)]
@@ -120,9 +120,9 @@ impl Examination {
     /// Adds measurements, and the findings from them: settings that are not in force, and late wake-ups that no stall
     /// explains. The figures themselves are not judged: the plan decides which delay is too long.
     pub fn measured(&mut self, measurements: Vec<Measurement>, verified: Vec<Verification>) {
-        const WHY_NOT_IN_FORCE: &str =
-            "a tool that takes what it asked for as given measures, and promises, something else";
-        const WHY_OUTRANKED: &str = "real-time threads that are more urgent than the measuring one run for so long on its core";
+        const WHY_NOT_IN_FORCE: &str = "a measurement with other settings than those asked for shows, and promises, something else";
+        const WHY_OUTRANKED: &str =
+            "more urgent real-time threads run on the measuring thread's core";
         for one in verified.iter().filter(|one| !one.in_force) {
             let found = format!(
                 "{} ({}): asked for {}, found {}",
@@ -132,9 +132,7 @@ impl Examination {
                 Finding::good(Area::Limits, "measured.in_force", found, WHY_NOT_IN_FORCE)
                     .at(Level::Fault)
                     .sure(Certainty::Tried)
-                    .by_hand(
-                        "run as root, or give the capability that `limits.capabilities` names",
-                    ),
+                    .by_hand("run as root, or add the capability that `limits.capabilities` names"),
             );
         }
         let late = measurements.iter().filter(|one| one.what == "wake-up");

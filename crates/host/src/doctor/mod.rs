@@ -41,7 +41,7 @@ pub struct Examination {
     pub version: u32,
     /// The interface that was examined, if any.
     pub interface: Option<String>,
-    /// Whether no finding can break a deadline.
+    /// True if no finding can break a deadline.
     pub ready: bool,
     /// Every fact, in the order of the areas.
     pub findings: Vec<Finding>,

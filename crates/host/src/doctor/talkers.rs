@@ -62,7 +62,8 @@ pub(super) fn addresses(facts: &Facts) -> Vec<Finding> {
                 AREA,
                 "talkers.ipv6",
                 "IPv6 is on",
-                "router solicitations, neighbour discovery and multicast reports leave whenever they like, in bursts after the link comes up",
+                "router solicitations, neighbour discovery and multicast reports leave at any time, and in bursts after \
+                 the link comes up",
             )
             .at(Level::Weak);
         findings.push(if by_six {
@@ -76,7 +77,7 @@ pub(super) fn addresses(facts: &Facts) -> Vec<Finding> {
             Finding::good(
                 AREA,
                 "talkers.default_route",
-                "this machine's way to everywhere leads by this interface",
+                "this machine's default route uses this interface",
                 "every program's traffic shares the real-time link",
             )
             .at(Level::Fault)
@@ -97,7 +98,7 @@ pub(super) fn addresses(facts: &Facts) -> Vec<Finding> {
                 AREA,
                 "talkers.addresses",
                 format!("addresses {}", shown.join(", ")),
-                "any program may send by it; raw streams need none, streams in UDP need one",
+                "any program may send from it; raw streams need no address, UDP streams need one",
             )
             .at(Level::Weak)
             .sure(Certainty::Concluded)
@@ -116,8 +117,8 @@ pub(super) fn addresses(facts: &Facts) -> Vec<Finding> {
         let finding = Finding::good(
             AREA,
             "talkers.arp",
-            "the interface asks and answers for addresses (ARP)",
-            "requests of other hosts are answered at any moment; a first frame waits for an answer",
+            "the interface resolves addresses (ARP)",
+            "it answers requests of other hosts at any moment, and its first frame to a host waits for an answer",
         )
         .at(if shown.is_empty() {
             Level::Note
@@ -146,10 +147,10 @@ pub(super) fn listeners(facts: &Facts) -> Vec<Finding> {
                 AREA,
                 "talkers.multicast",
                 format!("programs joined {}", groups.join(", ")),
-                "who joins a group also reports it to the network, and usually talks in it (mDNS, SSDP, PTP)",
+                "a program that joins a group also reports it to the network, and usually sends to it (mDNS, SSDP, PTP)",
             )
             .at(Level::Weak)
-            .by_hand(format!("see who: ip maddress show dev {name}; ss -uapn")),
+            .by_hand(format!("find the programs: ip maddress show dev {name}; ss -uapn")),
         );
     }
     let programs: Vec<&(&str, &str)> = PROGRAMS
@@ -167,7 +168,7 @@ pub(super) fn listeners(facts: &Facts) -> Vec<Finding> {
                 AREA,
                 &format!("talkers.{}", program.to_lowercase()),
                 format!("{program} is running"),
-                "it sends on, or sets up anew, every interface that it was not told to leave alone",
+                "it sends on every interface, or changes its settings, unless told to leave it alone",
             )
             .at(Level::Weak)
             .sure(Certainty::Concluded)
@@ -183,10 +184,10 @@ pub(super) fn listeners(facts: &Facts) -> Vec<Finding> {
                 format!(
                     "{all} socket(s) take a copy of every frame (a capture, or a discovery daemon)"
                 ),
-                "each frame is copied for it, before ours",
+                "each frame is copied for it first",
             )
             .at(Level::Weak)
-            .by_hand("see whose: ss -0 -p"),
+            .by_hand("find its owner: ss -0 -p"),
         );
     }
     findings
@@ -239,8 +240,8 @@ pub(super) fn firewall(facts: &Facts) -> Vec<Finding> {
         return Vec::new();
     }
     let id = "talkers.firewall";
-    let why = "streams in UDP and PTP over UDP pass it, each frame is compared with its rules, and some are dropped; \
-               raw frames pass only tables of `netdev` and `bridge`";
+    let why = "UDP streams and PTP over UDP pass it: its rules are compared with each frame and may drop it; raw frames \
+    pass only tables of `netdev` and `bridge`";
     let mut found = facts.filter_tables.clone().unwrap_or_default();
     // The older filter lists its tables only once a rule was loaded.
     if let Some(names) = facts.files.said("/proc/thread-self/net/ip_tables_names") {

@@ -23,7 +23,7 @@ pub struct Address {
     pub address: IpAddr,
     /// The length of its network part, bits.
     pub prefix: u8,
-    /// Whether the kernel made it by itself (IPv6 link-local).
+    /// True if the kernel made it by itself (IPv6 link-local).
     pub automatic: bool,
     /// The kernel's own description.
     pub raw: Vec<u8>,
@@ -32,7 +32,7 @@ pub struct Address {
 /// A route on an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// Whether it is a default route.
+    /// True if it is a default route.
     pub default: bool,
     /// Its origin: 2 for the kernel, along with an address.
     pub protocol: u8,
@@ -111,7 +111,7 @@ impl Netlink {
     /// The kernel refuses to tell.
     pub fn routes(&mut self, index: u32) -> Result<Vec<Route>, HostError> {
         let request = RawRequest::route(RTM_GETROUTE, 0, vec![0; ROUTE_HEADER]).dump();
-        let replies = self.ask(&request, || format!("read the routes by interface {index}"))?;
+        let replies = self.ask(&request, || format!("read the routes on interface {index}"))?;
         Ok(replies
             .into_iter()
             .filter_map(|reply| {
@@ -158,7 +158,7 @@ impl Netlink {
             place.copy_from_slice(&index.to_ne_bytes());
         }
         let request = RawRequest::route(RTM_NEWADDR, NLM_F_EXCL_CREATE, raw);
-        match self.acknowledge(&request, || format!("give address {shown} back")) {
+        match self.acknowledge(&request, || format!("restore address {shown}")) {
             Err(HostError::Netlink { errno: EEXIST, .. }) => Ok(()),
             other => other,
         }

@@ -63,11 +63,11 @@ pub enum Discipline {
     Etf {
         /// The time from handing a frame to the driver to its launch, ns.
         delta_ns: u32,
-        /// Whether the time is a latest one rather than an exact one.
+        /// True if the time is a latest one rather than an exact one.
         deadline: bool,
-        /// Whether the hardware keeps the time.
+        /// True if the hardware keeps the time.
         offload: bool,
-        /// Whether frames with a time from TAPRIO are accepted too.
+        /// True if frames with a time from TAPRIO are accepted too.
         skip_socket_check: bool,
     },
     /// Credit-based shaping.
@@ -80,7 +80,7 @@ pub enum Discipline {
         high_credit_bytes: i32,
         /// Bytes, negative.
         low_credit_bytes: i32,
-        /// Whether the hardware shapes.
+        /// True if the hardware shapes.
         offload: bool,
     },
     /// One rate for all.

@@ -161,7 +161,7 @@ pub struct Coalescing {
     pub rx_frames: Option<u64>,
     /// The longest wait before sent frames are reported, µs.
     pub tx_usecs: Option<u64>,
-    /// Whether the driver adapts these by itself.
+    /// True if the driver adapts these by itself.
     pub adaptive_rx: Option<bool>,
 }
 

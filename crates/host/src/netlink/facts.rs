@@ -26,7 +26,7 @@ pub struct LinkFacts {
     pub flags: u32,
     /// The largest payload behind the Ethernet header, bytes.
     pub mtu: u32,
-    /// Whether a cable and a link partner are present.
+    /// True if a cable and a link partner are present.
     pub carrier: bool,
     /// The kind of a virtual link: `veth`, `vlan` …
     pub kind: Option<String>,
@@ -201,7 +201,7 @@ impl Netlink {
         egress: &BTreeMap<u32, u8>,
     ) -> Result<(), HostError> {
         super::links::c_name(name)?;
-        let what = || format!("create VLAN link `{name}` upon `{interface}`");
+        let what = || format!("create VLAN link `{name}` on `{interface}`");
         let Some(parent) = self.link(interface)? else {
             return Err(HostError::NoInterface {
                 name: interface.to_owned(),

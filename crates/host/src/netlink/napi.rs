@@ -13,7 +13,7 @@ pub struct Napi {
     pub id: u32,
     /// Its interrupt, where it has one of its own.
     pub irq: Option<u32>,
-    /// Whether a kernel thread runs it.
+    /// True if a kernel thread runs it.
     pub threaded: Option<bool>,
     /// The thread that runs it, if any.
     pub thread: Option<u32>,
@@ -96,7 +96,7 @@ impl Netlink {
             .push_id(id)
             .push_threaded(u32::from(threaded));
         self.acknowledge(&request, || {
-            format!("give receive context {id} a thread of its own")
+            format!("move receive context {id} to a thread of its own")
         })
     }
 

@@ -30,7 +30,7 @@ pub struct Queue {
     pub handle: u32,
     /// The handle of its parent.
     pub parent: u32,
-    /// Whether it is a class rather than a discipline.
+    /// True if it is a class rather than a discipline.
     pub class: bool,
     /// Its kind and parameters.
     pub discipline: Discipline,
@@ -234,7 +234,7 @@ impl Netlink {
     /// # Errors
     /// The kernel refuses one, in its own words.
     pub fn set_tree(&mut self, index: u32, tree: &Tree) -> Result<(), HostError> {
-        let what = || format!("take the queues of interface {index} away");
+        let what = || format!("remove the queues of interface {index}");
         let body = header(index, 0, ROOT, 0).to_vec();
         let gone = self.acknowledge(&RawRequest::route(RTM_DELQDISC, 0, body), what);
         match gone {
@@ -279,7 +279,7 @@ impl Netlink {
             let request = RawRequest::route(RTM_NEWTFILTER, NLM_F_EXCL_CREATE, body);
             self.acknowledge(&request, || {
                 format!(
-                    "set a rule for EtherType {:#06x} of interface {index}",
+                    "set a filter for EtherType {:#06x} of interface {index}",
                     filter.protocol
                 )
             })?;
