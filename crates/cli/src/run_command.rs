@@ -76,7 +76,7 @@ pub(crate) struct RunArguments {
     set: Vec<(String, String)>,
     #[command(flatten)]
     time: TimeArguments,
-    /// Run even where the plan refuses, or the way out does not keep what it promises
+    /// Run even if the plan refuses, or the transmit path does not keep its promises
     #[arg(long)]
     no_admission: bool,
     /// Print the report as JSON (its schema: `rtwire schema run`)

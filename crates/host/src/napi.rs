@@ -1,4 +1,4 @@
-//! Receive work at the priority that its user gives it.
+//! Receive work at a priority of the user's choice.
 //!
 //! ```text
 //!  usual      interrupt ─► soft interrupt, above every task ─► socket
