@@ -160,7 +160,7 @@ fn what_would_not_survive_a_move_is_named_and_nothing_is_changed() {
         (
             "tc qdisc add dev rtwa ingress",
             "tc qdisc del dev rtwa ingress",
-            "entry",
+            "ingress rules",
         ),
     ] {
         bench.sh(plant);

@@ -38,7 +38,7 @@ fn an_import_can_be_planned_and_says_what_is_different() {
     assert_eq!(imported.status.code(), Some(0));
     assert_eq!(
         String::from_utf8(imported.stderr).unwrap(),
-        "rtwire import: not carried over as it was: frames of 40 B are 60 B: no Ethernet frame is smaller\n"
+        "rtwire import: changed or left out: frames of 40 B are 60 B: no Ethernet frame is smaller\n"
     );
 
     let wrong = rtwire(&["import", "tsnkit", &topology, &streams]);

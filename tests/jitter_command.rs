@@ -193,9 +193,7 @@ fn damaged_files_give_one_message_with_the_place() {
     assert!(said.contains("--partial"), "{said}");
     let (code, _, out) = try_with(&whole[..100_001], &["--partial"]);
     assert_eq!(code, 0);
-    assert!(
-        String::from_utf8_lossy(&out).contains("Only what comes before the fault was measured")
-    );
+    assert!(String::from_utf8_lossy(&out).contains("Only the part before the fault was measured"));
     let mut garbled = whole.clone();
     garbled[24 + 8..24 + 12].fill(0xff);
     let (code, said, _) = try_with(&garbled, &[]);
@@ -347,7 +345,7 @@ fn two_captures_are_compared_on_one_page() {
     let output = rtwire(&[capture, "--beside", cut, "--partial", "--report", page]);
     assert!(output.status.success(), "{}", said(&output));
     let html = std::fs::read_to_string(page).unwrap();
-    assert!(html.contains("Only what comes before the fault"), "{html}");
+    assert!(html.contains("Only the part before the fault"), "{html}");
     std::fs::remove_file(page).unwrap();
 
     let output = rtwire(&[capture, "--beside", capture]);

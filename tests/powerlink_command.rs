@@ -39,7 +39,7 @@ fn a_configuration_is_explained_in_words_and_as_json() {
         "configuration of a network, for its managing node, 6 objects",
         "the cycle is 1000 µs",
         "   1   1 B       0 B           200 µs        0  mandatory",
-        "sent to node 1, 1 octets:",
+        "sent to node 1, 1 bytes:",
         "0..1  A4C0h/1",
     ] {
         assert!(text.contains(part), "`{part}` is missing in:\n{text}");

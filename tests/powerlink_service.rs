@@ -116,7 +116,7 @@ fn service_data_and_commands_work_without_a_managing_node_and_beside_one() {
     let (code, text) = asked(cell.mn(), &["sdo", "read", "rtws", "2", "NMT_Nonsense"]);
     assert_eq!(code, 2, "{text}");
     assert!(
-        text.contains("`NMT_Nonsense` is no name of DS 301"),
+        text.contains("`NMT_Nonsense` is not a name of DS 301"),
         "{text}"
     );
     // A managing node elsewhere: from a place without station nothing is sent, and it is said why.

@@ -29,16 +29,16 @@ pub(crate) struct ClockArguments {
     /// The PTP domain
     #[arg(long, default_value_t = 0)]
     domain: u8,
-    /// How far the clock may be from its master, in ns
+    /// The largest allowed offset of the clock from its master, in ns
     #[arg(long, value_name = "NS", default_value_t = 1_000)]
     limit: u64,
     /// This host is the grandmaster
     #[arg(long)]
     gives_time: bool,
-    /// Look once a second for so many seconds
+    /// Look once a second for this number of seconds
     #[arg(long, value_name = "SECONDS")]
     watch: Option<u64>,
-    /// Where the record is kept (JSON lines); by default clock.jsonl in /var/lib/rtwire
+    /// The file that keeps the record (JSON lines); by default clock.jsonl in /var/lib/rtwire
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Print JSON, one object for each look (its schema: `rtwire schema clock`)
@@ -46,26 +46,23 @@ pub(crate) struct ClockArguments {
     json: bool,
 }
 
-/// Look, print, keep.
+/// Looks, prints and keeps the record.
 pub(crate) fn run(arguments: &ClockArguments) -> ExitCode {
     let phc = match &arguments.interface {
         None => None,
-        Some(name) => {
-            let mut netlink = Netlink::new();
-            match netlink.link(name) {
-                Ok(Some(_)) => netlink.time_stamping(name).ok().and_then(|found| found.phc),
-                Ok(None) => {
-                    eprintln!(
-                        "rtwire clock: there is no interface `{name}`; look at `ip link` for those there are"
-                    );
-                    return ExitCode::from(FAULTY);
-                }
-                Err(error) => {
-                    eprintln!("rtwire clock: {error}");
-                    return ExitCode::from(FAULTY);
-                }
+        Some(name) => match Netlink::new().link(name) {
+            Ok(Some(_)) => clock::hardware_clock(name),
+            Ok(None) => {
+                eprintln!(
+                    "rtwire clock: there is no interface `{name}`; look at `ip link` for those there are"
+                );
+                return ExitCode::from(FAULTY);
             }
-        }
+            Err(error) => {
+                eprintln!("rtwire clock: {error}");
+                return ExitCode::from(FAULTY);
+            }
+        },
     };
     let question = ClockQuestion {
         socket: arguments.socket.clone(),
@@ -96,7 +93,7 @@ pub(crate) fn run(arguments: &ClockArguments) -> ExitCode {
             (Some(_), false) => APART,
             (None, false) => LACKING,
         };
-        // The worst of all looks counts.
+        // The worst look decides the exit code.
         code = code.max(this);
         if start.elapsed() + Duration::from_secs(1) > watch {
             return ExitCode::from(code);
@@ -166,7 +163,7 @@ fn show(arguments: &ClockArguments, state: &ClockState) {
             if daemon.utc_offset_valid {
                 ""
             } else {
-                " (who does not vouch for it)"
+                " (which does not vouch for it)"
             },
             state.system.tai_offset_s
         );

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// Columns as wide as their widest entry; the first `left` are text, the others numbers.
+/// Adds a table with columns as wide as their widest entry. The first `left` columns are text, the others numbers.
 pub(crate) fn table(text: &mut String, left: usize, rows: &[Vec<String>]) {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use clap::Args;
 use rtwire_host::HostError;
-use rtwire_host::change::{self, Header, Progress, Record, Wanted};
+use rtwire_host::change::{self, Leftover, Progress};
 use rtwire_host::doctor::{self, Examination, Facts};
-use rtwire_host::netlink::Netlink;
 use rtwire_sys::signal;
 
 use crate::doctor_measure::{self, LoadArgument, MeasureOptions};
@@ -25,40 +24,39 @@ const LACKING: u8 = 3;
 /// Arguments of `rtwire doctor`.
 #[derive(Args)]
 pub(crate) struct DoctorArguments {
-    /// The interface that real-time traffic uses; without it only the machine is looked at
+    /// The interface for real-time traffic; without it only the machine is examined
     interface: Option<String>,
     /// Print JSON (its schema: `rtwire schema doctor`)
     #[arg(long)]
     json: bool,
-    /// Also show what is as it should be
+    /// Also show the facts that are as they should be
     #[arg(long, conflicts_with = "json")]
     all: bool,
-    /// Change what is safe to change, keep a record of it, and look again; `rtwire revert` puts it back
+    /// Make the safe changes, keep a record of them, and examine again; `rtwire revert` puts them back
     #[arg(long)]
     fix: bool,
-    /// Measure how late threads wake, frames leave and frames are received: on a cable of the machine's own, and on INTERFACE,
-    /// where it sends 1000 small frames a second that are addressed to the interface itself
+    /// Measure the delays of wake-ups, of sent and of received frames: on a cable of the machine's own, and on
+    /// INTERFACE, where it sends 1000 small frames a second to the interface itself
     #[arg(long)]
     measure: bool,
-    /// How long each part of the measurement takes
+    /// The duration of each part of the measurement
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration, requires = "measure")]
     duration: Duration,
-    /// What is done meanwhile, in parts of their own beside the idle ones
+    /// The load in further parts of the measurement, beside the idle ones
     #[arg(long, value_enum, default_value = "all", requires = "measure")]
     load: LoadArgument,
 }
 
-/// Examine, change if asked, print.
+/// Examines, makes changes if asked, and prints.
 pub(crate) fn run(arguments: &DoctorArguments) -> ExitCode {
     let mut facts = match Facts::gather(arguments.interface.as_deref()) {
         Ok(facts) => facts,
         Err(error) => return failed(&error),
     };
     let mut examination = doctor::examine(&facts);
-    let scope = arguments.interface.as_deref().unwrap_or("host");
-    let mut fixed = Ok(0);
+    let mut fixed = Ok(());
     if arguments.fix {
-        fixed = fix(&examination, scope, !arguments.json);
+        fixed = fix(&examination, !arguments.json);
         match Facts::gather(arguments.interface.as_deref()) {
             Ok(again) => facts = again,
             Err(error) => return failed(&error),
@@ -91,18 +89,16 @@ pub(crate) fn run(arguments: &DoctorArguments) -> ExitCode {
     } else {
         print(&doctor_table::table(&examination, arguments.all));
     }
-    for (header, state, changes) in Record::list(&change::default_directory()) {
-        if let Some(left) = crate::revert_command::leftover(&header, state, changes) {
-            eprintln!("rtwire doctor: {left}");
-        }
+    for left in Leftover::list(&change::default_directory()) {
+        eprintln!("rtwire doctor: {left}");
     }
-    match fixed.and(broken_off.map_or(Ok(0), Err)) {
+    match fixed.and(broken_off.map_or(Ok(()), Err)) {
         Err(message) => {
             eprintln!("rtwire doctor: {message}");
             ExitCode::from(LACKING)
         }
-        Ok(_) if examination.ready => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::from(ENDANGERED),
+        Ok(()) if examination.ready => ExitCode::SUCCESS,
+        Ok(()) => ExitCode::from(ENDANGERED),
     }
 }
 
@@ -115,47 +111,25 @@ fn failed(error: &HostError) -> ExitCode {
 }
 
 fn print(text: &str) {
-    // A reader that went away (`| head`) is no fault of ours.
+    // A reader that has gone (`
+    //  head`) is no error.
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
-/// Makes the safe changes of all findings that endanger a deadline. How many were made.
-fn fix(examination: &Examination, scope: &str, tell: bool) -> Result<usize, String> {
-    let wanted: Vec<Wanted> = examination
-        .findings
-        .iter()
-        .filter(|finding| finding.endangers())
-        .filter_map(|finding| finding.remedy.as_ref())
-        .flat_map(|remedy| remedy.wanted.clone())
-        .collect();
-    let mut netlink = Netlink::new();
-    let mut present = Vec::new();
-    for one in &wanted {
-        let value = change::read(&mut netlink, &one.subject).map_err(|error| error.to_string())?;
-        present.push((one.subject.clone(), value));
-    }
-    let changes = change::difference(&wanted, &|subject| {
-        let found = present.iter().find(|(one, _)| one == subject);
-        found.map_or(change::Value::Absent, |(_, value)| value.clone())
-    });
-    if changes.is_empty() {
-        return Ok(0);
-    }
-    let header = Header::new("rtwire doctor --fix", scope, None);
-    let record =
-        Record::begin(&change::default_directory(), header).map_err(|error| error.to_string())?;
-    let mut record = change::apply(&mut netlink, record, &changes, &mut |made, progress| {
-        if tell && progress == Progress::Made {
-            print(&format!("changed  {}\n", made.show()));
-        }
-    })
-    .map_err(|error| error.to_string())?;
-    record.confirm().map_err(|error| error.to_string())?;
-    if tell {
+/// Makes the safe changes and prints each.
+fn fix(examination: &Examination, tell: bool) -> Result<(), String> {
+    let made = examination
+        .fix(&change::default_directory(), &mut |made, progress| {
+            if tell && progress == Progress::Made {
+                print(&format!("changed  {}\n", made.show()));
+            }
+        })
+        .map_err(|error| error.to_string())?;
+    if tell && made > 0 {
+        let scope = examination.interface.as_deref().unwrap_or("host");
         print(&format!(
-            "{} change(s) made and read back; `rtwire revert {scope}` takes them back\n\n",
-            changes.len()
+            "{made} change(s) made and read back; `rtwire revert {scope}` puts them back\n\n"
         ));
     }
-    Ok(changes.len())
+    Ok(())
 }

@@ -30,40 +30,40 @@ use rtwire_sys::{interface, memory, netns};
 use ends::{Frames, Received, Sent};
 use load::Load;
 
-/// For local experiments.
+/// The EtherType for local experiments.
 const ETHER_TYPE: u16 = 0x88b5;
 const EVERY_ETHER_TYPE: u16 = 3;
 const PERIOD_NS: u64 = 1_000_000;
-/// As `rtwire run` has for its most urgent streams.
+/// The priority of `rtwire run` for its most urgent streams.
 const REAL_TIME: u8 = 80;
 const PCP: u16 = 6;
 const OWN_CABLE: &str = "own cable";
-/// As `rtwire apply` asks for.
+/// The ETF delta of `rtwire apply`, ns.
 const ETF_DELTA_NS: u32 = 200_000;
 
-/// What is done beside the measurement.
+/// The load during the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LoadArgument {
     /// Measure idle only
     None,
     /// Every processor computes and writes memory
     Processors,
-    /// Long frames over a cable of the machine's own, as fast as it goes
+    /// Long frames over a cable of the machine's own, at full speed
     Network,
     /// Both
     All,
 }
 
-/// What to measure.
+/// The options of a measurement.
 pub(crate) struct MeasureOptions {
-    /// How long each part takes.
+    /// The duration of each part.
     pub(crate) duration: Duration,
     pub(crate) load: LoadArgument,
-    /// Show what is being done.
+    /// Show the progress.
     pub(crate) progress: bool,
 }
 
-/// What was found, and why there is not more.
+/// The results, and the reason if some are missing.
 #[derive(Default)]
 pub(crate) struct Measured {
     pub(crate) measurements: Vec<Measurement>,
@@ -78,7 +78,7 @@ impl Measured {
         }
     }
 
-    /// Runs one part; whether to go on.
+    /// Takes the result of one part. Returns whether to continue.
     fn take(&mut self, part: Result<(), String>) -> bool {
         if let Err(fault) = part {
             self.fault = Some(fault);
@@ -87,7 +87,7 @@ impl Measured {
     }
 }
 
-/// Measures until all is measured, something stands in the way, or `stop` is set.
+/// Measures until all parts are done, one fails, or `stop` is set.
 pub(crate) fn measure(options: &MeasureOptions, facts: &Facts, stop: &AtomicBool) -> Measured {
     let mut found = Measured::default();
     found.verify(locked_memory());
@@ -124,7 +124,7 @@ pub(crate) fn measure(options: &MeasureOptions, facts: &Facts, stop: &AtomicBool
     found
 }
 
-/// Asks for locked memory, and looks whether it is.
+/// Asks for locked memory, and checks that it is locked.
 fn locked_memory() -> Verification {
     const LOCKED: &str = "locked";
     let asked = memory::lock_all();
@@ -139,19 +139,19 @@ fn locked_memory() -> Verification {
     Verification::new("memory", "this process", LOCKED, found)
 }
 
-/// All that stays the same.
+/// The parts of a measurement that stay the same.
 struct Whole<'a> {
     options: &'a MeasureOptions,
     loads: &'a [Load],
     stop: &'a AtomicBool,
 }
 
-/// Where frames go, and how.
+/// The cable or interface that frames use, and their queue.
 struct Lane<'a> {
     at: &'a str,
     out: &'a str,
     into: &'a str,
-    /// Of the tag. A card takes no foreign VLAN; priority alone has none.
+    /// The VLAN of the tag. A card accepts no foreign VLAN; priority alone has none.
     vlan: u16,
     to: [u8; 6],
     path: TxPath,
@@ -219,7 +219,7 @@ impl Whole<'_> {
         Ok(())
     }
 
-    /// One measurement on one lane under one load.
+    /// Measures one part: one lane under one load.
     fn part(&self, lane: &Lane<'_>, load: Load, found: &mut Measured) -> Result<(), String> {
         if self.stop.load(Ordering::Relaxed) {
             return Ok(());
@@ -235,7 +235,7 @@ impl Whole<'_> {
         let into = interface::by_name(lane.into).map_err(words)?;
         let own = lane.out != lane.into;
         let accept = Filter::new(&[Instruction::Accept]).map_err(words)?;
-        // Sockets of one EtherType get a frame only after the kernel has thrown its tag away.
+        // Sockets of one EtherType receive a frame only after the kernel has removed its tag.
         let (receiver, ()) = PacketSocket::receiver(&into, EVERY_ETHER_TYPE, &accept, |socket| {
             const ROOM: usize = 4 << 20;
             socket.set_receive_room(ROOM)?;
@@ -260,7 +260,7 @@ impl Whole<'_> {
         };
         let count = u64::try_from(self.options.duration.as_nanos()).unwrap_or(u64::MAX);
         let count = (count / PERIOD_NS).max(1);
-        // What others send may be more than what we do.
+        // Other stations may send more than this one.
         let room = usize::try_from(count * if own { 1 } else { 20 }).unwrap_or(usize::MAX);
         let noise = NoiseRecorder::start(NoiseOptions {
             allow_fallback: true,
@@ -280,7 +280,7 @@ impl Whole<'_> {
                     ends::send(&mut sender, frames, how, delta_ns, stop)
                 });
                 let sent = sends.join();
-                // What is still on its way.
+                // Frames still on their way.
                 thread::sleep(Duration::from_millis(50));
                 over.store(true, Ordering::Relaxed);
                 let lost = |_| "a measuring thread ended early; please report this".to_owned();
@@ -310,7 +310,7 @@ impl Whole<'_> {
     }
 }
 
-/// What was asked of the kernel for the threads and the frames, and what there was.
+/// Compares the settings asked of the kernel for threads and frames with those in force.
 fn verify(found: &mut Measured, lane: &Lane<'_>, sent: &Sent, received: &Received) {
     let asked = ends::fifo(REAL_TIME);
     for (who, scheduling) in [
@@ -324,13 +324,13 @@ fn verify(found: &mut Measured, lane: &Lane<'_>, sent: &Sent, received: &Receive
             scheduling.clone(),
         ));
     }
-    // Frames that their queue dropped since their time had passed say nothing of their priority.
+    // Frames that their queue dropped as too late show nothing about their priority.
     let dropped = lane.path != TxPath::Qdisc && received.frames == 0;
     if sent.fault.is_some() || sent.frames == 0 || dropped {
         return;
     }
     let where_ = if lane.out == lane.into {
-        "priority in the frame as the driver gets it"
+        "priority in the frame at the driver"
     } else {
         "priority in the frame at the cable's other end"
     };
@@ -352,7 +352,7 @@ fn verify(found: &mut Measured, lane: &Lane<'_>, sent: &Sent, received: &Receive
     found.verify(Verification::new(where_, lane.at, asked, seen).of_interface());
 }
 
-/// Makes the cable; gives the index of its near end.
+/// Makes the cable and returns the index of its near end.
 fn cable(netlink: &mut Netlink, peer: [u8; 6]) -> Result<u32, String> {
     const NEAR: u32 = 100;
     let home = netns::own().map_err(|error| error.to_string())?;
@@ -372,7 +372,7 @@ fn cable(netlink: &mut Netlink, peer: [u8; 6]) -> Result<u32, String> {
     Ok(NEAR)
 }
 
-/// Sets the queue of the cable's near end, and looks whether it is the one that was asked for.
+/// Sets the queue of the cable's near end, and checks that it is in force.
 fn queue(
     netlink: &mut Netlink,
     index: u32,

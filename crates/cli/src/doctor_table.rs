@@ -1,4 +1,4 @@
-//! What `rtwire doctor` prints.
+//! The table of `rtwire doctor`.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use rtwire_measure::units;
 
 use crate::columns;
 
-/// The findings, and below them what was measured.
+/// Returns the findings, followed by the measurements.
 pub(crate) fn table(examination: &Examination, all: bool) -> String {
     let mut text = String::new();
     let shown: Vec<&Finding> = examination
@@ -54,7 +54,9 @@ pub(crate) fn table(examination: &Examination, all: bool) -> String {
         finding.endangers() && finding.remedy.as_ref().is_some_and(|remedy| remedy.safe)
     });
     if safe {
-        text.push_str("`--fix` does what is marked `fix`, and can be taken back\n");
+        text.push_str(
+            "`--fix` applies the remedies marked `fix`; `rtwire revert` puts them back\n",
+        );
     }
     measured(&mut text, examination);
     text
@@ -67,7 +69,7 @@ fn time(ns: i64) -> String {
 
 fn measured(text: &mut String, examination: &Examination) {
     if !examination.verified.is_empty() {
-        text.push_str("\nasked of the kernel, and looked at again\n");
+        text.push_str("\nasked of the kernel, and read back\n");
     }
     for one in &examination.verified {
         let place = format!("{} ({})", one.what, one.at);
@@ -101,9 +103,9 @@ fn measured(text: &mut String, examination: &Examination) {
     rows.extend(examination.measurements.iter().map(row));
     columns::table(text, 3, &rows);
     text.push_str(
-        "\nwake-up: from the instant to the program. transmit, launch: from the instant to the cable (on an interface: to its \
-         driver).\nreceive: from the kernel's stamp to the program. explained: those of more than 1 ms that \
-         stalls of the machine explain. noise: how late a thread above all others woke, on the worst core.\n",
+        "\nwake-up: from the instant to the program. transmit, launch: from the instant to the cable (on an interface: \
+         to its driver).\nreceive: from the kernel's stamp to the program. explained: samples over 1 ms that stalls of \
+         the machine explain. noise: the wake-up delay of a thread above all others, on the worst core.\n",
     );
 }
 

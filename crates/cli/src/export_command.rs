@@ -35,7 +35,7 @@ pub(crate) struct ExportArguments {
     /// Only this switch; without it all, with --yang one object by switch
     #[arg(long, value_name = "NAME")]
     switch: Option<String>,
-    /// What a port is called at its switch, as in s1>B=swp3; otherwise it is called after its neighbour
+    /// The name of a port at its switch, as in s1>B=swp3; otherwise it is named after its neighbour
     #[arg(long = "port", value_name = "SWITCH>NEIGHBOUR=NAME", value_parser = key_and_value)]
     ports: Vec<(String, String)>,
     /// Override a value of the table `defaults`, as in `rtwire plan`
@@ -122,7 +122,7 @@ fn export(arguments: &ExportArguments) -> Result<String, (String, u8)> {
     Ok(format!("{shown:#}\n"))
 }
 
-/// What one switch has to do.
+/// The share of one switch.
 struct Share<'a> {
     name: &'a str,
     queues: u8,

@@ -1,4 +1,4 @@
-//! `rtwire import FORMAT FILES`: a network of another planner as a description of ours.
+//! `rtwire import FORMAT FILES`: turns another planner's network into a network description.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ pub(crate) struct ImportArguments {
 
 #[derive(Subcommand)]
 enum Format {
-    /// The tables of tsnkit: streams that a schedule is sought for, and the topology
+    /// The tables of tsnkit: streams to be scheduled, and the topology
     Tsnkit {
         /// CSV: stream,src,dst,size,period,deadline,jitter
         streams: PathBuf,
@@ -34,12 +34,12 @@ enum Format {
     },
 }
 
-/// Print the description; what was not carried over goes to standard error.
+/// Prints the description; parts that were not carried over are listed on standard error.
 pub(crate) fn run(arguments: &ImportArguments) -> ExitCode {
     match imported(&arguments.format) {
         Ok(imported) => {
             for note in &imported.notes {
-                eprintln!("rtwire import: not carried over as it was: {note}");
+                eprintln!("rtwire import: changed or left out: {note}");
             }
             print(&imported.description);
             ExitCode::SUCCESS

@@ -1,4 +1,5 @@
-//! `rtwire jitter CAPTURE|INTERFACE`: the evenness of a POWERLINK cycle, from a file or live.
+//! `rtwire jitter CAPTURE
+//! INTERFACE`: the jitter of a POWERLINK cycle, from a file or live.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, IsTerminal as _, Read, Write as _};
@@ -24,39 +25,39 @@ const BROKEN: u8 = 1;
 const FAULTY: u8 = 2;
 /// The host lacks something.
 const LACKING: u8 = 3;
-/// Nothing to measure.
+/// There is nothing to measure.
 const INCONCLUSIVE: u8 = 4;
 
-/// All EtherTypes: frames that leave this host are shown to such sockets only.
+/// All EtherTypes: only such sockets see the frames that leave this host.
 const ETH_P_ALL: u16 = 3;
-/// Octets of a live frame that are kept.
+/// The bytes kept of a live frame.
 const ROOM: usize = 1536;
 
 /// Arguments of `rtwire jitter`.
 #[derive(Args)]
 pub(crate) struct JitterArguments {
-    /// A capture (pcap or pcapng, of whatever program), `-` for one on standard input, or an interface
+    /// A capture (pcap or pcapng, of any program), `-` for one on standard input, or an interface
     #[arg(value_name = "CAPTURE|INTERFACE")]
     source: String,
-    /// How long to listen on an interface; without it, until Ctrl-C
+    /// The time to listen on an interface; without it, until Ctrl-C
     #[arg(long, value_parser = parse_time)]
     duration: Option<Duration>,
-    /// The cycle that deviations are from; without it, the round number next to the median of the intervals
+    /// The reference cycle for deviations; without it, the round number next to the median of the intervals
     #[arg(long, value_parser = parse_time)]
     cycle: Option<Duration>,
-    /// The rate of the link, for the time that frames take on the wire
+    /// The rate of the link, to compute the time of frames on the wire
     #[arg(long, default_value = "100Mbit/s", value_parser = parse_rate)]
     rate: u64,
-    /// Exit with 1 if a SoC is further than this from its cycle
+    /// Exit with 1 if a SoC deviates more than this from its cycle
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     limit_soc: Option<Duration>,
-    /// Exit with 1 if a PRes takes longer than this, or does not come
+    /// Exit with 1 if a PRes takes longer than this, or is missing
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     limit_pres: Option<Duration>,
-    /// Write what was around the worst cases as a capture (pcapng, with comments)
+    /// Write the frames around the worst cases as a capture (pcapng, with comments)
     #[arg(long, value_name = "FILE")]
     worst_to: Option<PathBuf>,
-    /// How many worst cases of each kind
+    /// The number of worst cases of each kind
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1000))]
     worst: u16,
     /// Packets to keep before and after each of them
@@ -71,7 +72,7 @@ pub(crate) struct JitterArguments {
     /// Print JSON (its schema: `rtwire schema jitter`)
     #[arg(long)]
     json: bool,
-    /// Measure what comes before the place where a file is damaged or cut off
+    /// Measure up to the place where a file is damaged or cut off
     #[arg(long)]
     partial: bool,
 }
@@ -84,7 +85,7 @@ pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
         .ceil_ns()
         .map_err(|_| "a time is at least 0 and below 500 years".to_owned())?;
     if ns == 0 {
-        return Err("a time of nothing; say for example 1ms".to_owned());
+        return Err("a time of 0 is too short; use for example 1ms".to_owned());
     }
     Ok(Duration::from_nanos(ns))
 }
@@ -181,7 +182,7 @@ fn open(path: &Path) -> Result<File, Failure> {
     File::open(path).map_err(|error| (FAULTY, format!("cannot read `{}`: {error}", path.display())))
 }
 
-/// Measures the capture that is to be compared with, if there is one.
+/// Measures the capture to compare with, if there is one.
 fn beside(
     arguments: &JitterArguments,
     settings: Settings,
@@ -202,7 +203,7 @@ fn beside(
     Ok(Some(report))
 }
 
-/// What is in a capture in which nothing can be measured.
+/// Describes a capture in which nothing can be measured.
 fn nothing(report: &JitterReport) -> String {
     let frames = &report.frames;
     format!(
@@ -214,7 +215,7 @@ fn nothing(report: &JitterReport) -> String {
     )
 }
 
-/// Reads a capture; gives the name of its format.
+/// Reads a capture and returns the name of its format.
 fn read(
     arguments: &JitterArguments,
     name: &str,
@@ -232,7 +233,7 @@ fn read(
             Ok(None) => return Ok(format),
             Err(error) if arguments.partial => {
                 notes.push(format!(
-                    "Only what comes before the fault was measured: {error}."
+                    "Only the part before the fault was measured: {error}."
                 ));
                 return Ok(format);
             }
@@ -240,20 +241,20 @@ fn read(
                 let (code, message) = faulty(&error);
                 return Err((
                     code,
-                    format!("{message}\nhelp: `--partial` measures what comes before"),
+                    format!("{message}\nhelp: `--partial` measures the part before"),
                 ));
             }
         }
     }
 }
 
-/// Listens on an interface, to what comes and to what leaves.
+/// A live source: the frames that an interface receives and sends.
 pub(crate) struct Live {
     socket: PacketSocket,
     batch: Batch,
     interface: String,
     number: u64,
-    /// What a reader should know of what was heard.
+    /// Notes for the user.
     notes: Vec<String>,
 }
 
@@ -279,7 +280,7 @@ impl Live {
             Ok(())
         })
         .map_err(system)?;
-        // Looks at its clock and at Ctrl-C at least so often.
+        // The longest time between looks at the clock and at Ctrl-C.
         let look = Duration::from_millis(100);
         socket
             .set_receive_timeout(Some(look))
@@ -293,7 +294,7 @@ impl Live {
         })
     }
 
-    /// Listens for so long, or until stopped; tells on a terminal how far it is.
+    /// Listens for a time, or until stopped; shows its progress on a terminal.
     pub(crate) fn listen(
         &mut self,
         follower: &mut Follower,
@@ -327,7 +328,7 @@ impl Live {
         Ok(())
     }
 
-    /// Takes what has come, or waits for it; gives `false` where the interface is gone.
+    /// Takes the frames that have arrived, or waits for some; returns `false` if the interface is gone.
     fn take(&mut self, follower: &mut Follower) -> Result<bool, Failure> {
         match self
             .socket
@@ -352,7 +353,7 @@ impl Live {
                     return Ok(false);
                 }
             }
-            // An interface that is down may come up again; the socket tells it once.
+            // An interface that is down may come up again; the socket reports it once.
             Err(errno) if errno.kind() == rtwire_sys::ErrorKind::InterfaceDown => {
                 self.notes
                     .push("The interface was down for a while.".to_owned());
@@ -369,7 +370,7 @@ impl Live {
             .dropped;
         if dropped > 0 {
             self.notes.push(format!(
-                "{dropped} frames came faster than they were read, and are missing here."
+                "{dropped} frames arrived faster than they were read, and are missing here."
             ));
         }
         Ok(self.notes)
@@ -407,12 +408,13 @@ fn show(
     } else {
         report.print_text()
     };
-    // A reader that went away (`| head`) is no fault of ours.
+    // A reader that has gone (`
+    //  head`) is no error.
     let _ = io::stdout().write_all(text.as_bytes());
     Ok(())
 }
 
-/// Both captures on one page.
+/// Returns both captures on one page.
 fn compared(report: &JitterReport, beside: &JitterReport) -> String {
     let title = format!("{} beside {}", report.source, beside.source);
     let comparison = Comparison {

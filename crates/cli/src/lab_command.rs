@@ -27,10 +27,10 @@ pub(crate) struct LabArguments {
 struct RunArguments {
     /// The network description
     file: PathBuf,
-    /// How long to measure, for example `20s`, `500ms`
+    /// The duration of the measurement, for example `20s`, `500ms`
     #[arg(long, default_value = "20s", value_parser = parse_duration)]
     duration: Duration,
-    /// How long to measure the unloaded network before
+    /// The duration of the measurement of the unloaded network before
     #[arg(long, default_value = "3s", value_parser = parse_duration)]
     calibration: Duration,
     /// Write the report to this file (HTML), and its data beside it (.json)
@@ -47,10 +47,10 @@ struct RunArguments {
     /// for hosts that are late (for example `10ms`) is dropped and counted
     #[arg(long, value_name = "LATENESS", value_parser = parse_duration)]
     police: Option<Duration>,
-    /// How long listeners look again and again before they sleep, for example `50us`, at most `1ms`: they are real-time threads
+    /// The time that listeners spin before they sleep, for example `50us`, at most `1ms`: they are real-time threads
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_spin)]
     spin: Duration,
-    /// The way that RTDiP frames leave the hosts by
+    /// The transmit path of RTDiP frames
     #[arg(long, value_enum, default_value = "qdisc")]
     transmit_path: WayOut,
     /// Set a default of the description, for example `shaping-interval=100us`
@@ -72,7 +72,7 @@ enum LabAction {
         id: String,
         /// The node's name in the description
         node: String,
-        /// What to run
+        /// The command to run
         #[arg(trailing_var_arg = true)]
         command: Vec<String>,
     },

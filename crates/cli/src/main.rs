@@ -80,10 +80,10 @@ enum Command {
     Export(export_command::ExportArguments),
     /// Print the JSON Schema of a format
     Schema(schema_command::SchemaArguments),
-    /// Puts the settings of an interface back unless they are confirmed (started by `rtwire apply`)
+    /// Put the settings of an interface back unless they are confirmed (started by `rtwire apply`)
     #[command(hide = true)]
     HostGuardian(confirm_command::ConfirmArguments),
-    /// One host of a lab (started by `rtwire lab`, talks JSON over standard input and output)
+    /// Be one host of a lab (started by `rtwire lab`, talks JSON over standard input and output)
     #[command(hide = true)]
     LabWorker,
 }

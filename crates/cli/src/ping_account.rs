@@ -1,10 +1,10 @@
-//! The account of a ping: what became of every serial number. No I/O; constant memory however long it runs.
+//! The account of a ping: the fate of every serial number. No I/O; constant memory for any duration.
 
 use hdrhistogram::Histogram;
 
-/// Numbers that are followed at a time.
+/// The most numbers that are followed at a time.
 pub(crate) const WINDOW: u64 = 1 << 16;
-/// Longest round trip that the histogram tells apart; longer ones count as this long there (not in `max`).
+/// The longest round trip in the histogram, ns; longer ones count as this long there (not in `max`).
 const LONGEST_NS: u64 = 60_000_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,31 +19,31 @@ enum State {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) sent: u64,
-    /// Answered in time.
+    /// Numbers answered in time.
     pub(crate) answered: u64,
-    /// Answered, but when they had been given up.
+    /// Numbers answered after they were given up.
     pub(crate) late: u64,
-    /// Given up, and not answered since.
+    /// Numbers given up and not answered since.
     pub(crate) lost: u64,
-    /// Neither answered nor given up yet.
+    /// Numbers neither answered nor given up yet.
     pub(crate) waiting: u64,
     /// Answers to numbers that were answered before.
     pub(crate) duplicate: u64,
-    /// Answers that came behind the answer to a later number.
+    /// Answers that arrived after the answer to a later number.
     pub(crate) reordered: u64,
-    /// Answers to numbers that are not followed (any more).
+    /// Answers to numbers that are not followed, or no longer.
     pub(crate) unknown: u64,
-    /// Answered (in time or late) later than the deadline.
+    /// Answers (in time or late) after the deadline.
     pub(crate) over_deadline: u64,
 }
 
-/// Follows numbers from 0 on; on the wire they are cut to 32 bits.
+/// Follows numbers from 0 on. On the wire they have 32 bits.
 pub(crate) struct Account {
     states: Vec<(u64, State)>,
     counts: Counts,
-    /// All numbers before are answered or given up.
+    /// The number before which all are answered or given up.
     settled: u64,
-    /// One more than the highest number answered.
+    /// The highest number answered, plus one.
     highest: u64,
     timeout_ns: u64,
     deadline_ns: Option<u64>,
@@ -53,7 +53,7 @@ pub(crate) struct Account {
 
 impl Account {
     pub(crate) fn new(timeout_ns: u64, deadline_ns: Option<u64>) -> Self {
-        // Three digits: at most 0.1 % wrong. These bounds are right, so a histogram is always made.
+        // Three digits, so at most 0.1 % wrong. These bounds are valid, so the histogram can always be made.
         let round_trips = Histogram::new_with_bounds(1, LONGEST_NS, 3)
             .unwrap_or_else(|error| unreachable!("fixed bounds: {error}"));
         Self {
@@ -76,7 +76,7 @@ impl Account {
         self.counts
     }
 
-    /// The number that the next question has.
+    /// Returns the number of the next question.
     pub(crate) fn next(&self) -> u64 {
         self.counts.sent
     }
@@ -84,7 +84,7 @@ impl Account {
     /// Notes that the next question is sent now.
     pub(crate) fn sent(&mut self, now_ns: u64) {
         let number = self.counts.sent;
-        // The window comes around: what is still waiting then is given up, whatever the timeout.
+        // The window wraps: a number still waiting then is given up, whatever the timeout.
         while self.settled + WINDOW <= number {
             self.give_up_oldest();
         }
@@ -104,7 +104,7 @@ impl Account {
         }
     }
 
-    /// Gives up what has waited longer than the timeout.
+    /// Gives up numbers that waited longer than the timeout.
     pub(crate) fn expire(&mut self, now_ns: u64) {
         while self.settled < self.counts.sent {
             let (sent_ns, state) = *self.entry(self.settled);
@@ -115,7 +115,8 @@ impl Account {
         }
     }
 
-    /// Notes an answer with the low 32 bits of its number; gives when it was asked for, if it came later than the deadline.
+    /// Notes an answer with the low 32 bits of its number. Returns the time of the question if the answer came after
+    /// the deadline.
     pub(crate) fn answered(&mut self, sequence: u32, now_ns: u64) -> Option<u64> {
         let next = self.counts.sent;
         let behind = u64::from((next as u32).wrapping_sub(sequence));
@@ -163,13 +164,13 @@ impl Account {
         late.then_some(sent_ns)
     }
 
-    /// Least, p50, p99, p99.9, most of all round trips, ns; `None` before the first.
+    /// Returns minimum, p50, p99, p99.9 and maximum of all round trips, ns; `None` before the first.
     pub(crate) fn round_trips(&self) -> Option<[u64; 5]> {
         let histogram = &self.round_trips;
         if histogram.is_empty() {
             return None;
         }
-        // The histogram rounds up within a step; nothing took longer than the exact maximum.
+        // The histogram rounds up within a step; no round trip exceeds the exact maximum.
         let at = |quantile| histogram.value_at_quantile(quantile).min(self.max_ns);
         Some([histogram.min(), at(0.5), at(0.99), at(0.999), self.max_ns])
     }

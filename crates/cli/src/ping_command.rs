@@ -1,4 +1,4 @@
-//! `rtwire ping`: questions to a responder, and the account of every one.
+//! `rtwire ping`: questions to a responder, and the account of each.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,29 +33,29 @@ pub(crate) struct PingArguments {
     /// The channel key
     #[arg(long, default_value_t = 0)]
     key: u32,
-    /// How many questions; without it, until it is stopped
+    /// The number of questions; without it, until stopped
     #[arg(long)]
     count: Option<u64>,
-    /// From one question to the next; `0s`: each as soon as the one before is answered or given up
+    /// The time from one question to the next; `0s` sends each as soon as the one before is answered or given up
     #[arg(long, default_value = "1ms", value_parser = parse_time)]
     interval: Duration,
-    /// Count round trips that take longer than this, for example `74.4us`, and hold them against this machine's own stalls,
-    /// which are recorded meanwhile
+    /// Count round trips longer than this, for example `74.4us`, and compare them with this machine's own stalls, which
+    /// are recorded meanwhile
     #[arg(long, value_parser = parse_time)]
     deadline: Option<Duration>,
     /// Record no stalls: the recording threads wake 10 000 times a second on each core
     #[arg(long)]
     no_noise: bool,
-    /// When to give a question up
+    /// The time after which a question is given up
     #[arg(long, default_value = "1s", value_parser = parse_time)]
     timeout: Duration,
-    /// Octets of user data in a question
+    /// The bytes of user data in a question
     #[arg(long, default_value_t = 64, value_name = "OCTETS")]
     size: usize,
-    /// Pad questions so that an answer of this many octets fits the same frame; some drivers let no frame grow
+    /// Pad questions so that an answer of this number of bytes fits the same frame; some drivers let no frame grow
     #[arg(long, default_value_t = 0, value_name = "OCTETS")]
     room: usize,
-    /// Look for the answer again and again instead of sleeping
+    /// Spin for the answer instead of sleeping
     #[arg(long)]
     spin: bool,
     /// Run as SCHED_FIFO of this priority, 1 to 99
@@ -83,8 +83,8 @@ fn parse_time(text: &str) -> Result<Duration, String> {
 
 type Failure = (u8, String);
 
-/// Runs `rtwire ping`. Exit code 1 if a number was lost or late, or a round trip took longer than the deadline; 4 if all of
-/// those lie in stalls of this machine.
+/// Runs `rtwire ping`. Returns exit code 1 if a number was lost or late, or a round trip took longer than the deadline;
+/// 4 if stalls of this machine explain all of those.
 pub(crate) fn run(arguments: &PingArguments) -> ExitCode {
     match ping(arguments) {
         Ok(true) => ExitCode::SUCCESS,
@@ -102,18 +102,18 @@ struct Pinger<'a> {
     sender: Sender,
     receiver: Receiver,
     frame: Vec<u8>,
-    /// What stands in the frame behind the Ethernet header, but for number and time.
+    /// The header of a question; number and time differ.
     header: Header,
     account: Account,
-    /// Holds what is late against the machine's stalls.
+    /// Compares late answers with the machine's stalls.
     stalls: Option<Explainer>,
     /// Questions that the interface's own queue dropped: they count as lost.
     queue_full: u64,
-    /// Cycles that were skipped since their time had passed: no question has their number.
+    /// Cycles skipped because their time had passed: no question has their number.
     skipped: u64,
     stop: &'static AtomicBool,
     report: &'static AtomicBool,
-    /// Makes a veth take answers from its peer's driver.
+    /// Lets a veth receive answers from its peer's driver.
     _program: Option<ReceiveProgram>,
 }
 
@@ -122,7 +122,7 @@ fn ping(arguments: &PingArguments) -> Result<bool, Failure> {
         if octets > MAXIMUM_REPLY_OCTETS {
             return Err((
                 2,
-                format!("{name} {octets}: at most {MAXIMUM_REPLY_OCTETS} octets fit a frame"),
+                format!("{name} {octets}: at most {MAXIMUM_REPLY_OCTETS} bytes fit a frame"),
             ));
         }
     }
@@ -173,7 +173,7 @@ fn open(arguments: &PingArguments) -> Result<Pinger<'_>, Failure> {
     let receiver = Receiver::frames(
         &ReceiverConfig {
             interface: arguments.interface.clone(),
-            // Both take what comes from a ring without a call; the second waits by a timer of high resolution.
+            // Both read arrivals from a ring without a call; the second waits by a high-resolution timer.
             wake_up: if arguments.spin {
                 WakeUp::Spin
             } else {
@@ -235,7 +235,7 @@ fn open(arguments: &PingArguments) -> Result<Pinger<'_>, Failure> {
     })
 }
 
-/// Records stalls where there is a deadline. Without the privilege late answers stay unexplained; said once.
+/// Records stalls if there is a deadline. Without the privilege, late answers stay unexplained, which is reported once.
 fn explainer(arguments: &PingArguments) -> Option<Explainer> {
     let deadline = arguments.deadline.filter(|_| !arguments.no_noise)?;
     match Explainer::start(nanoseconds(deadline)) {
@@ -247,14 +247,14 @@ fn explainer(arguments: &PingArguments) -> Option<Explainer> {
     }
 }
 
-/// A veth takes frames that its peer's driver sends (`XDP_TX`) only where it has an XDP program itself.
+/// Attaches an XDP program to a veth: only then does it receive frames that its peer's driver sends (`XDP_TX`).
 fn prepare_veth(name: &str) -> rtwire_sys::Result<Option<ReceiveProgram>> {
     if interface::driver(name)?.as_deref() != Some("veth") {
         return Ok(None);
     }
     match ReceiveProgram::attach(name) {
         Ok(program) => Ok(Some(program)),
-        // Somebody else's serves as well.
+        // A foreign program serves as well.
         Err(error) if error.is_in_use() => Ok(None),
         Err(error) => {
             eprintln!(
@@ -297,7 +297,7 @@ impl Pinger<'_> {
                 self.receive_until(now_ns() + nanoseconds(self.arguments.timeout), true)?;
             }
         }
-        // What is on the way still may come.
+        // Answers on their way may still arrive.
         self.receive_until(now_ns() + nanoseconds(self.arguments.timeout), true)?;
         self.account.expire(u64::MAX);
         Ok(())
@@ -328,7 +328,7 @@ impl Pinger<'_> {
         }
     }
 
-    /// Receives answers until a moment, or (`all`) until none is waited for any more.
+    /// Receives answers until a moment, or (`all`) until no answer is expected any more.
     fn receive_until(&mut self, end_ns: u64, all: bool) -> Result<(), LinkError> {
         const SLICE: Duration = Duration::from_millis(100);
         loop {
@@ -348,7 +348,7 @@ impl Pinger<'_> {
         }
     }
 
-    /// Notes the oldest answer that is there.
+    /// Notes the oldest answer that has arrived.
     fn take(&mut self) {
         let now = now_ns();
         if let Some(frame) = self.receiver.peek() {

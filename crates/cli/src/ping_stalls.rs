@@ -1,7 +1,7 @@
-//! Whether a late answer lies in a stall of this machine: the noise record beside the ping.
+//! Explains late answers by stalls of this machine, with the noise record beside the ping.
 //!
-//! Asking and answering go on while a thread of its own keeps the record, in pieces of some seconds, and holds what was
-//! late against it. So it runs for days in constant memory, and the asking loop only leaves a note.
+//! A thread of its own keeps the record in pieces of some seconds and compares late answers with it, while asking and
+//! answering go on. So it runs for days in constant memory, and the asking loop only leaves a note.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,16 +11,16 @@ use std::time::{Duration, Instant};
 
 use rtwire_measure::noise::{NoiseError, NoiseOptions, NoiseRecord, NoiseRecorder, Stalls};
 
-/// A piece of the record.
+/// The duration of a piece of the record.
 const PIECE: Duration = Duration::from_secs(5);
 /// Notes that may wait for the end of a piece; further ones stay unexplained.
 const NOTES: usize = 65_536;
-/// How often the record looks at each core, ns: finer would itself be what it looks for.
+/// The time between looks at each core, ns: more frequent looks would themselves disturb the core.
 const PERIOD_NS: u64 = 100_000;
 const THRESHOLD_LEAST_NS: u64 = 20_000;
 const THRESHOLD_MOST_NS: u64 = 200_000;
 
-/// A round trip that took longer than the deadline, CLOCK_TAI ns.
+/// A round trip that took longer than the deadline, ns of CLOCK_TAI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Late {
     pub(crate) sent_ns: u64,
@@ -34,18 +34,18 @@ struct Counts {
     stalls: AtomicU64,
 }
 
-/// What was found so far.
+/// The result so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Explained {
     /// Late answers that a recorded stall explains.
     pub(crate) explained: u64,
-    /// Late answers that none explains.
+    /// Late answers that no recorded stall explains.
     pub(crate) unexplained: u64,
     /// Stalls recorded.
     pub(crate) stalls: u64,
 }
 
-/// Holds late answers against the noise record.
+/// Compares late answers with the noise record.
 #[derive(Debug)]
 pub(crate) struct Explainer {
     notes: Option<SyncSender<Late>>,
@@ -54,12 +54,12 @@ pub(crate) struct Explainer {
 }
 
 impl Explainer {
-    /// Starts to record; what takes longer than `deadline_ns` is to be noted.
+    /// Starts to record. The caller notes round trips longer than `deadline_ns`.
     pub(crate) fn start(deadline_ns: u64) -> Result<Self, NoiseError> {
         let options = NoiseOptions {
             period_ns: PERIOD_NS,
             stall_threshold_ns: (deadline_ns / 2).clamp(THRESHOLD_LEAST_NS, THRESHOLD_MOST_NS),
-            // Above every asking thread.
+            // A priority above every asking thread's.
             priority: 99,
             ..NoiseOptions::default()
         };
@@ -95,7 +95,7 @@ impl Explainer {
         }
     }
 
-    /// Ends the record and holds what is left against it.
+    /// Ends the record and compares the remaining notes with it.
     pub(crate) fn finish(&mut self) {
         self.notes = None;
         if let Some(thread) = self.thread.take() {
@@ -103,7 +103,7 @@ impl Explainer {
         }
     }
 
-    /// What was found so far; late answers of the last seconds may not be among it before the end.
+    /// Returns the result so far. Late answers of the last seconds may be missing before the end.
     pub(crate) fn found(&self) -> Explained {
         let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Explained {
@@ -125,7 +125,7 @@ struct Keeper {
     counts: Arc<Counts>,
     deadline_ns: u64,
     waiting: Vec<Late>,
-    /// Stalls of the piece before: an answer may have begun in that.
+    /// The stalls of the piece before: a late answer may have begun in it.
     before: Stalls,
 }
 
@@ -133,7 +133,7 @@ impl Keeper {
     fn run(mut self, mut recorder: NoiseRecorder, options: &NoiseOptions) {
         loop {
             let open = self.collect();
-            // The next piece begins before this one ends: nothing falls between them.
+            // The next piece begins before this one ends: no stall falls between them.
             let next = open.then(|| NoiseRecorder::start(options.clone()));
             if let Ok(record) = recorder.stop() {
                 self.judge(&record, !open);
@@ -143,12 +143,12 @@ impl Keeper {
                 _ => break,
             }
         }
-        // Whatever could not be held against a record.
+        // Notes without a record to compare with.
         let left = self.waiting.len() as u64 + self.notes.iter().count() as u64;
         self.counts.unexplained.fetch_add(left, Ordering::Relaxed);
     }
 
-    /// Collects notes for the time of a piece; gives whether more can come.
+    /// Collects notes for the duration of a piece. Returns whether more can come.
     fn collect(&mut self) -> bool {
         let end = Instant::now() + PIECE;
         loop {
@@ -164,7 +164,7 @@ impl Keeper {
         }
     }
 
-    /// Holds all answers that came before the end of a record against it.
+    /// Compares all answers that came before the end of a record with it.
     fn judge(&mut self, record: &NoiseRecord, last: bool) {
         let own = Stalls::of(record);
         self.counts

@@ -22,7 +22,7 @@ const REFUSED: u8 = 1;
 /// Wrong usage or a faulty file.
 const FAULTY: u8 = 2;
 
-/// How bounds are found.
+/// The method that computes bounds.
 #[derive(Clone, Copy, ValueEnum)]
 enum MethodName {
     /// Contracts as straight lines, each port for itself
@@ -53,7 +53,7 @@ impl From<MethodName> for Analysis {
     }
 }
 
-/// What is printed as comma-separated values.
+/// The contents of comma-separated values.
 #[derive(Clone, Copy, ValueEnum)]
 enum CsvOf {
     /// A line for each promise
@@ -91,7 +91,7 @@ pub(crate) struct PlanArguments {
     /// Show every gate list, entry by entry
     #[arg(long, conflicts_with_all = ["json", "explain"])]
     gates: bool,
-    /// How bounds are found; all are sound, the later ones are tighter
+    /// The method that computes bounds; all are sound, the later ones are tighter
     #[arg(long, value_enum, default_value = "end-to-end")]
     method: MethodName,
     /// Print comma-separated values
@@ -234,7 +234,7 @@ fn other_plan(arguments: &PlanArguments, file: &Path, options: Options) -> Resul
     rtwire_plan::plan(&network, &options).map_err(|refusal| format!("{shown}: {refusal}"))
 }
 
-/// What differs from another plan; the exit code is that of the new one.
+/// Prints the differences from another plan; the exit code is that of the new one.
 fn differences(
     arguments: &PlanArguments,
     old: &Path,

@@ -1,4 +1,4 @@
-//! What `rtwire plan` prints of a schedule: launches, windows, gate lists.
+//! The schedule of a plan, printed for people: launches, windows, gate lists.
 
 use std::cell::Cell;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use rtwire_plan::{GateList, Plan, StreamPlan};
 
 use crate::columns::table;
 
-/// The plan in a file that `rtwire plan --json` wrote.
+/// Reads the plan in a file that `rtwire plan --json` wrote.
 pub(crate) fn kept(path: &Path) -> Result<Plan, String> {
     let name = path.display();
     let text = std::fs::read_to_string(path).map_err(|fault| format!("--keep {name}: {fault}"))?;
@@ -24,7 +24,7 @@ pub(crate) fn kept(path: &Path) -> Result<Plan, String> {
         .ok_or_else(|| format!("--keep {name}: there is no plan in it: it was refused"))
 }
 
-/// What ended a search before its time.
+/// The reason why a search ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     /// Ctrl-C.
@@ -33,8 +33,8 @@ pub(crate) enum Ended {
     Budget,
 }
 
-/// Asked between rounds of a search: shows that it goes on where somebody watches, and ends it when told to stop or when
-/// its time is over, which it notes.
+/// Returns the callback between rounds of a search. It shows the progress on a terminal. It ends the search when told
+/// to stop or when its time is over, and notes that.
 pub(crate) fn progress<'a>(
     stopped: impl Fn() -> bool + 'a,
     budget: Option<Duration>,
@@ -48,7 +48,7 @@ pub(crate) fn progress<'a>(
         if shown && last.elapsed() >= Duration::from_millis(200) {
             last = Instant::now();
             eprint!(
-                "\r\x1b[Ksearching for places in the schedule: round {rounds}, {:.0} s, Ctrl-C shows the best so far",
+                "\r\x1b[Ksearching a schedule: round {rounds}, {:.0} s, Ctrl-C shows the best so far",
                 started.elapsed().as_secs_f64()
             );
         }
@@ -61,14 +61,14 @@ pub(crate) fn progress<'a>(
     }
 }
 
-/// Take the line of [`progress`] away.
+/// Removes the line of [`progress`].
 pub(crate) fn clear() {
     if std::io::stderr().is_terminal() {
         eprint!("\r\x1b[K");
     }
 }
 
-/// Queues as people write them: `7`, `0-6`, `0-2 5`.
+/// Returns queues as people write them: `7`, `0-6`, `0-2 5`.
 fn queues(mask: u8) -> String {
     let mut parts = Vec::new();
     let mut queue = 0;
@@ -95,7 +95,7 @@ fn percent(part: u64, whole: u64) -> String {
     format!("{}.{} %", permille / 10, permille % 10)
 }
 
-/// Launches and a line for each gated port; nothing where the plan has no schedule.
+/// Adds launches and a line for each gated port; nothing if the plan has no schedule.
 pub(crate) fn summary(text: &mut String, plan: &Plan) {
     let mut rows = vec![
         ["time-triggered", "launch", "every", "jitter"]
@@ -149,7 +149,7 @@ pub(crate) fn summary(text: &mut String, plan: &Plan) {
     }
 }
 
-/// Every gate list, entry by entry.
+/// Returns every gate list, entry by entry.
 pub(crate) fn lists(plan: &Plan) -> String {
     let mut text = String::new();
     for port in &plan.ports {
@@ -185,7 +185,7 @@ fn one(text: &mut String, port: &str, list: &GateList) {
     text.push('\n');
 }
 
-/// When a stream is launched, and its windows.
+/// Adds the launch time of a stream and its windows.
 pub(crate) fn launch(text: &mut String, stream: &StreamPlan) {
     let Some(launch) = &stream.launch else { return };
     let _ = writeln!(

@@ -1,4 +1,4 @@
-//! What `rtwire plan` prints of a plan for people; of its schedule, [`crate::plan_schedule`] does.
+//! A plan printed for people. Its schedule is printed by [`crate::plan_schedule`].
 
 use std::fmt::Write as _;
 
@@ -30,7 +30,7 @@ fn total(promise: &Promise, kinds: &[TermKind]) -> String {
     )
 }
 
-/// Every promise, and what each port needs.
+/// Returns every promise and the needs of each port.
 pub(crate) fn tables(name: &str, plan: &Plan) -> String {
     let mut text = format!(
         "{name}: guaranteed worst case, from the talker's queue to the last bit at the listener\n\n"
@@ -117,7 +117,7 @@ pub(crate) fn tables(name: &str, plan: &Plan) -> String {
     text
 }
 
-/// Where the promises of one stream come from.
+/// Explains the terms of one stream's promises.
 pub(crate) fn explanation(plan: &Plan, name: &str) -> String {
     let mut text = String::new();
     for stream in plan.streams.iter().filter(|stream| stream.name == name) {

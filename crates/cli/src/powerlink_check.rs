@@ -1,4 +1,4 @@
-//! `rtwire powerlink check`: a configuration or a device description in words.
+//! `rtwire powerlink check`: explains a configuration or a device description in words.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -25,7 +25,7 @@ pub(crate) struct CheckArguments {
     json: bool,
 }
 
-/// Read, explain, print.
+/// Reads, explains and prints.
 pub(crate) fn run(arguments: &CheckArguments) -> ExitCode {
     let name = arguments.file.display();
     let explanation = match explained(arguments) {
@@ -46,7 +46,8 @@ pub(crate) fn run(arguments: &CheckArguments) -> ExitCode {
     } else {
         to_text(&explanation)
     };
-    // A reader that went away (`| head`) is no fault of ours.
+    // A reader that has gone (`
+    //  head`) is no error.
     let _ = std::io::stdout().write_all(text.as_bytes());
     for fault in &explanation.faults {
         eprintln!("rtwire powerlink check: {name}: {fault}");
@@ -60,12 +61,12 @@ pub(crate) fn run(arguments: &CheckArguments) -> ExitCode {
 
 fn explained(arguments: &CheckArguments) -> Result<Explanation, String> {
     let bytes = std::fs::read(&arguments.file).map_err(|error| error.to_string())?;
-    // A description is XML: it begins with `<`, perhaps behind a byte order mark and spaces.
+    // A description is XML: it begins with `<`, possibly after a byte order mark and spaces.
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
     let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
     if first == Some(&b'<') {
         let text = std::str::from_utf8(text)
-            .map_err(|error| format!("no UTF-8 text: {error}; save the description as UTF-8"))?;
+            .map_err(|error| format!("not UTF-8 text: {error}; save the description as UTF-8"))?;
         let description = Description::parse(text).map_err(|error| error.to_string())?;
         return Ok(explain::explain_description(&description));
     }
@@ -112,7 +113,7 @@ fn to_text(explanation: &Explanation) -> String {
             (false, 0) => ("received from", "the managing node".to_owned()),
             (false, node) => ("received from", format!("node {node}")),
         };
-        let _ = writeln!(out, "  {what} {to}, {} octets:", pdo.octets);
+        let _ = writeln!(out, "  {what} {to}, {} bytes:", pdo.octets);
         for (index, subindex, offset, octets) in &pdo.mapped {
             let end = offset + octets;
             let _ = writeln!(out, "    {offset}..{end}  {index:04X}h/{subindex}");
@@ -127,25 +128,25 @@ fn to_text(explanation: &Explanation) -> String {
     out
 }
 
-/// What `rtwire powerlink check --json` prints.
+/// The output of `rtwire powerlink check --json`.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "rtwire powerlink check")]
 struct Check<'a> {
-    /// What kind of file it is, in words.
+    /// The kind of file, in words.
     kind: &'a str,
-    /// Objects, or entries, in it.
+    /// The number of objects, or entries, in it.
     objects: usize,
-    /// Length of a cycle, µs; null where it is not told.
+    /// The length of a cycle, µs; null if the file does not tell.
     cycle_us: Option<u64>,
-    /// What it says of the whole, in words.
+    /// The whole file in words.
     summary: &'a [String],
     /// Controlled nodes of a network.
     nodes: Vec<CheckedNode<'a>>,
     /// Process data.
     pdos: Vec<CheckedPdo>,
-    /// What may be meant so, but is worth a look.
+    /// Remarks: parts that may be intended but are worth a look.
     remarks: &'a [String],
-    /// What is wrong: a node would not run with it, or not as it looks.
+    /// Faults: a node would not run with them, or not as it seems.
     faults: &'a [String],
 }
 
@@ -154,28 +155,28 @@ struct Check<'a> {
 struct CheckedNode<'a> {
     /// Its number.
     node: u8,
-    /// What it is to the network, in words.
+    /// Its role in the network, in words.
     role: &'a [&'static str],
-    /// How long its response may take, µs.
+    /// The time that its response may take, µs.
     response_timeout_us: u64,
-    /// Objects that are written to it.
+    /// The number of objects that are written to it.
     configuration_entries: usize,
-    /// What it is sent, bytes.
+    /// The process data sent to it, bytes.
     sent_bytes: usize,
-    /// What it sends, bytes.
+    /// The process data that it sends, bytes.
     received_bytes: usize,
 }
 
 /// A PDO.
 #[derive(Serialize, JsonSchema)]
 struct CheckedPdo {
-    /// Whether it is sent.
+    /// True if it is a transmit PDO.
     transmit: bool,
-    /// To or from which node; 0: the managing node, or all.
+    /// The other node; 0: the managing node, or all.
     node: u8,
     /// Its length, bytes.
     bytes: usize,
-    /// Objects in it.
+    /// The objects in it.
     mapped: Vec<CheckedObject>,
 }
 
@@ -186,13 +187,13 @@ struct CheckedObject {
     index: u16,
     /// Sub-index.
     subindex: u8,
-    /// Where it begins, bytes.
+    /// Its offset, bytes.
     offset_bytes: usize,
     /// Its length, bytes.
     bytes: usize,
 }
 
-/// The JSON Schema of what `check --json` prints, as it is committed in `schema/powerlink-check.schema.json`.
+/// Returns the JSON Schema of `check --json`, committed as `schema/powerlink-check.schema.json`.
 pub(crate) fn json_schema() -> Value {
     schemars::schema_for!(Check<'_>).to_value()
 }

@@ -1,4 +1,4 @@
-//! `rtwire powerlink …`: managing and controlled nodes, and what one asks of a network.
+//! `rtwire powerlink …`: managing and controlled nodes, and requests to a network.
 
 mod alone;
 mod ask;
@@ -22,17 +22,17 @@ use rtwire_sys::signal;
 
 use crate::powerlink_check;
 
-/// A limit or promise was not kept, or the network has refused.
+/// A limit or promise was not kept, or the network refused.
 const REFUSED: u8 = 1;
 /// Wrong usage or a faulty file.
 const FAULTY: u8 = 2;
 /// The host lacks something.
 const LACKING: u8 = 3;
 
-/// How often a running station looks whether it is to end.
+/// The time between checks whether a running station is to end.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What went wrong: exit code and message.
+/// An exit code and a message.
 type Failure = (u8, String);
 
 /// Arguments of `rtwire powerlink`.
@@ -44,19 +44,21 @@ pub(crate) struct PowerlinkArguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Explain a configuration (CDC) or a device description (XDD, XDC) in words, and say what is wrong with it
+    /// Explain a configuration (CDC) or a device description (XDD, XDC) in words, and name its faults
     Check(powerlink_check::CheckArguments),
     /// Run the managing node that a project file describes
     Mn(RunArguments),
     /// Run a controlled node that a project file describes
     Cn(RunArguments),
-    /// Ask every number who is there (on a network without managing node; else ask the one that runs here)
+    /// Ask every node number for its identity (without a managing node on the network; otherwise through the one that
+    /// runs here)
     Scan(scan::ScanArguments),
     /// Watch a network: nodes, states, cycle, answers
     Monitor(monitor::MonitorArguments),
     /// Read or write objects of a node, through the station that runs on this interface, or by UDP
     Sdo(ask::SdoArguments),
-    /// Send an NMT command to a node, through the station that runs on this interface; alone where there is no managing node
+    /// Send an NMT command to a node, through the station that runs on this interface; alone if there is no managing
+    /// node
     Nmt(ask::NmtArguments),
 }
 
@@ -65,13 +67,13 @@ enum Command {
 struct RunArguments {
     /// The project file, TOML
     file: PathBuf,
-    /// Stop after so long; without it, at Ctrl-C
+    /// Stop after this time; without it, at Ctrl-C
     #[arg(long, value_parser = crate::jitter_command::parse_time)]
     duration: Option<Duration>,
     /// Print the state as JSON, one object in a line (its schema: `rtwire schema powerlink`)
     #[arg(long)]
     json: bool,
-    /// How often to show the state
+    /// The time between displays of the state
     #[arg(long, default_value = "1s", value_parser = crate::jitter_command::parse_time)]
     every: Duration,
 }
@@ -131,7 +133,7 @@ fn station(arguments: &RunArguments, managing: bool) -> Result<(), Failure> {
     drop(control);
     match result {
         Ok(result) => result.map_err(|error| failure(&error)),
-        // A panic of the loop has told itself already.
+        // A panic of the loop has reported itself already.
         Err(_) => Err((
             LACKING,
             "the real-time loop has ended by a fault of its own".to_owned(),

@@ -13,7 +13,7 @@ use rtwire_link::responder::PacketResponder;
 use rtwire_link::{LinkError, WakeUp};
 use rtwire_sys::{interface, signal};
 
-/// How often an answering program looks whether its interface is still there.
+/// The time between checks that the interface still exists.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The arguments of `rtwire respond`.
@@ -24,19 +24,19 @@ pub(crate) struct RespondArguments {
     /// The RTDiP port to answer at, below 49152
     #[arg(long, default_value_t = DEFAULT_PORT)]
     port: u16,
-    /// The channel key; questions with another are dropped
+    /// The channel key; questions with another key are dropped
     #[arg(long, default_value_t = 0)]
     key: u32,
-    /// What to answer; without it and `--file`, the question's own data
+    /// The answer's text; without it and `--file`, the question's own data
     #[arg(long, value_name = "TEXT", conflicts_with = "file")]
     content: Option<String>,
-    /// A file with what to answer, at most 1476 octets
+    /// A file with the answer, at most 1476 bytes
     #[arg(long)]
     file: Option<PathBuf>,
-    /// From where to answer; `auto` takes the driver where it can, else a packet socket, and says which
+    /// The place to answer from; `auto` takes the driver if possible, otherwise a packet socket, and reports its choice
     #[arg(long, value_enum, default_value_t = Path::Auto)]
     path: Path,
-    /// The mode of XDP; `best` is native where the driver has it
+    /// The mode of XDP; `best` is native if the driver supports it
     #[arg(long, value_enum, default_value_t = Mode::Best)]
     mode: Mode,
     /// Print reports as JSON
@@ -44,7 +44,7 @@ pub(crate) struct RespondArguments {
     json: bool,
 }
 
-/// The port that `respond` and `ping` use unless told otherwise.
+/// The default port of `respond` and `ping`.
 pub(crate) const DEFAULT_PORT: u16 = 2007;
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -82,7 +82,7 @@ pub(crate) fn run(arguments: &RespondArguments) -> ExitCode {
 
 type Failure = (u8, String);
 
-/// The exit code of an error and what to say.
+/// Returns the exit code and the message of an error.
 pub(crate) fn failure(error: &ProgramError) -> Failure {
     let wrong_usage = matches!(
         error,
@@ -106,7 +106,7 @@ fn respond(arguments: &RespondArguments) -> Result<(), Failure> {
         (None, None) => None,
     };
     let system = |error: rtwire_sys::Error| (3, error.to_string());
-    // Before anything is attached: a signal in between ends the process, and with it the program.
+    // Before anything is attached: a signal in between ends the process, and the program is removed with it.
     let stop = signal::install_stop_flag().map_err(system)?;
     let report = signal::install_report_flag().map_err(system)?;
     let mac = interface::by_name(&arguments.interface)
@@ -170,14 +170,14 @@ fn open(
         }
         Err(error) if arguments.path == Path::Auto && error.is_lacking() => Ok((
             packet()?,
-            format!("packet socket, since XDP is not to be had: {error}"),
+            format!("packet socket, since XDP is not available: {error}"),
         )),
         Err(error) => Err(error),
     }
 }
 
 impl Work {
-    /// Works, or waits while the kernel does, for a moment.
+    /// Answers for a moment, or waits while the kernel answers.
     fn go_on(&mut self, interface: &str) -> Result<(), String> {
         match self {
             Self::Xdp(program, _) => {
@@ -189,7 +189,8 @@ impl Work {
                             .is_ok_and(|i| i.index == program.interface().index) =>
                     {
                         Err(format!(
-                            "the XDP program was detached from interface `{interface}` by somebody else; start again to attach it again"
+                            "another program detached the XDP program from interface `{interface}`; start again to \
+                             attach it"
                         ))
                     }
                     Ok(false) => Err(LinkError::InterfaceGone {
@@ -243,7 +244,8 @@ fn print(arguments: &RespondArguments, work: &Work) {
     );
     if counters.no_room > 0 {
         println!(
-            "no room for the answer in {} frames: the driver does not let them grow so far; send longer questions (`rtwire ping --room`), or answer with `--path packet`",
+            "no room for the answer in {} frames: the driver does not let them grow that far; send longer questions \
+             (`rtwire ping --room`), or answer with `--path packet`",
             counters.no_room
         );
     }

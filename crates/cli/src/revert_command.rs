@@ -1,13 +1,13 @@
-//! `rtwire revert`: puts back what `rtwire apply` and `rtwire doctor --fix` changed.
+//! `rtwire revert`: puts back the changes of `rtwire apply` and `rtwire doctor --fix`.
 
 use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Args;
-use rtwire_host::change::{self, Header, Progress, Record, RecordError, State};
+use rtwire_host::change::{self, Progress, Record, RecordError};
 use rtwire_host::netlink::Netlink;
 
-/// Something could not be put back.
+/// Some settings could not be put back.
 const LEFT: u8 = 1;
 /// There is nothing to put back, or the record cannot be read.
 const FAULTY: u8 = 2;
@@ -15,34 +15,12 @@ const FAULTY: u8 = 2;
 /// Arguments of `rtwire revert`.
 #[derive(Args)]
 pub(crate) struct RevertArguments {
-    /// The interface whose settings are put back; `host` for those of no interface. Without it, all of this network
-    /// namespace
+    /// The interface whose settings are put back; `host` for settings without an interface. Without it, all of this
+    /// network namespace
     interface: Option<String>,
 }
 
-/// What a record says to somebody who did not ask for it; nothing where all is well.
-pub(crate) fn leftover(header: &Header, state: State, changes: usize) -> Option<String> {
-    let Header {
-        title, interface, ..
-    } = header;
-    match state {
-        State::Unfinished => Some(format!(
-            "`{title}` was cut off after {changes} change(s) to `{interface}`: rtwire revert {interface}"
-        )),
-        State::Applied if overdue(header) => Some(format!(
-            "`{title}` was never confirmed and nobody took it back: rtwire revert {interface}"
-        )),
-        _ => None,
-    }
-}
-
-/// Whether the time to confirm is over.
-pub(crate) fn overdue(header: &Header) -> bool {
-    let now = rtwire_sys::clock::now_ns(rtwire_sys::clock::Clock::Boottime);
-    header.confirm_until_ns.is_some_and(|until| now >= until)
-}
-
-/// Put back and print.
+/// Puts back and prints.
 pub(crate) fn run(arguments: &RevertArguments) -> ExitCode {
     let directory = change::default_directory();
     let interfaces: Vec<String> = match &arguments.interface {
@@ -61,7 +39,7 @@ pub(crate) fn run(arguments: &RevertArguments) -> ExitCode {
                     code = worse;
                 }
             }
-            // It was cut off before its first line was whole, or somebody else has just put it back.
+            // Cut off before its first line was whole, or another program has just put it back.
             Ok(None) if arguments.interface.is_none() => {
                 println(&format!("{interface}: nothing to put back"));
             }
@@ -86,9 +64,9 @@ pub(crate) fn run(arguments: &RevertArguments) -> ExitCode {
 
 fn one(record: Record) -> Result<(), ExitCode> {
     let title = record.header.title.clone();
-    if record.header.boot != Header::new("", "", None).boot {
+    if !record.header.is_of_this_boot() {
         println(&format!(
-            "`{title}`: the machine was started anew since, and its settings are gone with that; record removed"
+            "`{title}`: the machine was restarted since, which undid these settings; the record was removed"
         ));
         return record.remove().map_err(|error| {
             eprintln!("rtwire revert: {error}");

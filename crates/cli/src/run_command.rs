@@ -34,11 +34,11 @@ pub(crate) struct RunArguments {
     /// A plan (`rtwire plan --json`) that must belong to this description, or nothing is sent
     #[arg(long, value_name = "PLAN.json")]
     plan: Option<PathBuf>,
-    /// How long, for example `20s`; without it, until it is stopped
+    /// The duration, for example `20s`; without it, until stopped
     #[arg(long, value_parser = parse_duration)]
     duration: Option<Duration>,
-    /// How a host is reached: its MAC address for RTDiP streams, its IPv4 address for UDP streams. Without it RTDiP streams
-    /// go to a group address of their own
+    /// A host's address: MAC for RTDiP streams, IPv4 for UDP streams; without it RTDiP streams use a group address of
+    /// their own
     #[arg(long = "peer", value_name = "NAME=ADDRESS", value_parser = parse_peer)]
     peers: Vec<(String, PeerAddress)>,
     /// The transmit path of RTDiP frames: qdisc, direct, xdp, launch, xdp-launch; UDP has `qdisc` and `launch`
@@ -49,18 +49,18 @@ pub(crate) struct RunArguments {
         default_value = "qdisc"
     )]
     path: TxPath,
-    /// The way RTDiP frames come in: the receive program in the driver (native) or behind it (generic), packet sockets, or
-    /// for each listener what costs less (auto)
+    /// The receive path of RTDiP frames: the receive program in the driver (native) or behind it (generic), packet
+    /// sockets, or the cheapest for each listener (auto)
     #[arg(long, value_enum, default_value = "auto")]
     receive_path: WayIn,
     /// Hold each stream to its contract where it arrives: what comes beyond the contract, the promised delay and so much more
     /// for hosts that are late (for example `10ms`) is dropped and counted
     #[arg(long, value_name = "LATENESS", value_parser = parse_duration)]
     police: Option<Duration>,
-    /// How long listeners look again and again before they sleep, for example `50us`, at most `1ms`: they are real-time threads
+    /// The time that listeners spin before they sleep, for example `50us`, at most `1ms`: they are real-time threads
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_spin)]
     spin: Duration,
-    /// Who does the receive work
+    /// The thread or interrupt that does the receive work
     #[arg(long, value_enum, default_value = "auto")]
     receive: Receive,
     /// SCHED_FIFO priority of a stream of priority 7; one of priority 0 has 7 less
@@ -84,7 +84,7 @@ pub(crate) struct RunArguments {
     set: Vec<(String, String)>,
     #[command(flatten)]
     time: TimeArguments,
-    /// Run even where the plan refuses, or the way out does not keep what it promises
+    /// Run even if the plan refuses, or the transmit path does not keep its promises
     #[arg(long)]
     no_admission: bool,
     /// Print the report as JSON (its schema: `rtwire schema run`)
@@ -206,8 +206,8 @@ fn run_here(arguments: &RunArguments) -> Result<Verdict, (u8, String)> {
     if let Some(time) = time.as_ref().filter(|time| !time.waived) {
         if let Some(reasons) = time.missing() {
             let message = format!(
-                "error: streams of `{}` leave at times of the network, which this host has not: {reasons}; see `rtwire clock`, or \
-                 run without, every result being labelled: --no-sync",
+                "error: streams of `{}` need the network's time, which is missing on this host: {reasons}; see `rtwire clock`, \
+                 or run without it, every result being labelled: --no-sync",
                 arguments.host
             );
             return Err((3, message));
@@ -251,7 +251,7 @@ fn run_here(arguments: &RunArguments) -> Result<Verdict, (u8, String)> {
     let result = match &time {
         None => run(),
         Some(time) => {
-            let (result, time) = time.watched(run);
+            let (result, time) = crate::common_time::watched(time, run);
             result.map(|report| report.with_time(time))
         }
     };

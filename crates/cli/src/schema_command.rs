@@ -5,32 +5,32 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
-/// Which format.
+/// The format.
 #[derive(Clone, Copy, ValueEnum)]
 enum Format {
     /// The network description.
     Network,
-    /// What `rtwire plan --json` prints.
+    /// The output of `rtwire plan --json`.
     Plan,
-    /// What `rtwire simulate --json` prints.
+    /// The output of `rtwire simulate --json`.
     Simulation,
     /// The report of `rtwire lab` (`--report`, `--json`).
     Report,
-    /// What `rtwire jitter --json` prints.
+    /// The output of `rtwire jitter --json`.
     Jitter,
-    /// What `rtwire run --json` prints.
+    /// The output of `rtwire run --json`.
     Run,
-    /// What `rtwire powerlink mn --json` and `cn --json` print.
+    /// The output of `rtwire powerlink mn --json` and `cn --json`.
     Powerlink,
-    /// What `rtwire powerlink check --json` prints.
+    /// The output of `rtwire powerlink check --json`.
     PowerlinkCheck,
     /// The table that a benchmark writes.
     Bench,
-    /// What `rtwire doctor --json` prints.
+    /// The output of `rtwire doctor --json`.
     Doctor,
-    /// What `rtwire clock --json` prints.
+    /// The output of `rtwire clock --json`.
     Clock,
-    /// What `rtwire apply --json` prints.
+    /// The output of `rtwire apply --json`.
     Apply,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct SchemaArguments {
     format: Format,
 }
 
-/// Print the schema.
+/// Prints the schema.
 pub(crate) fn run(arguments: &SchemaArguments) -> ExitCode {
     let schema = match arguments.format {
         Format::Network => rtwire_plan::json_schema(),
@@ -58,7 +58,8 @@ pub(crate) fn run(arguments: &SchemaArguments) -> ExitCode {
         Format::Apply => rtwire_host::apply::json_schema(),
         Format::Doctor => rtwire_host::doctor::json_schema(),
     };
-    // A reader that went away (`| head`) is no fault of ours.
+    // A reader that has gone (`
+    //  head`) is no error.
     let _ = writeln!(std::io::stdout(), "{schema:#}");
     ExitCode::SUCCESS
 }

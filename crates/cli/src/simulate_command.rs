@@ -23,7 +23,7 @@ const FAULTY: u8 = 2;
 /// The end of the simulated clock, less what sums need.
 const LONGEST_NS: i128 = 100 * 86_400 * 1_000_000_000;
 
-/// How sources send.
+/// The pattern of sources.
 #[derive(Clone, Copy, ValueEnum)]
 enum PatternName {
     /// Whole bursts, all together, as early as contracts allow; every port as late as it may be
@@ -55,13 +55,13 @@ impl From<PatternName> for PatternChoice {
 pub(crate) struct SimulateArguments {
     /// The network description, TOML
     file: PathBuf,
-    /// What chance is drawn from; the same seed gives the same output
+    /// The seed of random numbers; the same seed returns the same output
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
-    /// For how long sources send
+    /// The time that sources send
     #[arg(long, default_value = "1s", value_parser = duration_ps)]
     duration: u64,
-    /// How sources send, always within their contracts
+    /// The pattern of sources, always within their contracts
     #[arg(long, value_enum, default_value = "mixed")]
     pattern: PatternName,
     /// Then try to break each promise with so many short simulations

@@ -2,15 +2,15 @@
 
 use std::io;
 
-/// What could not be set or read on this host.
+/// The error of setting or reading this host.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
     /// The kernel refused a netlink request.
     #[error("cannot {what}: {reason}{}", netlink_hint(*errno, reason))]
     Netlink {
-        /// What was asked, as a verb phrase: "create bridge `br0`".
+        /// The request, as a verb phrase: "create bridge `br0`".
         what: String,
-        /// The kernel's error, with its own sentence where it gave one.
+        /// The kernel's error, with its own sentence where it sent one.
         reason: String,
         /// The error number.
         errno: i32,
@@ -18,7 +18,7 @@ pub enum HostError {
     /// A network namespace could not be made, entered or removed.
     #[error("cannot {what}: {source}{}", hint(source.raw_os_error().unwrap_or(0)))]
     Namespace {
-        /// What was asked.
+        /// The request.
         what: String,
         /// The system's error.
         source: io::Error,
@@ -28,7 +28,7 @@ pub enum HostError {
     Setting {
         /// The file.
         path: String,
-        /// What should have been written.
+        /// The value to be written.
         value: String,
         /// The system's error.
         source: io::Error,
@@ -38,10 +38,10 @@ pub enum HostError {
     NoInterface {
         /// The name.
         name: String,
-        /// The interfaces there are.
+        /// The existing interfaces.
         there: Vec<String>,
     },
-    /// A setting cannot be set to this.
+    /// A setting cannot have this value.
     #[error("{what} cannot be set to {value}")]
     Value {
         /// The setting.
@@ -55,25 +55,25 @@ pub enum HostError {
     /// A call of the system layer failed.
     #[error(transparent)]
     System(#[from] rtwire_sys::Error),
-    /// The driver has made no receive context (NAPI).
+    /// The driver has no receive context (NAPI).
     #[error(
-        "interface `{0}` has no receive context (NAPI) to give a priority to; a veth has one with a receive program \
-         attached, or with `ethtool -K {0} gro on` and `ethtool -K PEER tso off`"
+        "interface `{0}` has no receive context (NAPI) that could have a priority; a veth has one with a receive \
+         program attached, or after `ethtool -K {0} gro on` and `ethtool -K PEER tso off`"
     )]
     NoReceiveContext(String),
-    /// The kernel has accepted a setting, but reading it back shows another.
+    /// The kernel accepted a setting, but reading it back shows another.
     #[error("{what} was accepted by the kernel, but is not in force")]
     NotInForce {
         /// The setting.
         what: String,
     },
-    /// A name is not one an interface can have.
-    #[error("`{0}` is no name for an interface: 1 to 15 bytes, without `/` or space")]
+    /// An interface cannot have this name.
+    #[error("`{0}` cannot be an interface's name: use 1 to 15 bytes, without `/` or space")]
     InterfaceName(String),
 }
 
 impl HostError {
-    /// Whether the error is one of missing privileges (EPERM, EACCES).
+    /// Returns whether a privilege is missing (EPERM, EACCES).
     #[must_use]
     pub fn is_permission(&self) -> bool {
         let errno = match self {
@@ -101,7 +101,8 @@ fn known(there: &[String]) -> String {
     }
 }
 
-/// As [`hint`]; an unknown kind of queue or link is a feature that the kernel was built without.
+/// Returns the hint for an error. As [`hint`], but an unknown kind of queue or link is a feature missing from the
+/// kernel.
 fn netlink_hint(errno: i32, reason: &str) -> &'static str {
     if reason.contains("kind is unknown") || reason.contains("Unknown device type") {
         return hint(95);
@@ -109,11 +110,11 @@ fn netlink_hint(errno: i32, reason: &str) -> &'static str {
     hint(errno)
 }
 
-/// What to do about the errors that users meet; the numbers are the same on every Linux architecture in use.
+/// Returns the remedy for errors that users meet. The numbers are the same on every Linux architecture in use.
 fn hint(errno: i32) -> &'static str {
     match errno {
         1 | 13 => " (needs root, or CAP_NET_ADMIN and CAP_SYS_ADMIN)",
-        95 => " (the kernel lacks this feature: load its module, or take a kernel that has it)",
+        95 => " (the kernel lacks this feature: load its module, or use a kernel that has it)",
         _ => "",
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// `/proc`, `/sys` and `/dev` as they are seen from a root directory.
+/// The files in `/proc`, `/sys` and `/dev`, below a root directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Files {
     root: PathBuf,
@@ -16,45 +16,45 @@ impl Default for Files {
 }
 
 impl Files {
-    /// The files below `root`; `/` for this machine's own.
+    /// Returns the files below `root`; `/` for this machine's own.
     #[must_use]
     pub fn below(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// Whether these are this machine's own.
+    /// Returns whether these are this machine's own files.
     #[must_use]
     pub fn are_real(&self) -> bool {
         self.root == Path::new("/")
     }
 
-    /// Where a file is; `path` begins with a slash.
+    /// Returns a file's path below the root; `path` begins with a slash.
     #[must_use]
     pub fn path(&self, path: &str) -> PathBuf {
         self.root.join(path.trim_start_matches('/'))
     }
 
-    /// A file's text without white space around it; `None` where it is not there or not for us.
+    /// Reads a file's text without white space around it; `None` if it is missing or not readable.
     #[must_use]
     pub fn read(&self, path: &str) -> Option<String> {
         let bytes = fs::read(self.path(path)).ok()?;
         Some(String::from_utf8_lossy(&bytes).trim().to_owned())
     }
 
-    /// As [`Files::read`], where an empty text and the kernel's `(null)` count as nothing.
+    /// Reads as [`Files::read`], but an empty text and the kernel's `(null)` count as none.
     #[must_use]
     pub fn said(&self, path: &str) -> Option<String> {
         self.read(path)
             .filter(|text| !text.is_empty() && text != "(null)")
     }
 
-    /// A file that holds one number.
+    /// Reads a file that holds one number.
     #[must_use]
     pub fn number(&self, path: &str) -> Option<i64> {
         self.read(path)?.parse().ok()
     }
 
-    /// The names in a directory, sorted as text; empty where it is not there.
+    /// Returns the names in a directory, sorted as text; empty if the directory is missing.
     #[must_use]
     pub fn list(&self, path: &str) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.path(path)) else {
@@ -68,13 +68,13 @@ impl Files {
         names
     }
 
-    /// Whether a file or directory is there.
+    /// Returns whether a file or directory exists.
     #[must_use]
     pub fn has(&self, path: &str) -> bool {
         self.path(path).exists()
     }
 
-    /// Where a symbolic link points.
+    /// Returns the target of a symbolic link.
     #[must_use]
     pub fn link(&self, path: &str) -> Option<String> {
         fs::read_link(self.path(path))
@@ -85,8 +85,8 @@ impl Files {
     }
 }
 
-/// The numbers in a list as the kernel writes them: `0-2,5`. A reader of a file that the machine's owner may have
-/// written, so nothing beyond 4096 is counted up.
+/// Returns the numbers of a list as the kernel writes it: `0-2,5`. Stops at 4096, since the machine's owner may have
+/// written the file.
 #[must_use]
 pub fn cpu_list(text: &str) -> Vec<u32> {
     const MOST: u32 = 4096;

@@ -1,8 +1,8 @@
 //! Is this computer ready? The host's own settings: examined, changed, read back, put back.
 //!
 //! ```text
-//!   doctor ──► findings, each with what would change it
-//!                  │
+//!   doctor ──► findings, each with its remedy        apply ──► a plan's share, prepared and carried out
+//!                  │                                    │
 //!   change ──► difference ──► undo record, write, read back … or everything back
 //!                  │
 //!   Netlink ──► links, addresses, queues, driver settings;  Files ──► /proc, /sys
@@ -10,10 +10,10 @@
 //!   Namespace ── run(|| …) ──► a thread inside that network namespace
 //! ```
 //!
-//! Everything speaks netlink through typed bindings generated from the kernel's own descriptions, so a
-//! refusal comes back with the kernel's sentence and nothing is parsed from command output.
+//! Everything speaks netlink through typed bindings generated from the kernel's own descriptions. So a refusal has the
+//! kernel's own sentence, and no command output is parsed.
 //!
-//! Limits: a setting that another program changes while ours are in force is put back to what it was before ours.
+//! Limits: if another program changes a setting while ours is in force, putting back restores the value before ours.
 //!
 //! ```no_run
 //! use rtwire_host::{Namespace, netlink::Netlink};

@@ -14,7 +14,7 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Makes a new one, with IPv6 off for every interface that will come (a deterministic network has no stray traffic).
+    /// Makes a new namespace, with IPv6 off for every future interface (a deterministic network has no stray traffic).
     ///
     /// # Errors
     /// The name is taken, or CAP_SYS_ADMIN is missing.
@@ -22,7 +22,7 @@ impl Namespace {
         Self::made(netns::create(name), name, name)
     }
 
-    /// The same, made so that it outlives this program wherever that was started from; see [`Namespace::lasting`].
+    /// Makes a new namespace that outlives this program, wherever it was started; see [`Namespace::lasting`].
     ///
     /// # Errors
     /// The name is taken, or CAP_SYS_ADMIN is missing.
@@ -42,14 +42,14 @@ impl Namespace {
         Ok(namespace)
     }
 
-    /// One that [`Namespace::create_lasting`] made; `None` where there is none of this name.
+    /// Returns a namespace that [`Namespace::create_lasting`] made; `None` if there is none of this name.
     #[must_use]
     pub fn lasting(name: &str) -> Option<Self> {
         let path = netns::lasting(name);
         netns::path(&path).exists().then(|| Self::existing(&path))
     }
 
-    /// One that exists already.
+    /// Returns an existing namespace by its name.
     #[must_use]
     pub fn existing(name: &str) -> Self {
         Self {
@@ -57,13 +57,13 @@ impl Namespace {
         }
     }
 
-    /// Whether there is a namespace behind the name: whoever was to make it may have been killed in between.
+    /// Returns whether a namespace exists behind the name. Its maker may have been killed in between.
     #[must_use]
     pub fn is_made(&self) -> bool {
         netns::is_namespace(&self.name)
     }
 
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -88,8 +88,8 @@ impl Namespace {
         })
     }
 
-    /// Writes a kernel setting of this namespace; `key` is a path below `/proc/sys`. A setting the kernel
-    /// does not have (IPv6 not built in) is left alone.
+    /// Writes a kernel setting of this namespace; `key` is a path below `/proc/sys`. Ignores settings that the kernel
+    /// does not have, such as those of IPv6 where it is not built in.
     ///
     /// # Errors
     /// The file exists and cannot be written.

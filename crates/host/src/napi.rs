@@ -1,4 +1,4 @@
-//! Receive work at the priority that its user gives it.
+//! Receive work at a priority of the user's choice.
 //!
 //! ```text
 //!  usual      interrupt ─► soft interrupt, above every task ─► socket
@@ -19,16 +19,16 @@ use serde::{Deserialize, Serialize};
 use crate::HostError;
 use crate::netlink::{Napi, Netlink};
 
-/// How the threads that do receive work are to run.
+/// The wanted scheduling of threads that do receive work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NapiPriority {
-    /// Policy and priority. Below a real-time task it cannot disturb that task; above it does.
+    /// Policy and priority. Above a real-time task's priority, receive work can disturb that task.
     pub want: Want,
-    /// The cores they may run on; empty leaves that to the kernel.
+    /// The cores they may run on; empty leaves the choice to the kernel.
     pub cpus: Vec<usize>,
 }
 
-/// What is in force for one receive context.
+/// The settings in force for one receive context.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NapiThread {
     /// The context's number.
@@ -39,23 +39,23 @@ pub struct NapiThread {
     pub scheduling: rtwire_sys::sched::Scheduling,
 }
 
-/// How settings were made.
+/// The interface by which settings were made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Means {
-    /// Each receive context by itself, over netlink.
+    /// Each receive context separately, over netlink.
     Netlink,
     /// The whole interface, in `/sys/class/net`.
     Sysfs,
 }
 
-/// Receive work in threads of the kernel with a set priority; given back to the soft interrupt when dropped.
+/// Receive work in kernel threads of a set priority. Dropping the value returns it to the soft interrupt.
 #[derive(Debug)]
 pub struct NapiThreads {
     interface: interface::Interface,
     before: Vec<Napi>,
     threads: Vec<NapiThread>,
     means: Means,
-    /// Of the interface's namespace, wherever the guard is dropped.
+    /// The interface's namespace; the guard may be dropped in another.
     home: fs::File,
 }
 
@@ -67,7 +67,7 @@ fn system(error: rtwire_sys::Error) -> HostError {
     HostError::System(error)
 }
 
-/// The receive contexts of an interface.
+/// Returns the receive contexts of an interface.
 fn contexts(interface: &interface::Interface) -> Result<Vec<Napi>, HostError> {
     let found = Netlink::new().napis(interface.index)?;
     if found.is_empty() {
@@ -93,8 +93,8 @@ fn write_setting(interface: &str, setting: &str, value: &str) -> Result<(), Host
 }
 
 impl NapiThreads {
-    /// Gives the receive work of `interface` (in the calling thread's namespace) to threads, and those their priority and
-    /// cores; all of it is read back.
+    /// Moves the receive work of `interface` (in the calling thread's namespace) to threads, sets their priority and
+    /// cores, and reads all of it back.
     ///
     /// # Errors
     /// The interface has no receive context, CAP_NET_ADMIN or CAP_SYS_NICE is missing, or the kernel is older than 6.8.
@@ -110,7 +110,7 @@ impl NapiThreads {
             means: Means::Netlink,
         };
         guard.means = guard.set(true)?;
-        // From here on dropping the guard undoes what was done.
+        // From here on, dropping the guard undoes the changes.
         for napi in contexts(&guard.interface)? {
             let Some(thread) = napi.thread else {
                 return Err(HostError::NotInForce {
@@ -133,7 +133,7 @@ impl NapiThreads {
         Ok(guard)
     }
 
-    /// The threads, with what was in force for each when it was set.
+    /// Returns the threads, with the settings read back when they were made.
     #[must_use]
     pub fn threads(&self) -> &[NapiThread] {
         &self.threads
@@ -151,12 +151,12 @@ impl Drop for NapiThreads {
         if self.means == Means::Sysfs && was_threaded {
             return;
         }
-        // An interface that is gone, or whose driver has made its contexts anew, needs no undoing.
+        // An interface that is gone, or that has new contexts, needs no undoing.
         let _ = netns::inside(&self.home, || self.set(false).map(drop));
     }
 }
 
-/// Gives receive contexts to threads or takes them back, first one by one, else (before Linux 6.17) for the whole interface.
+/// Moves receive contexts to threads or back. Tries one by one first, then (before Linux 6.17) the whole interface.
 fn set_threaded(
     interface: &str,
     napis: &[Napi],
@@ -173,8 +173,8 @@ fn set_threaded(
     )
 }
 
-/// Sets each receive context by itself; where the kernel cannot, the whole interface at once. A missing privilege is an
-/// error at once: the other way would need the same.
+/// Sets each receive context separately, or the whole interface at once if the kernel cannot. A missing privilege is an
+/// error at once: the other way would need it too.
 fn by_netlink_or(
     each: impl FnOnce(&mut Netlink) -> Result<(), HostError>,
     whole: impl FnOnce() -> Result<(), HostError>,
@@ -186,18 +186,18 @@ fn by_netlink_or(
     }
 }
 
-/// One thread that does receive work.
+/// A thread that does receive work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReceiveThread {
-    /// Its priority under SCHED_FIFO; 0 for time sharing.
+    /// Its SCHED_FIFO priority; 0 for time sharing.
     pub fifo: u8,
-    /// Its nice value, which counts for time sharing.
+    /// Its nice value, used for time sharing.
     pub nice: i8,
-    /// The cores that it may run on; none where that is left to the kernel.
+    /// The cores it may run on; empty leaves the choice to the kernel.
     pub cpus: Vec<usize>,
 }
 
-/// The threads that do an interface's receive work, by receive context; none where the soft interrupt does.
+/// Returns the threads that do an interface's receive work, by receive context; empty if the soft interrupt does it.
 ///
 /// # Errors
 /// There is no such interface, or the kernel is older than 6.8.
@@ -218,11 +218,11 @@ pub(crate) fn receive_threads(interface: &str) -> Result<Vec<ReceiveThread>, Hos
         .collect()
 }
 
-/// Gives an interface's receive work to threads, or back to the soft interrupt where `wanted` is empty. One entry is for all
-/// of them.
+/// Moves an interface's receive work to threads, or back to the soft interrupt if `wanted` is empty. One entry applies
+/// to all contexts.
 ///
 /// # Errors
-/// As [`NapiThreads::start`]. What was done before stays.
+/// As [`NapiThreads::start`]. Changes made before the error stay.
 pub(crate) fn set_receive_threads(
     interface: &str,
     wanted: &[ReceiveThread],
@@ -249,7 +249,7 @@ pub(crate) fn set_receive_threads(
     Ok(())
 }
 
-/// Interrupts of an interface deferred in favour of a reader that polls; as before when dropped.
+/// Deferred interrupts of an interface, for a reader that polls. Dropping the value restores them.
 #[derive(Debug)]
 pub struct NapiDeferral {
     interface: interface::Interface,
@@ -259,9 +259,10 @@ pub struct NapiDeferral {
 }
 
 impl NapiDeferral {
-    /// Lets `empty_polls` polls find nothing before interrupts come back, and the kernel poll by itself after
-    /// `flush_timeout_ns` without one. That time must exceed the longest burst of any real-time task on the core, else its
-    /// timer lands upon the task; and what comes meanwhile must fit the receive ring, else it is lost.
+    /// Defers interrupts until `empty_polls` polls found nothing. Without polls for `flush_timeout_ns`, the kernel
+    /// polls by itself. That time must exceed the longest burst of any real-time task on the core, otherwise the
+    /// kernel's timer disturbs the task. Frames that arrive meanwhile must fit the receive ring, otherwise they are
+    /// lost.
     ///
     /// # Errors
     /// As [`NapiThreads::start`].

@@ -47,7 +47,7 @@ fn threads_have_the_priority_asked_for_and_end_with_their_guard() {
     let [thread] = guard.threads() else {
         panic!("{guard:?}")
     };
-    // Not what was written down, but what the kernel says now.
+    // The kernel's present state, not the guard's note.
     let now = thread::scheduling(thread.thread).unwrap();
     assert_eq!(
         (now.policy, now.priority, now.cpus),
@@ -55,7 +55,7 @@ fn threads_have_the_priority_asked_for_and_end_with_their_guard() {
     );
     let name = std::fs::read_to_string(format!("/proc/{}/comm", thread.thread)).unwrap();
     assert!(name.starts_with("napi/"), "{name}");
-    // Dropped in another namespace than it was made in.
+    // Dropped in another namespace than the one it was made in.
     drop(guard);
     assert_eq!(napis(&pair.b), before);
 }
@@ -111,7 +111,7 @@ fn a_whole_interface_can_be_set_where_the_kernel_knows_no_single_context() {
         .run(|| write_setting(&pair.b.interface, "threaded", "1"))
         .unwrap();
     assert!(napis(&pair.b)[0].thread.is_some());
-    // What was threaded before stays so.
+    // A context that was threaded before stays so.
     drop(
         pair.b
             .run(|| NapiThreads::start(&pair.b.interface, &fifo(3)))

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// Where a program is on the search path, with `/usr/sbin` and `/sbin` also looked into.
+/// Returns the path of a program on the search path, also looking in `/usr/sbin` and `/sbin`.
 #[must_use]
 pub fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();

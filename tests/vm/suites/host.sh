@@ -122,7 +122,7 @@ test_credits_that_the_host_cannot_keep_are_named() {
 	looks >before
 	expect 3 apply
 	says "CBS"
-	says "cannot be promised any more: that fast take no more"
+	says "cannot be promised any more: the limit of fast"
 	looks >after
 	cmp before after || fail "not as before"
 	expect 0 apply --fallback

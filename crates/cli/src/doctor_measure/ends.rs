@@ -12,52 +12,52 @@ use rtwire_sys::{Batch, Wait, memory};
 use super::samples::Samples;
 use super::{ETHER_TYPE, PERIOD_NS};
 
-/// Octets of a frame with its tag, without FCS.
+/// The bytes of a frame with its tag, without FCS.
 const FRAME_OCTETS: usize = 64;
 const TAGGED: [u8; 2] = [0x81, 0x00];
-/// Begins what is behind the EtherType: these frames are ours.
+/// The bytes after the EtherType that mark our frames.
 const MARK: [u8; 8] = *b"rtwdoctr";
-/// Between handing a frame over and what its queue needs before its launch time.
+/// The time from handing a frame over to the start of its queue's delta, ns.
 const LEAD_NS: u64 = 400_000;
 
-/// What both ends know of the frames.
+/// The facts about the frames that both ends know.
 #[derive(Clone, Copy)]
 pub(super) struct Frames {
     pub(super) from: [u8; 6],
     pub(super) to: [u8; 6],
-    /// Priority and VLAN, as the tag has them.
+    /// Priority and VLAN, in the layout of the tag.
     pub(super) tag: u16,
-    /// How far CLOCK_TAI is ahead of the clock of the kernel's stamps, ns.
+    /// The offset of CLOCK_TAI from the clock of the kernel's stamps, ns.
     pub(super) tai_offset_ns: i64,
 }
 
-/// What the sender saw.
+/// The sender's results.
 pub(super) struct Sent {
     pub(super) wake_ups: Samples,
     pub(super) frames: u64,
-    /// Frames that found no room, or whose time was refused.
+    /// Frames that found no room, or whose launch time was refused.
     pub(super) refused: u64,
     pub(super) scheduling: String,
-    /// Why it ended early.
+    /// The reason why it ended early.
     pub(super) fault: Option<String>,
 }
 
-/// What the receiver saw.
+/// The receiver's results.
 pub(super) struct Received {
-    /// From the instant to the stamp.
+    /// The delays from the instant to the stamp.
     pub(super) transmit: Samples,
-    /// From the stamp to the program.
+    /// The delays from the stamp to the program.
     pub(super) receive: Samples,
     pub(super) frames: u64,
-    /// By PCP, and those without a tag.
+    /// The number of frames by PCP, and of those without a tag.
     pub(super) pcp: [u64; 8],
     pub(super) untagged: u64,
     pub(super) scheduling: String,
 }
 
-/// Asks for SCHED_FIFO; what then is in force is looked up when the work is done.
+/// Asks for SCHED_FIFO. The policy in force is read when the work is done.
 fn real_time(priority: u8) {
-    // Where it is refused, the measurement goes on and says so: that is what it is for.
+    // If it is refused, the measurement continues and reports it: that is its purpose.
     let _ = sched::set_fifo(priority);
     memory::touch_stack();
 }
@@ -89,7 +89,8 @@ fn frame(frames: Frames) -> [u8; FRAME_OCTETS] {
     frame
 }
 
-/// Sends `count` frames, one a period; with `delta_ns`, each with its instant as its launch time, handed over before.
+/// Sends `count` frames, one a period. With `delta_ns`, each has its instant as its launch time and is handed over
+/// before.
 pub(super) fn send(
     sender: &mut Sender,
     frames: Frames,
@@ -107,7 +108,7 @@ pub(super) fn send(
         fault: None,
     };
     let lead_ns = delta_ns.map_or(0, |delta| delta + LEAD_NS);
-    // Stamping in the kernel begins some time after it was asked for.
+    // The kernel begins to stamp some time after the request.
     const SETTLE_NS: u64 = 300_000_000;
     let mut instant_ns = clock::now_ns(Clock::Tai) + SETTLE_NS;
     for _ in 0..count {
@@ -131,7 +132,7 @@ pub(super) fn send(
                 break;
             }
         }
-        // After an overrun the next instant to come counts: never a burst to catch up.
+        // After an overrun the next future instant counts: never a burst to catch up.
         let behind = now_ns.saturating_sub(wake_ns) / PERIOD_NS;
         instant_ns += (behind + 1) * PERIOD_NS;
     }
@@ -139,8 +140,8 @@ pub(super) fn send(
     sent
 }
 
-/// Receives until told to stop. Frames of the sender give the time of transmission, and that of reception too where `own` says
-/// that they come over the cable; else other frames give that.
+/// Receives until told to stop. Frames of the sender measure the transmit path. With `own` (over the cable) they
+/// measure the receive path too; otherwise other frames do.
 pub(super) fn receive(
     socket: &PacketSocket,
     frames: Frames,
@@ -160,7 +161,7 @@ pub(super) fn receive(
     };
     while !stop.load(Ordering::Relaxed) {
         if socket.receive(&mut batch, Wait::One, 1).is_err() {
-            // An interface that has gone fails at once: no processor is to be kept busy with that.
+            // An interface that is gone fails at once: this must not keep a processor busy.
             if socket.wait(Some(Duration::from_millis(50))).is_err() {
                 break;
             }
@@ -199,7 +200,7 @@ pub(super) fn receive(
     received
 }
 
-/// The instant in a frame of ours, and its tag, wherever that is.
+/// Returns the instant in one of our frames, and its tag, wherever the tag is.
 fn ours(data: &[u8], taken_out: Option<u16>, from: [u8; 6]) -> Option<(u64, Option<u16>)> {
     if data.get(6..12)? != from {
         return None;

@@ -7,7 +7,7 @@ use rtwire_host::netlink::{Netlink, VethEnd};
 use rtwire_sys::packet::PacketSocket;
 use rtwire_sys::{interface, netns};
 
-/// What is done meanwhile.
+/// The load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Load {
     Idle,
@@ -33,7 +33,7 @@ impl Load {
 /// Runs `work` under the load.
 ///
 /// # Errors
-/// The load could not be set up, in words; then nothing was run.
+/// The load could not be set up, in words; then `work` did not run.
 pub(super) fn under<T: Send>(
     load: Load,
     work: impl FnOnce() -> Result<T, String>,
@@ -58,7 +58,7 @@ pub(super) fn under<T: Send>(
             scope.spawn(move || {
                 let flooded = netns::in_nameless(|| flood(stop, &ready));
                 if let Err(error) = flooded {
-                    // Nobody waits any more where the flood had begun.
+                    // Nobody waits any more if the flood had begun.
                     let _ = ready.send(Err(error.to_string()));
                 }
             });
@@ -74,7 +74,7 @@ pub(super) fn under<T: Send>(
     })
 }
 
-/// Arithmetic and memory.
+/// Computes and writes memory until stopped.
 fn burn(stop: &AtomicBool) {
     let mut memory = vec![0_u8; 4 << 20];
     let mut round = 0_u8;
@@ -86,7 +86,7 @@ fn burn(stop: &AtomicBool) {
 
 type Ready = std::sync::mpsc::Sender<Result<(), String>>;
 
-/// Long frames over a cable of its own, as fast as it goes: the soft interrupt has work.
+/// Sends long frames over a cable of its own at full speed, so that the soft interrupt has work.
 fn flood(stop: &AtomicBool, ready: &Ready) {
     let socket = match cable() {
         Ok(socket) => socket,

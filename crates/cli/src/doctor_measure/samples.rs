@@ -1,12 +1,12 @@
-//! Delays as they come, in prepared memory; summed up afterwards.
+//! Delays, stored in prepared memory while measuring and summed up afterwards.
 
 use rtwire_host::doctor::{Measurement, Noise, Stalled};
 use rtwire_measure::noise::{NoiseRecord, Stalls};
 use rtwire_measure::summary::Summary;
 
-/// From here on something must have stood in the way: a whole period of the measurement.
+/// The delay from which a stall is likely, ns: a whole period of the measurement.
 pub(super) const LATE_NS: u64 = 1_000_000;
-/// Late ones that are held against the machine's stalls; further ones count as not explained.
+/// The number of late samples that are compared with the machine's stalls; further ones count as not explained.
 const LATE_KEPT: usize = 16_384;
 
 /// Delays, each from one moment of CLOCK_TAI to another.
@@ -17,7 +17,7 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    /// With room for so many; those beyond are left out.
+    /// Makes room for this number of samples; further ones are left out.
     pub(super) fn new(room: usize) -> Self {
         Self {
             values_ns: Vec::with_capacity(room),
@@ -26,12 +26,12 @@ impl Samples {
         }
     }
 
-    /// Fit for a real-time loop.
+    /// Adds a delay. May be called in a real-time loop.
     pub(super) fn add(&mut self, from_ns: u64, to_ns: u64) {
         if self.values_ns.len() == self.values_ns.capacity() {
             return;
         }
-        // Both are of this century: their difference fits.
+        // Both are of this century, so their difference fits.
         self.values_ns.push(to_ns.wrapping_sub(from_ns) as i64);
         if to_ns.saturating_sub(from_ns) > LATE_NS {
             self.late_count += 1;
@@ -41,14 +41,14 @@ impl Samples {
         }
     }
 
-    /// In figures; `None` where there are none and none was lost.
+    /// Returns the figures; `None` if there are no samples and no losses.
     pub(super) fn measurement(
         self,
         (what, at, load): (&str, &str, &str),
         lost: Option<u64>,
         noise: Option<&NoiseRecord>,
     ) -> Option<Measurement> {
-        // What is early is below 0: percentiles are taken above the smallest.
+        // Early samples are negative: percentiles are taken above the smallest.
         let base = self.values_ns.iter().min().copied().unwrap_or(0);
         let above = self.values_ns.iter().map(|ns| ns.abs_diff(base)).collect();
         let all_lost = lost.is_some_and(|lost| lost > 0);
@@ -77,7 +77,7 @@ impl Samples {
     }
 }
 
-/// The noise of the core that was worst.
+/// Returns the noise of the worst core.
 fn worst(record: &NoiseRecord) -> Option<Noise> {
     let cores = record.cores.iter();
     let summaries = || record.cores.iter().filter_map(|core| core.overshoot_ns);

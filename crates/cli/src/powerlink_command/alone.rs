@@ -1,7 +1,7 @@
-//! Service data and NMT commands where no managing node runs: this command takes its place for a moment.
+//! Service data and NMT commands without a managing node: this command takes its place for a moment.
 //!
-//! It sends no SoC, only SoA, as in the reduced cycle: nodes go to PreOperational1 at most, are not reset, and stay there
-//! afterwards. Where a managing node is active it says so and sends nothing.
+//! It sends no SoC, only SoA, as in the reduced cycle. Nodes go to PreOperational1 at most, are not reset, and stay
+//! there afterwards. If a managing node is active, the command says so and sends nothing.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,9 +18,9 @@ use rtwire_wire::{EtherType, MacAddress, Node, Outbox};
 use super::listen::{LISTEN_NS, groups, shows_managing_node};
 use super::{Failure, LACKING, REFUSED};
 
-/// One slot: an SoA, and what follows it, ns.
+/// The duration of one slot, ns: an SoA and its answer.
 const SLOT_NS: u64 = 2_000_000;
-/// Octets behind the Ethernet header that every node takes.
+/// The bytes behind the Ethernet header that every node accepts.
 const MTU: usize = 300;
 
 /// A managing node of the smallest kind, for one node.
@@ -29,14 +29,14 @@ struct Moment {
     target: u8,
     client: SdoClient,
     job: Option<SdoJob>,
-    /// NMT commands to send, whole frames.
+    /// NMT commands to send, as whole frames.
     commands: VecDeque<Vec<u8>>,
     at_ns: u64,
-    /// Whether the target has said who it is.
+    /// True if the target has identified itself.
     there: bool,
     request: SendRequest,
     foreign: bool,
-    /// Whether it has asked anybody yet.
+    /// True if it has asked any node yet.
     asked: bool,
     done: bool,
     outcome: Option<SdoOutcome>,
@@ -177,7 +177,7 @@ impl Node for Moment {
     }
 }
 
-/// Runs it until it is done, or for so long.
+/// Runs the node until it is done, or for the time limit.
 fn run(of: &str, mut moment: Moment, limit: Duration) -> Result<Moment, Failure> {
     let lacking = |error: rtwire_link::LinkError| (LACKING, error.to_string());
     let config = PortConfig {
@@ -200,8 +200,8 @@ fn run(of: &str, mut moment: Moment, limit: Duration) -> Result<Moment, Failure>
         return Err((
             REFUSED,
             format!(
-                "a managing node is active elsewhere on the network of `{of}`, and only it may give others their turn: \
-                 run the command where it runs; NMT commands can be asked of it from here once a controlled node runs on \
+                "a managing node is active elsewhere on the network of `{of}`, and only it may let others send: run the \
+                 command on its host; NMT commands can also be requested from here once a controlled node runs on \
                  `{of}` (`rtwire powerlink cn FILE`)"
             ),
         ));
@@ -209,7 +209,7 @@ fn run(of: &str, mut moment: Moment, limit: Duration) -> Result<Moment, Failure>
     Ok(moment)
 }
 
-/// Does one job of service data with a node.
+/// Does one service data job with a node.
 pub(super) fn sdo(
     of: &str,
     target: u8,
@@ -225,7 +225,8 @@ pub(super) fn sdo(
         None => Err((
             REFUSED,
             format!(
-                "no managing node runs on `{of}`, and no node {target} answers there; `rtwire powerlink scan {of}` looks who does"
+                "no managing node runs on `{of}`, and no node {target} answers there; `rtwire powerlink scan {of}` \
+                 lists the nodes that answer"
             ),
         )),
     }

@@ -1,4 +1,4 @@
-//! `rtwire powerlink sdo` and `nmt`: through the station that runs on the interface, or alone where there is none.
+//! `rtwire powerlink sdo` and `nmt`: through the station that runs on the interface, or alone without one.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::live::print;
 use super::value::{Kind, hex, unhex};
 use super::{FAULTY, Failure, LACKING, REFUSED, alone, by_udp, control};
 
-/// Larger files are not written into an object.
+/// The size limit of files that are written into an object, bytes.
 const LARGEST_FILE_BYTES: u64 = 2 << 20;
 
 /// Arguments of `rtwire powerlink sdo`.
@@ -29,7 +29,7 @@ enum SdoCommand {
     Read {
         #[command(flatten)]
         place: Place,
-        /// Write its octets to this file instead of showing them
+        /// Write its bytes to this file instead of showing them
         #[arg(long)]
         output: Option<PathBuf>,
     },
@@ -37,10 +37,10 @@ enum SdoCommand {
     Write {
         #[command(flatten)]
         place: Place,
-        /// The value: a number for numeric types, a text, or octets in hexadecimal
+        /// The value: a number for numeric types, a text, or bytes in hexadecimal
         #[arg(required_unless_present = "file", conflicts_with = "file")]
         value: Option<String>,
-        /// Write the octets of this file
+        /// Write the bytes of this file
         #[arg(long)]
         file: Option<PathBuf>,
     },
@@ -55,18 +55,18 @@ struct Place {
     node: u8,
     /// The object: index and sub-index, as in 6000h/1 or 0x6000/1, or its name, as in NMT_IdentityObject_REC/VendorId_U32
     object: String,
-    /// What the value is; without it, what a named object is, else octets in hexadecimal
+    /// The type of the value; without it, that of a named object, otherwise bytes in hexadecimal
     #[arg(long = "type", value_enum)]
     kind: Option<Kind>,
     /// The device description (XDD, XDC) that has the names; without it, those of DS 301
     #[arg(long)]
     description: Option<PathBuf>,
-    /// How long it may take
+    /// The time limit
     #[arg(long, default_value = "10s", value_parser = crate::jitter_command::parse_time)]
     timeout: Duration,
 }
 
-/// An object, and how its value is shown.
+/// An object, and the way to show its value.
 struct Object {
     index: u16,
     subindex: u8,
@@ -110,11 +110,13 @@ fn object(place: &Place) -> Result<Object, Failure> {
     let mut found = found.ok_or_else(|| {
         let names = match &place.description {
             Some(file) => format!("no name in `{}`", file.display()),
-            None => "no name of DS 301 (`--description` takes a device's own)".to_owned(),
+            None => "not a name of DS 301 (`--description` takes a device's own)".to_owned(),
         };
         (
             FAULTY,
-            format!("`{text}` is {names}, and no index and sub-index, as in 6000h/1 or 0x6000/1"),
+            format!(
+                "`{text}` is {names}, and not an index and sub-index, as in 6000h/1 or 0x6000/1"
+            ),
         )
     })?;
     if let Some(kind) = place.kind {
@@ -140,7 +142,7 @@ fn octets_of(file: &PathBuf) -> Result<Vec<u8>, Failure> {
         .len();
     if length > LARGEST_FILE_BYTES {
         return Err(faulty(format!(
-            "{length} octets are too many: up to {LARGEST_FILE_BYTES} are written"
+            "{length} bytes are too many: at most {LARGEST_FILE_BYTES} are written"
         )));
     }
     std::fs::read(file).map_err(|error| faulty(error.to_string()))
@@ -174,7 +176,7 @@ pub(super) fn sdo(arguments: &SdoArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads, or writes `data`; gives what was read.
+/// Reads, or writes `data`. Returns the value read.
 fn exchange(place: &Place, object: &Object, data: Option<Vec<u8>>) -> Result<Vec<u8>, Failure> {
     let (index, subindex) = (object.index, object.subindex);
     let node = place.node;
@@ -219,35 +221,35 @@ pub(super) struct NmtArguments {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum NmtName {
-    /// ReadyToOperate to Operational
+    /// Move from ReadyToOperate to Operational
     StartNode,
-    /// To Stopped
+    /// Move to Stopped
     StopNode,
-    /// Back to PreOperational2
+    /// Move back to PreOperational2
     EnterPreOperational2,
-    /// PreOperational2 to ReadyToOperate
+    /// Move from PreOperational2 to ReadyToOperate
     EnableReadyToOperate,
-    /// Begin anew, as after power-up
+    /// Restart the node, as after power-up
     ResetNode,
-    /// Begin communication anew
+    /// Restart its communication
     ResetCommunication,
-    /// Take the configuration anew
+    /// Load its configuration again
     ResetConfiguration,
-    /// Initialise anew
+    /// Initialise its software again
     SwReset,
     /// Have the managing node tell all (255) which nodes are configured
     PublishConfigured,
-    /// Which are there
+    /// The same for active nodes
     PublishActive,
-    /// Which are in PreOperational1
+    /// The same for nodes in PreOperational1
     PublishPreOperational1,
-    /// Which are in PreOperational2
+    /// The same for nodes in PreOperational2
     PublishPreOperational2,
-    /// Which are in ReadyToOperate
+    /// The same for nodes in ReadyToOperate
     PublishReadyToOperate,
-    /// Which are in Operational
+    /// The same for nodes in Operational
     PublishOperational,
-    /// Which are in Stopped
+    /// The same for nodes in Stopped
     PublishStopped,
 }
 
@@ -277,15 +279,15 @@ pub(super) fn nmt(arguments: &NmtArguments) -> Result<(), Failure> {
     if !matches!(arguments.node, 1..=239 | 255) {
         return Err((
             FAULTY,
-            format!("{} is no node: 1 to 239, or 255 for all", arguments.node),
+            format!(
+                "{} is not a node number: use 1 to 239, or 255 for all",
+                arguments.node
+            ),
         ));
     }
     let command = arguments.command.id();
     if command.publishes_nodes() && arguments.node != 255 {
-        return Err((
-            FAULTY,
-            format!("{command} goes to all nodes: the node is 255"),
-        ));
+        return Err((FAULTY, format!("{command} goes to all nodes: use node 255")));
     }
     let question = json!({ "ask": "nmt", "command": command.0, "node": arguments.node });
     match control::ask(&arguments.interface, &question)? {
@@ -293,7 +295,8 @@ pub(super) fn nmt(arguments: &NmtArguments) -> Result<(), Failure> {
         None if command.publishes_nodes() => Err((
             REFUSED,
             format!(
-                "no station runs on `{}`, and only a managing node knows how the nodes are",
+                "no station runs on `{}`, and only a managing node knows the states of the nodes; start one: rtwire \
+                 powerlink mn FILE",
                 arguments.interface
             ),
         )),

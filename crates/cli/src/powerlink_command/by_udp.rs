@@ -1,4 +1,4 @@
-//! Service data by UDP: with a node whose address this host reaches, by way of `plk0` or of a router (DS 301, 6.3.2.1).
+//! Service data over UDP, with a node whose address this host reaches: by `plk0` or a router (DS 301, 6.3.2.1).
 
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, UdpSocket};
@@ -9,14 +9,14 @@ use rtwire_wire::powerlink::{SDO_UDP_PORT, Sdo};
 
 use super::{Failure, LACKING, REFUSED};
 
-/// Octets of a frame behind the Ethernet header that every node takes.
+/// The bytes of a frame behind the Ethernet header that every node accepts.
 const MTU: usize = 300;
-/// How often the client looks whether something is to be sent again.
+/// The time between checks for retransmissions.
 const LOOK: Duration = Duration::from_millis(10);
-/// NMT_EPLNodeID_REC/NodeID_U8: the number of the node.
+/// NMT_EPLNodeID_REC/NodeID_U8: the node's number.
 const NUMBER: SdoJob = SdoJob::Read(0x1f93, 1);
 
-/// Does one job of service data with the node at an address, if it is the one that is meant.
+/// Does one service data job with the node at an address, if its number is the expected one.
 pub(super) fn sdo(
     at: Ipv4Addr,
     node: u8,
@@ -47,11 +47,11 @@ pub(super) fn sdo(
             return Err((REFUSED, what));
         }
         SdoOutcome::Failed(SdoFailure::Broken) => Err(ErrorKind::TimedOut.into()),
-        // A device that does not tell its number is asked all the same.
+        // A device that does not report its number is asked all the same.
         _ => done(job),
     };
     let outcome = outcome.map_err(|error| unheard(at, &error))?;
-    // The link is closed with a last message.
+    // A last message closes the connection.
     let _ = exchange(&mut client, &socket, ns(begun.elapsed()));
     Ok(outcome)
 }
@@ -59,13 +59,13 @@ pub(super) fn sdo(
 fn unheard(at: Ipv4Addr, error: &io::Error) -> Failure {
     let why = match error.kind() {
         ErrorKind::TimedOut => "does not answer in time".to_owned(),
-        ErrorKind::ConnectionRefused => "takes no service data by UDP".to_owned(),
-        _ => format!("is not reached: {error}"),
+        ErrorKind::ConnectionRefused => "does not accept service data by UDP".to_owned(),
+        _ => format!("cannot be reached: {error}"),
     };
     (REFUSED, format!("{at} {why}"))
 }
 
-/// Sends what waits, and takes one answer if it comes soon.
+/// Sends waiting messages, and takes one answer if it comes soon.
 fn exchange(client: &mut SdoClient, socket: &UdpSocket, now_ns: u64) -> io::Result<()> {
     client.moment(now_ns);
     let mut room = [0; 1514];

@@ -1,4 +1,4 @@
-//! Reaching a station that runs in another process: one line of JSON there, one back, over a socket that only its user may
+//! Requests to a station in another process: one line of JSON there, one back, over a socket that only its user may
 //! open.
 
 use std::fs;
@@ -68,7 +68,7 @@ impl Server {
                 .recursive(true)
                 .mode(0o755)
                 .create(FOLDER)?;
-            // Only one station can have the interface; what is here was left by one that was killed.
+            // Only one station can have the interface; a killed one left this socket.
             match fs::remove_file(&path) {
                 Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
                 _ => {}
@@ -99,7 +99,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // It waits for somebody who asks.
+        // It waits for the next question.
         let _ = UnixStream::connect(&self.path);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -114,7 +114,7 @@ fn serve(listener: &UnixListener, handle: &Handle, stop: &AtomicBool) {
             thread::sleep(LOOK);
             continue;
         };
-        // One asks at a time, and nobody keeps others waiting by saying nothing.
+        // One asks at a time, and a silent one must not keep others waiting.
         let _ = stream.set_read_timeout(Some(Duration::from_secs(1)));
         let mut line = String::new();
         if BufReader::new(std::io::Read::take(&stream, 4 << 20))
@@ -137,13 +137,13 @@ fn answer(line: &str, handle: &Handle) -> Value {
     match question["ask"].as_str() {
         Some("status") => match handle.status(Duration::from_secs(1)) {
             Some(status) => serde_json::to_value(status).unwrap_or(Value::Null),
-            None => json!({ "error": "the station does not tell its state" }),
+            None => json!({ "error": "the station does not report its state" }),
         },
         Some("nmt") => {
             if handle.nmt(NmtCommandId(number("command") as u8), node) {
                 json!({})
             } else {
-                json!({ "error": "the station has too much to do; try again" })
+                json!({ "error": "the station is busy; try again" })
             }
         }
         Some("sdo") => {

@@ -6,11 +6,11 @@ use std::io::{IsTerminal as _, Write as _};
 use rtwire_measure::units::{duration, grouped};
 use rtwire_powerlink_station::StationStatus;
 
-/// Where states are shown.
+/// The place where states are shown.
 pub(super) struct Screen {
     json: bool,
     terminal: bool,
-    /// Lines to go up before the next table.
+    /// The number of lines to move up before the next table.
     drawn: usize,
 }
 
@@ -25,7 +25,7 @@ impl Screen {
 
     pub(super) fn show(&mut self, status: &StationStatus) {
         if self.json {
-            // Plain data: it can always be written.
+            // Plain data can always be written.
             if let Ok(line) = serde_json::to_string(status) {
                 print(&(line + "\n"));
             }
@@ -34,7 +34,7 @@ impl Screen {
         }
     }
 
-    /// The last state, which a pipe gets, too.
+    /// Shows the last state, also on a pipe.
     pub(super) fn last(&mut self, status: &StationStatus) {
         if !self.json {
             let text = table(status);
@@ -62,7 +62,8 @@ impl Screen {
 }
 
 pub(super) fn print(text: &str) {
-    // A reader that went away (`| head`) is no fault of ours.
+    // A reader that has gone (`
+    //  head`) is no error.
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }

@@ -1,4 +1,4 @@
-//! `rtwire powerlink monitor`: a network as it passes an interface, whoever runs it.
+//! `rtwire powerlink monitor`: watches a network by its frames on an interface.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -19,10 +19,10 @@ use crate::jitter_command::Live;
 pub(super) struct MonitorArguments {
     /// The interface
     interface: String,
-    /// Stop after so long; without it, at Ctrl-C
+    /// Stop after this time; without it, at Ctrl-C
     #[arg(long, value_parser = crate::jitter_command::parse_time)]
     duration: Option<Duration>,
-    /// How often to show what passed meanwhile
+    /// The time between displays
     #[arg(long, default_value = "1s", value_parser = crate::jitter_command::parse_time)]
     every: Duration,
     /// Print JSON, one report of `rtwire jitter` in a line

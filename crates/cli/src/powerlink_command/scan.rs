@@ -1,4 +1,4 @@
-//! `rtwire powerlink scan`: who is there?
+//! `rtwire powerlink scan`: finds the nodes of a network.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -17,7 +17,7 @@ use super::listen::{LISTEN_NS, groups, shows_managing_node};
 use super::live::print;
 use super::{Failure, LACKING, REFUSED};
 
-/// How long each number may take to answer.
+/// The time that each number has to answer, ns.
 const ANSWER_NS: u64 = 2_500_000;
 
 /// Arguments of `rtwire powerlink scan`.
@@ -42,7 +42,7 @@ struct Found {
     serial_number: u32,
 }
 
-/// Asks each number once; a managing node of the smallest kind.
+/// Asks each number once, as a managing node of the smallest kind.
 struct Scanner {
     address: MacAddress,
     next: u8,
@@ -115,7 +115,8 @@ pub(super) fn run(arguments: &ScanArguments) -> Result<(), Failure> {
             return Err((
                 REFUSED,
                 format!(
-                    "controlled node {} runs on `{}`: whom it is on a network with, its managing node knows; `rtwire powerlink monitor {}` listens",
+                    "controlled node {} runs on `{}`: only its managing node knows the other nodes; `rtwire powerlink \
+                     monitor {}` listens",
                     answer["node"], arguments.interface, arguments.interface
                 ),
             ));

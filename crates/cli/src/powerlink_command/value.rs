@@ -20,7 +20,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// What an object of this type is best shown as.
+    /// Returns the best display of an object of this type.
     pub(super) fn of(data_type: DataType) -> Self {
         match data_type {
             DataType::Boolean | DataType::Unsigned(1) => Self::U8,
@@ -58,7 +58,7 @@ impl Kind {
                     Some(digits) => i128::from_str_radix(digits, 16),
                     None => text.parse(),
                 }
-                .map_err(|_| format!("`{text}` is no number"))?;
+                .map_err(|_| format!("`{text}` is not a number"))?;
                 let bits = 8 * octets as u32;
                 let (low, high) = if signed {
                     (-(1_i128 << (bits - 1)), (1_i128 << (bits - 1)) - 1)
@@ -72,7 +72,7 @@ impl Kind {
             }
             (Self::Text, None) => Ok(text.as_bytes().to_vec()),
             (_, None) => unhex(text).ok_or_else(|| {
-                format!("`{text}` is not octets in hexadecimal, as in 0a0b; `--type u8` (and the like) takes a number")
+                format!("`{text}` is not bytes in hexadecimal, as in 0a0b; for a number use `--type u8` (and the like)")
             }),
         }
     }

@@ -1,139 +1,16 @@
-//! From a share and what the host has to the settings that keep the share. Pure.
+//! Turns a share and the host's abilities into the settings that keep the share. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
+use super::choices::Choices;
+use super::configuration::{Configuration, Lack, want};
+use super::present::Present;
 use super::share::Share;
 use super::{isolation, queues, receive};
-use crate::change::{Kept, Subject, Value, Wanted};
-use crate::netlink::{Offloads, Parameters};
+use crate::change::{Subject, Value};
+use crate::netlink::Parameters;
 
-/// Which discipline keeps the classes apart.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Mechanism {
-    /// The best that the host has and the plan asks for.
-    #[default]
-    Auto,
-    /// Gates in the interface.
-    TaprioHardware,
-    /// Gates by launch times, with ETF.
-    TaprioAssist,
-    /// Gates in the kernel.
-    Taprio,
-    /// Launch times: mqprio, with ETF at the classes that have some.
-    Etf,
-    /// A transmit queue for each class.
-    Mqprio,
-    /// Classes on one queue.
-    Htb,
-    /// No discipline is set.
-    None,
-}
-
-/// How other traffic is kept off the interface.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Isolation {
-    /// No addresses, no IPv6, no ARP; IPv4 stays where streams go in UDP.
-    #[default]
-    Addresses,
-    /// The interface goes into a network namespace of its own, where nothing else runs; IPv4 addresses go with it where
-    /// streams go in UDP.
-    Namespace,
-    /// Nothing is done.
-    None,
-}
-
-/// What a person chooses.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Choices {
-    /// The discipline.
-    pub mechanism: Mechanism,
-    /// Isolation.
-    pub isolation: Isolation,
-    /// Whether launch times are kept by hardware.
-    pub etf_offload: bool,
-    /// How long before its time ETF hands a frame on, ns.
-    pub etf_delta_ns: u32,
-    /// Go on with less where the host lacks something.
-    pub fall_back: bool,
-    /// The core that the interface's interrupts, and threads that do its receive work, go to.
-    pub irq_cpu: Option<u32>,
-    /// The priority under SCHED_FIFO of receive work: of its interrupts' threads, and of threads for its polling.
-    pub receive_priority: Option<u8>,
-}
-
-/// What the host has, as far as it decides the settings.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Present {
-    /// The interface's name.
-    pub interface: String,
-    /// Its index.
-    pub index: u32,
-    /// Its transmit queues.
-    pub tx_queues: u32,
-    /// Its MTU.
-    pub mtu: u32,
-    /// Its kind, if virtual.
-    pub kind: Option<String>,
-    /// Mbit/s, where told.
-    pub speed_mbps: Option<u64>,
-    /// Its offloads.
-    pub offloads: Offloads,
-    /// Its numbers.
-    pub parameters: BTreeMap<Parameters, BTreeMap<&'static str, u64>>,
-    /// Its interrupts.
-    pub interrupts: Vec<u32>,
-    /// The threads that serve those, where the kernel gives them such: number and name.
-    pub interrupt_threads: Vec<(u32, String)>,
-    /// How many receive contexts (NAPI) it has.
-    pub receive_contexts: usize,
-    /// Whether it is in its namespace already.
-    pub moved: bool,
-    /// What stands in the way of a move: a bridge that it is a port of, links upon it, rules at its entry.
-    pub held_by: Vec<String>,
-    /// Its IPv4 addresses.
-    pub addresses: Kept,
-    /// Which disciplines, and `vlan`, the kernel has.
-    pub kinds: BTreeMap<&'static str, bool>,
-    /// Whether the interface has an IPv6 setting.
-    pub ipv6: bool,
-}
-
-/// Something that the plan asks for and the host does not have.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Lack {
-    /// What is missing.
-    pub what: String,
-    /// Which promises cannot be made without it.
-    pub lost: String,
-    /// How to get it.
-    pub remedy: String,
-    /// What is done instead, where falling back was asked for.
-    pub instead: String,
-}
-
-/// The settings of a share, and what is missing for it.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Configuration {
-    /// In the order in which they are made.
-    pub wanted: Vec<Wanted>,
-    /// What is missing.
-    pub lacks: Vec<Lack>,
-    /// What a reader should know.
-    pub notes: Vec<String>,
-    /// The discipline that was chosen.
-    pub mechanism: Mechanism,
-}
-
-/// What merges, splits or holds frames back; those that depend on others first.
+/// The offloads that merge, split or delay frames. Those that depend on others come first.
 const OFF: [&str; 10] = [
     "tx-tcp-mangleid-segmentation",
     "tx-tcp-ecn-segmentation",
@@ -147,13 +24,13 @@ const OFF: [&str; 10] = [
     "rx-udp-gro-forwarding",
 ];
 
-/// The name of the VLAN link that rtwire makes upon an interface.
+/// Returns the name of the VLAN link that rtwire makes on an interface.
 #[must_use]
 pub fn vlan_name(index: u32, vlan: u16) -> String {
     format!("rtw{index}v{vlan}")
 }
 
-/// The settings that keep `share` on the host described by `present`.
+/// Returns the settings that keep `share` on the host described by `present`.
 #[must_use]
 pub fn configure(share: &Share, present: &Present, choices: &Choices) -> Configuration {
     let mut all = Configuration::default();
@@ -170,7 +47,7 @@ pub fn configure(share: &Share, present: &Present, choices: &Choices) -> Configu
         },
         Value::Flag(true),
     );
-    // A link upon it can be up only after it.
+    // A VLAN link can be up only after its interface.
     for interface in links {
         want(&mut all, Subject::Up { interface }, Value::Flag(true));
     }
@@ -180,10 +57,6 @@ pub fn configure(share: &Share, present: &Present, choices: &Choices) -> Configu
         isolation::into_namespace(&mut all, present);
     }
     all
-}
-
-pub(super) fn want(all: &mut Configuration, subject: Subject, to: Value) {
-    all.wanted.push(Wanted { subject, to });
 }
 
 fn driver(all: &mut Configuration, present: &Present) {
@@ -231,7 +104,7 @@ fn driver(all: &mut Configuration, present: &Present) {
     }
 }
 
-/// Frames of the plan's sizes must fit, and best effort must not send larger ones than the plan counted with.
+/// Sets the MTU: frames of the plan's sizes must fit, and best effort must not send larger frames than planned.
 fn frame_size(all: &mut Configuration, share: &Share, present: &Present) {
     const ETHERNET: u64 = 14;
     let streams = share.sends.iter().chain(&share.receives);
@@ -248,7 +121,7 @@ fn frame_size(all: &mut Configuration, share: &Share, present: &Present) {
     } else {
         now.min(allowed.max(needed))
     };
-    // The least that Ethernet links take.
+    // The smallest MTU of Ethernet links.
     const LEAST: u64 = 68;
     let mtu = mtu.max(LEAST);
     if mtu != now {
@@ -259,7 +132,7 @@ fn frame_size(all: &mut Configuration, share: &Share, present: &Present) {
     }
 }
 
-/// The VLAN links, by name; they are still to be brought up.
+/// Adds the VLAN links and returns their names. The caller brings them up.
 fn vlans(all: &mut Configuration, share: &Share, present: &Present) -> Vec<String> {
     let streams = share.sends.iter().chain(&share.receives);
     let vlans: BTreeSet<u16> = streams.filter_map(|stream| stream.vlan).collect();
@@ -273,7 +146,7 @@ fn vlans(all: &mut Configuration, share: &Share, present: &Present) -> Vec<Strin
             .filter(|stream| stream.vlan.is_some() && stream.udp)
             .map(|stream| stream.name.as_str())
             .collect();
-        // Streams upon Ethernet carry their tag themselves.
+        // Raw Ethernet streams carry their tag themselves.
         if names.is_empty() {
             all.notes.push(
                 "this kernel has no VLAN links; the plan's tagged streams carry their tags themselves"
@@ -290,7 +163,7 @@ fn vlans(all: &mut Configuration, share: &Share, present: &Present) -> Vec<Strin
         }
         return links;
     }
-    // What a socket asks for by SO_PRIORITY is what the frame carries.
+    // A frame carries the priority that its socket sets by SO_PRIORITY.
     let egress: BTreeMap<u32, u8> = (1..8_u8).map(|pcp| (u32::from(pcp), pcp)).collect();
     for vlan in vlans {
         let name = vlan_name(present.index, vlan);

@@ -1,15 +1,17 @@
-//! The plan's credits as CBS: idle and send slope, and the two ends between which the credit moves. Pure.
+//! The plan's credits as CBS: idle slope, send slope, and the two limits of the credit. Pure.
 //!
-//! The kernel's CBS counts at the rate that it believes the interface has, so the numbers are of that rate. What is on the
-//! wire beyond header and payload is counted by a size table without entries, as the plan counts it.
+//! The kernel's CBS counts at the rate it reads from the interface, so the numbers are for that rate. A size table
+//! without entries adds the bytes on the wire beyond header and payload, as the plan does.
 
-use super::configure::{Configuration, Lack, Present};
+use super::configuration::{Configuration, Lack};
+use super::present::Present;
 use super::share::{Credit, Share};
 use crate::netlink::Discipline;
 
 const BYTE: u128 = 8;
 
-/// The shaper of each class that has a credit; nothing, and what is lost, where the host cannot.
+/// Returns the shaper of each class that has a credit. Returns none, and notes the lost promises, where the host cannot
+/// shape.
 pub(super) fn shapers(
     all: &mut Configuration,
     share: &Share,
@@ -27,7 +29,7 @@ pub(super) fn shapers(
     if rate_bps <= slopes {
         missing.push(match present.speed_mbps {
             None => format!(
-                "the speed of `{}`, by which the kernel's CBS counts: its driver tells none",
+                "the speed of `{}`, at which the kernel's CBS counts: its driver reports none",
                 present.interface
             ),
             Some(mbps) => format!("a link faster than its credits: this one runs at {mbps} Mbit/s"),
@@ -46,7 +48,7 @@ pub(super) fn shapers(
     found
 }
 
-/// What is lost where classes have no credit.
+/// Notes the promises that are lost where classes have no credit.
 pub(super) fn lacking(all: &mut Configuration, share: &Share, missing: Vec<String>) {
     let shaped = |class: u8| share.credits.iter().any(|credit| credit.class == class);
     let streams = share.sends.iter();
@@ -57,7 +59,7 @@ pub(super) fn lacking(all: &mut Configuration, share: &Share, missing: Vec<Strin
     all.lacks.push(Lack {
         what: missing.join(", "),
         lost: format!(
-            "that {} take no more of the link than their credit: the promises of all below them, here and in every switch",
+            "the limit of {} to their credit: the promises of all classes below, here and in every switch",
             names.join(", ")
         ),
         remedy: "a kernel with sch_cbs (Debian's have it), an interface with a queue for each class and a known speed".to_owned(),
@@ -65,16 +67,16 @@ pub(super) fn lacking(all: &mut Configuration, share: &Share, missing: Vec<Strin
     });
 }
 
-/// The credit's ends after 802.1Q, annex L, and docs/bounds.md: it rises while the class waits for a frame below it and
-/// for the credits above it, and falls while its own largest frame is sent. Both are rounded away from zero: a credit that
-/// is cut off sends less than was planned.
+/// Returns the credit's limits after 802.1Q, annex L, and docs/bounds.md. The credit rises while the class waits for a
+/// frame of a lower class and for the credits above it. It falls while its own largest frame is sent. Both limits are
+/// rounded away from zero: a credit that is cut off sends less than planned.
 fn shaper(credit: Credit, above: &[Credit], rate_bps: u64) -> Discipline {
     let rate = u128::from(rate_bps);
     let idle = u128::from(credit.idle_slope_bps);
     let slopes: u128 = above.iter().map(|one| u128::from(one.idle_slope_bps)).sum();
     let frame = u128::from(credit.frame_wire_bytes) * BYTE;
     let lower = u128::from(credit.lower_wire_bytes) * BYTE;
-    // Bits that those above hold back: what they saved up behind a frame, and their frames that run their credit down.
+    // Bits that the higher classes hold back: credit saved during a lower frame, and frames that use up their credit.
     let saved = (slopes * lower.max(frame)).div_ceil(rate);
     let fall = |one: &Credit| {
         let bits = u128::from(one.frame_wire_bytes) * BYTE;
@@ -84,7 +86,7 @@ fn shaper(credit: Credit, above: &[Credit], rate_bps: u64) -> Discipline {
     let high = (idle * lower).div_ceil(rate) + (idle * held).div_ceil(rate - slopes);
     let low = (frame * (rate - idle)).div_ceil(rate);
     let small = |value: u128| i32::try_from(value).unwrap_or(i32::MAX);
-    // The kernel counts in kbit/s: the idle slope is rounded down, the send slope is what is left of the rate.
+    // The kernel counts in kbit/s. The idle slope is rounded down; the send slope is the rest of the rate.
     let idle_kbps = small(idle / 1_000);
     Discipline::Cbs {
         idle_slope_kbps: idle_kbps,

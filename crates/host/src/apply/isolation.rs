@@ -1,17 +1,20 @@
-//! How other traffic is kept off the interface: in place, or in a network namespace of its own. Pure.
+//! Isolation of the interface: in place, or in a network namespace of its own. Pure.
 
-use super::configure::{Choices, Configuration, Isolation, Lack, Present, want};
+use super::choices::{Choices, Isolation};
+use super::configuration::{Configuration, Lack, want};
+use super::present::Present;
 use super::share::Share;
 use crate::change::{Kept, Subject, Value, Wanted};
 use crate::netlink::Tree;
 
-/// The namespace that rtwire makes for an interface.
+/// Returns the name of the namespace that rtwire makes for an interface.
 #[must_use]
 pub fn namespace_name(interface: &str) -> String {
     format!("rtw-{interface}")
 }
 
-/// The settings that isolate; whether all settings are to be made in a namespace ([`into_namespace`]).
+/// Adds the settings that isolate the interface. Returns whether all settings belong in a namespace
+/// ([`into_namespace`]).
 pub(super) fn isolate(
     all: &mut Configuration,
     share: &Share,
@@ -26,13 +29,13 @@ pub(super) fn isolate(
     let moved = match choices.isolation {
         Isolation::None => {
             all.notes.push(
-                "the interface is not isolated: whatever else this machine sends on it is not in the plan"
+                "the interface is not isolated: other traffic of this machine on it is not in the plan"
                     .to_owned(),
             );
             return false;
         }
         Isolation::Addresses => false,
-        // What hangs on it there was made there.
+        // Links on the interface in the namespace were made there.
         Isolation::Namespace if present.moved || present.held_by.is_empty() => true,
         Isolation::Namespace => {
             all.lacks.push(Lack {
@@ -40,10 +43,10 @@ pub(super) fn isolate(
                     "an interface that can be moved: {} would not survive it",
                     present.held_by.join(", ")
                 ),
-                lost: "that nothing else of this machine sends on the interface".to_owned(),
-                remedy: "take that off first, or choose another isolation: --isolation addresses"
+                lost: "the exclusion of this machine's other traffic from the interface".to_owned(),
+                remedy: "remove that first, or choose another isolation: --isolation addresses"
                     .to_owned(),
-                instead: "addresses are taken off where the interface is".to_owned(),
+                instead: "the interface stays in place and loses its addresses".to_owned(),
             });
             false
         }
@@ -60,13 +63,13 @@ pub(super) fn isolate(
         want(all, arp, Value::Flag(false));
     } else if moved {
         all.notes.push(
-            "streams in UDP need addresses: IPv4 addresses go into the namespace, routes do not"
+            "UDP streams need addresses: IPv4 addresses move into the namespace, routes do not"
                 .to_owned(),
         );
         want(all, addresses, Value::Addresses(present.addresses.clone()));
     } else {
         all.notes
-            .push("streams in UDP need addresses: IPv4 and ARP are left as they are".to_owned());
+            .push("UDP streams need addresses: IPv4 and ARP stay as they are".to_owned());
     }
     if present.ipv6 {
         let path = format!("/proc/sys/net/ipv6/conf/{}/disable_ipv6", present.interface);
@@ -75,14 +78,14 @@ pub(super) fn isolate(
     moved
 }
 
-/// The same settings in the interface's own namespace, and before them the way there.
+/// Moves the same settings into the interface's own namespace, and puts the steps of the move before them.
 pub(super) fn into_namespace(all: &mut Configuration, present: &Present) {
     let interface = || present.interface.clone();
     let namespace = namespace_name(&present.interface);
     let mut whole = Vec::new();
     let mut step = |subject, to| whole.push(Wanted { subject, to });
     if !present.moved {
-        // What a move takes off, taken off before, so that it is recorded and put back.
+        // The move itself would remove these. Removed before it, they are recorded and put back.
         let addresses = Value::Addresses(Kept::default());
         step(
             Subject::Addresses {
@@ -118,9 +121,9 @@ pub(super) fn into_namespace(all: &mut Configuration, present: &Present) {
     );
     for one in std::mem::take(&mut all.wanted) {
         let subject = match one.subject {
-            // A namespace that rtwire makes has no IPv6 from the beginning.
+            // A namespace that rtwire makes has IPv6 off from the start.
             Subject::Setting { path } if path.starts_with("/proc/sys/net/ipv6/") => continue,
-            // What is of the machine, and not of the interface.
+            // These belong to the machine, not to the interface.
             subject @ (Subject::Setting { .. } | Subject::Thread { .. }) => subject,
             subject => Subject::Inside {
                 namespace: namespace.clone(),
@@ -134,6 +137,7 @@ pub(super) fn into_namespace(all: &mut Configuration, present: &Present) {
     }
     all.wanted = whole;
     all.notes.push(format!(
-        "the interface is in network namespace {namespace}: what uses it is run there, as in: ip netns exec {namespace} rtwire run …"
+        "the interface is in network namespace {namespace}; run its programs there: ip netns exec {namespace} rtwire \
+         run …"
     ));
 }

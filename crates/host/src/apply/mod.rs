@@ -3,60 +3,53 @@
 //! ```text
 //!   Network, Plan ──► Share ──┐
 //!                             ├─► Configuration: settings wanted, what is missing, notes   (pure)
-//!   this host ────► Present ──┘
+//!   this host ────► Present ──┘          │
+//!                                     prepare ──► Prepared: the report, shown first
+//!                                                    │ carry_out
+//!                                        checks, undo record, guardian, changes: all or nothing
 //! ```
 //!
-//! The settings then go through [`crate::change`]: difference, record, write, read back, put back.
+//! The settings go through [`crate::change`]: difference, record, write, read back, put back.
+//!
+//! ```no_run
+//! use rtwire_host::apply::{Choices, Keep, Share, prepare};
+//! use rtwire_host::change::default_directory;
+//!
+//! # fn example(share: &Share) -> Result<(), rtwire_host::apply::ApplyRefusal> {
+//! let prepared = prepare(share, "eth1", &Choices::default(), None)?;
+//! for change in &prepared.report().changes {
+//!     println!("would change {}", change.show());
+//! }
+//! let applied = prepared.carry_out(&default_directory(), "an agent", Keep::Always, &mut |_, _| {})?;
+//! println!("{} setting(s) changed", applied.made);
+//! # Ok(())
+//! # }
+//! ```
 
+mod choices;
+mod configuration;
 mod configure;
 mod credit;
+mod gather;
 mod isolation;
+mod prepare;
 mod present;
 mod queues;
 mod receive;
+mod refusal;
+mod report;
 mod share;
 #[cfg(test)]
 mod tests;
+mod time;
 
-pub use configure::{
-    Choices, Configuration, Isolation, Lack, Mechanism, Present, configure, vlan_name,
-};
+pub use choices::{Choices, Isolation, Mechanism};
+pub use configuration::{Configuration, Lack};
+pub use configure::{configure, vlan_name};
+pub use gather::gather;
 pub use isolation::namespace_name;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use crate::change::Change;
-
-/// What `rtwire apply` did or would do.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(title = "rtwire apply")]
-pub struct Report {
-    /// 1.
-    pub version: u32,
-    /// The host of the plan.
-    pub host: String,
-    /// The interface.
-    pub interface: String,
-    /// The fingerprint of the network that was planned.
-    pub input_hash: String,
-    /// The discipline that was chosen.
-    pub mechanism: Mechanism,
-    /// What the host lacks for the plan.
-    pub lacks: Vec<Lack>,
-    /// What a reader should know.
-    pub notes: Vec<String>,
-    /// What differs from the present state, in the order in which it is changed.
-    pub changes: Vec<Change>,
-    /// The command for each change.
-    pub commands: Vec<String>,
-    /// Whether the changes were made and read back.
-    pub applied: bool,
-}
-
-/// The JSON Schema of a [`Report`].
-#[must_use]
-pub fn json_schema() -> serde_json::Value {
-    schemars::schema_for!(Report).to_value()
-}
-
-pub use share::{Limit, Share, ShareError, SharedStream, share};
+pub use prepare::{Applied, Keep, Prepared, prepare};
+pub use present::Present;
+pub use refusal::ApplyRefusal;
+pub use report::{Report, json_schema};
+pub use share::{Credit, Limit, Share, ShareError, SharedStream, share};

@@ -1,14 +1,55 @@
-//! What the host has, gathered.
+//! The host's abilities, as far as they decide the settings: data, and its reading from the facts.
 
-use super::Present;
+use std::collections::BTreeMap;
+
 use crate::HostError;
 use crate::change::Kept;
 use crate::doctor::{Facts, InterfaceFacts};
+use crate::netlink::{Offloads, Parameters};
 
 const INGRESS: u32 = 0xffff_fff1;
 
+/// The state and abilities of a host, as far as they decide the settings.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Present {
+    /// The interface's name.
+    pub interface: String,
+    /// Its index.
+    pub index: u32,
+    /// Its transmit queues.
+    pub tx_queues: u32,
+    /// Its MTU.
+    pub mtu: u32,
+    /// Its kind, if virtual.
+    pub kind: Option<String>,
+    /// Its speed in Mbit/s, where the driver reports one.
+    pub speed_mbps: Option<u64>,
+    /// Its offloads.
+    pub offloads: Offloads,
+    /// Its driver settings, by group and name.
+    pub parameters: BTreeMap<Parameters, BTreeMap<&'static str, u64>>,
+    /// Its interrupts.
+    pub interrupts: Vec<u32>,
+    /// The threads that serve its interrupts, where the kernel makes such threads: number and name.
+    pub interrupt_threads: Vec<(u32, String)>,
+    /// The number of its receive contexts (NAPI).
+    pub receive_contexts: usize,
+    /// True if it is in its namespace already.
+    pub moved: bool,
+    /// The obstacles to a move: the bridge it is a port of, links on it, ingress rules.
+    pub held_by: Vec<String>,
+    /// Its IPv4 addresses.
+    pub addresses: Kept,
+    /// The kernel's queueing disciplines, and `vlan`: whether it has each.
+    pub kinds: BTreeMap<&'static str, bool>,
+    /// True if the interface has an IPv6 setting.
+    pub ipv6: bool,
+    /// True if the default route of its network namespace uses it.
+    pub default_route: bool,
+}
+
 impl Present {
-    /// From the facts of an interface.
+    /// Takes the state of an interface from its facts.
     ///
     /// # Errors
     /// The facts are not of an interface.
@@ -29,10 +70,10 @@ impl Present {
             interface
                 .upper
                 .iter()
-                .map(|name| format!("link `{name}` upon it")),
+                .map(|name| format!("link `{name}` on it")),
         );
         if interface.qdiscs.iter().any(|one| one.parent == INGRESS) {
-            held_by.push("the rules at its entry".to_owned());
+            held_by.push("its ingress rules".to_owned());
         }
         let interrupt_threads = facts
             .processes
@@ -67,6 +108,7 @@ impl Present {
             interrupts,
             kinds: facts.kinds.clone(),
             ipv6: facts.files.has(&ipv6),
+            default_route: interface.routes.iter().any(|route| route.default),
         })
     }
 }

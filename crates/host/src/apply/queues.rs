@@ -1,7 +1,9 @@
-//! The disciplines of a share: which, in which order, with which numbers. Pure.
+//! The disciplines of a share: their choice, order and numbers. Pure.
 
-use super::configure::{Choices, Configuration, Lack, Mechanism, Present};
+use super::choices::{Choices, Mechanism};
+use super::configuration::{Configuration, Lack};
 use super::credit;
+use super::present::Present;
 use super::share::Share;
 use crate::change::{Subject, Value, Wanted};
 use crate::netlink::{
@@ -15,7 +17,7 @@ const RTDIP: u16 = 0x88b5;
 const PTP: u16 = 0x88f7;
 const VLAN: u16 = 0x8100;
 const IPV4: u16 = 0x0800;
-/// What PTP may send, bit/s: a few hundred small frames a second.
+/// The rate limit of PTP, bit/s: a few hundred small frames a second.
 const PTP_RATE_BPS: u64 = 1_000_000;
 const LEAF_FRAMES: u32 = 1_000;
 
@@ -46,7 +48,7 @@ fn has(present: &Present, kind: &str) -> bool {
     present.kinds.get(kind) == Some(&true)
 }
 
-/// The streams whose promise hangs on the time of their sending.
+/// Returns the names of the streams whose promise depends on their launch time.
 fn timed(share: &Share) -> Vec<&str> {
     let streams = share.sends.iter().filter(|stream| stream.launch.is_some());
     streams.map(|stream| stream.name.as_str()).collect()
@@ -129,14 +131,14 @@ fn choose(
     next
 }
 
-/// A class has a queue of its own.
+/// Returns whether each class needs a transmit queue of its own and can have one.
 fn enough_queues(share: &Share, present: &Present) -> bool {
     present.tx_queues >= u32::from(share.classes.max(1))
         && (share.classes > 1 || !timed(share).is_empty())
 }
 
-/// Class k is traffic class k and has queue k: the kernel wants the queues in the order of the classes (6.1 refuses
-/// others as overlapping), and serves the highest class first (from 6.3 on).
+/// Maps class k to traffic class k and queue k. The kernel wants the queues in the order of the classes (6.1 refuses
+/// others as overlapping). It serves the highest class first (from 6.3 on).
 fn classes(share: &Share) -> Classes {
     let number = share.classes.max(1);
     let mut map = [0; 16];
@@ -155,7 +157,7 @@ fn queue_of(number: u8, class: u8) -> u16 {
     u16::from(class.min(number - 1))
 }
 
-/// The place below a discipline with one child for each transmit queue.
+/// Returns the place below a discipline with one child for each transmit queue.
 fn place(number: u8, class: u8) -> u32 {
     MAJOR | (u32::from(queue_of(number, class)) + 1)
 }
@@ -194,7 +196,7 @@ fn overhead(share: &Share) -> u8 {
     u8::try_from(share.overhead_bytes).unwrap_or(u8::MAX)
 }
 
-/// What keeps best effort to its allowance, as a child of class 0.
+/// Adds the shaper that keeps best effort within its allowance, as a child of class 0.
 fn limit(all: &mut Configuration, share: &Share) -> Option<Discipline> {
     let shared = share.sends.iter().any(|stream| stream.class == 0);
     if shared {
@@ -204,7 +206,7 @@ fn limit(all: &mut Configuration, share: &Share) -> Option<Discipline> {
         );
         return None;
     }
-    // Without an allowance only what keeps the clocks passes: a plan that silences ptp4l is no plan.
+    // Without an allowance, only the clocks' traffic passes: a plan that silences ptp4l is no plan.
     let (rate_bps, bits, frame) = match share.best_effort {
         Some(limit) => (
             limit.rate_bps + PTP_RATE_BPS,
@@ -229,7 +231,8 @@ fn limit(all: &mut Configuration, share: &Share) -> Option<Discipline> {
 
 fn no_allowance() -> String {
     format!(
-        "the plan allows this host nothing besides its streams: all else is held to {} kbit/s, enough for PTP",
+        "the plan allows no traffic of this host besides its streams: other traffic is limited to {} kbit/s, enough for \
+         PTP",
         PTP_RATE_BPS / 1_000
     )
 }
@@ -258,7 +261,7 @@ fn mqprio(all: &mut Configuration, share: &Share, present: &Present, choices: &C
     })];
     if all.mechanism == Mechanism::Etf {
         for class in launch_classes(share) {
-            // ETF drops what has no launch time: best effort must not be in its class.
+            // ETF drops frames without a launch time: best effort must not be in its class.
             if class == 0 {
                 all.notes.push(
                     "a stream with a launch time is in the least urgent class: frames without one are dropped there".to_owned(),
@@ -309,7 +312,7 @@ fn taprio(all: &mut Configuration, share: &Share, present: &Present, choices: &C
         cycle_ns: gates.cycle_ns,
         entries,
         flags,
-        // Twice what ETF needs: a frame must reach it before ETF would call it late.
+        // Twice ETF's own delta: a frame must reach ETF before ETF would call it late.
         txtime_delay_ns: if assist {
             choices.etf_delta_ns.saturating_mul(2)
         } else {
@@ -328,7 +331,7 @@ fn taprio(all: &mut Configuration, share: &Share, present: &Present, choices: &C
     sorted(queues)
 }
 
-/// One entry of the plan, as entries that the kernel's 32-bit durations hold.
+/// Splits one entry of the plan into entries that fit the kernel's 32-bit durations.
 fn split(gates: u32, duration_ns: u64) -> Vec<Gate> {
     const LONGEST: u64 = 4_000_000_000;
     let mut left = duration_ns;
@@ -344,7 +347,7 @@ fn split(gates: u32, duration_ns: u64) -> Vec<Gate> {
     found
 }
 
-/// As the kernel lists them.
+/// Sorts the queues as the kernel lists them.
 fn sorted(mut queues: Vec<Queue>) -> Tree {
     if let Some(children) = queues.get_mut(1..) {
         children.sort_by_key(|queue| {
@@ -358,8 +361,8 @@ fn sorted(mut queues: Vec<Queue>) -> Tree {
     }
 }
 
-/// One queue for all: HTB lends the link's rate to the most urgent class first, and limits best effort. What a frame
-/// is on the wire decides its class.
+/// Builds classes on one queue. HTB lends the link's rate to the most urgent class first, and limits best effort. A
+/// frame's bytes on the wire decide its class.
 fn htb(all: &mut Configuration, share: &Share) -> Tree {
     const LINK: u32 = MAJOR | 1;
     const BEST_EFFORT: u32 = MAJOR | 2;
@@ -382,7 +385,7 @@ fn htb(all: &mut Configuration, share: &Share) -> Tree {
         overhead_bytes: 0,
         raw: None,
     };
-    // A full frame at a time, so that a queue is looked at anew before each.
+    // One full frame at a time, so that HTB chooses anew before each.
     let frame_bits = (1514 + share.overhead_bytes) * 8;
     let mut link = class(LINK, ROOT, link_bytes, share.link_rate_bps, 0, frame_bits);
     if let Discipline::HtbClass {
@@ -453,7 +456,8 @@ fn htb(all: &mut Configuration, share: &Share) -> Tree {
     tree
 }
 
-/// What a frame is on the wire decides its class: PTP, the tag's PCP, the RTDiP header's priority, or the UDP port.
+/// Builds the filters. A frame's bytes on the wire decide its class: PTP, the tag's PCP, the RTDiP header's priority,
+/// or the UDP port.
 fn filters(share: &Share, first: u32, control: u32) -> Vec<Filter> {
     let mut found = vec![Filter {
         priority: 1,

@@ -1,6 +1,8 @@
-//! Who does the receive work, where, and how urgent it is. Pure.
+//! Receive work: its threads, cores and priority. Pure.
 
-use super::configure::{Choices, Configuration, Lack, Present, want};
+use super::choices::Choices;
+use super::configuration::{Configuration, Lack, want};
+use super::present::Present;
 use crate::change::{Subject, Value};
 use crate::napi::ReceiveThread;
 
@@ -21,7 +23,7 @@ pub(super) fn receive(all: &mut Configuration, present: &Present, choices: &Choi
         };
         want(all, subject, Value::Fifo(priority));
     }
-    // A veth has none until generic merging is on, which is among the settings before.
+    // A veth has no receive context until generic merging is on, which is among the settings before.
     let comes = present.kind.as_deref() == Some("veth");
     if present.receive_contexts == 0 && !comes {
         all.lacks.push(Lack {
@@ -29,7 +31,7 @@ pub(super) fn receive(all: &mut Configuration, present: &Present, choices: &Choi
                 "receive contexts (NAPI) of `{}` that a thread could serve",
                 present.interface
             ),
-            lost: "that receive work is as urgent as the streams, and no more".to_owned(),
+            lost: "receive work at the priority of the streams".to_owned(),
             remedy: "Linux 6.8 or later, and a driver that uses NAPI; on PREEMPT_RT the interrupts' own threads do it"
                 .to_owned(),
             instead: "the soft interrupt receives".to_owned(),

@@ -1,11 +1,13 @@
-//! One host's share of a plan: what its interface has to do. Pure.
+//! One host's share of a plan: the duties of its interface. Pure.
 
 use rtwire_plan::network::{Network, ShaperKind, class_of};
 use rtwire_plan::{GateList, Launch, Plan, Transport};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What one host has to do.
+use crate::clock::ClockQuestion;
+
+/// The share of one host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Share {
     /// The host.
@@ -18,23 +20,23 @@ pub struct Share {
     pub link_rate_bps: u64,
     /// Queues, 1 to 8; the highest number is the most urgent.
     pub classes: u8,
-    /// What a frame costs on the wire beyond header and payload, bytes.
+    /// The bytes of a frame on the wire beyond header and payload.
     pub overhead_bytes: u64,
     /// The streams that it sends.
     pub sends: Vec<SharedStream>,
     /// The streams that it receives.
     pub receives: Vec<SharedStream>,
-    /// The limit on all that is no stream; none where the plan allows nothing else.
+    /// The limit on all traffic outside streams; none where the plan allows no other traffic.
     pub best_effort: Option<Limit>,
     /// Classes that a credit shapes, the most urgent first.
     pub credits: Vec<Credit>,
-    /// When its gates open and close.
+    /// The gates' opening times.
     pub gates: Option<GateList>,
-    /// How far the plan allows this host's clock to be from the network's time, ns; 0 where it does not say.
+    /// The largest planned offset of this host's clock from the network's time, ns; 0 where the plan has none.
     pub clock_error_ns: u64,
 }
 
-/// One stream, as far as an interface has to know it.
+/// One stream, as far as an interface needs it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SharedStream {
     /// Its name.
@@ -45,13 +47,13 @@ pub struct SharedStream {
     pub class: u8,
     /// Its VLAN.
     pub vlan: Option<u16>,
-    /// Whether it goes in UDP.
+    /// True if it uses UDP.
     pub udp: bool,
-    /// Its port.
+    /// Its RTDiP or UDP port.
     pub port: u16,
     /// Header and payload without FCS, bytes.
     pub frame_bytes: u64,
-    /// When it is launched, if the plan says.
+    /// Its launch time, if the plan has one.
     pub launch: Option<Launch>,
 }
 
@@ -60,7 +62,7 @@ pub struct SharedStream {
 pub struct Credit {
     /// The class.
     pub class: u8,
-    /// What it may take of the link, on the wire, bit/s, rounded down.
+    /// Its part of the link, on the wire, bit/s, rounded down.
     pub idle_slope_bps: u64,
     /// Its largest frame, on the wire, bytes.
     pub frame_wire_bytes: u64,
@@ -68,55 +70,66 @@ pub struct Credit {
     pub lower_wire_bytes: u64,
 }
 
-/// What best effort may send.
+/// The limit on best effort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Limit {
-    /// On the wire, bit/s, rounded down.
+    /// The rate on the wire, bit/s, rounded down.
     pub rate_bps: u64,
-    /// On the wire, bits, rounded down.
+    /// The burst on the wire, bits, rounded down.
     pub burst_bits: u64,
     /// The largest frame, header and payload without FCS, bytes.
     pub frame_bytes: u64,
 }
 
 impl Share {
-    /// Whether something that this host sends hangs on the network's time: gates, or launch times.
+    /// Returns whether this host's sending depends on the network's time: gates, or launch times.
     #[must_use]
     pub fn needs_common_time(&self) -> bool {
         self.gates.is_some() || self.sends.iter().any(|stream| stream.launch.is_some())
     }
+
+    /// Returns the largest allowed offset of this host's clock from the network's time, ns: the plan's, otherwise the
+    /// default of `rtwire clock`.
+    #[must_use]
+    pub fn clock_limit_ns(&self) -> u64 {
+        match self.clock_error_ns {
+            0 => ClockQuestion::default().limit_ns,
+            planned => planned,
+        }
+    }
 }
 
-/// Why a plan has no share for a host.
+/// The reason why a plan has no share for a host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShareError {
-    /// There is no such host.
+    /// The plan has no such host.
     #[error("the plan has no host \"{host}\"; its hosts are {}", .hosts.join(", "))]
     NoHost {
         /// The name.
         host: String,
-        /// Those there are.
+        /// The hosts of the plan.
         hosts: Vec<String>,
     },
-    /// The gates do not fill their cycle.
+    /// The gate durations do not add up to the cycle.
     #[error(
-        "the gate list of \"{host}\" is {sum_ns} ns long and its cycle {cycle_ns} ns: they must be equal to the nanosecond"
+        "the gate list of \"{host}\" is {sum_ns} ns long, but its cycle {cycle_ns} ns: both must be equal to the \
+         nanosecond"
     )]
     Gates {
         /// The host.
         host: String,
-        /// What the entries add up to.
+        /// The sum of the durations.
         sum_ns: u64,
         /// The cycle.
         cycle_ns: u64,
     },
 }
 
-/// The share of `host` in a plan that was made from `network`.
+/// Returns the share of `host` in a plan that was made from `network`.
 ///
 /// # Errors
-/// There is no such host, or its gate list does not fill its cycle exactly.
+/// The plan has no such host, or the host's gate list does not fill its cycle exactly.
 pub fn share(network: &Network, plan: &Plan, host: &str) -> Result<Share, ShareError> {
     let Some(own) = network.host(host) else {
         return Err(ShareError::NoHost {
@@ -170,10 +183,10 @@ pub fn share(network: &Network, plan: &Plan, host: &str) -> Result<Share, ShareE
     })
 }
 
-/// The credits of a host's port. A slope is rounded down: a limit may be too strict, never too lax.
+/// Returns the credits of a host's port. A slope is rounded down: a limit may be too strict, never too loose.
 fn credits(network: &Network, host: &str) -> Vec<Credit> {
     let queues = network.queues(host);
-    // Header and payload take 60 bytes at least.
+    // Header and payload are padded to 60 bytes.
     let wire = |bytes: u64| bytes.max(60) + network.defaults.frame_overhead_bytes;
     let streams = network.streams.iter().filter(|one| one.talker == host);
     let streams = streams.map(|one| (class_of(one.pcp, queues), wire(one.frame_bytes)));
@@ -205,7 +218,7 @@ fn credits(network: &Network, host: &str) -> Vec<Credit> {
     found
 }
 
-/// All allowances of a host together. Rates are rounded down: a limit may be too strict, never too lax.
+/// Returns all allowances of a host together. Rates are rounded down: a limit may be too strict, never too loose.
 fn limit(network: &Network, host: &str) -> Option<Limit> {
     let own: Vec<_> = network
         .best_effort

@@ -1,4 +1,4 @@
-//! An interface's addresses and routes, kept so that they can be put back.
+//! The addresses and routes of an interface, kept so that they can be put back.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use crate::HostError;
 use crate::netlink::{Address, Netlink};
 
-/// Something of the kernel's, in words and in the kernel's own bytes.
+/// An address or route, in words and in the kernel's own bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Item {
-    /// For a reader.
+    /// The text for a reader.
     pub shown: String,
     /// The kernel's description, hexadecimal.
     pub raw: String,
@@ -20,12 +20,12 @@ pub struct Item {
 pub struct Kept {
     /// The addresses, in the kernel's order.
     pub addresses: Vec<Item>,
-    /// The routes by the interface that do not come with an address.
+    /// The routes on the interface that do not come with an address.
     pub routes: Vec<Item>,
 }
 
 impl Kept {
-    /// These addresses, without routes.
+    /// Returns these addresses, without routes.
     pub(crate) fn of<'a>(addresses: impl Iterator<Item = &'a Address>) -> Self {
         let item = |address: &Address| Item {
             shown: format!("{}/{}", address.address, address.prefix),
@@ -37,7 +37,7 @@ impl Kept {
         }
     }
 
-    /// In words: `10.0.0.1/24, 10.0.0.2/24`.
+    /// Returns them in words: `10.0.0.1/24, 10.0.0.2/24`.
     #[must_use]
     pub fn shown(&self) -> Vec<&str> {
         let items = self.addresses.iter().chain(&self.routes);
@@ -56,14 +56,14 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
         .collect()
 }
 
-/// What is there now.
+/// Reads the present addresses and routes.
 pub(super) fn keep(netlink: &mut Netlink, index: u32) -> Result<Kept, HostError> {
     const BY_KERNEL: u8 = 2;
     const LOCAL_TABLE: u32 = 255;
     let addresses = netlink.addresses(index)?;
     let routes = netlink.routes(index)?;
     Ok(Kept {
-        // Those of the kernel's own making come and go with IPv6 itself.
+        // The kernel's own addresses come and go with IPv6 itself.
         addresses: Kept::of(addresses.iter().filter(|address| !address.automatic)).addresses,
         routes: routes
             .iter()
@@ -76,7 +76,7 @@ pub(super) fn keep(netlink: &mut Netlink, index: u32) -> Result<Kept, HostError>
     })
 }
 
-/// Makes addresses and routes what they should be: removes what is too much, adds what is missing.
+/// Restores addresses and routes: removes those not wanted, adds those missing.
 pub(super) fn restore(
     netlink: &mut Netlink,
     interface: &str,
@@ -90,8 +90,8 @@ pub(super) fn restore(
         return Ok(());
     };
     let present = keep(netlink, link.index)?;
-    // The order counts: the first address of a network is its primary one, from which programs send. Where what is there
-    // is not how the wanted list begins, all of it goes and comes again.
+    // The order counts: the first address of a network is its primary one, from which programs send. If the present
+    // list is not the beginning of the wanted one, all of it is removed and added again.
     let same = |family: &dyn Fn(&Item) -> bool| {
         let here: Vec<&Item> = present.addresses.iter().filter(|one| family(one)).collect();
         let there: Vec<&Item> = wanted.addresses.iter().filter(|one| family(one)).collect();

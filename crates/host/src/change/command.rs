@@ -1,10 +1,11 @@
-//! A setting in words, and as the command that a person would type.
+//! Settings in words, and as the commands that a person would type.
 
-use super::{Change, Subject, Value, Wanted, queues};
+use super::queues;
+use super::setting::{Change, Subject, Value, Wanted};
 use crate::napi::ReceiveThread;
 
 impl Subject {
-    /// In words.
+    /// Returns the subject in words.
     #[must_use]
     pub fn show(&self) -> String {
         match self {
@@ -29,7 +30,7 @@ impl Subject {
 }
 
 impl Value {
-    /// In words.
+    /// Returns the value in words.
     #[must_use]
     pub fn show(&self) -> String {
         match self {
@@ -68,7 +69,7 @@ fn thread(one: &ReceiveThread) -> String {
     format!("{how} on {}", cpus.join(","))
 }
 
-/// The lines that give receive work to threads. Their numbers are known only then.
+/// Returns the lines that assign receive work to threads. The threads' numbers are known only when the lines run.
 fn receive(interface: &str, threads: &[ReceiveThread]) -> String {
     let path = format!("/sys/class/net/{interface}/threaded");
     let Some(one) = threads.first() else {
@@ -89,7 +90,7 @@ fn receive(interface: &str, threads: &[ReceiveThread]) -> String {
     text + " done"
 }
 
-/// The same lines in a namespace.
+/// Returns the same lines for a namespace.
 fn within(namespace: &str, lines: &str) -> String {
     let plain = |line: &str| !line.contains(['>', ';', '$', '#']);
     if lines.lines().all(plain) {
@@ -115,13 +116,13 @@ const fn on_off(on: bool) -> &'static str {
 }
 
 impl Wanted {
-    /// The command that does the same; several lines where it takes several.
+    /// Returns the command with the same effect, on several lines where it takes several.
     #[must_use]
     pub fn command(&self) -> String {
         match (&self.subject, &self.to) {
             (Subject::Setting { path }, Value::Text(text)) => match path.strip_prefix("/proc/sys/")
             {
-                // A dot within a name (a VLAN link's) is written as a slash, as sysctl(8) does.
+                // sysctl(8) writes a dot within a name (a VLAN link's) as a slash.
                 Some(key) if !key.contains('.') => {
                     format!("sysctl -w {}={text}", key.replace('/', "."))
                 }
@@ -213,7 +214,7 @@ impl Wanted {
 }
 
 impl Change {
-    /// The command that does the same.
+    /// Returns the command with the same effect.
     #[must_use]
     pub fn command(&self) -> String {
         Wanted {
@@ -223,7 +224,7 @@ impl Change {
         .command()
     }
 
-    /// In words: `eth1: ARP: on → off`.
+    /// Returns the change in words: `eth1: ARP: on → off`.
     #[must_use]
     pub fn show(&self) -> String {
         format!(

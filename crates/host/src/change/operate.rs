@@ -6,12 +6,12 @@ use std::io;
 use rtwire_sys::sched::Policy;
 use rtwire_sys::sched::thread::{self, Want};
 
-use super::{Subject, Value};
+use super::setting::{Subject, Value};
 use super::{addresses, place};
 use crate::netlink::Netlink;
 use crate::{HostError, Namespace, napi};
 
-/// Only these may be written through a [`Subject::Setting`]: a record comes from a file, and a file can be forged.
+/// The only paths that a [`Subject::Setting`] may write: a record comes from a file, and a file can be forged.
 const SETTINGS: [&str; 4] = [
     "/proc/sys/",
     "/proc/irq/",
@@ -29,15 +29,15 @@ fn checked(path: &str) -> Result<&str, HostError> {
         value: String::new(),
         source: io::Error::new(
             io::ErrorKind::InvalidInput,
-            "this is none of the kernel's settings that rtwire changes",
+            "rtwire does not change this setting",
         ),
     })
 }
 
-/// What a setting is now.
+/// Reads a setting's present value.
 ///
 /// # Errors
-/// The kernel refuses to tell. Something that is not there is [`Value::Absent`], not an error.
+/// The kernel refuses to tell. A missing setting is [`Value::Absent`], not an error.
 pub fn read(netlink: &mut Netlink, subject: &Subject) -> Result<Value, HostError> {
     Ok(match subject {
         Subject::Setting { path } => match fs::read_to_string(checked(path)?) {
@@ -111,7 +111,7 @@ pub fn read(netlink: &mut Netlink, subject: &Subject) -> Result<Value, HostError
             there.unwrap_or(Value::Absent)
         }
         Subject::Thread { tid, name } => {
-            // A number may have been given to another thread meanwhile.
+            // The number may belong to another thread by now.
             let now = fs::read_to_string(format!("/proc/{tid}/comm")).unwrap_or_default();
             if now.trim() != name {
                 return Ok(Value::Absent);
@@ -120,7 +120,7 @@ pub fn read(netlink: &mut Netlink, subject: &Subject) -> Result<Value, HostError
                 (Ok(now), Ok(nice)) => match now.policy {
                     Policy::Fifo => Value::Fifo(now.priority),
                     Policy::Other => Value::Nice(nice),
-                    // Neither is ours to change.
+                    // rtwire changes neither.
                     Policy::RoundRobin | Policy::Unknown(_) => Value::Absent,
                 },
                 _ => Value::Absent,
@@ -129,7 +129,7 @@ pub fn read(netlink: &mut Netlink, subject: &Subject) -> Result<Value, HostError
     })
 }
 
-/// Makes a setting what it should be.
+/// Writes a setting.
 ///
 /// # Errors
 /// The kernel refuses, in its own words.
@@ -143,7 +143,7 @@ pub fn write(netlink: &mut Netlink, subject: &Subject, to: &Value) -> Result<(),
             })
         }
         (Subject::Up { interface }, Value::Flag(up)) => netlink.set_flag(interface, 1, *up),
-        // The flag says that there is *no* address resolution.
+        // The flag IFF_NOARP means *no* address resolution.
         (Subject::Arp { interface }, Value::Flag(arp)) => netlink.set_flag(interface, 0x80, !*arp),
         (Subject::Mtu { interface }, Value::Number(mtu)) => {
             netlink.set_mtu(interface, u32::try_from(*mtu).unwrap_or(u32::MAX))
@@ -202,7 +202,7 @@ pub fn write(netlink: &mut Netlink, subject: &Subject, to: &Value) -> Result<(),
             thread::set(*tid, Want::Other(*nice))?;
             Ok(())
         }
-        // It was not there before, or it has gone since: nothing to put back.
+        // It did not exist before, or it is gone by now: nothing to put back.
         (_, Value::Absent) => Ok(()),
         (subject, to) => Err(HostError::Value {
             what: subject.show(),

@@ -1,23 +1,23 @@
-//! An interface moved into a network namespace of its own, and back, with what the kernel forgets on the way.
+//! An interface moved into a network namespace of its own and back, with the settings that the kernel forgets.
 //!
-//! A move takes an interface down, its addresses, routes and queues off, and its settings below `/proc/sys/net` to the
-//! defaults of the namespace it comes to. Addresses, queues and state are settings of their own and are put back as such;
-//! the rest is kept here.
+//! A move takes the interface down and removes its addresses, routes and queues. Its settings below `/proc/sys/net`
+//! become the defaults of the new namespace. Addresses, queues and state are settings of their own and are put back as
+//! such; the rest is kept here.
 
 use std::collections::BTreeMap;
 use std::fs;
 
 use rtwire_sys::netns;
 
-use super::{Subject, Value, operate};
+use super::setting::Value;
 use crate::files::Files;
 use crate::netlink::Netlink;
 use crate::{HostError, Namespace};
 
-/// Where the settings of an interface are.
+/// The folders of an interface's settings.
 const FOLDERS: [&str; 4] = ["ipv4/conf", "ipv4/neigh", "ipv6/conf", "ipv6/neigh"];
 
-/// The settings of an interface below `/proc/sys/net`, by path from there; those that cannot be read are no settings.
+/// Reads the settings of an interface below `/proc/sys/net`, by path from there. Skips those that cannot be read.
 fn settings(interface: &str) -> BTreeMap<String, String> {
     let files = Files::default();
     let mut found = BTreeMap::new();
@@ -32,7 +32,7 @@ fn settings(interface: &str) -> BTreeMap<String, String> {
     found
 }
 
-/// Runs `work` in a namespace by name; `None` where there is none of this name, or only the name.
+/// Runs `work` in a namespace by name. Returns `None` if there is no such namespace, or only a name without one.
 pub(super) fn inside<T: Send>(
     namespace: &str,
     work: impl FnOnce(&mut Netlink) -> Result<T, HostError> + Send,
@@ -43,7 +43,7 @@ pub(super) fn inside<T: Send>(
     }
 }
 
-/// Where an interface is: here with its settings, in the namespace, or neither.
+/// Returns the place of an interface: here with its settings, in the namespace, or neither.
 pub(super) fn read(
     netlink: &mut Netlink,
     interface: &str,
@@ -72,7 +72,7 @@ pub(super) fn send(
     netlink.move_link(interface, &there)
 }
 
-/// Brings an interface back from a namespace, if it is there, and puts its settings back.
+/// Moves an interface back from a namespace, if it is there, and puts its settings back.
 pub(super) fn fetch(
     netlink: &mut Netlink,
     interface: &str,
@@ -93,14 +93,14 @@ pub(super) fn fetch(
             .iter()
             .any(|folder| path.starts_with(&format!("{folder}/{interface}/")));
         if ours && !path.contains("..") && now.get(path) != Some(value) {
-            // Some cannot be written; whether all are as before is seen when they are read back.
+            // Some cannot be written; reading back shows whether all are as before.
             let _ = fs::write(format!("/proc/sys/net/{path}"), value);
         }
     }
     Ok(())
 }
 
-/// Removes a namespace that rtwire made, if nothing is left in it but what the kernel itself put there.
+/// Removes a namespace that rtwire made, if it holds only links of the kernel's own.
 pub(super) fn remove(namespace: &str) -> Result<(), HostError> {
     const LOOPBACK: u32 = 8;
     /// Tunnels that the kernel makes in every namespace.
@@ -122,7 +122,7 @@ pub(super) fn remove(namespace: &str) -> Result<(), HostError> {
     if !left.is_empty() {
         return Err(HostError::NotInForce {
             what: format!(
-                "the end of network namespace `{namespace}`: {} is still in it, and would go with it",
+                "the removal of network namespace `{namespace}`: {} is still in it and would be lost",
                 left.join(", ")
             ),
         });
@@ -131,34 +131,4 @@ pub(super) fn remove(namespace: &str) -> Result<(), HostError> {
         what: format!("delete network namespace `{namespace}`"),
         source,
     })
-}
-
-/// What a setting will be once the interface has come into a namespace that it is not in yet: what the driver keeps stays,
-/// the rest is as it is for a new interface.
-///
-/// # Errors
-/// As [`super::read`].
-pub fn foreseen(netlink: &mut Netlink, subject: &Subject) -> Result<Value, HostError> {
-    let Subject::Inside { namespace, inside } = subject else {
-        return operate::read(netlink, subject);
-    };
-    let now = operate::read(netlink, subject)?;
-    let moved = self::inside(namespace, |netlink| match subject.interface() {
-        Some(interface) => netlink.link(interface),
-        None => Ok(None),
-    })?;
-    if moved.flatten().is_some() {
-        return Ok(now);
-    }
-    match &**inside {
-        Subject::Offload { .. }
-        | Subject::Parameter { .. }
-        | Subject::Mtu { .. }
-        | Subject::Arp { .. }
-        | Subject::Receive { .. } => operate::read(netlink, inside),
-        Subject::Queues { .. } => Ok(Value::Queues(crate::netlink::Tree::default())),
-        Subject::Addresses { .. } => Ok(Value::Addresses(super::Kept::default())),
-        Subject::Up { .. } => Ok(Value::Flag(false)),
-        _ => Ok(Value::Absent),
-    }
 }

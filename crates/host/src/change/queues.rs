@@ -4,7 +4,7 @@ use crate::netlink::{Classes, Discipline, Filter, HTB_QUANTUM_BYTES, Queue, Tree
 
 const ROOT: u32 = u32::MAX;
 
-/// In words: `mqprio, tbf`.
+/// Returns the disciplines in words: `mqprio, tbf`.
 pub(super) fn show(tree: &Tree) -> String {
     let kinds: Vec<&str> = tree
         .queues
@@ -28,7 +28,7 @@ fn handle(number: u32) -> String {
     }
 }
 
-/// The lines that make the disciplines, first to last.
+/// Returns the lines that make the disciplines, first to last.
 pub(super) fn commands(interface: &str, tree: &Tree) -> String {
     if tree.queues.is_empty() {
         return format!("tc qdisc del dev {interface} root");

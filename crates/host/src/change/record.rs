@@ -1,35 +1,35 @@
-//! The undo record: written before each change, line by line, so that whatever ends the program, the next one knows
-//! what was done.
+//! The undo record: each change is written down before it is made, so that a later program can undo it.
 //!
-//! One file for each interface and network namespace, in JSON lines. A line that was cut off by a crash belongs to a
-//! change that was not made. A record of another boot describes settings that the kernel forgot when it went down.
+//! There is one file for each interface and network namespace, in JSON lines. A line that a crash cut off belongs to a
+//! change that was not made. A record of an earlier boot describes settings that the kernel has forgotten.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use rtwire_sys::clock::{self, Clock};
 use serde::{Deserialize, Serialize};
 
-use super::Change;
+use super::setting::Change;
 use crate::files::Files;
 
-/// What a record is about.
+/// The subject and origin of a record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
     /// 1.
     pub version: u32,
-    /// What was done, for a reader: `rtwire apply …`.
+    /// The command that made the changes, for a reader: `rtwire apply …`.
     pub title: String,
-    /// The kernel's name of this boot.
+    /// The kernel's identifier of this boot.
     pub boot: String,
     /// The interface, or `host`.
     pub interface: String,
-    /// Until when it must be confirmed, ns of CLOCK_BOOTTIME; none if it need not be.
+    /// The end of the time to confirm, ns of CLOCK_BOOTTIME; none if no confirmation is needed.
     pub confirm_until_ns: Option<u64>,
 }
 
 impl Header {
-    /// Of this boot; `confirm_until_ns` as in the field of that name.
+    /// Returns a header of this boot. The end of the time to confirm is in ns of CLOCK_BOOTTIME.
     #[must_use]
     pub fn new(title: impl Into<String>, interface: &str, confirm_until_ns: Option<u64>) -> Self {
         Self {
@@ -40,16 +40,34 @@ impl Header {
             confirm_until_ns,
         }
     }
+
+    /// Returns whether the record is of this boot. Settings of an earlier boot are gone.
+    #[must_use]
+    pub fn is_of_this_boot(&self) -> bool {
+        self.boot == boot()
+    }
+
+    /// Returns whether the time to confirm is over, by CLOCK_BOOTTIME.
+    #[must_use]
+    pub fn is_overdue(&self) -> bool {
+        self.is_overdue_at(clock::now_ns(Clock::Boottime))
+    }
+
+    /// Returns whether the time to confirm is over at `now_ns` of CLOCK_BOOTTIME. Pure.
+    #[must_use]
+    pub fn is_overdue_at(&self, now_ns: u64) -> bool {
+        self.confirm_until_ns.is_some_and(|until| now_ns >= until)
+    }
 }
 
-/// How far it came.
+/// The progress of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Changes are being made, or their maker was cut off.
+    /// Changes are being made, or the program that made them was cut off.
     Unfinished,
-    /// All made and read back; waiting for a confirmation if the header asks for one.
+    /// All changes were made and read back. They wait for a confirmation if the header asks for one.
     Applied,
-    /// Confirmed.
+    /// The changes are to stay.
     Confirmed,
 }
 
@@ -62,35 +80,35 @@ enum Line {
     Confirmed,
 }
 
-/// Why a record cannot be used.
+/// The reason why a record cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
     /// A file could not be read or written.
     #[error("cannot {what} undo record {}: {source}", .path.display())]
     File {
-        /// What was tried.
+        /// The attempted operation.
         what: &'static str,
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// There is one already.
+    /// The interface has a record already.
     #[error(
-        "settings of `{interface}` are applied already ({title}); take them back first: rtwire revert --interface {interface}"
+        "the settings of `{interface}` were changed already ({title}); put them back first: rtwire revert {interface}"
     )]
     Exists {
         /// The interface.
         interface: String,
-        /// What it says.
+        /// The command that made it.
         title: String,
     },
-    /// Somebody else is at it.
-    #[error("another rtwire is changing the settings of `{0}` at this moment: wait for it")]
+    /// Another program holds the record.
+    #[error("another rtwire is changing the settings of `{0}` now: wait until it has ended")]
     Busy(String),
-    /// It does not begin as a record does.
-    #[error("{} is no undo record that this version can read; if you know that nothing is to be undone, remove it", .0.display())]
+    /// The file does not begin as a record does.
+    #[error("{} is not an undo record that this version can read; if nothing needs to be put back, remove the file", .0.display())]
     Unreadable(PathBuf),
 }
 
@@ -101,22 +119,22 @@ pub struct Record {
     directory: PathBuf,
     file: File,
     _lock: File,
-    /// What it is about.
+    /// Its subject and origin.
     pub header: Header,
-    /// What was changed, oldest first.
+    /// The changes made, oldest first.
     pub changes: Vec<Change>,
-    /// How far it came.
+    /// Its progress.
     pub state: State,
 }
 
-/// Where records are kept: `RTWIRE_STATE_DIRECTORY`, else `/var/lib/rtwire`.
+/// Returns the directory of the records: `RTWIRE_STATE_DIRECTORY`, otherwise `/var/lib/rtwire`.
 #[must_use]
 pub fn default_directory() -> PathBuf {
     std::env::var_os("RTWIRE_STATE_DIRECTORY")
         .map_or_else(|| PathBuf::from("/var/lib/rtwire"), PathBuf::from)
 }
 
-/// The kernel's name of this boot.
+/// Returns the kernel's identifier of this boot.
 #[must_use]
 fn boot() -> String {
     let files = Files::default();
@@ -125,13 +143,7 @@ fn boot() -> String {
         .unwrap_or_default()
 }
 
-/// Puts the calling process into a session of its own, where the end of a terminal does not reach it. Nothing where it
-/// leads a group already.
-pub fn own_session() {
-    let _ = rustix::process::setsid();
-}
-
-/// The file name of an interface's record: interfaces of different network namespaces may have one name.
+/// Returns the file name of an interface's record. Interfaces of different network namespaces may share a name.
 fn stem(interface: &str) -> String {
     let namespace = Files::default()
         .link("/proc/thread-self/ns/net")
@@ -144,7 +156,7 @@ impl Record {
     /// Begins a record.
     ///
     /// # Errors
-    /// There is one already, somebody holds it, or the directory cannot be written.
+    /// A record exists already, another program holds it, or the directory cannot be written.
     pub fn begin(directory: &Path, header: Header) -> Result<Self, RecordError> {
         if let Some(old) = Self::open(directory, &header.interface)? {
             if old.header.boot == header.boot {
@@ -153,7 +165,7 @@ impl Record {
                     title: old.header.title,
                 });
             }
-            // The machine was started anew since: what it describes is gone.
+            // The machine was restarted since: those settings are gone.
             old.remove()?;
         }
         let lock = lock(directory, &header.interface)?;
@@ -177,10 +189,10 @@ impl Record {
         Ok(record)
     }
 
-    /// Opens the record of an interface; `None` where there is none.
+    /// Opens the record of an interface. Returns `None` if it has none.
     ///
     /// # Errors
-    /// Somebody holds it, or it cannot be read.
+    /// Another program holds the record, or it cannot be read.
     pub fn open(directory: &Path, interface: &str) -> Result<Option<Self>, RecordError> {
         let path = directory.join(stem(interface) + ".undo");
         if !path.exists() {
@@ -197,7 +209,7 @@ impl Record {
             .open(&path)
             .map_err(fault("open", &path))?;
         let Some((header, changes, state)) = parse(&text) else {
-            // Cut off before its first line was whole: nothing was changed yet.
+            // Cut off within its first line: nothing was changed yet.
             if !text.contains('\n') {
                 fs::remove_file(&path).map_err(fault("remove", &path))?;
                 return Ok(None);
@@ -215,8 +227,8 @@ impl Record {
         }))
     }
 
-    /// The interfaces of this network namespace that have a record, also one that was cut off in its first line or cannot be
-    /// read: [`Record::open`] tells.
+    /// Returns the interfaces of this network namespace that have a record, even a damaged one; [`Record::open`]
+    /// reports damage.
     #[must_use]
     pub fn interfaces(directory: &Path) -> Vec<String> {
         let start = stem("");
@@ -228,7 +240,7 @@ impl Record {
         names.iter().filter_map(interface).collect()
     }
 
-    /// Header, state and number of changes of each of these records that can be read; without locking.
+    /// Returns header, state and number of changes of each readable record of this network namespace. Takes no lock.
     #[must_use]
     pub fn list(directory: &Path) -> Vec<(Header, State, usize)> {
         let read = |interface: String| {
@@ -242,7 +254,7 @@ impl Record {
             .collect()
     }
 
-    /// Notes a change that is about to be made, and has it on the disk before returning.
+    /// Notes a change that is about to be made. The line is on the disk when this returns.
     ///
     /// # Errors
     /// The disk is full or gone.
@@ -272,7 +284,7 @@ impl Record {
         Ok(())
     }
 
-    /// Removes the record: everything was put back.
+    /// Removes the record after everything was put back.
     ///
     /// # Errors
     /// The directory cannot be written.
@@ -303,8 +315,8 @@ fn fault(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> RecordErr
     move |source| RecordError::File { what, path, source }
 }
 
-/// Header, changes, state; `None` if the first line is not whole. What follows a line that cannot be read was never
-/// acted upon: a line is on the disk before its change is made.
+/// Returns header, changes and state; `None` if the first line is not whole. A line is on the disk before its change is
+/// made, so changes after an unreadable line were never made.
 fn parse(text: &str) -> Option<(Header, Vec<Change>, State)> {
     let whole = &text[..text.rfind('\n')?];
     let mut lines = whole.lines();
@@ -324,7 +336,7 @@ fn parse(text: &str) -> Option<(Header, Vec<Change>, State)> {
     (header.version == 1).then_some((header, changes, state))
 }
 
-/// Takes the lock of an interface's record; it is let go when the file is closed, also by a crash.
+/// Takes the lock of an interface's record. Closing the file releases it, also by a crash.
 fn lock(directory: &Path, interface: &str) -> Result<File, RecordError> {
     use rustix::fs::{FlockOperation, flock};
     fs::create_dir_all(directory).map_err(fault("make the directory of", directory))?;

@@ -1,10 +1,12 @@
-//! All or nothing: changes made one by one, each recorded before and read back after; undone in reverse.
+//! All or nothing: each change is recorded before it is made and read back after. Undoing goes in reverse.
 
-use super::{Change, Record, RecordError, operate};
+use super::operate;
+use super::record::{Record, RecordError};
+use super::setting::{Change, Subject, Value};
 use crate::HostError;
 use crate::netlink::Netlink;
 
-/// What happens to a change, for who wants to show it.
+/// The progress of one change, for display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// It was made and read back.
@@ -13,34 +15,34 @@ pub enum Progress {
     Undone,
 }
 
-/// Why changes were not made, or not all undone.
+/// The reason why changes were not made, or not all undone.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApplyError {
     /// A change was refused; those before it were undone.
     #[error("{change}: {source}{}", after(*undone))]
     Refused {
-        /// Which.
+        /// The change.
         change: String,
-        /// Why.
+        /// The reason.
         source: HostError,
-        /// Whether what came before was undone.
+        /// True if the changes before it were undone.
         undone: bool,
     },
-    /// The kernel accepted a change and something else is in force.
+    /// The kernel accepted a change, but another value is in force.
     #[error("{change}: accepted, but {found} is in force{}", after(*undone))]
     Ignored {
-        /// Which.
+        /// The change.
         change: String,
-        /// What is in force.
+        /// The value in force.
         found: String,
-        /// Whether what came before was undone.
+        /// True if the changes before it were undone.
         undone: bool,
     },
     /// Some settings could not be put back; the record stays.
     #[error("not put back: {}; the record stays, so `rtwire revert` can be tried again", .0.join("; "))]
     Left(Vec<String>),
-    /// The record could not be written, so nothing further was changed.
+    /// The record could not be written; no further change was made.
     #[error(transparent)]
     Record(#[from] RecordError),
 }
@@ -49,14 +51,15 @@ const fn after(undone: bool) -> &'static str {
     if undone {
         "; everything before it was put back, nothing is changed"
     } else {
-        "; putting back what was done before it failed too: try `rtwire revert`"
+        "; putting back the changes before it failed too: try `rtwire revert`"
     }
 }
 
 /// Makes all changes, or none.
 ///
 /// # Errors
-/// [`ApplyError`]; except for [`ApplyError::Left`] and `undone: false` the host is as before, and the record is gone.
+/// [`ApplyError`]. The host is as before and the record gone, except after [`ApplyError::Left`] and with `undone:
+/// false`.
 pub fn apply(
     netlink: &mut Netlink,
     mut record: Record,
@@ -64,7 +67,7 @@ pub fn apply(
     show: &mut dyn FnMut(&Change, Progress),
 ) -> Result<Record, ApplyError> {
     for change in changes {
-        // What it is now, not what it was when the difference was made: an earlier change may have changed this one too.
+        // The value now, not at the time of the difference: an earlier change may have changed this one too.
         let now = operate::read(netlink, &change.subject);
         let change = &match now {
             Ok(now) if now.is_as(&change.to) => continue,
@@ -72,7 +75,7 @@ pub fn apply(
                 from,
                 ..change.clone()
             },
-            // Whether it can be written is seen below.
+            // The write below shows whether it can be written.
             Err(_) => change.clone(),
         };
         if let Err(error) = record.note(change) {
@@ -105,11 +108,11 @@ pub fn apply(
     Ok(record)
 }
 
-/// Puts everything back that a record names, newest first, reads it back, and removes the record. What is as it was
-/// already, and what has gone meanwhile, needs nothing; so it may be repeated.
+/// Puts back everything that a record names, newest first, reads it back, and removes the record. Skips settings that
+/// are as before or gone, so it may be repeated.
 ///
 /// # Errors
-/// [`ApplyError::Left`]: what could not be put back. The record stays then.
+/// [`ApplyError::Left`]: some settings could not be put back. The record stays then.
 pub fn revert(
     netlink: &mut Netlink,
     record: Record,
@@ -118,14 +121,14 @@ pub fn revert(
     let mut left = Vec::new();
     let mut undone = 0;
     for change in record.changes.iter().rev() {
-        // What is refused now may be possible once the others are back: all are looked at again below.
+        // A refused setting may become possible once the others are back: all are checked again below.
         if let Ok(true) = undo(netlink, change) {
             undone += 1;
             show(&change.reversed(), Progress::Undone);
         }
     }
-    // Settings hang together (one offload needs another): only when all are back can each be judged. What a subject was
-    // is what the first change of it found.
+    // Settings depend on each other (one offload needs another), so each is judged only when all are back. A subject's
+    // original value is the one that its first change found.
     for (nth, change) in record.changes.iter().enumerate() {
         let earlier = &record.changes[..nth];
         if earlier.iter().any(|one| one.subject == change.subject) {
@@ -153,14 +156,14 @@ pub fn revert(
     Ok(undone)
 }
 
-/// Whether there was something to put back.
+/// Undoes one change. Returns whether there was something to put back.
 fn undo(netlink: &mut Netlink, change: &Change) -> Result<bool, String> {
     let now = operate::read(netlink, &change.subject).map_err(|error| error.to_string())?;
     if now.is_as(&change.from) {
         return Ok(false);
     }
-    if now == super::Value::Absent && !matches!(change.subject, super::Subject::Vlan { .. }) {
-        // The interface or thread has gone, and its settings with it.
+    if now == Value::Absent && !matches!(change.subject, Subject::Vlan { .. }) {
+        // The interface or thread is gone, and its settings with it.
         return Ok(false);
     }
     operate::write(netlink, &change.subject, &change.from).map_err(|error| error.to_string())?;

@@ -8,31 +8,31 @@ use std::time::{Duration, Instant};
 
 use rtwire_wire::ptp::{self, Data, Message, id};
 
-use super::{ClockQuestion, Daemon, DaemonPort};
+use super::state::{ClockQuestion, Daemon, DaemonPort};
 
-/// Why the daemon could not be asked.
+/// The reason why the daemon could not be asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClockError {
-    /// The socket is not there or not for us.
+    /// The socket is missing, or permission is.
     #[error(
         "cannot ask ptp4l at {}: {source}{}", .socket.display(), advice(source)
     )]
     Socket {
         /// The daemon's socket.
         socket: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// Nobody answered.
+    /// The daemon did not answer.
     #[error(
-        "ptp4l at {} does not answer a question for {what} in domain {domain}; is the domain right (--domain)?",
+        "ptp4l at {} does not answer a question for {what} in domain {domain}; check the domain (--domain)",
         .socket.display()
     )]
     Silent {
         /// The daemon's socket.
         socket: PathBuf,
-        /// What was asked for.
+        /// The data asked for.
         what: &'static str,
         /// The domain.
         domain: u8,
@@ -42,14 +42,14 @@ pub enum ClockError {
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
-            "; it is not running, or its `uds_address` is another one (--socket)"
+            "; ptp4l is not running, or has another `uds_address` (--socket)"
         }
         io::ErrorKind::PermissionDenied => "; run as root",
         _ => "",
     }
 }
 
-/// A socket of our own, whose name is removed with it.
+/// A socket of our own. Its name is removed on drop.
 struct Asker {
     socket: UnixDatagram,
     own: PathBuf,
@@ -88,7 +88,8 @@ impl Asker {
         Ok(asker)
     }
 
-    /// Asks; gives each answer to `take` until that says it has enough, or the patience is over. Whether any came.
+    /// Asks, and passes each answer to `take` until that has enough or the patience is over. Returns whether any answer
+    /// came.
     fn ask(&mut self, what: u16, take: &mut dyn FnMut(&Data<'_>) -> bool) -> io::Result<bool> {
         self.sequence = self.sequence.wrapping_add(1);
         let asker = u16::try_from(std::process::id() & 0xffff).unwrap_or(1);
@@ -118,7 +119,7 @@ impl Asker {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
-            // What is no answer to this question (a late one to an earlier) is left alone.
+            // Ignores late answers to earlier questions.
             if let Ok(message) = Message::parse(&room[..length]) {
                 if message.sequence == self.sequence && message.action == ptp::Action::Response {
                     any = true;
@@ -131,10 +132,10 @@ impl Asker {
     }
 }
 
-/// What `ptp4l` says of itself.
+/// Asks `ptp4l` for its own state.
 ///
 /// # Errors
-/// [`ClockError`]: it is not there, or does not answer.
+/// [`ClockError`]: the socket is missing, or the daemon does not answer.
 pub fn daemon(question: &ClockQuestion) -> Result<Daemon, ClockError> {
     let broken = |source| ClockError::Socket {
         socket: question.socket.clone(),
@@ -148,7 +149,7 @@ pub fn daemon(question: &ClockQuestion) -> Result<Daemon, ClockError> {
     let mut asker = Asker::new(question).map_err(broken)?;
     let mut daemon = Daemon::default();
     let mut ports = 0;
-    // Profiles after 802.1AS mark their messages, and answer only to such.
+    // Profiles after 802.1AS mark their messages, and answer only marked ones.
     let mut answered = false;
     for specific in [0, 1] {
         asker.transport_specific = specific;

@@ -1,8 +1,8 @@
-//! Whether what was found is the network's time. Pure.
+//! Judges whether a host has the network's time. Pure.
 
-use super::{ClockQuestion, Daemon, SystemClock};
+use super::state::{ClockQuestion, Daemon, SystemClock};
 
-/// Why a host does not have the network's time; empty if it has. Pure.
+/// Returns the reasons why a host does not have the network's time; empty if it has. Pure.
 #[must_use]
 pub fn judge(question: &ClockQuestion, daemon: &Daemon, system: &SystemClock) -> Vec<String> {
     let mut reasons = Vec::new();
@@ -15,7 +15,7 @@ pub fn judge(question: &ClockQuestion, daemon: &Daemon, system: &SystemClock) ->
     if question.gives_time {
         if !daemon.own_grandmaster {
             reasons.push(format!(
-                "this host is to give the time, but follows {}",
+                "this host should be the grandmaster, but follows {}",
                 daemon.grandmaster
             ));
         } else if !states("MASTER") {
@@ -23,7 +23,7 @@ pub fn judge(question: &ClockQuestion, daemon: &Daemon, system: &SystemClock) ->
         }
     } else if daemon.own_grandmaster {
         reasons.push(format!(
-            "this clock follows nobody: it is its own grandmaster ({}); if it is to give the time, say --gives-time",
+            "this clock follows nobody: it is its own grandmaster ({}); if that is intended, add --gives-time",
             shown.join(", ")
         ));
     } else if !states("SLAVE") {
@@ -33,7 +33,7 @@ pub fn judge(question: &ClockQuestion, daemon: &Daemon, system: &SystemClock) ->
     if let Some(offset) = daemon.offset_ns.filter(|_| !question.gives_time) {
         if offset.unsigned_abs() > limit {
             reasons.push(format!(
-                "{offset} ns from its master, {limit} ns are allowed"
+                "the clock is {offset} ns from its master; {limit} ns are allowed"
             ));
         }
     }
@@ -44,8 +44,8 @@ pub fn judge(question: &ClockQuestion, daemon: &Daemon, system: &SystemClock) ->
     ) {
         if i64::from(utc) != system.tai_offset_s {
             reasons.push(format!(
-                "the grandmaster's TAI is {utc} s ahead of UTC, this kernel's {} s: CLOCK_TAI is wrong by the difference \
-                 (phc2sys and ptp4l set it; or: adjtimex)",
+                "the grandmaster's TAI is {utc} s ahead of UTC, this kernel's {} s: CLOCK_TAI is wrong by the \
+                 difference; start phc2sys (or ptp4l), which sets it",
                 system.tai_offset_s
             ));
         }
@@ -54,7 +54,7 @@ pub fn judge(question: &ClockQuestion, daemon: &Daemon, system: &SystemClock) ->
     {
         if offset.unsigned_abs() > limit.saturating_add(uncertainty) {
             reasons.push(format!(
-                "the interface's clock is {offset} ns from CLOCK_TAI (read to ±{uncertainty} ns): phc2sys -a -r"
+                "the interface's clock is {offset} ns from CLOCK_TAI (read to ±{uncertainty} ns); start: phc2sys -a -r"
             ));
         }
     }
@@ -63,7 +63,7 @@ pub fn judge(question: &ClockQuestion, daemon: &Daemon, system: &SystemClock) ->
 
 #[cfg(test)]
 mod tests {
-    use super::super::DaemonPort;
+    use super::super::state::DaemonPort;
     use super::*;
 
     fn following() -> Daemon {

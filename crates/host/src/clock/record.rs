@@ -3,9 +3,10 @@
 use std::io;
 use std::path::Path;
 
-use super::ClockState;
+use super::state::ClockState;
 
-/// Appends a state to a record of JSON lines. One that grew beyond 4 MiB becomes `….1`, and what was that is gone.
+/// Appends a state to a record of JSON lines. A record beyond 4 MiB is renamed to `….1` first, which replaces an older
+/// one.
 ///
 /// # Errors
 /// The file cannot be written.

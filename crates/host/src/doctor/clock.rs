@@ -1,4 +1,4 @@
-//! Clocks: who sets them.
+//! Clocks: the programs that set them.
 
 use super::{Area, Certainty, Facts, Finding, Level};
 
@@ -7,7 +7,8 @@ const AREA: Area = Area::Clock;
 pub(super) fn synchronisation(facts: &Facts) -> Vec<Finding> {
     let running = |name: &str| facts.processes.iter().any(|process| process.name == name);
     let id = "clocks.synchronisation";
-    let why = "launch times and gates mean something only where all hosts have one time; delays between hosts are measured by it";
+    let why =
+        "launch times and gates need one time on all hosts; so do measured delays between hosts";
     let ptp = running("ptp4l");
     let between = running("phc2sys");
     let ntp: Vec<&str> = ["chronyd", "ntpd", "systemd-timesyn", "openntpd"]
@@ -20,7 +21,7 @@ pub(super) fn synchronisation(facts: &Facts) -> Vec<Finding> {
             Finding::good(
                 AREA,
                 id,
-                "ptp4l is running; `rtwire clock` tells how well",
+                "ptp4l is running; `rtwire clock` shows its state",
                 why,
             )
             .sure(Certainty::Concluded),
@@ -30,8 +31,8 @@ pub(super) fn synchronisation(facts: &Facts) -> Vec<Finding> {
                 Finding::good(
                     AREA,
                     "clocks.system_clock",
-                    "ptp4l sets the interface's clock, but no phc2sys sets the system's by it",
-                    "CLOCK_TAI, by which frames are launched, follows the system's clock",
+                    "ptp4l sets the interface's clock, but no phc2sys sets the system's clock from it",
+                    "frames are launched by CLOCK_TAI, which follows the system's clock",
                 )
                 .at(Level::Weak)
                 .sure(Certainty::Concluded)
@@ -44,7 +45,7 @@ pub(super) fn synchronisation(facts: &Facts) -> Vec<Finding> {
                     AREA,
                     "clocks.rivals",
                     format!("{} runs beside ptp4l", ntp.join(", ")),
-                    "two programs set one clock, each away from the other's time",
+                    "two programs set one clock to different times",
                 )
                 .at(Level::Weak)
                 .sure(Certainty::Concluded)
@@ -57,7 +58,7 @@ pub(super) fn synchronisation(facts: &Facts) -> Vec<Finding> {
         "nobody sets this machine's clock".to_owned()
     } else {
         format!(
-            "{} sets the clock: milliseconds, not microseconds",
+            "{} sets the clock: accurate to milliseconds, not microseconds",
             ntp.join(", ")
         )
     };

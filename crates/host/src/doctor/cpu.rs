@@ -1,4 +1,4 @@
-//! The processors: who else may use them, how deep they sleep, how fast they run.
+//! The processors: their other users, sleep states and frequency.
 
 use super::kernel::started_with;
 use super::{Area, Certainty, Facts, Finding, Level};
@@ -7,16 +7,16 @@ use crate::files::cpu_list;
 
 const AREA: Area = Area::Processors;
 const CPUS: &str = "/sys/devices/system/cpu";
-/// A sleep from which waking takes longer than this shows in a cycle of a millisecond.
+/// The wake-up time of a sleep state, µs, above which it shows in a cycle of a millisecond.
 const DEEP_US: i64 = 10;
 
-/// The processors that run.
+/// Returns the processors that run.
 pub(super) fn online(facts: &Facts) -> Vec<u32> {
     let list = facts.files.said(&format!("{CPUS}/online"));
     list.as_deref().map(cpu_list).unwrap_or_default()
 }
 
-/// The processors that the scheduler keeps free.
+/// Returns the processors that the scheduler keeps free.
 pub(super) fn isolated_list(facts: &Facts) -> Vec<u32> {
     let list = facts.files.said(&format!("{CPUS}/isolated"));
     list.as_deref().map(cpu_list).unwrap_or_default()
@@ -24,7 +24,7 @@ pub(super) fn isolated_list(facts: &Facts) -> Vec<u32> {
 
 pub(super) fn isolated(facts: &Facts) -> Vec<Finding> {
     let id = "processors.isolated";
-    let why = "on a processor that other threads share, they and their interrupts run in between";
+    let why = "on a shared processor, other threads and their interrupts delay a real-time thread";
     let found = isolated_list(facts);
     let online = online(facts);
     if !found.is_empty() {
@@ -39,7 +39,7 @@ pub(super) fn isolated(facts: &Facts) -> Vec<Finding> {
         ),
         _ => (
             Level::Note,
-            "a machine with one processor has none to spare".to_owned(),
+            "use a machine with more processors: one processor alone cannot be isolated".to_owned(),
         ),
     };
     vec![
@@ -84,7 +84,7 @@ pub(super) fn tickless(facts: &Facts) -> Vec<Finding> {
 
 pub(super) fn idle_states(facts: &Facts) -> Vec<Finding> {
     let id = "processors.idle_states";
-    let why = "waking from a deep sleep delays the first instruction after each pause by that long";
+    let why = "waking from a deep sleep delays the first instruction after each pause by this time";
     let mut deepest: Option<(i64, String)> = None;
     let folder = format!("{CPUS}/cpu0/cpuidle");
     for state in facts.files.list(&folder) {
@@ -107,7 +107,7 @@ pub(super) fn idle_states(facts: &Facts) -> Vec<Finding> {
         }
         return Vec::new();
     };
-    // What processes ask for is held in this device as one number of four octets; nobody asking, it is 2000 s.
+    // The device holds the processes' requests as one number of four bytes; without requests it is 2000 s.
     let asked = std::fs::read(facts.files.path("/dev/cpu_dma_latency")).ok();
     let asked = asked
         .and_then(|bytes| <[u8; 4]>::try_from(bytes.get(..4)?).ok())
@@ -134,7 +134,7 @@ pub(super) fn idle_states(facts: &Facts) -> Vec<Finding> {
         Finding::good(
             AREA,
             id,
-            format!("idle processors sleep as deep as {name}: {latency_us} µs to wake"),
+            format!("idle processors sleep down to {name}: {latency_us} µs to wake"),
             why,
         )
         .at(Level::Weak)
@@ -146,8 +146,7 @@ pub(super) fn idle_states(facts: &Facts) -> Vec<Finding> {
 
 pub(super) fn governor(facts: &Facts) -> Vec<Finding> {
     let id = "processors.governor";
-    let why =
-        "a processor that was slowed down takes longer for the same work until it is sped up again";
+    let why = "a slowed-down processor takes longer for the same work until it speeds up again";
     let mut slow = Vec::new();
     let mut seen = false;
     for cpu in online(facts) {

@@ -1,4 +1,4 @@
-//! The driver: what it does with frames behind our back, and what it can do for us.
+//! The driver: its unrequested work on frames, and its abilities.
 
 use super::{Area, Facts, Finding, InterfaceFacts, Level};
 use crate::change::{Subject, Value, Wanted};
@@ -33,7 +33,7 @@ pub(super) fn coalescing(facts: &Facts) -> Vec<Finding> {
         return Vec::new();
     };
     let id = "driver.coalescing";
-    let why = "a received frame waits for company before the processor is told: up to this long, each time";
+    let why = "each received frame waits up to this time for more frames before the interrupt";
     let Some(group) = interface
         .parameters
         .get(&Parameters::Coalescing)
@@ -44,7 +44,7 @@ pub(super) fn coalescing(facts: &Facts) -> Vec<Finding> {
     let mut wanted = Vec::new();
     let mut found = Vec::new();
     if group.get("adaptive-rx").is_some_and(|on| *on != 0) {
-        // First, else the driver changes the others again.
+        // First, because the driver would change the others again.
         wanted.push(parameter(
             interface,
             Parameters::Coalescing,
@@ -59,14 +59,20 @@ pub(super) fn coalescing(facts: &Facts) -> Vec<Finding> {
             found.push(format!("{name} {value} {unit}"));
         }
     }
-    // One frame is no company; with 0 as well as no time some drivers mean "never", others "at once": leave 0 and 1.
+    // One frame waits for no other. With no time set either, 0 means "never" to some drivers and "at once" to others:
+    // leave 0 and 1.
     let frames = group.get("rx-frames").copied().unwrap_or(0);
     if frames > 1 {
         wanted.push(parameter(interface, Parameters::Coalescing, "rx-frames", 1));
         found.push(format!("rx-frames {frames}"));
     }
     if wanted.is_empty() {
-        return vec![Finding::good(AREA, id, "frames are told of at once", why)];
+        return vec![Finding::good(
+            AREA,
+            id,
+            "each frame raises an interrupt at once",
+            why,
+        )];
     }
     vec![
         Finding::good(AREA, id, format!("coalescing: {}", found.join(", ")), why)
@@ -80,7 +86,7 @@ pub(super) fn energy_saving(facts: &Facts) -> Vec<Finding> {
         return Vec::new();
     };
     let id = "driver.energy_saving";
-    let why = "a link that sleeps between frames takes 16 µs (1 Gbit/s) to 30 µs (100 Mbit/s) to wake before each";
+    let why = "a link that sleeps between frames takes 16 µs (1 Gbit/s) to 30 µs (100 Mbit/s) to wake for each";
     match interface.parameter(Parameters::EnergySaving, "eee") {
         None => Vec::new(),
         Some(0) => vec![Finding::good(AREA, id, "no Energy-Efficient Ethernet", why)],
@@ -102,7 +108,7 @@ pub(super) fn pause(facts: &Facts) -> Vec<Finding> {
         return Vec::new();
     };
     let id = "driver.pause";
-    let why = "a pause frame from the other end stops all classes, the most urgent too: no bound allows for that";
+    let why = "a pause frame from the other end stops all classes, even the most urgent: no bound includes that";
     let get = |name| interface.parameter(Parameters::Pause, name);
     let on: Vec<&str> = ["rx", "tx"]
         .into_iter()
@@ -134,7 +140,7 @@ pub(super) fn merging(facts: &Facts) -> Vec<Finding> {
         return Vec::new();
     };
     let id = "driver.merging";
-    let why = "received frames are held back to be merged with later ones; merged ones reach no XDP program whole";
+    let why = "received frames wait to be merged with later ones; merged frames do not reach an XDP program whole";
     let on: Vec<&str> = [
         "rx-gro",
         "rx-lro",
@@ -145,7 +151,7 @@ pub(super) fn merging(facts: &Facts) -> Vec<Finding> {
     .into_iter()
     .filter(|name| interface.offloads.active.contains(*name))
     .collect();
-    // On a physical interface generic merging waits for the end of one poll only and is every kernel's default; a veth
+    // On a physical interface, generic merging waits only for the end of one poll and is every kernel's default. A veth
     // keeps frames in order only with it (see `order`).
     let veth = interface.link.kind.as_deref() == Some("veth");
     let harmless = (veth || interface.link.parent_bus.is_some()) && on == ["rx-gro"];
@@ -173,8 +179,9 @@ pub(super) fn splitting(facts: &Facts) -> Vec<Finding> {
         return Vec::new();
     };
     let id = "driver.splitting";
-    let why = "best effort is handed down in pieces of up to 64 kB: on the wire (at 100 Mbit/s for 5 ms) nothing gets between";
-    // The kernel switches some off along with others: those that depend come first, and are put back last.
+    let why = "best effort is handed down in pieces of up to 64 kB: no urgent frame is sent between their frames (5 ms \
+    at 100 Mbit/s)";
+    // The kernel switches some off along with others: those that depend on others come first, and are put back last.
     let on: Vec<&str> = [
         "tx-tcp-mangleid-segmentation",
         "tx-tcp-ecn-segmentation",
@@ -225,7 +232,8 @@ pub(super) fn rings_and_queues(facts: &Facts) -> Vec<Finding> {
             AREA,
             "driver.rings_and_queues",
             found.join("; "),
-            "mqprio and TAPRIO need a transmit queue for each class; a long transmit ring holds what no discipline can overtake",
+            "mqprio and TAPRIO need a transmit queue for each class; no discipline can overtake frames in a long \
+             transmit ring",
         )
         .at(Level::Note),
     ];
@@ -236,7 +244,8 @@ pub(super) fn rings_and_queues(facts: &Facts) -> Vec<Finding> {
                 AREA,
                 "driver.long_ring",
                 format!("transmit ring of {tx_ring} frames"),
-                "best effort in the ring goes first: at 100 Mbit/s 1024 full frames take 126 ms, unless byte queue limits hold it short",
+                "best effort already in the ring is sent first: 1024 full frames take 126 ms at 100 Mbit/s, unless byte \
+                 queue limits keep the ring short",
             )
             .at(Level::Note)
             .by_hand(format!("ethtool -G {} tx 256", link.name)),
@@ -245,8 +254,8 @@ pub(super) fn rings_and_queues(facts: &Facts) -> Vec<Finding> {
     findings
 }
 
-/// A veth receives in order only with one queue, and only through NAPI, which it uses only with generic merging (or an
-/// XDP program): else each processor has a backlog of its own.
+/// Checks the order of received frames. A veth receives in order only with one queue and through NAPI, which needs
+/// generic merging or an XDP program. Without NAPI each processor has a backlog of its own.
 pub(super) fn order(facts: &Facts) -> Vec<Finding> {
     let Some(interface) = &facts.interface else {
         return Vec::new();
@@ -256,7 +265,7 @@ pub(super) fn order(facts: &Facts) -> Vec<Finding> {
         return Vec::new();
     }
     let id = "driver.order";
-    let why = "frames that are received in two contexts overtake one another";
+    let why = "frames received in two contexts overtake one another";
     let queues = interface
         .parameter(Parameters::Channels, "rx")
         .unwrap_or_else(|| link.rx_queues.into());
@@ -265,7 +274,7 @@ pub(super) fn order(facts: &Facts) -> Vec<Finding> {
             Finding::good(
                 AREA,
                 id,
-                "a veth without rx-gro: each processor receives by itself",
+                "a veth without rx-gro: each processor has a backlog of its own",
                 why,
             )
             .at(Level::Weak)
@@ -301,8 +310,8 @@ pub(super) fn vlan_filter(facts: &Facts) -> Vec<Finding> {
         Finding::good(
             AREA,
             "driver.vlan_filter",
-            "the interface drops frames of VLANs that no link was made for",
-            "tagged streams that are received by a raw socket do not arrive, and nothing counts them",
+            "the interface drops frames of VLANs without a VLAN link",
+            "tagged streams do not reach a raw socket, and nothing counts the lost frames",
         )
         .at(Level::Note)
         .by_hand(format!(
@@ -317,13 +326,13 @@ pub(super) fn xdp(facts: &Facts) -> Vec<Finding> {
         return Vec::new();
     };
     let id = "driver.xdp";
-    let why = "in the driver the receive program answers before a socket buffer is made; generic XDP comes after";
+    let why = "in the driver the receive program answers before a socket buffer is made; generic XDP answers after that";
     let Some(abilities) = interface.xdp else {
         return vec![
             Finding::good(
                 AREA,
                 id,
-                "the kernel does not tell what the driver can do",
+                "the kernel does not report the driver's XDP abilities",
                 why,
             )
             .at(Level::Unknown),
@@ -360,13 +369,13 @@ pub(super) fn xdp(facts: &Facts) -> Vec<Finding> {
     ]
 }
 
-/// Launch times of frames that go past the queue; those that ETF keeps are among the queues' facts.
+/// Checks launch times of frames that bypass the queue. ETF's launch times are among the facts of queues.
 pub(super) fn launch_time(facts: &Facts) -> Vec<Finding> {
     let Some(interface) = &facts.interface else {
         return Vec::new();
     };
-    let why = "`--path xdp-launch` needs a card that keeps launch times of AF_XDP (Linux 6.15: igc, stmmac); `--path launch` \
-               needs ETF in its place";
+    let why = "`--path xdp-launch` needs a NIC that keeps AF_XDP launch times (Linux 6.15: igc, stmmac); `--path \
+    launch` needs ETF instead";
     let (found, level) = launch_time_of(interface.xdp);
     vec![Finding::good(AREA, "driver.launch_time", found, why).at(level)]
 }
@@ -374,15 +383,15 @@ pub(super) fn launch_time(facts: &Facts) -> Vec<Finding> {
 pub(super) fn launch_time_of(abilities: Option<XdpAbilities>) -> (&'static str, Level) {
     match abilities {
         None => (
-            "the kernel does not tell whether the driver keeps launch times of AF_XDP",
+            "the kernel does not report whether the driver keeps AF_XDP launch times",
             Level::Unknown,
         ),
         Some(abilities) if abilities.socket & netdev::LAUNCH_TIME == 0 => (
-            "the driver keeps no launch times of frames that go past the queue (AF_XDP)",
+            "the driver does not keep launch times of frames that bypass the queue (AF_XDP)",
             Level::Note,
         ),
         Some(_) => (
-            "the driver keeps launch times of AF_XDP, on transmit queues whose ETF has `offload`",
+            "the driver keeps AF_XDP launch times, on transmit queues whose ETF has `offload`",
             Level::Good,
         ),
     }
@@ -394,7 +403,7 @@ pub(super) fn time_stamps(facts: &Facts) -> Vec<Finding> {
     };
     let stamping = &interface.time_stamping;
     let id = "driver.time_stamps";
-    let why = "hardware stamps say when a frame was on the wire; software stamps add the host's own delay";
+    let why = "hardware stamps tell the time of a frame on the wire; software stamps add the host's own delay";
     let hardware =
         stamping.kinds.contains("hardware-receive") && stamping.kinds.contains("hardware-transmit");
     match stamping.phc {

@@ -1,4 +1,4 @@
-//! What the checks look at, gathered once.
+//! The facts that the checks use, gathered once.
 
 use std::collections::BTreeMap;
 
@@ -9,49 +9,50 @@ use crate::netlink::{
     XdpAbilities,
 };
 
-/// Everything that is known about this host.
+/// The known facts of this host.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     /// `/proc` and `/sys`.
     pub files: Files,
-    /// The interface that was asked for.
+    /// The interface asked for.
     pub interface: Option<InterfaceFacts>,
     /// The processes of this machine.
     pub processes: Vec<Process>,
-    /// Whether the kernel has a kind of queueing discipline, or `vlan` links; without an entry where nobody could ask.
+    /// The kernel's queueing disciplines, and `vlan` links: whether it has each. Kinds that could not be tried have no
+    /// entry.
     pub kinds: BTreeMap<&'static str, bool>,
-    /// The tables of the packet filter; `None` where the kernel has no such filter or does not tell.
+    /// The tables of the packet filter; `None` if the kernel has no such filter or does not tell.
     pub filter_tables: Option<Vec<String>>,
 }
 
-/// One interface.
+/// The facts of one interface.
 #[derive(Clone, Debug, Default)]
 pub struct InterfaceFacts {
     /// Name, flags, counters.
     pub link: LinkFacts,
     /// The driver's name.
     pub driver: Option<String>,
-    /// The names of the links that hang on it, as VLAN links do.
+    /// The names of the links on it, such as VLAN links.
     pub upper: Vec<String>,
     /// Its addresses.
     pub addresses: Vec<Address>,
-    /// The routes by it.
+    /// The routes on it.
     pub routes: Vec<Route>,
     /// Its queueing disciplines.
     pub qdiscs: Vec<Qdisc>,
     /// Its offloads.
     pub offloads: Offloads,
-    /// Its numbers: rings, queues, coalescing, pause, energy saving.
+    /// Its driver settings: rings, queues, coalescing, pause, energy saving.
     pub parameters: BTreeMap<Parameters, BTreeMap<&'static str, u64>>,
-    /// What it can stamp.
+    /// Its time stamps.
     pub time_stamping: TimeStamping,
-    /// Mbit/s.
+    /// Its speed, Mbit/s.
     pub speed_mbps: Option<u64>,
-    /// Whether it is full duplex.
+    /// True if it is full duplex.
     pub full_duplex: Option<bool>,
-    /// Where it receives.
+    /// Its receive contexts.
     pub napis: Vec<Napi>,
-    /// What its driver can do for XDP.
+    /// Its driver's XDP abilities.
     pub xdp: Option<XdpAbilities>,
 }
 
@@ -60,9 +61,9 @@ pub struct InterfaceFacts {
 pub struct Process {
     /// Its number.
     pub pid: u32,
-    /// Its name, at most 15 octets.
+    /// Its name, at most 15 bytes.
     pub name: String,
-    /// Whether it lives in our network namespace; true also where that cannot be told.
+    /// True if it is in our network namespace, or if that is unknown.
     pub same_network: bool,
     /// Its threads under a real-time policy.
     pub real_time: Vec<Task>,
@@ -75,9 +76,9 @@ pub struct Task {
     pub tid: u32,
     /// Its name.
     pub name: String,
-    /// 1 for SCHED_FIFO, 2 for SCHED_RR, 6 for SCHED_DEADLINE.
+    /// The policy: 1 for SCHED_FIFO, 2 for SCHED_RR, 6 for SCHED_DEADLINE.
     pub policy: u32,
-    /// 1 to 99.
+    /// The priority, 1 to 99.
     pub priority: u32,
 }
 
@@ -85,7 +86,7 @@ pub struct Task {
 pub(crate) const KINDS: [&str; 6] = ["mqprio", "etf", "taprio", "cbs", "htb", "tbf"];
 
 impl Facts {
-    /// Looks at this machine. What needs root and is asked without it stays unknown.
+    /// Gathers the facts of this machine. Facts that need root stay unknown without it.
     ///
     /// # Errors
     /// There is no interface of this name, or the kernel does not answer at all.
@@ -148,14 +149,14 @@ impl InterfaceFacts {
         })
     }
 
-    /// A number of the driver's, where it has it.
+    /// Returns a driver setting; `None` where the driver does not have it.
     #[must_use]
     pub fn parameter(&self, group: Parameters, name: &str) -> Option<u64> {
         self.parameters.get(&group)?.get(name).copied()
     }
 }
 
-/// Tries, in a namespace of its own that is gone afterwards, which kinds the kernel has.
+/// Tries the kinds that the kernel has, in a temporary namespace of its own.
 pub(crate) fn kinds() -> BTreeMap<&'static str, bool> {
     let found = rtwire_sys::netns::in_nameless(|| {
         let mut netlink = Netlink::new();
@@ -173,7 +174,7 @@ pub(crate) fn kinds() -> BTreeMap<&'static str, bool> {
     found.unwrap_or_default()
 }
 
-/// The processes of this machine; those that end meanwhile are left out.
+/// Returns the processes of this machine, without those that end meanwhile.
 pub(crate) fn processes(files: &Files) -> Vec<Process> {
     let own = files.link("/proc/thread-self/ns/net");
     files
@@ -199,9 +200,9 @@ pub(crate) fn processes(files: &Files) -> Vec<Process> {
 
 fn task(files: &Files, pid: u32, tid: &str) -> Option<Task> {
     let stat = files.read(&format!("/proc/{pid}/task/{tid}/stat"))?;
-    // The name may contain blanks and parentheses: what follows begins behind the last one.
+    // The name may contain blanks and parentheses: the next field begins after the last parenthesis.
     let (before, after) = stat.rsplit_once(')')?;
-    // Fields 40 and 41 of proc(5), where the first behind the name is field 3.
+    // Fields 40 and 41 of proc(5); the first field after the name is field 3.
     let fields: Vec<&str> = after.split_whitespace().collect();
     let priority: u32 = fields.get(37)?.parse().ok()?;
     let policy: u32 = fields.get(38)?.parse().ok()?;

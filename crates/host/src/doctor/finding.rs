@@ -1,11 +1,11 @@
-//! What a check says.
+//! The result of a check.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::change::Wanted;
 
-/// How much a fact matters.
+/// The weight of a fact.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -13,9 +13,9 @@ use crate::change::Wanted;
 pub enum Level {
     /// As it should be.
     Good,
-    /// Decides what is possible; nothing is wrong.
+    /// Limits what is possible; nothing is wrong.
     Note,
-    /// Could not be found out.
+    /// Could not be determined.
     Unknown,
     /// Adds delay that a deadline may or may not bear.
     Weak,
@@ -24,7 +24,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// In a word.
+    /// Returns the level in a word.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -37,7 +37,7 @@ impl Level {
     }
 }
 
-/// Which part of the host a fact is about.
+/// The part of the host that a fact is about.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -47,7 +47,7 @@ pub enum Area {
     Kernel,
     /// The processors.
     Processors,
-    /// What this process may do.
+    /// The privileges and limits of this process.
     Limits,
     /// Interrupts and polling.
     Interrupts,
@@ -57,14 +57,14 @@ pub enum Area {
     Driver,
     /// Queueing disciplines.
     Queues,
-    /// Who else talks and listens.
+    /// Other talkers and listeners.
     Talkers,
     /// Clocks.
     Clock,
 }
 
 impl Area {
-    /// In a word.
+    /// Returns the area in a word.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -81,7 +81,7 @@ impl Area {
     }
 }
 
-/// How sure a finding is.
+/// The certainty of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Certainty {
@@ -89,12 +89,12 @@ pub enum Certainty {
     Read,
     /// It was tried.
     Tried,
-    /// It follows from other facts, and may be wrong where the driver or the firmware hides something.
+    /// It follows from other facts. It may be wrong if the driver or the firmware hides something.
     Concluded,
 }
 
 impl Certainty {
-    /// In a few words.
+    /// Returns the certainty in a few words.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -105,14 +105,14 @@ impl Certainty {
     }
 }
 
-/// What changes a fact.
+/// The remedy for a fact.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Remedy {
-    /// The exact command, or what to do where no command does it.
+    /// The exact command, or the step to take if no command does it.
     pub command: String,
-    /// Whether `--fix` does it: it takes effect at once, harms no other work, and can be undone.
+    /// True if `--fix` applies it: it takes effect at once, harms no other work, and can be undone.
     pub safe: bool,
-    /// What `--fix` sets.
+    /// The settings that `--fix` makes.
     #[serde(skip)]
     pub wanted: Vec<Wanted>,
 }
@@ -122,22 +122,22 @@ pub struct Remedy {
 pub struct Finding {
     /// A name for programs: `interface.coalescing`.
     pub id: String,
-    /// Which part of the host.
+    /// The part of the host.
     pub area: Area,
-    /// How much it matters.
+    /// The weight.
     pub level: Level,
-    /// What was found.
+    /// The fact found.
     pub found: String,
-    /// Why it matters.
+    /// The reason why it matters.
     pub why: String,
-    /// How sure this is.
+    /// The certainty.
     pub certainty: Certainty,
-    /// What would change it, where something is to be changed.
+    /// The remedy, where one is needed.
     pub remedy: Option<Remedy>,
 }
 
 impl Finding {
-    /// A fact that the kernel states and that is as it should be.
+    /// Makes a finding that the kernel states and that is as it should be.
     pub(super) fn good(area: Area, id: &str, found: impl Into<String>, why: &str) -> Self {
         Self {
             id: id.to_owned(),
@@ -150,19 +150,19 @@ impl Finding {
         }
     }
 
-    /// The same at another level.
+    /// Returns the finding at another level.
     pub(super) fn at(mut self, level: Level) -> Self {
         self.level = level;
         self
     }
 
-    /// The same, less or more sure.
+    /// Returns the finding with another certainty.
     pub(super) fn sure(mut self, certainty: Certainty) -> Self {
         self.certainty = certainty;
         self
     }
 
-    /// With what a person does about it.
+    /// Returns the finding with a remedy that a person applies.
     pub(super) fn by_hand(mut self, command: impl Into<String>) -> Self {
         self.remedy = Some(Remedy {
             command: command.into(),
@@ -172,7 +172,7 @@ impl Finding {
         self
     }
 
-    /// With what `--fix` does about it; the command is what these settings are for a person.
+    /// Returns the finding with a remedy that `--fix` applies. The command shows these settings to a person.
     pub(super) fn fixed_by(mut self, wanted: Vec<Wanted>) -> Self {
         let commands: Vec<String> = wanted.iter().map(Wanted::command).collect();
         self.remedy = Some(Remedy {
@@ -183,7 +183,7 @@ impl Finding {
         self
     }
 
-    /// Whether it can break a deadline.
+    /// Returns whether the finding can break a deadline.
     #[must_use]
     pub fn endangers(&self) -> bool {
         self.level >= Level::Weak

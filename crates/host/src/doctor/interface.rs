@@ -1,4 +1,4 @@
-//! The interface itself: up, connected, nobody else's.
+//! The interface itself: up, connected, not shared.
 
 use super::{Area, Facts, Finding, Level};
 use crate::change::{Subject, Value, Wanted};
@@ -12,7 +12,7 @@ pub(super) fn state(facts: &Facts) -> Vec<Finding> {
     let link = &interface.link;
     let name = &link.name;
     let id = "interface.state";
-    let why = "nothing is sent and nothing arrives otherwise";
+    let why = "an interface that is down or without a link neither sends nor receives";
     if !link.up() {
         return vec![
             Finding::good(AREA, id, format!("`{name}` is down"), why)
@@ -62,7 +62,7 @@ pub(super) fn duplex(facts: &Facts) -> Vec<Finding> {
             AREA,
             "interface.duplex",
             "half duplex",
-            "frames collide and are sent again after random times: no bound holds",
+            "frames collide and are repeated after random times: no bound holds",
         )
         .at(Level::Fault)
         .by_hand(format!(
@@ -82,7 +82,8 @@ pub(super) fn master(facts: &Facts) -> Vec<Finding> {
             AREA,
             "interface.master",
             format!("port of the bridge or bond with index {index}"),
-            "the bridge forwards other hosts' traffic by this port, and takes received frames before a channel sees them",
+            "the bridge forwards other hosts' traffic on this port, and takes received frames before a channel sees \
+             them",
         )
         .at(Level::Fault)
         .by_hand(format!("ip link set {} nomaster", name.unwrap_or_default())),
@@ -94,12 +95,11 @@ pub(super) fn losses(facts: &Facts) -> Vec<Finding> {
         return Vec::new();
     };
     let id = "interface.losses";
-    let why =
-        "a frame that was lost in this interface breaks every promise, whatever the network does";
+    let why = "a frame lost in this interface breaks its promise, whatever the network does";
     let (bad, found) = (
         link.rx_errors + link.rx_missed + link.tx_dropped,
         format!(
-            "since the start: {} received with errors, {} missed for a full ring, {} not sent, {} that nobody took",
+            "since the start: {} received with errors, {} lost to a full ring, {} not sent, {} without a receiver",
             link.rx_errors, link.rx_missed, link.tx_dropped, link.rx_dropped
         ),
     );
@@ -110,7 +110,7 @@ pub(super) fn losses(facts: &Facts) -> Vec<Finding> {
         Finding::good(AREA, id, found, why)
             .at(Level::Note)
             .by_hand(format!(
-                "watch whether it grows: ip -s -s link show {}",
+                "watch whether the counts grow: ip -s -s link show {}",
                 link.name
             )),
     ]
@@ -136,7 +136,7 @@ pub(super) fn foreign_program(facts: &Facts) -> Vec<Finding> {
         )
         .at(Level::Weak)
         .by_hand(format!(
-            "see whose it is: bpftool net show dev {0}; take it off: ip link set {0} xdp off",
+            "find its owner: bpftool net show dev {0}; remove it: ip link set {0} xdp off",
             link.name
         )),
     ]

@@ -1,4 +1,5 @@
-//! Interrupts and polling: where the interface's are served, at which priority, and who moves them about.
+//! Interrupts and polling: the processors that serve the interface, their priority, and the programs that move
+//! interrupts.
 
 use super::kernel::is_real_time;
 use super::{Area, Certainty, Facts, Finding, Level};
@@ -8,7 +9,7 @@ const AREA: Area = Area::Interrupts;
 
 pub(super) fn balancer(facts: &Facts) -> Vec<Finding> {
     let id = "interrupts.balancer";
-    let why = "irqbalance moves interrupts from core to core every ten seconds, also those that were placed by hand";
+    let why = "irqbalance moves interrupts from core to core every ten seconds, even those placed by hand";
     if !facts
         .processes
         .iter()
@@ -23,7 +24,7 @@ pub(super) fn balancer(facts: &Facts) -> Vec<Finding> {
     ]
 }
 
-/// The interrupts of the interface, from its NAPI instances, its device's list, or the kernel's table.
+/// Returns the interrupts of the interface, from its NAPI instances, its device's list, or the kernel's table.
 fn interrupts(facts: &Facts) -> Vec<u32> {
     let Some(interface) = &facts.interface else {
         return Vec::new();
@@ -61,7 +62,7 @@ fn interrupts(facts: &Facts) -> Vec<u32> {
 
 pub(super) fn placement(facts: &Facts) -> Vec<Finding> {
     let id = "interrupts.placement";
-    let why = "an interrupt served on the core of a real-time thread stops that thread; one on a core of its own does not";
+    let why = "an interrupt on the core of a real-time thread stops that thread; on another core it does not";
     let found = interrupts(facts);
     if found.is_empty() {
         return Vec::new();
@@ -145,7 +146,7 @@ pub(super) fn thread_priority(facts: &Facts) -> Vec<Finding> {
             AREA,
             "interrupts.thread_priority",
             format!("interrupt threads: {}", lines.join(", ")),
-            "all interrupt threads begin at 50: the network's waits behind the disk's, unless it is raised",
+            "all interrupt threads start at 50: the network's waits for the disk's, unless its priority is raised",
         )
         .at(Level::Note)
         .by_hand(format!("chrt --fifo --pid 85 {}", found[0].0)),
@@ -157,19 +158,15 @@ pub(super) fn polling(facts: &Facts) -> Vec<Finding> {
         return Vec::new();
     };
     let id = "interrupts.polling";
-    let why = "frames are received in a softirq that has no priority of its own, unless the interface's polling is a thread";
+    let why = "frames are received in a softirq without a priority of its own, unless a thread does the interface's \
+    polling";
     let name = &interface.link.name;
     let threaded = interface.napis.iter().any(|napi| napi.thread.is_some());
     if threaded {
-        return vec![Finding::good(
-            AREA,
-            id,
-            "polling is done by threads of its own",
-            why,
-        )];
+        return vec![Finding::good(AREA, id, "threads do the polling", why)];
     }
     let path = format!("/sys/class/net/{name}/threaded");
-    let finding = Finding::good(AREA, id, "polling is done in softirqs", why)
+    let finding = Finding::good(AREA, id, "softirqs do the polling", why)
         .at(Level::Note)
         .sure(if interface.napis.is_empty() {
             Certainty::Concluded

@@ -1,13 +1,13 @@
-//! The kernel: preemption, throttling of real-time threads, threaded interrupts, clock source, what it runs upon.
+//! The kernel: preemption, throttling of real-time threads, threaded interrupts, clock source, virtual machine.
 
 use super::{Area, Certainty, Facts, Finding, Level};
 
 const AREA: Area = Area::Kernel;
 
-/// Whether the kernel was started with `option` (or `option=…`); gives its value.
+/// Returns the value of a boot option (`option` or `option=…`), if the kernel was started with it.
 pub(super) fn started_with(facts: &Facts, option: &str) -> Option<String> {
     let line = facts.files.read("/proc/cmdline")?;
-    // What follows `--` is the first process's own.
+    // Arguments after `--` belong to the first process.
     let line = line.split(" -- ").next().unwrap_or_default();
     line.split_whitespace().find_map(|word| {
         let rest = word.strip_prefix(option)?;
@@ -19,7 +19,7 @@ pub(super) fn started_with(facts: &Facts, option: &str) -> Option<String> {
     })
 }
 
-/// Whether this is a PREEMPT_RT kernel.
+/// Returns whether this is a PREEMPT_RT kernel.
 pub(super) fn is_real_time(facts: &Facts) -> bool {
     let version = facts.files.read("/proc/sys/kernel/version");
     facts.files.number("/sys/kernel/realtime") == Some(1)
@@ -56,8 +56,8 @@ pub(super) fn preemption(facts: &Facts) -> Vec<Finding> {
 
 pub(super) fn throttling(facts: &Facts) -> Vec<Finding> {
     let id = "kernel.rt_throttling";
-    let why = "when real-time threads use more than this share of a second, the kernel stops them for the rest of it: \
-               a spinning sender falls silent for tens of milliseconds";
+    let why = "beyond this share of a second the kernel stops real-time threads for the rest of it: a spinning sender \
+    falls silent for tens of milliseconds";
     let (Some(runtime), Some(period)) = (
         facts.files.number("/proc/sys/kernel/sched_rt_runtime_us"),
         facts.files.number("/proc/sys/kernel/sched_rt_period_us"),
@@ -80,14 +80,14 @@ pub(super) fn throttling(facts: &Facts) -> Vec<Finding> {
             why,
         )
         .at(Level::Weak)
-        // A runaway thread could then take a processor for ever: the owner decides.
+        // A runaway thread could then occupy a processor for ever: the owner decides.
         .by_hand("sysctl -w kernel.sched_rt_runtime_us=-1"),
     ]
 }
 
 pub(super) fn threaded_interrupts(facts: &Facts) -> Vec<Finding> {
     let id = "kernel.threaded_interrupts";
-    let why = "an interrupt handler that is no thread runs before every real-time thread, and no priority helps";
+    let why = "an interrupt handler that is not a thread runs before every real-time thread, whatever the priorities";
     if is_real_time(facts) || started_with(facts, "threadirqs").is_some() {
         return vec![Finding::good(
             AREA,
@@ -109,7 +109,7 @@ pub(super) fn clock_source(facts: &Facts) -> Vec<Finding> {
         return Vec::new();
     };
     let id = "kernel.clock_source";
-    let why = "every time stamp and every timer reads it: a slow one costs microseconds each time";
+    let why = "every time stamp and timer reads it: a slow one costs microseconds each time";
     let slow = ["hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"].contains(&source.as_str());
     let finding = Finding::good(AREA, id, format!("clock source {source}"), why);
     if !slow {
@@ -122,7 +122,8 @@ pub(super) fn clock_source(facts: &Facts) -> Vec<Finding> {
     let remedy = if better.split_whitespace().any(|name| name == "tsc") {
         format!("echo tsc > {path}")
     } else {
-        "look in the kernel's log why `tsc` was given up: journalctl -k -g clocksource".to_owned()
+        "find in the kernel's log the reason why `tsc` was given up: journalctl -k -g clocksource"
+            .to_owned()
     };
     vec![finding.at(Level::Weak).by_hand(remedy)]
 }
@@ -148,10 +149,10 @@ pub(super) fn virtual_machine(facts: &Facts) -> Vec<Finding> {
             AREA,
             "kernel.virtual_machine",
             format!("a virtual machine; {steal} ticks were taken from it since it booted"),
-            "the host below may stop this machine at any moment for any time; no setting in here prevents it",
+            "the hypervisor may stop this machine at any moment for any time; no setting inside prevents it",
         )
         .at(Level::Note)
-        .by_hand("on the host below: pin each virtual processor to a core of its own"),
+        .by_hand("on the hypervisor: pin each virtual processor to a core of its own"),
     ]
 }
 
@@ -168,7 +169,7 @@ pub(super) fn swap(facts: &Facts) -> Vec<Finding> {
             AREA,
             "kernel.swap",
             format!("{areas} swap area(s) in use"),
-            "rtwire locks its own memory, but libraries' and other programs' pages may be written out and delay system calls",
+            "rtwire locks its own memory, but pages of other programs may be swapped out and delay system calls",
         )
         .at(Level::Note)
         .sure(Certainty::Concluded)

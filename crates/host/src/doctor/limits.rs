@@ -1,4 +1,4 @@
-//! What this process may do, and whether others may do more.
+//! The privileges of this process, and its more privileged rivals.
 
 use super::{Area, Facts, Finding, Level};
 
@@ -35,7 +35,7 @@ pub(super) fn capabilities(facts: &Facts) -> Vec<Finding> {
         .filter(|(bit, _, _)| !has(facts, *bit))
         .collect();
     let id = "limits.capabilities";
-    let why = "without it the kernel refuses what a real-time channel needs";
+    let why = "without them the kernel refuses the system calls that a real-time channel needs";
     if missing.is_empty() {
         return vec![Finding::good(
             AREA,
@@ -62,7 +62,7 @@ pub(super) fn capabilities(facts: &Facts) -> Vec<Finding> {
     ]
 }
 
-/// The soft limit in a line of `/proc/…/limits`; `None` for unlimited.
+/// Returns the soft limit in a line of `/proc/…/limits`; `None` for unlimited.
 fn limit(facts: &Facts, name: &str) -> Option<u64> {
     let limits = facts.files.read("/proc/thread-self/limits")?;
     let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
@@ -74,7 +74,7 @@ pub(super) fn locked_memory(facts: &Facts) -> Vec<Finding> {
     const IPC_LOCK: u32 = 14;
     let id = "limits.locked_memory";
     let why =
-        "memory that is not locked may be written out or fetched at the wrong moment: milliseconds";
+        "memory that is not locked may be swapped out; fetching it delays a thread by milliseconds";
     let limit = limit(facts, "Max locked memory");
     match limit.filter(|limit| *limit < ENOUGH) {
         Some(limit) if !has(facts, IPC_LOCK) => vec![
@@ -102,7 +102,7 @@ pub(super) fn locked_memory(facts: &Facts) -> Vec<Finding> {
 pub(super) fn priority(facts: &Facts) -> Vec<Finding> {
     const SYS_NICE: u32 = 23;
     let id = "limits.real_time_priority";
-    let why = "without a real-time policy every other program may run first";
+    let why = "without a real-time policy any other program may run first";
     if has(facts, SYS_NICE) {
         return vec![Finding::good(
             AREA,
@@ -125,7 +125,7 @@ pub(super) fn priority(facts: &Facts) -> Vec<Finding> {
 
 pub(super) fn rivals(facts: &Facts) -> Vec<Finding> {
     const DEADLINE: u32 = 6;
-    // The kernel's own that are meant to run first, and the helper of this very process.
+    // The kernel's own threads that are meant to run first, and this process's helper.
     const KNOWN: [&str; 6] = [
         "migration/",
         "idle_inject/",

@@ -1,82 +1,82 @@
-//! What `rtwire doctor --measure` measured, and what that says of the host. Who measures is elsewhere: this is plain data.
+//! Measurements of `rtwire doctor --measure`, and findings from them. Plain data: the measuring is elsewhere.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Area, Certainty, Examination, Finding, Level};
 
-/// Something that was measured on this host, beside the host's own noise meanwhile.
+/// A measurement on this host, with the host's own noise during it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measurement {
-    /// What: `wake-up`, `transmit`, `launch` or `receive`.
+    /// The quantity: `wake-up`, `transmit`, `launch` or `receive`.
     pub what: String,
-    /// Where: `own cable`, or the interface.
+    /// The place: `own cable`, or the interface.
     pub at: String,
-    /// Under which load: `idle`, or what was done meanwhile.
+    /// The load: `idle`, or the work done meanwhile.
     pub load: String,
-    /// How many samples.
+    /// The number of samples.
     pub samples: u64,
-    /// The smallest, ns; below 0: early.
+    /// The smallest sample, ns; negative if early.
     pub min_ns: i64,
-    /// Half of them were at most this, ns.
+    /// The median, ns.
     pub p50_ns: i64,
-    /// 99 of 100 were at most this, ns.
+    /// The 99th percentile, ns.
     pub p99_ns: i64,
-    /// 999 of 1000 were at most this, ns.
+    /// The 99.9th percentile, ns.
     pub p999_ns: i64,
-    /// The largest, ns.
+    /// The largest sample, ns.
     pub max_ns: i64,
-    /// Those that were late by so much that something must have stood in the way.
+    /// The samples so late that a stall is likely.
     pub stalled: Stalled,
-    /// Frames that were sent and never came, where they can be counted.
+    /// The number of frames that were sent and never received, where they can be counted.
     pub lost: Option<u64>,
-    /// The host's own noise meanwhile; null where it could not be recorded.
+    /// The host's own noise meanwhile; null if it could not be recorded.
     pub noise: Option<Noise>,
 }
 
-/// Samples above a limit, and whether the machine itself stood still then.
+/// Samples above a limit, and the stalls of the machine that explain them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stalled {
-    /// From here on a sample counts, ns.
+    /// The limit, ns.
     pub limit_ns: u64,
-    /// How many.
+    /// The number of samples above it.
     pub count: u64,
-    /// How many of them a stall of the machine explains, as the noise record has it.
+    /// The number of those that a stall of the machine explains, by the noise record.
     pub explained: u64,
 }
 
-/// How late a thread above all others woke meanwhile, on whichever core was worst: what no program here can avoid.
+/// The wake-up delay of a thread above all others, on the worst core: the delay that no program here can avoid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Noise {
-    /// 99 of 100 were at most this, ns.
+    /// The 99th percentile, ns.
     pub p99_ns: u64,
-    /// 999 of 1000 were at most this, ns.
+    /// The 99.9th percentile, ns.
     pub p999_ns: u64,
-    /// The largest, ns.
+    /// The largest delay, ns.
     pub max_ns: u64,
-    /// The priority under SCHED_FIFO that its threads really had.
+    /// The SCHED_FIFO priority that its threads really had.
     pub priority: u32,
 }
 
-/// Something that was asked of the kernel, and what was found when it was looked at again.
+/// A setting asked of the kernel, and the one read back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Verification {
-    /// Of what: `the sender's thread`.
+    /// The subject: `the sender's thread`.
     pub what: String,
-    /// Where: `own cable`, the interface, or `this process`.
+    /// The place: `own cable`, the interface, or `this process`.
     pub at: String,
-    /// What was asked for.
+    /// The setting asked for.
     pub asked: String,
-    /// What there was.
+    /// The setting read back.
     pub found: String,
-    /// Whether they are the same.
+    /// True if both are the same.
     pub in_force: bool,
-    /// Who decides about it.
+    /// The side that decides about it.
     #[serde(skip)]
     pub right: Right,
 }
 
-/// Who decides whether something that was asked for comes into force.
+/// The side that decides whether a request comes into force.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Right {
     /// The kernel, by the capabilities and limits of the process.
@@ -87,7 +87,7 @@ pub enum Right {
 }
 
 impl Verification {
-    /// One that compares in words.
+    /// Compares a request and the setting read back, as texts.
     #[must_use]
     pub fn new(
         what: impl Into<String>,
@@ -106,7 +106,7 @@ impl Verification {
         }
     }
 
-    /// The same, where the interface decides.
+    /// Returns the same verification, decided by the interface.
     #[must_use]
     pub fn of_interface(self) -> Self {
         Self {
@@ -117,12 +117,12 @@ impl Verification {
 }
 
 impl Examination {
-    /// Takes up what was measured, and concludes from it: settings that are not in force, and late wake-ups that the machine
-    /// itself does not explain. The figures themselves are not judged: what is too late is for the plan to say.
+    /// Adds measurements, and the findings from them: settings that are not in force, and late wake-ups that no stall
+    /// explains. The figures themselves are not judged: the plan decides which delay is too long.
     pub fn measured(&mut self, measurements: Vec<Measurement>, verified: Vec<Verification>) {
-        const WHY_NOT_IN_FORCE: &str =
-            "a tool that takes what it asked for as given measures, and promises, something else";
-        const WHY_OUTRANKED: &str = "real-time threads that are more urgent than the measuring one run for so long on its core";
+        const WHY_NOT_IN_FORCE: &str = "a measurement with other settings than those asked for shows, and promises, something else";
+        const WHY_OUTRANKED: &str =
+            "more urgent real-time threads run on the measuring thread's core";
         for one in verified.iter().filter(|one| !one.in_force) {
             let found = format!(
                 "{} ({}): asked for {}, found {}",
@@ -132,9 +132,7 @@ impl Examination {
                 Finding::good(Area::Limits, "measured.in_force", found, WHY_NOT_IN_FORCE)
                     .at(Level::Fault)
                     .sure(Certainty::Tried)
-                    .by_hand(
-                        "run as root, or give the capability that `limits.capabilities` names",
-                    ),
+                    .by_hand("run as root, or add the capability that `limits.capabilities` names"),
             );
         }
         let late = measurements.iter().filter(|one| one.what == "wake-up");

@@ -14,6 +14,7 @@ mod cpu;
 mod driver;
 mod facts;
 mod finding;
+mod fix;
 mod interface;
 mod interrupts;
 mod kernel;
@@ -26,27 +27,28 @@ mod tests;
 
 pub use facts::{Facts, InterfaceFacts, Process, Task};
 pub use finding::{Area, Certainty, Finding, Level, Remedy};
+pub use fix::FixError;
 pub use measurement::{Measurement, Noise, Right, Stalled, Verification};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What one examination found.
+/// The result of one examination.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "rtwire doctor")]
 pub struct Examination {
     /// 1.
     pub version: u32,
-    /// The interface that was looked at, if one was.
+    /// The interface that was examined, if any.
     pub interface: Option<String>,
-    /// Whether one of the findings can break a deadline.
+    /// True if no finding can break a deadline.
     pub ready: bool,
     /// Every fact, in the order of the areas.
     pub findings: Vec<Finding>,
-    /// What was measured, where `--measure` asked for it.
+    /// The measurements, if `--measure` asked for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub measurements: Vec<Measurement>,
-    /// What was asked of the kernel for the measurement, and what was really in force.
+    /// The settings asked of the kernel for the measurement, and those really in force.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub verified: Vec<Verification>,
 }
@@ -98,7 +100,7 @@ const CHECKS: [Check; 41] = [
     clock::synchronisation,
 ];
 
-/// Examines the facts.
+/// Examines the facts. Pure.
 #[must_use]
 pub fn examine(facts: &Facts) -> Examination {
     let mut findings: Vec<Finding> = CHECKS.iter().flat_map(|check| check(facts)).collect();
@@ -113,7 +115,7 @@ pub fn examine(facts: &Facts) -> Examination {
     }
 }
 
-/// The JSON Schema of an examination.
+/// Returns the JSON Schema of an examination.
 #[must_use]
 pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(Examination).to_value()

@@ -1,4 +1,4 @@
-//! Queueing disciplines: which the kernel has, which is installed.
+//! Queueing disciplines: those of the kernel, and the installed one.
 
 use super::facts::KINDS;
 use super::{Area, Certainty, Facts, Finding, Level};
@@ -7,7 +7,7 @@ const AREA: Area = Area::Queues;
 const ROOT: u32 = u32::MAX;
 const INGRESS: u32 = 0xffff_fff1;
 
-/// What is so without a kind, and the option that brings it.
+/// The loss without each kind, and the kernel option that brings it.
 const MEANING: [(&str, &str, &str); 7] = [
     (
         "mqprio",
@@ -52,7 +52,7 @@ pub(super) fn abilities(facts: &Facts) -> Vec<Finding> {
             Finding::good(
                 AREA,
                 "queues.abilities",
-                "not tried: only root may make the namespace to try them in",
+                "not tried: only root may make the namespace for the trial",
                 "a plan with launch times or gates needs them",
             )
             .at(Level::Unknown)
@@ -70,7 +70,7 @@ pub(super) fn abilities(facts: &Facts) -> Vec<Finding> {
             AREA,
             "queues.abilities",
             format!("the kernel has: {}", there.join(", ")),
-            "what a plan may ask of this host",
+            "these disciplines limit the mechanisms that a plan can use on this host",
         )
         .sure(Certainty::Tried),
     ];
@@ -99,7 +99,7 @@ pub(super) fn in_force(facts: &Facts) -> Vec<Finding> {
     let name = &interface.link.name;
     let mut findings = Vec::new();
     let id = "queues.in_force";
-    let why = "what the discipline holds back or drops, no sender above it sees";
+    let why = "senders do not see the frames that the discipline delays or drops";
     match interface.qdiscs.iter().find(|qdisc| qdisc.parent == ROOT) {
         None => {}
         Some(root) => {
@@ -135,12 +135,12 @@ pub(super) fn in_force(facts: &Facts) -> Vec<Finding> {
             Finding::good(
                 AREA,
                 "queues.ingress",
-                format!("an {} discipline stands before every received frame", entry.kind),
+                format!("an {} discipline sees every received frame first", entry.kind),
                 "its filters may drop, redirect or delay frames before a channel sees them",
             )
             .at(Level::Weak)
             .by_hand(format!(
-                "see what it does: tc filter show dev {name} ingress; take it off: tc qdisc del dev {name} {}",
+                "see its filters: tc filter show dev {name} ingress; remove it: tc qdisc del dev {name} {}",
                 entry.kind
             )),
         );

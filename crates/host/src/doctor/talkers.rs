@@ -1,11 +1,11 @@
-//! Who else talks and listens on the interface.
+//! Other talkers and listeners on the interface.
 
 use super::{Area, Certainty, Facts, Finding, InterfaceFacts, Level};
 use crate::change::{Subject, Value, Wanted};
 
 const AREA: Area = Area::Talkers;
 
-/// Programs that send by themselves on every interface they find, and how to keep them off one.
+/// Programs that send on every interface by themselves, and the way to keep them off one.
 const PROGRAMS: [(&str, &str); 12] = [
     ("NetworkManager", "nmcli device set {} managed no"),
     (
@@ -47,7 +47,7 @@ pub(super) fn addresses(facts: &Facts) -> Vec<Finding> {
     let name = &interface.link.name;
     let mut findings = Vec::new();
     let path = format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6");
-    // Where the machine is reached by this interface, `--fix` must not cut it off.
+    // If the machine is reached by this interface, `--fix` must not cut it off.
     let reached = interface.routes.iter().any(|route| route.default)
         || interface.addresses.iter().any(|address| !address.automatic);
     if facts.files.number(&path) == Some(0) {
@@ -62,7 +62,8 @@ pub(super) fn addresses(facts: &Facts) -> Vec<Finding> {
                 AREA,
                 "talkers.ipv6",
                 "IPv6 is on",
-                "router solicitations, neighbour discovery and multicast reports leave whenever they like, in bursts after the link comes up",
+                "router solicitations, neighbour discovery and multicast reports leave at any time, and in bursts after \
+                 the link comes up",
             )
             .at(Level::Weak);
         findings.push(if by_six {
@@ -76,7 +77,7 @@ pub(super) fn addresses(facts: &Facts) -> Vec<Finding> {
             Finding::good(
                 AREA,
                 "talkers.default_route",
-                "this machine's way to everywhere leads by this interface",
+                "this machine's default route uses this interface",
                 "every program's traffic shares the real-time link",
             )
             .at(Level::Fault)
@@ -97,7 +98,7 @@ pub(super) fn addresses(facts: &Facts) -> Vec<Finding> {
                 AREA,
                 "talkers.addresses",
                 format!("addresses {}", shown.join(", ")),
-                "any program may send by it; raw streams need none, streams in UDP need one",
+                "any program may send from it; raw streams need no address, UDP streams need one",
             )
             .at(Level::Weak)
             .sure(Certainty::Concluded)
@@ -116,8 +117,8 @@ pub(super) fn addresses(facts: &Facts) -> Vec<Finding> {
         let finding = Finding::good(
             AREA,
             "talkers.arp",
-            "the interface asks and answers for addresses (ARP)",
-            "requests of other hosts are answered at any moment; a first frame waits for an answer",
+            "the interface resolves addresses (ARP)",
+            "it answers requests of other hosts at any moment, and its first frame to a host waits for an answer",
         )
         .at(if shown.is_empty() {
             Level::Note
@@ -146,10 +147,10 @@ pub(super) fn listeners(facts: &Facts) -> Vec<Finding> {
                 AREA,
                 "talkers.multicast",
                 format!("programs joined {}", groups.join(", ")),
-                "who joins a group also reports it to the network, and usually talks in it (mDNS, SSDP, PTP)",
+                "a program that joins a group also reports it to the network, and usually sends to it (mDNS, SSDP, PTP)",
             )
             .at(Level::Weak)
-            .by_hand(format!("see who: ip maddress show dev {name}; ss -uapn")),
+            .by_hand(format!("find the programs: ip maddress show dev {name}; ss -uapn")),
         );
     }
     let programs: Vec<&(&str, &str)> = PROGRAMS
@@ -167,7 +168,7 @@ pub(super) fn listeners(facts: &Facts) -> Vec<Finding> {
                 AREA,
                 &format!("talkers.{}", program.to_lowercase()),
                 format!("{program} is running"),
-                "it sends on, or sets up anew, every interface that it was not told to leave alone",
+                "it sends on every interface, or changes its settings, unless told to leave it alone",
             )
             .at(Level::Weak)
             .sure(Certainty::Concluded)
@@ -183,16 +184,16 @@ pub(super) fn listeners(facts: &Facts) -> Vec<Finding> {
                 format!(
                     "{all} socket(s) take a copy of every frame (a capture, or a discovery daemon)"
                 ),
-                "each frame is copied for it, before ours",
+                "each frame is copied for it first",
             )
             .at(Level::Weak)
-            .by_hand("see whose: ss -0 -p"),
+            .by_hand("find its owner: ss -0 -p"),
         );
     }
     findings
 }
 
-/// The IPv4 groups that programs joined on the interface; the one of all hosts is everybody's.
+/// Returns the IPv4 groups that programs joined on the interface, without the group of all hosts.
 fn groups(facts: &Facts, interface: &InterfaceFacts) -> Vec<String> {
     const ALL_HOSTS: u32 = 0xe000_0001;
     let Some(table) = facts.files.read("/proc/thread-self/net/igmp") else {
@@ -204,7 +205,7 @@ fn groups(facts: &Facts, interface: &InterfaceFacts) -> Vec<String> {
         if line.starts_with(char::is_whitespace) {
             let group = line.split_whitespace().next().unwrap_or_default();
             if let (true, Ok(group)) = (inside, u32::from_str_radix(group, 16)) {
-                // The table shows the octets as this machine stores them.
+                // The table shows the bytes as this machine stores them.
                 let group = u32::from_be_bytes(group.to_ne_bytes());
                 if group != ALL_HOSTS {
                     found.push(std::net::Ipv4Addr::from(group).to_string());
@@ -218,7 +219,7 @@ fn groups(facts: &Facts, interface: &InterfaceFacts) -> Vec<String> {
     found
 }
 
-/// Packet sockets for all protocols, on this interface or on all.
+/// Returns the packet sockets for all protocols, on this interface or on all.
 fn captures(facts: &Facts, interface: &InterfaceFacts) -> usize {
     let table = facts.files.read("/proc/thread-self/net/packet");
     table
@@ -239,10 +240,10 @@ pub(super) fn firewall(facts: &Facts) -> Vec<Finding> {
         return Vec::new();
     }
     let id = "talkers.firewall";
-    let why = "streams in UDP and PTP over UDP pass it, each frame is compared with its rules, and some are dropped; \
-               raw frames pass only tables of `netdev` and `bridge`";
+    let why = "UDP streams and PTP over UDP pass it: its rules are compared with each frame and may drop it; raw frames \
+    pass only tables of `netdev` and `bridge`";
     let mut found = facts.filter_tables.clone().unwrap_or_default();
-    // The older filter, which lists its tables only once a rule was loaded.
+    // The older filter lists its tables only once a rule was loaded.
     if let Some(names) = facts.files.said("/proc/thread-self/net/ip_tables_names") {
         found.extend(names.lines().map(|name| format!("iptables {name}")));
     }

@@ -1,4 +1,4 @@
-//! Addresses and routes of an interface: read, taken away, given back as they were.
+//! Addresses and routes of an interface: read, removed, restored.
 
 use std::net::IpAddr;
 
@@ -16,25 +16,25 @@ const ADDRESS_HEADER: usize = 8;
 const ROUTE_HEADER: usize = 12;
 const NLM_F_EXCL_CREATE: u16 = 0x600;
 
-/// An address of an interface, with the bytes that would make it again.
+/// An address of an interface, with the kernel's bytes to make it again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     /// The address.
     pub address: IpAddr,
-    /// Length of its network part, bits.
+    /// The length of its network part, bits.
     pub prefix: u8,
-    /// Whether the kernel made it up itself (IPv6 link-local).
+    /// True if the kernel made it by itself (IPv6 link-local).
     pub automatic: bool,
     /// The kernel's own description.
     pub raw: Vec<u8>,
 }
 
-/// A route by an interface.
+/// A route on an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// Whether it leads to everywhere.
+    /// True if it is a default route.
     pub default: bool,
-    /// Who made it: 2 the kernel, along with an address.
+    /// Its origin: 2 for the kernel, along with an address.
     pub protocol: u8,
     /// The routing table.
     pub table: u32,
@@ -43,7 +43,7 @@ pub struct Route {
 }
 
 impl Route {
-    /// In words: `default via 10.0.0.1 table 254`.
+    /// Returns the route in words: `default via 10.0.0.1 table 254`.
     #[must_use]
     pub fn shown(&self) -> String {
         let attributes = self.raw.get(ROUTE_HEADER..).unwrap_or_default();
@@ -70,7 +70,7 @@ fn address(bytes: &[u8]) -> Option<IpAddr> {
 }
 
 impl Netlink {
-    /// The addresses of an interface, IPv4 and IPv6, in the kernel's order.
+    /// Returns the addresses of an interface, IPv4 and IPv6, in the kernel's order.
     ///
     /// # Errors
     /// The kernel refuses to tell.
@@ -87,7 +87,7 @@ impl Netlink {
                 const SCOPE_LINK: u8 = 253;
                 const KERNEL_LINK_LOCAL: u64 = 3;
                 let attributes = reply.get(ADDRESS_HEADER..)?;
-                // Where both are told (point to point), the local one is the interface's.
+                // For point-to-point links both are reported; the local one is the interface's.
                 let own = find(attributes, 2).or_else(|| find(attributes, 1))?;
                 let own = address(own)?;
                 let flags = find(attributes, 8).and_then(number).unwrap_or(0);
@@ -105,13 +105,13 @@ impl Netlink {
             .collect())
     }
 
-    /// The routes by an interface, all tables.
+    /// Returns the routes on an interface, from all tables.
     ///
     /// # Errors
     /// The kernel refuses to tell.
     pub fn routes(&mut self, index: u32) -> Result<Vec<Route>, HostError> {
         let request = RawRequest::route(RTM_GETROUTE, 0, vec![0; ROUTE_HEADER]).dump();
-        let replies = self.ask(&request, || format!("read the routes by interface {index}"))?;
+        let replies = self.ask(&request, || format!("read the routes on interface {index}"))?;
         Ok(replies
             .into_iter()
             .filter_map(|reply| {
@@ -131,12 +131,12 @@ impl Netlink {
             .collect())
     }
 
-    /// Takes an address away; `raw` as [`Address::raw`].
+    /// Removes an address; `raw` as in [`Address::raw`].
     pub(crate) fn remove_address(&mut self, raw: &[u8], shown: &str) -> Result<(), HostError> {
         const EADDRNOTAVAIL: i32 = 99;
         let request = RawRequest::route(RTM_DELADDR, 0, raw.to_vec());
         match self.acknowledge(&request, || format!("remove address {shown}")) {
-            // Secondary addresses go with their first one.
+            // Secondary addresses are removed with their primary one.
             Err(HostError::Netlink {
                 errno: EADDRNOTAVAIL,
                 ..
@@ -145,7 +145,7 @@ impl Netlink {
         }
     }
 
-    /// Gives an address back.
+    /// Restores an address.
     pub(crate) fn put_address(
         &mut self,
         raw: &[u8],
@@ -158,13 +158,13 @@ impl Netlink {
             place.copy_from_slice(&index.to_ne_bytes());
         }
         let request = RawRequest::route(RTM_NEWADDR, NLM_F_EXCL_CREATE, raw);
-        match self.acknowledge(&request, || format!("give address {shown} back")) {
+        match self.acknowledge(&request, || format!("restore address {shown}")) {
             Err(HostError::Netlink { errno: EEXIST, .. }) => Ok(()),
             other => other,
         }
     }
 
-    /// Gives a route back.
+    /// Restores a route.
     pub(crate) fn put_route(&mut self, raw: &[u8], shown: &str) -> Result<(), HostError> {
         const EEXIST: i32 = 17;
         let request = RawRequest::route(RTM_NEWROUTE, NLM_F_EXCL_CREATE, raw.to_vec());

@@ -1,14 +1,14 @@
 //! Netlink attributes as bytes: read leniently, written as the kernel's headers lay them out.
 //!
-//! What is asked back from the kernel comes in whatever version of a structure it has, so every reader
-//! takes what is there and gives `None` for what is not. No bytes make these functions panic.
+//! The kernel may return any version of a structure. So every reader takes the fields that are present and returns
+//! `None` for the others. No bytes make these functions panic.
 
-/// The kind's upper bits say how the value is coded, not what it is.
+/// The mask of the kind. Its upper bits tell the coding of the value.
 const KIND_MASK: u16 = 0x3fff;
 const NESTED: u16 = 0x8000;
 const HEADER_BYTES: usize = 4;
 
-/// Goes through the attributes in `bytes`; stops at the first that does not fit.
+/// Iterates over the attributes in `bytes`; stops at the first that does not fit.
 pub(crate) fn each(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = usize::from(u16_at(bytes, 0)?);
@@ -19,14 +19,14 @@ pub(crate) fn each(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// The first attribute of a kind.
+/// Returns the first attribute of a kind.
 pub(crate) fn find(bytes: &[u8], kind: u16) -> Option<&[u8]> {
     each(bytes)
         .find(|(found, _)| *found == kind)
         .map(|(_, value)| value)
 }
 
-/// The attribute at the end of a path of nested ones.
+/// Returns the attribute at the end of a path of nested ones.
 pub(crate) fn find_path<'a>(bytes: &'a [u8], path: &[u16]) -> Option<&'a [u8]> {
     path.iter()
         .try_fold(bytes, |inside, kind| find(inside, *kind))
@@ -52,7 +52,7 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     array(bytes, at).map(u64::from_ne_bytes)
 }
 
-/// A number of one, two, four or eight octets.
+/// Reads a number of one, two, four or eight bytes.
 pub(crate) fn number(value: &[u8]) -> Option<u64> {
     match value.len() {
         1 => value.first().map(|octet| u64::from(*octet)),
@@ -63,7 +63,7 @@ pub(crate) fn number(value: &[u8]) -> Option<u64> {
     }
 }
 
-/// A text, without the zero at its end.
+/// Reads a text, without the zero at its end.
 pub(crate) fn text(value: &[u8]) -> String {
     let end = value
         .iter()
@@ -77,13 +77,13 @@ pub(crate) fn text(value: &[u8]) -> String {
 pub(crate) struct Writer(Vec<u8>);
 
 impl Writer {
-    /// Begins behind a header of the message's own.
+    /// Begins after a header of the message's own.
     pub(crate) fn behind(header: &[u8]) -> Self {
         Self(header.to_vec())
     }
 
     pub(crate) fn bytes(mut self, kind: u16, value: &[u8]) -> Self {
-        // Everything written here is far below the 64 KiB that the length field holds.
+        // All attributes written here are far below the length field's 64 KiB.
         let length = u16::try_from(value.len() + HEADER_BYTES).unwrap_or(u16::MAX);
         self.0.extend_from_slice(&length.to_ne_bytes());
         self.0.extend_from_slice(&kind.to_ne_bytes());

@@ -1,12 +1,12 @@
-//! What may leave at once: the bytes that a person names, and the ticks of 64 ns that the kernel is told and tells.
+//! Bursts: the bytes that a person names, and the kernel's ticks of 64 ns.
 //!
-//! For TBF the kernel turns bytes into time itself (`psched_l2t_ns`); for HTB `tc` does, in whole microseconds (since iproute2
-//! 6.15 to the tick). Neither way back is unique, so bursts are chosen among those that come back as they went, and the
-//! lines that `rtwire apply --explain` prints set the same.
+//! For TBF the kernel turns bytes into time (`psched_l2t_ns`). For HTB `tc` does, in whole microseconds (since iproute2
+//! 6.15 to the tick). Neither can be reversed uniquely, so only bursts that read back as written are chosen. The lines
+//! of `rtwire apply --explain` set the same bursts.
 
 /// Nanoseconds in one tick of the packet scheduler's user interface (PSCHED_SHIFT 6).
 const TICK_NS: u64 = 64;
-/// In 8 µs are 125 whole ticks.
+/// The shortest whole number of microseconds that is a whole number of ticks (125).
 const WHOLE_US: u64 = 8;
 const US_PER_S: u64 = 1_000_000;
 
@@ -14,7 +14,7 @@ fn small(number: u128) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// A byte's time, ns, as the kernel keeps it: a factor, and how far its product is shifted down.
+/// The kernel's time of one byte, ns: a factor, and the right shift of its product.
 fn byte_time(rate: u32) -> (u64, u32) {
     let (mut factor, mut shift) = (1_000_000_000_u64, 0);
     loop {
@@ -33,19 +33,19 @@ fn tbf_ns(bytes: u32, rate: u32, overhead: u8) -> u64 {
     u64::try_from(product >> shift).unwrap_or(u64::MAX)
 }
 
-/// The ticks that TBF tells for a burst of `bytes` at `rate` bytes a second.
+/// Returns the ticks that TBF reports for a burst of `bytes` at `rate` bytes a second.
 pub(super) fn tbf_ticks(bytes: u32, rate: u32, overhead: u8) -> u32 {
     small(u128::from(tbf_ns(bytes, rate, overhead) / TICK_NS))
 }
 
-/// The least burst for which TBF tells so many ticks.
+/// Returns the smallest burst for which TBF reports this number of ticks.
 pub(super) fn tbf_bytes(ticks: u32, rate: u32, overhead: u8) -> u32 {
     let (multiplier, shift) = byte_time(rate);
     let shifted = (u128::from(ticks) * u128::from(TICK_NS)) << shift;
     small(shifted.div_ceil(u128::from(multiplier))).saturating_sub(u32::from(overhead))
 }
 
-/// The least burst of TBF, bytes, that is not below `bytes` and comes back as it went.
+/// Returns the smallest burst of TBF, bytes, that is at least `bytes` and reads back as written.
 pub(crate) fn tbf_whole(bytes: u32, rate: u32, overhead: u8) -> u32 {
     if tbf_bytes(tbf_ticks(bytes, rate, overhead), rate, overhead) == bytes {
         return bytes;
@@ -54,20 +54,21 @@ pub(crate) fn tbf_whole(bytes: u32, rate: u32, overhead: u8) -> u32 {
     tbf_bytes(small(u128::from(ticks)), rate, overhead).max(bytes)
 }
 
-/// The ticks that `tc` makes of a burst of HTB.
+/// Returns the ticks into which `tc` converts a burst of HTB.
 pub(super) fn htb_ticks(bytes: u32, rate: u32) -> u32 {
     let us = u128::from(US_PER_S) * u128::from(bytes) / u128::from(rate.max(1));
     small(us * 125 / u128::from(WHOLE_US))
 }
 
-/// The least burst of HTB of which `tc` makes so many ticks.
+/// Returns the smallest burst of HTB that `tc` converts into this number of ticks.
 pub(super) fn htb_bytes(ticks: u32, rate: u32) -> u32 {
     let us = (u128::from(ticks) * u128::from(WHOLE_US)).div_ceil(125);
     small((us * u128::from(rate)).div_ceil(u128::from(US_PER_S)))
 }
 
-/// The largest burst of HTB, bytes, that is not above `bytes` (but one byte at least) and comes back as it went: where the rate
-/// allows one that lasts whole ticks and whole microseconds, with every `tc`; else with those that count microseconds.
+/// Returns the largest burst of HTB, bytes, that is at most `bytes` (but at least one byte) and reads back as written.
+/// Prefers one of whole ticks and whole microseconds, which every `tc` keeps; otherwise uses one that `tc` versions
+/// with microseconds keep.
 pub(crate) fn htb_whole(bytes: u32, rate: u32) -> u32 {
     let (mut one, mut other) = (u64::from(rate.max(1)), US_PER_S / WHOLE_US);
     while other > 0 {
@@ -91,7 +92,7 @@ mod tests {
             let whole = tbf_whole(bytes, rate, overhead);
             prop_assert!(whole >= bytes);
             let ticks = tbf_ticks(whole, rate, overhead);
-            // Ticks are 32 bits: at a few bytes a second they end.
+            // Ticks have 32 bits: at a few bytes a second they overflow.
             if ticks < u32::MAX {
                 prop_assert_eq!(tbf_bytes(ticks, rate, overhead).max(bytes), whole);
             }
@@ -106,7 +107,7 @@ mod tests {
 
     #[test]
     fn the_bursts_of_usual_rates_are_exact() {
-        // 1600 bytes at 100 Mbit/s are 128 µs, at 1 Gbit/s 2000 are 16 µs; a byte a second is told in whole seconds.
+        // 1600 bytes at 100 Mbit/s are 128 µs, 2000 at 1 Gbit/s are 16 µs; one byte a second takes whole seconds.
         assert_eq!(htb_whole(1_699, 12_500_000), 1_600);
         assert_eq!(htb_ticks(1_600, 12_500_000), 2_000);
         assert_eq!(htb_whole(2_999, 125_000_000), 2_000);

@@ -1,7 +1,7 @@
 //! Queueing disciplines as values: written to the kernel, and read back into the same values.
 //!
-//! The kernel fills in what was left out and reports in its own units, so what was asked for and what is in force are
-//! compared as these values, never as bytes. Layouts after `linux/pkt_sched.h`.
+//! The kernel fills in missing fields and reports in its own units. So requests and settings in force are compared as
+//! these values, never as bytes. Layouts after `linux/pkt_sched.h`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::attributes::{Writer, each, find, find_path, i32_at, number, u16_at, u32_at, u64_at};
 use super::burst::{htb_bytes, htb_ticks, tbf_bytes, tbf_ticks};
 
-/// What a class of HTB may send before another of the same priority has its turn: a full frame.
+/// The quantum of an HTB class, bytes: what it sends before another of the same priority has its turn. One full frame.
 pub(crate) const HTB_QUANTUM_BYTES: u32 = 1_600;
 const LINKLAYER_ETHERNET: u8 = 1;
 /// `struct tc_mqprio_qopt`: number of classes, map of 16 priorities, hardware, 16 counts, 16 offsets.
@@ -17,12 +17,12 @@ const MQPRIO_BYTES: usize = 82;
 const CLOCK_TAI: i32 = 11;
 const FULL_OFFLOAD: u32 = 2;
 
-/// Which class each socket priority belongs to, and which transmit queue each class has.
+/// The class of each socket priority, and the transmit queues of each class.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Classes {
     /// By socket priority, 0 to 15.
     pub map: [u8; 16],
-    /// By class: its first transmit queue, and how many it has.
+    /// By class: its first transmit queue, and its number of queues.
     pub queues: Vec<(u16, u16)>,
 }
 
@@ -31,7 +31,7 @@ pub struct Classes {
 pub struct Gate {
     /// Bit n: class n may send.
     pub gates: u32,
-    /// For how long, ns.
+    /// Its duration, ns.
     pub duration_ns: u32,
 }
 
@@ -48,26 +48,26 @@ pub enum Discipline {
     Taprio {
         /// The classes.
         classes: Classes,
-        /// When a cycle begins, ns of CLOCK_TAI; may be long ago.
+        /// The start of a cycle, ns of CLOCK_TAI; may be long ago.
         base_time_ns: i64,
-        /// After this long it repeats, ns.
+        /// The cycle, ns.
         cycle_ns: u64,
         /// The states; their durations add up to the cycle exactly.
         entries: Vec<Gate>,
         /// 0 in software, 1 with the help of ETF, 2 in hardware.
         flags: u32,
-        /// With 1: how long before its launch a frame is handed on, ns.
+        /// With flag 1: the time from handing over to launch, ns.
         txtime_delay_ns: u32,
     },
-    /// Frames leave at the time that their sender set.
+    /// Launch times: a frame leaves at the time that its sender set.
     Etf {
-        /// How long before its time a frame is handed on, ns.
+        /// The time from handing a frame to the driver to its launch, ns.
         delta_ns: u32,
-        /// The time is a latest one, not an exact one.
+        /// True if the time is a latest one rather than an exact one.
         deadline: bool,
-        /// The hardware keeps the time.
+        /// True if the hardware keeps the time.
         offload: bool,
-        /// Frames that TAPRIO gave a time are taken too.
+        /// True if frames with a time from TAPRIO are accepted too.
         skip_socket_check: bool,
     },
     /// Credit-based shaping.
@@ -80,23 +80,23 @@ pub enum Discipline {
         high_credit_bytes: i32,
         /// Bytes, negative.
         low_credit_bytes: i32,
-        /// In hardware.
+        /// True if the hardware shapes.
         offload: bool,
     },
     /// One rate for all.
     Tbf {
         /// Bytes a second, on the wire.
         rate_bytes: u32,
-        /// What may leave at once, bytes besides the overhead.
+        /// The burst, bytes besides the overhead.
         burst_bytes: u32,
-        /// How much may wait, bytes.
+        /// The backlog's limit, bytes.
         limit_bytes: u32,
-        /// What a frame costs beyond header and payload, bytes.
+        /// The bytes of a frame beyond header and payload.
         overhead_bytes: u8,
     },
     /// Classes that share a rate.
     Htb {
-        /// The class of what no filter names.
+        /// The class of frames that no filter matches.
         default_class: u32,
     },
     /// A class of HTB.
@@ -105,21 +105,21 @@ pub enum Discipline {
         rate_bytes: u32,
         /// Highest rate, bytes a second.
         ceil_bytes: u32,
-        /// 0 is served first.
+        /// The priority; 0 is served first.
         priority: u32,
-        /// What may leave at once at the own rate, bytes.
+        /// The burst at the own rate, bytes.
         burst_bytes: u32,
-        /// The same at the highest rate.
+        /// The burst at the highest rate, bytes.
         ceil_burst_bytes: u32,
-        /// What a frame costs beyond header and payload, bytes.
+        /// The bytes of a frame beyond header and payload.
         overhead_bytes: u8,
     },
     /// First in, first out.
     Pfifo {
-        /// How many frames may wait; with 0 all are dropped.
+        /// The backlog's limit, frames; 0 drops all.
         frames: u32,
     },
-    /// Something else, which is only ever put back.
+    /// Another discipline, which is only put back.
     Foreign {
         /// Its kind.
         name: String,
@@ -164,7 +164,7 @@ impl Classes {
 }
 
 impl Discipline {
-    /// The kernel's name of the kind.
+    /// Returns the kernel's name of the kind.
     #[must_use]
     pub fn kind(&self) -> &str {
         match self {
@@ -179,7 +179,7 @@ impl Discipline {
         }
     }
 
-    /// What goes into `TCA_OPTIONS`.
+    /// Encodes the value of `TCA_OPTIONS`.
     pub(super) fn encode(&self) -> Vec<u8> {
         let words = |words: &[[u8; 4]]| words.concat();
         match self {
@@ -210,7 +210,7 @@ impl Discipline {
                 if *flags != 0 {
                     whole = whole.u32(10, *flags);
                 }
-                // In hardware the interface's own clock is meant, and none may be named.
+                // In hardware the interface's own clock applies, and none may be named.
                 if *flags & FULL_OFFLOAD == 0 {
                     whole = whole.bytes(5, &CLOCK_TAI.to_ne_bytes());
                 }
@@ -304,7 +304,7 @@ impl Discipline {
         }
     }
 
-    /// From what the kernel reports; [`Discipline::Foreign`] for what is not ours to understand.
+    /// Decodes the kernel's report; [`Discipline::Foreign`] for other kinds.
     pub(super) fn decode(kind: &str, class: bool, options: &[u8]) -> Self {
         let known = match (kind, class) {
             ("mqprio", false) => Classes::decode(options).map(|classes| Self::Mqprio { classes }),
@@ -329,7 +329,7 @@ impl Discipline {
 
 fn taprio(options: &[u8]) -> Option<Discipline> {
     let flags = find(options, 10).and_then(number).unwrap_or(0);
-    // A schedule that has not begun yet is the one that was asked for last.
+    // A schedule that has not begun yet is the one asked for last.
     let schedule = find(options, 7).unwrap_or(options);
     let entries = each(find(schedule, 2)?)
         .map(|(_, entry)| {
@@ -418,7 +418,7 @@ mod tests {
             let [a, b, c, d, e, f, ..] = numbers;
             let classes = Classes { map: [bits & 7; 16], queues: vec![(1, 2), (0, 1)] };
             let small = |n: u32| i32::try_from(n).unwrap();
-            // Rates at which the ticks do not end.
+            // Rates at which ticks are not whole.
             let (rate, ceil) = (a.max(1_000), b.max(1_000));
             let (burst, ceil_burst) = (1 + c % 100_000, 1 + d % 100_000);
             for one in [

@@ -1,8 +1,8 @@
-//! What `ethtool` shows and changes: offloads, coalescing, rings, queues, pause, energy saving, time stamps.
+//! The settings of `ethtool`: offloads, coalescing, rings, queues, pause, energy saving, time stamps.
 //!
-//! The generated bindings (0.3.5) number most commands of this family wrongly, so the requests are written
-//! here after `linux/ethtool_netlink.h`. Least kernel: 5.6 for offloads to queues, 5.7 for coalescing, pause,
-//! energy saving and time stamps. Reading needs no privilege, changing needs CAP_NET_ADMIN.
+//! The generated bindings (0.3.5) number most commands of this family wrongly, so the requests are written here after
+//! `linux/ethtool_netlink.h`. Least kernel: 5.6 for offloads to queues, 5.7 for coalescing, pause, energy saving and
+//! time stamps. Reading needs no privilege, changing needs CAP_NET_ADMIN.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use crate::HostError;
 const FAMILY: &str = "ethtool";
 const HEADER: u16 = 1;
 const DEV_NAME: u16 = 2;
-/// Behind the generic family's own header of four octets come the attributes.
+/// The size of the generic family's header, bytes; the attributes follow it.
 const GENERIC_HEADER: usize = 4;
 
 /// Offloads by the kernel's names, such as `rx-gro`.
@@ -28,7 +28,7 @@ pub struct Offloads {
     pub fixed: BTreeSet<String>,
 }
 
-/// One group of an interface's numbers; each has a request that reads and one that writes it.
+/// One group of an interface's numeric settings; each group has a request to read and one to write it.
 #[derive(
     Clone,
     Copy,
@@ -56,10 +56,10 @@ pub enum Parameters {
     EnergySaving,
 }
 
-/// One number: its name as `ethtool` takes it, its attribute, its size in octets, whether it can be written.
+/// One setting: its name in `ethtool`, its attribute, its size in bytes, whether it can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameter {
-    /// As the command line of `ethtool` spells it.
+    /// Its name on the command line of `ethtool`.
     pub name: &'static str,
     kind: u16,
     octets: u8,
@@ -108,7 +108,7 @@ const ENERGY_SAVING: [Parameter; 2] = [
 ];
 
 impl Parameters {
-    /// The numbers of the group.
+    /// Returns the settings of the group.
     #[must_use]
     pub const fn list(self) -> &'static [Parameter] {
         match self {
@@ -120,7 +120,7 @@ impl Parameters {
         }
     }
 
-    /// The option of `ethtool` that changes the group.
+    /// Returns the option of `ethtool` that changes the group.
     #[must_use]
     pub const fn option(self) -> &'static str {
         match self {
@@ -132,7 +132,7 @@ impl Parameters {
         }
     }
 
-    /// Whether the number `name` is a switch (`on`, `off`) rather than a count.
+    /// Returns whether the setting `name` is a switch (`on`, `off`) rather than a count.
     #[must_use]
     pub fn is_switch(self, name: &str) -> bool {
         self.list()
@@ -140,7 +140,7 @@ impl Parameters {
             .any(|one| one.name == name && one.octets == 1)
     }
 
-    /// `ETHTOOL_MSG_…_GET`; the request that writes is the next number.
+    /// Returns the number of `ETHTOOL_MSG_…_GET`; the request to write has the next number.
     const fn get(self) -> u8 {
         match self {
             Self::Rings => 15,
@@ -152,20 +152,20 @@ impl Parameters {
     }
 }
 
-/// The coalescing of an interface; a number that the driver does not have is `None`.
+/// The coalescing of an interface; `None` for settings that the driver does not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Coalescing {
-    /// How long a received frame may wait for company, µs.
+    /// The longest wait of a received frame for more frames, µs.
     pub rx_usecs: Option<u64>,
-    /// How many frames are waited for.
+    /// The number of frames to wait for.
     pub rx_frames: Option<u64>,
-    /// The same for reports of sent frames, µs.
+    /// The longest wait before sent frames are reported, µs.
     pub tx_usecs: Option<u64>,
-    /// Whether the driver changes the above by itself.
+    /// True if the driver adapts these by itself.
     pub adaptive_rx: Option<bool>,
 }
 
-/// What the interface can stamp, and by which clock.
+/// The time stamps that the interface supports, and their clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TimeStamping {
     /// Names such as `hardware-receive`.
@@ -180,7 +180,7 @@ fn request(command: u8, interface: &str) -> RawRequest {
     RawRequest::generic(FAMILY, command, &body)
 }
 
-/// The names in a bit set that is written out (not compact).
+/// Reads the names in a bit set that is not compact.
 fn names(bitset: &[u8]) -> BTreeSet<String> {
     const BITS: u16 = 3;
     const NAME: u16 = 2;
@@ -194,7 +194,7 @@ fn names(bitset: &[u8]) -> BTreeSet<String> {
 }
 
 impl Netlink {
-    /// One reply's attributes; `None` where the driver does not have what was asked for.
+    /// Sends one request and returns the reply's attributes; `None` if the driver does not support it.
     fn ethtool(&mut self, command: u8, interface: &str) -> Result<Option<Vec<u8>>, HostError> {
         const EOPNOTSUPP: i32 = 95;
         let what = || format!("read the settings of interface `{interface}`");
@@ -210,7 +210,7 @@ impl Netlink {
         }
     }
 
-    /// Which offloads are on.
+    /// Returns the offloads that are on, and those that cannot be changed.
     ///
     /// # Errors
     /// No such interface.
@@ -248,7 +248,7 @@ impl Netlink {
         })
     }
 
-    /// The numbers of one group by name; empty where the driver has none of them.
+    /// Returns the settings of one group by name; empty if the driver has none of them.
     ///
     /// # Errors
     /// No such interface.
@@ -265,10 +265,10 @@ impl Netlink {
             .collect())
     }
 
-    /// Changes one number of a group.
+    /// Changes one setting of a group.
     ///
     /// # Errors
-    /// There is no such number, the driver refuses it, or CAP_NET_ADMIN is missing.
+    /// There is no such setting, the driver refuses it, or CAP_NET_ADMIN is missing.
     pub fn set_parameter(
         &mut self,
         group: Parameters,
@@ -299,7 +299,7 @@ impl Netlink {
         self.acknowledge(&request, what)
     }
 
-    /// The interface's coalescing.
+    /// Returns the interface's coalescing.
     ///
     /// # Errors
     /// No such interface.
@@ -313,7 +313,7 @@ impl Netlink {
         })
     }
 
-    /// What the interface can stamp.
+    /// Returns the time stamps that the interface supports.
     ///
     /// # Errors
     /// No such interface.
@@ -328,7 +328,7 @@ impl Netlink {
         })
     }
 
-    /// Rate in Mbit/s and whether the link is full duplex; `None` for what is not known.
+    /// Returns the rate in Mbit/s and whether the link is full duplex; `None` if unknown.
     ///
     /// # Errors
     /// No such interface.

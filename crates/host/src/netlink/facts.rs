@@ -1,4 +1,4 @@
-//! What is there: links, VLANs, queueing disciplines, XDP, kinds the kernel knows.
+//! The present state: links, VLANs, queueing disciplines, XDP, kinds the kernel knows.
 
 use std::collections::BTreeMap;
 
@@ -22,29 +22,29 @@ pub struct LinkFacts {
     pub name: String,
     /// Its index.
     pub index: u32,
-    /// `IFF_…`.
+    /// Its flags, `IFF_…`.
     pub flags: u32,
-    /// The most octets behind the Ethernet header.
+    /// The largest payload behind the Ethernet header, bytes.
     pub mtu: u32,
-    /// Whether a cable and a partner are there.
+    /// True if a cable and a link partner are present.
     pub carrier: bool,
     /// The kind of a virtual link: `veth`, `vlan` …
     pub kind: Option<String>,
     /// The index of the bridge or bond that it is a port of.
     pub master: Option<u32>,
-    /// The index of the link that it hangs on in this namespace, as a VLAN link does.
+    /// The index of the link below it in this namespace, as for a VLAN link.
     pub lower: Option<u32>,
-    /// Transmit queues.
+    /// The number of transmit queues.
     pub tx_queues: u32,
-    /// Receive queues.
+    /// The number of receive queues.
     pub rx_queues: u32,
-    /// How many asked for all frames, whatever their address.
+    /// The number of requests for all frames, whatever their address.
     pub promiscuity: u32,
-    /// How an XDP program is attached: 0 not, 1 driver, 2 generic, 3 hardware, 4 several.
+    /// The attachment of an XDP program: 0 none, 1 driver, 2 generic, 3 hardware, 4 several.
     pub xdp_attached: u8,
-    /// Received frames that were dropped for want of a buffer or a taker.
+    /// Received frames that were dropped for lack of a buffer or a receiver.
     pub rx_dropped: u64,
-    /// Frames that were to be sent and were dropped.
+    /// Frames to be sent that were dropped.
     pub tx_dropped: u64,
     /// Received frames with an error.
     pub rx_errors: u64,
@@ -55,20 +55,20 @@ pub struct LinkFacts {
 }
 
 impl LinkFacts {
-    /// Whether it was brought up.
+    /// Returns whether the interface is up.
     #[must_use]
     pub const fn up(&self) -> bool {
         self.flags & 1 != 0
     }
 
-    /// Whether it asks and answers for addresses (ARP).
+    /// Returns whether it resolves addresses (ARP).
     #[must_use]
     pub const fn arp(&self) -> bool {
         self.flags & 0x80 == 0
     }
 }
 
-/// A VLAN link: its VLAN, and which PCP a frame of a socket's priority carries.
+/// A VLAN link: its VLAN, and the PCP of frames by their socket's priority.
 pub type VlanFacts = (u16, BTreeMap<u32, u8>);
 
 /// A queueing discipline.
@@ -78,18 +78,18 @@ pub struct Qdisc {
     pub kind: String,
     /// Its handle; 0 for those that the kernel attached itself.
     pub handle: u32,
-    /// What it hangs on.
+    /// The handle of its parent.
     pub parent: u32,
-    /// What its size table adds to each frame, bytes; none where that table has more in it.
+    /// The bytes that its size table adds to each frame; `None` if that table contains more.
     pub overhead_bytes: Option<u16>,
     /// Its parameters as the kernel describes them.
     pub options: Vec<u8>,
 }
 
-/// What the driver can do for XDP.
+/// The driver's XDP abilities.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct XdpAbilities {
-    /// `NETDEV_XDP_ACT_…`.
+    /// The features, `NETDEV_XDP_ACT_…`.
     pub features: u64,
     /// Receive metadata: 1 time stamp, 2 hash, 4 VLAN tag.
     pub rx_metadata: u64,
@@ -119,7 +119,7 @@ fn link(reply: &[u8]) -> Option<LinkFacts> {
         carrier: value(33).is_some_and(|carrier| carrier != 0),
         kind: find_path(attributes, &[18, 1]).map(text),
         master: small(10),
-        // A link of another namespace is told with that namespace's number.
+        // A link of another namespace is reported with that namespace's number.
         lower: small(5).filter(|_| find(attributes, 37).is_none()),
         tx_queues: small(31).unwrap_or(1),
         rx_queues: small(32).unwrap_or(1),
@@ -137,7 +137,7 @@ fn link(reply: &[u8]) -> Option<LinkFacts> {
 }
 
 impl Netlink {
-    /// An interface by name; `None` where there is no such one.
+    /// Returns an interface by name; `None` if it does not exist.
     ///
     /// # Errors
     /// The kernel refuses to tell.
@@ -153,7 +153,7 @@ impl Netlink {
         }
     }
 
-    /// All interfaces of the namespace.
+    /// Returns all interfaces of the namespace.
     ///
     /// # Errors
     /// The kernel refuses to tell.
@@ -163,7 +163,7 @@ impl Netlink {
         Ok(replies.iter().filter_map(|reply| link(reply)).collect())
     }
 
-    /// The VLAN and the egress priorities of a VLAN link; `None` where there is no such link.
+    /// Returns the VLAN and the egress priorities of a VLAN link; `None` if it does not exist.
     ///
     /// # Errors
     /// The kernel refuses to tell.
@@ -189,7 +189,7 @@ impl Netlink {
         }))
     }
 
-    /// Makes a VLAN link, with the PCP that frames of each socket priority carry.
+    /// Makes a VLAN link, with a PCP for each socket priority.
     ///
     /// # Errors
     /// The kernel has no VLANs (8021q), the name is taken, or CAP_NET_ADMIN is missing.
@@ -201,7 +201,7 @@ impl Netlink {
         egress: &BTreeMap<u32, u8>,
     ) -> Result<(), HostError> {
         super::links::c_name(name)?;
-        let what = || format!("create VLAN link `{name}` upon `{interface}`");
+        let what = || format!("create VLAN link `{name}` on `{interface}`");
         let Some(parent) = self.link(interface)? else {
             return Err(HostError::NoInterface {
                 name: interface.to_owned(),
@@ -226,7 +226,7 @@ impl Netlink {
         )
     }
 
-    /// The queueing disciplines of an interface, in the kernel's order.
+    /// Returns the queueing disciplines of an interface, in the kernel's order.
     ///
     /// # Errors
     /// The kernel refuses to tell.
@@ -260,7 +260,7 @@ impl Netlink {
         Ok(found)
     }
 
-    /// What the driver can do for XDP; `None` where the kernel (before 6.3) does not tell.
+    /// Returns the driver's XDP abilities; `None` if the kernel (before 6.3) does not tell.
     #[must_use]
     pub fn xdp_abilities(&mut self, index: u32) -> Option<XdpAbilities> {
         const DEV_GET: u8 = 1;
@@ -277,8 +277,8 @@ impl Netlink {
         })
     }
 
-    /// Whether the kernel knows a kind of queueing discipline: asked for by a request that lacks all else, so
-    /// nothing is made. May load the kernel's module of that name. For a namespace of the asker's own.
+    /// Returns whether the kernel knows a kind of queueing discipline. The request lacks everything else, so nothing is
+    /// made. May load the kernel's module of that name. Call it in a namespace of the caller's own.
     #[must_use]
     pub fn knows_qdisc(&mut self, kind: &str) -> Option<bool> {
         const ENOENT: i32 = 2;
@@ -299,7 +299,7 @@ impl Netlink {
         }
     }
 
-    /// Whether the kernel knows a kind of virtual link, asked for in the same way.
+    /// Returns whether the kernel knows a kind of virtual link, in the same way.
     #[must_use]
     pub fn knows_link(&mut self, kind: &str) -> Option<bool> {
         const EOPNOTSUPP: i32 = 95;
@@ -314,7 +314,7 @@ impl Netlink {
         }
     }
 
-    /// The tables of the packet filter (nftables), as `family name`; `None` where the kernel has none of it.
+    /// Returns the tables of the packet filter (nftables), as `family name`; `None` if the kernel has no such filter.
     #[must_use]
     pub fn filter_tables(&mut self) -> Option<Vec<String>> {
         const NETLINK_NETFILTER: u16 = 12;

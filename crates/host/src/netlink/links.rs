@@ -19,7 +19,7 @@ const NUD_NOARP: u16 = 0x40;
 /// The entry belongs to the bridge, not to the port's own address list.
 const NTF_MASTER: u8 = 0x04;
 
-/// What an interface must not do on its own: frames leave as they were sent, one by one.
+/// The offloads that merge, split or complete frames: off, so that frames leave one by one as sent.
 const OFFLOADS: [&str; 9] = [
     "tx-generic-segmentation",
     "tx-tcp-segmentation",
@@ -31,12 +31,12 @@ const OFFLOADS: [&str; 9] = [
     "tx-checksum-ip-generic",
     "rx-gro-list",
 ];
-/// The same, where the kernel knows it (Linux 6.17 and later).
+/// The same, for kernels that know it (Linux 6.17 and later).
 const LATER_OFFLOADS: [&str; 1] = ["tx-tcp-accecn-segmentation"];
 
-/// Generic receive offload merges none of our frames, but only with it (and with all TCP segmentation off at
-/// the other end) does a veth receive through one NAPI context, in order. Else each processor has its own
-/// backlog, and frames that leave a queue on two processors overtake one another.
+/// The offload that keeps a veth's frames in order. With generic receive offload (and without TCP segmentation at the
+/// other end) a veth receives through one NAPI context. Otherwise each processor has its own backlog, and frames that
+/// leave a queue on two processors overtake one another. It merges none of our frames.
 const RECEIVE_IN_ORDER: [&str; 1] = ["rx-gro"];
 
 /// One end of a cable.
@@ -48,16 +48,16 @@ pub struct VethEnd<'a> {
     pub ifindex: u32,
     /// Its MAC address.
     pub mac: [u8; 6],
-    /// The namespace it lives in.
+    /// The namespace of the interface.
     pub namespace: &'a File,
 }
 
-/// What a bridge does with frames. It never learns or ages.
+/// The forwarding of a bridge. It never learns or ages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forwarding {
-    /// A switch: static entries decide, for hosts and for groups; what has none is dropped.
+    /// A switch: static entries decide, for hosts and for groups. Frames without an entry are dropped.
     ByEntry,
-    /// A coupling of two cables: whatever comes in by one port leaves by the other.
+    /// A coupling of two cables: each frame received on one port leaves by the other.
     Everything,
 }
 
@@ -68,11 +68,11 @@ pub struct BridgePort {
     pub ifindex: u32,
     /// The bridge's interface index.
     pub bridge: u32,
-    /// What leaves by it.
+    /// The frames that leave by it.
     pub forwarding: Forwarding,
 }
 
-/// A static neighbour: no address resolution is needed, none disturbs the network.
+/// A static neighbour, so that no address resolution disturbs the network.
 #[derive(Clone, Copy, Debug)]
 pub struct Neighbour {
     /// The interface it is reached by.
@@ -163,7 +163,7 @@ impl Netlink {
             .push_unicast_flood(floods)
             .push_mcast_flood(floods)
             .push_bcast_flood(floods)
-            // A port where another bridge asks for members is no way to them.
+            // A port where another bridge asks for members does not lead to members.
             .push_multicast_router(0);
         self.acknowledge(&request, what)
     }
@@ -214,7 +214,7 @@ impl Netlink {
         })
     }
 
-    /// Sets the most octets behind the Ethernet header.
+    /// Sets the largest payload behind the Ethernet header, bytes.
     ///
     /// # Errors
     /// The driver cannot, or CAP_NET_ADMIN is missing.
@@ -238,8 +238,8 @@ impl Netlink {
         self.acknowledge(&request, || format!("delete interface `{name}`"))
     }
 
-    /// Moves an interface into another network namespace, under its name. It goes down, and loses addresses, routes, queues
-    /// and what hangs on it.
+    /// Moves an interface into another network namespace and keeps its name. It goes down, and loses addresses, routes,
+    /// queues and the links on it.
     ///
     /// # Errors
     /// There is no such interface, one of its name is there already, or CAP_NET_ADMIN is missing.
@@ -255,14 +255,14 @@ impl Netlink {
         })
     }
 
-    /// Switches off what would merge, split or finish frames behind our back, and on what keeps them in order.
+    /// Switches off the offloads that merge, split or complete frames, and on those that keep frames in order.
     ///
     /// # Errors
     /// No such interface, or the kernel has no ethtool netlink (5.6 and later have).
     pub fn offloads_off(&mut self, name: &str) -> Result<(), HostError> {
         let c_name = c_name(name)?;
         let later = raw::features(&c_name, &LATER_OFFLOADS, &[]);
-        // Refused where unknown, and then not needed either.
+        // Refused if unknown, and then not needed.
         let _ = self.acknowledge(&later, String::new);
         let request = raw::features(&c_name, &OFFLOADS, &RECEIVE_IN_ORDER);
         self.acknowledge(&request, || {
@@ -270,7 +270,7 @@ impl Netlink {
         })
     }
 
-    /// Gives an interface an IPv4 address.
+    /// Adds an IPv4 address to an interface.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -338,8 +338,8 @@ impl Netlink {
         })
     }
 
-    /// Has a bridge keep groups of datagrams to its static entries: it does so only where somebody asks for members, so it
-    /// asks itself, once now and then once a day. The bridge must be up.
+    /// Limits groups of datagrams to the bridge's static entries. A bridge does so only if somebody asks for members,
+    /// so it asks itself, once now and then once a day. The bridge must be up.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -347,7 +347,7 @@ impl Netlink {
         /// In hundredths of a second.
         const A_DAY: u64 = 24 * 3600 * 100;
         let c_name = c_name(bridge)?;
-        // First how long answers take, then the questions: the kernel waits for the former before it relies on entries.
+        // First the time for answers, then the questions: the kernel waits that long before it relies on entries.
         for ask in [false, true] {
             let mut request = rt_link::Request::new().op_newlink_do(&rt_link::Ifinfomsg::new());
             let encoder = request.encode().push_ifname(&c_name).nested_linkinfo();

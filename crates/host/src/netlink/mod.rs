@@ -34,20 +34,20 @@ use netlink_socket2::NetlinkSocket;
 
 use crate::HostError;
 
-/// A netlink socket. Its requests act on the namespace that the thread is in at the first request.
+/// A netlink socket. Its requests act on the namespace of the thread at the first request.
 #[derive(Default)]
 pub struct Netlink {
     socket: NetlinkSocket,
 }
 
 impl Netlink {
-    /// A socket that opens itself at the first request.
+    /// Returns a socket that opens at the first request.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sends a request and gives its replies, each the message's payload with the family's header.
+    /// Sends a request and returns its replies, each the message's payload with the family's header.
     fn ask(
         &mut self,
         request: &raw::RawRequest,
@@ -80,7 +80,7 @@ impl Netlink {
         Ok(found)
     }
 
-    /// Sends a request that is answered by an acknowledgement (replies that come with it are dropped).
+    /// Sends a request that is answered by an acknowledgement; drops replies that come with it.
     fn acknowledge<R: NetlinkRequest>(
         &mut self,
         request: &R,

@@ -1,4 +1,4 @@
-//! Receive contexts (NAPI) of an interface: who runs them, and when they yield. Over the netdev family.
+//! Receive contexts (NAPI) of an interface: their threads, and the deferral of interrupts. Over the netdev family.
 
 use netlink_bindings::netdev;
 use rtwire_sys::netns;
@@ -6,26 +6,26 @@ use rtwire_sys::netns;
 use super::Netlink;
 use crate::HostError;
 
-/// One receive context of an interface, as the kernel tells it.
+/// One receive context of an interface, as the kernel reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Napi {
     /// Its number.
     pub id: u32,
     /// Its interrupt, where it has one of its own.
     pub irq: Option<u32>,
-    /// Whether a thread of the kernel runs it.
+    /// True if a kernel thread runs it.
     pub threaded: Option<bool>,
-    /// The thread that runs it, if one does.
+    /// The thread that runs it, if any.
     pub thread: Option<u32>,
-    /// How many empty polls there are before interrupts are let in again.
+    /// The number of empty polls before interrupts are allowed again.
     pub defer_hard_irqs: u32,
-    /// After how many ns without a poll the kernel polls by itself, interrupts being deferred; 0 for never.
+    /// The time without a poll, ns, after which the kernel polls by itself while interrupts are deferred; 0 for never.
     pub gro_flush_timeout_ns: u32,
 }
 
 impl Netlink {
-    /// The receive contexts of an interface; none where its driver has none at the moment (a veth without a receive
-    /// program and without GRO).
+    /// Returns the receive contexts of an interface. Empty if its driver has none at the moment: a veth without a
+    /// receive program and without GRO.
     ///
     /// # Errors
     /// The kernel does not know the request (6.8 and later do), or there is no such interface.
@@ -43,7 +43,7 @@ impl Netlink {
             let (polls, timeout) = (number("napi_defer_hard_irqs"), number("gro_flush_timeout"));
             for napi in &mut found {
                 napi.threaded = threaded;
-                // A thread that was let go stays, and is still told: it runs nothing.
+                // A released thread stays, and is still reported: it runs nothing.
                 napi.thread = napi.thread.filter(|_| threaded != Some(false));
                 napi.defer_hard_irqs = polls.unwrap_or(napi.defer_hard_irqs);
                 napi.gro_flush_timeout_ns = timeout.unwrap_or(napi.gro_flush_timeout_ns);
@@ -52,7 +52,7 @@ impl Netlink {
         Ok(found)
     }
 
-    /// What the family itself tells: before Linux 6.17 neither whether a context is threaded, before 6.13 nor when it yields.
+    /// Returns the family's own report. It lacks the deferral before Linux 6.13, and the threads before 6.17.
     fn napis_as_told(&mut self, ifindex: u32) -> Result<Vec<Napi>, HostError> {
         let mut request = netdev::Request::new().op_napi_get_dump();
         request.encode().push_ifindex(ifindex);
@@ -85,7 +85,7 @@ impl Netlink {
         Ok(found)
     }
 
-    /// Gives one receive context to a thread of its own, or back to the soft interrupt.
+    /// Moves one receive context to a thread of its own, or back to the soft interrupt.
     ///
     /// # Errors
     /// CAP_NET_ADMIN is missing, there is no such context, or the kernel is older than 6.17.
@@ -96,11 +96,11 @@ impl Netlink {
             .push_id(id)
             .push_threaded(u32::from(threaded));
         self.acknowledge(&request, || {
-            format!("give receive context {id} a thread of its own")
+            format!("move receive context {id} to a thread of its own")
         })
     }
 
-    /// Sets when one receive context lets interrupts in again.
+    /// Sets the deferral of one receive context's interrupts.
     ///
     /// # Errors
     /// CAP_NET_ADMIN is missing, there is no such context, or the kernel is older than 6.13.

@@ -1,8 +1,8 @@
 //! Queues: a link's rate, strict priority between classes, FIFO within one.
 //!
-//! HTB keeps the rate. Its inner class has the link's rate; each priority class below it has next to no
-//! rate of its own and borrows all of it, and HTB lends to the most urgent class first: strict priority
-//! with the one discipline that every kernel has.
+//! HTB keeps the rate. Its inner class has the link's rate. Each priority class below has almost no rate of its own and
+//! borrows all of it. HTB lends to the most urgent class first: strict priority with the one discipline that every
+//! kernel has.
 
 use netlink_bindings::tc;
 
@@ -14,16 +14,16 @@ const QDISC_HANDLE: u32 = 0x1_0000;
 const LINK_CLASS: u32 = QDISC_HANDLE | 1;
 const FIRST_CLASS: u32 = QDISC_HANDLE | 0x10;
 const FIRST_LEAF_HANDLE: u32 = 0x10_0000;
-/// The least there is, in bytes a second: a class sends by borrowing. What HTB lets a class send of its own goes before all
-/// that is borrowed, whatever the priorities: at this rate it is a frame a minute at most (HTB forgets a longer debt).
+/// The smallest rate, bytes a second: a class sends by borrowing. HTB serves a class's own rate before all that is
+/// borrowed, whatever the priorities. At this rate that is at most a frame a minute (HTB forgets a longer debt).
 pub(crate) const OWN_RATE: u32 = 1;
-/// The most frames a leaf holds; the byte limits are kept before the queue, so this one is never met.
+/// The most frames that a leaf holds. The byte limits apply before the queue, so this limit is never reached.
 const LEAF_FRAMES: u32 = 20_000;
 /// Nanoseconds in one tick of the packet scheduler's user interface (PSCHED_SHIFT 6).
 const TICK_NS: u64 = 64;
 const LINKLAYER_ETHERNET: u8 = 1;
 
-/// How a port sends.
+/// The queue of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortQueue {
     /// The interface's index.
@@ -32,18 +32,18 @@ pub struct PortQueue {
     pub rate_bps: u64,
     /// Priority classes, 1 to 8; class `queues - 1` is the most urgent.
     pub queues: u8,
-    /// What a frame costs beyond header and payload, in bytes (preamble, FCS, gap), 0 to 255.
+    /// The bytes of a frame beyond header and payload (preamble, FCS, gap), 0 to 255.
     pub overhead_bytes: u8,
-    /// How late a release may be and still be made good, in ns: the depth of HTB's own bucket.
+    /// The longest delay of a release that may be caught up, ns: the depth of HTB's own bucket.
     pub credit_ns: u64,
-    /// How fast a release may be made good, in bits a second, above `rate_bps`: the rate at which frames
-    /// follow one another while there is credit.
+    /// The rate of catching up, in bits a second, above `rate_bps`: frames follow one another at it while there is
+    /// credit.
     pub peak_bps: u64,
-    /// What may leave at once, in ns at the peak rate.
+    /// The burst that may leave at once, in ns at the peak rate.
     pub peak_credit_ns: u64,
 }
 
-/// `struct tc_ratespec` as the kernel lays it out; the generated structure has its middle fields wrong.
+/// `struct tc_ratespec` in the kernel's layout; the generated structure has its middle fields wrong.
 fn rate_spec(bytes_per_second: u64, overhead: u8, smallest: u8) -> tc::TcRatespec {
     let rate = u32::try_from(bytes_per_second).unwrap_or(u32::MAX);
     let mut bytes = [0_u8; 12];
@@ -71,7 +71,8 @@ impl Netlink {
             parent,
             ..Default::default()
         };
-        // HTB cannot be changed in place; without a queue of our own there is nothing to remove, which is as well.
+        // HTB cannot be changed in place. Without a queue of our own there is nothing to remove, and the error does not
+        // matter.
         let old = tc::Request::new().op_delqdisc_do(&message(0, ROOT));
         let _ = self.acknowledge(&old, String::new);
         let mut request = tc::Request::new()

@@ -46,7 +46,7 @@ impl NetlinkRequest for RawRequest {
 }
 
 impl RawRequest {
-    /// A request to the routing family (links, addresses, queues).
+    /// Builds a request to the routing family (links, addresses, queues).
     pub(super) fn route(request_type: u16, flags: u16, body: Vec<u8>) -> Self {
         Self {
             protocol: route(request_type),
@@ -55,7 +55,7 @@ impl RawRequest {
         }
     }
 
-    /// A request to another classic family, such as the packet filter's.
+    /// Builds a request to another classic family, such as the packet filter's.
     pub(super) fn classic(protonum: u16, request_type: u16, body: Vec<u8>) -> Self {
         Self {
             protocol: Protocol::Raw {
@@ -67,7 +67,7 @@ impl RawRequest {
         }
     }
 
-    /// A request to a generic family; `body` are its attributes.
+    /// Builds a request to a generic family; `body` holds its attributes.
     pub(super) fn generic(family: &'static str, command: u8, body: &[u8]) -> Self {
         let mut whole = vec![command, 1, 0, 0];
         whole.extend_from_slice(body);
@@ -78,7 +78,7 @@ impl RawRequest {
         }
     }
 
-    /// The same for all objects there are.
+    /// Turns the request into one for all objects.
     pub(super) fn dump(mut self) -> Self {
         self.flags |= NLM_F_DUMP;
         self
@@ -93,7 +93,7 @@ fn route(request_type: u16) -> Protocol {
 }
 
 fn attribute(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
-    // Interface names and addresses: far below the 64 KiB that the length field holds.
+    // Interface names and addresses: far below the length field's 64 KiB.
     push_header(body, kind, u16::try_from(value.len()).unwrap_or(u16::MAX));
     body.extend_from_slice(value);
 }
@@ -130,7 +130,7 @@ fn link_attributes(body: &mut Vec<u8>, end: VethEnd<'_>) {
     );
 }
 
-/// A veth pair whose ends are born in their namespaces with their final indices.
+/// Builds a veth pair whose ends start in their namespaces with their final indices.
 pub(super) fn veth_pair(near: VethEnd<'_>, far: VethEnd<'_>) -> RawRequest {
     const IFLA_LINKINFO: u16 = 18;
     const IFLA_INFO_KIND: u16 = 1;
@@ -154,7 +154,7 @@ pub(super) fn veth_pair(near: VethEnd<'_>, far: VethEnd<'_>) -> RawRequest {
     }
 }
 
-/// A permanent forwarding entry of a bridge: frames to this multicast address leave by this port.
+/// Builds a permanent forwarding entry of a bridge: frames to this multicast address leave by this port.
 pub(super) fn multicast_entry(bridge: u32, port: u32, group: [u8; 6]) -> RawRequest {
     const MDBA_SET_ENTRY: u16 = 1;
     const MDB_PERMANENT: u8 = 1;
@@ -174,19 +174,20 @@ pub(super) fn multicast_entry(bridge: u32, port: u32, group: [u8; 6]) -> RawRequ
     }
 }
 
-/// The same for a group of datagrams.
+/// Builds the same entry for a group of datagrams.
 pub(super) fn ip_multicast_entry(bridge: u32, port: u32, group: Ipv4Addr) -> RawRequest {
     const ETH_P_IP: u16 = 0x0800;
     let mut request = multicast_entry(bridge, port, [0; 6]);
-    // The union of addresses begins 8 octets into the entry, which is the last attribute; its protocol 16 behind that.
+    // The union of addresses begins 8 bytes into the entry, which is the last attribute; its protocol 16 bytes after
+    // that.
     let at = request.body.len() - 28 + 8;
     request.body[at..at + 4].copy_from_slice(&group.octets());
     request.body[at + 16..at + 18].copy_from_slice(&ETH_P_IP.to_be_bytes());
     request
 }
 
-/// Switches features of an interface off and on. The typed request exists, but the bindings (0.3.5) number the
-/// command wrongly and the kernel would take it for a change of ring sizes; ours has the right number.
+/// Builds a request that switches features of an interface off and on. The bindings (0.3.5) number this command
+/// wrongly, and the kernel would take their request for a change of ring sizes.
 pub(super) fn features(interface: &CStr, off: &[&str], on: &[&str]) -> RawRequest {
     const ETHTOOL_MSG_FEATURES_SET: u8 = 12;
     let mut typed = ethtool::Request::new().op_features_set_do();

@@ -33,14 +33,14 @@ impl Scratch {
         self
     }
 
-    /// What a file below `/sys/class/net` would say cannot be read here without mounting it; `/proc/net/dev` can.
+    /// Returns the interfaces. Files below `/sys/class/net` cannot be read here without mounting; `/proc/net/dev` can.
     fn interfaces(&self) -> String {
         self.0
             .run(|| std::fs::read_to_string("/proc/thread-self/net/dev").unwrap())
             .unwrap()
     }
 
-    /// The kinds of all queueing disciplines of an interface, with their handles.
+    /// Returns the kinds of all queueing disciplines of an interface, with their handles.
     fn queues(&self, ifindex: i32) -> Vec<(u32, String)> {
         self.ask(|netlink| {
             let request = tc::Request::new().op_getqdisc_dump(&tc::Tcmsg::default());
@@ -212,7 +212,7 @@ fn what_a_queue_counts_for_each_frame_is_set_and_read_back() {
             netlink.tree(10).unwrap()
         });
         assert_eq!(there, tree(overhead));
-        // Somebody else's comes back with it.
+        // A tree that is put back restores its overhead.
         let again = scratch.ask(|netlink| {
             netlink.set_tree(10, &tree(1)).unwrap();
             netlink.set_tree(10, &there).unwrap();

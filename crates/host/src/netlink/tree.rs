@@ -28,16 +28,16 @@ const SIZE_SPECIFICATION: usize = 24;
 pub struct Queue {
     /// Its handle, `MAJOR << 16 | MINOR`.
     pub handle: u32,
-    /// What it hangs on.
+    /// The handle of its parent.
     pub parent: u32,
-    /// Whether it is a class, and no discipline.
+    /// True if it is a class rather than a discipline.
     pub class: bool,
-    /// What it is.
+    /// Its kind and parameters.
     pub discipline: Discipline,
-    /// What it counts for each frame beyond header and payload, bytes: a size table without entries.
+    /// The bytes that it adds to each frame beyond header and payload: a size table without entries.
     #[serde(default)]
     pub overhead_bytes: u16,
-    /// The kernel's description, hexadecimal: what is put back is put back from this.
+    /// The kernel's description, hexadecimal: the discipline is put back from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<String>,
 }
@@ -54,27 +54,27 @@ impl PartialEq for Queue {
 
 impl Eq for Queue {}
 
-/// A rule by which a frame gets its class: all of the masked words of the frame behind its Ethernet header are as told.
+/// A filter that assigns frames to a class: all masked words of the frame behind its Ethernet header must match.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Filter {
-    /// Earlier ones win; 1 to 65535.
+    /// Its priority, 1 to 65535; lower ones match first.
     pub priority: u16,
     /// The EtherType.
     pub protocol: u16,
-    /// Mask, value, offset in octets behind the Ethernet header.
+    /// Mask, value, offset in bytes behind the Ethernet header.
     pub words: Vec<(u32, u32, i32)>,
     /// The class.
     pub class: u32,
 }
 
-/// The queueing disciplines of an interface; nothing for the kernel's own choice.
+/// The queueing disciplines of an interface; empty for the kernel's own choice.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tree {
-    /// The root first, then each behind what it hangs on.
+    /// The root first, then each after its parent.
     pub queues: Vec<Queue>,
-    /// The rules at the root.
+    /// The filters at the root.
     pub filters: Vec<Filter>,
-    /// What is there beyond that and could not be put back: then the tree must not be replaced.
+    /// Parts beyond that, which could not be put back: then the tree must not be replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strange: Option<String>,
 }
@@ -100,7 +100,7 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
 }
 
 impl Netlink {
-    /// The queueing disciplines of an interface.
+    /// Returns the queueing disciplines of an interface.
     ///
     /// # Errors
     /// The kernel refuses to tell.
@@ -128,7 +128,7 @@ impl Netlink {
         if root.kind == "htb" {
             tree.queues.extend(self.htb_classes(index)?);
         }
-        // Those without a handle are the kernel's own choice and come by themselves.
+        // Those without a handle are the kernel's own choice and appear by themselves.
         let others = qdiscs
             .iter()
             .filter(|one| one.handle != 0 && one.parent != ROOT && one.parent != INGRESS);
@@ -191,12 +191,12 @@ impl Netlink {
                 })
             })
             .collect();
-        // A class hangs on one of a smaller number here, and on the root in the end.
+        // A class's parent has a smaller number here; the first parent is the root.
         found.sort_by_key(|queue| (queue.parent != ROOT, queue.parent, queue.handle));
         Ok(found)
     }
 
-    /// The rules at a discipline, and what else is there.
+    /// Returns the filters of a discipline, and other parts.
     fn filters(
         &mut self,
         index: u32,
@@ -216,7 +216,7 @@ impl Netlink {
             if kind != "u32" {
                 return Ok((Vec::new(), Some(format!("filters of kind {kind}"))));
             }
-            // Besides the rules there are hash tables, which have no selector.
+            // Besides the filters there are hash tables, which have no selector.
             let Some(selector) = find(options, 5) else {
                 continue;
             };
@@ -229,16 +229,16 @@ impl Netlink {
         Ok((found, None))
     }
 
-    /// Makes the disciplines of an interface what they should be.
+    /// Replaces the disciplines of an interface.
     ///
     /// # Errors
     /// The kernel refuses one, in its own words.
     pub fn set_tree(&mut self, index: u32, tree: &Tree) -> Result<(), HostError> {
-        let what = || format!("take the queues of interface {index} away");
+        let what = || format!("remove the queues of interface {index}");
         let body = header(index, 0, ROOT, 0).to_vec();
         let gone = self.acknowledge(&RawRequest::route(RTM_DELQDISC, 0, body), what);
         match gone {
-            // There is only the kernel's own choice, which cannot be taken away and need not be.
+            // Only the kernel's own choice is there, which cannot and need not be removed.
             Err(HostError::Netlink {
                 errno: 2 | 22 | 95, ..
             })
@@ -279,7 +279,7 @@ impl Netlink {
             let request = RawRequest::route(RTM_NEWTFILTER, NLM_F_EXCL_CREATE, body);
             self.acknowledge(&request, || {
                 format!(
-                    "set a rule for EtherType {:#06x} of interface {index}",
+                    "set a filter for EtherType {:#06x} of interface {index}",
                     filter.protocol
                 )
             })?;
@@ -297,7 +297,7 @@ fn size_table(overhead_bytes: u16) -> Writer {
     Writer::default().bytes(1, &bytes)
 }
 
-/// The overhead of a discipline's attributes: 0 without a size table, nothing where there is more in it than that.
+/// Returns the overhead in a discipline's attributes: 0 without a size table, `None` if the table contains more.
 pub(super) fn overhead_bytes(attributes: &[u8]) -> Option<u16> {
     let Some(table) = find(attributes, STAB) else {
         return Some(0);
@@ -309,7 +309,8 @@ pub(super) fn overhead_bytes(attributes: &[u8]) -> Option<u16> {
     u16::try_from(overhead).ok()
 }
 
-/// The kernel's description of a discipline, as it takes it back: HTB tells its whole version and wants half of it.
+/// Returns the kernel's description of a discipline in the form that it accepts: HTB reports its whole version and
+/// expects half of it.
 fn as_told(queue: &Queue, raw: Vec<u8>) -> Vec<u8> {
     const INIT: u16 = 2;
     const DIRECT_QUEUE_LENGTH: u16 = 5;
@@ -329,7 +330,7 @@ fn as_told(queue: &Queue, raw: Vec<u8>) -> Vec<u8> {
 }
 
 const TERMINAL: u8 = 1;
-/// `struct tc_u32_sel` without its keys, of 16 octets each.
+/// The size of `struct tc_u32_sel` without its keys, of 16 bytes each.
 const SELECTOR: usize = 16;
 
 fn selector(filter: &Filter) -> Vec<u8> {
