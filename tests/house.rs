@@ -42,7 +42,7 @@ const MAY_KNOW: [(&str, &[&str]); 16] = [
     ),
     (
         "powerlink-station",
-        &["powerlink", "link", "wire", "sys", "plan"],
+        &["bpf", "powerlink", "link", "wire", "sys", "plan"],
     ),
     ("testkit", &["sys"]),
     ("rtwire", &["plan", "channel", "powerlink-station"]),

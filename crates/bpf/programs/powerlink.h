@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What the POWERLINK program shares with `crates/link/src/powerlink`: every
- * structure consists of 64-bit words, and of octets whose number is a
- * multiple of 16, so that no compiler has anything to pad. A test compares
- * the layouts with the object's BTF.
+ * What the POWERLINK program shares with
+ * `crates/powerlink-station/src/driver`: every structure consists of 64-bit
+ * words, and of octets whose number is a multiple of 16, so that no compiler
+ * has anything to pad. A test compares the layouts with the object's BTF.
  */
 #ifndef RTWIRE_POWERLINK_H
 #define RTWIRE_POWERLINK_H

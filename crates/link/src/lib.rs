@@ -37,9 +37,6 @@
 mod cycle;
 mod error;
 pub mod launch;
-#[cfg(test)]
-mod layout_check;
-pub mod powerlink;
 pub mod program;
 mod receive;
 pub mod responder;
@@ -48,6 +45,7 @@ mod send;
 mod source;
 mod stamps;
 mod strays;
+pub mod xdp;
 
 pub use cycle::{Cycle, CycleConfig, Tick};
 pub use error::LinkError;

@@ -72,6 +72,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+pub use crate::xdp::Attach;
 pub use error::ProgramError;
 pub use newest::{Newest, NewestReader, NewestSlot};
 pub use patch::{Patch, PatchSource};
@@ -85,16 +86,6 @@ pub use rtwire_sys::bpf::XdpMode;
 pub const FIRST_ASKING_PORT: u16 = layout::FIRST_ASKING_PORT;
 /// The most octets of user data in an answer.
 pub const MAXIMUM_REPLY_OCTETS: usize = layout::REPLY_OCTETS;
-
-/// Which mode to attach in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub enum Attach {
-    /// Native; where the driver refuses, generic.
-    #[default]
-    Best,
-    /// This one only.
-    Only(XdpMode),
-}
 
 /// How the receive program is to be attached.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! What goes wrong with a station.
 
+use crate::driver::DriverError;
 use rtwire_link::LinkError;
-use rtwire_link::program::ProgramError;
 use rtwire_plan::Faults;
 use std::io;
 use std::net::SocketAddrV4;
@@ -101,7 +101,7 @@ pub enum StationError {
     Link(#[from] LinkError),
     /// The driver path failed.
     #[error(transparent)]
-    Program(#[from] ProgramError),
+    Driver(#[from] DriverError),
 }
 
 impl StationError {

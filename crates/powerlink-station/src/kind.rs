@@ -164,6 +164,13 @@ impl Node for Kind {
         }
     }
 
+    fn settle(&mut self, outbox: &mut dyn Outbox) {
+        match self {
+            Self::Managing(node) => node.settle(outbox),
+            Self::Controlled(node) => node.settle(outbox),
+        }
+    }
+
     fn wake_at_ns(&self) -> Option<u64> {
         match self {
             Self::Managing(node) => node.wake_at_ns(),

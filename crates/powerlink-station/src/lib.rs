@@ -57,6 +57,7 @@
 
 mod configure;
 mod datagrams;
+pub mod driver;
 mod error;
 mod ethernet;
 mod exchange;

@@ -1,9 +1,9 @@
 //! The project file: one station, and for a managing node its network.
 
 use crate::StationError;
+use crate::driver::StationPath;
 use crate::reader::{Findings, Keys, WANTED, nearest, parse, short};
 use core::ops::Range;
-use rtwire_link::powerlink::StationPath;
 use rtwire_plan::foreign;
 use rtwire_powerlink::pdo::Mapped;
 use std::path::{Path, PathBuf};

@@ -2,6 +2,7 @@
 
 use crate::configure;
 use crate::datagrams::Datagrams;
+use crate::driver::{DriverConfig, Role, StationPort};
 use crate::error::StationError;
 use crate::ethernet::Ethernet;
 use crate::handle::{self, Handle, Inner};
@@ -14,7 +15,6 @@ use crate::watch::{self, Watch};
 use crate::work::{Beside, Work};
 use core::ops::Range;
 use rtwire_link::TxStamps;
-use rtwire_link::powerlink::{DriverConfig, Role, StationPort};
 use rtwire_link::run::{PortConfig, RealTime, RunConfig, RunStatistics, Runner};
 use rtwire_powerlink::{ControlledNode, ManagingNode};
 use rtwire_sys::clock::{self, Clock};
@@ -133,7 +133,7 @@ impl Station {
         };
         let config = DriverConfig {
             wanted: Some(wanted),
-            most_polls: 240,
+            most_requests: 240,
             ..DriverConfig::new(port, role, project.node)
         };
         let (mut port, mut said) = StationPort::open(&config, project.station_path)?;

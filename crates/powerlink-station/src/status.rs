@@ -1,6 +1,6 @@
 //! How a station and its network are, as plain data.
 
-use rtwire_link::powerlink::DriverCounters;
+use crate::driver::DriverCounters;
 use rtwire_link::run::RunStatistics;
 use rtwire_powerlink::sdo::SdoOutcome;
 use rtwire_powerlink::{ControlledNode, Event, LostReason, ManagingNode, NodeEvent, Statistics};
@@ -155,7 +155,7 @@ impl StationStatus {
         let by_driver = driver.map(|counters| counters.answered + counters.chained);
         self.frames_received = run.received;
         self.frames_unsent = run.unsent + run.overflowed;
-        self.system_calls = (run.waits + run.sent).saturating_sub(by_driver.unwrap_or(0));
+        self.system_calls = run.waits + run.sent;
         self.interface_downs = run.downs;
         self.sent_by_driver = by_driver;
     }

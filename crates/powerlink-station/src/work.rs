@@ -1,7 +1,7 @@
-//! What a station does after each call of its node: the control loop, requests of other threads, events, what the driver is
-//! to know.
+//! What a station does after each call of its node: the control loop, requests of other threads, events.
 
 use crate::datagrams::Datagrams;
+use crate::driver::StationPort;
 use crate::ethernet::Ethernet;
 use crate::handle::{Inner, Request, SdoReply};
 use crate::io::Io;
@@ -10,7 +10,6 @@ use crate::launch::Told;
 use crate::status::{SocLaunchStatus, StationEvent, StationStatus, words};
 use crate::watch::Watch;
 use core::ops::Range;
-use rtwire_link::powerlink::StationPort;
 use rtwire_link::run::{Port as _, RunStatistics};
 use rtwire_powerlink::{Event, LostReason, NodeEvent};
 use rtwire_sys::clock::{self, Clock};
@@ -32,7 +31,6 @@ pub(crate) struct Beside<'a> {
 pub(crate) struct Work<'a> {
     pub(crate) inner: Inner,
     cycles: u64,
-    pres_generation: u64,
     /// With their times of CLOCK_MONOTONIC, ns.
     events: VecDeque<(u64, String)>,
     status: StationStatus,
@@ -60,7 +58,6 @@ impl<'a> Work<'a> {
         Self {
             inner,
             cycles: 0,
-            pres_generation: 0,
             events: VecDeque::with_capacity(EVENTS),
             status: StationStatus::base(interface, path),
             names,
@@ -102,11 +99,6 @@ impl<'a> Work<'a> {
         let cycles = statistics.cycles;
         if cycles != self.cycles {
             self.cycles = cycles;
-            // Its SoC has not left yet.
-            if let (Kind::Managing(node), Some(driver)) = (&*kind, port.driver_mut()) {
-                let polls = node.polls().iter();
-                driver.announce_polls(polls.map(|poll| (poll.node, &poll.frame[..])));
-            }
             let missing = kind.missing(&statistics);
             control(&mut Io {
                 image: kind.image_mut(),
@@ -126,14 +118,6 @@ impl<'a> Work<'a> {
             self.requests(kind, now_ns);
         }
         self.basic_ethernet(kind, port);
-        if let (Kind::Controlled(node), Some(driver)) = (&*kind, port.driver_mut()) {
-            driver.respond_in_chain(node.chained_ns());
-            let generation = node.pres_generation();
-            if generation != self.pres_generation {
-                self.pres_generation = generation;
-                driver.respond_with(node.prepared_pres());
-            }
-        }
         if self.inner.wanted.swap(false, Ordering::Relaxed) {
             self.tell(kind, port, run);
         }

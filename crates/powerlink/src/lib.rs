@@ -24,13 +24,15 @@
 //! also does when told to ([`ControlledNode::commit`]). `image().place(index, subindex)` tells where an object lies; the layout
 //! changes only with [`Event::Image`].
 //!
-//! **Frames run by the driver.** A receive program can do the isochronous phase:
-//! * controlled node: [`ControlledNode::prepared_pres`] is the frame that answers the PReq (whole and padded), new whenever
-//!   [`ControlledNode::pres_generation`] changes; with [`ControlledNode::set_responder`] the node leaves the sending to the
-//!   driver. The PReq is handed to `frame` all the same, as often and as late as is convenient.
-//! * managing node: [`ManagingNode::polls`] is the list of requests of the cycle that is running, each with its node, frame
-//!   and timeout, written anew with each SoC. With [`ManagingNode::set_chain`] the node sends SoC and the first request only; the driver sends the next request when a response arrives, and hands the
-//!   responses to `frame`. Where one is missing, the node goes on with the request behind it, and the chain from there.
+//! **Frames that leave from the driver.** A receive program can do the isochronous phase. The nodes give it
+//! [actions](rtwire_wire::action), with the slots and cues of [`prepared`]:
+//! * A controlled node prepares its PRes whenever it changes, and arms it while its state is one that answers. It disarms it in
+//!   the call in which the state becomes another one.
+//! * A managing node prepares and arms the requests of a cycle before its SoC, and disarms them when the last response has come
+//!   or is missing. Where a response in between is missing, the request behind it is due, and the chain goes on from there.
+//!
+//! Each PRes and each PReq is due all the same. An outbox that carries out no actions sends them, and the nodes do not notice.
+//! The driver must show every frame to `frame`, in order, as late as is convenient.
 //!
 //! **The interface.** Frames with a wrong check sequence, collisions and losses of the link are what only a driver knows: it
 //! tells them with `observe`, as soon as it learns of them.
@@ -51,6 +53,7 @@ mod history;
 pub mod mn;
 pub mod od;
 pub mod pdo;
+pub mod prepared;
 mod queue;
 pub mod sdo;
 pub mod xdd;

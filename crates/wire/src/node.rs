@@ -1,6 +1,6 @@
 //! The shape of every protocol: a node takes frames and moments, and says what is to be sent and when it wants to be
 //! woken. It has no socket, no clock and no thread, so that the same node runs on a real interface, in virtual time, and
-//! under a fuzzer.
+//! under a fuzzer. Frames that a driver may send for a node are a matter of [`action`](crate::action).
 //!
 //! ```
 //! use rtwire_wire::{Node, Outbox};
@@ -46,6 +46,8 @@
 //! assert_eq!((sent.0.len(), beacon.wake_at_ns()), (1, Some(1_005_000)));
 //! ```
 
+use crate::action::{Action, Slot};
+
 /// A protocol's state machine. All times are ns of the one clock that its driver has chosen; they never go back.
 ///
 /// What a node tells its application (a value has changed, a peer is lost) is the node's own: its driver hands it out
@@ -63,17 +65,40 @@ pub trait Node {
     /// When the node wants [`Node::moment`] called; `None`: not before a frame comes. Asked after each call.
     fn wake_at_ns(&self) -> Option<u64>;
 
-    /// What the last call has sent was with the network so long after the time that the call was told, ns: the call itself, what
-    /// its application did, and handing the frames over; what was told of an earlier call is not told again. Told before the
-    /// next call; for nodes that have to tell a machine that stood still from a network that is slow.
+    /// The time in ns from the previous call's timestamp until its frames were handed over: the call itself, the application,
+    /// and the sending. Called before the next call, once for each such time. A node needs it to tell a machine that was
+    /// stalled from a network that is slow.
     fn sending_took(&mut self, took_ns: u64) {
         let _ = took_ns;
     }
+
+    /// Called after the application had its turn, before frames are sent: the node gives the [`Action`]s that follow from what
+    /// the application has changed.
+    fn settle(&mut self, outbox: &mut dyn Outbox) {
+        let _ = outbox;
+    }
 }
 
-/// Where a node puts the frames that it sends.
+/// Where a node puts what it wants sent. A frame is the plain case; prepared frames are [`Action`]s.
 pub trait Outbox {
     /// Sends `frame`: Ethernet header and payload, without FCS; padding is added below where the medium needs it. It
     /// leaves not before `launch_ns`, or at once where there is none. Frames leave in the order in which they are given.
     fn send(&mut self, frame: &[u8], launch_ns: Option<u64>);
+
+    /// Carries out an action on prepared frames. By default for a port that sends nothing by itself: a frame that is due is
+    /// sent, and nothing else is to do.
+    fn act(&mut self, action: Action<'_>) {
+        if let Action::Due {
+            frame, launch_ns, ..
+        } = action
+        {
+            self.send(frame, launch_ns);
+        }
+    }
+
+    /// Returns true where the port itself has sent the frame of this slot of a chain since it was prepared.
+    fn has_left(&self, slot: Slot) -> bool {
+        let _ = slot;
+        false
+    }
 }

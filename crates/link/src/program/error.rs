@@ -4,6 +4,7 @@ use super::layout::{
     CHANNELS, FIRST_ASKING_PORT, PATCH_OCTETS, PATCH_QUESTION, PATCHES, REPLY_OCTETS,
 };
 use crate::LinkError;
+use crate::xdp::AttachError;
 use rtwire_sys::bpf::{BpfError, XdpMode};
 
 /// Why the receive program could not be attached, or a channel of it not opened.
@@ -16,17 +17,12 @@ pub enum ProgramError {
     /// A packet socket could not be opened.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// The program was not accepted or not attached.
+    /// The kernel does not accept the program.
     #[error(transparent)]
     Bpf(#[from] BpfError),
-    /// Neither mode is to be had.
-    #[error("{native}; and then: {generic}")]
-    NoMode {
-        /// Why not native.
-        native: Box<BpfError>,
-        /// Why not generic.
-        generic: Box<BpfError>,
-    },
+    /// The program was not attached.
+    #[error(transparent)]
+    Attach(#[from] AttachError),
     /// The program is there, in another mode than was asked for.
     #[error(
         "the receive program is attached to interface `{interface}` in {mode} mode already, by another process; take that mode, or end what has attached it"
@@ -121,19 +117,20 @@ impl ProgramError {
     /// Whether it is another XDP program that stands in the way, or this one attached in another way.
     #[must_use]
     pub fn is_in_use(&self) -> bool {
-        matches!(
-            self,
+        match self {
+            Self::Attach(error) => error.is_in_use(),
             Self::Bpf(BpfError::XdpInUse { .. })
-                | Self::OtherMode { .. }
-                | Self::OtherEtherType { .. }
-        )
+            | Self::OtherMode { .. }
+            | Self::OtherEtherType { .. } => true,
+            _ => false,
+        }
     }
 
     /// Whether XDP is not to be had here, so that packet sockets must do; not where something else is wrong.
     #[must_use]
     pub fn is_lacking(&self) -> bool {
         match self {
-            Self::NoMode { .. } => true,
+            Self::Attach(error) => !error.is_in_use(),
             Self::Bpf(error) => !matches!(error, BpfError::XdpInUse { .. }),
             _ => false,
         }

@@ -1,5 +1,5 @@
 //! The loop with a port that keeps frames until their instant: what is handed over when, what waits behind it, and who spins.
-//! ETF itself is in `crates/powerlink-station/tests`, run in the kernel lab.
+//! ETF itself is in `tests/launch.rs`, run in the kernel lab.
 
 use super::*;
 use rtwire_wire::Outbox;
@@ -56,10 +56,14 @@ impl Port for Keeper {
         Ok(())
     }
 
-    fn receive(&mut self, show: &mut dyn FnMut(Option<u64>, &[u8])) -> Result<bool, LinkError> {
+    fn receive(&mut self, show: &mut dyn FnMut(Arrived<'_>)) -> Result<bool, LinkError> {
         let arrived_ns = self.arrived_ns.pop();
         if arrived_ns.is_some() {
-            show(arrived_ns, &[0; 60]);
+            show(Arrived {
+                at_ns: arrived_ns,
+                frame: &[0; 60],
+                offload: None,
+            });
         }
         Ok(arrived_ns.is_some())
     }

@@ -1,5 +1,6 @@
 //! The controlled node.
 
+mod answering;
 mod asynchronous;
 mod cycle;
 mod errors;
@@ -16,6 +17,7 @@ use crate::pdo::{self, ProcessImage};
 use crate::queue::{Events, Frames};
 use crate::sdo::{SdoClients, SdoServer};
 use crate::{Error, Event, ObjectDictionary};
+use answering::Told;
 use rtwire_wire::powerlink::{
     MINIMUM_OCTETS, Message, NetTime, NmtState, Packet, Response, SendRequest, multicast, node, pad,
 };
@@ -43,16 +45,6 @@ enum Dll {
     WaitSoc,
     WaitPreq,
     WaitSoa,
-}
-
-/// Who sends the answer to a PReq.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Responder {
-    /// The node, when it sees the PReq.
-    #[default]
-    Node,
-    /// The driver, with [`ControlledNode::prepared_pres`].
-    Driver,
 }
 
 /// Settings of the dictionary that the cycle needs at hand.
@@ -108,8 +100,8 @@ pub struct ControlledNode {
     image: ProcessImage,
     request_channel: Option<usize>,
     pres: Vec<u8>,
-    pres_generation: u64,
-    responder: Responder,
+    /// The port's part in answering: what it was told.
+    told: Told,
     server: SdoServer,
     clients: SdoClients,
     /// Whether a frame of the clients goes before one of the server: they take turns.
@@ -178,8 +170,7 @@ impl ControlledNode {
             image: ProcessImage::default(),
             request_channel: None,
             pres: vec![0; FRAME_OCTETS],
-            pres_generation: 0,
-            responder: Responder::Node,
+            told: Told::default(),
             server: SdoServer::new(300, 15_000_000_000),
             clients: SdoClients::new(300, 15_000_000_000),
             clients_first: false,
@@ -278,29 +269,6 @@ impl ControlledNode {
         }
     }
 
-    /// Who answers PReqs.
-    pub const fn set_responder(&mut self, responder: Responder) {
-        self.responder = responder;
-    }
-
-    /// The frame that answers a PReq, whole and padded; empty where the node is in a state in which it does not answer.
-    #[must_use]
-    pub fn prepared_pres(&self) -> &[u8] {
-        if self.answers() { &self.pres } else { &[] }
-    }
-
-    /// Grows with each change of [`prepared_pres`](Self::prepared_pres).
-    #[must_use]
-    pub const fn pres_generation(&self) -> u64 {
-        self.pres_generation
-    }
-
-    /// PollResponse chaining: how long after the managing node's PRes the node answers it, ns; `None` where it is polled.
-    #[must_use]
-    pub fn chained_ns(&self) -> Option<u64> {
-        self.timing.chained.then_some(self.timing.chain_ns)
-    }
-
     /// Queues an ordinary Ethernet frame for the asynchronous phase; in NotActive and BasicEthernet the driver may send it
     /// itself. Says whether there was room.
     pub fn send_ethernet(&mut self, frame: &[u8]) -> bool {
@@ -367,7 +335,7 @@ impl ControlledNode {
         }
     }
 
-    /// Writes the PRes anew; its generation grows only if it is another.
+    /// Writes the PRes anew.
     fn prepare_pres(&mut self) {
         let operational = self.state == NmtState::OPERATIONAL;
         // The mapping is in force from the reset on; RD tells whether the data are valid.
@@ -403,22 +371,29 @@ impl ControlledNode {
         if self.pres != fresh {
             self.pres.clear();
             self.pres.extend_from_slice(fresh);
-            self.pres_generation += 1;
+            self.told.frame = false;
         }
     }
 }
 
 impl Node for ControlledNode {
-    fn start(&mut self, now_ns: u64, _outbox: &mut dyn Outbox) {
+    fn start(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
         self.reset(now_ns, NmtState::INITIALISING);
+        self.tell_answering(outbox);
     }
 
     fn frame(&mut self, now_ns: u64, frame: &[u8], outbox: &mut dyn Outbox) {
         self.receive(now_ns, frame, outbox);
+        self.tell_answering(outbox);
     }
 
-    fn moment(&mut self, now_ns: u64, _outbox: &mut dyn Outbox) {
+    fn moment(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
         self.time(now_ns);
+        self.tell_answering(outbox);
+    }
+
+    fn settle(&mut self, outbox: &mut dyn Outbox) {
+        self.tell_answering(outbox);
     }
 
     fn wake_at_ns(&self) -> Option<u64> {

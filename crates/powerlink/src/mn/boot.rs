@@ -75,7 +75,6 @@ impl ManagingNode {
             self.search_again(now_ns, node);
             self.ask_not_before(node, now_ns + pause_ns);
         }
-        self.prepare_polls();
     }
 
     fn reset_pause_ns(&self) -> u64 {
@@ -120,7 +119,6 @@ impl ManagingNode {
                 self.events.push(Event::Sdo { node, id, outcome });
             }
         }
-        self.prepare_polls();
     }
 
     /// A node no longer takes part: it is reset, and looked for again.

@@ -1,10 +1,10 @@
 //! The cycle: SoC on a grid, requests and responses, SoA, the asynchronous slot (DS 301, 4.2.4.6).
 
 use super::schedule::Invitation;
-use super::{Chain, ManagingNode};
+use super::{Cn, ManagingNode};
 use crate::{ErrorCode, LostReason};
-use rtwire_wire::Outbox;
 use rtwire_wire::powerlink::{NmtState, RequestedService, node};
+use rtwire_wire::{Action, Outbox};
 
 /// How long behind a SoC that leaves by itself the first request is sent, ns, where no longer pause is set (1F8Ah/1): what
 /// keeps the SoC may send it at the very last moment, and must be done with it then.
@@ -79,7 +79,7 @@ impl ManagingNode {
             }
             Phase::WaitFirst { .. } => {
                 self.was_stalled(late_ns);
-                self.poll(now_ns, 0, true, outbox);
+                self.poll(now_ns, 0, outbox);
             }
             Phase::WaitResponse { at, grace, .. } => {
                 let timeout = self.polls.get(at).map_or(0, |poll| poll.timeout_ns);
@@ -95,7 +95,7 @@ impl ManagingNode {
                     return;
                 }
                 self.miss(now_ns, at);
-                self.poll(now_ns, at + 1, true, outbox);
+                self.poll(now_ns, at + 1, outbox);
             }
             Phase::WaitChain { .. } => {
                 self.miss_chained(now_ns);
@@ -206,6 +206,7 @@ impl ManagingNode {
         self.statistics.cycles += 1;
         self.count_slots();
         self.prepare_polls();
+        self.announce_polls(outbox);
         self.send_soc(at_ns, outbox);
         let wait_ns = self.timing.wait_preq_ns;
         if lead_ns > 0 {
@@ -218,7 +219,7 @@ impl ManagingNode {
                 at_ns: now_ns + wait_ns,
             };
         } else {
-            self.poll(now_ns, 0, true, outbox);
+            self.poll(now_ns, 0, outbox);
         }
     }
 
@@ -259,15 +260,24 @@ impl ManagingNode {
         }
     }
 
-    /// Sends the request at `at`, if there is one, and if it is this node's to send.
-    pub(super) fn poll(&mut self, now_ns: u64, at: usize, send: bool, outbox: &mut dyn Outbox) {
-        let count = self.poll_count;
-        let Some(poll) = self.polls.get(at).filter(|_| at < count) else {
+    /// The request at `at` is due, or the first one behind it whose node still takes part; without any, what follows.
+    pub(super) fn poll(&mut self, now_ns: u64, at: usize, outbox: &mut dyn Outbox) {
+        let takes_part = |at: &usize| {
+            let cn = self.polls.get(*at).and_then(|poll| self.cn(poll.node));
+            cn.is_some_and(Cn::isochronous)
+        };
+        let next = (at..self.poll_count).find(takes_part);
+        let Some((at, poll)) = next.and_then(|at| Some((at, self.polls.get(at)?))) else {
             self.chained_or_finish(now_ns, outbox);
             return;
         };
-        if send || self.chain == Chain::Node {
-            outbox.send(&poll.frame, None);
+        match self.slot(at) {
+            Some(slot) => outbox.act(Action::Due {
+                slot,
+                frame: &poll.frame,
+                launch_ns: None,
+            }),
+            None => outbox.send(&poll.frame, None),
         }
         let (number, timeout_ns) = (poll.node, poll.timeout_ns);
         self.statistics.requests += 1;

@@ -8,6 +8,7 @@ mod frames;
 mod node;
 mod publish;
 mod receive;
+mod requests;
 mod schedule;
 mod service;
 
@@ -89,25 +90,15 @@ impl ManagingConfig {
     }
 }
 
-/// Who sends the requests of a cycle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Chain {
-    /// The node, each when the response before has come.
-    #[default]
-    Node,
-    /// The driver; the node sends the first, and those behind a response that did not come.
-    Driver,
-}
-
 /// A request of a cycle.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct PreparedPoll {
-    /// Whom it is for.
-    pub node: u8,
+#[derive(Clone, Debug, Default)]
+struct PreparedPoll {
+    /// The node that is asked.
+    node: u8,
     /// The whole frame, padded.
-    pub frame: Vec<u8>,
-    /// How long the response may take, ns.
-    pub timeout_ns: u64,
+    frame: Vec<u8>,
+    /// The longest that the response may take, ns.
+    timeout_ns: u64,
 }
 
 /// Settings of the dictionary that the cycle needs at hand.
@@ -139,7 +130,8 @@ pub struct ManagingNode {
     image: ProcessImage,
     polls: Vec<PreparedPoll>,
     poll_count: usize,
-    chain: Chain,
+    /// The cycle whose requests the port may send by itself.
+    armed: Option<u64>,
     urgent: Frames,
     generic: Frames,
     server: SdoServer,
@@ -191,7 +183,7 @@ impl ManagingNode {
             image: ProcessImage::default(),
             polls: Vec::new(),
             poll_count: 0,
-            chain: Chain::Node,
+            armed: None,
             urgent: Frames::default(),
             generic: Frames::default(),
             server: SdoServer::new(300, 15_000_000_000),
@@ -346,17 +338,6 @@ impl ManagingNode {
         self.next_soc_ns
     }
 
-    /// The requests of the cycle that runs, in their order.
-    #[must_use]
-    pub fn polls(&self) -> &[PreparedPoll] {
-        self.polls.get(..self.poll_count).unwrap_or_default()
-    }
-
-    /// Who sends the requests.
-    pub const fn set_chain(&mut self, chain: Chain) {
-        self.chain = chain;
-    }
-
     /// Queues an ordinary Ethernet frame for the asynchronous phase. Says whether there was room.
     pub fn send_ethernet(&mut self, frame: &[u8]) -> bool {
         frame.len() <= FRAME_OCTETS && self.generic.push(frame)
@@ -382,6 +363,11 @@ impl ManagingNode {
         self.released = true;
     }
 
+    fn cn(&self, node: u8) -> Option<&Cn> {
+        let place = (*self.places.get(usize::from(node))?)?;
+        self.nodes.get(usize::from(place))
+    }
+
     fn cn_mut(&mut self, node: u8) -> Option<&mut Cn> {
         let place = (*self.places.get(usize::from(node))?)?;
         self.nodes.get_mut(usize::from(place))
@@ -389,16 +375,23 @@ impl ManagingNode {
 }
 
 impl Node for ManagingNode {
-    fn start(&mut self, now_ns: u64, _outbox: &mut dyn Outbox) {
+    fn start(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
         self.begin(now_ns);
+        self.disarm_if_over(outbox);
     }
 
     fn frame(&mut self, now_ns: u64, frame: &[u8], outbox: &mut dyn Outbox) {
         self.receive(now_ns, frame, outbox);
+        self.disarm_if_over(outbox);
     }
 
     fn moment(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
         self.time(now_ns, outbox);
+        self.disarm_if_over(outbox);
+    }
+
+    fn settle(&mut self, outbox: &mut dyn Outbox) {
+        self.disarm_if_over(outbox);
     }
 
     fn wake_at_ns(&self) -> Option<u64> {
