@@ -1,4 +1,4 @@
-//! What a station does after each call of its node: the control loop, requests of other threads, events.
+//! The application's turn after each call of the node: the control loop, requests of other threads, events.
 
 use crate::datagrams::Datagrams;
 use crate::driver::StationPort;
@@ -17,17 +17,17 @@ use rtwire_wire::powerlink::NmtState;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Events that are kept for whoever asks.
+/// The newest events that are kept.
 const EVENTS: usize = 64;
 
-/// What a station has beside its node, where it has it.
+/// The optional parts of a station.
 pub(crate) struct Beside<'a> {
     pub(crate) ethernet: Option<&'a mut Ethernet>,
     pub(crate) datagrams: Option<&'a mut Datagrams>,
     pub(crate) watch: Option<&'a mut Watch>,
 }
 
-/// What is done after each call of the node.
+/// The work after each call of the node.
 pub(crate) struct Work<'a> {
     pub(crate) inner: Inner,
     cycles: u64,
@@ -37,9 +37,9 @@ pub(crate) struct Work<'a> {
     names: &'a [(u8, String)],
     points: &'a mut Vec<(Key, Range<usize>)>,
     beside: Beside<'a>,
-    /// The job whose outcome is waited for: node and number. One that nobody waits for any more may end behind it.
+    /// The node and number of the job whose outcome is waited for. An older job may still end after it.
     asked: Option<(u8, u32)>,
-    /// How often each node was taken for lost.
+    /// The number of times that each node was taken for lost.
     times_lost: Box<[u64; 256]>,
     /// SoC that a launch queue has dropped; `None` where there are no launch times.
     dropped: Option<&'a AtomicU64>,
@@ -70,7 +70,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// SoC leave by launch time, and `dropped` counts those that their queue has dropped.
+    /// Reports SoC that leave by launch time. `dropped` counts those that their queue has dropped.
     pub(crate) fn launches(&mut self, dropped: &'a AtomicU64) {
         self.dropped = Some(dropped);
     }
@@ -123,7 +123,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// In BasicEthernet nobody shares out the medium: ordinary frames leave at once.
+    /// Sends ordinary frames at once in BasicEthernet, where the medium is not shared out.
     fn basic_ethernet(&mut self, kind: &Kind, port: &mut StationPort) {
         let (Kind::Controlled(node), Some(ethernet)) = (kind, &mut self.beside.ethernet) else {
             return;
@@ -193,7 +193,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Only where somebody asks: this allocates.
+    /// Answers a question for the state. Allocates; called only on such a question.
     #[cold]
     fn tell(&mut self, kind: &Kind, port: &StationPort, run: &RunStatistics) {
         let mut status = self.status.clone();

@@ -6,22 +6,22 @@
 //!        └── pdo (what lies where) ── SdoClient, SdoServer
 //! ```
 //!
-//! Both nodes are [`rtwire_wire::Node`]s: the driver hands in frames with their time of arrival and wakes them at
-//! [`wake_at_ns`](rtwire_wire::Node::wake_at_ns); they put what is to be sent into the outbox. After each call the driver
-//! takes [`Event`]s with `next_event`, and an application reads and writes the process image.
+//! Both nodes are [`rtwire_wire::Node`]s. The loop that drives them hands in frames with their time of arrival, and wakes them
+//! at [`wake_at_ns`](rtwire_wire::Node::wake_at_ns). They put frames to send into the outbox. After each call the loop takes
+//! [`Event`]s with `next_event`, and an application reads and writes the process image.
 //!
-//! # What a driver needs to know
+//! # What the loop needs to know
 //!
-//! **Times.** All moments are ns of one clock. [`ManagingNode`] sends its SoC on a grid of whole cycles from its start: it
+//! **Times.** All moments are ns of one clock. [`ManagingNode`] sends its SoC on a grid of whole cycles from its start. It
 //! asks to be woken at the grid point less [`lead_ns`](mn::ManagingConfig::lead_ns), and gives the grid point as launch
-//! time. It goes on to the next request when a response arrives; only a missing one costs its timeout. `frame` should be
-//! called with the time of *arrival* (the kernel's stamp): a response that arrived in time is in time, however late it is
-//! read. Where `moment` comes late, the node itself was stalled: it gives what may lie unread one more chance, before it
-//! counts a loss, and counts the stall by itself (`own_stalls`).
+//! time. The next request follows when a response arrives; only a missing one costs its timeout. Call `frame` with the time
+//! of *arrival* (the kernel's stamp): a response that arrived in time is in time, however late it is read. Where `moment`
+//! comes late, the node itself was stalled. It then looks once more for an unread response before it counts a loss, and counts
+//! the stall (`own_stalls`).
 //!
-//! **Process image.** `image().inputs` holds what was received, `image_mut().outputs` what is to be sent. At each SoC both nodes
-//! take the outputs over into their prepared frames, the managing node into the requests of that whole cycle; a controlled node
-//! also does when told to ([`ControlledNode::commit`]). `image().place(index, subindex)` tells where an object lies; the layout
+//! **Process image.** `image().inputs` has the received values, `image_mut().outputs` those to send. At each SoC both nodes
+//! take the outputs over into their prepared frames; the managing node into the requests of that whole cycle. A controlled node
+//! also does so on [`ControlledNode::commit`]. `image().place(index, subindex)` returns the place of an object. The layout
 //! changes only with [`Event::Image`].
 //!
 //! **Frames that leave from the driver.** A receive program can do the isochronous phase. The nodes give it
@@ -34,14 +34,14 @@
 //! Each PRes and each PReq is due all the same. An outbox that carries out no actions sends them, and the nodes do not notice.
 //! The driver must show every frame to `frame`, in order, as late as is convenient.
 //!
-//! **The interface.** Frames with a wrong check sequence, collisions and losses of the link are what only a driver knows: it
-//! tells them with `observe`, as soon as it learns of them.
+//! **The interface.** Only the interface knows of frames with a wrong check sequence, collisions and losses of the link: report
+//! them with `observe` as soon as they are known.
 //!
-//! **Ordinary Ethernet.** `send_ethernet` queues a frame for the asynchronous phase; frames that are not POWERLINK are for
-//! the driver's TAP device, the nodes do not look at them.
+//! **Ordinary Ethernet.** `send_ethernet` queues a frame for the asynchronous phase. The nodes ignore frames that are not
+//! POWERLINK.
 //!
 //! # Limits
-//! Process data are mapped in whole octets. No redundancy of managing nodes or rings, no SDO embedded in PDOs, no routing.
+//! Process data are mapped in whole bytes. No redundancy of managing nodes or rings, no SDO embedded in PDOs, no routing.
 
 pub mod cdc;
 pub mod cn;

@@ -8,7 +8,7 @@ use super::*;
 use rtwire_link::run::Offload as _;
 use rtwire_powerlink::prepared;
 use rtwire_sys::clock::{self, Clock};
-use rtwire_testkit::require;
+use rtwire_testkit::{allocations, require};
 use rtwire_wire::{Action, Arm, Cue, Slot};
 
 const DROP: u32 = 1;
@@ -481,4 +481,29 @@ fn more_requests_than_there_is_room_for_are_sent_by_user_space() {
     let mut bench = Bench::with(Role::Managing, 240, 2);
     bench.prepare_nodes(&[1, 2, 3]);
     assert_eq!(cycle(&mut bench, &[0, 1, 2], &[1, 2]), [0, 2]);
+}
+
+#[test]
+fn actions_allocate_nothing() {
+    require!(root);
+    let mut bench = Bench::new(Role::Managing, 240);
+    let requests: Vec<_> = (1..=8).map(|node| (node, preq(node))).collect();
+    let before = allocations();
+    for _ in 0..100 {
+        bench.prepare_requests(&requests);
+        for place in 0..requests.len() {
+            bench.due(place);
+        }
+        let slot = bench.slot(0);
+        bench.act(Action::Disarm { slot });
+    }
+    assert_eq!(allocations(), before, "of a managing node");
+    let mut bench = Bench::new(Role::Controlled, 7);
+    let frame = pres(7);
+    let before = allocations();
+    for _ in 0..100 {
+        bench.prepare_response(&frame);
+        bench.disarm_response();
+    }
+    assert_eq!(allocations(), before, "of a controlled node");
 }

@@ -5,7 +5,7 @@ use crate::{ErrorCode, Event};
 use rtwire_wire::Outbox;
 use rtwire_wire::powerlink::{Asnd, Message, NmtState, Packet, Poll, Request, Soc, View, node};
 
-/// Longer cycles are not learnt from what is seen, ns.
+/// The longest cycle that is learnt by observation, ns.
 const LONGEST_CYCLE_NS: u64 = 1_000_000_000;
 
 impl ControlledNode {

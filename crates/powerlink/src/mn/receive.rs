@@ -1,4 +1,4 @@
-//! What comes from other nodes.
+//! Frames from other nodes.
 
 use super::ManagingNode;
 use super::cycle::Phase;
@@ -70,7 +70,7 @@ impl ManagingNode {
         }
     }
 
-    /// An ordinary frame ends the asynchronous slot of whoever was invited.
+    /// Ends the asynchronous slot of the invited node: an ordinary frame has come.
     fn foreign(&mut self) {
         if matches!(self.phase, Phase::WaitAsync { .. }) {
             self.phase = Phase::WaitSoc;
