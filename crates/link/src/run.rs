@@ -39,6 +39,8 @@
 
 mod launches;
 mod offload;
+#[cfg(test)]
+mod offload_tests;
 mod port;
 mod queue;
 #[cfg(test)]
@@ -384,6 +386,9 @@ impl<P: Port> Runner<P> {
                 Err(LinkError::LaunchRefused { .. }) => {}
                 sent => {
                     if sent.is_ok() {
+                        if let (Some(slot), Some(offload)) = (head.prepared, self.port.offload()) {
+                            offload.leaves(slot);
+                        }
                         self.statistics.launched += 1;
                         self.queue.pop_kept();
                     } else {

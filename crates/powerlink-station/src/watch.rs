@@ -171,7 +171,7 @@ mod tests {
         folder
     }
 
-    /// What comes until all has come.
+    /// Adds up the news until everything wanted has come.
     fn sum(watch: &mut Watch, wanted: LinkErrors) -> LinkErrors {
         let begun = Instant::now();
         let mut sum = LinkErrors::default();

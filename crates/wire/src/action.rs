@@ -8,9 +8,9 @@
 //!  Disarm { slot }                        ──►  sends nothing by itself any more     does nothing
 //! ```
 //!
-//! A node has numbered slots for frames that are ready to leave. It says when the port may send them, and it says of each
-//! frame when it is due. Every frame is due, whoever sends it: a port that sends by itself skips those that have left, any
-//! other port sends them all. So the node needs not know which port it has.
+//! A node has numbered slots for frames that are ready to leave. It arms those that the port may send by itself. It also gives
+//! [`Action::Due`] for each frame, whoever sends it: a port that sends by itself skips those that have left, any other port
+//! sends them all. So the node does not need to know which port it has.
 //!
 //! Slots and cues are numbers. Their meaning is the protocol's: its node and its port agree on it, and nothing between them
 //! knows it. A port infers nothing from the bytes of frames or from silence.
@@ -28,9 +28,9 @@
 //! ```
 //!
 //! # Leases
-//! A node that wants its replies to go on says [`Action::Arm`] again in each cycle, also where nothing has changed. A port may
-//! treat that as a lease, and disarm a slot by itself that was not renewed for some cycles. A chain needs no lease: it ends
-//! with its last slot, and does not begin without the node.
+//! A node gives [`Action::Arm`] for a reply again in each cycle, also where nothing has changed. A port may treat that as a
+//! lease, and disarm a slot by itself that was not renewed for some cycles. A chain needs no lease: it ends with its last
+//! slot, and does not begin without the node.
 
 /// A place for a prepared frame. The protocol defines the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -67,17 +67,17 @@ pub enum Action<'a> {
     },
     /// Lets the port send a prepared frame by itself. May be given for several cues, and again for the same one.
     Arm(Arm),
-    /// Ends that, for all cues of the slot and for what is armed behind it. A frame that leaves at this very moment is the last.
+    /// Ends that, for all cues of the slot and for the slots behind it. At most the frame that leaves at this moment leaves still.
     Disarm {
         /// The place.
         slot: Slot,
     },
-    /// The slot's frame is to leave now. The port sends `frame`, unless it has sent the slot by itself: a reply on the frame
+    /// Makes the slot's frame leave now. The port sends `frame`, unless it has sent the slot by itself: a reply on the frame
     /// that the node is being shown, a chain's slot since it was prepared.
     Due {
         /// The place.
         slot: Slot,
-        /// What to send where nothing has left: newer than what was prepared, perhaps.
+        /// The frame to send where none has left. It may be newer than the prepared one.
         frame: &'a [u8],
         /// The earliest time to leave, as of [`Outbox::send`](crate::Outbox::send).
         launch_ns: Option<u64>,

@@ -6,12 +6,12 @@ use rtwire_wire::{Action, Outbox, Slot};
 /// The part of a port that sends prepared frames for the node, and knows which have left. See [`rtwire_wire::action`] for the
 /// contract. No call may block or allocate.
 pub trait Offload {
-    /// Carries out one action. Returns true where it was [`Action::Due`] and the frame has left already: then the loop does not
-    /// send it. Where it returns false of a frame that is due, the loop sends it, and the port does not.
+    /// Carries out one action. Returns true for a frame that is due and has left already: the loop does not send it. Returns
+    /// false for any other frame that is due: the loop sends it, and the port does not.
     fn act(&mut self, action: Action<'_>) -> bool;
 
-    /// The loop sends the frame of this slot now, which was due: the next call is that of [`Port::send`](super::Port::send). A
-    /// chain moves from here on.
+    /// Reports that the loop sends the frame of this slot now, which was due. [`Port::send`](super::Port::send) follows, or
+    /// [`Port::send_at`](super::Port::send_at) has taken it. A chain moves from here on.
     fn leaves(&mut self, slot: Slot);
 
     /// Returns true where the port itself has sent the frame of this slot of a chain since it was prepared.

@@ -12,7 +12,7 @@ pub(super) struct Driver {
     pub(super) program: Program,
     pub(super) role: Role,
     pub(super) requests: Requests,
-    /// Whether the driver has answered the frame that the node is being shown.
+    /// True where the driver has answered the frame that the node is being shown.
     pub(super) answered: bool,
 }
 

@@ -50,7 +50,7 @@ pub struct DriverPort {
     packet: PacketPort,
     reader: Reader,
     driver: Driver,
-    /// Whether a frame came out of the ring since the socket last had one.
+    /// True where a frame came out of the ring since the socket last had one.
     came: bool,
 }
 
