@@ -200,7 +200,11 @@ fn cycles_run_on_every_path() {
         let b = ran.loops[1];
         let due = b.sent + b.unsent + b.offloaded;
         assert_eq!(due, ran.controlled.polls, "{paths:?}: {b:?}");
-        assert_eq!(b.offloaded, ran.b.answered, "{paths:?}: {b:?}");
+        assert!(b.offloaded <= ran.b.answered, "{paths:?}: {b:?}");
+        if let Path::Driver(_) = paths.1 {
+            // The loop has not read what came as it ended: no equality.
+            assert!(b.sent + b.unsent <= ran.b.unanswered, "{paths:?}: {b:?}");
+        }
     }
 }
 
