@@ -49,7 +49,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ),
     (
         "powerlink-station",
-        &["powerlink", "link", "wire", "sys", "describe"],
+        &["powerlink", "link", "bpf", "wire", "sys", "describe"],
     ),
     ("testkit", &["sys"]),
     (

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * The layouts that the POWERLINK program shares with
- * `crates/link/src/powerlink`. Every structure consists of 64-bit words, and
- * of byte arrays whose length is a multiple of 16, so no compiler inserts
- * padding. A test compares the layouts with the object's BTF.
+ * `crates/powerlink-station/src/driver`. Every structure consists of 64-bit
+ * words, and of byte arrays whose length is a multiple of 16, so no compiler
+ * inserts padding. A test compares the layouts with the object's BTF.
  */
 #ifndef RTWIRE_POWERLINK_H
 #define RTWIRE_POWERLINK_H

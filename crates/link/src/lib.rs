@@ -37,10 +37,7 @@
 mod cycle;
 mod error;
 pub mod launch;
-#[cfg(test)]
-mod layout_check;
 mod path;
-pub mod powerlink;
 pub mod program;
 mod receive;
 pub mod responder;
@@ -49,6 +46,7 @@ mod send;
 mod source;
 mod stamps;
 mod strays;
+pub mod xdp;
 
 pub use cycle::{Cycle, CycleConfig, Tick};
 pub use error::LinkError;

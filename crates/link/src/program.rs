@@ -72,6 +72,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+pub use crate::xdp::Attach;
 pub use error::ProgramError;
 pub use newest::{Newest, NewestReader, NewestSlot};
 pub use patch::{Patch, PatchSource};
@@ -85,16 +86,6 @@ pub use rtwire_sys::bpf::XdpMode;
 pub const FIRST_ASKING_PORT: u16 = layout::FIRST_ASKING_PORT;
 /// Largest length of the user data in an answer, in bytes.
 pub const MAXIMUM_REPLY_OCTETS: usize = layout::REPLY_OCTETS;
-
-/// Mode in which to attach the program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub enum Attach {
-    /// Native; generic if the driver refuses.
-    #[default]
-    Best,
-    /// This mode only.
-    Only(XdpMode),
-}
 
 /// Configuration for attaching the receive program.
 #[derive(Clone, Debug)]

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!            ┌───────────── Node (no I/O) ─────────────┐
-//!  frame ────┤ frame · moment                    send  ├──► queue ── launch instant ──► Port::send
+//!  frame ────┤ frame · moment · settle           send  ├──► queue ── launch instant ──► Port::send
+//!            │                                    act  ├──► Port::offload: prepares, arms, disarms; is due: left? else queue
 //!            └── wake_at_ns ───────────────────────────┘
 //!  Port::wait until a frame, the node's moment or the head of the queue; shortly before the latter two: spin
 //! ```
@@ -38,12 +39,16 @@
 //! rules; frames that it sends meanwhile count as unsent. An interface that is removed ends the loop with an error.
 
 mod launches;
+mod offload;
+#[cfg(test)]
+mod offload_tests;
 mod port;
 mod queue;
 #[cfg(test)]
 mod tests;
 
 use crate::error::LinkError;
+use offload::Actions;
 use queue::Queue;
 use rtwire_sys::clock::{self, Clock};
 use rtwire_sys::sched::{self, Scheduling};
@@ -52,7 +57,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 pub use launches::Launches;
-pub use port::{LaunchWindow, PacketPort, Port, PortConfig};
+pub use offload::Offload;
+pub use port::{Arrived, LaunchWindow, PacketPort, Port, PortConfig};
 
 /// Longest sleep of the loop before it checks the stop flag again.
 const LOOK: Duration = Duration::from_millis(100);
@@ -112,8 +118,10 @@ impl RealTime {
 pub struct RunStatistics {
     /// Frames that were shown to the node.
     pub received: u64,
-    /// Frames that were sent.
+    /// Frames that the loop has sent.
     pub sent: u64,
+    /// Frames that were due and had left already: the port has sent them by itself.
+    pub offloaded: u64,
     /// Frames that were not sent: the interface was down, or its queue full.
     pub unsent: u64,
     /// Frames of those sent that were handed over ahead of their launch instant.
@@ -214,11 +222,25 @@ impl<P: Port> Runner<P> {
         &mut self,
         node: &mut N,
         stop: &AtomicBool,
+        after: impl FnMut(&mut N, &mut P, &RunStatistics, u64),
+    ) -> Result<(), LinkError> {
+        let ended = self.drive(node, stop, after);
+        // The node is not driven any more: nothing may leave in its name.
+        if let Some(offload) = self.port.offload() {
+            offload.stop();
+        }
+        ended
+    }
+
+    fn drive<N: Node>(
+        &mut self,
+        node: &mut N,
+        stop: &AtomicBool,
         mut after: impl FnMut(&mut N, &mut P, &RunStatistics, u64),
     ) -> Result<(), LinkError> {
         let begun = self.time();
-        node.start(begun, &mut self.queue);
-        after(node, &mut self.port, &self.statistics, begun);
+        node.start(begun, &mut self.actions());
+        self.application(node, &mut after, begun);
         let mut busy_until = begun.saturating_add(self.config.linger_ns);
         let mut next_look = begun;
         while !stop.load(Ordering::Relaxed) {
@@ -236,8 +258,8 @@ impl<P: Port> Runner<P> {
                 self.statistics.worst_moment_ns = self.statistics.worst_moment_ns.max(late);
                 self.statistics.moments += 1;
                 self.told_ns = Some(now);
-                node.moment(now, &mut self.queue);
-                after(node, &mut self.port, &self.statistics, now);
+                node.moment(now, &mut self.actions());
+                self.application(node, &mut after, now);
                 busy_until = now.saturating_add(self.config.linger_ns);
                 continue;
             }
@@ -246,11 +268,31 @@ impl<P: Port> Runner<P> {
             self.wait(now, due, busy_until)?;
             if now >= next_look {
                 next_look = now + LOOK.as_nanos() as u64;
-                after(node, &mut self.port, &self.statistics, now);
+                self.application(node, &mut after, now);
             }
         }
         // Frames that are due are still sent; frames for a later instant are not sent early.
         self.flush().map(|_| ())
+    }
+
+    /// What the node is given, unless it is being shown a frame.
+    fn actions(&mut self) -> Actions<'_, '_> {
+        Actions {
+            queue: &mut self.queue,
+            offload: self.port.offload(),
+            offloaded: &mut self.statistics.offloaded,
+        }
+    }
+
+    /// The application's turn, and what follows from it.
+    fn application<N: Node>(
+        &mut self,
+        node: &mut N,
+        after: &mut impl FnMut(&mut N, &mut P, &RunStatistics, u64),
+        now: u64,
+    ) {
+        after(node, &mut self.port, &self.statistics, now);
+        node.settle(&mut self.actions());
     }
 
     /// Shows the node one frame, if one has come.
@@ -260,16 +302,22 @@ impl<P: Port> Runner<P> {
         after: &mut impl FnMut(&mut N, &mut P, &RunStatistics, u64),
     ) -> Result<bool, LinkError> {
         let (queue, last_ns) = (&mut self.queue, &mut self.now_ns);
-        let came = self.port.receive(&mut |arrival_ns, frame| {
-            let now = arrival_ns.unwrap_or_else(now_ns).max(*last_ns);
+        let offloaded = &mut self.statistics.offloaded;
+        let came = self.port.receive(&mut |arrived| {
+            let now = arrived.at_ns.unwrap_or_else(now_ns).max(*last_ns);
             *last_ns = now;
-            node.frame(now, frame, queue);
+            let mut actions = Actions {
+                queue,
+                offload: arrived.offload,
+                offloaded,
+            };
+            node.frame(now, arrived.frame, &mut actions);
         });
         match came {
             Ok(true) => {
                 self.statistics.received += 1;
                 self.told_ns = Some(self.now_ns);
-                after(node, &mut self.port, &self.statistics, self.now_ns);
+                self.application(node, after, self.now_ns);
                 Ok(true)
             }
             Ok(false) => Ok(false),
@@ -302,6 +350,9 @@ impl<P: Port> Runner<P> {
                     let ahead = head.ahead && self.port.launch_window().is_some();
                     self.statistics.unlaunched += u64::from(ahead);
                 }
+            }
+            if let (Some(slot), Some(offload)) = (head.prepared, self.port.offload()) {
+                offload.leaves(slot);
             }
             let sent = self.port.send(head.frame);
             self.queue.pop();
@@ -338,6 +389,9 @@ impl<P: Port> Runner<P> {
                 Err(LinkError::LaunchRefused { .. }) => {}
                 sent => {
                     if sent.is_ok() {
+                        if let (Some(slot), Some(offload)) = (head.prepared, self.port.offload()) {
+                            offload.leaves(slot);
+                        }
                         self.statistics.launched += 1;
                         self.queue.pop_kept();
                     } else {

@@ -1,4 +1,4 @@
-//! From a project to the nodes' configurations.
+//! Makes the nodes' configurations from a project.
 
 use crate::StationError;
 use crate::project::{Direction, MappedObject, NodeEntry, Project};
@@ -16,7 +16,7 @@ const MANDATORY: u64 = 0x8;
 const CHAINED: u64 = 0x4000;
 /// SDO over UDP, among the features (1F82h).
 const SDO_BY_UDP: u64 = 0x2;
-/// How long an answer may take before the cycle runs, ns (1F8Ah/2): DS 301's 0.1 ms is for nodes in hardware.
+/// The longest time for an answer before the cycle runs, ns (1F8Ah/2). DS 301's 0.1 ms is for nodes in hardware.
 const ASYNC_SLOT_NS: u64 = 1_000_000;
 /// PDO communication and mapping objects of channel `n` are `n` above these.
 const MAPPING: u16 = 0x200;
@@ -49,7 +49,7 @@ fn map(cdc: &mut Cdc, parameters: u16, node: u8, objects: &[MappedObject], direc
     cdc.push(parameters + MAPPING, 0, count as u64, 1);
 }
 
-/// What the managing node writes to one of its nodes at start.
+/// Returns the configuration that the managing node writes to one of its nodes at start.
 fn node_configuration(project: &Project, node: &NodeEntry) -> Cdc {
     let mut cdc = Cdc::default();
     cdc.push(0x1006, 0, project.cycle_ns / 1_000, 4);
@@ -62,15 +62,15 @@ fn node_configuration(project: &Project, node: &NodeEntry) -> Cdc {
     cdc
 }
 
-/// Objects of a device description that say which device it is: type, vendor, product; and where a managing node has what it
-/// expects of them.
+/// The objects of a device description that identify the device (type, vendor, product), and the managing node's objects for
+/// the expected values.
 const IDENTITY: [(u16, u8, u16); 3] = [
     (0x1000, 0, 0x1f84),
     (0x1018, 1, 0x1f85),
     (0x1018, 2, 0x1f86),
 ];
 
-/// The managing node's own configuration.
+/// Returns the managing node's own configuration.
 fn network(project: &Project) -> Result<Cdc, StationError> {
     let mut cdc = Cdc::default();
     if project.cycle_ns > 0 {
@@ -124,8 +124,8 @@ fn read_description(path: &Path) -> Result<Description, StationError> {
     })
 }
 
-/// Makes a dictionary that of a described device: its own objects as they are, those of DS 301 with its values. Features that
-/// the stack lacks are not claimed.
+/// Turns a dictionary into that of a described device: its own objects as they are, those of DS 301 with its values. Leaves out
+/// features that the stack does not have.
 fn describe(dictionary: &mut ObjectDictionary, device: &ObjectDictionary) {
     const FEATURES: u16 = 0x1f82;
     let able = dictionary.number(FEATURES, 0);
@@ -161,7 +161,7 @@ fn read_cdc(project: &Project) -> Result<Cdc, StationError> {
     })
 }
 
-/// The managing node that a project describes.
+/// Returns the configuration of a project's managing node.
 pub(crate) fn managing(
     project: &Project,
     address: MacAddress,
@@ -182,7 +182,7 @@ pub(crate) fn managing(
     Ok(config)
 }
 
-/// The controlled node that a project describes.
+/// Returns the configuration of a project's controlled node.
 pub(crate) fn controlled(
     project: &Project,
     address: MacAddress,
@@ -224,7 +224,7 @@ pub(crate) fn controlled(
     })
 }
 
-/// Makes sure that an object is there and may be mapped.
+/// Adds an object where it is missing, so that it can be mapped.
 fn add_object(dictionary: &mut ObjectDictionary, object: &MappedObject) {
     let (index, subindex) = (object.mapped.index, object.mapped.subindex);
     let octets = object.mapped.octets as u8;
@@ -260,7 +260,7 @@ fn add_object(dictionary: &mut ObjectDictionary, object: &MappedObject) {
     dictionary.insert(index, record);
 }
 
-/// The station's address: only `plk0` has one, to reach its service data at.
+/// Sets the station's IP address: that of `plk0`, at which its service data are reached.
 fn address_of(project: &Project, dictionary: &mut ObjectDictionary) {
     if let Some((address, prefix)) = project.ethernet {
         let number = |octets| u64::from(u32::from_be_bytes(octets));

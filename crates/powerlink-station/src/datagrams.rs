@@ -1,7 +1,7 @@
 //! Service data over UDP: datagrams to port 3819 of `plk0`'s address reach the node's server, and its answers go back.
 //!
-//! Two threads of time sharing receive and send; between them and the real-time loop lie queues of buffers made once, so that
-//! the loop neither waits nor makes buffers.
+//! Two ordinary threads receive and send. Between them and the real-time loop are queues of buffers made once: the loop neither
+//! waits nor allocates.
 
 use crate::StationError;
 use crate::kind::Kind;
@@ -18,7 +18,7 @@ use std::time::Duration;
 const WAITING: usize = 16;
 /// More than one segment of service data needs.
 const ROOM: usize = 1514;
-/// How often the threads look whether they are to end.
+/// The period in which the threads check whether they must end.
 const LOOK: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
@@ -28,7 +28,7 @@ struct Datagram {
     peer: SocketAddrV4,
 }
 
-/// A queue of full buffers to somebody, and the way back of empty ones.
+/// A queue of full buffers, and the queue of empty ones back.
 fn queue() -> (Full, Empty) {
     let (full, filled) = sync_channel(WAITING);
     let (back, empty) = sync_channel(WAITING);
@@ -89,7 +89,7 @@ impl Datagrams {
         })
     }
 
-    /// Gives the node one datagram, if one has come, and takes one of its answers. Does not wait.
+    /// Passes one received datagram to the node, and takes one of its answers. Does not wait.
     pub(crate) fn exchange(&mut self, node: &mut Kind, now_ns: u64) {
         if let Ok(datagram) = self.received.filled.try_recv() {
             let from = (datagram.peer.ip().octets(), datagram.peer.port());

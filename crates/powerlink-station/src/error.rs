@@ -1,8 +1,8 @@
-//! What goes wrong with a station.
+//! Errors of a station.
 
+use crate::driver::DriverError;
 use rtwire_describe::Faults;
 use rtwire_link::LinkError;
-use rtwire_link::program::ProgramError;
 use std::io;
 use std::net::SocketAddrV4;
 use std::path::PathBuf;
@@ -17,32 +17,32 @@ pub enum StationError {
     /// A file could not be read.
     #[error("cannot read `{}`: {source}", .path.display())]
     Read {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// A configuration is not one, or does not fit.
+    /// A configuration is invalid or does not fit.
     #[error("`{}`: {source}", .path.display())]
     Configuration {
         /// The file it comes from.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault.
         source: rtwire_powerlink::Error,
     },
-    /// The file is one of the other role.
+    /// The file describes a station of the other role.
     #[error("`{}` describes {found}, not {wanted}; {help}", .path.display())]
     Role {
         /// The file.
         path: PathBuf,
-        /// What it describes.
+        /// The role that it describes.
         found: &'static str,
-        /// What was asked for.
+        /// The role that was asked for.
         wanted: &'static str,
-        /// What to do.
+        /// The remedy.
         help: &'static str,
     },
-    /// A SoC would have to be handed over before half of the cycle before it has passed.
+    /// A SoC would be handed over more than half a cycle ahead.
     #[error(
         "`{}`: with launch times a SoC is handed over {lead} ahead (the queue's delta of {delta} and `soc-margin` of {margin}), \
          but at most half of the cycle of {cycle} is possible; take a shorter delta or margin, a longer cycle, or soc = \"spin\"",
@@ -51,18 +51,18 @@ pub enum StationError {
     Lead {
         /// The file.
         path: PathBuf,
-        /// How far ahead.
+        /// The time ahead.
         lead: String,
-        /// Of it the queue's part.
+        /// The queue's part of it.
         delta: String,
-        /// And the file's.
+        /// The file's part of it.
         margin: String,
         /// The cycle.
         cycle: String,
     },
     /// The process image has no such object.
     #[error(
-        "no object {index:04X}h/{subindex:02X}h of node {node} is in the process image as {direction}; it has: {there}"
+        "the process image has no {direction} {index:04X}h/{subindex:02X}h of node {node}; it has: {there}"
     )]
     NoObject {
         /// The node.
@@ -73,27 +73,27 @@ pub enum StationError {
         subindex: u8,
         /// `input` or `output`.
         direction: &'static str,
-        /// What there is.
+        /// The objects that it has.
         there: String,
     },
-    /// There is no socket for service data over UDP.
+    /// The socket for service data over UDP was not opened.
     #[error("cannot receive service data over UDP at {at}: {source}")]
     Service {
-        /// Where.
+        /// The address and port.
         at: SocketAddrV4,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// There is no thread for the loop.
+    /// The thread for the loop was not started.
     #[error("cannot start a thread for the station: {source}")]
     Thread {
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// The loop has ended before.
-    #[error("the station does not run any more")]
+    /// The loop has ended.
+    #[error("the station is not running any more")]
     Ended,
-    /// Asking the system failed.
+    /// A system call failed.
     #[error(transparent)]
     System(#[from] rtwire_sys::Error),
     /// The interface failed.
@@ -101,11 +101,11 @@ pub enum StationError {
     Link(#[from] LinkError),
     /// The driver path failed.
     #[error(transparent)]
-    Program(#[from] ProgramError),
+    Driver(#[from] DriverError),
 }
 
 impl StationError {
-    /// Whether the fault is in a file or in how it was asked for, and not in the host.
+    /// Returns true where the fault is in a file or in the arguments, and not in the host.
     #[must_use]
     pub const fn is_usage(&self) -> bool {
         matches!(

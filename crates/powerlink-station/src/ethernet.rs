@@ -1,8 +1,8 @@
 //! `plk0`: ordinary Ethernet traffic through the asynchronous phase.
 //!
-//! Two threads of time sharing move frames: from the TAP device to the real-time loop (which gives them to the node once a
-//! cycle), and from the interface to the TAP device. Between them and the loop lie two queues of buffers made once, so that
-//! the loop neither allocates nor waits.
+//! Two ordinary threads move frames: from the TAP device to the real-time loop, which passes them to the node once a cycle, and
+//! from the interface to the TAP device. Between them and the loop are two queues of buffers made once: the loop neither
+//! allocates nor waits.
 
 use crate::StationError;
 use rtwire_sys::filter::{Filter, Instruction, Test};
@@ -21,9 +21,9 @@ use std::time::Duration;
 /// Frames that may wait for the loop.
 const WAITING: usize = 64;
 const ROOM: usize = 1514;
-/// How often the threads look whether they are to end.
+/// The period in which the threads check whether they must end.
 const LOOK: Duration = Duration::from_millis(100);
-/// Frames to the loop in one cycle: more than the network lets pass in many.
+/// The most frames to the loop in one cycle: more than the network passes in many.
 const A_CYCLE: usize = 4;
 const ETH_P_ALL: u16 = 3;
 
@@ -33,7 +33,7 @@ type Buffer = Vec<u8>;
 pub(crate) struct Ethernet {
     full: Receiver<Buffer>,
     empty: SyncSender<Buffer>,
-    /// A frame that the node had no room for yet.
+    /// A frame for which the node had no room yet.
     kept: Option<Buffer>,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -41,7 +41,7 @@ pub(crate) struct Ethernet {
 }
 
 impl Ethernet {
-    /// Makes the device, with the interface's own address, and starts the threads.
+    /// Makes the device with the interface's MAC address, and starts the threads.
     pub(crate) fn open(
         of_interface: &str,
         device: &str,
@@ -99,7 +99,7 @@ impl Ethernet {
         })
     }
 
-    /// Gives the node what waits, as far as it has room: some frames a cycle. Neither allocates nor waits.
+    /// Passes waiting frames to the node, as far as it has room. Neither allocates nor waits.
     pub(crate) fn hand_over(&mut self, mut send: impl FnMut(&[u8]) -> bool) {
         for _ in 0..A_CYCLE {
             let Some(buffer) = self.kept.take().or_else(|| self.full.try_recv().ok()) else {
@@ -123,7 +123,7 @@ impl Drop for Ethernet {
     }
 }
 
-/// From the host to the network. Where the loop is slow the device's own queue fills, and the host's traffic waits there.
+/// Moves frames from the host to the network. Where the loop is slow, they wait in the device's own queue.
 fn from_device(tap: &Tap, free: &Receiver<Buffer>, fill: &SyncSender<Buffer>, stop: &AtomicBool) {
     let mut buffer: Option<Buffer> = None;
     while !stop.load(Ordering::Relaxed) {
@@ -148,7 +148,7 @@ fn from_device(tap: &Tap, free: &Receiver<Buffer>, fill: &SyncSender<Buffer>, st
     }
 }
 
-/// From the network to the host.
+/// Moves frames from the network to the host.
 fn to_device(tap: &Tap, socket: &PacketSocket, stop: &AtomicBool) {
     let mut batch = Batch::new(32, ROOM + 22).with_only(false, false);
     while !stop.load(Ordering::Relaxed) {
@@ -164,8 +164,8 @@ fn to_device(tap: &Tap, socket: &PacketSocket, stop: &AtomicBool) {
     }
 }
 
-/// Settings of the interface that keep the host from answering on it by itself, past the asynchronous phase: it has the
-/// same address as the device. Put back when dropped.
+/// Settings that keep the host from answering on the interface itself, past the asynchronous phase: the interface has the same
+/// MAC address as the device. Dropping it restores them.
 #[derive(Debug, Default)]
 struct Settings {
     before: Vec<(PathBuf, String)>,
@@ -194,8 +194,8 @@ impl Settings {
 }
 
 impl Drop for Settings {
-    /// On an ordinary thread. A write of `disable_ipv6` that finds the kernel's network lock taken begins anew at once, for as
-    /// long as it is taken: at real-time priority that keeps the processor from whoever has the lock.
+    /// Writes on an ordinary thread. While the kernel's network lock is taken, a write of `disable_ipv6` tries again and again:
+    /// at real-time priority it would keep the processor from the holder of the lock.
     fn drop(&mut self) {
         if self.before.is_empty() {
             return;

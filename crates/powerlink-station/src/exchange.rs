@@ -5,8 +5,8 @@
 //!       ◄───────────────── outputs ◄── publish
 //! ```
 //!
-//! The loop never waits for the program, and makes a system call for it only in cycles that the program waits for: without it,
-//! an exchange costs a copy of the points and a few atomic operations.
+//! The loop never waits for the program. It makes a system call only where the program waits. Otherwise an exchange costs a
+//! copy of the points and a few atomic operations.
 
 use crate::io::{Io, Point, number};
 use crate::triple::{Reader, Writer, triple};
@@ -21,18 +21,18 @@ const HEAD: usize = 3;
 const WORD_OCTETS: usize = 8;
 const RELAXED: Ordering = Ordering::Relaxed;
 
-/// Where a point lies among the words that are exchanged.
+/// The place of a point among the words that are exchanged.
 #[derive(Clone, Debug)]
 struct Span {
     output: bool,
     octets: Range<usize>,
 }
 
-/// What both ends know.
+/// The state that both ends share.
 #[derive(Debug)]
 struct Shared {
     spans: Box<[Span]>,
-    /// Grows with each cycle: what is waited for.
+    /// Grows with each cycle; the program waits for that.
     cycles: AtomicU32,
     waits: AtomicBool,
     ended: AtomicBool,
@@ -50,12 +50,12 @@ impl Shared {
     }
 }
 
-/// The loop's end. Where it is dropped, the loop is over.
+/// The loop's end. Dropping it tells the program that the loop is over.
 pub(crate) struct LoopEnd {
     shared: Arc<Shared>,
     inputs: Writer,
     outputs: Reader,
-    /// Whether the program has set anything yet.
+    /// True once the program has set an output.
     set: bool,
 }
 
@@ -75,7 +75,7 @@ fn load(words: &[AtomicU64], octets: &mut [u8]) {
     }
 }
 
-/// The words of a point; its octets begin with one.
+/// Returns the words of a point; its bytes begin with one.
 fn words<'a>(all: &'a [AtomicU64], span: &Span) -> &'a [AtomicU64] {
     let words = span.octets.start / WORD_OCTETS..span.octets.end.div_ceil(WORD_OCTETS);
     all.get(words).unwrap_or_default()
@@ -119,17 +119,17 @@ impl Drop for LoopEnd {
     }
 }
 
-/// The process image of one cycle, whole: what all points had when the cycle was told, and what they are to have.
+/// The process image of one cycle: the inputs of that cycle, all of them together, and the outputs to send.
 #[derive(Debug)]
 pub struct CycleImage {
     shared: Arc<Shared>,
     /// The cycle's number since the station began.
     pub cycle: u64,
-    /// When the cycle was told, ns of CLOCK_MONOTONIC.
+    /// The time at which the loop has handed the cycle over, ns of CLOCK_MONOTONIC.
     pub now_ns: u64,
-    /// As [`Io::missing`].
+    /// The missing frames, as of [`Io::missing`].
     pub missing: u64,
-    /// How many cycles have passed between the one before and this one, that nobody waited for.
+    /// The cycles that were passed over between the previous image and this one.
     pub missed: u64,
     octets: Box<[u8]>,
     changed: bool,
@@ -140,13 +140,13 @@ impl CycleImage {
         self.shared.spans.get(point.0)
     }
 
-    /// The value of a point; of an output what was set. Little-endian, without sign; 0 where it has more than 8 octets.
+    /// Returns the unsigned little-endian value of a point; 0 where it has more than 8 bytes.
     #[must_use]
     pub fn get(&self, point: Point) -> u64 {
         number(self.octets(point))
     }
 
-    /// The octets of a point.
+    /// Returns the bytes of a point.
     #[must_use]
     pub fn octets(&self, point: Point) -> &[u8] {
         let place = self
@@ -155,8 +155,7 @@ impl CycleImage {
         place.unwrap_or_default()
     }
 
-    /// Sets an output; nothing happens with an input. It is handed over with all others by the next
-    /// `wait`, or by `publish`.
+    /// Sets an output. Does nothing with an input. All outputs are handed over together by the next `wait` or `publish`.
     pub fn set(&mut self, point: Point, value: u64) {
         let octets = self.octets(point).len();
         if let Some(value) = value.to_le_bytes().get(..octets) {
@@ -164,7 +163,7 @@ impl CycleImage {
         }
     }
 
-    /// Sets the octets of an output; nothing happens with an input, or with another number of octets.
+    /// Sets the bytes of an output. Does nothing with an input, or with another number of bytes.
     pub fn set_octets(&mut self, point: Point, value: &[u8]) {
         let Some(span) = self.shared.spans.get(point.0).filter(|span| span.output) else {
             return;
@@ -187,7 +186,7 @@ pub(crate) struct Program {
     pub(crate) image: CycleImage,
 }
 
-/// Both ends for these points: whether each is an output, and what it has at first.
+/// Makes both ends for these points. Each has true for an output, and its first value.
 pub(crate) fn ends<'a>(points: impl Iterator<Item = (bool, &'a [u8])>) -> (LoopEnd, Program) {
     let mut octets = Vec::new();
     let mut spans = Vec::new();
@@ -234,7 +233,7 @@ pub(crate) fn ends<'a>(points: impl Iterator<Item = (bool, &'a [u8])>) -> (LoopE
     (end, program)
 }
 
-/// What has ended a wait.
+/// The end of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Woken {
     Cycle,

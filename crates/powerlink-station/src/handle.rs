@@ -1,4 +1,4 @@
-//! What other threads may ask of a running station: its state, NMT commands, SDO. Nothing here makes the real-time loop wait.
+//! Requests of other threads to a running station: its state, NMT commands, SDO. None of them makes the real-time loop wait.
 
 use crate::status::StationStatus;
 use rtwire_powerlink::sdo::{SdoJob, SdoOutcome};
@@ -17,17 +17,17 @@ pub(crate) enum Request {
     Sdo(u8, SdoJob),
 }
 
-/// What became of an SDO job.
+/// The outcome of an SDO job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SdoReply {
     /// The network has answered.
     Outcome(SdoOutcome),
-    /// The station cannot ask this node: it is not of the managing node's project, or it is the station itself.
+    /// The station cannot ask this node: the node is not in the managing node's project, or is the station itself.
     NoSuchNode,
-    /// Not within the time allowed.
+    /// The answer did not come in time.
     TimedOut,
-    /// The station has stopped, or has too much to do.
+    /// The station has stopped, or too many requests wait.
     NotRunning,
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn pair() -> (Handle, Inner) {
 }
 
 impl Handle {
-    /// How the station is; `None` if it does not tell within `timeout` (it is not running).
+    /// Asks for the station's state. Returns `None` where it does not answer within `timeout`: it is not running.
     #[must_use]
     pub fn status(&self, timeout: Duration) -> Option<StationStatus> {
         let mut ends = self.shared.lock().ok()?;
@@ -95,7 +95,7 @@ impl Handle {
         None
     }
 
-    /// The last state that was told, without asking anew.
+    /// Returns the last state without asking anew.
     #[must_use]
     pub fn last_status(&self) -> Option<StationStatus> {
         let mut ends = self.shared.lock().ok()?;
@@ -105,8 +105,8 @@ impl Handle {
         ends.last.clone()
     }
 
-    /// Has an NMT command sent to a node (255: to all). Says whether it was taken. A controlled node asks its managing node
-    /// to send it, as soon as that gives it its turn.
+    /// Sends an NMT command to a node (255: to all). Returns true where the station has taken it. A controlled node asks its
+    /// managing node to send it.
     pub fn nmt(&self, command: NmtCommandId, node: u8) -> bool {
         self.ask(Request::Nmt(command, node))
     }

@@ -15,16 +15,16 @@ pub struct Io<'a> {
     pub(crate) points: &'a [(Key, Range<usize>)],
     /// The cycle's number since the station began.
     pub cycle: u64,
-    /// When the loop was called, ns of CLOCK_MONOTONIC.
+    /// The time at which the loop was called, ns of CLOCK_MONOTONIC.
     pub now_ns: u64,
-    /// How much should have come and did not, since the station began: at a managing node responses, at a controlled node
-    /// SoC. Where it grows, inputs are old.
+    /// The frames that are missing since the station began: responses at a managing node, SoC at a controlled node. Where the
+    /// number grows, inputs are old.
     pub missing: u64,
-    /// How often the node itself stood still for more than half a cycle, since the station began.
+    /// The stalls of this node since the station began: times that it was stopped for more than half a cycle.
     pub own_stalls: u64,
 }
 
-/// The octets of a point in a process image.
+/// Returns the bytes of a point in a process image.
 pub(crate) fn octets_of<'a>(
     image: &'a ProcessImage,
     (key, range): &(Key, Range<usize>),
@@ -37,7 +37,7 @@ pub(crate) fn octets_of<'a>(
     from.get(range.clone()).unwrap_or_default()
 }
 
-/// The value of up to 8 octets, little-endian, without sign; 0 of more.
+/// Returns the unsigned little-endian value of up to 8 bytes; 0 of more.
 pub(crate) fn number(octets: &[u8]) -> u64 {
     let mut wide = [0; 8];
     if let Some(place) = wide.get_mut(..octets.len()) {
@@ -47,13 +47,13 @@ pub(crate) fn number(octets: &[u8]) -> u64 {
 }
 
 impl Io<'_> {
-    /// The value of a point, inputs and outputs alike; little-endian, without sign.
+    /// Returns the unsigned little-endian value of a point, input or output.
     #[must_use]
     pub fn get(&self, point: Point) -> u64 {
         number(self.octets(point))
     }
 
-    /// Sets an output, to be sent in the next cycle; nothing happens with an input.
+    /// Sets an output, which is sent in the next cycle. Does nothing with an input.
     pub fn set(&mut self, point: Point, value: u64) {
         let octets = self.octets_mut(point);
         if let Some(value) = value.to_le_bytes().get(..octets.len()) {
@@ -61,14 +61,14 @@ impl Io<'_> {
         }
     }
 
-    /// The octets of a point, inputs and outputs alike.
+    /// Returns the bytes of a point, input or output.
     #[must_use]
     pub fn octets(&self, point: Point) -> &[u8] {
         let place = self.points.get(point.0);
         place.map_or(&[], |place| octets_of(self.image, place))
     }
 
-    /// The octets of an output, to be set; none of an input.
+    /// Returns the bytes of an output, to be set; no bytes of an input.
     pub fn octets_mut(&mut self, point: Point) -> &mut [u8] {
         let Some((_, range)) = self.points.get(point.0).filter(|(key, _)| key.output) else {
             return &mut [];
@@ -79,7 +79,7 @@ impl Io<'_> {
             .unwrap_or_default()
     }
 
-    /// The whole process image.
+    /// Returns the whole process image.
     #[must_use]
     pub fn image(&mut self) -> &mut ProcessImage {
         self.image

@@ -11,7 +11,7 @@ pub(crate) enum Kind {
     Controlled(Box<ControlledNode>),
 }
 
-/// What a point stands for, so that it is found again where the image is laid out anew.
+/// The object behind a point. The point is found by it again after the image was laid out anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) node: u8,
@@ -35,7 +35,7 @@ impl Kind {
         }
     }
 
-    /// Takes outputs over into what is sent next: a managing node does so by itself, for all nodes at the next SoC.
+    /// Takes outputs over into the PRes. A managing node takes them by itself at the next SoC.
     pub(crate) fn commit(&mut self) {
         if let Self::Controlled(node) = self {
             node.commit();
@@ -56,7 +56,7 @@ impl Kind {
         }
     }
 
-    /// Tells the node what has gone wrong at its interface.
+    /// Reports errors of the interface to the node.
     pub(crate) fn observe(&mut self, now_ns: u64, seen: &LinkErrors) {
         match self {
             Self::Managing(node) => node.observe(now_ns, seen),
@@ -64,7 +64,7 @@ impl Kind {
         }
     }
 
-    /// Responses, or SoC, that should have come and did not.
+    /// Returns the number of missing responses (managing node) or SoC (controlled node).
     pub(crate) fn missing(&self, statistics: &Statistics) -> u64 {
         match self {
             Self::Managing(_) => statistics.lost_responses,
@@ -79,7 +79,7 @@ impl Kind {
         }
     }
 
-    /// Begins a job of service data with a node that can be asked; gives its number.
+    /// Begins a job of service data with another node. Returns its number.
     pub(crate) fn submit(&mut self, now_ns: u64, target: u8, job: SdoJob) -> Option<u32> {
         match self {
             Self::Managing(node) => node.submit(now_ns, target, job),
@@ -161,6 +161,13 @@ impl Node for Kind {
         match self {
             Self::Managing(node) => node.sending_took(took_ns),
             Self::Controlled(node) => node.sending_took(took_ns),
+        }
+    }
+
+    fn settle(&mut self, outbox: &mut dyn Outbox) {
+        match self {
+            Self::Managing(node) => node.settle(outbox),
+            Self::Controlled(node) => node.settle(outbox),
         }
     }
 

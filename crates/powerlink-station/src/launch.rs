@@ -1,5 +1,4 @@
-//! SoC by launch time: whether the interface has a queue that keeps them, how far ahead they are handed over, and what that
-//! queue has dropped.
+//! SoC by launch time: the queue that keeps them, the time ahead of which they are handed over, and those that it has dropped.
 
 use crate::error::StationError;
 use crate::project::{Project, SocSending};
@@ -10,10 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// How often the queue's reports are read. Rarely: whoever wakes takes time from a real-time loop.
+/// The period of reading the queue's reports. Long, since each wake-up takes time from a real-time loop.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How the SoC leave.
+/// The way in which SoC leave.
 #[derive(Debug)]
 pub(crate) struct SocWay {
     /// By launch time; `None`: the loop sends them.
@@ -22,10 +21,10 @@ pub(crate) struct SocWay {
     pub(crate) said: String,
 }
 
-/// Finds the way that a project asks for.
+/// Finds the way for a project.
 ///
 /// # Errors
-/// Launch times are asked for, and the interface keeps none, or not in so short a cycle.
+/// Launch times are asked for, and the interface keeps none, or the cycle is too short for them.
 pub(crate) fn way(project: &Project, cycle_ns: u64) -> Result<SocWay, StationError> {
     let by_loop = |why: &str| SocWay {
         launches: None,
@@ -89,7 +88,7 @@ fn us(ns: u64) -> String {
     }
 }
 
-/// Counts the SoC that the queue had and could not send in time, until told that it is over.
+/// Counts the SoC that the queue has dropped, until `over` is set.
 pub(crate) fn count_dropped(reports: &mut TxStamps, dropped: &AtomicU64, over: &AtomicBool) {
     while !over.load(Ordering::Relaxed) {
         thread::sleep(LOOK);
@@ -100,7 +99,7 @@ pub(crate) fn count_dropped(reports: &mut TxStamps, dropped: &AtomicU64, over: &
     }
 }
 
-/// Says that it is over when it goes, be it by a panic.
+/// Sets its flag when it is dropped, also by a panic.
 pub(crate) struct Over<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -109,7 +108,7 @@ impl Drop for Over<'_> {
     }
 }
 
-/// What becomes of SoC, told as events: no more than one in a second.
+/// The events about SoC: at most one in a second.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     unlaunched: u64,
@@ -118,7 +117,7 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    /// What is new, in words. Allocates only where there is something.
+    /// Returns the news in words; `None` without any. Allocates only for news.
     pub(crate) fn news(&mut self, unlaunched: u64, dropped: u64, now_ns: u64) -> Option<String> {
         if (unlaunched, dropped) == (self.unlaunched, self.dropped) || now_ns < self.next_ns {
             return None;

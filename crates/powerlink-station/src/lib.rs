@@ -1,7 +1,7 @@
 //! What does a program open for POWERLINK? A managing or a controlled node on a real interface, described by one file.
 //!
 //! ```text
-//!  project file (TOML) ──► Project ──► Station ── run ──► link::run::Runner ──► interface (user space or driver)
+//!  project file (TOML) ──► Project ──► Station ── run ──► link::run::Runner ──► interface (user space, or `driver`)
 //!  CDC of a configurator ──┘             │  └── node of rtwire-powerlink
 //!                                        ├── once a cycle: the application's control loop, on the process image
 //!                                        │   (or a program that waits: RunningStation)
@@ -50,13 +50,14 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Inputs are those of one cycle, and outputs are taken all together. See [`RunningStation::wait`] for what a late one sees.
+//! Inputs are those of one cycle, and outputs are taken all together. [`RunningStation::wait`] says what a late program gets.
 //!
 //! # Limits
-//! Objects in PDOs are whole octets; those of more than 8 have no number, only octets. One station on an interface.
+//! Objects in PDOs are whole bytes; those of more than 8 bytes have no number. One station on an interface.
 
 mod configure;
 mod datagrams;
+pub mod driver;
 mod error;
 mod ethernet;
 mod exchange;
@@ -83,7 +84,7 @@ pub use running::RunningStation;
 pub use station::Station;
 pub use status::{NodeStatus, SocLaunchStatus, StationEvent, StationStatus};
 
-/// The JSON Schema of a station's state, as it is committed in `schema/powerlink.schema.json`.
+/// Returns the JSON Schema of a station's state, as it is committed in `schema/powerlink.schema.json`.
 #[must_use]
 pub fn json_schema() -> schemars::Schema {
     schemars::schema_for!(StationStatus)

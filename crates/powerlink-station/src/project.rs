@@ -1,10 +1,10 @@
 //! The project file: one station, and for a managing node its network.
 
 use crate::StationError;
+use crate::driver::StationPath;
 use crate::reader::{Findings, Keys, WANTED, nearest, parse, short};
 use core::ops::Range;
 use rtwire_describe::foreign;
-use rtwire_link::powerlink::StationPath;
 use rtwire_powerlink::pdo::Mapped;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
@@ -15,35 +15,35 @@ const LARGEST_FILE_BYTES: usize = 1 << 20;
 /// One station, as its file describes it. `docs/powerlink-stations.md` explains every key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Project {
-    /// The file it comes from; paths in it are relative to that file's folder.
+    /// The file. Paths in it are relative to its folder.
     pub path: PathBuf,
-    /// The station's number: 240 manages, 1 to 239 are controlled.
+    /// The node number: 240 manages, 1 to 239 are controlled.
     pub node: u8,
-    /// Its interface.
+    /// The interface's name.
     pub interface: String,
-    /// Length of a cycle, ns.
+    /// The length of a cycle, ns.
     pub cycle_ns: u64,
-    /// Where the isochronous phase runs.
+    /// The path of the isochronous phase.
     pub station_path: StationPath,
-    /// SCHED_FIFO of this priority; `None`: time sharing.
+    /// The SCHED_FIFO priority; `None`: time sharing.
     pub priority: Option<u8>,
     /// The core to run on.
     pub cpu: Option<usize>,
-    /// How long before its instant a SoC is waited for awake, ns.
+    /// The time before a SoC's instant from which the loop spins, ns.
     pub spin_ns: u64,
-    /// How the managing node's SoC leave at their instants.
+    /// The way in which a managing node's SoC leave at their instants.
     pub soc: SocSending,
     /// The socket priority (SO_PRIORITY) of SoC with launch times: it leads to the queue that keeps them.
     pub soc_priority: u32,
-    /// How long before that queue wakes for a SoC it is handed over, ns.
+    /// The time by which a SoC is handed over before that queue wakes for it, ns.
     pub soc_margin_ns: u64,
-    /// How long to look for the next frame before sleeping, ns.
+    /// The time for which the loop polls for the next frame before it sleeps, ns.
     pub linger_ns: u64,
-    /// A configuration by a configurator (CDC), applied before all else.
+    /// A configurator's configuration (CDC), applied first.
     pub cdc: Option<PathBuf>,
     /// A controlled node's device description (XDD, XDC): its objects and identity.
     pub description: Option<PathBuf>,
-    /// Address and prefix of `plk0`; `None`: no such device.
+    /// The address and prefix of `plk0`; `None`: no such device.
     pub ethernet: Option<([u8; 4], u8)>,
     /// The device's name.
     pub ethernet_device: String,
@@ -53,19 +53,19 @@ pub struct Project {
     pub nodes: Vec<NodeEntry>,
 }
 
-/// How SoC leave at their instants.
+/// The way in which SoC leave at their instants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum SocSending {
     /// By launch time where the interface has a queue that keeps it, else by the loop.
     #[default]
     Auto,
-    /// The loop waits for the instant, the last of it awake, and sends then.
+    /// The loop waits for the instant, spins shortly before it, and sends.
     Spin,
-    /// By launch time (ETF), or not at all.
+    /// By launch time (ETF); an error otherwise.
     Launch,
 }
 
-/// Which way an object's value goes, seen from the controlled node.
+/// The direction of an object's value, seen from the controlled node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// With the PReq to the node.
@@ -77,28 +77,28 @@ pub enum Direction {
 /// An object in a PDO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MappedObject {
-    /// Which way.
+    /// The direction.
     pub direction: Direction,
-    /// Where.
+    /// The object's index, sub-index and length.
     pub mapped: Mapped,
 }
 
 /// A controlled node as the managing node knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeEntry {
-    /// Its number, 1 to 239.
+    /// The node number, 1 to 239.
     pub number: u8,
-    /// What people call it.
+    /// The name.
     pub name: String,
-    /// Whether the network needs it.
+    /// True where the network does not start without it.
     pub mandatory: bool,
-    /// How long its PRes may take, ns.
+    /// The longest time that its PRes may take, ns.
     pub response_timeout_ns: u64,
-    /// Whether its mapping and cycle are written to it at start.
+    /// True where its mapping and cycle are written to it at start.
     pub configure: bool,
-    /// Whether it answers the managing node's PRes at its time (PollResponse chaining) instead of being polled.
+    /// True where it answers the managing node's PRes at its time (PollResponse chaining) instead of being polled.
     pub chained: bool,
-    /// Its device description (XDD, XDC): it must be such a device.
+    /// The device description (XDD, XDC) that the device must match.
     pub description: Option<PathBuf>,
     /// Its objects in PDOs.
     pub objects: Vec<MappedObject>,
@@ -108,7 +108,7 @@ impl Project {
     /// Reads a project file.
     ///
     /// # Errors
-    /// It cannot be read, or is faulty: then all its faults, each with its place.
+    /// The file cannot be read, or is faulty: the error has all faults with their places.
     pub fn read(path: &Path) -> Result<Self, StationError> {
         let bytes = std::fs::read(path).map_err(|source| StationError::Read {
             path: path.to_owned(),
@@ -119,10 +119,10 @@ impl Project {
         Self::parse(&text, path)
     }
 
-    /// Reads a project from text; `path` is shown in messages, and where relative paths begin.
+    /// Reads a project from text. Messages show `path`, and relative paths begin at its folder.
     ///
     /// # Errors
-    /// All its faults, each with its place.
+    /// The text is faulty: the error has all faults with their places.
     pub fn parse(text: &str, path: &Path) -> Result<Self, StationError> {
         let mut findings = Findings::new(text);
         let name = path.display().to_string();
@@ -402,7 +402,7 @@ fn object(text: &str, offset_octets: usize) -> Option<Mapped> {
     })
 }
 
-/// Reads index and sub-index, as in `6000h/1` and `0x6000/1`; hexadecimal where marked so.
+/// Reads index and sub-index, as in `6000h/1` and `0x6000/1`. A number is hexadecimal where it is marked so.
 #[must_use]
 pub fn place(text: &str) -> Option<(u16, u8)> {
     let number = |text: &str| -> Option<u32> {

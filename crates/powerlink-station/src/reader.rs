@@ -1,4 +1,4 @@
-//! From TOML to values: every fault is noted, with its place.
+//! Reads values from TOML, and notes every fault with its place.
 
 use core::ops::Range;
 use rtwire_describe::foreign::Foreign;
@@ -7,7 +7,7 @@ use rtwire_describe::{Fault, Faults};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// What is said to be right where a file is of another kind.
+/// The kind of file that is expected, for messages.
 pub(crate) const WANTED: &str = "a POWERLINK project (docs/powerlink-stations.md)";
 
 /// Longer lines are cut in excerpts.
@@ -66,7 +66,7 @@ impl<'a> Findings<'a> {
     }
 }
 
-/// The document's tables; what is not TOML is noted, or what the file seems to be in place of a project, which has one of
+/// Returns the document's tables. Notes a fault where it is not TOML, or where it is another kind of file without any of
 /// `tables`.
 pub(crate) fn parse<'t>(
     text: &'t str,
@@ -87,7 +87,7 @@ pub(crate) fn parse<'t>(
     document
 }
 
-/// One table being read: known keys are taken out one by one, and the rest is unknown.
+/// A table that is being read: known keys are taken out one by one, and the rest is unknown.
 pub(crate) struct Keys<'d, 'f, 't> {
     table: &'d DeTable<'d>,
     heading: &'static str,
@@ -119,7 +119,7 @@ impl<'d, 'f, 't> Keys<'d, 'f, 't> {
         self.table.get(key)
     }
 
-    /// The key had to be there. A misspelt one is one fault, not two: so this is told at the end.
+    /// Notes a missing key. Called at the end, so that a misspelt key is one fault and not two.
     pub(crate) fn missing(&mut self, key: &'static str) {
         self.missing.push(key);
     }
@@ -198,7 +198,7 @@ impl<'d, 'f, 't> Keys<'d, 'f, 't> {
         found.copied()
     }
 
-    /// A duration in ns, at least `least_ns`.
+    /// Reads a duration in ns, at least `least_ns`.
     pub(crate) fn time(&mut self, key: &'static str, least_ns: u64) -> Option<u64> {
         let value = self.get(key)?;
         let DeValue::String(text) = value.get_ref() else {
@@ -241,7 +241,7 @@ impl<'d, 'f, 't> Keys<'d, 'f, 't> {
         texts
     }
 
-    /// Notes what nobody has asked for.
+    /// Notes unknown keys.
     pub(crate) fn finish(mut self) {
         for (name, _) in self.table {
             let text = name.get_ref().as_ref();
@@ -264,13 +264,13 @@ impl<'d, 'f, 't> Keys<'d, 'f, 't> {
     }
 }
 
-/// Texts from the file are cut in messages.
+/// Shortens a text from the file for a message.
 pub(crate) fn short(text: &str) -> String {
     let clean = text.chars().map(|c| if c.is_control() { '?' } else { c });
     clean.take(64).collect()
 }
 
-/// The word that is the fewest edits away, if they are few.
+/// Returns the nearest word, if it is a few edits away.
 pub(crate) fn nearest<'w>(word: &str, words: &[&'w str]) -> Option<&'w str> {
     let word: Vec<char> = word.chars().take(64).collect();
     let distance = |other: &str| {

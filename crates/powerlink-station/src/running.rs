@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// A station whose loop runs on a thread of its own, as its project says (SCHED_FIFO, core). Dropped, it ends.
+/// A station whose loop runs on a thread of its own, with the project's priority (SCHED_FIFO) and core. Dropping it ends the
+/// loop.
 #[derive(Debug)]
 pub struct RunningStation {
     program: Program,
@@ -36,19 +37,19 @@ impl RunningStation {
         })
     }
 
-    /// What other threads reach the station by.
+    /// Returns a handle by which other threads reach the station.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
-    /// Hands over what was set, and waits until a cycle is told that was not seen yet; `None`: none within `timeout`.
+    /// Hands over the outputs, and waits for a cycle that was not seen yet. Returns `None` where none comes within `timeout`.
     ///
-    /// Who comes late waits no longer: the newest cycle is given at once, and [`missed`](CycleImage::missed) says how many were
-    /// passed over. What is handed over before a cycle is told is taken in that cycle, all of it, and sent in the next.
+    /// A late caller gets the newest cycle at once; [`missed`](CycleImage::missed) is the number of cycles passed over. Outputs
+    /// that are handed over before a cycle begins are taken in that cycle, all together, and sent in the next.
     ///
     /// # Errors
-    /// The loop has ended: why, the first time.
+    /// The loop has ended; the first such error has the reason.
     pub fn wait(&mut self, timeout: Duration) -> Result<Option<&mut CycleImage>, StationError> {
         match self.program.wait(timeout) {
             Woken::Cycle => Ok(Some(&mut self.program.image)),
@@ -57,7 +58,7 @@ impl RunningStation {
         }
     }
 
-    /// Hands over what was set, without waiting for the next cycle.
+    /// Hands over the outputs without waiting for the next cycle.
     pub fn publish(&mut self) {
         self.program.publish();
     }
@@ -65,7 +66,7 @@ impl RunningStation {
     /// Ends the loop.
     ///
     /// # Errors
-    /// Why it has ended before.
+    /// The loop has ended before; the error has the reason.
     pub fn stop(mut self) -> Result<(), StationError> {
         self.end()
     }

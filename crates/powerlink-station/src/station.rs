@@ -2,6 +2,7 @@
 
 use crate::configure;
 use crate::datagrams::Datagrams;
+use crate::driver::{DriverConfig, Role, StationPort};
 use crate::error::StationError;
 use crate::ethernet::Ethernet;
 use crate::handle::{self, Handle, Inner};
@@ -14,7 +15,6 @@ use crate::watch::{self, Watch};
 use crate::work::{Beside, Work};
 use core::ops::Range;
 use rtwire_link::TxStamps;
-use rtwire_link::powerlink::{DriverConfig, Role, StationPort};
 use rtwire_link::run::{PortConfig, RealTime, RunConfig, RunStatistics, Runner};
 use rtwire_powerlink::{ControlledNode, ManagingNode};
 use rtwire_sys::clock::{self, Clock};
@@ -39,7 +39,7 @@ pub struct Station {
     inner: Option<Inner>,
     ethernet: Option<Ethernet>,
     datagrams: Option<Datagrams>,
-    /// What a launch queue tells of the SoC that it was given.
+    /// The launch queue's reports on SoC.
     reports: Option<TxStamps>,
     watch: Option<Watch>,
     points: Vec<(Key, Range<usize>)>,
@@ -49,7 +49,7 @@ impl Station {
     /// Opens the managing node that a project describes.
     ///
     /// # Errors
-    /// The project describes a controlled node or does not fit; no such interface; no privilege.
+    /// The project describes a controlled node or does not fit; the interface or a privilege is missing.
     pub fn managing(project: &Project) -> Result<Self, StationError> {
         if project.node != rtwire_wire::powerlink::node::MN {
             return Err(StationError::Role {
@@ -87,7 +87,7 @@ impl Station {
     /// Opens the controlled node that a project describes.
     ///
     /// # Errors
-    /// The project describes a managing node or does not fit; no such interface; no privilege.
+    /// The project describes a managing node or does not fit; the interface or a privilege is missing.
     pub fn controlled(project: &Project) -> Result<Self, StationError> {
         if project.node == rtwire_wire::powerlink::node::MN {
             return Err(StationError::Role {
@@ -133,7 +133,7 @@ impl Station {
         };
         let config = DriverConfig {
             wanted: Some(wanted),
-            most_polls: 240,
+            most_requests: 240,
             ..DriverConfig::new(port, role, project.node)
         };
         let (mut port, mut said) = StationPort::open(&config, project.station_path)?;
@@ -192,36 +192,37 @@ impl Station {
         })
     }
 
-    /// Where the isochronous phase runs, and how a managing node's SoC leave, in words.
+    /// Returns the path of the isochronous phase in words, and how a managing node's SoC leave.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.said
     }
 
-    /// What other threads reach the station by, once it runs.
+    /// Returns a handle by which other threads reach the running station.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
-    /// What the loop has done so far.
+    /// Returns the loop's counters.
     #[must_use]
     pub fn run_statistics(&self) -> RunStatistics {
         self.runner.statistics()
     }
 
-    /// An object that `node` sends (at a managing node), or that this controlled node receives; `node` does not matter there.
+    /// Finds an input: an object that `node` sends to this managing node, or that this controlled node receives (`node` does not
+    /// matter then).
     ///
     /// # Errors
-    /// No such object is in the process image.
+    /// The process image has no such object.
     pub fn input(&mut self, node: u8, index: u16, subindex: u8) -> Result<Point, StationError> {
         self.point(node, index, subindex, false)
     }
 
-    /// An object that is sent to `node` (at a managing node), or that this controlled node sends.
+    /// Finds an output: an object that this managing node sends to `node`, or that this controlled node sends.
     ///
     /// # Errors
-    /// No such object is in the process image.
+    /// The process image has no such object.
     pub fn output(&mut self, node: u8, index: u16, subindex: u8) -> Result<Point, StationError> {
         self.point(node, index, subindex, true)
     }
@@ -268,11 +269,11 @@ impl Station {
         Ok(Point(self.points.len() - 1))
     }
 
-    /// Takes what the kernel counts of the interface from below `folder` instead of `/sys/class/net`: where `/sys` is that of
-    /// another network namespace, nothing is told otherwise.
+    /// Reads the kernel's counters of the interface from `folder` instead of `/sys/class/net`. Needed where `/sys` is that of
+    /// another network namespace.
     ///
     /// # Errors
-    /// There is no thread to look at it.
+    /// The thread that reads them was not started.
     pub fn set_statistics_folder(&mut self, folder: &Path) -> Result<(), StationError> {
         let interface = self.runner.port().interface();
         self.watch = Watch::open(folder, &interface.name, interface.index)
@@ -280,27 +281,27 @@ impl Station {
         Ok(())
     }
 
-    /// Runs the station on a thread of its own, which becomes what the project says (SCHED_FIFO, core); this program waits for
-    /// its cycles. Points are looked up before.
+    /// Runs the station on a thread of its own, with the project's priority (SCHED_FIFO) and core. The program then waits for
+    /// its cycles. Find inputs and outputs before.
     ///
     /// # Errors
-    /// There is no such thread. What ends the loop, the next wait tells.
+    /// The thread was not started. An error that ends the loop is returned by the next wait.
     pub fn start(self) -> Result<RunningStation, StationError> {
         RunningStation::start(self)
     }
 
-    /// The points: whether each is an output, and its octets.
+    /// Returns the points, each with true for an output, and its bytes.
     pub(crate) fn values(&self) -> impl Iterator<Item = (bool, &[u8])> {
         let image = self.kind.image();
         let points = self.points.iter();
         points.map(|place| (place.0.output, octets_of(image, place)))
     }
 
-    /// Runs the station on the calling thread until `stop` is set; `control` is called once a cycle, and is part of the
-    /// real-time loop. The thread becomes what the project says (SCHED_FIFO, core), and the processors are kept awake.
+    /// Runs the station on the calling thread until `stop` is set. `control` is called once a cycle and is part of the real-time
+    /// loop. The thread gets the project's priority (SCHED_FIFO) and core; the processors are kept awake.
     ///
     /// # Errors
-    /// The thread may not become real-time; the interface is gone.
+    /// The privilege for real-time priority is missing; the interface is gone.
     pub fn run(
         &mut self,
         stop: &AtomicBool,

@@ -1,6 +1,6 @@
-//! How a station and its network are, as plain data.
+//! The state of a station and of its network, as plain data.
 
-use rtwire_link::powerlink::DriverCounters;
+use crate::driver::DriverCounters;
 use rtwire_link::run::RunStatistics;
 use rtwire_powerlink::sdo::SdoOutcome;
 use rtwire_powerlink::{ControlledNode, Event, LostReason, ManagingNode, NodeEvent, Statistics};
@@ -12,47 +12,47 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "rtwire powerlink station")]
 pub struct StationStatus {
-    /// Its number.
+    /// The node number.
     pub node: u8,
-    /// Its NMT state, as DS 301 names it.
+    /// The NMT state, as DS 301 names it.
     pub state: String,
-    /// Its interface.
+    /// The interface's name.
     pub interface: String,
-    /// Where the isochronous phase runs, in words.
+    /// The path of the isochronous phase, in words.
     pub path: String,
-    /// Length of a cycle, ns; 0 where it is not known.
+    /// The length of a cycle, ns; 0 where it is not known.
     pub cycle_ns: u64,
-    /// How often it has left Operational again.
+    /// The number of times that it has left Operational.
     pub left_operational: u64,
     /// SoC sent or received.
     pub cycles: u64,
-    /// Cycles that were left out since their time had passed.
+    /// Cycles that were skipped since their time had passed.
     pub skipped_cycles: u64,
-    /// Moments that came so late that this station itself was stalled.
+    /// Stalls of this station: it was stopped for more than half a cycle.
     pub own_stalls: u64,
     /// The longest of those stalls, ns.
     pub worst_stall_ns: u64,
-    /// SoC that a controlled node has missed.
+    /// SoC that are missing at a controlled node.
     pub soc_lost: u64,
-    /// Frames received, as the state machine has seen them.
+    /// Frames that the state machine has received.
     pub frames_received: u64,
-    /// Frames that claim to be POWERLINK and are not right.
+    /// POWERLINK frames that are invalid.
     pub frames_invalid: u64,
     /// Frames that could not be sent.
     pub frames_unsent: u64,
-    /// Polls that the driver has answered or sent; null in user space.
+    /// PReqs that the driver has answered or sent; null in user space.
     pub sent_by_driver: Option<u64>,
-    /// What became of a managing node's SoC; null where they leave without launch times.
+    /// A managing node's SoC that leave by launch time; null without launch times.
     pub soc_launch: Option<SocLaunchStatus>,
     /// System calls for waiting and sending.
     pub system_calls: u64,
-    /// How often the interface was found down.
+    /// The number of times that the interface was found down.
     pub interface_downs: u64,
-    /// How often the link was lost; null where the kernel does not tell.
+    /// Losses of the link; null where the kernel does not count them.
     pub link_losses: Option<u64>,
-    /// Frames with a wrong check sequence; null where the kernel does not tell.
+    /// Frames with a wrong check sequence; null where the kernel does not count them.
     pub crc_errors: Option<u64>,
-    /// Collisions; null where the kernel does not tell.
+    /// Collisions; null where the kernel does not count them.
     pub collisions: Option<u64>,
     /// A managing node's network, by number.
     pub nodes: Vec<NodeStatus>,
@@ -65,43 +65,43 @@ pub struct StationStatus {
 pub struct SocLaunchStatus {
     /// Handed to the queue with their launch time.
     pub handed_over: u64,
-    /// Sent by the loop at their instant, or as soon as it was awake: not handed over in time, or refused by the queue.
+    /// Sent by the loop at their instant or later: they were not handed over in time, or the queue has refused them.
     pub by_loop: u64,
-    /// Among those handed over: lost, since the queue was too late for them.
+    /// Handed over and lost: the queue was too late for them.
     pub dropped: u64,
 }
 
-/// Something that has happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StationEvent {
-    /// When, ns since 1970 by this machine's clock.
+    /// The time, ns since 1970 by this machine's clock.
     pub time_ns: u64,
-    /// What, in words.
+    /// The event in words.
     pub what: String,
 }
 
 /// One controlled node, as the managing node sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeStatus {
-    /// Its number.
+    /// The node number.
     pub node: u8,
-    /// What the project calls it.
+    /// The name in the project.
     pub name: String,
-    /// Whether the network needs it.
+    /// True where the network does not start without it.
     pub mandatory: bool,
-    /// The state that it has told last.
+    /// The last state that it has reported.
     pub state: String,
-    /// Whether it takes part as far as it should.
+    /// True once it takes part as configured.
     pub operational: bool,
     /// Responses.
     pub responses: u64,
-    /// Responses that did not come.
+    /// Responses that are missing.
     pub lost: u32,
     /// Responses that came too late.
     pub late: u32,
-    /// How often it was taken for lost, and looked for again.
+    /// The number of times that it was taken for lost and searched again.
     pub times_lost: u64,
-    /// From the last request to its response, ns.
+    /// The time from the last request to its response, ns.
     pub latency_ns: u64,
 }
 
@@ -143,7 +143,8 @@ impl StationStatus {
         self.worst_stall_ns = statistics.worst_stall_ns;
     }
 
-    /// What the node was told of its interface; `tells`: wrong check sequences, collisions, losses of the link.
+    /// Takes the interface's errors. `tells` says which of them the kernel counts: wrong check sequences, collisions, losses of
+    /// the link.
     pub(crate) fn take_link(&mut self, statistics: &Statistics, tells: [bool; 3]) {
         let [crc, collisions, losses] = tells;
         self.crc_errors = crc.then_some(statistics.crc_errors);
@@ -155,7 +156,7 @@ impl StationStatus {
         let by_driver = driver.map(|counters| counters.answered + counters.chained);
         self.frames_received = run.received;
         self.frames_unsent = run.unsent + run.overflowed;
-        self.system_calls = (run.waits + run.sent).saturating_sub(by_driver.unwrap_or(0));
+        self.system_calls = run.waits + run.sent;
         self.interface_downs = run.downs;
         self.sent_by_driver = by_driver;
     }
@@ -199,7 +200,7 @@ impl StationStatus {
     }
 }
 
-/// An event in words.
+/// Returns an event in words.
 pub(crate) fn words(event: &Event) -> String {
     match event {
         Event::State { from, to } => format!("from {from} to {to}"),

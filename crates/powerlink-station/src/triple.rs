@@ -1,5 +1,5 @@
-//! The newest of what one thread writes, whole, for another one: three buffers, of which each end holds one and the third
-//! changes hands. Neither end ever waits for the other.
+//! Passes the newest values from one thread to another, whole: three buffers, of which each end holds one and the third
+//! changes hands. Neither end waits for the other.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -10,8 +10,8 @@ const PLACE: u8 = 3;
 
 #[derive(Debug)]
 struct Shared {
-    /// Words are atomic so that they may lie in memory that two threads reach. Who holds a buffer is the only one to touch it:
-    /// `middle` hands it over with all that was written before.
+    /// Words are atomic since two threads reach the memory. Only the end that holds a buffer touches it; `middle` hands it over
+    /// with everything written before.
     buffers: [Box<[AtomicU64]>; 3],
     middle: AtomicU8,
 }
@@ -36,7 +36,7 @@ pub(crate) struct Reader {
     place: u8,
 }
 
-/// Both ends of buffers of so many words, which are 0 at first.
+/// Makes both ends of buffers of `words` words, which are 0 at first.
 pub(crate) fn triple(words: usize) -> (Writer, Reader) {
     let buffer = || (0..words).map(|_| AtomicU64::new(0)).collect();
     let shared = Arc::new(Shared {
@@ -51,8 +51,8 @@ pub(crate) fn triple(words: usize) -> (Writer, Reader) {
 }
 
 impl Writer {
-    /// Has a buffer filled, and hands it over in the place of one that nobody has read. What is in it before is older than what
-    /// was handed over last: all of it is to be filled.
+    /// Lets `fill` write a whole buffer, and hands it over in place of an unread one. The buffer has old values: all of them
+    /// must be written.
     pub(crate) fn write(&mut self, fill: impl FnOnce(&[AtomicU64])) {
         fill(self.shared.words(self.place));
         let before = self
@@ -64,7 +64,7 @@ impl Writer {
 }
 
 impl Reader {
-    /// Takes the newest; says whether there was a newer one.
+    /// Takes the newest buffer. Returns true where it is newer than the one before.
     pub(crate) fn take(&mut self) -> bool {
         if self.shared.middle.load(Ordering::Relaxed) & FRESH == 0 {
             return false;
@@ -74,7 +74,7 @@ impl Reader {
         true
     }
 
-    /// What was taken last.
+    /// Returns the buffer that was taken last.
     pub(crate) fn words(&self) -> &[AtomicU64] {
         self.shared.words(self.place)
     }

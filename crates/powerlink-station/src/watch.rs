@@ -1,5 +1,5 @@
-//! What the kernel counts of an interface: frames with a wrong check sequence, collisions, losses of the link. A thread of time
-//! sharing looks at it; the real-time loop reads atomics.
+//! The kernel's counters of an interface: frames with a wrong check sequence, collisions, losses of the link. An ordinary thread
+//! reads them; the real-time loop reads atomics.
 
 use rtwire_powerlink::LinkErrors;
 use std::fs::File;
@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Where the kernel tells it.
+/// The folder of the kernel's counters.
 pub(crate) const KERNEL: &str = "/sys/class/net";
-/// How often the thread looks.
+/// The period of the thread.
 const LOOK: Duration = Duration::from_millis(50);
 const FILES: [&str; 3] = [
     "statistics/rx_crc_errors",
@@ -21,7 +21,7 @@ const FILES: [&str; 3] = [
     "carrier_down_count",
 ];
 
-/// What was counted since the watch began, in the order of [`FILES`].
+/// The counts since the watch began, in the order of [`FILES`].
 #[derive(Debug, Default)]
 struct Shared {
     counted: [AtomicU64; 3],
@@ -34,7 +34,7 @@ struct Shared {
 pub(crate) struct Watch {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
-    /// Which of them there are.
+    /// The counters that the kernel has.
     there: [bool; 3],
     changes: u32,
     handed: [u64; 3],
@@ -60,7 +60,7 @@ impl Counter {
         Some(Self { file, last })
     }
 
-    /// What was counted since the last look. A driver that begins anew has counted nothing that is known.
+    /// Returns the count since the last call; 0 where a driver has reset its counter.
     fn news(&mut self) -> u64 {
         let Some(now) = number(&self.file) else {
             return 0;
@@ -71,8 +71,8 @@ impl Counter {
 }
 
 impl Watch {
-    /// Watches the interface of this name and index below `folder`; nothing where it is another one there, as it may be where
-    /// `/sys` is that of another network namespace.
+    /// Watches the interface with this name and index below `folder`. Returns `None` where the index there differs: `/sys` may
+    /// be that of another network namespace.
     pub(crate) fn open(folder: &Path, interface: &str, index: u32) -> io::Result<Option<Self>> {
         let folder = folder.join(interface);
         let there = File::open(folder.join("ifindex"));
@@ -100,7 +100,7 @@ impl Watch {
         }))
     }
 
-    /// What is new, if something is. Without a system call.
+    /// Returns the counts since the last call; `None` where nothing is new. No system call.
     pub(crate) fn news(&mut self) -> Option<LinkErrors> {
         let changes = self.shared.changes.load(Ordering::Acquire);
         if changes == self.changes {
@@ -124,7 +124,7 @@ impl Watch {
         })
     }
 
-    /// Which the kernel tells: wrong check sequences, collisions, losses of the link.
+    /// Returns which counters the kernel has: wrong check sequences, collisions, losses of the link.
     pub(crate) const fn tells(&self) -> [bool; 3] {
         self.there
     }
@@ -171,7 +171,7 @@ mod tests {
         folder
     }
 
-    /// What comes until all has come.
+    /// Adds up the news until everything wanted has come.
     fn sum(watch: &mut Watch, wanted: LinkErrors) -> LinkErrors {
         let begun = Instant::now();
         let mut sum = LinkErrors::default();

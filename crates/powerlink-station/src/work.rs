@@ -1,7 +1,7 @@
-//! What a station does after each call of its node: the control loop, requests of other threads, events, what the driver is
-//! to know.
+//! The application's turn after each call of the node: the control loop, requests of other threads, events.
 
 use crate::datagrams::Datagrams;
+use crate::driver::StationPort;
 use crate::ethernet::Ethernet;
 use crate::handle::{Inner, Request, SdoReply};
 use crate::io::Io;
@@ -10,7 +10,6 @@ use crate::launch::Told;
 use crate::status::{SocLaunchStatus, StationEvent, StationStatus, words};
 use crate::watch::Watch;
 use core::ops::Range;
-use rtwire_link::powerlink::StationPort;
 use rtwire_link::run::{Port as _, RunStatistics};
 use rtwire_powerlink::{Event, LostReason, NodeEvent};
 use rtwire_sys::clock::{self, Clock};
@@ -18,30 +17,29 @@ use rtwire_wire::powerlink::NmtState;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Events that are kept for whoever asks.
+/// The newest events that are kept.
 const EVENTS: usize = 64;
 
-/// What a station has beside its node, where it has it.
+/// The optional parts of a station.
 pub(crate) struct Beside<'a> {
     pub(crate) ethernet: Option<&'a mut Ethernet>,
     pub(crate) datagrams: Option<&'a mut Datagrams>,
     pub(crate) watch: Option<&'a mut Watch>,
 }
 
-/// What is done after each call of the node.
+/// The work after each call of the node.
 pub(crate) struct Work<'a> {
     pub(crate) inner: Inner,
     cycles: u64,
-    pres_generation: u64,
     /// With their times of CLOCK_MONOTONIC, ns.
     events: VecDeque<(u64, String)>,
     status: StationStatus,
     names: &'a [(u8, String)],
     points: &'a mut Vec<(Key, Range<usize>)>,
     beside: Beside<'a>,
-    /// The job whose outcome is waited for: node and number. One that nobody waits for any more may end behind it.
+    /// The node and number of the job whose outcome is waited for. An older job may still end after it.
     asked: Option<(u8, u32)>,
-    /// How often each node was taken for lost.
+    /// The number of times that each node was taken for lost.
     times_lost: Box<[u64; 256]>,
     /// SoC that a launch queue has dropped; `None` where there are no launch times.
     dropped: Option<&'a AtomicU64>,
@@ -60,7 +58,6 @@ impl<'a> Work<'a> {
         Self {
             inner,
             cycles: 0,
-            pres_generation: 0,
             events: VecDeque::with_capacity(EVENTS),
             status: StationStatus::base(interface, path),
             names,
@@ -73,7 +70,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// SoC leave by launch time, and `dropped` counts those that their queue has dropped.
+    /// Reports SoC that leave by launch time. `dropped` counts those that their queue has dropped.
     pub(crate) fn launches(&mut self, dropped: &'a AtomicU64) {
         self.dropped = Some(dropped);
     }
@@ -102,11 +99,6 @@ impl<'a> Work<'a> {
         let cycles = statistics.cycles;
         if cycles != self.cycles {
             self.cycles = cycles;
-            // Its SoC has not left yet.
-            if let (Kind::Managing(node), Some(driver)) = (&*kind, port.driver_mut()) {
-                let polls = node.polls().iter();
-                driver.announce_polls(polls.map(|poll| (poll.node, &poll.frame[..])));
-            }
             let missing = kind.missing(&statistics);
             control(&mut Io {
                 image: kind.image_mut(),
@@ -126,20 +118,12 @@ impl<'a> Work<'a> {
             self.requests(kind, now_ns);
         }
         self.basic_ethernet(kind, port);
-        if let (Kind::Controlled(node), Some(driver)) = (&*kind, port.driver_mut()) {
-            driver.respond_in_chain(node.chained_ns());
-            let generation = node.pres_generation();
-            if generation != self.pres_generation {
-                self.pres_generation = generation;
-                driver.respond_with(node.prepared_pres());
-            }
-        }
         if self.inner.wanted.swap(false, Ordering::Relaxed) {
             self.tell(kind, port, run);
         }
     }
 
-    /// In BasicEthernet nobody shares out the medium: ordinary frames leave at once.
+    /// Sends ordinary frames at once in BasicEthernet, where the medium is not shared out.
     fn basic_ethernet(&mut self, kind: &Kind, port: &mut StationPort) {
         let (Kind::Controlled(node), Some(ethernet)) = (kind, &mut self.beside.ethernet) else {
             return;
@@ -209,7 +193,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Only where somebody asks: this allocates.
+    /// Answers a question for the state. Allocates; called only on such a question.
     #[cold]
     fn tell(&mut self, kind: &Kind, port: &StationPort, run: &RunStatistics) {
         let mut status = self.status.clone();

@@ -6,40 +6,42 @@
 //!        └── pdo (what lies where) ── SdoClient, SdoServer
 //! ```
 //!
-//! Both nodes are [`rtwire_wire::Node`]s: the driver hands in frames with their time of arrival and wakes them at
-//! [`wake_at_ns`](rtwire_wire::Node::wake_at_ns); they put what is to be sent into the outbox. After each call the driver
-//! takes [`Event`]s with `next_event`, and an application reads and writes the process image.
+//! Both nodes are [`rtwire_wire::Node`]s. The loop that drives them hands in frames with their time of arrival, and wakes them
+//! at [`wake_at_ns`](rtwire_wire::Node::wake_at_ns). They put frames to send into the outbox. After each call the loop takes
+//! [`Event`]s with `next_event`, and an application reads and writes the process image.
 //!
-//! # What a driver needs to know
+//! # What the loop needs to know
 //!
-//! **Times.** All moments are ns of one clock. [`ManagingNode`] sends its SoC on a grid of whole cycles from its start: it
+//! **Times.** All moments are ns of one clock. [`ManagingNode`] sends its SoC on a grid of whole cycles from its start. It
 //! asks to be woken at the grid point less [`lead_ns`](mn::ManagingConfig::lead_ns), and gives the grid point as launch
-//! time. It goes on to the next request when a response arrives; only a missing one costs its timeout. `frame` should be
-//! called with the time of *arrival* (the kernel's stamp): a response that arrived in time is in time, however late it is
-//! read. Where `moment` comes late, the node itself was stalled: it gives what may lie unread one more chance, before it
-//! counts a loss, and counts the stall by itself (`own_stalls`).
+//! time. The next request follows when a response arrives; only a missing one costs its timeout. Call `frame` with the time
+//! of *arrival* (the kernel's stamp): a response that arrived in time is in time, however late it is read. Where `moment`
+//! comes late, the node itself was stalled. It then looks once more for an unread response before it counts a loss, and counts
+//! the stall (`own_stalls`).
 //!
-//! **Process image.** `image().inputs` holds what was received, `image_mut().outputs` what is to be sent. At each SoC both nodes
-//! take the outputs over into their prepared frames, the managing node into the requests of that whole cycle; a controlled node
-//! also does when told to ([`ControlledNode::commit`]). `image().place(index, subindex)` tells where an object lies; the layout
+//! **Process image.** `image().inputs` has the received values, `image_mut().outputs` those to send. At each SoC both nodes
+//! take the outputs over into their prepared frames; the managing node into the requests of that whole cycle. A controlled node
+//! also does so on [`ControlledNode::commit`]. `image().place(index, subindex)` returns the place of an object. The layout
 //! changes only with [`Event::Image`].
 //!
-//! **Frames run by the driver.** A receive program can do the isochronous phase:
-//! * controlled node: [`ControlledNode::prepared_pres`] is the frame that answers the PReq (whole and padded), new whenever
-//!   [`ControlledNode::pres_generation`] changes; with [`ControlledNode::set_responder`] the node leaves the sending to the
-//!   driver. The PReq is handed to `frame` all the same, as often and as late as is convenient.
-//! * managing node: [`ManagingNode::polls`] is the list of requests of the cycle that is running, each with its node, frame
-//!   and timeout, written anew with each SoC. With [`ManagingNode::set_chain`] the node sends SoC and the first request only; the driver sends the next request when a response arrives, and hands the
-//!   responses to `frame`. Where one is missing, the node goes on with the request behind it, and the chain from there.
+//! **Frames that leave from the driver.** A receive program can do the isochronous phase. The nodes give it
+//! [actions](rtwire_wire::action), with the slots and cues of [`prepared`]:
+//! * A controlled node prepares its PRes whenever it changes, and arms it while its state is one that answers. It disarms it in
+//!   the call in which the state becomes another one.
+//! * A managing node prepares and arms the requests of a cycle before its SoC, and disarms them when the last response has come
+//!   or is missing. Where a response in between is missing, the request behind it is due, and the chain goes on from there.
 //!
-//! **The interface.** Frames with a wrong check sequence, collisions and losses of the link are what only a driver knows: it
-//! tells them with `observe`, as soon as it learns of them.
+//! Each PRes and each PReq is due all the same. An outbox that carries out no actions sends them, and the nodes do not notice.
+//! The driver must show every frame to `frame`, in order, as late as is convenient.
 //!
-//! **Ordinary Ethernet.** `send_ethernet` queues a frame for the asynchronous phase; frames that are not POWERLINK are for
-//! the driver's TAP device, the nodes do not look at them.
+//! **The interface.** Only the interface knows of frames with a wrong check sequence, collisions and losses of the link: report
+//! them with `observe` as soon as they are known.
+//!
+//! **Ordinary Ethernet.** `send_ethernet` queues a frame for the asynchronous phase. The nodes ignore frames that are not
+//! POWERLINK.
 //!
 //! # Limits
-//! Process data are mapped in whole octets. No redundancy of managing nodes or rings, no SDO embedded in PDOs, no routing.
+//! Process data are mapped in whole bytes. No redundancy of managing nodes or rings, no SDO embedded in PDOs, no routing.
 
 pub mod cdc;
 pub mod cn;
@@ -51,6 +53,7 @@ mod history;
 pub mod mn;
 pub mod od;
 pub mod pdo;
+pub mod prepared;
 mod queue;
 pub mod sdo;
 pub mod xdd;

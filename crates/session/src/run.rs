@@ -19,6 +19,7 @@ use std::time::Duration;
 use rtwire_host::napi::{NapiDeferral, NapiPriority, NapiThreads};
 use rtwire_plan::Plan;
 use rtwire_sys::clock::{self, Clock};
+use rtwire_sys::interface;
 use rtwire_sys::sched::thread::Want;
 
 use crate::error::SessionError;
@@ -102,8 +103,11 @@ pub fn run_host(
         return Err(SessionError::Idle(host.clone()));
     }
     check_values(options, &assignment)?;
-    let session = Session::planned(plan, assignment.clone(), &options.session)?;
+    // Its error is the right one where there is no such interface.
+    interface::by_name(&options.interface)?;
+    // Before the session attaches a receive program: that would change what the driver can do meanwhile.
     let (receive, _guards) = receive_work(options, &assignment)?;
+    let session = Session::planned(plan, assignment.clone(), &options.session)?;
     let work = Work::of(session, &options.values)?;
     let schedule = Schedule::default();
     let start_ns = (clock::now_ns(Clock::Tai) + SETTLE_NS).next_multiple_of(GRID_NS);

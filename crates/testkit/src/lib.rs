@@ -17,6 +17,7 @@
 #![allow(clippy::missing_panics_doc, clippy::expect_used)]
 
 mod foreign;
+pub mod layout;
 mod netns;
 mod star;
 

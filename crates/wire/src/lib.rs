@@ -31,6 +31,7 @@
 //! Limits: no IP options, no fragments, one VLAN tag at most.
 #![no_std]
 
+pub mod action;
 pub mod ethernet;
 mod mac;
 mod node;
@@ -40,6 +41,7 @@ pub mod ptp;
 pub mod rtdip;
 mod size;
 
+pub use action::{Action, Arm, Cue, Slot};
 pub use ethernet::{EtherType, VlanTag};
 pub use mac::{MacAddress, MacParseError};
 pub use node::{Node, Outbox};

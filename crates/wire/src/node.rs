@@ -2,7 +2,7 @@
 //! time.
 //!
 //! A node has no socket, no clock and no thread. So the same node runs on a real interface, in virtual time, and
-//! under a fuzzer.
+//! under a fuzzer. Frames that a driver may send for a node are described in [`action`](crate::action).
 //!
 //! ```
 //! use rtwire_wire::{Node, Outbox};
@@ -48,6 +48,8 @@
 //! assert_eq!((sent.0.len(), beacon.wake_at_ns()), (1, Some(1_005_000)));
 //! ```
 
+use crate::action::{Action, Slot};
+
 /// A protocol's state machine. All times are in ns of one clock, which the driver has chosen; they never go back.
 ///
 /// Each node has its own way to report events to its application, such as a new value or a lost peer. The driver
@@ -65,21 +67,42 @@ pub trait Node {
     /// The time at which [`Node::moment`] is to be called, read after each call. `None`: not before the next frame.
     fn wake_at_ns(&self) -> Option<u64>;
 
-    /// Reports the time in ns from the previous call's timestamp until its frames were handed over.
-    ///
-    /// It covers the call itself, the application's work, and the handing over. It does not include time that was
-    /// reported for an earlier call. The driver calls this before the next call. With it, a node can tell a host that
-    /// stood still from a slow network.
+    /// The time in ns from the previous call's timestamp until its frames were handed over: the call itself, the application,
+    /// and the sending. Called before the next call, once for each such time. A node needs it to tell a machine that was
+    /// stalled from a network that is slow.
     fn sending_took(&mut self, took_ns: u64) {
         let _ = took_ns;
     }
+
+    /// Called after the application had its turn, before frames are sent: the node gives the [`Action`]s that follow from what
+    /// the application has changed.
+    fn settle(&mut self, outbox: &mut dyn Outbox) {
+        let _ = outbox;
+    }
 }
 
-/// The receiver of the frames that a node sends.
+/// The receiver of the frames that a node sends, and of its [`Action`]s on prepared frames.
 pub trait Outbox {
     /// Sends `frame`: Ethernet header and payload, without FCS. The layer below adds padding where the medium needs
     /// it.
     ///
     /// The frame leaves not before `launch_ns`, or at once if that is `None`. Frames leave in the order of the calls.
     fn send(&mut self, frame: &[u8], launch_ns: Option<u64>);
+
+    /// Carries out an action on prepared frames. By default for a port that sends nothing by itself: a frame that is due is
+    /// sent, and nothing else is to do.
+    fn act(&mut self, action: Action<'_>) {
+        if let Action::Due {
+            frame, launch_ns, ..
+        } = action
+        {
+            self.send(frame, launch_ns);
+        }
+    }
+
+    /// Returns true where the port itself has sent the frame of this slot of a chain since it was prepared.
+    fn has_left(&self, slot: Slot) -> bool {
+        let _ = slot;
+        false
+    }
 }

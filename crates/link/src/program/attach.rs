@@ -4,6 +4,7 @@ use super::layout::{
     CHANNEL_WORDS, CONTROL_WORDS, Control, PORT_WORDS, PORTS, REPLY_WORDS, SLOT_WORDS,
 };
 use super::{Attach, Attachment, ProgramError, Shared, XdpMode};
+use crate::xdp::{self, AttachError};
 use rtwire_sys::bpf::{AttachedXdp, BpfError, BpfObject, XdpLink, attach_xdp, attached};
 use rtwire_sys::interface::Interface;
 use rtwire_sys::{Errno, netns};
@@ -27,13 +28,13 @@ pub(super) fn open(
     let (object, mut shared) = load(interface, ether_type)?;
     let start = Instant::now();
     loop {
-        let refused = match attach(&object, shared.interface.index, how) {
-            Ok((link, why_generic)) => {
+        let refused = match xdp::attach(&object, PROGRAM, shared.interface.index, how) {
+            Ok(attached) => {
                 shared.attachment = Mutex::new(Attachment {
-                    link: Some(link),
+                    link: Some(attached.link),
                     joined: false,
                 });
-                shared.why_generic = why_generic;
+                shared.why_generic = attached.why_generic;
                 return Ok(shared);
             }
             Err(error) if error.is_in_use() => match join(&shared, how, error) {
@@ -43,11 +44,11 @@ pub(super) fn open(
                 }
                 Err(refused) => refused,
             },
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         };
         // Its owners may just be closing it. A process that is being started holds copies of its parent's descriptors
         // until it executes another program. A foreign program is left alone at once.
-        let foreign = matches!(refused, ProgramError::Bpf(_));
+        let foreign = matches!(refused, ProgramError::Attach(_));
         if foreign || start.elapsed() > PATIENCE {
             return Err(refused);
         }
@@ -98,35 +99,12 @@ pub(super) fn namespace() -> u64 {
         .map_or(0, |metadata| metadata.ino())
 }
 
-fn attach(
-    object: &BpfObject,
-    ifindex: u32,
-    how: Attach,
-) -> Result<(XdpLink, Option<String>), ProgramError> {
-    let attach = |mode| object.attach_xdp(PROGRAM, ifindex, mode);
-    match how {
-        Attach::Only(mode) => Ok((attach(mode)?, None)),
-        Attach::Best => match attach(XdpMode::Native) {
-            Ok(link) => Ok((link, None)),
-            Err(error @ BpfError::XdpInUse { .. }) => Err(error.into()),
-            Err(native) => match attach(XdpMode::Generic) {
-                Ok(link) => Ok((link, Some(native.to_string()))),
-                Err(error @ BpfError::XdpInUse { .. }) => Err(error.into()),
-                Err(generic) => Err(ProgramError::NoMode {
-                    native: Box::new(native),
-                    generic: Box::new(generic),
-                }),
-            },
-        },
-    }
-}
-
-/// Joins the program at the interface of `own`, whose own copy is then not needed. Returns `in_use` if that program
-/// is not a receive program.
-fn join(own: &Shared, how: Attach, in_use: ProgramError) -> Result<Shared, ProgramError> {
+/// Takes part in the program that is at the interface of `own`, which was loaded in vain. `in_use` is what to say if it is
+/// none of ours.
+fn join(own: &Shared, how: Attach, in_use: AttachError) -> Result<Shared, ProgramError> {
     let interface = || own.interface.name.clone();
     let Ok(found) = AttachedXdp::find(own.interface.index) else {
-        return Err(in_use);
+        return Err(in_use.into());
     };
     let gone = || ProgramError::NotJoined {
         interface: interface(),
@@ -135,7 +113,7 @@ fn join(own: &Shared, how: Attach, in_use: ProgramError) -> Result<Shared, Progr
     let mut found = found.ok_or_else(gone)?;
     let tag = |program| attached::identity(program).map(|(_, tag)| tag);
     if tag(found.program()).ok() != tag(own.program.as_fd()).ok() {
-        return Err(in_use);
+        return Err(in_use.into());
     }
     let mode = found.mode();
     if let Attach::Only(wanted) = how {

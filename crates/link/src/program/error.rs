@@ -4,6 +4,7 @@ use super::layout::{
     CHANNELS, FIRST_ASKING_PORT, PATCH_OCTETS, PATCH_QUESTION, PATCHES, REPLY_OCTETS,
 };
 use crate::LinkError;
+use crate::xdp::AttachError;
 use rtwire_sys::bpf::{BpfError, XdpMode};
 
 /// Reason why the receive program could not be attached, or one of its channels not opened.
@@ -16,17 +17,12 @@ pub enum ProgramError {
     /// A packet socket could not be opened.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// The program was refused or could not be attached.
+    /// The kernel does not accept the program.
     #[error(transparent)]
     Bpf(#[from] BpfError),
-    /// Neither mode is available.
-    #[error("{native}; and then: {generic}")]
-    NoMode {
-        /// Error of native mode.
-        native: Box<BpfError>,
-        /// Error of generic mode.
-        generic: Box<BpfError>,
-    },
+    /// The program was not attached.
+    #[error(transparent)]
+    Attach(#[from] AttachError),
     /// The program is attached in another mode than requested.
     #[error(
         "the receive program is attached to interface `{interface}` in {mode} mode already, by another process; use that mode, or end that process"
@@ -121,12 +117,13 @@ impl ProgramError {
     /// Returns `true` if another XDP program is attached, or this one in another way.
     #[must_use]
     pub fn is_in_use(&self) -> bool {
-        matches!(
-            self,
+        match self {
+            Self::Attach(error) => error.is_in_use(),
             Self::Bpf(BpfError::XdpInUse { .. })
-                | Self::OtherMode { .. }
-                | Self::OtherEtherType { .. }
-        )
+            | Self::OtherMode { .. }
+            | Self::OtherEtherType { .. } => true,
+            _ => false,
+        }
     }
 
     /// Returns `true` if XDP is not available here, so that packet sockets must serve. Returns `false` for other
@@ -134,7 +131,7 @@ impl ProgramError {
     #[must_use]
     pub fn is_lacking(&self) -> bool {
         match self {
-            Self::NoMode { .. } => true,
+            Self::Attach(error) => !error.is_in_use(),
             Self::Bpf(error) => !matches!(error, BpfError::XdpInUse { .. }),
             _ => false,
         }

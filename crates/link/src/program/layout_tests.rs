@@ -1,18 +1,18 @@
 //! Checks that both sides of the shared memory use the same layout.
 
 use super::layout;
-use crate::layout_check;
 use rtwire_sys::bpf::queue;
+use rtwire_testkit::layout as shared_layout;
 
 #[test]
 fn the_layouts_are_those_of_the_kernel_program() {
-    layout_check::check(rtwire_bpf::RECEIVE.built_at, layout::FIELDS);
+    shared_layout::check(rtwire_bpf::RECEIVE.built_at, layout::FIELDS);
 }
 
 #[test]
 fn the_numbers_are_those_of_the_header() {
     let header = include_str!("../../../bpf/programs/receive.h");
-    let found = layout_check::numbers(header);
+    let found = shared_layout::numbers(header);
     let expected = [
         ("RTW_CHANNELS", layout::CHANNELS as u64),
         ("RTW_PORTS", layout::PORTS as u64),

@@ -1,6 +1,6 @@
 //! Transmit path and receive path of a node's frames.
 
-use super::Launches;
+use super::{Launches, Offload};
 use crate::error::LinkError;
 use crate::{Sender, SenderConfig, TxPath};
 use rtwire_sys::clock::{self, Clock};
@@ -22,6 +22,16 @@ pub struct LaunchWindow {
     pub earliest_ns: u64,
     /// Latest time to hand it over, in ns before its instant. Later is too late for the queue that is to hold it.
     pub latest_ns: u64,
+}
+
+/// A frame that has come.
+pub struct Arrived<'a> {
+    /// The time of its arrival, ns of CLOCK_MONOTONIC, where that is known.
+    pub at_ns: Option<u64>,
+    /// Ethernet header and payload, without FCS, perhaps padded.
+    pub frame: &'a [u8],
+    /// The port's [`offload`](Port::offload): it knows what has left on this very frame.
+    pub offload: Option<&'a mut dyn Offload>,
 }
 
 /// Transmit and receive operations that [`Runner`](super::Runner) needs.
@@ -47,12 +57,16 @@ pub trait Port {
         Err(LinkError::LaunchRefused { launch_ns })
     }
 
-    /// Shows the oldest received frame, with its arrival time (ns of CLOCK_MONOTONIC) if that is known. Returns
-    /// `true` if there was one. Does not wait.
+    /// Shows the oldest frame that has come. Returns false where there was none. Does not wait.
     ///
     /// # Errors
     /// The interface is gone.
-    fn receive(&mut self, show: &mut dyn FnMut(Option<u64>, &[u8])) -> Result<bool, LinkError>;
+    fn receive(&mut self, show: &mut dyn FnMut(Arrived<'_>)) -> Result<bool, LinkError>;
+
+    /// The part that sends prepared frames for the node; `None` where the loop sends them all.
+    fn offload(&mut self) -> Option<&mut dyn Offload> {
+        None
+    }
 
     /// Returns `true` if a frame is there. No system call.
     fn is_ready(&self) -> bool;
@@ -203,11 +217,15 @@ impl Port for PacketPort {
         }
     }
 
-    fn receive(&mut self, show: &mut dyn FnMut(Option<u64>, &[u8])) -> Result<bool, LinkError> {
+    fn receive(&mut self, show: &mut dyn FnMut(Arrived<'_>)) -> Result<bool, LinkError> {
         let Some(frame) = self.ring.peek() else {
             return Ok(false);
         };
-        show(None, frame.data);
+        show(Arrived {
+            at_ns: None,
+            frame: frame.data,
+            offload: None,
+        });
         self.ring.release();
         Ok(true)
     }

@@ -1,15 +1,16 @@
 //! Frames that wait for their launch instant, in memory allocated once.
 
 use super::LaunchWindow;
-use rtwire_wire::{MAXIMUM_FRAME_OCTETS, MINIMUM_FRAME_OCTETS, Outbox};
+use rtwire_wire::{MAXIMUM_FRAME_OCTETS, MINIMUM_FRAME_OCTETS, Slot};
 
 const ROOM: usize = MAXIMUM_FRAME_OCTETS;
 
 #[derive(Debug)]
-struct Slot {
+struct Waiting {
     octets: [u8; ROOM],
     length: usize,
     launch_ns: Option<u64>,
+    prepared: Option<Slot>,
 }
 
 /// The frame that leaves next.
@@ -18,6 +19,8 @@ pub(super) struct Head<'a> {
     pub(super) frame: &'a [u8],
     /// Launch instant that the node set, in ns.
     pub(super) launch_ns: Option<u64>,
+    /// The prepared frame that was due, and is the loop's to send.
+    pub(super) prepared: Option<Slot>,
     /// Earliest time at which it may leave, in ns: its instant, and not before a frame handed over earlier. 0 means
     /// at once.
     pub(super) leaves_ns: u64,
@@ -29,7 +32,7 @@ pub(super) struct Head<'a> {
 /// handed over.
 #[derive(Debug)]
 pub(super) struct Queue {
-    slots: Box<[Slot]>,
+    slots: Box<[Waiting]>,
     first: usize,
     count: usize,
     overflowed: u64,
@@ -41,10 +44,11 @@ pub(super) struct Queue {
 
 impl Queue {
     pub(super) fn new(frames: usize) -> Self {
-        let slots = (0..frames.max(1)).map(|_| Slot {
+        let slots = (0..frames.max(1)).map(|_| Waiting {
             octets: [0; ROOM],
             length: 0,
             launch_ns: None,
+            prepared: None,
         });
         Self {
             slots: slots.collect(),
@@ -62,6 +66,7 @@ impl Queue {
         Some(Head {
             frame: &slot.octets[..slot.length],
             launch_ns: slot.launch_ns,
+            prepared: slot.prepared,
             leaves_ns: slot.launch_ns.unwrap_or(0).max(self.kept_until_ns),
             ahead: slot.launch_ns.is_some() && !self.held_back,
         })
@@ -107,10 +112,9 @@ impl Queue {
     pub(super) fn overflowed(&self) -> u64 {
         self.overflowed
     }
-}
 
-impl Outbox for Queue {
-    fn send(&mut self, frame: &[u8], launch_ns: Option<u64>) {
+    /// Appends a frame; `prepared` is its slot where it is one that was due.
+    pub(super) fn send(&mut self, frame: &[u8], launch_ns: Option<u64>, prepared: Option<Slot>) {
         if self.count == self.slots.len() || frame.len() > ROOM {
             self.overflowed += 1;
             return;
@@ -124,6 +128,7 @@ impl Outbox for Queue {
             slot.length = MINIMUM_FRAME_OCTETS;
         }
         slot.launch_ns = launch_ns;
+        slot.prepared = prepared;
         self.count += 1;
     }
 }
@@ -137,9 +142,9 @@ mod tests {
         let mut queue = Queue::new(2);
         for round in 0..5_u8 {
             assert!(queue.head().is_none());
-            queue.send(&[round; 14], Some(7));
-            queue.send(&[round; 100], None);
-            queue.send(&[9; 60], None);
+            queue.send(&[round; 14], Some(7), None);
+            queue.send(&[round; 100], None, None);
+            queue.send(&[9; 60], None, None);
             assert_eq!(queue.overflowed(), u64::from(round) + 1);
             let head = queue.head().unwrap();
             let frame = head.frame;
@@ -152,7 +157,7 @@ mod tests {
             queue.pop();
             queue.pop();
         }
-        queue.send(&[0; ROOM + 1], None);
+        queue.send(&[0; ROOM + 1], None, None);
         assert!(queue.head().is_none());
     }
 
@@ -164,7 +169,7 @@ mod tests {
         });
         let mut queue = Queue::new(8);
         for launch_ns in [Some(1_000), None, Some(900), Some(2_000)] {
-            queue.send(&[0; 60], launch_ns);
+            queue.send(&[0; 60], launch_ns, None);
         }
         let state = |queue: &Queue| {
             let head = queue.head().unwrap();

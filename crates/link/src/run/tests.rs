@@ -1,5 +1,6 @@
 //! Tests of the loop with a port that holds frames until their instant: frames handed over and when, frames that wait
-//! behind them, and spinning. ETF itself is tested in `crates/powerlink-station/tests`, run in the kernel lab.
+//! behind them, and spinning.
+//! ETF itself is in `tests/launch.rs`, run in the kernel lab.
 
 use super::*;
 use rtwire_wire::Outbox;
@@ -56,10 +57,14 @@ impl Port for Keeper {
         Ok(())
     }
 
-    fn receive(&mut self, show: &mut dyn FnMut(Option<u64>, &[u8])) -> Result<bool, LinkError> {
+    fn receive(&mut self, show: &mut dyn FnMut(Arrived<'_>)) -> Result<bool, LinkError> {
         let arrived_ns = self.arrived_ns.pop();
         if arrived_ns.is_some() {
-            show(arrived_ns, &[0; 60]);
+            show(Arrived {
+                at_ns: arrived_ns,
+                frame: &[0; 60],
+                offload: None,
+            });
         }
         Ok(arrived_ns.is_some())
     }

@@ -1,11 +1,11 @@
 //! The controlled node's part in the cycle: SoC, PReq, PRes, SoA.
 
-use super::{ControlledNode, Dll, Responder};
+use super::{ControlledNode, Dll};
 use crate::{ErrorCode, Event};
 use rtwire_wire::Outbox;
 use rtwire_wire::powerlink::{Asnd, Message, NmtState, Packet, Poll, Request, Soc, View, node};
 
-/// Longer cycles are not learnt from what is seen, ns.
+/// The longest cycle that is learnt by observation, ns.
 const LONGEST_CYCLE_NS: u64 = 1_000_000_000;
 
 impl ControlledNode {
@@ -122,6 +122,7 @@ impl ControlledNode {
             self.recover();
         }
         self.last_soc_ns = now_ns;
+        self.told.renewed = false;
         self.polled = false;
         self.dll = Dll::WaitPreq;
         self.arm_soc(now_ns);
@@ -156,9 +157,7 @@ impl ControlledNode {
         if !self.answers() {
             return;
         }
-        if self.responder == Responder::Node {
-            outbox.send(&self.pres, None);
-        }
+        self.respond(None, outbox);
         self.statistics.responses += 1;
         self.polled = true;
         self.ever_polled = true;
@@ -191,10 +190,8 @@ impl ControlledNode {
     fn pres(&mut self, now_ns: u64, source: u8, poll: &Poll<'_>, outbox: &mut dyn Outbox) {
         if source == node::MN && self.timing.chained && self.answers() {
             // PollResponse chaining: the managing node's response is the request to all.
-            if self.responder == Responder::Node {
-                let at = (self.timing.chain_ns > 0).then_some(now_ns + self.timing.chain_ns);
-                outbox.send(&self.pres, at);
-            }
+            let at = (self.timing.chain_ns > 0).then_some(now_ns + self.timing.chain_ns);
+            self.respond(at, outbox);
             self.statistics.responses += 1;
             self.polled = true;
             self.dll = Dll::WaitSoa;

@@ -1,5 +1,6 @@
 //! The controlled node.
 
+mod answering;
 mod asynchronous;
 mod cycle;
 mod errors;
@@ -16,6 +17,7 @@ use crate::pdo::{self, ProcessImage};
 use crate::queue::{Events, Frames};
 use crate::sdo::{SdoClients, SdoServer};
 use crate::{Error, Event, ObjectDictionary};
+use answering::Told;
 use rtwire_wire::powerlink::{
     MINIMUM_OCTETS, Message, NetTime, NmtState, Packet, Response, SendRequest, multicast, node, pad,
 };
@@ -25,18 +27,18 @@ use signalling::Signalling;
 /// The longest frame, without FCS.
 pub(crate) const FRAME_OCTETS: usize = 1514;
 
-/// What a controlled node is made of.
+/// The configuration of a controlled node.
 #[derive(Clone, Debug)]
 pub struct ControlledConfig {
-    /// Its number, 1 to 239.
+    /// The node number, 1 to 239.
     pub node: u8,
-    /// Its interface's address.
+    /// The interface's MAC address.
     pub address: MacAddress,
-    /// Its objects; begin with [`ObjectDictionary::controlled_node`] or a device description.
+    /// The objects: those of [`ObjectDictionary::controlled_node`] or of a device description, with changes.
     pub dictionary: ObjectDictionary,
 }
 
-/// Where the cycle stands (DS 301, 4.2.4.5).
+/// The state of the cycle (DS 301, 4.2.4.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Dll {
     NonCyclic,
@@ -45,17 +47,7 @@ enum Dll {
     WaitSoa,
 }
 
-/// Who sends the answer to a PReq.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Responder {
-    /// The node, when it sees the PReq.
-    #[default]
-    Node,
-    /// The driver, with [`ControlledNode::prepared_pres`].
-    Driver,
-}
-
-/// Settings of the dictionary that the cycle needs at hand.
+/// Settings of the dictionary that the cycle needs.
 #[derive(Clone, Copy, Debug, Default)]
 struct Timing {
     cycle_ns: u64,
@@ -81,7 +73,7 @@ struct Counters {
 }
 
 impl Counters {
-    /// Those with a threshold, each with its object.
+    /// Returns the counters with a threshold, each with its object.
     const fn all(&mut self) -> [(u16, &mut Counter); 6] {
         [
             (0x1c0a, &mut self.collision),
@@ -108,11 +100,11 @@ pub struct ControlledNode {
     image: ProcessImage,
     request_channel: Option<usize>,
     pres: Vec<u8>,
-    pres_generation: u64,
-    responder: Responder,
+    /// The actions on the PRes that the port was given.
+    told: Told,
     server: SdoServer,
     clients: SdoClients,
-    /// Whether a frame of the clients goes before one of the server: they take turns.
+    /// True where a frame of the clients goes before one of the server: they take turns.
     clients_first: bool,
     urgent: Frames,
     generic: Frames,
@@ -131,27 +123,27 @@ pub struct ControlledNode {
     net_time: NetTime,
     heartbeats: Vec<state::Heartbeat>,
     cycle_good: bool,
-    /// Whether the error register tells of an error of communication.
+    /// True where the error register reports an error of communication.
     in_error: bool,
-    /// SoA in a row that told of the reduced cycle, without a SoC.
+    /// SoA of the reduced cycle in a row, without a SoC.
     reduced_soa: u8,
-    /// The cycle as it is seen, where object 1006h does not tell it, ns.
+    /// The observed cycle, ns, for where object 1006h has none.
     seen_cycle_ns: u64,
-    /// Whether another node of the same number was told of.
+    /// True once a second node of the same number was reported.
     conflict_told: bool,
     scratch: Vec<u8>,
 }
 
 impl ControlledNode {
-    /// A controlled node that is switched off: [`Node::start`] switches it on.
+    /// Makes a controlled node that is switched off. [`Node::start`] switches it on.
     ///
     /// # Errors
-    /// The number is none of a controlled node, or the dictionary maps what is not there.
+    /// The number is not 1 to 239, or the dictionary maps a missing object.
     pub fn new(config: ControlledConfig) -> Result<Self, Error> {
         if !(1..=node::LAST_CN).contains(&config.node) {
             return Err(Error::Configuration {
                 what: format!(
-                    "{} is no number of a controlled node: 1 to 239 are",
+                    "{} is not a number of a controlled node; take one from 1 to 239",
                     config.node
                 ),
             });
@@ -178,8 +170,7 @@ impl ControlledNode {
             image: ProcessImage::default(),
             request_channel: None,
             pres: vec![0; FRAME_OCTETS],
-            pres_generation: 0,
-            responder: Responder::Node,
+            told: Told::default(),
             server: SdoServer::new(300, 15_000_000_000),
             clients: SdoClients::new(300, 15_000_000_000),
             clients_first: false,
@@ -210,24 +201,24 @@ impl ControlledNode {
         Ok(this)
     }
 
-    /// Its number.
+    /// Returns the node number.
     #[must_use]
     pub const fn number(&self) -> u8 {
         self.node
     }
 
-    /// Its state.
+    /// Returns the NMT state.
     #[must_use]
     pub const fn state(&self) -> NmtState {
         self.state
     }
 
-    /// The next event, if something has happened.
+    /// Takes the next event; `None` where nothing has happened.
     pub fn next_event(&mut self) -> Option<Event> {
         self.events.pop()
     }
 
-    /// What it has seen.
+    /// Returns the node's counters.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         Statistics {
@@ -236,41 +227,41 @@ impl ControlledNode {
         }
     }
 
-    /// Its objects. Error counters are put in when they are read over the network.
+    /// Returns the objects. Error counters are updated when they are read over the network.
     #[must_use]
     pub const fn dictionary(&self) -> &ObjectDictionary {
         &self.dictionary
     }
 
-    /// Its objects, for the application to change; what the cycle uses is taken over at the next reset.
+    /// Returns the objects, for the application to change. Settings of the cycle take effect at the next reset.
     pub const fn dictionary_mut(&mut self) -> &mut ObjectDictionary {
         &mut self.dictionary
     }
 
-    /// Its process image.
+    /// Returns the process image.
     #[must_use]
     pub const fn image(&self) -> &ProcessImage {
         &self.image
     }
 
-    /// Its process image, to write outputs.
+    /// Returns the process image, to write outputs.
     pub const fn image_mut(&mut self) -> &mut ProcessImage {
         &mut self.image
     }
 
-    /// Takes the outputs over into the prepared PRes. May be called in a real-time loop.
+    /// Takes the outputs over into the prepared PRes. May be called in a real-time loop; [`Node::settle`] gives the new frame to
+    /// the port.
     pub fn commit(&mut self) {
         self.prepare_pres();
     }
 
-    /// The time that the last SoC told.
+    /// Returns the time in the last SoC.
     #[must_use]
     pub const fn net_time(&self) -> NetTime {
         self.net_time
     }
 
-    /// Whether the application is ready to operate; until then the node stays in PreOperational2. It is, unless told
-    /// otherwise.
+    /// Sets whether the application is ready to operate; true at first. Until it is, the node stays in PreOperational2.
     pub fn set_application_ready(&mut self, ready: bool) {
         self.application_ready = ready;
         if ready && self.wants_ready && self.state == NmtState::PRE_OPERATIONAL_2 {
@@ -278,38 +269,15 @@ impl ControlledNode {
         }
     }
 
-    /// Who answers PReqs.
-    pub const fn set_responder(&mut self, responder: Responder) {
-        self.responder = responder;
-    }
-
-    /// The frame that answers a PReq, whole and padded; empty where the node is in a state in which it does not answer.
-    #[must_use]
-    pub fn prepared_pres(&self) -> &[u8] {
-        if self.answers() { &self.pres } else { &[] }
-    }
-
-    /// Grows with each change of [`prepared_pres`](Self::prepared_pres).
-    #[must_use]
-    pub const fn pres_generation(&self) -> u64 {
-        self.pres_generation
-    }
-
-    /// PollResponse chaining: how long after the managing node's PRes the node answers it, ns; `None` where it is polled.
-    #[must_use]
-    pub fn chained_ns(&self) -> Option<u64> {
-        self.timing.chained.then_some(self.timing.chain_ns)
-    }
-
-    /// Queues an ordinary Ethernet frame for the asynchronous phase; in NotActive and BasicEthernet the driver may send it
-    /// itself. Says whether there was room.
+    /// Queues an ordinary Ethernet frame for the asynchronous phase. Returns true where there was room. In NotActive and
+    /// BasicEthernet the caller may send the frame itself.
     pub fn send_ethernet(&mut self, frame: &[u8]) -> bool {
         let room = frame.len() <= FRAME_OCTETS && self.generic.push(frame);
         self.prepare_pres();
         room
     }
 
-    /// The cycle that silence is held against, ns: object 1006h, else what was seen; 0 where neither is known.
+    /// Returns the cycle by which a missing SoC is noticed, ns: object 1006h, else the observed one; 0 where neither is known.
     const fn watched_cycle_ns(&self) -> u64 {
         if self.timing.cycle_ns > 0 {
             self.timing.cycle_ns
@@ -318,7 +286,7 @@ impl ControlledNode {
         }
     }
 
-    /// Whether the node answers PReqs in its state.
+    /// Returns true where the node answers PReqs in its state.
     const fn answers(&self) -> bool {
         matches!(
             self.state,
@@ -326,7 +294,7 @@ impl ControlledNode {
         )
     }
 
-    /// Takes the mapping from the dictionary.
+    /// Reads the mapping from the dictionary.
     fn lay_out(&mut self) -> Result<(), Error> {
         let limit = |subindex| {
             let limit = self.dictionary.number(0x1f98, subindex) as usize;
@@ -367,7 +335,7 @@ impl ControlledNode {
         }
     }
 
-    /// Writes the PRes anew; its generation grows only if it is another.
+    /// Writes the PRes anew.
     fn prepare_pres(&mut self) {
         let operational = self.state == NmtState::OPERATIONAL;
         // The mapping is in force from the reset on; RD tells whether the data are valid.
@@ -403,22 +371,29 @@ impl ControlledNode {
         if self.pres != fresh {
             self.pres.clear();
             self.pres.extend_from_slice(fresh);
-            self.pres_generation += 1;
+            self.told.frame = false;
         }
     }
 }
 
 impl Node for ControlledNode {
-    fn start(&mut self, now_ns: u64, _outbox: &mut dyn Outbox) {
+    fn start(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
         self.reset(now_ns, NmtState::INITIALISING);
+        self.tell_answering(outbox);
     }
 
     fn frame(&mut self, now_ns: u64, frame: &[u8], outbox: &mut dyn Outbox) {
         self.receive(now_ns, frame, outbox);
+        self.tell_answering(outbox);
     }
 
-    fn moment(&mut self, now_ns: u64, _outbox: &mut dyn Outbox) {
+    fn moment(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
         self.time(now_ns);
+        self.tell_answering(outbox);
+    }
+
+    fn settle(&mut self, outbox: &mut dyn Outbox) {
+        self.tell_answering(outbox);
     }
 
     fn wake_at_ns(&self) -> Option<u64> {

@@ -7,16 +7,16 @@ use crate::{ErrorCode, Event, LostReason, NodeEvent, sdo};
 use rtwire_wire::MacAddress;
 use rtwire_wire::powerlink::{Ident, NmtCommandId, NmtState, SendRequest, node as number};
 
-/// How many cycles a node may take to obey a state command (DS 301, C_NMT_STATE_TOLERANCE).
+/// The most cycles for a node to obey a state command (DS 301, C_NMT_STATE_TOLERANCE).
 const STATE_TOLERANCE: u32 = 5;
-/// A node that was told to begin anew is not asked who it is for so long, ns (or for so many cycles): many answer from a
-/// prepared frame until the reset reaches them, and are gone then for some 100 ms.
+/// The pause after a reset command before the node is asked for its identity, ns (or in cycles). Many nodes answer from a
+/// prepared frame until the reset reaches them, and are then silent for some 100 ms.
 const RESET_PAUSE_NS: u64 = 100_000_000;
 const RESET_PAUSE_CYCLES: u64 = 4;
-/// A state command that has no effect is sent again after so long, ns (or so many cycles): the frame may have been lost.
+/// The time after which a state command without effect is sent again, ns (or in cycles): the frame may be lost.
 const REPEAT_NS: u64 = 200_000_000;
 const REPEAT_CYCLES: u64 = 10;
-/// Commands that may wait before others are held back: one leaves in a cycle.
+/// The most commands that wait before others are held back: one leaves in a cycle.
 const COMMANDS_WAITING: usize = 16;
 
 impl ManagingNode {
@@ -30,7 +30,7 @@ impl ManagingNode {
         }
     }
 
-    /// Power-on: to NotActive.
+    /// Goes from power-on to NotActive.
     pub(super) fn begin(&mut self, now_ns: u64) {
         self.start_ns = now_ns;
         self.forget_errors();
@@ -59,7 +59,7 @@ impl ManagingNode {
         };
     }
 
-    /// To PreOperational1: everything begins anew.
+    /// Enters PreOperational1: everything begins anew.
     pub(super) fn enter_reduced(&mut self, now_ns: u64) {
         self.enter(now_ns, NmtState::PRE_OPERATIONAL_1);
         self.soa_count = 0;
@@ -75,7 +75,6 @@ impl ManagingNode {
             self.search_again(now_ns, node);
             self.ask_not_before(node, now_ns + pause_ns);
         }
-        self.prepare_polls();
     }
 
     fn reset_pause_ns(&self) -> u64 {
@@ -88,13 +87,13 @@ impl ManagingNode {
         }
     }
 
-    /// Looks for a node anew that was just told to reset.
+    /// Searches again for a node that was just told to reset.
     pub(super) fn search_behind_reset(&mut self, now_ns: u64, node: u8) {
         self.search_again(now_ns, node);
         self.ask_not_before(node, now_ns + self.reset_pause_ns());
     }
 
-    /// Forgets that a node has been identified.
+    /// Searches again for a node: its identity is unknown from here on.
     pub(super) fn search_again(&mut self, now_ns: u64, node: u8) {
         let place = self.places.get(usize::from(node)).copied().flatten();
         let Some(cn) = place.and_then(|at| self.nodes.get_mut(usize::from(at))) else {
@@ -120,10 +119,9 @@ impl ManagingNode {
                 self.events.push(Event::Sdo { node, id, outcome });
             }
         }
-        self.prepare_polls();
     }
 
-    /// A node no longer takes part: it is reset, and looked for again.
+    /// Resets a node that no longer takes part, and searches for it again.
     pub(super) fn lose(&mut self, now_ns: u64, node: u8, reason: LostReason) {
         let Some(cn) = self.cn_mut(node) else {
             return;
@@ -209,7 +207,7 @@ impl ManagingNode {
         }
     }
 
-    /// A node has said who it is.
+    /// Takes a node's identity.
     pub(super) fn identified(&mut self, now_ns: u64, at: usize, ident: &Ident, from: MacAddress) {
         let Some(cn) = self.nodes.get_mut(at) else {
             return;
@@ -269,7 +267,7 @@ impl ManagingNode {
         });
     }
 
-    /// A node's error signalling has begun anew: what comes next.
+    /// Goes on with a node whose error signalling was reset.
     pub(super) fn cleared(&mut self, now_ns: u64, at: usize) {
         let chained = self.nodes.get(at).is_some_and(|cn| cn.chained);
         if chained {
@@ -283,7 +281,7 @@ impl ManagingNode {
         }
     }
 
-    /// A node joins the isochronous phase, and is configured.
+    /// Lets a node join the isochronous phase, and configures it.
     pub(super) fn join(&mut self, now_ns: u64, at: usize) {
         if let Some(cn) = self.nodes.get_mut(at) {
             cn.polled = !cn.async_only;
@@ -291,7 +289,7 @@ impl ManagingNode {
         self.configure(now_ns, at);
     }
 
-    /// When each chained node responds: one behind the other, with room between.
+    /// Plans the response time of each chained node: one behind the other, with a gap.
     fn plan_chain(&mut self) {
         let margin = self.config.chain_margin_ns;
         let d = &self.dictionary;
@@ -304,7 +302,7 @@ impl ManagingNode {
         }
     }
 
-    /// What a node's state, as it has told it, means for its way.
+    /// Takes the state that a node reports, and goes on with its boot.
     pub(super) fn told_state(&mut self, now_ns: u64, at: usize, state: NmtState) {
         let managing = self.state;
         let no_start = self.timing.start_up & start_up::NO_START_NODE != 0;
@@ -389,7 +387,7 @@ impl ManagingNode {
         }
     }
 
-    /// What the time means for the nodes, and for this node's own state. Called once in a cycle.
+    /// Checks the nodes' deadlines, and this node's own state. Called once in a cycle.
     pub(super) fn advance(&mut self, now_ns: u64) {
         for at in 0..self.nodes.len() {
             let Some(cn) = self.nodes.get_mut(at) else {

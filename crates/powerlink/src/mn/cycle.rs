@@ -1,21 +1,21 @@
 //! The cycle: SoC on a grid, requests and responses, SoA, the asynchronous slot (DS 301, 4.2.4.6).
 
 use super::schedule::Invitation;
-use super::{Chain, ManagingNode};
+use super::{Cn, ManagingNode};
 use crate::{ErrorCode, LostReason};
-use rtwire_wire::Outbox;
 use rtwire_wire::powerlink::{NmtState, RequestedService, node};
+use rtwire_wire::{Action, Outbox};
 
-/// How long behind a SoC that leaves by itself the first request is sent, ns, where no longer pause is set (1F8Ah/1): what
-/// keeps the SoC may send it at the very last moment, and must be done with it then.
+/// The pause between a SoC with launch time and the first request, ns, where no longer one is set (1F8Ah/1). The queue may
+/// send the SoC at the last moment.
 const BEHIND_LAUNCH_NS: u64 = 10_000;
 
-/// Where the cycle stands.
+/// The state of the cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Nothing runs.
     Off,
-    /// Whether there is another managing node.
+    /// Listens for another managing node.
     Listen { until_ns: u64 },
     /// The reduced cycle: the next SoA.
     Reduced { at_ns: u64 },
@@ -32,17 +32,17 @@ pub(super) enum Phase {
     WaitResponse {
         at: usize,
         deadline_ns: u64,
-        /// Whether the node was stalled, and has given the response another chance.
+        /// True where the node was stalled, and looks once more for the response.
         grace: bool,
     },
     /// Responses of PollResponse chaining are awaited.
     WaitChain { deadline_ns: u64 },
-    /// Somebody has the asynchronous slot.
+    /// Another node has the asynchronous slot.
     WaitAsync { invited: Invitation },
 }
 
 impl ManagingNode {
-    /// When the phase ends, if nothing else ends it.
+    /// Returns the time at which the phase ends, if nothing else ends it.
     pub(super) fn phase_deadline_ns(&self) -> Option<u64> {
         let soc_ns = self.next_soc_ns.saturating_sub(self.timing.lead_ns);
         Some(match self.phase {
@@ -58,7 +58,7 @@ impl ManagingNode {
         })
     }
 
-    /// What the passing of time brings.
+    /// Ends the phase whose time is over.
     pub(super) fn time(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
         let Some(due_ns) = self.phase_deadline_ns().filter(|&due| now_ns >= due) else {
             return;
@@ -79,7 +79,7 @@ impl ManagingNode {
             }
             Phase::WaitFirst { .. } => {
                 self.was_stalled(late_ns);
-                self.poll(now_ns, 0, true, outbox);
+                self.poll(now_ns, 0, outbox);
             }
             Phase::WaitResponse { at, grace, .. } => {
                 let timeout = self.polls.get(at).map_or(0, |poll| poll.timeout_ns);
@@ -95,7 +95,7 @@ impl ManagingNode {
                     return;
                 }
                 self.miss(now_ns, at);
-                self.poll(now_ns, at + 1, true, outbox);
+                self.poll(now_ns, at + 1, outbox);
             }
             Phase::WaitChain { .. } => {
                 self.miss_chained(now_ns);
@@ -104,8 +104,8 @@ impl ManagingNode {
         }
     }
 
-    /// Whether the node itself must have been stalled, to be woken so late. What less it was late by is kept, too: a cycle
-    /// that it made too long is not the network's error.
+    /// Returns true where the node itself was stalled, to be woken so late. Shorter delays are added up, too: a cycle that they
+    /// make too long is not the network's error.
     pub(super) fn was_stalled(&mut self, late_ns: u64) -> bool {
         let stalled = late_ns > self.timing.cycle_ns / 2;
         self.stalled_ns += late_ns;
@@ -116,11 +116,11 @@ impl ManagingNode {
         stalled
     }
 
-    /// Sending took so long: was the node stalled in the midst of it? What was waited for meanwhile had no less time then.
+    /// Judges whether the node was stalled while it sent frames, and extends the deadline by the stall.
     ///
-    /// Sending is work, too: over a veth the answers of eight nodes are in it. So what is beyond four times its usual length
-    /// counts as a stall. What less it was longer by is kept, too, as in [`was_stalled`](Self::was_stalled). The usual length is
-    /// learnt, for requests and for all else; a network that is slow at all times is not excused for long.
+    /// Sending takes time by itself: over a veth it includes the answers of eight nodes. So only a time beyond four times the
+    /// usual one is a stall. Shorter excess is added up as in [`was_stalled`](Self::was_stalled). The usual time is learnt, for
+    /// requests and for all others; a network that is always slow is not excused for long.
     pub(super) fn stalled_in_sending(&mut self, took_ns: u64) {
         const LEAST_NS: u64 = 20_000;
         let requests = matches!(
@@ -156,7 +156,7 @@ impl ManagingNode {
         };
     }
 
-    /// An answer has come in the reduced cycle: the next SoA need not wait.
+    /// Ends the wait for an answer in the reduced cycle: the next SoA need not wait.
     pub(super) fn answered(&mut self, now_ns: u64) {
         match self.phase {
             Phase::ReducedAnswer { .. } => self.phase = Phase::Reduced { at_ns: now_ns },
@@ -206,6 +206,7 @@ impl ManagingNode {
         self.statistics.cycles += 1;
         self.count_slots();
         self.prepare_polls();
+        self.announce_polls(outbox);
         self.send_soc(at_ns, outbox);
         let wait_ns = self.timing.wait_preq_ns;
         if lead_ns > 0 {
@@ -218,7 +219,7 @@ impl ManagingNode {
                 at_ns: now_ns + wait_ns,
             };
         } else {
-            self.poll(now_ns, 0, true, outbox);
+            self.poll(now_ns, 0, outbox);
         }
     }
 
@@ -240,8 +241,8 @@ impl ManagingNode {
         }
     }
 
-    /// The node was stalled for longer than a cycle. What the nodes bear is no error, only counted: the machine stood still,
-    /// and the network's timing is as it was. More than that is an error of 1C02h, however many cycles it took.
+    /// Ends a stall that was longer than a cycle. A stall that the nodes tolerate is counted, and no error. A longer one is one
+    /// error of 1C02h, however many cycles it took.
     fn stall_over(&mut self, now_ns: u64, late_ns: u64) {
         self.stalled_ns = 0;
         if late_ns > self.timing.bearable_ns {
@@ -251,7 +252,7 @@ impl ManagingNode {
         }
     }
 
-    /// The cycle has taken longer than its time.
+    /// Counts a cycle that took longer than its time.
     pub(super) fn exceed(&mut self, now_ns: u64) {
         self.cycle_good = false;
         if self.counters.exceeded.error() {
@@ -259,15 +260,25 @@ impl ManagingNode {
         }
     }
 
-    /// Sends the request at `at`, if there is one, and if it is this node's to send.
-    pub(super) fn poll(&mut self, now_ns: u64, at: usize, send: bool, outbox: &mut dyn Outbox) {
-        let count = self.poll_count;
-        let Some(poll) = self.polls.get(at).filter(|_| at < count) else {
+    /// Asks the node of the request at `at`, or the first one behind it that still takes part. Ends the requests where there is
+    /// none.
+    pub(super) fn poll(&mut self, now_ns: u64, at: usize, outbox: &mut dyn Outbox) {
+        let takes_part = |at: &usize| {
+            let cn = self.polls.get(*at).and_then(|poll| self.cn(poll.node));
+            cn.is_some_and(Cn::isochronous)
+        };
+        let next = (at..self.poll_count).find(takes_part);
+        let Some((at, poll)) = next.and_then(|at| Some((at, self.polls.get(at)?))) else {
             self.chained_or_finish(now_ns, outbox);
             return;
         };
-        if send || self.chain == Chain::Node {
-            outbox.send(&poll.frame, None);
+        match self.slot(at) {
+            Some(slot) => outbox.act(Action::Due {
+                slot,
+                frame: &poll.frame,
+                launch_ns: None,
+            }),
+            None => outbox.send(&poll.frame, None),
         }
         let (number, timeout_ns) = (poll.node, poll.timeout_ns);
         self.statistics.requests += 1;
@@ -301,7 +312,7 @@ impl ManagingNode {
         }
     }
 
-    /// The isochronous phase is over.
+    /// Ends the isochronous phase.
     pub(super) fn finish(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
         // What lasts into the next SoC's lead is in time: that SoC is handed over late, or leaves at its time all the same.
         if now_ns >= self.next_soc_ns {
@@ -338,7 +349,7 @@ impl ManagingNode {
         };
     }
 
-    /// The response to the request at `at` did not come.
+    /// Counts the response to the request at `at` as missing.
     pub(super) fn miss(&mut self, now_ns: u64, at: usize) {
         let number = self.polls.get(at).map_or(node::INVALID, |poll| poll.node);
         let Some(cn) = self.cn_mut(number) else {

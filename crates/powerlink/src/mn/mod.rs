@@ -8,6 +8,7 @@ mod frames;
 mod node;
 mod publish;
 mod receive;
+mod requests;
 mod schedule;
 mod service;
 
@@ -38,27 +39,27 @@ mod start_up {
     pub(super) const BASIC_ETHERNET: u64 = 0x2000;
 }
 
-/// What a managing node is made of.
+/// The configuration of a managing node.
 #[derive(Clone, Debug)]
 pub struct ManagingConfig {
-    /// Its interface's address.
+    /// The interface's MAC address.
     pub address: MacAddress,
-    /// Its objects with the network's configuration; begin with [`ObjectDictionary::managing_node`] or a device
-    /// description, and apply a [`Cdc`].
+    /// The objects with the network's configuration: those of [`ObjectDictionary::managing_node`] or of a device description,
+    /// with a [`Cdc`] applied.
     pub dictionary: ObjectDictionary,
-    /// How long before its instant the node wants to be woken for an SoC, ns: 0 unless the driver holds frames back until
-    /// their launch time, or hands them to something that does. At most half of the cycle counts. The cycle's first request
-    /// is then sent 10 µs behind that instant, where no longer pause is set (object 1F8Ah/1).
+    /// The time before a SoC's instant at which the node is woken for it, ns, at most half a cycle. 0 where the outbox does not
+    /// hold frames back until their launch time. The first request is then sent 10 µs behind the instant, where no longer
+    /// pause is set (object 1F8Ah/1).
     pub lead_ns: u64,
-    /// What is to be added to the driver's clock to have ns since 1970, for the SoC's time; none: the SoC tells no time.
+    /// The difference of ns since 1970 to the loop's clock, for the time in the SoC. `None`: the SoC has no time.
     pub net_time_offset_ns: Option<i64>,
-    /// Room between two responses of PollResponse chaining, ns.
+    /// The gap between two responses of PollResponse chaining, ns.
     pub chain_margin_ns: u64,
 }
 
 impl ManagingConfig {
-    /// A configuration from a concise device configuration alone, as configurators write it. Objects of the application
-    /// that it mentions are made as octets.
+    /// Makes a configuration from a configurator's concise device configuration alone. Adds the application's objects in it as
+    /// octet strings.
     ///
     /// # Errors
     /// An entry does not fit its object.
@@ -89,28 +90,18 @@ impl ManagingConfig {
     }
 }
 
-/// Who sends the requests of a cycle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Chain {
-    /// The node, each when the response before has come.
-    #[default]
-    Node,
-    /// The driver; the node sends the first, and those behind a response that did not come.
-    Driver,
-}
-
 /// A request of a cycle.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct PreparedPoll {
-    /// Whom it is for.
-    pub node: u8,
+#[derive(Clone, Debug, Default)]
+struct PreparedPoll {
+    /// The node that is asked.
+    node: u8,
     /// The whole frame, padded.
-    pub frame: Vec<u8>,
-    /// How long the response may take, ns.
-    pub timeout_ns: u64,
+    frame: Vec<u8>,
+    /// The longest that the response may take, ns.
+    timeout_ns: u64,
 }
 
-/// Settings of the dictionary that the cycle needs at hand.
+/// Settings of the dictionary that the cycle needs.
 #[derive(Clone, Copy, Debug, Default)]
 struct Timing {
     cycle_ns: u64,
@@ -121,7 +112,7 @@ struct Timing {
     prescaler: u16,
     mtu: usize,
     start_up: u64,
-    /// How long the nodes bear to wait for a SoC beyond the cycle: so long may this node be stalled without an error.
+    /// The time beyond the cycle for which the nodes wait for a SoC: a stall of this node up to it is no error.
     bearable_ns: u64,
 }
 
@@ -134,12 +125,13 @@ pub struct ManagingNode {
     phase: Phase,
     timing: Timing,
     nodes: Vec<Cn>,
-    /// Where in `nodes` each number is.
+    /// The index in `nodes` of each number.
     places: Box<[Option<u8>; 256]>,
     image: ProcessImage,
     polls: Vec<PreparedPoll>,
     poll_count: usize,
-    chain: Chain,
+    /// The cycle whose requests the port may send by itself.
+    armed: Option<u64>,
     urgent: Frames,
     generic: Frames,
     server: SdoServer,
@@ -147,13 +139,13 @@ pub struct ManagingNode {
     statistics: Statistics,
     counters: Counters,
     history: History,
-    /// Whether the error register tells of an error of communication.
+    /// True where the error register reports an error of communication.
     in_error: bool,
     net_time: NetTime,
     heartbeats: Vec<Heartbeat>,
     start_ns: u64,
     next_soc_ns: u64,
-    /// When the last SoC left, ns.
+    /// The time at which the last SoC left, ns.
     last_soc_ns: u64,
     entered_ns: u64,
     warned: bool,
@@ -165,9 +157,9 @@ pub struct ManagingNode {
     turn: usize,
     round: usize,
     cycle_good: bool,
-    /// How much later than asked this node was woken within the cycle, ns.
+    /// The time by which this node was woken too late within the cycle, ns.
     stalled_ns: u64,
-    /// How long handing frames to the network usually takes, ns: requests the second, all else the first.
+    /// The usual time to hand frames over, ns: the second of requests, the first of all others.
     usual_sending_ns: [u64; 2],
     released: bool,
     scratch: Vec<u8>,
@@ -175,7 +167,7 @@ pub struct ManagingNode {
 }
 
 impl ManagingNode {
-    /// A managing node that is switched off: [`Node::start`] switches it on.
+    /// Makes a managing node that is switched off. [`Node::start`] switches it on.
     ///
     /// # Errors
     /// No cycle time, no controlled node, or a mapping that does not fit.
@@ -191,7 +183,7 @@ impl ManagingNode {
             image: ProcessImage::default(),
             polls: Vec::new(),
             poll_count: 0,
-            chain: Chain::Node,
+            armed: None,
             urgent: Frames::default(),
             generic: Frames::default(),
             server: SdoServer::new(300, 15_000_000_000),
@@ -225,7 +217,7 @@ impl ManagingNode {
         Ok(this)
     }
 
-    /// Takes settings, nodes and mapping from the dictionary.
+    /// Reads settings, nodes and mapping from the dictionary.
     fn take_configuration(&mut self) -> Result<(), Error> {
         let d = &self.dictionary;
         let wrong = |what: &str| Error::Configuration { what: what.into() };
@@ -287,18 +279,18 @@ impl ManagingNode {
         Ok(())
     }
 
-    /// Its state.
+    /// Returns the NMT state.
     #[must_use]
     pub const fn state(&self) -> NmtState {
         self.state
     }
 
-    /// The next event, if something has happened.
+    /// Takes the next event; `None` where nothing has happened.
     pub fn next_event(&mut self) -> Option<Event> {
         self.events.pop()
     }
 
-    /// What it has seen.
+    /// Returns the node's counters.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         Statistics {
@@ -307,79 +299,74 @@ impl ManagingNode {
         }
     }
 
-    /// How each controlled node is.
+    /// Returns the state of each controlled node.
     pub fn nodes(&self) -> impl Iterator<Item = NodeStatus> {
         self.nodes.iter().map(Cn::status)
     }
 
-    /// Its objects.
+    /// Returns the objects.
     #[must_use]
     pub const fn dictionary(&self) -> &ObjectDictionary {
         &self.dictionary
     }
 
-    /// Its objects, for the application to change; what the cycle uses is taken over at the next reset.
+    /// Returns the objects, for the application to change. Settings of the cycle take effect at the next reset.
     pub const fn dictionary_mut(&mut self) -> &mut ObjectDictionary {
         &mut self.dictionary
     }
 
-    /// Its process image.
+    /// Returns the process image.
     #[must_use]
     pub const fn image(&self) -> &ProcessImage {
         &self.image
     }
 
-    /// Its process image, to write outputs: all requests of the next cycle carry them.
+    /// Returns the process image, to write outputs: all requests of the next cycle have them.
     pub const fn image_mut(&mut self) -> &mut ProcessImage {
         &mut self.image
     }
 
-    /// Length of a cycle, ns.
+    /// Returns the length of a cycle, ns.
     #[must_use]
     pub const fn cycle_ns(&self) -> u64 {
         self.timing.cycle_ns
     }
 
-    /// When the next SoC is due.
+    /// Returns the time of the next SoC, ns.
     #[must_use]
     pub const fn next_soc_ns(&self) -> u64 {
         self.next_soc_ns
     }
 
-    /// The requests of the cycle that runs, in their order.
-    #[must_use]
-    pub fn polls(&self) -> &[PreparedPoll] {
-        self.polls.get(..self.poll_count).unwrap_or_default()
-    }
-
-    /// Who sends the requests.
-    pub const fn set_chain(&mut self, chain: Chain) {
-        self.chain = chain;
-    }
-
-    /// Queues an ordinary Ethernet frame for the asynchronous phase. Says whether there was room.
+    /// Queues an ordinary Ethernet frame for the asynchronous phase. Returns true where there was room.
     pub fn send_ethernet(&mut self, frame: &[u8]) -> bool {
         frame.len() <= FRAME_OCTETS && self.generic.push(frame)
     }
 
-    /// Begins a job of service data with a node; gives the number by which its event is known, if the node is configured.
+    /// Begins a job of service data with a node. Returns the number that its event will have; `None` where the node is not
+    /// configured.
     pub fn submit(&mut self, now_ns: u64, node: u8, job: SdoJob) -> Option<u32> {
         let cn = self.cn_mut(node)?;
         Some(cn.client.submit(now_ns, job))
     }
 
-    /// Sends an NMT command to a node ([`number::BROADCAST`] for all). Resets, stops and starts change what this node expects of it.
-    /// A list that is to be [published](Self::publish) goes to all.
+    /// Sends an NMT command to a node ([`number::BROADCAST`] for all). The node's expected state follows resets, stops and
+    /// starts. A [published](Self::publish) list goes to all.
     pub fn nmt(&mut self, now_ns: u64, command: NmtCommandId, node: u8) {
         if !self.publish(command) {
             self.command(now_ns, command, node, &[]);
         }
     }
 
-    /// Lets the node go on where object 1F80h tells it to wait for the application: to PreOperational2, ReadyToOperate and
-    /// Operational.
+    /// Lets the node go on to PreOperational2, ReadyToOperate and Operational, where object 1F80h makes it wait for the
+    /// application.
     pub const fn release(&mut self) {
         self.released = true;
+    }
+
+    fn cn(&self, node: u8) -> Option<&Cn> {
+        let place = (*self.places.get(usize::from(node))?)?;
+        self.nodes.get(usize::from(place))
     }
 
     fn cn_mut(&mut self, node: u8) -> Option<&mut Cn> {
@@ -389,16 +376,23 @@ impl ManagingNode {
 }
 
 impl Node for ManagingNode {
-    fn start(&mut self, now_ns: u64, _outbox: &mut dyn Outbox) {
+    fn start(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
         self.begin(now_ns);
+        self.disarm_if_over(outbox);
     }
 
     fn frame(&mut self, now_ns: u64, frame: &[u8], outbox: &mut dyn Outbox) {
         self.receive(now_ns, frame, outbox);
+        self.disarm_if_over(outbox);
     }
 
     fn moment(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
         self.time(now_ns, outbox);
+        self.disarm_if_over(outbox);
+    }
+
+    fn settle(&mut self, outbox: &mut dyn Outbox) {
+        self.disarm_if_over(outbox);
     }
 
     fn wake_at_ns(&self) -> Option<u64> {

@@ -1,9 +1,9 @@
-//! What comes from other nodes.
+//! Frames from other nodes.
 
+use super::ManagingNode;
 use super::cycle::Phase;
 use super::node::Boot;
 use super::schedule::STATUS_INTERVAL_NS;
-use super::{Chain, ManagingNode};
 use crate::{ErrorCode, Event, NodeEvent};
 use rtwire_wire::Outbox;
 use rtwire_wire::powerlink::{
@@ -70,7 +70,7 @@ impl ManagingNode {
         }
     }
 
-    /// An ordinary frame ends the asynchronous slot of whoever was invited.
+    /// Ends the asynchronous slot of the invited node: an ordinary frame has come.
     fn foreign(&mut self) {
         if matches!(self.phase, Phase::WaitAsync { .. }) {
             self.phase = Phase::WaitSoc;
@@ -128,13 +128,11 @@ impl ManagingNode {
             Phase::WaitResponse {
                 at, deadline_ns, ..
             } => {
-                // Only the driver may have gone on past a response that is missing.
-                let count = match self.chain {
-                    Chain::Node => at + 1,
-                    Chain::Driver => self.poll_count,
-                };
-                let found =
-                    (at..count).find(|&n| self.polls.get(n).is_some_and(|p| p.node == number));
+                // Only the port may have gone on past a response that was not shown, and it says so.
+                let has_left =
+                    |n: usize| n == at || self.slot(n).is_some_and(|slot| outbox.has_left(slot));
+                let asked = |n: usize| self.polls.get(n).is_some_and(|p| p.node == number);
+                let found = (at..self.poll_count).find(|&n| asked(n) && has_left(n));
                 found.map(|found| (at, found, deadline_ns))
             }
             _ => None,
@@ -193,7 +191,7 @@ impl ManagingNode {
         }
         self.told_state(now_ns, at, response.state);
         if let Some(next) = follow {
-            self.poll(now_ns, next, false, outbox);
+            self.poll(now_ns, next, outbox);
         } else if chained
             && self
                 .nodes

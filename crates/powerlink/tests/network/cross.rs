@@ -2,8 +2,7 @@
 //! driver sends.
 
 use crate::harness::*;
-use rtwire_powerlink::cn::Responder;
-use rtwire_powerlink::mn::Chain;
+use rtwire_powerlink::prepared;
 use rtwire_powerlink::{Event, LostReason, NodeEvent};
 use rtwire_wire::powerlink::{
     Connection, NmtState, Packet, Sdo, SdoCommand, SdoCommandId, Sequence, View,
@@ -147,18 +146,14 @@ fn objects_are_read_over_udp() {
 /// response comes; the nodes get every frame later.
 #[test]
 fn the_driver_runs_the_isochronous_phase() {
-    struct Sent(Vec<(Vec<u8>, Option<u64>)>);
-    impl Outbox for Sent {
-        fn send(&mut self, frame: &[u8], at: Option<u64>) {
-            self.0.push((frame.to_vec(), at));
-        }
-    }
-    // Brought up by the nodes themselves, then taken over.
-    let mut network = network(1000, &[1, 2, 3], |_| ());
+    let mut network = network_with(true, 1000, &[1, 2, 3], |_| ());
     network.run_till(5 * SECOND, "operational", Network::operational);
     // Between two cycles.
     let soc_ns = network.mn().next_soc_ns();
     network.run_until(soc_ns + 700 * US);
+    let mut ports = network.ports.into_iter();
+    let mut sent = ports.next().unwrap();
+    let mut ports: Vec<_> = ports.collect();
     let mut stations = network.stations.into_iter();
     let Some(Station::Mn(mut mn)) = stations.next() else {
         panic!()
@@ -169,49 +164,56 @@ fn the_driver_runs_the_isochronous_phase() {
             Station::Mn(_) => panic!(),
         })
         .collect();
-    mn.set_chain(Chain::Driver);
-    for cn in &mut cns {
-        cn.set_responder(Responder::Driver);
-    }
-    let mut sent = Sent(Vec::new());
     let (mut requests, before) = (0, mn.statistics());
     for cycle in 0..100 {
         let mut now_ns = mn.next_soc_ns();
         mn.moment(now_ns, &mut sent);
-        let chain: Vec<_> = mn.polls().to_vec();
-        assert_eq!(chain.len(), 3);
-        let frames: Vec<_> = sent.0.drain(..).map(|(frame, _)| frame).collect();
+        let number = mn.statistics().cycles;
+        let slot = |place| prepared::request(number, place).unwrap();
+        let chain: Vec<_> = (0..3)
+            .map(|place| sent.holds(slot(place)).unwrap().to_vec())
+            .collect();
+        let frames: Vec<_> = sent.frames.drain(..).map(|(frame, _)| frame).collect();
         // SoC and the first request only.
         assert_eq!(frames.len(), 2);
-        assert_eq!(frames[1], chain[0].frame);
-        for (cn, poll) in cns.iter_mut().zip(&chain) {
-            cn.frame(now_ns, &frames[0], &mut sent);
-            assert_eq!(View::new(&poll.frame).destination(), Some(poll.node));
-            cn.frame(now_ns + 5_000, &poll.frame, &mut sent);
+        assert_eq!(frames[1], chain[0]);
+        let mut responses = Vec::new();
+        for ((cn, port), request) in cns.iter_mut().zip(&mut ports).zip(&chain) {
+            cn.frame(now_ns, &frames[0], port);
+            assert_eq!(View::new(request).destination(), Some(cn.number()));
+            // The response leaves before the node sees the request.
+            let mut left = port.cue(prepared::PREQ);
+            assert_eq!(left.len(), 1);
+            responses.extend(left.pop());
+            cn.frame(now_ns + 5_000, request, port);
+            port.shown();
+            assert!(port.frames.is_empty(), "it has answered beside its driver");
         }
-        assert!(sent.0.is_empty(), "a node has answered beside its driver");
-        for (at, cn) in cns.iter().enumerate() {
+        for (at, (response, _)) in responses.iter().enumerate() {
             requests += 1;
-            let response = cn.prepared_pres().to_vec();
-            assert!(Packet::parse(&response).is_ok());
+            assert!(Packet::parse(response).is_ok());
             // In one cycle the second node's response gets lost.
             if cycle == 50 && at == 1 {
                 // The chain has stopped: the node goes on behind the missing one.
                 assert!(mn.wake_at_ns().unwrap() < mn.next_soc_ns());
                 now_ns = mn.wake_at_ns().unwrap();
                 mn.moment(now_ns, &mut sent);
-                assert_eq!(sent.0.pop().unwrap().0, chain[2].frame);
+                assert_eq!(sent.frames.pop().unwrap().0, chain[2]);
                 continue;
             }
-            mn.frame(now_ns + 10_000, &response, &mut sent);
+            let left = sent.cue(prepared::pres(at as u8 + 1));
+            let next = chain.get(at + 1);
+            assert_eq!(left.first().map(|(frame, _)| frame), next, "{cycle} {at}");
+            mn.frame(now_ns + 10_000, response, &mut sent);
         }
         // Then the SoA, to all.
-        let soa = sent.0.remove(0).0;
+        let soa = sent.frames.remove(0).0;
         assert!(View::new(&soa).requested().is_some());
-        for cn in &mut cns {
-            cn.frame(now_ns + 20_000, &soa, &mut sent);
+        for (cn, port) in cns.iter_mut().zip(&mut ports) {
+            cn.frame(now_ns + 20_000, &soa, port);
+            port.frames.clear();
         }
-        sent.0.clear();
+        sent.frames.clear();
     }
     let after = mn.statistics();
     assert_eq!(requests, 300);

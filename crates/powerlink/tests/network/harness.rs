@@ -1,13 +1,15 @@
 //! A network in virtual time: exact, and as fast as the machine. Every frame takes its time on a medium of 100 Mbit/s; a
 //! test may drop, change, delay or add frames, and stall stations.
 
+use crate::port::Port;
 use rtwire_powerlink::cn::ControlledConfig;
 use rtwire_powerlink::mn::ManagingConfig;
 use rtwire_powerlink::od::DataType;
 use rtwire_powerlink::pdo::Mapped;
+use rtwire_powerlink::prepared;
 use rtwire_powerlink::{Cdc, ControlledNode, Event, ManagingNode, ObjectDictionary};
 use rtwire_wire::powerlink::{MessageType, NmtState, View};
-use rtwire_wire::{MacAddress, Node, Outbox};
+use rtwire_wire::{MacAddress, Node};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -74,24 +76,23 @@ pub struct Network {
     sequence: u64,
     slots: Vec<Vec<u8>>,
     free: Vec<usize>,
-    outbox: Sent,
+    /// What each station sends through.
+    pub ports: Vec<Port>,
     woken_ns: Vec<u64>,
-}
-
-#[derive(Default)]
-struct Sent(Vec<(Vec<u8>, Option<u64>)>, Vec<Vec<u8>>);
-
-impl Outbox for Sent {
-    fn send(&mut self, frame: &[u8], launch_ns: Option<u64>) {
-        let mut buffer = self.1.pop().unwrap_or_default();
-        buffer.clear();
-        buffer.extend_from_slice(frame);
-        self.0.push((buffer, launch_ns));
-    }
 }
 
 impl Network {
     pub fn new(stations: Vec<Station>) -> Self {
+        Self::with_ports(stations, false)
+    }
+
+    /// The same; the ports send prepared frames by themselves, or not.
+    pub fn with_ports(stations: Vec<Station>, sends: bool) -> Self {
+        let port = || {
+            let mut port = Port::default();
+            port.sends = sends;
+            port
+        };
         let count = stations.len();
         let mut network = Self {
             now_ns: 1_000_000,
@@ -108,14 +109,14 @@ impl Network {
             sequence: 0,
             slots: Vec::new(),
             free: Vec::new(),
-            outbox: Sent::default(),
+            ports: (0..count).map(|_| port()).collect(),
             woken_ns: vec![u64::MAX; count],
         };
         for at in 0..count {
             let now_ns = network.now_ns;
             network.stations[at]
                 .node()
-                .start(now_ns, &mut network.outbox);
+                .start(now_ns, &mut network.ports[at]);
             network.after(at);
         }
         network
@@ -133,7 +134,7 @@ impl Network {
             match judge(at_ns, from, &mut frame) {
                 Fate::Deliver => {}
                 Fate::Drop => {
-                    self.outbox.1.push(frame);
+                    self.ports[from].spare.push(frame);
                     return;
                 }
                 Fate::Delay(ns) => arrives_ns += ns,
@@ -145,7 +146,7 @@ impl Network {
         let slot = match self.free.pop() {
             Some(slot) => {
                 let before = std::mem::replace(&mut self.slots[slot], frame);
-                self.outbox.1.push(before);
+                self.ports[from].spare.push(before);
                 slot
             }
             None => {
@@ -159,7 +160,8 @@ impl Network {
     /// Takes what a station has sent and told, and when it wants to be woken.
     fn after(&mut self, at: usize) {
         let now_ns = self.now_ns;
-        let mut sent = std::mem::take(&mut self.outbox.0);
+        self.stations[at].node().settle(&mut self.ports[at]);
+        let mut sent = std::mem::take(&mut self.ports[at].frames);
         // The frames of one station follow each other on the medium.
         let mut free_ns = now_ns;
         for (frame, launch_ns) in sent.drain(..) {
@@ -169,7 +171,7 @@ impl Network {
                 self.transmit(leaves_ns, at, frame);
             }
         }
-        self.outbox.0 = sent;
+        self.ports[at].frames = sent;
         while let Some(event) = self.stations[at].next_event() {
             if self.keep_events {
                 self.events.push((now_ns, at, event));
@@ -203,7 +205,7 @@ impl Network {
                     let wanted = self.stations[at].node().wake_at_ns();
                     if wanted.is_some_and(|wanted| wanted <= now_ns) {
                         self.woken_ns[at] = u64::MAX;
-                        self.stations[at].node().moment(now_ns, &mut self.outbox);
+                        self.stations[at].node().moment(now_ns, &mut self.ports[at]);
                         self.after(at);
                     }
                 }
@@ -235,12 +237,25 @@ impl Network {
             if !wanted {
                 continue;
             }
+            // What leaves by itself does so before the node knows of it.
+            let leaving = match (&self.stations[at], kind) {
+                (Station::Cn(_), Some(MessageType::PREQ)) => self.ports[at].cue(prepared::PREQ),
+                (_, Some(MessageType::PRES)) => {
+                    let source = view.source().unwrap_or_default();
+                    self.ports[at].cue(prepared::pres(source))
+                }
+                _ => Vec::new(),
+            };
+            for (own, after_ns) in leaving {
+                self.transmit(now_ns + after_ns, at, own);
+            }
             // A stalled station reads the frame late, but its stamp is right.
             self.stations[at]
                 .node()
-                .frame(now_ns, &frame, &mut self.outbox);
+                .frame(now_ns, &frame, &mut self.ports[at]);
+            self.ports[at].shown();
             let reaction_ns = self.reaction_ns[at];
-            for sent in &mut self.outbox.0 {
+            for sent in &mut self.ports[at].frames {
                 sent.1 = Some(sent.1.unwrap_or(0).max(now_ns + reaction_ns));
             }
             self.after(at);
@@ -384,8 +399,18 @@ pub fn mn(cdc: &Cdc) -> ManagingNode {
 }
 
 pub fn network(cycle_us: u64, nodes: &[u8], change: impl FnOnce(&mut Cdc)) -> Network {
+    network_with(false, cycle_us, nodes, change)
+}
+
+/// The same; the ports send prepared frames by themselves, or not.
+pub fn network_with(
+    sends: bool,
+    cycle_us: u64,
+    nodes: &[u8],
+    change: impl FnOnce(&mut Cdc),
+) -> Network {
     let cdc = mn_cdc(cycle_us, nodes, change);
     let mut stations = vec![Station::Mn(Box::new(mn(&cdc)))];
     stations.extend(nodes.iter().map(|&node| Station::Cn(Box::new(cn(node)))));
-    Network::new(stations)
+    Network::with_ports(stations, sends)
 }

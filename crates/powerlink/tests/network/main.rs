@@ -4,6 +4,7 @@
 
 mod boot;
 mod clients;
+mod contract;
 mod cross;
 mod errors;
 mod faults;
@@ -11,4 +12,5 @@ mod harness;
 mod large;
 mod launch;
 mod peers;
+mod port;
 mod service;

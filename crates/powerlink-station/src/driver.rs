@@ -1,78 +1,86 @@
-//! POWERLINK's isochronous phase in the driver, behind a [`Port`](crate::run::Port) like any other.
+//! POWERLINK's isochronous phase in the driver, behind a [`Port`](rtwire_link::run::Port) like any other.
 //!
 //! ```text
 //!  PReq ──► XDP ── prepared PRes leaves (XDP_TX) ─┐                       controlled node
 //!  PRes of 240 ► XDP ─ waits ─ prepared PRes leaves ┤                     controlled node, chained
 //!  PRes ──► XDP ── next PReq leaves (XDP_TX) ─────┤                       managing node
 //!                                                 └─► ring in memory ──► Node::frame, in order, each with its time
-//!  Node's PRes  ──► DriverPort::send ──► prepared for the next PReq
-//!  Node's PReq  ──► DriverPort::announce_polls, before the SoC ──► prepared for this cycle
-//!               └─► DriverPort::send ──► sent already? then nothing; else sent now
+//!  Node's actions ──► Offload
+//!      Prepare, Arm ──► memory that XDP sends from: the PRes; the requests of a cycle, before its SoC
+//!      Due          ──► sent by XDP already? then nothing; else Port::send
+//!      Disarm       ──► XDP sends nothing by itself any more
 //! ```
 //!
-//! The state machines know nothing of this: they see every frame that concerns them, and say what they would send. What the
-//! driver has sent meanwhile in their place is not sent again. Responses leave from the driver as the node said them one
-//! cycle before, as with network controllers that answer by themselves; requests as it said them for this cycle. The first
-//! poll of a cycle, SoC and SoA come from user space, and so does every poll after a response that did not come.
+//! The contract is that of [`rtwire_wire::action`], with the slots and cues of [`rtwire_powerlink::prepared`]. The program
+//! learns from actions alone what to send and when to stop. The node sees every frame that concerns it, and gives the same
+//! actions as over packet sockets.
 //!
-//! Where the node polls otherwise than was announced, the chain stops for this cycle and user space goes on.
+//! A PRes leaves from the driver as the node prepared it one cycle before, as with network controllers that answer by
+//! themselves. Requests are those of this cycle. The first request of a cycle, SoC and SoA come from user space, and so does
+//! every request after a response that is missing. A request that the node leaves out stops the chain for this cycle.
 //!
 //! # Limits
-//! Needs Linux 6.1, CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW (root), and the interface's place for XDP programs. Over a veth in
-//! native mode, frames that the driver sends arrive only where the peer has an XDP program, too. A response may be longer
-//! than its request only as far as the driver lets a frame grow; where it does not, user space answers. A node that stops
-//! answering (NMT state) has one more response sent by the driver at most. PollResponse chaining: XDP cannot put a frame aside,
-//! so the processor that took the managing node's response waits with it until the own one is due, 200 µs at most; stations
-//! on one machine that share that processor wait one behind the other. POWERLINK frames are not shown to captures on the interface.
+//! - Needs Linux 6.1, CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW (root), and an interface without another XDP program.
+//! - Over a veth in native mode, frames that the driver sends arrive only where the peer has an XDP program, too.
+//! - A response may be longer than its request only as far as the driver lets a frame grow. User space answers otherwise.
+//! - A PReq that arrives before the node has disarmed its PRes is still answered: the node must first have read the frame
+//!   that changes its state.
+//! - PollResponse chaining: XDP cannot put a frame aside. The processor that took the managing node's response waits until
+//!   the own one is due, 200 µs at most. Stations of one machine that share that processor wait one behind the other.
+//! - Captures on the interface do not show POWERLINK frames.
 
+mod error;
 mod layout;
 #[cfg(test)]
 mod layout_tests;
-mod polls;
+mod offload;
 mod port;
+mod replies;
+mod requests;
 mod ring;
 mod station;
 #[cfg(test)]
 mod tests;
 
-use crate::program::{Attach, ProgramError};
 use layout::{
     CHAIN_WORDS, CONTROL_WORDS, Control, POLLS, PREPARED_WORDS, RECORD_WORDS, RESPONSE_WORDS,
 };
-use rtwire_sys::bpf::{BpfError, BpfObject, MappedArray, XdpLink, XdpMode};
+use rtwire_link::xdp::{self, Attach, AttachError};
+use rtwire_sys::bpf::{BpfError, BpfObject, MappedArray, XdpLink};
 use rtwire_sys::interface::Interface;
 use std::sync::atomic::Ordering;
 
+pub use error::DriverError;
 pub use port::{DriverConfig, DriverPort};
 pub use station::{StationPath, StationPort};
 
 const PROGRAM: &str = "powerlink";
 
-/// What a station is to do in its driver.
+/// The role of a station in its driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Answer poll requests to this node.
+    /// Answers PReqs to this node.
     Controlled,
-    /// Chain polls.
+    /// Sends the next PReq on a PRes.
     Managing,
 }
 
-/// What the program has counted.
+/// The program's counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct DriverCounters {
-    /// Poll requests that the driver has answered.
+    /// PReqs that the driver has answered.
     pub answered: u64,
-    /// Poll requests that it has left to user space: nothing was prepared, or there was no room.
+    /// PReqs that it has left to user space: nothing was armed, or the frame could not grow.
     pub unanswered: u64,
-    /// Polls that it has sent on a response.
+    /// PReqs that it has sent on a PRes.
     pub chained: u64,
-    /// Polls that it has left to user space for want of room.
+    /// PReqs that it has left to user space: the frame could not grow.
     pub unchained: u64,
-    /// Poll responses of nodes that nobody here wants to hear.
+    /// PRes of nodes that the station does not map.
     pub unwanted: u64,
-    /// Frames shorter than their header, or too long.
+    /// Frames shorter than their header, or longer than 1520 bytes.
     pub malformed: u64,
-    /// Frames that user space was too slow to read.
+    /// Frames that were overwritten before user space read them.
     pub overrun: u64,
 }
 
@@ -134,31 +142,10 @@ impl Program {
         Ok((object, this))
     }
 
-    fn attach(
-        &mut self,
-        object: &BpfObject,
-        ifindex: u32,
-        how: Attach,
-    ) -> Result<(), ProgramError> {
-        let attach = |mode| object.attach_xdp(PROGRAM, ifindex, mode);
-        let (link, why) = match how {
-            Attach::Only(mode) => (attach(mode)?, None),
-            Attach::Best => match attach(XdpMode::Native) {
-                Ok(link) => (link, None),
-                Err(error @ BpfError::XdpInUse { .. }) => return Err(error.into()),
-                Err(native) => match attach(XdpMode::Generic) {
-                    Ok(link) => (link, Some(native.to_string())),
-                    Err(generic) => {
-                        return Err(ProgramError::NoMode {
-                            native: Box::new(native),
-                            generic: Box::new(generic),
-                        });
-                    }
-                },
-            },
-        };
-        self.link = Some(link);
-        self.why_generic = why;
+    fn attach(&mut self, object: &BpfObject, ifindex: u32, how: Attach) -> Result<(), AttachError> {
+        let attached = xdp::attach(object, PROGRAM, ifindex, how)?;
+        self.link = Some(attached.link);
+        self.why_generic = attached.why_generic;
         Ok(())
     }
 
@@ -186,8 +173,8 @@ impl Program {
     }
 }
 
-/// Writes a frame that is ready to leave: its length, the node, its octets.
-fn prepare(array: &MappedArray, value: usize, at: usize, node: u8, frame: &[u8]) {
+/// Writes a frame that is ready to leave: its length and its bytes.
+fn prepare(array: &MappedArray, value: usize, at: usize, frame: &[u8]) {
     let store = |word: usize, octets: u64| {
         if let Some(word) = array.word(value, word) {
             word.store(octets, Ordering::Relaxed);
@@ -195,7 +182,6 @@ fn prepare(array: &MappedArray, value: usize, at: usize, node: u8, frame: &[u8])
     };
     let frame = &frame[..frame.len().min(layout::FRAME_OCTETS)];
     store(at + layout::Prepared::Length as usize, frame.len() as u64);
-    store(at + layout::Prepared::Node as usize, node.into());
     for (index, chunk) in frame.chunks(8).enumerate() {
         let mut octets = [0; 8];
         octets[..chunk.len()].copy_from_slice(chunk);

@@ -1,14 +1,14 @@
-//! One port for either path, chosen when it is opened.
+//! One port for both paths. The path is chosen when the port is opened.
 
-use super::{DriverConfig, DriverPort};
-use crate::error::LinkError;
-use crate::program::{Attach, ProgramError};
-use crate::run::{LaunchWindow, Launches, PacketPort, Port};
+use super::{DriverConfig, DriverError, DriverPort};
+use rtwire_link::LinkError;
+use rtwire_link::run::{Arrived, LaunchWindow, Launches, Offload, PacketPort, Port};
+use rtwire_link::xdp::Attach;
 use rtwire_sys::bpf::XdpMode;
 use rtwire_sys::interface::{self, Interface};
 use std::time::Duration;
 
-/// The isochronous phase in user space, or in the driver.
+/// A port whose isochronous phase runs in user space or in the driver.
 #[derive(Debug)]
 pub enum StationPort {
     /// In user space.
@@ -17,22 +17,22 @@ pub enum StationPort {
     Driver(Box<DriverPort>),
 }
 
-/// Which path to take.
+/// The path of the isochronous phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum StationPath {
-    /// The driver where XDP is to be had, else user space.
+    /// The driver; user space where XDP is missing.
     #[default]
     Auto,
     /// User space.
     User,
     /// The driver.
     Driver,
-    /// The driver in native mode, or not at all.
+    /// The driver in native mode; an error otherwise.
     Native,
 }
 
-/// The best mode of a veth is the generic one: in native mode what it sends is lost, unless its peer, which may be anywhere,
-/// has an XDP program.
+/// Chooses the generic mode for a veth. In native mode a veth's frames are lost unless its peer has an XDP program, and the peer
+/// may be in another namespace.
 fn fitting(config: &DriverConfig) -> DriverConfig {
     let mut config = config.clone();
     let driver = interface::driver(&config.port.interface);
@@ -43,13 +43,13 @@ fn fitting(config: &DriverConfig) -> DriverConfig {
 }
 
 impl StationPort {
-    /// Opens a port. With it comes what to tell the user: which path was taken, and why.
+    /// Opens a port. Returns with it a text for the user: the path that was taken, and why.
     ///
     /// # Errors
-    /// No such interface; no privilege; for [`StationPath::Driver`] and [`StationPath::Native`] also: no XDP, or another XDP
-    /// program is there.
-    pub fn open(config: &DriverConfig, path: StationPath) -> Result<(Self, String), ProgramError> {
-        let user = |why: &str| -> Result<(Self, String), ProgramError> {
+    /// The interface or a privilege is missing. For [`StationPath::Driver`] and [`StationPath::Native`] also: XDP is missing, or
+    /// another XDP program is attached.
+    pub fn open(config: &DriverConfig, path: StationPath) -> Result<(Self, String), DriverError> {
+        let user = |why: &str| -> Result<(Self, String), DriverError> {
             let port = PacketPort::open(&config.port)?;
             Ok((Self::User(Box::new(port)), format!("in user space{why}")))
         };
@@ -70,21 +70,21 @@ impl StationPort {
                     if let Some(why) = port.why_generic() {
                         said += &format!(" (native: {why})");
                     } else if fitting(config).attach != config.attach {
-                        said += " (native: a veth sends from its driver only to a peer that has an XDP program, too)";
+                        said += " (not native: a veth sends from its driver only to a peer that has an XDP program, too)";
                     }
                     Ok((Self::Driver(Box::new(port)), said))
                 }
                 Err(error)
                     if path == StationPath::Auto && (error.is_lacking() || error.is_in_use()) =>
                 {
-                    user(&format!(", since XDP is not to be had: {error}"))
+                    user(&format!(", since the driver path failed: {error}"))
                 }
                 Err(error) => Err(error),
             },
         }
     }
 
-    /// The interface, as it was when the port was opened.
+    /// Returns the interface, as it was when the port was opened.
     #[must_use]
     pub fn interface(&self) -> &Interface {
         match self {
@@ -93,7 +93,7 @@ impl StationPort {
         }
     }
 
-    /// From now on frames with a launch instant leave by this way.
+    /// Sends frames with a launch instant through `launches` from now on.
     pub fn launch_by(&mut self, launches: Launches) {
         match self {
             Self::User(port) => port.launch_by(launches),
@@ -101,17 +101,9 @@ impl StationPort {
         }
     }
 
-    /// The driver port, if that path was taken.
+    /// Returns the driver port, if that path was taken.
     #[must_use]
     pub fn driver(&self) -> Option<&DriverPort> {
-        match self {
-            Self::User(_) => None,
-            Self::Driver(port) => Some(port),
-        }
-    }
-
-    /// The driver port to be changed, if that path was taken.
-    pub fn driver_mut(&mut self) -> Option<&mut DriverPort> {
         match self {
             Self::User(_) => None,
             Self::Driver(port) => Some(port),
@@ -145,10 +137,18 @@ impl Port for StationPort {
     }
 
     #[inline]
-    fn receive(&mut self, show: &mut dyn FnMut(Option<u64>, &[u8])) -> Result<bool, LinkError> {
+    fn receive(&mut self, show: &mut dyn FnMut(Arrived<'_>)) -> Result<bool, LinkError> {
         match self {
             Self::User(port) => port.receive(show),
             Self::Driver(port) => port.receive(show),
+        }
+    }
+
+    #[inline]
+    fn offload(&mut self) -> Option<&mut dyn Offload> {
+        match self {
+            Self::User(_) => None,
+            Self::Driver(port) => port.offload(),
         }
     }
 

@@ -1,16 +1,15 @@
-//! For tests: checks that both sides of the shared memory use the same layout.
+//! Compares memory that a program shares with a kernel program: both sides must have the same fields at the same places.
 
 use libbpf_rs::btf::types::{MemberAttr, Struct};
 use libbpf_rs::btf::{Btf, HasSize};
 use std::path::Path;
 
-/// A structure's name, its fields with the first word of each, and its length in words.
-pub(crate) type Layout<'a> = (&'a str, &'a [(&'a str, usize)], usize);
+/// A structure's name, its fields with the word at which each begins, and its length in words.
+pub type Layout<'a> = (&'a str, &'a [(&'a str, usize)], usize);
 
-/// Fails unless the object's BTF has each of these structures, of whole 64-bit words, with these fields at these
-/// words.
-pub(crate) fn check<'a>(object: &str, layouts: impl IntoIterator<Item = Layout<'a>>) {
-    let btf = Btf::from_path(Path::new(object)).unwrap();
+/// Compares structures of 64-bit words with the BTF of the object file `object`; panics at the first difference.
+pub fn check<'a>(object: &str, layouts: impl IntoIterator<Item = Layout<'a>>) {
+    let btf = Btf::from_path(Path::new(object)).expect("the object file has BTF");
     for (name, fields, words) in layouts {
         let found: Struct<'_> = btf
             .type_by_name(name)
@@ -22,7 +21,11 @@ pub(crate) fn check<'a>(object: &str, layouts: impl IntoIterator<Item = Layout<'
                     panic!("a bit field among the members of {name}");
                 };
                 assert_eq!(offset % 64, 0, "{name}: {member:?}");
-                let member = member.name.unwrap().to_str().unwrap().to_owned();
+                let member = member
+                    .name
+                    .and_then(|name| name.to_str())
+                    .expect("a member has a name")
+                    .to_owned();
                 (member, offset as usize / 64)
             })
             .collect();
@@ -35,8 +38,8 @@ pub(crate) fn check<'a>(object: &str, layouts: impl IntoIterator<Item = Layout<'
     }
 }
 
-/// Returns the numbers that a header defines with their names, in its order.
-pub(crate) fn numbers(header: &str) -> Vec<(&str, u64)> {
+/// Returns the numbers that a C header defines, by name, in its order.
+pub fn numbers(header: &str) -> Vec<(&str, u64)> {
     let values = header.lines().filter_map(|line| {
         let mut parts = line.strip_prefix("#define ")?.split_whitespace();
         let name = parts.next()?;

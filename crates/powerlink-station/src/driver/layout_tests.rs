@@ -1,17 +1,17 @@
-//! Whether both sides of the shared memory mean the same by it.
+//! Compares the shared memory's layout with that of the kernel program.
 
 use super::layout;
-use crate::layout_check;
+use rtwire_testkit::layout as shared_layout;
 
 #[test]
 fn the_layouts_are_those_of_the_kernel_program() {
-    layout_check::check(rtwire_bpf::POWERLINK.built_at, layout::FIELDS);
+    shared_layout::check(rtwire_bpf::POWERLINK.built_at, layout::FIELDS);
 }
 
 #[test]
 fn the_numbers_are_those_of_the_header() {
     let header = include_str!("../../../bpf/programs/powerlink.h");
-    let found = layout_check::numbers(header);
+    let found = shared_layout::numbers(header);
     let expected = [
         ("RTW_PL_FRAME_BYTES", layout::FRAME_OCTETS as u64),
         ("RTW_PL_RING", layout::RING as u64),

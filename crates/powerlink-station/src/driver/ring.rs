@@ -1,10 +1,10 @@
-//! Reading the frames that the program has put into its ring.
+//! Reads the frames that the program has put into its ring.
 
 use super::layout::{FRAME_OCTETS, RING, Record};
 use rtwire_sys::bpf::MappedArray;
 use std::sync::atomic::{Ordering, fence};
 
-/// One frame out of the ring, but for its octets.
+/// One frame from the ring, without its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Taken {
     pub(super) arrival_ns: u64,
@@ -12,7 +12,7 @@ pub(super) struct Taken {
     pub(super) did: u64,
 }
 
-/// Where user space is in the ring.
+/// User space's place in the ring.
 #[derive(Debug)]
 pub(super) struct Reader {
     next: u64,
@@ -29,7 +29,7 @@ impl Reader {
         }
     }
 
-    /// Frames that were overwritten before they were read.
+    /// Returns the number of frames that were overwritten before they were read.
     pub(super) fn overrun(&self) -> u64 {
         self.overrun
     }
@@ -43,13 +43,13 @@ impl Reader {
         word.map_or(0, |word| word.load(order))
     }
 
-    /// Whether the next frame is there, or gone already. No system call.
+    /// Returns true where the next frame is there, or was overwritten. No system call.
     pub(super) fn is_ready(&self, ring: &MappedArray) -> bool {
         self.number(ring, Ordering::Acquire) > self.next
     }
 
-    /// Takes the next frame; its octets are then in [`Reader::octets`]. `head` is how many the program has begun. No
-    /// system call, no allocation.
+    /// Takes the next frame; its bytes are then in [`Reader::octets`]. `head` is the number of frames that the program has
+    /// begun. No system call, no allocation.
     pub(super) fn take(&mut self, ring: &MappedArray, head: u64) -> Option<Taken> {
         loop {
             // What may be overwritten while it is read is left out at once.

@@ -1,8 +1,9 @@
-//! A minimal managing node and a minimal controlled node: the isochronous phase and nothing else. Their state
-//! machines know nothing of paths, so the tests test the path.
+//! A managing and a controlled node of the smallest kind: the isochronous phase and nothing else. Their state machines know
+//! nothing of paths, so that what is tested is the path and the contract.
 #![allow(dead_code, reason = "not every user needs everything")]
 
-use rtwire_wire::{MacAddress, Node, Outbox};
+use rtwire_powerlink_station::powerlink::prepared;
+use rtwire_wire::{Action, Arm, MacAddress, Node, Outbox};
 
 pub(crate) const ETHER_TYPE: u16 = 0x88ab;
 pub(crate) const SOC: u8 = 1;
@@ -81,26 +82,42 @@ impl Managing {
         }
     }
 
-    /// Returns the requests of this cycle.
-    pub(crate) fn polls(&self) -> Vec<(u8, Vec<u8>)> {
-        let request = |&(node, mac): &_| {
-            (
-                node,
-                frame(mac, PREQ, node, 240, self.cycles as u32).to_vec(),
-            )
-        };
-        self.nodes.iter().map(request).collect()
+    /// Prepares the requests of the cycle that begins.
+    fn prepare(&self, outbox: &mut dyn Outbox) {
+        let slot = |place| prepared::request(self.cycles, place).unwrap();
+        for (place, &(node, mac)) in self.nodes.iter().enumerate() {
+            let frame = &frame(mac, PREQ, node, 240, self.cycles as u32);
+            outbox.act(Action::Prepare {
+                slot: slot(place),
+                frame,
+            });
+            if let Some(before) = place.checked_sub(1) {
+                outbox.act(Action::Arm(Arm {
+                    slot: slot(place),
+                    cue: prepared::pres(self.nodes[before].0),
+                    after_ns: 0,
+                    behind: Some(slot(before)),
+                }));
+            }
+        }
     }
 
     fn poll(&mut self, position: usize, now_ns: u64, outbox: &mut dyn Outbox) {
         match self.nodes.get(position) {
             Some(&(node, mac)) => {
-                outbox.send(&frame(mac, PREQ, node, 240, self.cycles as u32), None);
+                outbox.act(Action::Due {
+                    slot: prepared::request(self.cycles, position).unwrap(),
+                    frame: &frame(mac, PREQ, node, 240, self.cycles as u32),
+                    launch_ns: None,
+                });
                 self.waiting = Some((position, now_ns + self.timeout_ns));
             }
             None => {
                 self.waiting = None;
                 self.phases.push(now_ns - self.soc_ns);
+                outbox.act(Action::Disarm {
+                    slot: prepared::request(self.cycles, 0).unwrap(),
+                });
                 outbox.send(&frame(group(SOA), SOA, 255, 240, 0), None);
             }
         }
@@ -136,6 +153,7 @@ impl Node for Managing {
         if now_ns >= self.next_soc_ns {
             self.cycles += 1;
             self.soc_ns = now_ns;
+            self.prepare(outbox);
             outbox.send(&frame(group(SOC), SOC, 255, 240, 0), None);
             self.poll(0, now_ns, outbox);
             self.next_soc_ns += self.cycle_ns;
@@ -164,7 +182,8 @@ pub(crate) struct Controlled {
     pub(crate) value: u32,
     /// Sends nothing at all while this is `true`.
     pub(crate) silent: bool,
-    /// Message types shown to the node, for tests of their order.
+    armed: bool,
+    /// What it was shown, for tests of order: message types.
     pub(crate) history: Vec<u8>,
 }
 
@@ -177,6 +196,7 @@ impl Controlled {
             soas: 0,
             value: 0,
             silent: false,
+            armed: false,
             history: Vec::with_capacity(1 << 20),
         }
     }
@@ -197,7 +217,21 @@ impl Node for Controlled {
                 self.value = value(octets);
                 if !self.silent {
                     let number = self.polls as u32;
-                    outbox.send(&frame(group(PRES), PRES, 255, octets[15], number), None);
+                    let slot = prepared::RESPONSE;
+                    let frame = &frame(group(PRES), PRES, 255, octets[15], number);
+                    outbox.act(Action::Due {
+                        slot,
+                        frame,
+                        launch_ns: None,
+                    });
+                    outbox.act(Action::Prepare { slot, frame });
+                    outbox.act(Action::Arm(Arm {
+                        slot,
+                        cue: prepared::PREQ,
+                        after_ns: 0,
+                        behind: None,
+                    }));
+                    self.armed = true;
                 }
             }
             _ => {}
@@ -205,6 +239,14 @@ impl Node for Controlled {
     }
 
     fn moment(&mut self, _now_ns: u64, _outbox: &mut dyn Outbox) {}
+
+    fn settle(&mut self, outbox: &mut dyn Outbox) {
+        if self.silent && std::mem::take(&mut self.armed) {
+            outbox.act(Action::Disarm {
+                slot: prepared::RESPONSE,
+            });
+        }
+    }
 
     fn wake_at_ns(&self) -> Option<u64> {
         None

@@ -1,27 +1,26 @@
 //! The structures that are shared with the POWERLINK program (`crates/bpf/programs/powerlink.h`), by 64-bit words.
 
-/// Room for one frame, octets.
+/// Room for one frame, bytes.
 pub(super) const FRAME_OCTETS: usize = 1520;
 /// Frames that wait for user space.
 pub(super) const RING: usize = 256;
 /// Buffers of the prepared response.
 pub(super) const BUFFERS: u64 = 4;
-/// Polls of one cycle at most.
+/// The most requests of a cycle.
 pub(super) const POLLS: usize = 256;
 /// Cycles that are prepared at a time.
 pub(super) const CYCLES: usize = 2;
-/// The longest that the driver holds a response of PollResponse chaining back, ns; for tests, since only the program has to
-/// know.
+/// The longest time for which the driver holds back a response of PollResponse chaining, ns. Only the program and tests need it.
 #[cfg(test)]
 pub(super) const LONGEST_WAIT_NS: u64 = 200_000;
 /// The response has left.
 pub(super) const ANSWERED: u64 = 1;
-/// The next poll has left; for tests, since nobody else has to know.
+/// The next request has left. Only the program and tests need it.
 #[cfg(test)]
 pub(super) const CHAINED: u64 = 2;
-/// Role: answer poll requests.
+/// Role: answers PReqs.
 pub(super) const CONTROLLED: u64 = 1;
-/// Role: chain polls.
+/// Role: sends the next PReq on a PRes.
 pub(super) const MANAGING: u64 = 2;
 
 const FRAME_WORDS: usize = FRAME_OCTETS / 8;

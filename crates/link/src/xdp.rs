@@ -1,0 +1,86 @@
+//! How an XDP program is attached to an interface: the best mode, or the reason why there is none.
+//!
+//! Needs Linux 6.1, CAP_BPF and CAP_NET_ADMIN. Not for a real-time loop.
+
+use rtwire_sys::bpf::{BpfError, BpfObject, XdpLink, XdpMode};
+
+/// The mode to attach in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Attach {
+    /// Native; generic where the driver refuses.
+    #[default]
+    Best,
+    /// This one only.
+    Only(XdpMode),
+}
+
+/// An attached program. It is detached when the link is dropped.
+#[derive(Debug)]
+pub struct Attached {
+    /// The link that keeps the program attached.
+    pub link: XdpLink,
+    /// The reason why the program does not run in native mode, where [`Attach::Best`] has tried that first.
+    pub why_generic: Option<String>,
+}
+
+/// Why a program was not attached.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AttachError {
+    /// The kernel refuses the only mode that was tried, or another XDP program is attached.
+    #[error(transparent)]
+    Bpf(#[from] BpfError),
+    /// The kernel refuses both modes.
+    #[error("{native}; and then: {generic}")]
+    NoMode {
+        /// Why not native.
+        native: Box<BpfError>,
+        /// Why not generic.
+        generic: Box<BpfError>,
+    },
+}
+
+impl AttachError {
+    /// Returns true where another XDP program is attached to the interface.
+    #[must_use]
+    pub const fn is_in_use(&self) -> bool {
+        matches!(self, Self::Bpf(BpfError::XdpInUse { .. }))
+    }
+}
+
+/// Attaches `program` of a loaded object to the interface with index `ifindex`.
+///
+/// # Errors
+/// [`AttachError::Bpf`] with [`BpfError::XdpInUse`] where another XDP program is attached; else the kernel's reason for each
+/// mode that was tried.
+pub fn attach(
+    object: &BpfObject,
+    program: &'static str,
+    ifindex: u32,
+    how: Attach,
+) -> Result<Attached, AttachError> {
+    let attach = |mode| object.attach_xdp(program, ifindex, mode);
+    let found = |link| Attached {
+        link,
+        why_generic: None,
+    };
+    let native = match how {
+        Attach::Only(mode) => return Ok(found(attach(mode)?)),
+        Attach::Best => match attach(XdpMode::Native) {
+            Ok(link) => return Ok(found(link)),
+            Err(error @ BpfError::XdpInUse { .. }) => return Err(error.into()),
+            Err(native) => native,
+        },
+    };
+    match attach(XdpMode::Generic) {
+        Ok(link) => Ok(Attached {
+            link,
+            why_generic: Some(native.to_string()),
+        }),
+        Err(error @ BpfError::XdpInUse { .. }) => Err(error.into()),
+        Err(generic) => Err(AttachError::NoMode {
+            native: Box::new(native),
+            generic: Box::new(generic),
+        }),
+    }
+}

@@ -1,0 +1,186 @@
+//! The port: the ring of frames that the driver has seen, the socket behind it, and the driver as the node's offload.
+
+use super::layout::{ANSWERED, Control};
+use super::offload::Driver;
+use super::requests::Requests;
+use super::ring::Reader;
+use super::{DriverCounters, DriverError, Program, Role};
+use rtwire_link::LinkError;
+use rtwire_link::run::{Arrived, LaunchWindow, Launches, Offload, PacketPort, Port, PortConfig};
+use rtwire_link::xdp::Attach;
+use rtwire_sys::bpf::{XdpLink, XdpMode};
+use rtwire_sys::interface::Interface;
+use std::time::Duration;
+
+/// The settings of a driver port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DriverConfig {
+    /// The packet socket behind it.
+    pub port: PortConfig,
+    /// The station's role.
+    pub role: Role,
+    /// The station's node number.
+    pub node: u8,
+    /// The nodes whose PRes are shown; `None`: all.
+    pub wanted: Option<Vec<u8>>,
+    /// The most requests in a cycle that the driver sends, for a managing node: 1 to 255.
+    pub most_requests: usize,
+    /// The mode to attach in.
+    pub attach: Attach,
+}
+
+impl DriverConfig {
+    /// A station that hears every node.
+    #[must_use]
+    pub fn new(port: PortConfig, role: Role, node: u8) -> Self {
+        Self {
+            port,
+            role,
+            node,
+            wanted: None,
+            most_requests: 64,
+            attach: Attach::Best,
+        }
+    }
+}
+
+/// A port whose isochronous phase runs in the driver.
+#[derive(Debug)]
+pub struct DriverPort {
+    packet: PacketPort,
+    reader: Reader,
+    driver: Driver,
+    /// True where a frame came out of the ring since the socket last had one.
+    came: bool,
+}
+
+impl DriverPort {
+    /// Opens the port and attaches the program.
+    ///
+    /// # Errors
+    /// The interface is missing; a privilege is missing; XDP is missing; another XDP program is attached
+    /// ([`DriverError::is_in_use`]).
+    pub fn open(config: &DriverConfig) -> Result<Self, DriverError> {
+        let packet = PacketPort::open(&config.port)?;
+        let all: Vec<u8> = (0..=255).collect();
+        let (object, mut program) = Program::load(
+            packet.interface(),
+            config.role,
+            config.node,
+            config.wanted.as_ref().unwrap_or(&all),
+        )?;
+        program.attach(&object, packet.interface().index, config.attach)?;
+        Ok(Self {
+            packet,
+            reader: Reader::new(),
+            driver: Driver {
+                program,
+                role: config.role,
+                requests: Requests::new(config.most_requests),
+                answered: false,
+            },
+            came: true,
+        })
+    }
+
+    /// Returns the interface, as it was when the port was opened.
+    #[must_use]
+    pub fn interface(&self) -> &Interface {
+        self.packet.interface()
+    }
+
+    /// Returns the mode in which the program runs.
+    #[must_use]
+    pub fn mode(&self) -> XdpMode {
+        let link = self.driver.program.link.as_ref();
+        link.map_or(XdpMode::Generic, XdpLink::mode)
+    }
+
+    /// Returns the reason why the program does not run in native mode, where that was tried.
+    #[must_use]
+    pub fn why_generic(&self) -> Option<&str> {
+        self.driver.program.why_generic.as_deref()
+    }
+
+    /// Returns what was counted so far. No system call.
+    #[must_use]
+    pub fn counters(&self) -> DriverCounters {
+        self.driver.program.counters(self.reader.overrun())
+    }
+
+    /// Sends frames with a launch instant through `launches` from now on.
+    pub fn launch_by(&mut self, launches: Launches) {
+        self.packet.launch_by(launches);
+    }
+
+    /// Empties the socket. Its frames only wake the loop: the ring has them, too.
+    fn drain_socket(&mut self) -> Result<bool, LinkError> {
+        let mut some = false;
+        while self.packet.receive(&mut |_| {})? {
+            some = true;
+        }
+        Ok(some)
+    }
+
+    /// Frames that reach the socket but not the ring mean that the program was detached.
+    #[cold]
+    fn look_at_program(&self) -> Result<(), LinkError> {
+        match self.driver.program.link.as_ref().map(XdpLink::is_attached) {
+            Some(Ok(false)) => Err(LinkError::Detached {
+                interface: self.interface().name.clone(),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Port for DriverPort {
+    fn send(&mut self, frame: &[u8]) -> Result<(), LinkError> {
+        self.packet.send(frame)
+    }
+
+    fn launch_window(&self) -> Option<LaunchWindow> {
+        self.packet.launch_window()
+    }
+
+    fn send_at(&mut self, frame: &[u8], launch_ns: u64) -> Result<(), LinkError> {
+        self.packet.send_at(frame, launch_ns)
+    }
+
+    fn receive(&mut self, show: &mut dyn FnMut(Arrived<'_>)) -> Result<bool, LinkError> {
+        let program = &self.driver.program;
+        let head = program.get(Control::Head);
+        let Some(taken) = self.reader.take(&program.ring, head) else {
+            if self.packet.is_ready() && self.drain_socket()? && !std::mem::take(&mut self.came) {
+                self.look_at_program()?;
+            }
+            return Ok(false);
+        };
+        self.came = true;
+        self.driver.answered = taken.did & ANSWERED != 0;
+        show(Arrived {
+            at_ns: Some(taken.arrival_ns),
+            frame: &self.reader.octets()[..taken.length],
+            offload: Some(&mut self.driver),
+        });
+        self.driver.answered = false;
+        Ok(true)
+    }
+
+    fn offload(&mut self) -> Option<&mut dyn Offload> {
+        Some(&mut self.driver)
+    }
+
+    fn is_ready(&self) -> bool {
+        self.reader.is_ready(&self.driver.program.ring)
+    }
+
+    fn wait(&mut self, timeout: Duration) -> Result<(), LinkError> {
+        // A frame that was left in the socket would end the wait at once.
+        self.drain_socket()?;
+        if self.is_ready() {
+            return Ok(());
+        }
+        self.packet.wait(timeout)
+    }
+}
