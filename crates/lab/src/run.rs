@@ -10,6 +10,7 @@ use rtwire_measure::report::{
 };
 use rtwire_measure::summary::Summary;
 use rtwire_measure::verdict::{Evidence, Judgement, Rule, judge};
+use rtwire_plan::schedule::Scheduling;
 use rtwire_plan::{Network, Plan};
 use rtwire_sys::clock::{self, Clock};
 
@@ -153,7 +154,7 @@ fn measure(
     ));
     let fabric = Fabric::bring_up(&claim.prefix(), layout.blueprint.clone())?;
     let directory = claim.directory();
-    let mut network = options.network.clone();
+    let mut network = options.plan.network.clone();
 
     let _awake = Awake::hold();
     options.progress("measuring the unloaded network");
@@ -170,9 +171,13 @@ fn measure(
     // Whether the description's own plan fits was decided before; what the lab adds is shown, not refused.
     let ignore = rtwire_plan::Options {
         ignore_limits: true,
-        ..rtwire_plan::Options::default()
+        analysis: options.plan.options.analysis,
     };
-    let plan = rtwire_plan::plan(&network, &ignore).map_err(|e| LabError::Plan(e.to_string()))?;
+    let mut go_on = || true;
+    // Identities and launches are those of the plan that is run.
+    let mut scheduling = Scheduling::new(&mut go_on).keeping(&options.plan);
+    let plan = rtwire_plan::plan_with(&network, &ignore, &mut scheduling)
+        .map_err(|e| LabError::Plan(e.to_string()))?;
 
     let how = (ns(options.duration), options.receive_path);
     let mut assignments = tasks::assignments(&network, layout, &fabric, directory, how);

@@ -238,6 +238,13 @@ pub fn text(plan: &Plan) -> String {
     json_text(plan)
 }
 
+/// Returns the plan with the checksum that it should have; everything else stays as it is.
+#[must_use]
+pub fn sealed(mut plan: Plan) -> Plan {
+    plan.checksum = crate::fingerprint::checksum(&mut plan);
+    plan
+}
+
 /// Returns anything as a plan's file writes it: indented, integers above 2^53 - 1 as decimal text, a line end behind it.
 #[must_use]
 pub fn json_text<T: Serialize>(value: &T) -> String {
