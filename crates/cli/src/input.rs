@@ -22,6 +22,8 @@ pub(crate) enum Input {
 pub(crate) enum InputFault {
     /// The description has faults.
     Description(Faults),
+    /// The plan cannot be used.
+    Plan(PlanFileError),
     /// Anything else, in words.
     Other(String),
 }
@@ -30,6 +32,7 @@ impl core::fmt::Display for InputFault {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             InputFault::Description(faults) => write!(f, "{faults}"),
+            InputFault::Plan(fault) => write!(f, "{fault}"),
             InputFault::Other(message) => f.write_str(message),
         }
     }
@@ -54,7 +57,7 @@ pub(crate) fn read(path: &Path, set: &[(String, String)]) -> Result<Input, Input
             Ok(plan) => return Ok(Input::Plan(Box::new(plan))),
             // JSON of another kind: the reader of descriptions says which.
             Err(PlanFileError::NotAPlan { .. } | PlanFileError::NotJson { .. }) => {}
-            Err(fault) => return Err(InputFault::Other(fault.to_string())),
+            Err(fault) => return Err(InputFault::Plan(fault)),
         }
     }
     match rtwire_plan::read_bytes(bytes, &file, set) {

@@ -116,10 +116,13 @@ pub(crate) fn run(arguments: &PlanArguments) -> ExitCode {
         Ok(Input::Description(network)) => *network,
         Ok(Input::Plan(plan)) => return show(arguments, *plan),
         Err(fault) => {
-            if let (InputFault::Description(faults), true, None) =
-                (&fault, arguments.json, &arguments.diff)
-            {
-                let _ = output::print(&plan_file::json_text(&Answer::from(faults)));
+            let answer = match &fault {
+                InputFault::Description(faults) => Some(Answer::from(faults)),
+                InputFault::Plan(fault) => Some(Answer::from(fault)),
+                InputFault::Other(_) => None,
+            };
+            if let (Some(answer), true, None) = (answer, arguments.json, &arguments.diff) {
+                let _ = output::print(&plan_file::json_text(&answer));
             }
             return fail(&fault.to_string());
         }

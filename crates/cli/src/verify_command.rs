@@ -82,6 +82,10 @@ fn verified(arguments: &VerifyArguments) -> Result<bool, String> {
         .iter()
         .map(|stream| stream.promises.len())
         .sum();
+    let promised = match promises {
+        1 => "the one promise holds".to_owned(),
+        count => format!("all {count} promises hold"),
+    };
     let mut text = String::new();
     for finding in &findings {
         text += &format!("{finding}\n");
@@ -89,16 +93,16 @@ fn verified(arguments: &VerifyArguments) -> Result<bool, String> {
     text += &match (&arguments.seal, sound, findings.len()) {
         (Some(out), true, _) => {
             format!(
-                "all {promises} promises hold; written with a new checksum to {}\n",
+                "{promised}; written with a new checksum to {}\n",
                 out.display()
             )
         }
         (None, _, 0) => format!(
-            "all {promises} promises hold, and everything else in the plan follows ({})\n",
+            "{promised}, and everything else in the plan follows ({})\n",
             plan.plan_id
         ),
         (None, true, _) => format!(
-            "all {promises} promises hold, but the file was changed: `rtwire verify {file} --seal OUT.json` writes it anew\n"
+            "{promised}, but the file was changed: `rtwire verify {file} --seal OUT.json` writes it anew\n"
         ),
         (_, false, count) => {
             let seal = if arguments.seal.is_some() {

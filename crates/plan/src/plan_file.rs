@@ -131,6 +131,19 @@ pub enum PlanFileError {
     },
 }
 
+impl PlanFileError {
+    /// Returns the line and the column of the fault, from 1; 0 where the file as a whole is meant.
+    #[must_use]
+    pub const fn place(&self) -> (usize, usize) {
+        match self {
+            PlanFileError::NotJson { line, column, .. }
+            | PlanFileError::CutOff { line, column, .. }
+            | PlanFileError::Form { line, column, .. } => (*line, *column),
+            _ => (0, 0),
+        }
+    }
+}
+
 /// What decides whether a file is to be read as a plan at all; everything else is passed over.
 #[derive(Deserialize)]
 struct Head {
