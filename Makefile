@@ -71,7 +71,7 @@ docs: setup ## the crates' documentation
 	$(CARGO) doc --workspace --no-deps --locked
 
 generate: build ## write the generated files (schemas) anew
-	for format in network plan simulation report jitter run bench doctor apply clock powerlink powerlink-check; do \
+	for format in network plan verify simulation report jitter run bench doctor apply clock powerlink powerlink-check; do \
 		$(RTWIRE) schema $$format > target/$$format.schema.json && \
 		mv target/$$format.schema.json schema/$$format.schema.json || exit 1; \
 	done

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use rtwire_plan::plan_file;
 use serde_json::Value;
 
 fn example(name: &str) -> PathBuf {
@@ -81,17 +82,16 @@ fn what_is_kept_stays_where_it_is() {
     }
 
     // The place of a kept stream is taken by another that is kept, too: it is told which one moved.
-    let mut broken: Value = serde_json::from_str(&first).unwrap();
-    let streams = broken["streams"].as_array_mut().unwrap();
-    let timed: Vec<usize> = (0..streams.len())
-        .filter(|at| !streams[*at]["launch"].is_null())
-        .collect();
-    let windows = &mut streams[timed[0]]["launch"]["windows"];
-    for window in windows.as_array_mut().unwrap() {
-        window["start_ns"] = Value::from(0);
+    let mut broken = plan_file::read(first.as_bytes(), "first.json").unwrap();
+    let mut launches = broken
+        .streams
+        .iter_mut()
+        .filter_map(|one| one.launch.as_mut());
+    for window in &mut launches.next().unwrap().windows {
+        window.start_ns = 0;
     }
     let odd = folder.path().join("odd.json");
-    std::fs::write(&odd, broken.to_string()).unwrap();
+    std::fs::write(&odd, plan_file::text(&plan_file::sealed(broken))).unwrap();
     let output = plan(&[new, "--keep", odd.to_str().unwrap()])
         .output()
         .unwrap();
@@ -111,15 +111,15 @@ fn faulty_kept_plans_and_budgets_end_with_2() {
     for (arguments, part) in [
         (
             &[file, "--keep", "/no/such.json"][..],
-            "--keep /no/such.json: ",
+            "--keep: cannot read `/no/such.json`",
         ),
         (
             &[file, "--keep", no_plan.to_str().unwrap()],
-            "rtwire plan FILE --json",
+            "`rtwire plan NETWORK.toml --output plan.json`",
         ),
         (
             &[file, "--keep", refused.to_str().unwrap()],
-            "there is no plan in it",
+            "there is no plan to use in it",
         ),
         (&[file, "--replan"], "--keep"),
         (&[file, "--budget", "soon"], "--budget"),

@@ -469,7 +469,13 @@ fn what_cannot_be_run_is_refused_with_what_would_be_right() {
     refused("A", &["--peer", "D=10.0.0.1"], 2, "no such host");
     refused("B", &["--plan", "/nowhere"], 2, "/nowhere");
     let plan = bench.folder.path().join("plan.json");
-    std::fs::write(&plan, r#"{"input_hash": "another"}"#).unwrap();
+    let other = bench.folder.path().join("other.toml");
+    std::fs::write(&other, NETWORK).unwrap();
+    let planned = Command::new(env!("CARGO_BIN_EXE_rtwire"))
+        .arg("plan")
+        .args([&other, Path::new("--output"), &plan])
+        .status();
+    assert!(planned.unwrap().success());
     refused(
         "B",
         &["--plan", plan.to_str().unwrap()],

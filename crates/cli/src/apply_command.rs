@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use rtwire_host::HostError;
@@ -10,9 +11,10 @@ use rtwire_host::apply::{
     self, Applied, ApplyRefusal, Choices, Isolation, Keep, Mechanism, Prepared, Report, Share,
 };
 use rtwire_host::change::{self, Progress};
-use rtwire_plan::Options;
 
+use crate::arguments::{NETWORK_HELP, key_and_value, nanoseconds, parse_duration};
 use crate::common_time::TimeArguments;
+use crate::input;
 
 /// The plan was refused, or the settings are not in force.
 const REFUSED: u8 = 1;
@@ -46,7 +48,7 @@ enum IsolationArgument {
 /// Arguments of `rtwire apply`.
 #[derive(Args)]
 pub(crate) struct ApplyArguments {
-    /// The network description, TOML
+    #[arg(value_name = "FILE", help = NETWORK_HELP)]
     plan: PathBuf,
     /// Which host of the plan this machine is
     #[arg(long)]
@@ -86,12 +88,12 @@ pub(crate) struct ApplyArguments {
     #[arg(long)]
     fallback: bool,
     /// Put everything back unless `rtwire confirm` comes in time, such as 30s
-    #[arg(long, value_name = "TIME")]
-    confirm_within: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    confirm_within: Option<Duration>,
     #[command(flatten)]
     time: TimeArguments,
     /// Override a value of the table `defaults`, as in `rtwire plan`
-    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = crate::plan_command::key_and_value)]
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
     set: Vec<(String, String)>,
 }
 
@@ -117,31 +119,11 @@ fn host_failure(error: &HostError) -> Failure {
     (error.to_string(), code)
 }
 
-/// `30s`, `500ms`, `2min`; in ns.
-fn duration_ns(text: &str) -> Option<u64> {
-    let digits = text.find(|c: char| !c.is_ascii_digit())?;
-    let number: u64 = text.get(..digits)?.parse().ok()?;
-    let unit = match text.get(digits..)?.trim() {
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        "min" => 60_000_000_000,
-        _ => return None,
-    };
-    number.checked_mul(unit).filter(|ns| *ns > 0)
-}
-
 fn share_of(arguments: &ApplyArguments) -> Result<Share, Failure> {
     let file = arguments.plan.display().to_string();
-    let bytes =
-        std::fs::read(&arguments.plan).map_err(|error| (format!("{file}: {error}"), FAULTY))?;
-    let network = rtwire_plan::read_bytes(bytes, &file, &arguments.set)
-        .map_err(|faults| (faults.to_string(), FAULTY))?;
-    network
-        .without_redundancy()
-        .map_err(|message| (format!("{file}: {message}"), FAULTY))?;
-    let plan = rtwire_plan::plan(&network, &Options::default())
-        .map_err(|refusal| (format!("{file}: {refusal}"), REFUSED))?;
-    apply::share(&network, &plan, &arguments.host)
+    let plan = input::plan_without_redundancy(&arguments.plan, &arguments.set, false)
+        .map_err(|(code, message)| (message, code))?;
+    apply::share(&plan.network, &plan, &arguments.host)
         .map_err(|error| (format!("{file}: {error}"), FAULTY))
 }
 
@@ -171,15 +153,7 @@ fn choices(arguments: &ApplyArguments) -> Choices {
 }
 
 fn apply_plan(arguments: &ApplyArguments) -> Result<(), Failure> {
-    let confirm_ns = match arguments.confirm_within.as_deref() {
-        None => None,
-        Some(text) => Some(duration_ns(text).ok_or_else(|| {
-            (
-                format!("--confirm-within {text}: expected a time such as 30s, 500ms or 2min"),
-                FAULTY,
-            )
-        })?),
-    };
+    let confirm_ns = arguments.confirm_within.map(nanoseconds);
     let share = share_of(arguments)?;
     let time = arguments.time.for_share(&share, &arguments.interface);
     let prepared = apply::prepare(
@@ -278,7 +252,8 @@ fn make(
     }
     match &arguments.confirm_within {
         Some(within) => println(&format!(
-            "{made} change(s) made and read back; they are put back in {within} unless you say: rtwire confirm {interface}"
+            "{made} change(s) made and read back; they are put back in {} unless you say: rtwire confirm {interface}",
+            rtwire_measure::units::short_duration(nanoseconds(*within))
         )),
         None => println(&format!(
             "{made} change(s) made and read back; `rtwire revert {interface}` puts them back"

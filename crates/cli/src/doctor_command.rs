@@ -10,9 +10,9 @@ use rtwire_host::change::{self, Leftover, Progress};
 use rtwire_host::doctor::{self, Examination, Facts};
 use rtwire_sys::signal;
 
+use crate::arguments::parse_duration;
 use crate::doctor_measure::{self, LoadArgument, MeasureOptions};
 use crate::doctor_table;
-use crate::lab_command::parse_duration;
 
 /// A fact can break a deadline.
 const ENDANGERED: u8 = 1;

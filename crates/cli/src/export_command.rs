@@ -10,13 +10,12 @@ use std::process::ExitCode;
 use clap::Args;
 use rtwire_plan::network::{Network, class_of};
 use rtwire_plan::show::show_ns;
-use rtwire_plan::{NodeKind, Options, Plan, PortPlan};
+use rtwire_plan::{NodeKind, Plan, PortPlan};
 
+use crate::arguments::{NETWORK_HELP, key_and_value};
 use crate::columns::table;
-use crate::plan_command::key_and_value;
+use crate::input;
 
-/// The plan was refused.
-const REFUSED: u8 = 1;
 /// Wrong usage or a faulty file.
 const FAULTY: u8 = 2;
 
@@ -24,7 +23,7 @@ const FAULTY: u8 = 2;
 #[derive(Args)]
 #[command(group = clap::ArgGroup::new("form").required(true).args(["yang", "page"]))]
 pub(crate) struct ExportArguments {
-    /// The network description, TOML
+    #[arg(value_name = "FILE", help = NETWORK_HELP)]
     plan: PathBuf,
     /// IEEE 802.1Q YANG data as JSON (RFC 7951): traffic classes, gate control lists, stream filters
     #[arg(long)]
@@ -60,15 +59,9 @@ pub(crate) fn run(arguments: &ExportArguments) -> ExitCode {
 
 fn export(arguments: &ExportArguments) -> Result<String, (String, u8)> {
     let file = arguments.plan.display().to_string();
-    let bytes =
-        std::fs::read(&arguments.plan).map_err(|error| (format!("{file}: {error}"), FAULTY))?;
-    let network = rtwire_plan::read_bytes(bytes, &file, &arguments.set)
-        .map_err(|faults| (faults.to_string(), FAULTY))?;
-    network
-        .without_redundancy()
-        .map_err(|message| (format!("{file}: {message}"), FAULTY))?;
-    let plan = rtwire_plan::plan(&network, &Options::default())
-        .map_err(|refusal| (format!("{file}: {refusal}"), REFUSED))?;
+    let plan = input::plan_without_redundancy(&arguments.plan, &arguments.set, false)
+        .map_err(|(code, message)| (message, code))?;
+    let network = &plan.network;
     let all: Vec<&str> = network
         .switches
         .iter()
@@ -101,7 +94,7 @@ fn export(arguments: &ExportArguments) -> Result<String, (String, u8)> {
     }
     let shares = switches
         .iter()
-        .map(|name| Share::new(&network, &plan, name, &arguments.ports));
+        .map(|name| Share::new(network, &plan, name, &arguments.ports));
     if arguments.page {
         return Ok(shares
             .map(|share| page(&share))

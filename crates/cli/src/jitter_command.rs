@@ -13,11 +13,12 @@ use rtwire_measure::capture::{CaptureError, LINK_ETHERNET, Packet, Reader};
 use rtwire_measure::jitter::compare::{self, Comparison, Way};
 use rtwire_measure::jitter::{ETHER_TYPE, Follower, JitterReport, Neighbourhood, Settings};
 use rtwire_measure::report::Machine;
-use rtwire_plan::units::{self, Dimension};
 use rtwire_sys::clock::{self, Clock};
 use rtwire_sys::filter::{Filter, Instruction, Test};
 use rtwire_sys::packet::PacketSocket;
 use rtwire_sys::{Batch, Wait, interface, signal};
+
+use crate::arguments::{nanoseconds, parse_duration, parse_rate};
 
 /// A limit was not kept.
 const BROKEN: u8 = 1;
@@ -40,19 +41,19 @@ pub(crate) struct JitterArguments {
     #[arg(value_name = "CAPTURE|INTERFACE")]
     source: String,
     /// The time to listen on an interface; without it, until Ctrl-C
-    #[arg(long, value_parser = parse_time)]
+    #[arg(long, value_parser = parse_duration)]
     duration: Option<Duration>,
     /// The reference cycle for deviations; without it, the round number next to the median of the intervals
-    #[arg(long, value_parser = parse_time)]
+    #[arg(long, value_parser = parse_duration)]
     cycle: Option<Duration>,
     /// The rate of the link, to compute the time of frames on the wire
     #[arg(long, default_value = "100Mbit/s", value_parser = parse_rate)]
     rate: u64,
     /// Exit with 1 if a SoC deviates more than this from its cycle
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     limit_soc: Option<Duration>,
     /// Exit with 1 if a PRes takes longer than this, or is missing
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     limit_pres: Option<Duration>,
     /// Write the frames around the worst cases as a capture (pcapng, with comments)
     #[arg(long, value_name = "FILE")]
@@ -78,35 +79,6 @@ pub(crate) struct JitterArguments {
 }
 
 type Failure = (u8, String);
-
-pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
-    let seconds = parse(text, Dimension::Time)?;
-    let ns = seconds
-        .ceil_ns()
-        .map_err(|_| "a time is at least 0 and below 500 years".to_owned())?;
-    if ns == 0 {
-        return Err("a time of 0 is too short; use for example 1ms".to_owned());
-    }
-    Ok(Duration::from_nanos(ns))
-}
-
-fn parse_rate(text: &str) -> Result<u64, String> {
-    u64::try_from(parse(text, Dimension::Rate)?.ceil())
-        .ok()
-        .filter(|rate| *rate > 0)
-        .ok_or_else(|| "a rate is at least 1 bit/s".to_owned())
-}
-
-fn parse(text: &str, dimension: Dimension) -> Result<rtwire_plan::Ratio, String> {
-    units::parse(text, dimension).map_err(|fault| match fault.help() {
-        Some(help) => format!("{fault}; {help}"),
-        None => fault.to_string(),
-    })
-}
-
-fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
 
 /// Runs `rtwire jitter`.
 pub(crate) fn run(arguments: &JitterArguments) -> ExitCode {

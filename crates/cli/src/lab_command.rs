@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use rtwire_lab::{LabError, Options, TxPath, registry};
-use rtwire_plan::{Network, Plan, units};
 
-use crate::plan_command;
-use crate::run_command::WayIn;
+use crate::arguments::{NETWORK_HELP, WayIn, key_and_value, parse_duration, parse_spin};
+use crate::input;
 
 /// The arguments of `rtwire lab`.
 #[derive(Args)]
@@ -25,7 +24,7 @@ pub(crate) struct LabArguments {
 
 #[derive(Args)]
 struct RunArguments {
-    /// The network description
+    #[arg(help = NETWORK_HELP)]
     file: PathBuf,
     /// The duration of the measurement, for example `20s`, `500ms`
     #[arg(long, default_value = "20s", value_parser = parse_duration)]
@@ -54,7 +53,7 @@ struct RunArguments {
     #[arg(long, value_enum, default_value = "qdisc")]
     transmit_path: WayOut,
     /// Set a default of the description, for example `shaping-interval=100us`
-    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = plan_command::key_and_value)]
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
     set: Vec<(String, String)>,
     /// Run even where the plan refuses: to see what happens then
     #[arg(long)]
@@ -91,34 +90,6 @@ enum LabAction {
         #[arg(long)]
         all: bool,
     },
-}
-
-pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
-    let seconds =
-        units::parse(text, units::Dimension::Time).map_err(|fault| match fault.help() {
-            Some(help) => format!("{fault}; {help}"),
-            None => fault.to_string(),
-        })?;
-    let ns = seconds.ceil_ns().ok().filter(|&ns| ns > 0);
-    ns.map(Duration::from_nanos)
-        .ok_or_else(|| "a duration is above 0 and below 500 years".to_owned())
-}
-
-/// A thread of SCHED_FIFO that never slept would have its core for itself.
-const SPIN_MOST: Duration = Duration::from_millis(1);
-
-pub(crate) fn parse_spin(text: &str) -> Result<Duration, String> {
-    let time = match text {
-        "0" | "0s" => Duration::ZERO,
-        _ => parse_duration(text)?,
-    };
-    match time <= SPIN_MOST {
-        true => Ok(time),
-        false => Err(
-            "at most 1ms: a real-time thread that spins for longer has its core for itself"
-                .to_owned(),
-        ),
-    }
 }
 
 /// The ways out of the lab's hosts.
@@ -168,10 +139,11 @@ fn failed(error: &LabError) -> ExitCode {
 }
 
 fn measure(arguments: &RunArguments) -> ExitCode {
-    let (_, plan) = match read_and_plan(&arguments.file, &arguments.set, arguments.no_admission) {
-        Ok(planned) => planned,
+    let (file, set) = (&arguments.file, &arguments.set);
+    let plan = match input::plan_without_redundancy(file, set, arguments.no_admission) {
+        Ok(plan) => plan,
         Err((code, message)) => {
-            eprintln!("{message}");
+            eprintln!("error: {message}{}", input::hint(code));
             return ExitCode::from(code);
         }
     };
@@ -243,31 +215,6 @@ fn measure(arguments: &RunArguments) -> ExitCode {
 fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-}
-
-/// Reads a description and plans it; else exit code and message.
-pub(crate) fn read_and_plan(
-    path: &Path,
-    set: &[(String, String)],
-    no_admission: bool,
-) -> Result<(Network, Plan), (u8, String)> {
-    let file = path.display().to_string();
-    let bytes = std::fs::read(path)
-        .map_err(|error| (2, format!("error: cannot read `{file}`: {error}")))?;
-    let network =
-        rtwire_plan::read_bytes(bytes, &file, set).map_err(|faults| (2, faults.to_string()))?;
-    network
-        .without_redundancy()
-        .map_err(|message| (2, format!("error: {file}: {message}")))?;
-    let options = rtwire_plan::Options {
-        ignore_limits: no_admission,
-        ..rtwire_plan::Options::default()
-    };
-    let plan = rtwire_plan::plan(&network, &options).map_err(|refusal| {
-        let hint = "help: `--no-admission` runs it all the same, to see what happens";
-        (1, format!("{refusal}\n{hint}"))
-    })?;
-    Ok((network, plan))
 }
 
 /// Where the report goes; found writable before the run, not after it.

@@ -4,6 +4,7 @@
 //! file; 3 the host lacks something; 4 inconclusive.
 
 mod apply_command;
+mod arguments;
 mod clock_command;
 mod columns;
 mod common_time;
@@ -13,8 +14,10 @@ mod doctor_measure;
 mod doctor_table;
 mod export_command;
 mod import_command;
+mod input;
 mod jitter_command;
 mod lab_command;
+mod output;
 mod ping_account;
 mod ping_command;
 mod ping_stalls;
@@ -28,6 +31,7 @@ mod revert_command;
 mod run_command;
 mod schema_command;
 mod simulate_command;
+mod verify_command;
 
 use std::process::ExitCode;
 
@@ -50,13 +54,15 @@ struct Arguments {
 enum Command {
     /// Compute what a network guarantees: worst-case delays, buffers; or why it cannot
     Plan(plan_command::PlanArguments),
+    /// Prove a plan again: every promise, gate list, launch and identity in it
+    Verify(verify_command::VerifyArguments),
     /// Read a network of another planner and print it as a network description
     Import(import_command::ImportArguments),
     /// Play a network out frame by frame in virtual time and hold what is seen against the promise
     Simulate(simulate_command::SimulateArguments),
     /// Bring a network up on this machine, run its streams, and hold the measurement against the promise
     Lab(lab_command::LabArguments),
-    /// Run one host's streams of a network description on an interface of this machine
+    /// Run one host's streams of a plan on an interface of this machine
     Run(run_command::RunArguments),
     /// Answer questions on an interface from its driver, within microseconds
     Respond(respond_command::RespondArguments),
@@ -91,6 +97,7 @@ enum Command {
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Plan(arguments) => plan_command::run(&arguments),
+        Command::Verify(arguments) => verify_command::run(&arguments),
         Command::Import(arguments) => import_command::run(&arguments),
         Command::Simulate(arguments) => simulate_command::run(&arguments),
         Command::Lab(arguments) => lab_command::run(arguments),

@@ -10,12 +10,12 @@ use rtwire_link::responder::port_filter;
 use rtwire_link::{
     Cycle, CycleConfig, LinkError, Receiver, ReceiverConfig, Sender, SenderConfig, TxPath, WakeUp,
 };
-use rtwire_plan::units;
 use rtwire_sys::clock::{self, Clock};
 use rtwire_sys::{interface, memory, sched, signal};
 use rtwire_wire::rtdip::{Header, Semantics};
 use rtwire_wire::{EtherType, MINIMUM_FRAME_OCTETS, MacAddress, Pcp, ethernet};
 
+use crate::arguments::{nanoseconds, parse_duration_or_none};
 use crate::ping_account::{Account, WINDOW};
 use crate::ping_stalls::{Explainer, Late};
 use crate::respond_command::DEFAULT_PORT;
@@ -37,17 +37,17 @@ pub(crate) struct PingArguments {
     #[arg(long)]
     count: Option<u64>,
     /// The time from one question to the next; `0s` sends each as soon as the one before is answered or given up
-    #[arg(long, default_value = "1ms", value_parser = parse_time)]
+    #[arg(long, default_value = "1ms", value_parser = parse_duration_or_none)]
     interval: Duration,
     /// Count round trips longer than this, for example `74.4us`, and compare them with this machine's own stalls, which
     /// are recorded meanwhile
-    #[arg(long, value_parser = parse_time)]
+    #[arg(long, value_parser = parse_duration_or_none)]
     deadline: Option<Duration>,
     /// Record no stalls: the recording threads wake 10 000 times a second on each core
     #[arg(long)]
     no_noise: bool,
     /// The time after which a question is given up
-    #[arg(long, default_value = "1s", value_parser = parse_time)]
+    #[arg(long, default_value = "1s", value_parser = parse_duration_or_none)]
     timeout: Duration,
     /// The bytes of user data in a question
     #[arg(long, default_value_t = 64, value_name = "OCTETS")]
@@ -67,18 +67,6 @@ pub(crate) struct PingArguments {
     /// Print reports as JSON
     #[arg(long)]
     json: bool,
-}
-
-fn parse_time(text: &str) -> Result<Duration, String> {
-    let seconds =
-        units::parse(text, units::Dimension::Time).map_err(|fault| match fault.help() {
-            Some(help) => format!("{fault}; {help}"),
-            None => fault.to_string(),
-        })?;
-    seconds
-        .ceil_ns()
-        .map(Duration::from_nanos)
-        .map_err(|_| "a time is at least 0 and below 500 years".to_owned())
 }
 
 type Failure = (u8, String);
@@ -263,10 +251,6 @@ fn prepare_veth(name: &str) -> rtwire_sys::Result<Option<ReceiveProgram>> {
             Ok(None)
         }
     }
-}
-
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn now_ns() -> u64 {

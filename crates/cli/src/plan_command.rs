@@ -11,9 +11,11 @@ use clap::{Args, ValueEnum};
 use rtwire_plan::answer::Answer;
 use rtwire_plan::diff::{PlanDiff, diff};
 use rtwire_plan::schedule::Scheduling;
-use rtwire_plan::{Analysis, Options, Plan, Refusal};
+use rtwire_plan::{Analysis, Network, Options, Plan, Refusal, plan_file};
 
-use crate::lab_command::parse_duration;
+use crate::arguments::{NETWORK_HELP, key_and_value, parse_duration};
+use crate::input::{self, Input, InputFault};
+use crate::output;
 use crate::plan_schedule::{self, Ended};
 use crate::plan_text::{explanation, tables};
 
@@ -65,8 +67,11 @@ enum CsvOf {
 /// Arguments of `rtwire plan`.
 #[derive(Args)]
 pub(crate) struct PlanArguments {
-    /// The network description, TOML
+    #[arg(help = NETWORK_HELP)]
     file: PathBuf,
+    /// Write the plan to this file: every other command takes it in place of the description
+    #[arg(short, long, value_name = "PLAN.json", conflicts_with = "diff")]
+    output: Option<PathBuf>,
     /// Print JSON (its schema: `rtwire schema plan`)
     #[arg(long)]
     json: bool,
@@ -79,7 +84,7 @@ pub(crate) struct PlanArguments {
     /// Show where the promise of this stream comes from, hop by hop
     #[arg(long, value_name = "STREAM", conflicts_with = "json")]
     explain: Option<String>,
-    /// Keep the launches and windows of this plan (from --json); only what is new finds a place
+    /// Keep the identities, launches and windows of this plan (from --output); only what is new finds a place
     #[arg(long, value_name = "PLAN.json")]
     keep: Option<PathBuf>,
     /// With --keep: let kept streams move where a new one finds no place otherwise
@@ -91,56 +96,45 @@ pub(crate) struct PlanArguments {
     /// Show every gate list, entry by entry
     #[arg(long, conflicts_with_all = ["json", "explain"])]
     gates: bool,
-    /// The method that computes bounds; all are sound, the later ones are tighter
-    #[arg(long, value_enum, default_value = "end-to-end")]
-    method: MethodName,
+    #[arg(
+        long,
+        value_enum,
+        help = "How bounds are found; all are sound, the later ones are tighter [default: end-to-end]"
+    )]
+    method: Option<MethodName>,
     /// Print comma-separated values
     #[arg(long, value_enum, value_name = "WHAT", conflicts_with_all = ["json", "explain"])]
     csv: Option<CsvOf>,
-    /// Print what differs from the plan of this description, or from a plan that `--json` printed
+    /// Print what differs from this plan, or from the plan of this description
     #[arg(long, value_name = "OLD", conflicts_with_all = ["explain", "csv"])]
     diff: Option<PathBuf>,
 }
 
-pub(crate) fn key_and_value(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((key, value)) => Ok((key.trim().to_owned(), value.trim().to_owned())),
-        None => Err("expected KEY=VALUE, for instance shaping-interval=10ms".to_owned()),
-    }
-}
-
 /// Plan and print.
 pub(crate) fn run(arguments: &PlanArguments) -> ExitCode {
-    let file = arguments.file.display().to_string();
-    let bytes = match read_file(&arguments.file) {
-        Ok(bytes) => bytes,
-        Err(message) => return fail(&message),
-    };
-    let network = match rtwire_plan::read_bytes(bytes, &file, &arguments.set) {
-        Ok(network) => network,
-        Err(faults) => {
-            if arguments.json && arguments.diff.is_none() {
-                print_json(&Answer::from(&faults));
+    let network = match input::read(&arguments.file, &arguments.set) {
+        Ok(Input::Description(network)) => *network,
+        Ok(Input::Plan(plan)) => return show(arguments, *plan),
+        Err(fault) => {
+            let answer = match &fault {
+                InputFault::Description(faults) => Some(Answer::from(faults)),
+                InputFault::Plan(fault) => Some(Answer::from(fault)),
+                InputFault::Other(_) => None,
+            };
+            if let (Some(answer), true, None) = (answer, arguments.json, &arguments.diff) {
+                let _ = output::print(&plan_file::json_text(&answer));
             }
-            return fail(&faults.to_string());
+            return fail(&fault.to_string());
         }
     };
-    if let Some(name) = &arguments.explain {
-        if !network.streams.iter().any(|stream| stream.name == *name) {
-            let names: Vec<&str> = network
-                .streams
-                .iter()
-                .map(|stream| stream.name.as_str())
-                .collect();
-            return fail(&format!(
-                "--explain {name}: there is no such stream; streams are {}",
-                names.join(", ")
-            ));
-        }
+    if let Err(message) = known_stream(arguments, &network) {
+        return fail(&message);
     }
     let options = Options {
         ignore_limits: arguments.no_admission,
-        analysis: arguments.method.into(),
+        analysis: arguments
+            .method
+            .map_or_else(Analysis::default, Analysis::from),
     };
     let kept = match arguments.keep.as_deref().map(plan_schedule::kept) {
         Some(Err(fault)) => return fail(&fault),
@@ -169,22 +163,8 @@ pub(crate) fn run(arguments: &PlanArguments) -> ExitCode {
     if let Some(old) = &arguments.diff {
         return differences(arguments, old, outcome, options);
     }
-    if arguments.json {
-        print_json(&Answer::from(&outcome));
-    }
     match outcome {
-        Ok(plan) => {
-            if !arguments.json {
-                print(&match (&arguments.explain, arguments.csv) {
-                    (Some(name), _) => explanation(&plan, name),
-                    (None, Some(CsvOf::Streams)) => plan.streams_csv(),
-                    (None, Some(CsvOf::Ports)) => plan.ports_csv(),
-                    (None, None) if arguments.gates => plan_schedule::lists(&plan),
-                    (None, None) => tables(&network.name, &plan),
-                });
-            }
-            ExitCode::SUCCESS
-        }
+        Ok(plan) => good(arguments, plan),
         Err(refusal) => {
             if let (Some(name), Some(plan)) = (&arguments.explain, &refusal.plan) {
                 print(&explanation(plan, name));
@@ -202,30 +182,94 @@ pub(crate) fn run(arguments: &PlanArguments) -> ExitCode {
                 ),
                 None => {}
             }
+            let file = arguments.file.display();
             eprintln!("rtwire plan: {file}: {refusal}");
+            if arguments.json {
+                let answer = Answer::from(&Err(refusal));
+                if let Err(message) = output::print(&plan_file::json_text(&answer)) {
+                    return fail(&message);
+                }
+            }
             ExitCode::from(REFUSED)
         }
     }
 }
 
-fn read_file(file: &Path) -> Result<Vec<u8>, String> {
-    std::fs::read(file).map_err(|fault| format!("{}: {fault}", file.display()))
+/// A stream that is to be explained is there.
+fn known_stream(arguments: &PlanArguments, network: &Network) -> Result<(), String> {
+    let names = || network.streams.iter().map(|stream| stream.name.as_str());
+    match &arguments.explain {
+        Some(name) if !names().any(|known| known == name) => Err(format!(
+            "--explain {name}: there is no such stream; streams are {}",
+            names().collect::<Vec<_>>().join(", ")
+        )),
+        _ => Ok(()),
+    }
 }
 
-/// The plan of a description, limits or not; or one that `--json` printed.
+/// A plan that holds: to its file, and to standard output.
+fn good(arguments: &PlanArguments, plan: Plan) -> ExitCode {
+    if let Some(path) = &arguments.output {
+        let same = |path: &Path| path.canonicalize().ok();
+        if same(path).is_some() && same(path) == same(&arguments.file) {
+            return fail(&format!(
+                "--output: `{}` is what is planned; choose another name",
+                path.display()
+            ));
+        }
+        if let Err(message) = output::replace(path, &plan_file::text(&plan)) {
+            return fail(&format!("--output: {message}"));
+        }
+    }
+    let text = match (&arguments.explain, arguments.csv) {
+        _ if arguments.json => plan_file::json_text(&Answer::from(&Ok(plan))),
+        (Some(name), _) => explanation(&plan, name),
+        (None, Some(CsvOf::Streams)) => plan.streams_csv(),
+        (None, Some(CsvOf::Ports)) => plan.ports_csv(),
+        (None, None) if arguments.gates => plan_schedule::lists(&plan),
+        (None, None) => tables(&plan.network.name, &plan),
+    };
+    match output::print(&text) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => fail(&message),
+    }
+}
+
+/// A plan that is there already: shown, not planned anew.
+fn show(arguments: &PlanArguments, plan: Plan) -> ExitCode {
+    let anew = [
+        ("--method", arguments.method.is_some()),
+        ("--keep", arguments.keep.is_some()),
+        ("--budget", arguments.budget.is_some()),
+        ("--no-admission", arguments.no_admission),
+    ];
+    if let Some((option, _)) = anew.iter().find(|(_, given)| *given) {
+        return fail(&format!(
+            "{}: {option} is for planning, but this is a plan already; give its description",
+            arguments.file.display()
+        ));
+    }
+    if let Err(message) = known_stream(arguments, &plan.network) {
+        return fail(&message);
+    }
+    match &arguments.diff {
+        Some(old) => differences(arguments, old, Ok(plan), Options::default()),
+        None => good(arguments, plan),
+    }
+}
+
+/// A plan, or that of a description, limits or not.
 fn other_plan(arguments: &PlanArguments, file: &Path, options: Options) -> Result<Plan, String> {
     let shown = file.display().to_string();
-    let bytes = read_file(file)?;
-    if bytes.trim_ascii_start().starts_with(b"{") {
-        let answer: Answer = serde_json::from_slice(&bytes).map_err(|fault| {
-            format!("{shown}: no plan that `rtwire plan --json` printed: {fault}")
-        })?;
-        return answer
-            .plan
-            .ok_or_else(|| format!("{shown}: there is no plan in it, its description was faulty"));
-    }
-    let network = rtwire_plan::read_bytes(bytes, &shown, &arguments.set)
-        .map_err(|faults| faults.to_string())?;
+    let network = match input::read(file, &[]) {
+        Ok(Input::Plan(plan)) => return Ok(*plan),
+        Ok(Input::Description(network)) if arguments.set.is_empty() => network,
+        _ => match input::read(file, &arguments.set) {
+            Ok(Input::Description(network)) => network,
+            Ok(Input::Plan(plan)) => return Ok(*plan),
+            Err(fault) => return Err(fault.to_string()),
+        },
+    };
     // What it was refused for is not the question here.
     let options = Options {
         ignore_limits: true,
@@ -277,11 +321,4 @@ fn fail(message: &str) -> ExitCode {
 pub(crate) fn print(text: &str) {
     // A reader that went away (`| head`) is no fault of ours.
     let _ = std::io::stdout().write_all(text.as_bytes());
-}
-
-fn print_json(answer: &Answer) {
-    match serde_json::to_string_pretty(answer) {
-        Ok(text) => print(&(text + "\n")),
-        Err(fault) => eprintln!("rtwire plan: {fault}"),
-    }
 }

@@ -6,22 +6,17 @@ use std::io::IsTerminal as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rtwire_plan::answer::Answer;
+use rtwire_plan::plan_file;
 use rtwire_plan::show::{grouped, show_ns};
 use rtwire_plan::{GateList, Plan, StreamPlan};
 
 use crate::columns::table;
+use crate::input;
 
 /// Reads the plan in a file that `rtwire plan --json` wrote.
 pub(crate) fn kept(path: &Path) -> Result<Plan, String> {
-    let name = path.display();
-    let text = std::fs::read_to_string(path).map_err(|fault| format!("--keep {name}: {fault}"))?;
-    let answer: Answer = serde_json::from_str(&text).map_err(|fault| {
-        format!("--keep {name}: {fault}\n      | expected is what `rtwire plan FILE --json` prints")
-    })?;
-    answer
-        .plan
-        .ok_or_else(|| format!("--keep {name}: there is no plan in it: it was refused"))
+    let bytes = input::bytes_of(path).map_err(|message| format!("--keep: {message}"))?;
+    plan_file::read(&bytes, &path.display().to_string()).map_err(|fault| format!("--keep: {fault}"))
 }
 
 /// The reason why a search ended early.

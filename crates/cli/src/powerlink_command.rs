@@ -68,13 +68,13 @@ struct RunArguments {
     /// The project file, TOML
     file: PathBuf,
     /// Stop after this time; without it, at Ctrl-C
-    #[arg(long, value_parser = crate::jitter_command::parse_time)]
+    #[arg(long, value_parser = crate::arguments::parse_duration)]
     duration: Option<Duration>,
     /// Print the state as JSON, one object in a line (its schema: `rtwire schema powerlink`)
     #[arg(long)]
     json: bool,
     /// The time between displays of the state
-    #[arg(long, default_value = "1s", value_parser = crate::jitter_command::parse_time)]
+    #[arg(long, default_value = "1s", value_parser = crate::arguments::parse_duration)]
     every: Duration,
 }
 

@@ -3,35 +3,35 @@
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use rtwire_measure::units;
-use rtwire_plan::Network;
+use rtwire_plan::{Plan, plan_file};
 use rtwire_session::run::{ReceiveWork, RunOptions, RunReport, Verdict, run_host};
-use rtwire_session::{PeerAddress, ReceivePath, SessionOptions, TxPath, ValueEnd, ValueFormat};
+use rtwire_session::{PeerAddress, SessionOptions, TxPath, ValueEnd, ValueFormat};
 use rtwire_sys::signal;
 use rtwire_wire::MacAddress;
 
+use crate::arguments::{NETWORK_HELP, WayIn, key_and_value, parse_duration, parse_spin};
 use crate::columns::table;
 use crate::common_time::TimeArguments;
-use crate::lab_command::{parse_duration, parse_spin, read_and_plan};
-use crate::plan_command;
+use crate::input::{self, Input};
 
 /// The arguments of `rtwire run`.
 #[derive(Args)]
 pub(crate) struct RunArguments {
-    /// The network description
-    file: PathBuf,
+    #[arg(help = NETWORK_HELP, required_unless_present = "plan")]
+    file: Option<PathBuf>,
     /// Which host of the description this machine is
     #[arg(long, value_name = "NAME")]
     host: String,
     /// The interface that is this host's link
     #[arg(long, value_name = "IF")]
     interface: String,
-    /// A plan (`rtwire plan --json`) that must belong to this description, or nothing is sent
+    /// The same as giving the plan in place of the description; beside one, it must be its plan
     #[arg(long, value_name = "PLAN.json")]
     plan: Option<PathBuf>,
     /// The duration, for example `20s`; without it, until stopped
@@ -80,7 +80,7 @@ pub(crate) struct RunArguments {
     #[arg(long)]
     best_effort: bool,
     /// Set a default of the description, for example `shaping-interval=100us`
-    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = plan_command::key_and_value)]
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
     set: Vec<(String, String)>,
     #[command(flatten)]
     time: TimeArguments,
@@ -90,30 +90,6 @@ pub(crate) struct RunArguments {
     /// Print the report as JSON (its schema: `rtwire schema run`)
     #[arg(long)]
     json: bool,
-}
-
-/// The way frames come in.
-#[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum WayIn {
-    /// The receive program where it costs a listener less (newest values), else packet sockets
-    Auto,
-    /// The receive program in the driver, or an error
-    Native,
-    /// The receive program behind the driver, or an error
-    Generic,
-    /// Packet sockets
-    Packet,
-}
-
-impl From<WayIn> for ReceivePath {
-    fn from(way: WayIn) -> Self {
-        match way {
-            WayIn::Auto => Self::Auto,
-            WayIn::Native => Self::Native,
-            WayIn::Generic => Self::Generic,
-            WayIn::Packet => Self::Packet,
-        }
-    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -196,12 +172,10 @@ pub(crate) fn run(arguments: &RunArguments) -> ExitCode {
 }
 
 fn run_here(arguments: &RunArguments) -> Result<Verdict, (u8, String)> {
-    let (network, plan) = read_and_plan(&arguments.file, &arguments.set, arguments.no_admission)?;
-    if let Some(path) = &arguments.plan {
-        check_plan(path, &network).map_err(|message| (2, format!("error: {message}")))?;
-    }
+    let plan = plan(arguments)
+        .map_err(|(code, message)| (code, format!("error: {message}{}", input::hint(code))))?;
     // A host that the description does not have is refused below, with those it has.
-    let share = rtwire_host::apply::share(&network, &plan, &arguments.host).ok();
+    let share = rtwire_host::apply::share(&plan.network, &plan, &arguments.host).ok();
     let time = share.and_then(|share| arguments.time.for_share(&share, &arguments.interface));
     if let Some(time) = time.as_ref().filter(|time| !time.waived) {
         if let Some(reasons) = time.missing() {
@@ -270,23 +244,39 @@ fn run_here(arguments: &RunArguments) -> Result<Verdict, (u8, String)> {
     Ok(report.verdict)
 }
 
-/// That a plan was made from this very description.
-fn check_plan(path: &Path, network: &Network) -> Result<(), String> {
-    let file = path.display();
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{file}: {error}"))?;
-    let json: serde_json::Value = serde_json::from_str(&text).map_err(|error| {
-        format!("{file}: {error}; --plan takes what `rtwire plan --json` prints")
-    })?;
-    let hash = json.get("input_hash").and_then(serde_json::Value::as_str);
-    match hash {
-        Some(hash) if hash == network.input_hash => Ok(()),
-        Some(_) => Err(format!(
-            "{file}: this plan was made from another description (or with other --set); plan again with `rtwire plan --json`"
-        )),
-        None => Err(format!(
-            "{file}: no plan in it; --plan takes what `rtwire plan --json` prints"
-        )),
+/// The plan that is run.
+fn plan(arguments: &RunArguments) -> Result<Plan, (u8, String)> {
+    let (set, no_admission) = (&arguments.set, arguments.no_admission);
+    let (path, description) = match (&arguments.plan, &arguments.file) {
+        (Some(path), description) => (path, description.as_ref()),
+        (None, Some(path)) => return input::plan_without_redundancy(path, set, no_admission),
+        // clap requires one of them.
+        (None, None) => return Err((2, "no network is given".to_owned())),
+    };
+    let plan = input::bytes_of(path).and_then(|bytes| {
+        let file = path.display().to_string();
+        plan_file::read(&bytes, &file).map_err(|fault| fault.to_string())
+    });
+    let plan = plan.map_err(|message| (2, format!("--plan: {message}")))?;
+    plan.network
+        .without_redundancy()
+        .map_err(|message| (2, message))?;
+    let described = match description.map(|description| input::read(description, set)) {
+        None => return Ok(plan),
+        Some(Err(fault)) => return Err((2, fault.to_string())),
+        Some(Ok(Input::Description(network))) => network.input_hash,
+        Some(Ok(Input::Plan(other))) => other.input_hash,
+    };
+    if described == plan.input_hash {
+        return Ok(plan);
     }
+    let file = path.display();
+    Err((
+        2,
+        format!(
+            "{file}: this plan was made from another description (or with other --set); plan again with `rtwire plan --output`"
+        ),
+    ))
 }
 
 fn shown(report: &RunReport) -> String {

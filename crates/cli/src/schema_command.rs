@@ -10,9 +10,11 @@ use clap::{Args, ValueEnum};
 enum Format {
     /// The network description.
     Network,
-    /// The output of `rtwire plan --json`.
+    /// A plan, as `rtwire plan --output` writes it and `--json` prints it.
     Plan,
-    /// The output of `rtwire simulate --json`.
+    /// What `rtwire verify --json` prints.
+    Verify,
+    /// What `rtwire simulate --json` prints.
     Simulation,
     /// The report of `rtwire lab` (`--report`, `--json`).
     Report,
@@ -47,6 +49,7 @@ pub(crate) fn run(arguments: &SchemaArguments) -> ExitCode {
     let schema = match arguments.format {
         Format::Network => rtwire_plan::json_schema(),
         Format::Plan => rtwire_plan::schema::plan_schema(),
+        Format::Verify => crate::verify_command::json_schema(),
         Format::Simulation => rtwire_sim::report_schema().to_value(),
         Format::Report => rtwire_measure::report::json_schema(),
         Format::Jitter => rtwire_measure::jitter::json_schema(),

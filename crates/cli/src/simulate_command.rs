@@ -8,20 +8,20 @@ use std::sync::atomic::Ordering;
 
 use clap::{Args, ValueEnum};
 use rtwire_plan::show::{grouped, show_ns};
-use rtwire_plan::units::{Dimension, parse};
-use rtwire_plan::{Network, Options, Plan};
+use rtwire_plan::{Network, Plan};
 use rtwire_sim::{
     Model, Outcome, PatternChoice, Report, Scenario, SearchOptions, Simulator, search,
 };
 
-use crate::plan_command::key_and_value;
+use crate::arguments::{NETWORK_HELP, key_and_value, nanoseconds, parse_duration};
+use crate::input::plan_of;
 
 /// A promise was exceeded, a frame was lost, or the plan was refused.
 const BROKEN: u8 = 1;
 /// Wrong usage or a faulty file.
 const FAULTY: u8 = 2;
 /// The end of the simulated clock, less what sums need.
-const LONGEST_NS: i128 = 100 * 86_400 * 1_000_000_000;
+const LONGEST_NS: u64 = 100 * 86_400 * 1_000_000_000;
 
 /// The pattern of sources.
 #[derive(Clone, Copy, ValueEnum)]
@@ -53,7 +53,7 @@ impl From<PatternName> for PatternChoice {
 /// Arguments of `rtwire simulate`.
 #[derive(Args)]
 pub(crate) struct SimulateArguments {
-    /// The network description, TOML
+    #[arg(help = NETWORK_HELP)]
     file: PathBuf,
     /// The seed of random numbers; the same seed returns the same output
     #[arg(long, default_value_t = 1, value_name = "N")]
@@ -82,42 +82,28 @@ pub(crate) struct SimulateArguments {
 }
 
 fn duration_ps(text: &str) -> Result<u64, String> {
-    let seconds = parse(text, Dimension::Time).map_err(|fault| fault.to_string())?;
-    let ns = seconds
-        .times(rtwire_plan::Ratio::whole(1_000_000_000))
-        .map_err(|fault| fault.to_string())?
-        .ceil();
-    if !(1..=LONGEST_NS).contains(&ns) {
+    let ns = nanoseconds(parse_duration(text)?);
+    if ns > LONGEST_NS {
         return Err("from 1 ns to 100 days".to_owned());
     }
-    u64::try_from(ns * 1000).map_err(|_| "from 1 ns to 100 days".to_owned())
+    Ok(ns * 1_000)
 }
 
 /// Plan, simulate, compare, print.
 pub(crate) fn run(arguments: &SimulateArguments) -> ExitCode {
     let file = arguments.file.display().to_string();
-    let bytes = match std::fs::read(&arguments.file) {
-        Ok(bytes) => bytes,
-        Err(fault) => return fail(&format!("{file}: {fault}")),
-    };
-    let network = match rtwire_plan::read_bytes(bytes, &file, &arguments.set) {
-        Ok(network) => network,
-        Err(faults) => return fail(&faults.to_string()),
-    };
-    let options = Options {
-        ignore_limits: arguments.no_admission,
-        ..Options::default()
-    };
-    let plan = match rtwire_plan::plan(&network, &options) {
+    let plan = match plan_of(&arguments.file, &arguments.set, arguments.no_admission) {
         Ok(plan) => plan,
-        Err(refusal) => {
-            eprintln!(
-                "rtwire simulate: {file}: {refusal}\n--no-admission simulates it all the same"
-            );
-            return ExitCode::from(BROKEN);
+        Err((code, message)) => {
+            let hint = match code {
+                BROKEN => "\n--no-admission simulates it all the same",
+                _ => "",
+            };
+            eprintln!("rtwire simulate: {message}{hint}");
+            return ExitCode::from(code);
         }
     };
-    match simulate(arguments, &network, &plan) {
+    match simulate(arguments, &plan.network, &plan) {
         Ok(report) => {
             print(&if arguments.json {
                 match serde_json::to_string_pretty(&report) {

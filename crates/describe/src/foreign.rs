@@ -118,7 +118,9 @@ impl Foreign {
     #[must_use]
     pub fn help(self, wanted: &str) -> String {
         let place = match self {
-            Self::Plan => "a plan is given to --plan, --keep or --diff; ",
+            Self::Plan => {
+                "plans are for `rtwire plan`, `lab`, `run`, `apply`, `export` and `simulate`; "
+            }
             Self::Json => "`rtwire import` reads networks of other programs; ",
             Self::Html => "a report's data is in the .json beside it; ",
             Self::DeviceDescription => "a project names it with `description`; ",

@@ -9,6 +9,7 @@ use rtwire_measure::report::{
 };
 use rtwire_measure::summary::Summary;
 use rtwire_measure::verdict::{Evidence, Judgement, Rule, judge};
+use rtwire_plan::schedule::Scheduling;
 use rtwire_plan::{Network, Plan};
 use rtwire_session::outcome::HostResult;
 use rtwire_session::task::{Assignment, Order};
@@ -168,9 +169,13 @@ fn measure(
     // Whether the description's own plan fits was decided before; what the lab adds is shown, not refused.
     let ignore = rtwire_plan::Options {
         ignore_limits: true,
-        ..rtwire_plan::Options::default()
+        analysis: options.plan.options.analysis,
     };
-    let plan = rtwire_plan::plan(&network, &ignore).map_err(|e| LabError::Plan(e.to_string()))?;
+    let mut go_on = || true;
+    // Launches are those of the plan that is run.
+    let mut scheduling = Scheduling::new(&mut go_on).keeping(&options.plan);
+    let plan = rtwire_plan::plan_with(&network, &ignore, &mut scheduling)
+        .map_err(|e| LabError::Plan(e.to_string()))?;
     let plan = with_identities_of(plan, &options.plan);
 
     let how = SessionOptions {
@@ -235,6 +240,8 @@ fn with_identities_of(mut plan: Plan, given: &Plan) -> Plan {
         }
     }
     plan.best_effort.clone_from(&given.best_effort);
+    plan.plan_id.clone_from(&given.plan_id);
+    plan.epoch = given.epoch;
     plan
 }
 

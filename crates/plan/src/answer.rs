@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::Plan;
+use crate::plan_file::PlanFileError;
 use crate::refusal::{Reason, Refusal};
 use crate::suggest::Suggestion;
 use rtwire_describe::{Fault, Faults};
@@ -49,6 +50,26 @@ impl From<&Faults> for Answer {
             reasons: Vec::new(),
             suggestions: Vec::new(),
             faults: faults.faults.clone(),
+        }
+    }
+}
+
+impl From<&PlanFileError> for Answer {
+    fn from(error: &PlanFileError) -> Answer {
+        let (line, column) = error.place();
+        Answer {
+            status: AnswerStatus::Invalid,
+            plan: None,
+            reasons: Vec::new(),
+            suggestions: Vec::new(),
+            faults: vec![Fault {
+                line,
+                column,
+                message: error.to_string(),
+                help: None,
+                excerpt: String::new(),
+                width: 0,
+            }],
         }
     }
 }

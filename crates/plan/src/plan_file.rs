@@ -131,6 +131,19 @@ pub enum PlanFileError {
     },
 }
 
+impl PlanFileError {
+    /// Returns the line and the column of the fault, from 1; 0 where the file as a whole is meant.
+    #[must_use]
+    pub const fn place(&self) -> (usize, usize) {
+        match self {
+            PlanFileError::NotJson { line, column, .. }
+            | PlanFileError::CutOff { line, column, .. }
+            | PlanFileError::Form { line, column, .. } => (*line, *column),
+            _ => (0, 0),
+        }
+    }
+}
+
 /// What decides whether a file is to be read as a plan at all; everything else is passed over.
 #[derive(Deserialize)]
 struct Head {
@@ -236,6 +249,13 @@ fn broken(fault: &serde_json::Error, file: &str) -> PlanFileError {
 #[must_use]
 pub fn text(plan: &Plan) -> String {
     json_text(plan)
+}
+
+/// Returns the plan with the checksum that it should have; everything else stays as it is.
+#[must_use]
+pub fn sealed(mut plan: Plan) -> Plan {
+    plan.checksum = crate::fingerprint::checksum(&mut plan);
+    plan
 }
 
 /// Returns anything as a plan's file writes it: indented, integers above 2^53 - 1 as decimal text, a line end behind it.

@@ -62,7 +62,7 @@ struct Place {
     #[arg(long)]
     description: Option<PathBuf>,
     /// The time limit
-    #[arg(long, default_value = "10s", value_parser = crate::jitter_command::parse_time)]
+    #[arg(long, default_value = "10s", value_parser = crate::arguments::parse_duration)]
     timeout: Duration,
 }
 

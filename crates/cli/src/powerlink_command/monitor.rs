@@ -20,10 +20,10 @@ pub(super) struct MonitorArguments {
     /// The interface
     interface: String,
     /// Stop after this time; without it, at Ctrl-C
-    #[arg(long, value_parser = crate::jitter_command::parse_time)]
+    #[arg(long, value_parser = crate::arguments::parse_duration)]
     duration: Option<Duration>,
     /// The time between displays
-    #[arg(long, default_value = "1s", value_parser = crate::jitter_command::parse_time)]
+    #[arg(long, default_value = "1s", value_parser = crate::arguments::parse_duration)]
     every: Duration,
     /// Print JSON, one report of `rtwire jitter` in a line
     #[arg(long)]

@@ -1,7 +1,9 @@
 //! One host's share of a plan: the duties of its interface. Pure.
 
+use std::collections::HashMap;
+
 use rtwire_plan::network::{Network, ShaperKind, class_of};
-use rtwire_plan::{GateList, Launch, Plan, Transport};
+use rtwire_plan::{GateList, Launch, Plan, StreamPlan, Transport};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -149,23 +151,25 @@ pub fn share(network: &Network, plan: &Plan, host: &str) -> Result<Share, ShareE
             });
         }
     }
+    let planned: HashMap<&str, &StreamPlan> = plan
+        .streams
+        .iter()
+        .map(|stream| (stream.name.as_str(), stream))
+        .collect();
     let streams = |mine: &dyn Fn(&rtwire_plan::Stream) -> bool| {
         let all = network.streams.iter().filter(|stream| mine(stream));
-        all.map(|stream| SharedStream {
-            name: stream.name.clone(),
-            pcp: stream.pcp,
-            class: class_of(stream.pcp, own.queues),
-            vlan: stream.vlan,
-            udp: stream.transport == Transport::Udp,
-            port: stream.port,
-            frame_bytes: stream.frame_bytes,
-            launch: plan
-                .streams
-                .iter()
-                .find(|planned| planned.name == stream.name)
-                .and_then(|planned| planned.launch.clone()),
-        })
-        .collect()
+        all.map(|stream| (stream, planned.get(stream.name.as_str())))
+            .map(|(stream, planned)| SharedStream {
+                name: stream.name.clone(),
+                pcp: stream.pcp,
+                class: class_of(stream.pcp, own.queues),
+                vlan: stream.vlan,
+                udp: stream.transport == Transport::Udp,
+                port: planned.map_or(stream.port, |planned| planned.identity.port),
+                frame_bytes: stream.frame_bytes,
+                launch: planned.and_then(|planned| planned.launch.clone()),
+            })
+            .collect()
     };
     Ok(Share {
         host: host.to_owned(),

@@ -1,0 +1,137 @@
+//! What every command reads alike from its command line: durations, rates, `KEY=VALUE`, the ways that frames come in.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+use rtwire_plan::Ratio;
+use rtwire_plan::units::{self, Dimension};
+use rtwire_session::ReceivePath;
+
+/// What FILE is, in the help of every command that takes one.
+pub(crate) const NETWORK_HELP: &str =
+    "A network description (TOML) or a plan (JSON, from `rtwire plan --output`)";
+
+/// Reads a quantity; a fault comes with the nearest right thing.
+fn quantity(text: &str, dimension: Dimension) -> Result<Ratio, String> {
+    units::parse(text, dimension).map_err(|fault| match fault.help() {
+        Some(help) => format!("{fault}; {help}"),
+        None => fault.to_string(),
+    })
+}
+
+/// Reads a duration such as `30s`, `1.5 ms`, `500us`, `2min`; 0 is one too. Parts of a nanosecond are rounded up.
+pub(crate) fn parse_duration_or_none(text: &str) -> Result<Duration, String> {
+    let out_of_range = || "a duration is at least 0 and below 500 years".to_owned();
+    let seconds = match text.trim().strip_suffix("min") {
+        Some(minutes) => quantity(&format!("{minutes} s"), Dimension::Time)?
+            .times(Ratio::whole(60))
+            .map_err(|_| out_of_range())?,
+        None if text.trim() == "0" => Ratio::ZERO,
+        None => quantity(text, Dimension::Time)?,
+    };
+    let ns = seconds.ceil_ns().map_err(|_| out_of_range())?;
+    Ok(Duration::from_nanos(ns))
+}
+
+/// Reads a duration above 0.
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
+    match parse_duration_or_none(text)? {
+        Duration::ZERO => Err("a duration of nothing; say for example 1ms".to_owned()),
+        time => Ok(time),
+    }
+}
+
+/// A thread of SCHED_FIFO that never slept would have its core for itself.
+const SPIN_MOST: Duration = Duration::from_millis(1);
+
+/// Reads how long a listener spins: 0 to 1 ms.
+pub(crate) fn parse_spin(text: &str) -> Result<Duration, String> {
+    match parse_duration_or_none(text)? {
+        time if time <= SPIN_MOST => Ok(time),
+        _ => Err(
+            "at most 1ms: a real-time thread that spins for longer has its core for itself"
+                .to_owned(),
+        ),
+    }
+}
+
+/// Reads a rate such as `100 Mbit/s`, in bit/s, rounded up.
+pub(crate) fn parse_rate(text: &str) -> Result<u64, String> {
+    u64::try_from(quantity(text, Dimension::Rate)?.ceil())
+        .ok()
+        .filter(|rate| *rate > 0)
+        .ok_or_else(|| "a rate is at least 1 bit/s".to_owned())
+}
+
+/// Reads `KEY=VALUE`.
+pub(crate) fn key_and_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) => Ok((key.trim().to_owned(), value.trim().to_owned())),
+        None => Err("expected KEY=VALUE, for instance shaping-interval=10ms".to_owned()),
+    }
+}
+
+/// The duration in nanoseconds; what leaves 64 bits is the largest.
+pub(crate) fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The way frames come in.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum WayIn {
+    /// The receive program where it costs a listener less (newest values), else packet sockets
+    Auto,
+    /// The receive program in the driver, or an error
+    Native,
+    /// The receive program behind the driver, or an error
+    Generic,
+    /// Packet sockets
+    Packet,
+}
+
+impl From<WayIn> for ReceivePath {
+    fn from(way: WayIn) -> Self {
+        match way {
+            WayIn::Auto => Self::Auto,
+            WayIn::Native => Self::Native,
+            WayIn::Generic => Self::Generic,
+            WayIn::Packet => Self::Packet,
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+mod tests {
+    use super::{parse_duration, parse_duration_or_none, parse_rate, parse_spin};
+
+    #[test]
+    fn durations_are_read_alike_everywhere() {
+        for (text, ns) in [
+            ("30s", 30_000_000_000),
+            ("1.5s", 1_500_000_000),
+            ("500us", 500_000),
+            ("500 µs", 500_000),
+            ("1/3 ms", 333_334),
+            ("2min", 120_000_000_000),
+            ("1.5 min", 90_000_000_000),
+        ] {
+            assert_eq!(parse_duration(text).unwrap().as_nanos(), ns, "{text}");
+        }
+        for (text, message) in [
+            ("0s", "a duration of nothing"),
+            ("30", "has no unit"),
+            ("-1s", "is negative"),
+            ("1 msec", "did you mean `ms`?"),
+            ("9999999999999999999999 s", "500 years"),
+        ] {
+            let fault = parse_duration(text).unwrap_err();
+            assert!(fault.contains(message), "{text}: {fault}");
+        }
+        assert!(parse_duration_or_none("0").unwrap().is_zero());
+        assert!(parse_spin("0s").unwrap().is_zero());
+        assert!(parse_spin("2ms").unwrap_err().starts_with("at most 1ms"));
+        assert_eq!(parse_rate("100Mbit/s"), Ok(100_000_000));
+        assert!(parse_rate("0 bit/s").is_err());
+    }
+}

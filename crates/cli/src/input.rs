@@ -1,0 +1,106 @@
+//! The network that a command works on: a description, which is planned, or a plan, from which nothing is planned anew.
+
+use std::path::Path;
+
+use rtwire_plan::plan_file::{self, PlanFileError};
+use rtwire_plan::{Faults, Network, Options, Plan};
+
+/// The plan was refused.
+const REFUSED: u8 = 1;
+/// Wrong usage or a faulty file.
+const FAULTY: u8 = 2;
+
+/// A file as it was recognised by its content.
+pub(crate) enum Input {
+    /// A network description.
+    Description(Box<Network>),
+    /// A plan.
+    Plan(Box<Plan>),
+}
+
+/// Why a file is neither.
+pub(crate) enum InputFault {
+    /// The description has faults.
+    Description(Faults),
+    /// The plan cannot be used.
+    Plan(PlanFileError),
+    /// Anything else, in words.
+    Other(String),
+}
+
+impl core::fmt::Display for InputFault {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            InputFault::Description(faults) => write!(f, "{faults}"),
+            InputFault::Plan(fault) => write!(f, "{fault}"),
+            InputFault::Other(message) => f.write_str(message),
+        }
+    }
+}
+
+/// Reads the bytes of a file.
+pub(crate) fn bytes_of(path: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|error| format!("cannot read `{}`: {error}", path.display()))
+}
+
+/// Reads a file as what it is. `set` is for descriptions.
+pub(crate) fn read(path: &Path, set: &[(String, String)]) -> Result<Input, InputFault> {
+    let file = path.display().to_string();
+    let bytes = bytes_of(path).map_err(InputFault::Other)?;
+    if plan_file::looks_like_one(&bytes) {
+        match plan_file::read(&bytes, &file) {
+            Ok(_) if !set.is_empty() => {
+                return Err(InputFault::Other(format!(
+                    "{file}: --set changes a description, but this is a plan; plan the description again with --set"
+                )));
+            }
+            Ok(plan) => return Ok(Input::Plan(Box::new(plan))),
+            // JSON of another kind: the reader of descriptions says which.
+            Err(PlanFileError::NotAPlan { .. } | PlanFileError::NotJson { .. }) => {}
+            Err(fault) => return Err(InputFault::Plan(fault)),
+        }
+    }
+    match rtwire_plan::read_bytes(bytes, &file, set) {
+        Ok(network) => Ok(Input::Description(Box::new(network))),
+        Err(faults) => Err(InputFault::Description(faults)),
+    }
+}
+
+/// The plan of a file: read where it is one, else made. The error is an exit code and a message.
+pub(crate) fn plan_of(
+    path: &Path,
+    set: &[(String, String)],
+    no_admission: bool,
+) -> Result<Plan, (u8, String)> {
+    let network = match read(path, set).map_err(|fault| (FAULTY, fault.to_string()))? {
+        Input::Plan(plan) => return Ok(*plan),
+        Input::Description(network) => network,
+    };
+    let options = Options {
+        ignore_limits: no_admission,
+        ..Options::default()
+    };
+    rtwire_plan::plan(&network, &options)
+        .map_err(|refusal| (REFUSED, format!("{}: {refusal}", path.display())))
+}
+
+/// What a command that can run a refused network all the same says beside the refusal.
+pub(crate) fn hint(code: u8) -> &'static str {
+    match code {
+        REFUSED => "\nhelp: `--no-admission` runs it all the same, to see what happens",
+        _ => "",
+    }
+}
+
+/// The same where nothing but one copy of each stream can be used.
+pub(crate) fn plan_without_redundancy(
+    path: &Path,
+    set: &[(String, String)],
+    no_admission: bool,
+) -> Result<Plan, (u8, String)> {
+    let plan = plan_of(path, set, no_admission)?;
+    plan.network
+        .without_redundancy()
+        .map_err(|message| (FAULTY, format!("{}: {message}", path.display())))?;
+    Ok(plan)
+}
