@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use ptp_common::Ptp;
+use rtwire_channel::{Semantics, Talker, TalkerConfig, Transport};
 use rtwire_testkit::{NetnsPair, Side, ip, require};
 use serde_json::Value;
 
@@ -276,60 +277,125 @@ fn every_way_in_is_used_and_said() {
     assert!(said.contains("MTU"), "{said}");
 }
 
+/// The plan of a description, as every host of a network has it.
+fn planned(network: &str) -> rtwire_plan::Plan {
+    let network = rtwire_plan::read(network, "network.toml", &[]).unwrap();
+    rtwire_plan::plan(&network, &rtwire_plan::Options::default()).unwrap()
+}
+
+/// Sends values of stream `name` in its plan's name, but `interval` apart and `bytes` long, whatever the plan says.
+fn offend(bench: &Bench, name: &str, (count, interval, bytes): (u64, Duration, usize)) {
+    let plan = planned(&std::fs::read_to_string(&bench.file).unwrap());
+    let stream = plan.streams.iter().find(|one| one.name == name).unwrap();
+    let of_network = plan.network.streams.iter().find(|one| one.name == name);
+    let newest = of_network.unwrap().semantics == rtwire_plan::Semantics::Newest;
+    let identity = &stream.identity;
+    let rtwire_plan::Destination::Group { mac } = identity.destination else {
+        panic!("an RTDiP stream has a group");
+    };
+    let transport = Transport::rtdip(rtwire_wire::MacAddress(mac));
+    bench.pair.a.run(|| {
+        let mut talker = Talker::open(&TalkerConfig {
+            key: identity.key,
+            semantics: if newest {
+                Semantics::Newest
+            } else {
+                Semantics::Queue
+            },
+            source_port: identity.port,
+            ..TalkerConfig::new("rtwa", transport, identity.port)
+        })
+        .unwrap();
+        for _ in 0..count {
+            talker.send(&vec![0; bytes]).unwrap();
+            std::thread::sleep(interval);
+        }
+    });
+}
+
 /// What keeps its contract is let through by each way in; a talker that sends ten times as much is held to it, and told.
 #[test]
 fn each_way_in_polices() {
     require!(root, program "ip");
-    let bench = Bench::new(NETWORK);
-    // A listener that was told of a tenth of what A sends.
-    let other = bench.folder.path().join("tenth.toml");
-    let tenth = NETWORK.replace("interval = \"1 ms\"", "interval = \"10 ms\"");
-    std::fs::write(
-        &other,
-        tenth.replace("interval = \"2 ms\"", "interval = \"20 ms\""),
-    )
-    .unwrap();
+    let slow = NETWORK
+        .replace("interval = \"1 ms\"", "interval = \"10 ms\"")
+        .replace("interval = \"2 ms\"", "interval = \"20 ms\"");
     for path in ["packet", "native", "generic"] {
         // Generous: this machine may keep a host waiting.
         let way = ["--receive-path", path, "--police", "200ms"];
+        let bench = Bench::new(NETWORK);
         let (talked, heard) = exchange(&bench, &["--duration", "1s"], &way);
         all_there(&talked, &heard);
         for stream in ["there", "newest"] {
-            assert_eq!(
-                row(&heard, "listeners", stream)["frames_policed"],
-                0,
-                "{path}"
-            );
+            let row = row(&heard, "listeners", stream);
+            for count in [
+                "frames_policed",
+                "frames_too_long",
+                "frames_too_frequent",
+                "frames_foreign",
+            ] {
+                assert_eq!(row[count], 0, "{path}: {row}");
+            }
         }
-        let held = Bench {
-            file: other.clone(),
-            folder: tempfile::tempdir().unwrap(),
-            pair: NetnsPair::new(),
-        };
-        let listens = held.start("B", &way);
-        std::thread::sleep(Duration::from_millis(600));
-        let talks = Bench {
-            file: bench.file.clone(),
-            folder: tempfile::tempdir().unwrap(),
-            pair: held.pair,
-        };
-        let (_, talked, said) = talks.start("A", &["--duration", "1500ms"]).end();
-        listens.signal("-INT");
-        let (code, heard, heard_said) = listens.end();
-        assert_eq!(code, Some(1), "{said}{heard_said}");
-        for stream in ["there", "newest"] {
-            let sent = number(&row(&talked, "talkers", stream)["frames_sent"]);
+        for (stream, bytes) in [("there", 64), ("newest", 1000)] {
+            let bench = Bench::new(&slow);
+            let listens = bench.start("B", &way);
+            std::thread::sleep(Duration::from_millis(600));
+            offend(&bench, stream, (1_000, Duration::from_millis(1), bytes));
+            listens.signal("-INT");
+            let (code, heard, heard_said) = listens.end();
+            assert_eq!(code, Some(1), "{heard_said}");
             let listener = row(&heard, "listeners", stream);
             let policed = number(&listener["frames_policed"]);
-            assert!(policed > sent / 3 && policed < sent, "{path}: {listener}");
+            assert!(policed > 300 && policed < 1_000, "{path}: {listener}");
             assert_eq!(
                 number(&listener["frames_received"]) + policed,
-                sent,
+                1_000,
                 "{path}"
             );
+            let reasons = heard["reasons"].to_string();
+            assert!(reasons.contains("beyond its contract"), "{reasons}");
         }
-        let reasons = heard["reasons"].to_string();
-        assert!(reasons.contains("beyond its contract"), "{reasons}");
+    }
+}
+
+/// Without police, too: what is more frequent or longer than its contract is taken, and the run is broken for it.
+#[test]
+fn a_listener_watches_the_contract_without_police() {
+    require!(root, program "ip");
+    let slow = NETWORK
+        .replace("interval = \"1 ms\"", "interval = \"10 ms\"")
+        .replace("interval = \"2 ms\"", "interval = \"20 ms\"");
+    for (stream, how, count, words) in [
+        (
+            "there",
+            (300, Duration::from_millis(1), 64),
+            "frames_too_frequent",
+            "more frequent",
+        ),
+        (
+            "newest",
+            (300, Duration::from_millis(1), 1000),
+            "frames_too_frequent",
+            "more frequent",
+        ),
+        (
+            "there",
+            (20, Duration::from_millis(12), 65),
+            "frames_too_long",
+            "longer than",
+        ),
+    ] {
+        let bench = Bench::new(&slow);
+        let listens = bench.start("B", &[]);
+        std::thread::sleep(Duration::from_millis(600));
+        offend(&bench, stream, how);
+        listens.signal("-INT");
+        let (code, heard, said) = listens.end();
+        let row = row(&heard, "listeners", stream);
+        assert_eq!(code, Some(1), "{said}{row}");
+        assert!(number(&row[count]) > 0, "{row}");
+        assert!(heard["reasons"].to_string().contains(words), "{heard:#}");
     }
 }
 

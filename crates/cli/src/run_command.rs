@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, ValueEnum};
 use rtwire_measure::units;
 use rtwire_plan::{Plan, plan_file};
@@ -46,7 +47,8 @@ pub(crate) struct RunArguments {
         long,
         visible_alias = "transmit-path",
         value_name = "PATH",
-        default_value = "qdisc"
+        default_value = "qdisc",
+        value_parser = PossibleValuesParser::new(TxPath::ALL.map(TxPath::name)).try_map(|name| name.parse::<TxPath>())
     )]
     path: TxPath,
     /// The receive path of RTDiP frames: the receive program in the driver (native) or behind it (generic), packet
