@@ -36,7 +36,7 @@ pub(crate) fn parse_duration_or_none(text: &str) -> Result<Duration, String> {
 /// Reads a duration above 0.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     match parse_duration_or_none(text)? {
-        Duration::ZERO => Err("a duration of nothing; say for example 1ms".to_owned()),
+        Duration::ZERO => Err("a duration is above 0; say for example 1ms".to_owned()),
         time => Ok(time),
     }
 }
@@ -119,7 +119,7 @@ mod tests {
             assert_eq!(parse_duration(text).unwrap().as_nanos(), ns, "{text}");
         }
         for (text, message) in [
-            ("0s", "a duration of nothing"),
+            ("0s", "above 0"),
             ("30", "has no unit"),
             ("-1s", "is negative"),
             ("1 msec", "did you mean `ms`?"),
