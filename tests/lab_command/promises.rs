@@ -249,6 +249,9 @@ fn the_tour_of_the_readme_runs_as_it_stands() {
                 Some("--duration") => "300ms".to_owned(),
                 Some("--search") => "20".to_owned(),
                 Some("--report") => scratch.path().join(word).display().to_string(),
+                _ if word.ends_with(".plan.json") => {
+                    scratch.path().join(word).display().to_string()
+                }
                 _ => word.to_owned(),
             };
             words.push(word);
