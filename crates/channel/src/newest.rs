@@ -28,9 +28,9 @@ pub struct Newest<'a> {
     pub priority: Pcp,
     /// Time of sending, in ns of the talker's CLOCK_TAI; `None` if the talker does not write it.
     pub sender_time_ns: Option<u64>,
-    /// Arrival time, in ns of CLOCK_TAI: the kernel's time stamp, or the time of fetching where the stamp is missing.
+    /// Arrival time, in ns of CLOCK_TAI: the kernel's timestamp, or the time of fetching where the stamp is missing.
     pub arrival_ns: u64,
-    /// `true` if `arrival_ns` is the kernel's time stamp.
+    /// `true` if `arrival_ns` is the kernel's timestamp.
     pub stamped: bool,
     /// `true` if this value is not the one that the last read returned.
     pub fresh: bool,

@@ -295,7 +295,7 @@ impl Talker {
         Ok(self.sender.send_batch(&frames[..values.len()])?)
     }
 
-    /// Splits off the collector of the kernel's transmit time stamps, for another thread. Returns `None` if none were
+    /// Splits off the collector of the kernel's transmit timestamps, for another thread. Returns `None` if none were
     /// requested or it was already taken. A stamp's `frame` is the full count whose low 32 bits are the sequence
     /// number.
     ///

@@ -53,14 +53,14 @@ pub struct SenderConfig {
     pub priority: u32,
     /// IP type of service, for datagrams.
     pub type_of_service: u8,
-    /// Kind of transmit time stamps; `None` for none.
+    /// Kind of transmit timestamps; `None` for none.
     pub stamping: Option<TxStamping>,
-    /// Bytes of room for time stamps that wait to be collected; each uses about 800.
+    /// Bytes of room for timestamps that wait to be collected; each uses about 800.
     pub stamp_room: usize,
 }
 
 impl SenderConfig {
-    /// Returns a configuration with the queueing discipline, priority 0 and no time stamps.
+    /// Returns a configuration with the queueing discipline, priority 0 and no timestamps.
     #[must_use]
     pub fn new(interface: impl Into<String>) -> Self {
         Self {
@@ -100,7 +100,7 @@ impl SenderConfig {
         }
     }
 
-    /// Requests the time stamps and launch reports of this configuration from the socket.
+    /// Requests the timestamps and launch reports of this configuration from the socket.
     fn reader(&self, socket: &InterfaceSocket) -> Result<Option<TxStampReader>, LinkError> {
         let mut reader = None;
         if let TxPath::Launch(mode) = self.path {
@@ -329,7 +329,7 @@ impl Sender {
         error
     }
 
-    /// Splits off the collector of transmit time stamps and launch reports, which may move to another thread. Returns
+    /// Splits off the collector of transmit timestamps and launch reports, which may move to another thread. Returns
     /// `None` if neither was requested or it was already taken.
     ///
     /// # Errors
