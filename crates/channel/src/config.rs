@@ -78,8 +78,8 @@ pub struct TalkerConfig {
 }
 
 impl TalkerConfig {
-    /// Returns a configuration with queue semantics, priority 0 and the time of sending. It has no key and no timestamps,
-    /// uses the queueing discipline, and sends from port 0.
+    /// Returns a configuration with queue semantics, priority 0 and the time of sending. It has no key and no
+    /// timestamps, uses the queueing discipline, and sends from port 0.
     #[must_use]
     pub fn new(interface: impl Into<String>, transport: Transport, destination_port: u16) -> Self {
         Self {
@@ -155,8 +155,8 @@ pub struct ListenerConfig {
 }
 
 impl ListenerConfig {
-    /// Returns a configuration for RTDiP frames: no key, blocking, most urgent first, room for 256 frames, timestamps,
-    /// no contract.
+    /// Returns a configuration for RTDiP frames: no key, blocking, most urgent first, room for 256 frames,
+    /// timestamps, no contract.
     #[must_use]
     pub const fn new(port: u16) -> Self {
         Self {

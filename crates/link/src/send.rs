@@ -37,8 +37,8 @@ pub enum TxPath {
     /// can. The frame's priority selects one of the driver's queues. Each queue serves one sender.
     Xdp,
     /// As [`Xdp`](Self::Xdp), with launch times ([`Sender::send_at`]) that the card observes. Refused if the driver
-    /// does not report that it observes them (Linux 6.15: igc, stmmac), or if no ETF has enabled them at the
-    /// priority's transmit queue.
+    /// does not report that it observes them (Linux 6.15: igc, stmmac). Also refused if no ETF has enabled them at
+    /// the priority's transmit queue.
     XdpLaunch,
 }
 

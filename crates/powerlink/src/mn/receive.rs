@@ -138,8 +138,8 @@ impl ManagingNode {
             _ => None,
         };
         let chained = matches!(self.phase, Phase::WaitChain { .. });
-        // The awaited response is read after its deadline, and before the deadline was handled: this node was
-        // stalled.
+        // The awaited response is read after its deadline, and before the deadline was handled: this node was asleep
+        // at it.
         let mut stalled = false;
         if let Phase::WaitResponse { deadline_ns, .. } | Phase::WaitChain { deadline_ns } =
             &mut self.phase
