@@ -138,8 +138,7 @@ impl ManagingNode {
             _ => None,
         };
         let chained = matches!(self.phase, Phase::WaitChain { .. });
-        // The awaited response is read after its deadline, and before the deadline was handled: this node was asleep
-        // at it.
+        // The awaited response is read after its deadline, and before the deadline was handled: this node slept.
         let mut stalled = false;
         if let Phase::WaitResponse { deadline_ns, .. } | Phase::WaitChain { deadline_ns } =
             &mut self.phase
