@@ -9,11 +9,12 @@ use rtwire_wire::powerlink::{Ident, NmtCommandId, NmtState, SendRequest, node as
 
 /// The most cycles in which a node must obey a state command (DS 301, C_NMT_STATE_TOLERANCE).
 const STATE_TOLERANCE: u32 = 5;
-/// The pause after a reset command before the node is asked for its identity, ns (or in cycles). Many nodes answer from a
-/// prepared frame until the reset reaches them, and are then silent for some 100 ms.
+/// The pause after a reset command before the node is asked for its identity, ns; at least `RESET_PAUSE_CYCLES`. Many
+/// nodes answer from a prepared frame until the reset reaches them, and are then silent for some 100 ms.
 const RESET_PAUSE_NS: u64 = 100_000_000;
 const RESET_PAUSE_CYCLES: u64 = 4;
-/// The time after which a state command without effect is sent again, ns (or in cycles): the frame may be lost.
+/// The time after which a state command without effect is sent again, ns; at least `REPEAT_CYCLES`. The frame may be
+/// lost.
 const REPEAT_NS: u64 = 200_000_000;
 const REPEAT_CYCLES: u64 = 10;
 /// The most commands that wait before others are held back: one leaves in a cycle.
