@@ -1,6 +1,6 @@
-//! Benchmark of queue channels. It measures round trips over packet sockets and over the receive program, beside UDP
-//! and TCP; one urgent message behind a hundred others; message throughput in one direction; and a soak of every kind
-//! of channel. Adds its rows to `target/bench/receive.json`.
+//! Benchmark of queue channels, in four parts. It measures round trips over packet sockets and over the receive
+//! program, beside UDP and TCP. It measures one urgent message behind a hundred others, and message throughput in one
+//! direction. The last part is a soak of every kind of channel. Adds its rows to `target/bench/receive.json`.
 //!
 //! All compared figures are measured in one run, a little of each in many rounds, in an order drawn anew for each
 //! round. `--quick` makes few rounds, for tests. `--out FOLDER` writes to `FOLDER/bench/receive.json`. `--only PART`

@@ -72,14 +72,14 @@ pub struct TalkerConfig {
     /// Number of values that [`Talker::send_batch`](crate::Talker::send_batch) sends with one system call, at most
     /// 32. Each takes the memory of one frame.
     pub batch: usize,
-    /// Kind of the kernel's transmit time stamps; `None` for none. See
+    /// Kind of the kernel's transmit timestamps; `None` for none. See
     /// [`Talker::take_stamps`](crate::Talker::take_stamps).
     pub stamping: Option<TxStamping>,
 }
 
 impl TalkerConfig {
-    /// Returns a configuration with queue semantics, priority 0 and the time of sending. It has no key and no time
-    /// stamps, uses the queueing discipline, and sends from port 0.
+    /// Returns a configuration with queue semantics, priority 0 and the time of sending. It has no key and no
+    /// timestamps, uses the queueing discipline, and sends from port 0.
     #[must_use]
     pub fn new(interface: impl Into<String>, transport: Transport, destination_port: u16) -> Self {
         Self {
@@ -146,7 +146,7 @@ pub struct ListenerConfig {
     /// Number of frames that may wait: this many in the kernel, and this many again in this process, sorted by
     /// priority. With the receive program this many for each priority, rounded up to a power of two.
     pub queue_frames: usize,
-    /// `true` asks for the kernel's receive time stamps. They begin some time after opening (up to 0.3 s on a busy
+    /// `true` asks for the kernel's receive timestamps. They begin some time after opening (up to 0.3 s on a busy
     /// host).
     pub stamps: bool,
     /// The channel's contract. Frames beyond it are dropped and counted: by the receive program before they are
@@ -155,8 +155,8 @@ pub struct ListenerConfig {
 }
 
 impl ListenerConfig {
-    /// Returns a configuration for RTDiP frames: no key, blocking, most urgent first, room for 256 frames, time
-    /// stamps, no contract.
+    /// Returns a configuration for RTDiP frames: no key, blocking, most urgent first, room for 256 frames,
+    /// timestamps, no contract.
     #[must_use]
     pub const fn new(port: u16) -> Self {
         Self {

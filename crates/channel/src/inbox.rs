@@ -39,7 +39,7 @@ pub struct Received<'a> {
     pub priority: Pcp,
     /// Time of sending, in ns of the talker's CLOCK_TAI; `None` if the talker does not write it.
     pub sender_time_ns: Option<u64>,
-    /// The kernel's time of reception, in ns of CLOCK_TAI; `None` without a time stamp.
+    /// The kernel's time of reception, in ns of CLOCK_TAI; `None` without a timestamp.
     pub rx_stamp_ns: Option<u64>,
 }
 

@@ -28,9 +28,9 @@ pub struct Newest<'a> {
     pub priority: Pcp,
     /// Time of sending, in ns of the talker's CLOCK_TAI; `None` if the talker does not write it.
     pub sender_time_ns: Option<u64>,
-    /// Arrival time, in ns of CLOCK_TAI: the kernel's time stamp, or the time of fetching where the stamp is missing.
+    /// Arrival time, in ns of CLOCK_TAI: the kernel's timestamp, or the time of fetching where the stamp is missing.
     pub arrival_ns: u64,
-    /// `true` if `arrival_ns` is the kernel's time stamp.
+    /// `true` if `arrival_ns` is the kernel's timestamp.
     pub stamped: bool,
     /// `true` if this value is not the one that the last read returned.
     pub fresh: bool,
@@ -128,8 +128,9 @@ impl NewestListener {
         }
     }
 
-    /// Polls the driver in this reader's own receive calls when no value is there: for `budget` in a call that waits,
-    /// once in a call that does not. For UDP only; see [`rtwire_link::Receiver::busy_poll`] for the requirements.
+    /// Polls the driver in this reader's own receive calls when no value is there. A call that waits polls for
+    /// `budget`; one that does not wait polls once. For UDP only; see [`rtwire_link::Receiver::busy_poll`] for the
+    /// requirements.
     ///
     /// # Errors
     /// The channel is not over UDP; CAP_NET_ADMIN is missing.

@@ -125,8 +125,9 @@ impl QueueListener {
         self.inbox.path()
     }
 
-    /// Polls the driver in this reader's own receive calls when no value is there: for `budget` in a call that waits,
-    /// once in a call that does not. For UDP only; see [`rtwire_link::Receiver::busy_poll`] for the requirements.
+    /// Polls the driver in this reader's own receive calls when no value is there. A call that waits polls for
+    /// `budget`; one that does not wait polls once. For UDP only; see [`rtwire_link::Receiver::busy_poll`] for the
+    /// requirements.
     ///
     /// # Errors
     /// The channel is not over UDP; CAP_NET_ADMIN is missing.

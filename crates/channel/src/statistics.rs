@@ -75,7 +75,7 @@ pub struct ListenerStatistics {
     pub reordered: u64,
     /// Talkers that were restarted.
     pub restarted: u64,
-    /// Values accepted without the kernel's time stamp although stamps were requested.
+    /// Values accepted without the kernel's timestamp although stamps were requested.
     pub unstamped: u64,
     /// Frames dropped for lack of room in the kernel: this listener did not read fast enough.
     pub dropped: u64,

@@ -54,8 +54,8 @@ impl Talker {
     /// Opens a talker. Allocates all the memory it needs.
     ///
     /// # Errors
-    /// CAP_NET_RAW is missing (RTDiP); CAP_NET_ADMIN is missing for a socket priority above 6; the interface does not
-    /// exist; the peer has no route (UDP); or no queue supports launch times.
+    /// CAP_NET_RAW is missing (RTDiP), or CAP_NET_ADMIN for a socket priority above 6. The interface does not exist;
+    /// the peer has no route (UDP); or no queue supports launch times.
     pub fn open(config: &TalkerConfig) -> Result<Self, ChannelError> {
         let link = SenderConfig {
             path: config.path,
@@ -144,7 +144,7 @@ impl Talker {
     /// opening on and wraps at 2³². It makes one system call and does not allocate: fit for a real-time loop.
     ///
     /// # Errors
-    /// The data are too long; the interface is gone or down; [`LinkError::QueueFull`] if the interface's own queue
+    /// The data are too long; the interface is gone or down. [`LinkError::QueueFull`] if the interface's own queue
     /// dropped the frame, which then has used up a sequence number.
     pub fn send(&mut self, data: &[u8]) -> Result<u32, ChannelError> {
         self.give(data, None)
@@ -295,7 +295,7 @@ impl Talker {
         Ok(self.sender.send_batch(&frames[..values.len()])?)
     }
 
-    /// Splits off the collector of the kernel's transmit time stamps, for another thread. Returns `None` if none were
+    /// Splits off the collector of the kernel's transmit timestamps, for another thread. Returns `None` if none were
     /// requested or it was already taken. A stamp's `frame` is the full count whose low 32 bits are the sequence
     /// number.
     ///

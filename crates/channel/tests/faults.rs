@@ -312,7 +312,7 @@ fn count_faulty_frames(ways: &[Way]) {
         let mut injector = Injector::new(&pair);
         injector.send(&good_packet());
         assert!(listener.recv(SOON).unwrap().is_some());
-        // Frames of every length shorter than a header, and a header without the time stamp it announces.
+        // Frames of every length shorter than a header, and a header without the timestamp it announces.
         for length in [0, 1, 2, 4, 15, 16, 23] {
             injector.send(&good_packet()[..length]);
         }

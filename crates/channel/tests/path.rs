@@ -40,7 +40,8 @@ fn the_path_is_said() {
     assert!(wrong.contains("auto, native, generic, packet"), "{wrong}");
 }
 
-/// Where XDP is missing, packet sockets serve and the reason is reported. If the program is required, it is an error.
+/// Packet sockets serve where XDP is missing, and the reason is reported. If the program is required, that is an
+/// error.
 #[test]
 fn where_there_is_no_xdp_packet_sockets_do_and_it_is_said() {
     require!(root, program "ip");

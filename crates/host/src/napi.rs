@@ -6,8 +6,8 @@
 //!  polling    reader's own call ─► driver ─► socket; interrupts only if nobody polls for long          NapiDeferral
 //! ```
 //!
-//! Both are undone when their guard is dropped. An interface has receive contexts only where its driver makes some: a veth
-//! does with a receive program attached, or with GRO on and segmentation off at its peer.
+//! Both are undone when their guard is dropped. An interface has receive contexts only where its driver makes some. A
+//! veth does with a receive program attached, or with GRO on and segmentation off at its peer.
 
 use std::fs;
 

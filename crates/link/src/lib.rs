@@ -1,4 +1,4 @@
-//! How do frames move? One interface: transmit paths, receive paths, time stamps, the cycle.
+//! How do frames move? One interface: transmit paths, receive paths, timestamps, the cycle.
 //!
 //! ```text
 //!  Sender::frames    ──► qdisc | direct | launch | xdp ──► interface ──► kernel stamps ──► TxStamps (any thread)
@@ -32,7 +32,7 @@
 //!
 //! # Limits
 //! The kernel removes a VLAN tag before a packet socket sees the frame, so a received frame never shows one. Frames
-//! have at most 1518 bytes. Time stamps are the kernel's; hardware time stamps are not requested.
+//! have at most 1518 bytes. Timestamps are the kernel's; hardware timestamps are not requested.
 
 mod cycle;
 mod error;

@@ -33,7 +33,7 @@ pub struct ReceiverConfig {
     pub wake_up: WakeUp,
     /// Number of frames that may wait in the kernel.
     pub queue_frames: usize,
-    /// `true` asks for the kernel's receive time stamps.
+    /// `true` asks for the kernel's receive timestamps.
     pub stamps: bool,
     /// `true` makes a blocking receiver fetch one frame with each call instead of all that wait. That is cheaper for
     /// one frame, but frames behind it are not seen.
@@ -52,7 +52,7 @@ pub struct Frame<'a> {
     pub data: &'a [u8],
     /// `true` if it was longer than its room.
     pub truncated: bool,
-    /// The kernel's time of reception, in ns of CLOCK_TAI; `None` without a time stamp.
+    /// The kernel's time of reception, in ns of CLOCK_TAI; `None` without a timestamp.
     pub stamp_tai_ns: Option<u64>,
     /// The sender's address, for datagrams.
     pub source: Option<SocketAddrV4>,

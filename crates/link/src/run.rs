@@ -275,7 +275,7 @@ impl<P: Port> Runner<P> {
         self.flush().map(|_| ())
     }
 
-    /// What the node is given, unless it is being shown a frame.
+    /// Returns the outbox for the node, unless the node is being shown a frame.
     fn actions(&mut self) -> Actions<'_, '_> {
         Actions {
             queue: &mut self.queue,
@@ -325,8 +325,8 @@ impl<P: Port> Runner<P> {
         }
     }
 
-    /// Sends the frames that are due; returns the time in ns that this took. The time counts from the timestamp of the
-    /// node's call that produced the frames, or from the end of the previous sending if that is later.
+    /// Sends the frames that are due; returns the time in ns that this took. The time counts from the timestamp of
+    /// the node's call that produced the frames. If the previous sending ended later, it counts from that end.
     fn flush(&mut self) -> Result<u64, LinkError> {
         let told_ns = self.told_ns.take();
         if self.queue.head().is_none() {

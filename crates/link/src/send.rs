@@ -37,8 +37,8 @@ pub enum TxPath {
     /// can. The frame's priority selects one of the driver's queues. Each queue serves one sender.
     Xdp,
     /// As [`Xdp`](Self::Xdp), with launch times ([`Sender::send_at`]) that the card observes. Refused if the driver
-    /// does not report that it observes them (Linux 6.15: igc, stmmac), or if no ETF has enabled them at the
-    /// priority's transmit queue.
+    /// does not report that it observes them (Linux 6.15: igc, stmmac). Also refused if no ETF has enabled them at
+    /// the priority's transmit queue.
     XdpLaunch,
 }
 
@@ -53,14 +53,14 @@ pub struct SenderConfig {
     pub priority: u32,
     /// IP type of service, for datagrams.
     pub type_of_service: u8,
-    /// Kind of transmit time stamps; `None` for none.
+    /// Kind of transmit timestamps; `None` for none.
     pub stamping: Option<TxStamping>,
-    /// Bytes of room for time stamps that wait to be collected; each uses about 800.
+    /// Bytes of room for timestamps that wait to be collected; each uses about 800.
     pub stamp_room: usize,
 }
 
 impl SenderConfig {
-    /// Returns a configuration with the queueing discipline, priority 0 and no time stamps.
+    /// Returns a configuration with the queueing discipline, priority 0 and no timestamps.
     #[must_use]
     pub fn new(interface: impl Into<String>) -> Self {
         Self {
@@ -100,7 +100,7 @@ impl SenderConfig {
         }
     }
 
-    /// Requests the time stamps and launch reports of this configuration from the socket.
+    /// Requests the timestamps and launch reports of this configuration from the socket.
     fn reader(&self, socket: &InterfaceSocket) -> Result<Option<TxStampReader>, LinkError> {
         let mut reader = None;
         if let TxPath::Launch(mode) = self.path {
@@ -329,7 +329,7 @@ impl Sender {
         error
     }
 
-    /// Splits off the collector of transmit time stamps and launch reports, which may move to another thread. Returns
+    /// Splits off the collector of transmit timestamps and launch reports, which may move to another thread. Returns
     /// `None` if neither was requested or it was already taken.
     ///
     /// # Errors

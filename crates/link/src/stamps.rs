@@ -1,4 +1,4 @@
-//! Transmit time stamps, collected off the hot path.
+//! Transmit timestamps, collected off the hot path.
 
 use crate::error::LinkError;
 use rtwire_sys::clock;
@@ -11,7 +11,7 @@ use std::time::Duration;
 pub struct TxStamp {
     /// The number that [`Sender::send`](crate::Sender::send) returned.
     pub frame: u64,
-    /// Point at which the time stamp was taken.
+    /// Point at which the timestamp was taken.
     pub kind: TxStampKind,
     /// The time, in ns of CLOCK_TAI.
     pub tai_ns: u64,
@@ -27,7 +27,7 @@ pub enum TxReport {
     Launch(LaunchFailure),
 }
 
-/// Collects the transmit time stamps and launch reports of one sender. Use it on a thread other than the sender's.
+/// Collects the transmit timestamps and launch reports of one sender. Use it on a thread other than the sender's.
 #[derive(Debug)]
 pub struct TxStamps {
     reader: TxStampReader,
@@ -50,7 +50,7 @@ impl TxStamps {
         })
     }
 
-    /// Waits up to `timeout` for time stamps, passes all of them to `show`, and returns their number. A zero
+    /// Waits up to `timeout` for timestamps, passes all of them to `show`, and returns their number. A zero
     /// `timeout` does not wait. Launch reports are counted. It reads batches of 64 with one system call each.
     ///
     /// # Errors
@@ -127,7 +127,7 @@ impl TxStamps {
     }
 }
 
-/// Returns the time stamp with its full frame number: of the numbers with `raw`'s low 32 bits the one nearest to the
+/// Returns the timestamp with its full frame number: of the numbers with `raw`'s low 32 bits the one nearest to the
 /// newest seen.
 fn unwrap(newest: &mut u64, raw: RawTxStamp, tai_offset_ns: i64) -> TxStamp {
     let ahead = raw.id.wrapping_sub(*newest as u32) as i32;

@@ -1,4 +1,4 @@
-//! How an XDP program is attached to an interface: the best mode, or the reason why there is none.
+//! Attaching an XDP program to an interface: the best mode, or the reason why there is none.
 //!
 //! Needs Linux 6.1, CAP_BPF and CAP_NET_ADMIN. Not for a real-time loop.
 
@@ -23,7 +23,7 @@ pub struct Attached {
     pub why_generic: Option<String>,
 }
 
-/// Why a program was not attached.
+/// The reason why a program was not attached.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AttachError {
@@ -33,9 +33,9 @@ pub enum AttachError {
     /// The kernel refuses both modes.
     #[error("{native}; and then: {generic}")]
     NoMode {
-        /// Why not native.
+        /// The error of native mode.
         native: Box<BpfError>,
-        /// Why not generic.
+        /// The error of generic mode.
         generic: Box<BpfError>,
     },
 }

@@ -56,7 +56,7 @@ struct Peer {
     tai_offset_ns: i64,
 }
 
-/// Opens a listener at `side` with time stamps. The kernel begins to stamp only after a while, so this waits.
+/// Opens a listener at `side` with timestamps. The kernel begins to stamp only after a while, so this waits.
 fn peer(side: &Side) -> Peer {
     let socket = side.run(|| {
         let interface = interface::by_name(&side.interface).unwrap();

@@ -97,7 +97,7 @@ impl Asking {
             source_port: ASKING,
             sequence,
             key: KEY,
-            // So that an answer, which has a time stamp, is no longer than its question.
+            // So that an answer, which has a timestamp, is no longer than its question.
             time_ns: Some(1),
         };
         let mut frame = vec![0; 1600];

@@ -43,9 +43,9 @@ const MAXIMUM_PACKET_OCTETS: u32 = 262_144;
 /// The file format of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// pcap with time stamps in microseconds.
+    /// pcap with timestamps in microseconds.
     PcapMicroseconds,
-    /// pcap with time stamps in nanoseconds.
+    /// pcap with timestamps in nanoseconds.
     PcapNanoseconds,
     /// pcapng; each interface has a resolution of its own.
     Pcapng,

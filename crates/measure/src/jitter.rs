@@ -7,7 +7,7 @@
 //!                            └──► capture (pcapng, each with a comment)
 //! ```
 //!
-//! All times come from the capture's time stamps and are valid for the place of the capture. A PReq–PRes time captured
+//! All times come from the capture's timestamps and are valid for the place of the capture. A PReq–PRes time captured
 //! at the managing node's port contains the path to the controlled node and back.
 //!
 //! | word | meaning |

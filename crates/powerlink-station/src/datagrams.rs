@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// Datagrams that may wait, each way.
 const WAITING: usize = 16;
-/// More than one segment of service data needs.
+/// The size of a buffer in bytes: more than one segment of service data needs.
 const ROOM: usize = 1514;
 /// The period in which the threads check whether they must end.
 const LOOK: Duration = Duration::from_millis(100);

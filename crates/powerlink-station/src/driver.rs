@@ -11,9 +11,9 @@
 //!      Disarm       ──► XDP sends nothing by itself any more
 //! ```
 //!
-//! The contract is that of [`rtwire_wire::action`], with the slots and cues of [`rtwire_powerlink::prepared`]. The program
-//! learns from actions alone what to send and when to stop. The node sees every frame that concerns it, and gives the same
-//! actions as over packet sockets.
+//! The contract is that of [`rtwire_wire::action`], with the slots and cues of [`rtwire_powerlink::prepared`]. The
+//! program learns from actions alone what to send and when to stop. The node sees every frame that concerns it, and
+//! emits the same actions as over packet sockets.
 //!
 //! A PRes leaves from the driver as the node prepared it one cycle before, as with network controllers that answer by
 //! themselves. Requests are those of this cycle. The first request of a cycle, SoC and SoA come from user space, and so does
@@ -23,8 +23,8 @@
 //! - Needs Linux 6.1, CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW (root), and an interface without another XDP program.
 //! - Over a veth in native mode, frames that the driver sends arrive only where the peer has an XDP program, too.
 //! - A response may be longer than its request only as far as the driver lets a frame grow. User space answers otherwise.
-//! - A PReq that arrives before the node has disarmed its PRes is still answered: the node must first have read the frame
-//!   that changes its state.
+//! - A PReq that arrives before the node has disarmed its PRes is still answered. The node disarms it only once it
+//!   has read the frame that changes its state.
 //! - PollResponse chaining: XDP cannot put a frame aside. The processor that took the managing node's response waits until
 //!   the own one is due, 200 µs at most. Stations of one machine that share that processor wait one behind the other.
 //! - Captures on the interface do not show POWERLINK frames.

@@ -7,7 +7,7 @@ use std::io;
 use std::net::SocketAddrV4;
 use std::path::PathBuf;
 
-/// Why a station could not be opened, or has ended.
+/// The reason why a station could not be opened, or has ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StationError {

@@ -1,8 +1,8 @@
 //! `plk0`: ordinary Ethernet traffic through the asynchronous phase.
 //!
-//! Two ordinary threads move frames: from the TAP device to the real-time loop, which passes them to the node once a cycle, and
-//! from the interface to the TAP device. Between them and the loop are two queues of buffers made once: the loop neither
-//! allocates nor waits.
+//! Two ordinary threads move frames. One passes them from the TAP device to the real-time loop, which passes them to
+//! the node once a cycle. The other passes them from the interface to the TAP device. Between them and the loop are
+//! two queues of buffers made once: the loop neither allocates nor waits.
 
 use crate::StationError;
 use rtwire_sys::filter::{Filter, Instruction, Test};
@@ -164,8 +164,8 @@ fn to_device(tap: &Tap, socket: &PacketSocket, stop: &AtomicBool) {
     }
 }
 
-/// Settings that keep the host from answering on the interface itself, past the asynchronous phase: the interface has the same
-/// MAC address as the device. Dropping it restores them.
+/// Settings that keep the host from answering on the interface itself, past the asynchronous phase: the interface has
+/// the same MAC address as the device. Dropping this restores them.
 #[derive(Debug, Default)]
 struct Settings {
     before: Vec<(PathBuf, String)>,
@@ -194,8 +194,8 @@ impl Settings {
 }
 
 impl Drop for Settings {
-    /// Writes on an ordinary thread. While the kernel's network lock is taken, a write of `disable_ipv6` tries again and again:
-    /// at real-time priority it would keep the processor from the holder of the lock.
+    /// Writes on an ordinary thread. While the kernel's network lock is taken, a write of `disable_ipv6` tries again
+    /// and again. At real-time priority it would keep the processor from the holder of the lock.
     fn drop(&mut self) {
         if self.before.is_empty() {
             return;

@@ -32,7 +32,7 @@ struct Span {
 #[derive(Debug)]
 struct Shared {
     spans: Box<[Span]>,
-    /// Grows with each cycle; the program waits for that.
+    /// The number of cycles; the program waits for it to grow.
     cycles: AtomicU32,
     waits: AtomicBool,
     ended: AtomicBool,

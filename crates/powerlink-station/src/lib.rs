@@ -28,8 +28,8 @@
 //! # Ok(()) }
 //! ```
 //!
-//! The loop runs on the calling thread, which [`Station::run`] makes real-time as the file says; the closure is part of the
-//! real-time loop: it must not block. What it sets is sent in the next cycle.
+//! The loop runs on the calling thread, which [`Station::run`] makes real-time as the file says. The closure is part
+//! of the real-time loop: it must not block. Its outputs are sent in the next cycle.
 //!
 //! Or in a thread of its own, which waits for the cycles, and may be late without harm to the network:
 //!

@@ -31,7 +31,7 @@ pub(crate) struct Beside<'a> {
 pub(crate) struct Work<'a> {
     pub(crate) inner: Inner,
     cycles: u64,
-    /// With their times of CLOCK_MONOTONIC, ns.
+    /// The newest events with their times, ns of CLOCK_MONOTONIC.
     events: VecDeque<(u64, String)>,
     status: StationStatus,
     names: &'a [(u8, String)],

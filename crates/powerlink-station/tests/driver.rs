@@ -112,7 +112,7 @@ struct Ran {
     controlled: Controlled,
     a: DriverCounters,
     b: DriverCounters,
-    /// What the loops at `a` and `b` have done.
+    /// The statistics of the loops at `a` and `b`.
     loops: [RunStatistics; 2],
 }
 

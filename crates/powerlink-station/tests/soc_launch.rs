@@ -1,5 +1,5 @@
-//! SoC by launch time, kept by ETF: a managing node and two controlled ones around a bridge, and somebody who watches what
-//! comes from the managing node. ETF is in few kernels: these run in the kernel lab.
+//! SoC by launch time, kept by ETF. A managing node and two controlled ones are around a bridge, and an observer
+//! watches the managing node's frames. ETF is in few kernels: these run in the kernel lab.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -21,10 +21,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const MS: u64 = 1_000_000;
-/// An emulated processor wakes milliseconds late, and stalls for longer now and then: virtual time (`tests/vm/measure/soc.sh`)
-/// shows how exact SoC are, and that the network then stays operational.
+/// The queue's delta, ns. An emulated processor wakes milliseconds late, and stalls for longer now and then. Virtual
+/// time (`tests/vm/measure/soc.sh`) shows how exact SoC are, and that the network then stays operational.
 const DELTA_NS: u64 = 25 * MS;
-/// How well a stalled machine has put its clocks beside each other, and how soon a frame is stamped at the peer.
+/// The tolerance in ns for the comparison of a stalled machine's clocks, and for the time until the peer stamps a
+/// frame.
 const TOLERANCE_NS: i64 = 3_000_000;
 const PATIENCE: Duration = Duration::from_secs(240);
 const ALL_FRAMES: u16 = 3;
@@ -78,10 +79,10 @@ fn run(side: &Side, text: &str, told: &Sender<(Handle, String)>, stop: &AtomicBo
     side.run(|| station.run(stop, |_| {})).unwrap();
 }
 
-/// What the managing node has sent.
+/// A frame that the managing node has sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
-    /// How late it came, ns after its instant; negative: early.
+    /// A SoC; `late_ns` counts from its instant, and is negative for an early one.
     Soc {
         late_ns: i64,
     },

@@ -1,8 +1,8 @@
-//! What can be wrong: abort codes of service data, and errors of files and configurations.
+//! Abort codes of service data, and errors of files and configurations.
 
 use core::fmt;
 
-/// Why access to an object was refused (DS 301, appendix 3.10): the number that goes over the network.
+/// The reason why access to an object was refused (DS 301, appendix 3.10): the number that goes over the network.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AbortCode(pub u32);
 
@@ -11,7 +11,7 @@ macro_rules! abort_codes {
         impl AbortCode {
             $(#[doc = $text] pub const $item: Self = Self($value);)*
 
-            /// What it means, if it is known.
+            /// Returns the code's meaning; `None` where it is not known.
             #[must_use]
             pub const fn meaning(self) -> Option<&'static str> {
                 match self.0 {
@@ -71,15 +71,15 @@ impl fmt::Debug for AbortCode {
 
 impl core::error::Error for AbortCode {}
 
-/// What is wrong with a file or a configuration.
+/// An error in a file or a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A concise device configuration ends too early.
     #[error("the configuration ends at octet {at}, {what} needs {needed} more")]
     CdcTruncated {
-        /// Where it ends.
+        /// The octet at which it ends.
         at: usize,
-        /// What was to be read.
+        /// The part that was to be read.
         what: &'static str,
         /// Octets that are missing.
         needed: usize,
@@ -89,7 +89,7 @@ pub enum Error {
         "{octets} octets follow the last of the {entries} entries that the configuration announces"
     )]
     CdcTrailing {
-        /// How many.
+        /// The number of octets behind it.
         octets: usize,
         /// Entries announced.
         entries: u32,
@@ -101,7 +101,7 @@ pub enum Error {
         index: u16,
         /// Sub-index.
         subindex: u8,
-        /// Why.
+        /// The reason.
         code: AbortCode,
     },
     /// A device description is no XML.
@@ -109,7 +109,7 @@ pub enum Error {
     Xml {
         /// Line, from 1.
         line: u32,
-        /// What the parser says.
+        /// The parser's message.
         reason: String,
     },
     /// A device description does not keep to EPSG DS 311.
@@ -117,13 +117,13 @@ pub enum Error {
     Description {
         /// Line, from 1.
         line: u32,
-        /// What is wrong and what would be right.
+        /// The fault, and what would be right.
         what: String,
     },
     /// A configuration that no node can run with.
     #[error("{what}")]
     Configuration {
-        /// What is wrong and what would be right.
+        /// The fault, and what would be right.
         what: String,
     },
 }

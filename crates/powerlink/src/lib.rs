@@ -12,12 +12,12 @@
 //!
 //! # What the loop needs to know
 //!
-//! **Times.** All moments are ns of one clock. [`ManagingNode`] sends its SoC on a grid of whole cycles from its start. It
-//! asks to be woken at the grid point less [`lead_ns`](mn::ManagingConfig::lead_ns), and gives the grid point as launch
-//! time. The next request follows when a response arrives; only a missing one costs its timeout. Call `frame` with the time
-//! of *arrival* (the kernel's stamp): a response that arrived in time is in time, however late it is read. Where `moment`
-//! comes late, the node itself was stalled. It then looks once more for an unread response before it counts a loss, and counts
-//! the stall (`own_stalls`).
+//! **Times.** All moments are ns of one clock. [`ManagingNode`] sends its SoC on a grid of whole cycles from its
+//! start. It asks to be woken at the grid point less [`lead_ns`](mn::ManagingConfig::lead_ns), and uses the grid
+//! point as launch time. The next request follows when a response arrives; only a missing one costs its timeout. Call
+//! `frame` with the time of *arrival* (the kernel's timestamp): a response that arrived in time is in time, however
+//! late it is read. Where `moment` comes late, the node itself was stalled. It then looks once more for an unread
+//! response before it counts a loss, and counts the stall (`own_stalls`).
 //!
 //! **Process image.** `image().inputs` has the received values, `image_mut().outputs` those to send. At each SoC both nodes
 //! take the outputs over into their prepared frames; the managing node into the requests of that whole cycle. A controlled node
@@ -28,14 +28,15 @@
 //! [actions](rtwire_wire::action), with the slots and cues of [`prepared`]:
 //! * A controlled node prepares its PRes whenever it changes, and arms it while its state is one that answers. It disarms it in
 //!   the call in which the state becomes another one.
-//! * A managing node prepares and arms the requests of a cycle before its SoC, and disarms them when the last response has come
-//!   or is missing. Where a response in between is missing, the request behind it is due, and the chain goes on from there.
+//! * A managing node prepares and arms the requests of a cycle before its SoC. It disarms them when the last response
+//!   has come or is missing. Where a response in between is missing, the request behind it is due, and the chain goes
+//!   on from there.
 //!
 //! Each PRes and each PReq is due all the same. An outbox that carries out no actions sends them, and the nodes do not notice.
 //! The driver must show every frame to `frame`, in order, as late as is convenient.
 //!
-//! **The interface.** Only the interface knows of frames with a wrong check sequence, collisions and losses of the link: report
-//! them with `observe` as soon as they are known.
+//! **The interface.** Only the interface knows of frames with a wrong check sequence, collisions and losses of the
+//! link. Report them with `observe` as soon as they are known.
 //!
 //! **Ordinary Ethernet.** `send_ethernet` queues a frame for the asynchronous phase. The nodes ignore frames that are not
 //! POWERLINK.

@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(Clock::default().when_ps(5), 5);
     }
 
-    /// If a clock stopped until the epoch, the first window of a list would be open or closed for too long.
+    /// Clocks must not stop until the epoch: the first window of a list would then be open or closed for too long.
     #[test]
     fn a_clock_that_is_behind_runs_before_the_epoch_too() {
         let clock = Clock {

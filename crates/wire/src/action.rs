@@ -8,9 +8,9 @@
 //!  Disarm { slot }                        ──►  sends nothing by itself any more     does nothing
 //! ```
 //!
-//! A node has numbered slots for frames that are ready to leave. It arms those that the port may send by itself. It also gives
-//! [`Action::Due`] for each frame, whoever sends it: a port that sends by itself skips those that have left, any other port
-//! sends them all. So the node does not need to know which port it has.
+//! A node has numbered slots for frames that are ready to leave. It arms those that the port may send by itself. It
+//! also emits [`Action::Due`] for each frame, whoever sends it. A port that sends by itself skips those that have
+//! left; any other port sends them all. So the node does not need to know which port it has.
 //!
 //! Slots and cues are numbers. Their meaning is the protocol's: its node and its port agree on it, and nothing between them
 //! knows it. A port infers nothing from the bytes of frames or from silence.
@@ -28,9 +28,9 @@
 //! ```
 //!
 //! # Leases
-//! A node gives [`Action::Arm`] for a reply again in each cycle, also where nothing has changed. A port may treat that as a
-//! lease, and disarm a slot by itself that was not renewed for some cycles. A chain needs no lease: it ends with its last
-//! slot, and does not begin without the node.
+//! A node repeats [`Action::Arm`] for a reply in each cycle, also where nothing has changed. A port may treat that as
+//! a lease, and disarm a slot by itself that was not renewed for some cycles. A chain needs no lease: it ends with
+//! its last slot, and does not begin without the node.
 
 /// A place for a prepared frame. The protocol defines the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -72,8 +72,9 @@ pub enum Action<'a> {
         /// The place.
         slot: Slot,
     },
-    /// Makes the slot's frame leave now. The port sends `frame`, unless it has sent the slot by itself: a reply on the frame
-    /// that the node is being shown, a chain's slot since it was prepared.
+    /// Makes the slot's frame leave now. The port sends `frame`, unless it has sent the slot by itself. A reply
+    /// counts as sent if it left on the frame that the node is being shown. A chain's slot counts as sent if it left
+    /// since it was prepared.
     Due {
         /// The place.
         slot: Slot,

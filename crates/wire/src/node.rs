@@ -74,8 +74,8 @@ pub trait Node {
         let _ = took_ns;
     }
 
-    /// Called after the application had its turn, before frames are sent: the node gives the [`Action`]s that follow from what
-    /// the application has changed.
+    /// Called after the application had its turn, before frames are sent. The node emits the [`Action`]s that follow
+    /// from the application's changes.
     fn settle(&mut self, outbox: &mut dyn Outbox) {
         let _ = outbox;
     }

@@ -232,7 +232,7 @@ pub(crate) fn rtdip(
     own.run(|| {
         let mut config = ListenerConfig::new(at);
         (config.wake_up, config.order) = (wake_up, order);
-        // No time stamps, as with the others.
+        // No timestamps, as with the others.
         config.stamps = false;
         let endpoint = EndpointConfig {
             path: receive,

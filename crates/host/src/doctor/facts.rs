@@ -44,7 +44,7 @@ pub struct InterfaceFacts {
     pub offloads: Offloads,
     /// Its driver settings: rings, queues, coalescing, pause, energy saving.
     pub parameters: BTreeMap<Parameters, BTreeMap<&'static str, u64>>,
-    /// Its time stamps.
+    /// Its timestamps.
     pub time_stamping: TimeStamping,
     /// Its speed, Mbit/s.
     pub speed_mbps: Option<u64>,

@@ -1,8 +1,8 @@
-//! The settings of `ethtool`: offloads, coalescing, rings, queues, pause, energy saving, time stamps.
+//! The settings of `ethtool`: offloads, coalescing, rings, queues, pause, energy saving, timestamps.
 //!
 //! The generated bindings (0.3.5) number most commands of this family wrongly, so the requests are written here after
 //! `linux/ethtool_netlink.h`. Least kernel: 5.6 for offloads to queues, 5.7 for coalescing, pause, energy saving and
-//! time stamps. Reading needs no privilege, changing needs CAP_NET_ADMIN.
+//! timestamps. Reading needs no privilege, changing needs CAP_NET_ADMIN.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -165,7 +165,7 @@ pub struct Coalescing {
     pub adaptive_rx: Option<bool>,
 }
 
-/// The time stamps that the interface supports, and their clock.
+/// The timestamps that the interface supports, and their clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TimeStamping {
     /// Names such as `hardware-receive`.
@@ -313,7 +313,7 @@ impl Netlink {
         })
     }
 
-    /// Returns the time stamps that the interface supports.
+    /// Returns the timestamps that the interface supports.
     ///
     /// # Errors
     /// No such interface.

@@ -91,9 +91,9 @@ pub struct Qdisc {
 pub struct XdpAbilities {
     /// The features, `NETDEV_XDP_ACT_…`.
     pub features: u64,
-    /// Receive metadata: 1 time stamp, 2 hash, 4 VLAN tag.
+    /// Receive metadata: 1 timestamp, 2 hash, 4 VLAN tag.
     pub rx_metadata: u64,
-    /// AF_XDP: 1 transmit time stamp, 2 checksum, 4 launch time.
+    /// AF_XDP: 1 transmit timestamp, 2 checksum, 4 launch time.
     pub socket: u64,
 }
 

@@ -1,7 +1,7 @@
 //! Netlink requests of the calling thread's network namespace.
 //!
-//! The typed bindings come from `netlink-bindings`, generated from the kernel's descriptions; the two
-//! requests those lack (the far end of a veth pair, multicast forwarding entries) are encoded in `raw`.
+//! The typed bindings come from `netlink-bindings`, generated from the kernel's descriptions. Two requests are
+//! missing there, and are encoded in `raw`: the far end of a veth pair, and multicast forwarding entries.
 
 mod addresses;
 pub(crate) mod attributes;

@@ -1,5 +1,5 @@
-//! The newest value at different periods: the cost of reading it and its age, beside UDP and TCP sockets that are
-//! read until they are empty. These are the tables of figures 4 to 6 of the source, with one row for each pair of
+//! The newest value at different periods: the cost of reading it and its age. Beside it are UDP and TCP sockets that
+//! are read until they are empty. These are the tables of figures 4 to 6 of the source, with one row for each pair of
 //! periods.
 
 use super::lanes::frame;

@@ -82,8 +82,8 @@ impl QueueChannel {
     /// differs from the last one. A blocking wait is rounded up to the kernel's tick (1 to 10 ms).
     ///
     /// # Errors
-    /// The interface is gone (in every later call, too) or down (reported once; wait again to wait for its return);
-    /// the program was detached by another process ([`LinkError::ProgramDetached`], until it is attached again).
+    /// The interface is gone (in every later call, too) or down (reported once; wait again to wait for its return).
+    /// Or the program was detached by another process ([`LinkError::ProgramDetached`], until it is attached again).
     #[inline]
     pub fn wait(&mut self, timeout: Option<Duration>) -> Result<bool, LinkError> {
         self.waiter

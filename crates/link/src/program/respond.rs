@@ -115,7 +115,7 @@ fn write(
 
 impl ReceiveProgram {
     /// Opens a channel at a port whose questions the driver answers: with `content`, or with the question's own data
-    /// if there is none. In both cases the answer has the question's sequence number. If it has a time stamp
+    /// if there is none. In both cases the answer has the question's sequence number. If it has a timestamp
     /// (prepared content always has), that is the question's arrival time.
     ///
     /// Questions must come from a port of 49152 or above; others are dropped and counted.

@@ -1,4 +1,4 @@
-//! Waiting for the program's memory: the reader polls the memory, or sleeps at a packet socket until the program lets
+//! Waiting for the program's memory. The reader polls the memory, or sleeps at a packet socket until the program lets
 //! a frame through to wake it.
 
 use super::{ProgramError, Shared};

@@ -21,7 +21,7 @@ pub trait Offload {
     fn stop(&mut self);
 }
 
-/// What a node is given: its frames wait in the queue, its actions reach the port at once.
+/// The outbox of a node: its frames wait in the queue, its actions reach the port at once.
 pub(super) struct Actions<'a, 'o> {
     pub(super) queue: &'a mut Queue,
     pub(super) offload: Option<&'o mut dyn Offload>,

@@ -3,7 +3,7 @@
 use super::*;
 use rtwire_wire::{Action, Arm, Cue, Outbox, Slot};
 
-/// What a port with an offload has seen, in order.
+/// A step that a port with an offload has seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Prepared,
@@ -18,7 +18,7 @@ enum Step {
 #[derive(Default)]
 struct Slots {
     steps: Vec<Step>,
-    /// Whether the frame that is being shown was answered.
+    /// True if the frame that is being shown was answered.
     answered: bool,
 }
 

@@ -1,5 +1,5 @@
-//! TAPRIO with launch times (txtime-assist). The kernel gives every frame a time within the windows of its class, and
-//! ETF below observes it. All times are those of an emulated processor that wakes milliseconds late.
+//! TAPRIO with launch times (txtime-assist). The kernel assigns every frame a time within the windows of its class,
+//! and ETF below observes it. All times are those of an emulated processor that wakes milliseconds late.
 
 use super::*;
 

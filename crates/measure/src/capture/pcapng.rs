@@ -275,7 +275,7 @@ fn fits(captured: u32, room: usize, offset: u64) -> Result<(), CaptureError> {
 }
 
 impl Interface {
-    /// Returns a time stamp in ns; `None` if it exceeds 64 bits.
+    /// Returns a timestamp in ns; `None` if it exceeds 64 bits.
     fn time_ns(&self, units: u64) -> Option<u64> {
         let (exponent, binary) = self.resolution;
         let units = u128::from(units);

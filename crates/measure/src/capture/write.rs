@@ -41,7 +41,7 @@ impl<W: Write> Writer<W> {
         let mut interface = Vec::new();
         interface.extend(link_type.to_le_bytes());
         interface.extend([0; 6]);
-        // Time stamps count nanoseconds: 10^-9 s.
+        // Timestamps count nanoseconds: 10^-9 s.
         option(&mut interface, 9, &[9]);
         option(&mut interface, 0, &[]);
         block(&mut output, 1, &interface)?;

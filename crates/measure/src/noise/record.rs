@@ -26,7 +26,7 @@ pub enum StallSource {
 impl StallSource {
     /// Returns true if a stall from this source can have delayed a frame within the network.
     ///
-    /// A late talker sends late and a late listener reads late. Neither lies between the two kernel time stamps.
+    /// A late talker sends late and a late listener reads late. Neither lies between the two kernel timestamps.
     #[must_use]
     pub fn delays_network(&self) -> bool {
         matches!(self, Self::Core(_) | Self::Switch(_))

@@ -4,7 +4,7 @@ use rtwire_link::LinkError;
 use rtwire_link::xdp::AttachError;
 use rtwire_sys::bpf::BpfError;
 
-/// Why a port was not opened.
+/// The reason why a port was not opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DriverError {

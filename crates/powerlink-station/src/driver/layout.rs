@@ -2,13 +2,13 @@
 
 /// Room for one frame, bytes.
 pub(super) const FRAME_OCTETS: usize = 1520;
-/// Frames that wait for user space.
+/// The most frames that wait for user space.
 pub(super) const RING: usize = 256;
-/// Buffers of the prepared response.
+/// The number of buffers of the prepared response.
 pub(super) const BUFFERS: u64 = 4;
 /// The most requests of a cycle.
 pub(super) const POLLS: usize = 256;
-/// Cycles that are prepared at a time.
+/// The number of cycles that are prepared at a time.
 pub(super) const CYCLES: usize = 2;
 /// The longest time for which the driver holds back a response of PollResponse chaining, ns. Only the program and tests need it.
 #[cfg(test)]

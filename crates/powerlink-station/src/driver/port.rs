@@ -30,7 +30,7 @@ pub struct DriverConfig {
 }
 
 impl DriverConfig {
-    /// A station that hears every node.
+    /// Returns the settings of a station that hears every node.
     #[must_use]
     pub fn new(port: PortConfig, role: Role, node: u8) -> Self {
         Self {
@@ -122,7 +122,7 @@ impl DriverPort {
         Ok(some)
     }
 
-    /// Frames that reach the socket but not the ring mean that the program was detached.
+    /// Returns an error where the program was detached. Called where frames reach the socket but not the ring.
     #[cold]
     fn look_at_program(&self) -> Result<(), LinkError> {
         match self.driver.program.link.as_ref().map(XdpLink::is_attached) {

@@ -7,7 +7,7 @@ use rtwire_wire::Arm;
 use rtwire_wire::powerlink::node;
 use std::sync::atomic::{Ordering, fence};
 
-/// Writes the PRes into the next buffer, and then shows it to the driver. One writer: whoever has the port.
+/// Writes the PRes into the next buffer, and then shows it to the driver. The port's owner is the only writer.
 pub(super) fn prepare_response(program: &Program, frame: &[u8]) {
     let Some(version) = program.response.word(0, Response::Version as usize) else {
         return;

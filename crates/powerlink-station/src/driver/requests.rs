@@ -9,14 +9,14 @@ use std::sync::atomic::Ordering;
 /// The chain's turn while it does not move: no request has this number.
 const STOPPED: u64 = u32::MAX as u64;
 
-/// Where the chain of a cycle stands.
+/// The stage of a cycle's chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// It is being prepared; its first request has not left.
+    /// The chain is being prepared; its first request has not left.
     Prepared,
     /// Each response makes the next request leave.
     Runs,
-    /// It was disarmed, or a request was left out: user space sends what is left.
+    /// The chain was disarmed, or a request was left out: user space sends what is left.
     Over,
 }
 
@@ -42,7 +42,8 @@ impl Requests {
         }
     }
 
-    /// The place of a slot in the cycle that is prepared or runs; `None` of another cycle's, and behind the most requests.
+    /// Returns the place of a slot in the cycle that is prepared or runs. `None` for a slot of another cycle, or
+    /// behind the most requests.
     fn place(&self, slot: Slot) -> Option<usize> {
         let (set, place) = prepared::place(slot);
         (set == self.cycle % CYCLES as u64 && place < self.most).then_some(place)
@@ -62,7 +63,7 @@ impl Requests {
         }
     }
 
-    /// The first slot of a set begins a cycle.
+    /// Prepares a request. The first slot of a set begins a cycle.
     pub(super) fn prepare(&mut self, program: &Program, slot: Slot, frame: &[u8]) {
         let (set, first) = prepared::place(slot);
         if first == 0 {
@@ -81,7 +82,7 @@ impl Requests {
         }
     }
 
-    /// Only a chain in its order can be armed: each slot behind the one before.
+    /// Arms a request, if the chain is armed in its order: each slot behind the one before.
     pub(super) fn arm(&mut self, program: &Program, arm: &Arm) {
         let behind = arm.behind.and_then(|slot| self.place(slot));
         let (Some(behind), Some(place)) = (behind, self.place(arm.slot)) else {
@@ -130,7 +131,7 @@ impl Requests {
         false
     }
 
-    /// User space sends this request now. The first one sets the chain going: none may leave before it.
+    /// Notes that user space sends this request now. The first one sets the chain going: none may leave before it.
     pub(super) fn leaves(&mut self, program: &Program, slot: Slot) {
         if self.stage == Stage::Prepared && self.place(slot) == Some(0) {
             self.stage = Stage::Runs;

@@ -128,7 +128,7 @@ impl Bench {
         self.prepare_requests(&requests);
     }
 
-    /// The request at this place is due: returns true where it has left, else sends it as the loop does.
+    /// Makes the request at this place due. Returns true where it has left; else sends it as the loop does.
     fn due(&mut self, place: usize) -> bool {
         let slot = self.slot(place);
         let left = self.act(Action::Due {
@@ -332,7 +332,7 @@ fn a_reader_that_is_too_slow_knows_what_it_missed() {
     }
 }
 
-/// A cycle as the node goes through it, after its requests were prepared: returns the places that had to be sent.
+/// Goes through a cycle as the node does, after its requests were prepared. Returns the places that had to be sent.
 fn cycle(bench: &mut Bench, places: &[usize], answers: &[u8]) -> Vec<usize> {
     let mut sent = Vec::new();
     for place in places {

@@ -183,7 +183,7 @@ pub(crate) struct Controlled {
     /// Sends nothing at all while this is `true`.
     pub(crate) silent: bool,
     armed: bool,
-    /// What it was shown, for tests of order: message types.
+    /// The message types that it was shown, for tests of order.
     pub(crate) history: Vec<u8>,
 }
 

@@ -1,26 +1,26 @@
-//! What the port is told of the PRes: the frame, when to send it by itself, and when not any more.
+//! The actions that inform the port about the PRes: its frame, when the port may send it, and when no longer.
 
 use super::ControlledNode;
 use crate::prepared;
 use rtwire_wire::powerlink::node;
 use rtwire_wire::{Action, Arm, Outbox};
 
-/// What the port was told last.
+/// The PRes at the port, after the last actions.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Told {
-    /// The prepared frame is the newest.
+    /// True where the port has the newest frame.
     pub(super) frame: bool,
-    /// The reply is armed on PReqs.
+    /// True where the reply is armed on PReqs.
     armed: bool,
-    /// It is armed on the managing node's PRes, too, so long after it, ns.
+    /// The time in ns from the managing node's PRes to the reply armed on it; `None` where none is armed on it.
     chained_ns: Option<u64>,
-    /// It was renewed since the last SoC.
+    /// True where the reply was armed anew since the last SoC.
     pub(super) renewed: bool,
 }
 
 impl ControlledNode {
-    /// Gives the actions that follow from the state and the PRes as they are now. The last step of every call: a state that
-    /// does not answer is told in the call that enters it.
+    /// Emits the actions that follow from the current state and PRes. This is the last step of every call: the call
+    /// that enters a state without answers also disarms the PRes.
     pub(super) fn tell_answering(&mut self, outbox: &mut dyn Outbox) {
         let slot = prepared::RESPONSE;
         let chained_ns = self.timing.chained.then_some(self.timing.chain_ns);
@@ -57,7 +57,7 @@ impl ControlledNode {
         }
     }
 
-    /// The PRes is due: on a PReq, or at this time behind the managing node's PRes.
+    /// Makes the PRes due: at once on a PReq, or at `launch_ns` in PollResponse chaining.
     pub(super) fn respond(&self, launch_ns: Option<u64>, outbox: &mut dyn Outbox) {
         outbox.act(Action::Due {
             slot: prepared::RESPONSE,

@@ -1,4 +1,4 @@
-//! The controlled node's part in the asynchronous phase: who it is, how it is, and what waits.
+//! The controlled node's part in the asynchronous phase: its identity, its status, and frames that wait.
 
 use super::{ControlledNode, Dll};
 use crate::Event;
@@ -9,7 +9,7 @@ use rtwire_wire::powerlink::{
     Status, SyncRequest, SyncResponse, VERSION, multicast, node, node_list_contains, pad,
 };
 
-/// SoA of the reduced cycle without a SoC between them, before a node takes it for that.
+/// The number of SoA in a row, without a SoC between them, from which a node takes the cycle for the reduced one.
 const REDUCED_SOA: u8 = 3;
 
 impl ControlledNode {
@@ -20,8 +20,8 @@ impl ControlledNode {
                 if self.dll == Dll::WaitPreq {
                     self.miss_preq(now_ns);
                 }
-                // The managing node is in its reduced cycle again: no SoC will come. One SoA alone does not say so: a SoC
-                // may be lost, and there are managing nodes that always tell the same state.
+                // The managing node is in its reduced cycle again: no SoC will come. One SoA alone is no proof: a SoC
+                // may be lost, and some managing nodes always report the same state.
                 let reduced = self.dll == Dll::WaitSoc && soa.state == NmtState::PRE_OPERATIONAL_1;
                 self.reduced_soa = if reduced { self.reduced_soa + 1 } else { 0 };
                 self.dll = Dll::WaitSoc;
@@ -212,7 +212,7 @@ impl ControlledNode {
         }
     }
 
-    /// Asks the managing node for an NMT command for `target` (DS 301, 7.3.6). Says whether there was room.
+    /// Asks the managing node for an NMT command for `target` (DS 301, 7.3.6). Returns true where there was room.
     pub fn request_command(&mut self, command: NmtCommandId, target: u8, data: &[u8]) -> bool {
         let request = NmtRequest {
             command,

@@ -105,7 +105,7 @@ impl ControlledNode {
         }
         let interval_ns = now_ns.saturating_sub(self.last_soc_ns);
         if self.last_soc_ns > 0 {
-            // Nobody has told the cycle: the longest of the last intervals is held for it.
+            // The cycle is not configured: the longest of the last intervals stands for it.
             let fading = self.seen_cycle_ns - self.seen_cycle_ns / 8;
             self.seen_cycle_ns = interval_ns.clamp(fading, LONGEST_CYCLE_NS);
         }
@@ -130,7 +130,7 @@ impl ControlledNode {
     }
 
     pub(super) fn miss_preq(&mut self, now_ns: u64) {
-        // A node of multiplexed or chained slots is not asked in each cycle.
+        // A node of multiplexed or chained slots is not polled in each cycle.
         let expected = self.ever_polled && !self.timing.multiplexed && !self.timing.chained;
         if self.polled || !expected || !self.answers() {
             return;

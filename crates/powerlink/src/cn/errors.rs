@@ -1,5 +1,4 @@
-//! What goes wrong at the controlled node: what the interface tells, how errors are signalled, and when they are over (DS 301,
-//! 4.7 and 6.5).
+//! Errors at the controlled node: those of the interface, their signalling, and their end (DS 301, 4.7 and 6.5).
 
 use super::{ControlledNode, Dll};
 use crate::counter::LinkErrors;
@@ -10,10 +9,10 @@ use rtwire_wire::powerlink::{ErrorEntry, NmtState};
 pub(super) const LOSSES_OF_LINK: u16 = 0x1c10;
 
 impl ControlledNode {
-    /// Takes what has gone wrong at the interface since the last call. May be called in a real-time loop.
+    /// Takes the interface's errors since the last call. May be called in a real-time loop.
     ///
-    /// Errors that are told together are held against their thresholds together: tell them soon. A loss of the link is an
-    /// error at once, and has no effect of its own on the state: the SoC that do not come have.
+    /// Report errors soon: errors of one report count towards their thresholds together. A loss of the link is an
+    /// error at once. By itself it does not change the state; the missing SoC do.
     pub fn observe(&mut self, now_ns: u64, seen: &LinkErrors) {
         if *seen == LinkErrors::default() {
             return;
@@ -37,7 +36,7 @@ impl ControlledNode {
         self.prepare_pres();
     }
 
-    /// An error that the managing node and the application are told.
+    /// Reports an error to the managing node and to the application.
     pub(super) fn fault(&mut self, now_ns: u64, code: ErrorCode) {
         let entry = ErrorEntry {
             entry_type: ErrorEntry::COMMUNICATION_OCCURRED,
@@ -55,8 +54,8 @@ impl ControlledNode {
         });
     }
 
-    /// A cycle without an error has passed. Once the node is operational (again), with nothing held against it any more, the
-    /// error register no longer tells of an error of communication; what the application has put there stays.
+    /// Ends a cycle without an error. Clears the error register's bit for communication errors once the node is
+    /// operational and all counts are 0. The application's bits stay.
     pub(super) fn recover(&mut self) {
         let operational = self.state == NmtState::OPERATIONAL;
         let mut all = self.counters.all().into_iter();
@@ -66,7 +65,7 @@ impl ControlledNode {
         }
     }
 
-    /// Back to PreOperational1 (NMT_CT11).
+    /// Reports an error, and goes back to PreOperational1 (NMT_CT11).
     pub(super) fn cycle_error(&mut self, now_ns: u64, code: ErrorCode) {
         self.fault(now_ns, code);
         self.dll = Dll::NonCyclic;

@@ -125,11 +125,11 @@ pub struct ControlledNode {
     cycle_good: bool,
     /// True where the error register reports an error of communication.
     in_error: bool,
-    /// SoA of the reduced cycle in a row, without a SoC.
+    /// The number of SoA of the reduced cycle in a row, without a SoC.
     reduced_soa: u8,
-    /// The observed cycle, ns, for where object 1006h has none.
+    /// The observed cycle, ns, used where object 1006h has none.
     seen_cycle_ns: u64,
-    /// True once a second node of the same number was reported.
+    /// True once a second node of the same number has been reported.
     conflict_told: bool,
     scratch: Vec<u8>,
 }
@@ -249,8 +249,8 @@ impl ControlledNode {
         &mut self.image
     }
 
-    /// Takes the outputs over into the prepared PRes. May be called in a real-time loop; [`Node::settle`] gives the new frame to
-    /// the port.
+    /// Takes the outputs over into the prepared PRes. May be called in a real-time loop; [`Node::settle`] hands the
+    /// new frame to the port.
     pub fn commit(&mut self) {
         self.prepare_pres();
     }
@@ -300,7 +300,7 @@ impl ControlledNode {
             let limit = self.dictionary.number(0x1f98, subindex) as usize;
             move |_: u8| limit
         };
-        // What other nodes send is limited by what a frame may hold; what the own node gets or sends by its limits.
+        // Other nodes' data are limited by the size of a frame; the own node's data by its own limits.
         let (preq, pres) = (limit(4), limit(5));
         let received = |node| if node == 0 { preq(0) } else { 1490 };
         let receive = pdo::channels(
@@ -338,7 +338,7 @@ impl ControlledNode {
     /// Writes the PRes anew.
     fn prepare_pres(&mut self) {
         let operational = self.state == NmtState::OPERATIONAL;
-        // The mapping is in force from the reset on; RD tells whether the data are valid.
+        // The mapping is in force from the reset on; RD says whether the data are valid.
         let payload = self.image.payload(0);
         let version = self
             .image

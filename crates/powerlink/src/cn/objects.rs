@@ -14,7 +14,7 @@ pub(crate) struct Objects<'a> {
     pub(crate) dictionary: &'a mut ObjectDictionary,
     pub(crate) image: &'a mut ProcessImage,
     pub(crate) events: &'a mut Events,
-    /// Whether process data run: mapping cannot be changed then.
+    /// True where process data are exchanged; the mapping cannot be changed then.
     pub(crate) running: bool,
     pub(crate) limits: [usize; 2],
 }
@@ -98,7 +98,7 @@ impl ControlledNode {
         work(&mut self.server, &mut objects);
     }
 
-    /// Writes the counters into the dictionary, for whoever reads them.
+    /// Writes the counters into the dictionary, to be read there.
     pub(super) fn show_counters(&mut self) {
         let losses = u64::from(self.counters.link_losses);
         self.dictionary.set_number(LOSSES_OF_LINK, 0, losses);
@@ -110,7 +110,7 @@ impl ControlledNode {
         }
     }
 
-    /// What was written may be a command, or a threshold.
+    /// Applies what was written: the history's clearing, a reset command, counters and thresholds.
     pub(super) fn after_writes(&mut self, now_ns: u64) {
         if !self.history.is_empty() && self.dictionary.number(history::OBJECT, 0) == 0 {
             self.history.clear();

@@ -1,4 +1,4 @@
-//! The controlled node's service data: its server, and its clients, with which it asks other nodes.
+//! The controlled node's service data: its server, and its clients, which ask other nodes.
 
 use super::{ControlledNode, FRAME_OCTETS};
 use crate::Event;
@@ -6,7 +6,7 @@ use crate::sdo::{Addressee, Peer, SdoJob, addressee};
 use rtwire_wire::powerlink::{Asnd, MINIMUM_OCTETS, Message, Packet, Sdo, multicast, node, pad};
 use rtwire_wire::{MacAddress, Outbox};
 
-/// A message to a node as a frame in `out`; gives its octets, 0 where there is no room.
+/// Writes a message to a node as a frame to `out`. Returns its length in octets; 0 where there is no room.
 fn frame(from: (MacAddress, u8), destination: u8, sdo: &Sdo<'_>, out: &mut [u8]) -> usize {
     let packet = Packet {
         destination_address: multicast::ASND,
@@ -23,11 +23,11 @@ fn frame(from: (MacAddress, u8), destination: u8, sdo: &Sdo<'_>, out: &mut [u8])
 impl ControlledNode {
     crate::sdo::datagram_methods!();
 
-    /// Begins a job of service data with another node, the managing one included; gives the number by which its event is
-    /// known. `None`: the number is no other node's.
+    /// Begins a job of service data with another node, which may be the managing node. Returns the number that its
+    /// event will have; `None` where `node` is no other node's number.
     ///
-    /// The messages take asynchronous slots, as the managing node gives them; until there is a cycle the job waits, at most
-    /// twice as long as object 1300h says.
+    /// The messages take asynchronous slots as the managing node assigns them. Without a cycle the job waits, at most
+    /// twice the time in object 1300h.
     pub fn submit(&mut self, now_ns: u64, node: u8, job: SdoJob) -> Option<u32> {
         if node == self.node || matches!(node, node::INVALID | node::BROADCAST) {
             return None;
@@ -37,7 +37,7 @@ impl ControlledNode {
         Some(id)
     }
 
-    /// Tells what became of jobs.
+    /// Reports the outcomes of jobs as events.
     pub(super) fn outcomes(&mut self) {
         while let Some((node, id, outcome)) = self.clients.outcome() {
             self.events.push(Event::Sdo { node, id, outcome });

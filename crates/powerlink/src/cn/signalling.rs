@@ -1,17 +1,17 @@
-//! Error signalling: new errors wait until the managing node has read those before (DS 301, 6.5).
+//! Error signalling: new errors wait until the managing node has read the ones before (DS 301, 6.5).
 
 use rtwire_wire::powerlink::{ERROR_ENTRY_OCTETS, ErrorEntry};
 use std::collections::VecDeque;
 
-/// Entries of one StatusResponse (DS 301, 6.5.8).
+/// The most entries of one StatusResponse (DS 301, 6.5.8).
 const ENTRIES: usize = 13;
-/// Errors that wait at most.
+/// The most errors that wait; the oldest makes room for a new one.
 const WAITING: usize = 64;
 
 /// The state of error signalling.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Signalling {
-    /// EN: toggles when there is something new.
+    /// EN: toggles when there are new entries.
     pub(super) new: bool,
     /// EC: follows the managing node's ER.
     pub(super) clear: bool,
@@ -21,7 +21,7 @@ pub(super) struct Signalling {
 }
 
 impl Signalling {
-    /// An error has happened.
+    /// Queues an error.
     pub(super) fn push(&mut self, entry: ErrorEntry) {
         if self.waiting.len() == WAITING {
             self.waiting.pop_front();
@@ -30,7 +30,7 @@ impl Signalling {
         self.show();
     }
 
-    /// The managing node's ER.
+    /// Takes the managing node's ER.
     pub(super) fn reset(&mut self, reset: bool) {
         if reset {
             self.new = false;
@@ -44,7 +44,7 @@ impl Signalling {
         }
     }
 
-    /// The managing node's EA: it has read what is shown, if EA is as EN.
+    /// Takes the managing node's EA. Where EA equals EN, the shown entries have been read.
     pub(super) fn acknowledge(&mut self, acknowledge: bool) {
         if self.started && acknowledge == self.new && !self.shown.is_empty() {
             self.shown.clear();
@@ -64,7 +64,7 @@ impl Signalling {
         self.new = !self.new;
     }
 
-    /// The list of the StatusResponse.
+    /// Returns the entries for the StatusResponse.
     pub(super) fn shown(&self) -> &[u8] {
         &self.shown
     }

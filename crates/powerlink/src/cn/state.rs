@@ -8,7 +8,7 @@ use crate::sdo::SdoServer;
 use crate::{ErrorCode, Event};
 use rtwire_wire::powerlink::{NmtCommandId, NmtState};
 
-/// A node whose frames are watched.
+/// The watch over another node's frames (object 1016h).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Heartbeat {
     pub(crate) node: u8,
@@ -18,7 +18,7 @@ pub(crate) struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// From object 1016h: ms in bits 0 to 15, node in bits 16 to 23.
+    /// Reads an entry of object 1016h: ms in bits 0 to 15, node in bits 16 to 23.
     pub(crate) fn from_number(number: u64) -> Option<Self> {
         let (milliseconds, node) = (number & 0xffff, (number >> 16) as u8);
         (milliseconds != 0 && node != 0).then_some(Self {
@@ -34,13 +34,13 @@ impl Heartbeat {
         Some(heard + self.timeout_ns)
     }
 
-    /// The node was heard; says whether it had been silent.
+    /// Notes that the node was heard. Returns true where it had been silent.
     pub(crate) const fn heard(&mut self, now_ns: u64) -> bool {
         self.heard_ns = Some(now_ns);
         core::mem::replace(&mut self.silent, false)
     }
 
-    /// Whether it has just fallen silent.
+    /// Returns true where the node has just fallen silent.
     pub(crate) fn expire(&mut self, now_ns: u64) -> bool {
         let expired = self
             .deadline_ns()
@@ -71,7 +71,7 @@ impl ControlledNode {
             NmtState::RESET_COMMUNICATION,
             NmtState::RESET_CONFIGURATION,
         ];
-        // What was counted is kept, but where the dictionary as a whole becomes what it was at first.
+        // Counts are kept, unless the whole dictionary returns to its initial values.
         self.show_counters();
         let first = states.iter().position(|&state| state == from);
         for &state in states.iter().skip(first.unwrap_or_default()) {
@@ -135,7 +135,7 @@ impl ControlledNode {
         self.prepare_pres();
     }
 
-    /// Does what the managing node, or the application, commands. Says whether the command is one of states.
+    /// Carries out a command of the managing node or of the application. Returns true where it is a state command.
     pub(super) fn command(&mut self, now_ns: u64, command: NmtCommandId) -> bool {
         match command.plain() {
             NmtCommandId::SW_RESET => self.reset(now_ns, NmtState::INITIALISING),
@@ -186,14 +186,14 @@ impl ControlledNode {
         self.enter(NmtState::READY_TO_OPERATE);
     }
 
-    /// Whether SoC are awaited.
+    /// Returns true where SoC are expected.
     pub(super) fn cyclic(&self) -> bool {
         self.answers() || self.state == NmtState::STOPPED
     }
 
     pub(super) fn arm_soc(&mut self, from_ns: u64) {
         let cycle_ns = self.watched_cycle_ns();
-        // A cycle that is only seen is not known exactly.
+        // An observed cycle is not known exactly.
         let margin_ns = if self.timing.cycle_ns > 0 {
             0
         } else {
@@ -208,7 +208,7 @@ impl ControlledNode {
         self.basic_ethernet_ns = (wait > 0).then_some(now_ns + wait);
     }
 
-    /// What the passing of time brings.
+    /// Handles deadlines that have passed: SoC, BasicEthernet, service data and heartbeats.
     pub(super) fn time(&mut self, now_ns: u64) {
         if let Some(deadline) = self.soc_deadline_ns.filter(|&deadline| now_ns >= deadline) {
             let late_ns = now_ns - deadline;

@@ -1,4 +1,4 @@
-//! From power-on to Operational: the managing node's own states, and each controlled node's way (DS 301, 7.4).
+//! From power-on to Operational: the managing node's own states, and the boot of each controlled node (DS 301, 7.4).
 
 use super::cycle::Phase;
 use super::node::{Boot, Cn};
@@ -7,13 +7,14 @@ use crate::{ErrorCode, Event, LostReason, NodeEvent, sdo};
 use rtwire_wire::MacAddress;
 use rtwire_wire::powerlink::{Ident, NmtCommandId, NmtState, SendRequest, node as number};
 
-/// The most cycles for a node to obey a state command (DS 301, C_NMT_STATE_TOLERANCE).
+/// The most cycles in which a node must obey a state command (DS 301, C_NMT_STATE_TOLERANCE).
 const STATE_TOLERANCE: u32 = 5;
-/// The pause after a reset command before the node is asked for its identity, ns (or in cycles). Many nodes answer from a
-/// prepared frame until the reset reaches them, and are then silent for some 100 ms.
+/// The pause after a reset command before the node is asked for its identity, ns; at least `RESET_PAUSE_CYCLES`. Many
+/// nodes answer from a prepared frame until the reset reaches them, and are then silent for some 100 ms.
 const RESET_PAUSE_NS: u64 = 100_000_000;
 const RESET_PAUSE_CYCLES: u64 = 4;
-/// The time after which a state command without effect is sent again, ns (or in cycles): the frame may be lost.
+/// The time after which a state command without effect is sent again, ns; at least `REPEAT_CYCLES`. The frame may be
+/// lost.
 const REPEAT_NS: u64 = 200_000_000;
 const REPEAT_CYCLES: u64 = 10;
 /// The most commands that wait before others are held back: one leaves in a cycle.
@@ -48,7 +49,7 @@ impl ManagingNode {
             return;
         }
         self.enter(now_ns, NmtState::NOT_ACTIVE);
-        // Whatever the nodes have been doing before: they begin anew, too, and forget their configuration.
+        // The nodes may have been running: they begin anew, too, and forget their configuration.
         for cn in &mut self.nodes {
             cn.configured = false;
         }
@@ -64,7 +65,7 @@ impl ManagingNode {
         self.enter(now_ns, NmtState::PRE_OPERATIONAL_1);
         self.soa_count = 0;
         self.phase = Phase::Reduced { at_ns: now_ns };
-        // What waits is the reset of all nodes.
+        // The frame that waits is the reset of all nodes.
         let pause_ns = if self.urgent.len() > 0 {
             self.reset_pause_ns()
         } else {
@@ -189,7 +190,7 @@ impl ManagingNode {
                 | NmtCommandId::RESET_NODE
                 | NmtCommandId::RESET_COMMUNICATION => self.lose(now_ns, node, LostReason::Reset),
                 NmtCommandId::RESET_CONFIGURATION => self.search_behind_reset(now_ns, node),
-                // A stopped node does not answer requests: its status tells how it is.
+                // A stopped node does not answer requests: its status shows its state.
                 NmtCommandId::STOP_NODE if cn.boot >= Boot::Identified => {
                     cn.boot = Boot::Stopped;
                     cn.deadline_ns = None;
@@ -241,7 +242,7 @@ impl ManagingNode {
         for (index, found, code) in checks {
             let expected = d.number(index, node) as u32;
             if expected != 0 && expected != found {
-                // Told once; a node that is changed for the right one is found all the same.
+                // Reported once. Where the device is replaced by the right one, it is found all the same.
                 cn.ident_due_ns = now_ns + 1_000_000_000;
                 if !core::mem::replace(&mut cn.complained, true) {
                     let what = NodeEvent::WrongIdentity {
@@ -324,7 +325,7 @@ impl ManagingNode {
             NmtState::PRE_OPERATIONAL_2 | NmtState::READY_TO_OPERATE | NmtState::OPERATIONAL
         );
         let expected = match cn.boot {
-            // Commands that wait to be sent are not heaped up: the node is told when its turn comes.
+            // Commands that wait to be sent do not pile up: the node gets its command when its turn comes.
             Boot::Identified | Boot::Ready if self.urgent.len() >= COMMANDS_WAITING => {
                 cn.deadline_ns = cn.deadline_ns.map(|_| now_ns + 1_000_000_000);
                 return;
@@ -358,7 +359,7 @@ impl ManagingNode {
                 cn.wrong_state = 0;
                 return;
             }
-            // The command has no effect yet: it, or the frame that told its effect, may have been lost.
+            // The command has no effect yet: it, or the frame that reported its effect, may have been lost.
             Boot::Enabled | Boot::Started if now_ns >= cn.repeat_ns => {
                 cn.repeat_ns = now_ns + repeat_ns;
                 match (cn.boot, state) {

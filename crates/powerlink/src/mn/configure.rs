@@ -6,11 +6,11 @@ use crate::sdo::{SdoFailure, SdoJob, SdoOutcome};
 use crate::{AbortCode, Cdc, Event, LostReason, NodeEvent, ObjectDictionary};
 use rtwire_wire::powerlink::NmtCommandId;
 
-/// Service data over ASnd (bit of object 1F82h).
+/// The bit of object 1F82h for service data over ASnd.
 const SDO_BY_ASND: u32 = 0x4;
 const CYCLE_LENGTH: u16 = 0x1006;
 
-/// What is to be written to a node: object, data, whether a refusal is tolerated.
+/// Returns the objects to write to a node: index, sub-index, data, and true where a refusal is tolerated.
 fn jobs(d: &ObjectDictionary, cn: &Cn) -> Vec<(u16, u8, Vec<u8>, bool)> {
     let cycle = || {
         let cycle = (d.number(CYCLE_LENGTH, 0) as u32).to_le_bytes();
@@ -24,7 +24,7 @@ fn jobs(d: &ObjectDictionary, cn: &Cn) -> Vec<(u16, u8, Vec<u8>, bool)> {
     let found = cn.ident.map_or([0; 2], |ident| {
         [ident.configuration_date, ident.configuration_time].map(u64::from)
     });
-    // Date and time of the configuration are those it should have: it has it already.
+    // Date and time of the configuration are the expected ones: the node has it already.
     if cdc.entries.is_empty() || expected != [0; 2] && expected == found {
         return vec![cycle()];
     }
@@ -42,7 +42,7 @@ fn jobs(d: &ObjectDictionary, cn: &Cn) -> Vec<(u16, u8, Vec<u8>, bool)> {
 }
 
 impl ManagingNode {
-    /// Begins to configure the node at `at`, or goes on if there is nothing to do.
+    /// Begins to configure the node at `at`, or goes on where there is nothing to write.
     pub(super) fn configure(&mut self, now_ns: u64, at: usize) {
         let Some(cn) = self.nodes.get_mut(at) else {
             return;

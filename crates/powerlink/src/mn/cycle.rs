@@ -6,38 +6,38 @@ use crate::{ErrorCode, LostReason};
 use rtwire_wire::powerlink::{NmtState, RequestedService, node};
 use rtwire_wire::{Action, Outbox};
 
-/// The pause between a SoC with launch time and the first request, ns, where no longer one is set (1F8Ah/1). The queue may
-/// send the SoC at the last moment.
+/// The least pause between a SoC with launch time and the first request, ns. Object 1F8Ah/1 may set a longer one. The
+/// queue may send the SoC at the last moment.
 const BEHIND_LAUNCH_NS: u64 = 10_000;
 
 /// The state of the cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Nothing runs.
+    /// No cycle runs.
     Off,
     /// Listens for another managing node.
     Listen { until_ns: u64 },
-    /// The reduced cycle: the next SoA.
+    /// The reduced cycle, until the next SoA.
     Reduced { at_ns: u64 },
-    /// The reduced cycle: an answer is awaited.
+    /// The reduced cycle, until an answer arrives.
     ReducedAnswer {
         invited: Invitation,
         deadline_ns: u64,
     },
-    /// The cycle is over.
+    /// The end of the cycle, until the next SoC.
     WaitSoc,
-    /// The SoC has been sent, the first request is to follow.
+    /// The pause between the SoC and the first request.
     WaitFirst { at_ns: u64 },
-    /// A response is awaited.
+    /// The wait for a response.
     WaitResponse {
         at: usize,
         deadline_ns: u64,
         /// True where the node was stalled, and looks once more for the response.
         grace: bool,
     },
-    /// Responses of PollResponse chaining are awaited.
+    /// The wait for the responses of PollResponse chaining.
     WaitChain { deadline_ns: u64 },
-    /// Another node has the asynchronous slot.
+    /// The asynchronous slot of another node.
     WaitAsync { invited: Invitation },
 }
 
@@ -84,8 +84,8 @@ impl ManagingNode {
             Phase::WaitResponse { at, grace, .. } => {
                 let timeout = self.polls.get(at).map_or(0, |poll| poll.timeout_ns);
                 if !grace && self.was_stalled(late_ns) {
-                    // The response may lie unread: look once more before it is taken for lost. That, too, is time that the
-                    // network would not have taken.
+                    // The response may lie unread: look once more before it counts as lost. The network would not
+                    // have taken this time either.
                     self.stalled_ns += timeout;
                     self.phase = Phase::WaitResponse {
                         at,
@@ -104,8 +104,8 @@ impl ManagingNode {
         }
     }
 
-    /// Returns true where the node itself was stalled, to be woken so late. Shorter delays are added up, too: a cycle that they
-    /// make too long is not the network's error.
+    /// Returns true where a wake-up this late means that the node itself was stalled. Shorter delays are added up,
+    /// too: a cycle that they make too long is not the network's error.
     pub(super) fn was_stalled(&mut self, late_ns: u64) -> bool {
         let stalled = late_ns > self.timing.cycle_ns / 2;
         self.stalled_ns += late_ns;
@@ -176,12 +176,12 @@ impl ManagingNode {
         let cycle_ns = self.timing.cycle_ns;
         let lead_ns = self.timing.lead_ns;
         let late_ns = now_ns.saturating_sub(self.next_soc_ns.saturating_sub(lead_ns));
-        // Too late for this one: the next that can still be sent at its time. Never a burst to catch up.
+        // Too late for this one: take the next that can still be sent at its time. Never a burst to catch up.
         if late_ns >= cycle_ns {
             let to_next = late_ns.div_ceil(cycle_ns);
             let silent_ns = self.next_soc_ns + to_next * cycle_ns - self.last_soc_ns;
-            // Where the nodes would be without a SoC for long until then, and who knows whether this node is awake then, the
-            // cycle that has begun gets its SoC late.
+            // Where the nodes would be without a SoC for too long until then, this cycle gets its SoC late: nobody
+            // knows whether this node is awake at the next.
             let waits = silent_ns <= cycle_ns + self.timing.bearable_ns / 2;
             let skipped = if waits { to_next } else { late_ns / cycle_ns };
             self.was_stalled(late_ns);
@@ -194,7 +194,7 @@ impl ManagingNode {
             }
         }
         let at_ns = self.next_soc_ns;
-        // What the SoC is late by is missing in its cycle.
+        // The SoC's delay is missing in its cycle.
         self.stalled_ns = now_ns.saturating_sub(at_ns);
         self.next_soc_ns += cycle_ns;
         self.last_soc_ns = now_ns.max(at_ns);
@@ -241,8 +241,8 @@ impl ManagingNode {
         }
     }
 
-    /// Ends a stall that was longer than a cycle. A stall that the nodes tolerate is counted, and no error. A longer one is one
-    /// error of 1C02h, however many cycles it took.
+    /// Ends a stall that was longer than a cycle. A stall that the nodes tolerate is counted, and is no error. A
+    /// longer one is one error of 1C02h, regardless of the number of cycles.
     fn stall_over(&mut self, now_ns: u64, late_ns: u64) {
         self.stalled_ns = 0;
         if late_ns > self.timing.bearable_ns {
@@ -314,7 +314,8 @@ impl ManagingNode {
 
     /// Ends the isochronous phase.
     pub(super) fn finish(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
-        // What lasts into the next SoC's lead is in time: that SoC is handed over late, or leaves at its time all the same.
+        // A phase that lasts into the next SoC's lead is in time: that SoC is handed over late, or leaves at its time
+        // all the same.
         if now_ns >= self.next_soc_ns {
             // It took longer than its time: nobody gets the asynchronous phase, and the SoC skips to the newest cycle.
             self.phase = Phase::WaitSoc;

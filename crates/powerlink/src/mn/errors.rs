@@ -1,5 +1,4 @@
-//! What goes wrong at the managing node: error register, history and counters, and what the interface tells (DS 301, 4.7 and
-//! 6.5).
+//! Errors at the managing node: error register, history, counters, and the interface's errors (DS 301, 4.7 and 6.5).
 
 use super::node::{Boot, Cn};
 use super::{ManagingNode, number, start_up};
@@ -19,7 +18,7 @@ const EXCEEDED: u16 = 0x1c02;
 /// DLL_MNLossOfLinkCum_U32.
 const LOSSES_OF_LINK: u16 = 0x1c03;
 
-/// What the managing node counts of itself and of its interface.
+/// The counters of the managing node itself and of its interface.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counters {
     pub(super) exceeded: Counter,
@@ -29,7 +28,7 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    /// With the thresholds of a dictionary.
+    /// Creates the counters with the thresholds of a dictionary.
     pub(super) fn new(d: &ObjectDictionary) -> Self {
         Self {
             exceeded: Counter::of_record(d, EXCEEDED),
@@ -39,7 +38,7 @@ impl Counters {
         }
     }
 
-    /// A cycle without an error has passed.
+    /// Counts a cycle without an error.
     pub(super) const fn good(&mut self) {
         self.exceeded.good();
         self.crc.good();
@@ -52,7 +51,7 @@ impl Counters {
 }
 
 impl Cn {
-    /// Whether it takes part as far as it should, with nothing held against it.
+    /// Returns true where the node is running or stopped as intended, and all its counts are 0.
     const fn is_well(&self) -> bool {
         let counted = self.lost.count + self.late.count + self.status_lost.count;
         matches!(self.boot, Boot::Running | Boot::Stopped) && counted == 0
@@ -60,10 +59,10 @@ impl Cn {
 }
 
 impl ManagingNode {
-    /// Takes what has gone wrong at the interface since the last call. May be called in a real-time loop.
+    /// Takes the interface's errors since the last call. May be called in a real-time loop.
     ///
-    /// Errors that are told together are held against their thresholds together: tell them soon. A loss of the link is an
-    /// error at once, and has no effect of its own on the state: the responses that do not come have.
+    /// Report errors soon: errors of one report count towards their thresholds together. A loss of the link is an
+    /// error at once. By itself it does not change the state; the missing responses do.
     pub fn observe(&mut self, now_ns: u64, seen: &LinkErrors) {
         if *seen == LinkErrors::default() {
             return;
@@ -89,7 +88,7 @@ impl ManagingNode {
         }
     }
 
-    /// An error, of this node where it is about no other.
+    /// Reports an error about `node`: this node's own number where it is about no other.
     pub(super) fn fault(&mut self, node: u8, code: ErrorCode) {
         let mut detail = [0; 8];
         detail[0] = node;
@@ -107,7 +106,7 @@ impl ManagingNode {
         self.events.push(Event::Error { node, code });
     }
 
-    /// Back to PreOperational1 (NMT_MT6), unless object 1F80h says otherwise.
+    /// Reports an error, and goes back to PreOperational1 (NMT_MT6), unless object 1F80h says otherwise.
     pub(super) fn cycle_error(&mut self, now_ns: u64, code: ErrorCode) {
         self.fault(number::MN, code);
         if self.timing.start_up & start_up::NO_RETURN_TO_PRE_OPERATIONAL_1 == 0 {
@@ -115,8 +114,8 @@ impl ManagingNode {
         }
     }
 
-    /// A cycle without an error has passed. Once this node is operational, with nothing held against it, and so are the nodes
-    /// that there were errors about, the error register no longer tells of an error of communication.
+    /// Ends a cycle without an error. Clears the error register's bit for communication errors once this node is
+    /// operational and all its counts are 0. The nodes with errors must be well again, too.
     pub(super) fn recover(&mut self) {
         let operational = self.state == NmtState::OPERATIONAL;
         if !self.in_error || !operational || !self.counters.are_clear() {
@@ -127,7 +126,7 @@ impl ManagingNode {
         }
     }
 
-    /// The error register begins anew.
+    /// Clears the error register's bit for communication errors, and the nodes' marks.
     pub(super) fn forget_errors(&mut self) {
         self.in_error = false;
         for cn in &mut self.nodes {
@@ -137,7 +136,7 @@ impl ManagingNode {
     }
 }
 
-/// Which number of a counter an object is.
+/// The part of a counter that an object holds.
 #[derive(Clone, Copy)]
 enum Part {
     Cumulative,
@@ -147,7 +146,7 @@ enum Part {
 
 const PARTS: [Part; 3] = [Part::Cumulative, Part::Count, Part::Threshold];
 
-/// The managing node's objects, as its server reads and writes them: history and counters are shown as they are then.
+/// The managing node's objects, as its server reads and writes them. History and counters have their current values.
 pub(super) struct LiveObjects<'a> {
     pub(super) objects: Objects<'a>,
     pub(super) counters: &'a mut Counters,
@@ -157,7 +156,7 @@ pub(super) struct LiveObjects<'a> {
 }
 
 impl LiveObjects<'_> {
-    /// The counter that an object belongs to.
+    /// Returns the counter to which an object belongs, and the object's part of it.
     fn counter(&mut self, index: u16, subindex: u8) -> Option<(&mut Counter, Part)> {
         let own = match index {
             CRC => Some(&mut self.counters.crc),
@@ -169,7 +168,7 @@ impl LiveObjects<'_> {
             let part = PARTS.get(usize::from(subindex).checked_sub(1)?)?;
             return Some((counter, *part));
         }
-        // Of each node there is one, in three arrays.
+        // Each node has one, in three arrays.
         let place = (*self.places.get(usize::from(subindex))?)?;
         let cn = self.nodes.get_mut(usize::from(place))?;
         let (counter, first) = match index {

@@ -66,7 +66,7 @@ impl ManagingNode {
         self.soa_count += 1;
     }
 
-    /// The managing node's own PRes.
+    /// Sends the managing node's own PRes.
     pub(super) fn send_response(&mut self, outbox: &mut dyn Outbox) {
         let channel = self.image.transmit_to(0);
         let payload = channel.map_or(&[][..], |channel| self.image.payload(channel));

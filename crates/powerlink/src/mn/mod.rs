@@ -51,7 +51,8 @@ pub struct ManagingConfig {
     /// hold frames back until their launch time. The first request is then sent 10 µs behind the instant, where no longer
     /// pause is set (object 1F8Ah/1).
     pub lead_ns: u64,
-    /// The difference of ns since 1970 to the loop's clock, for the time in the SoC. `None`: the SoC has no time.
+    /// The offset in ns that turns the loop's clock into time since 1970, for the time in the SoC. `None`: the SoC
+    /// has no time.
     pub net_time_offset_ns: Option<i64>,
     /// The gap between two responses of PollResponse chaining, ns.
     pub chain_margin_ns: u64,
@@ -70,7 +71,7 @@ impl ManagingConfig {
                 dictionary.insert_variable(entry.index, "", crate::od::DataType::OctetString);
             }
         }
-        // What this node has no use for, such as where parameters are stored, is left out.
+        // Objects that this node has no use for, such as the place where parameters are stored, are left out.
         let known = Cdc {
             entries: cdc
                 .entries
@@ -125,7 +126,7 @@ pub struct ManagingNode {
     phase: Phase,
     timing: Timing,
     nodes: Vec<Cn>,
-    /// The index in `nodes` of each number.
+    /// The index in `nodes` of each node number.
     places: Box<[Option<u8>; 256]>,
     image: ProcessImage,
     polls: Vec<PreparedPoll>,
@@ -321,7 +322,7 @@ impl ManagingNode {
         &self.image
     }
 
-    /// Returns the process image, to write outputs: all requests of the next cycle have them.
+    /// Returns the process image, to write outputs. All requests of the next cycle carry them.
     pub const fn image_mut(&mut self) -> &mut ProcessImage {
         &mut self.image
     }

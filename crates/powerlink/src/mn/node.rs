@@ -1,4 +1,4 @@
-//! What the managing node knows of each controlled node.
+//! The managing node's view of each controlled node.
 
 use crate::ObjectDictionary;
 use crate::counter::Counter;
@@ -10,57 +10,57 @@ const START: u64 = 0x4;
 const MANDATORY: u64 = 0x8;
 const ASYNC_ONLY: u64 = 0x100;
 const MULTIPLEXED: u64 = 0x200;
-/// The managing node itself sends a PRes (bit of its own entry).
+/// The bit of the managing node's own entry with which it sends a PRes itself.
 pub(super) const MN_RESPONDS: u64 = 0x1000;
 const CHAINED: u64 = 0x4000;
 
-/// How far a node has come (DS 301, 7.4.1.2).
+/// The progress of a node's boot (DS 301, 7.4.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Boot {
-    /// It is asked who it is.
+    /// Is asked for its identity.
     Search,
-    /// Its error signalling begins anew.
+    /// Begins its error signalling anew.
     Clear,
-    /// PollResponse chaining is set up.
+    /// Gets its settings of PollResponse chaining.
     Sync,
-    /// Its configuration is written.
+    /// Gets its configuration.
     Configure,
-    /// It is complete, and is to reach PreOperational2.
+    /// Has its configuration, and is to reach PreOperational2.
     Identified,
-    /// It was told to become ready.
+    /// Has the command to become ready.
     Enabled,
-    /// It is ready, and waits for the managing node.
+    /// Is ready, and waits for the managing node.
     Ready,
-    /// It was told to start.
+    /// Has the command to start.
     Started,
-    /// It is operational.
+    /// Is operational.
     Running,
-    /// The application, or a command, has stopped it.
+    /// Was stopped by the application or by a command.
     Stopped,
 }
 
-/// How a controlled node is.
+/// The status of a controlled node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeStatus {
-    /// Its number.
+    /// The node number.
     pub node: u8,
-    /// Whether the network needs it.
+    /// True where the network does not start without it.
     pub mandatory: bool,
-    /// Its address, once it is known.
+    /// The MAC address, once it is known.
     pub address: Option<MacAddress>,
-    /// The state that it has told last.
+    /// The last state that it has reported.
     pub state: NmtState,
-    /// Whether it takes part as far as it should.
+    /// True once it takes part as configured.
     pub operational: bool,
-    /// Responses.
+    /// The number of responses.
     pub responses: u64,
-    /// Responses that did not come.
+    /// Responses that are missing.
     pub lost: Counter,
     /// Responses that came too late.
     pub late: Counter,
-    /// From the last request to its response, ns.
+    /// The time from the last request to its response, ns.
     pub latency_ns: u64,
-    /// Who it has said it is.
+    /// The identity that it has reported.
     pub ident: Option<Ident>,
 }
 
@@ -71,7 +71,7 @@ pub(super) struct Cn {
     pub(super) mandatory: bool,
     pub(super) async_only: bool,
     pub(super) chained: bool,
-    /// The multiplexed cycle it is asked in; 0: in each.
+    /// The multiplexed cycle in which it is polled; 0: every cycle.
     pub(super) slot: u8,
     pub(super) timeout_ns: u64,
     pub(super) boot: Boot,
@@ -87,15 +87,15 @@ pub(super) struct Cn {
     pub(super) responses: u64,
     pub(super) latency_ns: u64,
     pub(super) request: SendRequest,
-    /// EN as it was read last, and the answer EA.
+    /// The last EN that was read; it is sent back as EA.
     pub(super) acknowledged: bool,
     pub(super) status_wanted: bool,
     pub(super) status_due_ns: u64,
-    /// It was asked how it is, and has not answered yet.
+    /// True where its status was requested, and the answer is still missing.
     pub(super) status_asked: bool,
-    /// StatusResponses without EC while its error signalling is to begin anew.
+    /// The number of StatusResponses without EC while its error signalling is to begin anew.
     pub(super) clear_tries: u32,
-    /// When a state command that has no effect is sent again.
+    /// The time at which a state command without effect is sent again.
     pub(super) repeat_ns: u64,
     pub(super) ident_due_ns: u64,
     pub(super) ident_tries: u32,
@@ -104,13 +104,13 @@ pub(super) struct Cn {
     pub(super) responded: bool,
     pub(super) wrong_state: u32,
     pub(super) configured: bool,
-    /// Jobs of the configuration: number, object, whether a refusal is tolerated.
+    /// The jobs of the configuration: number, index, sub-index, and true where a refusal is tolerated.
     pub(super) configuring: Vec<(u32, u16, u8, bool)>,
-    /// When it is to respond in PollResponse chaining, ns after the managing node's PRes.
+    /// The time in ns from the managing node's PRes to its own in PollResponse chaining.
     pub(super) chain_ns: u64,
     pub(super) requested_ns: u64,
     pub(super) complained: bool,
-    /// Whether there was an error about it, and it is not well again.
+    /// True where an error about it was reported, and it is not well again.
     pub(super) in_error: bool,
 }
 
@@ -167,7 +167,7 @@ impl Cn {
         }
     }
 
-    /// Whether there is something to ask it for.
+    /// Returns true where service data to it wait, and may be sent.
     pub(super) fn asks(&self, server: &SdoServer) -> bool {
         self.client.frames_waiting() > 0 && !is_held(&self.client, server, self.number)
     }
@@ -187,12 +187,12 @@ impl Cn {
         }
     }
 
-    /// Whether it is asked how it is only now and then.
+    /// Returns true where its status is requested at the long interval.
     pub(super) fn is_slow(&self) -> bool {
         self.async_only && self.boot >= Boot::Running && self.client.is_idle()
     }
 
-    /// Whether it is asked in the isochronous phase.
+    /// Returns true where it is polled in the isochronous phase.
     pub(super) const fn isochronous(&self) -> bool {
         self.polled && !self.async_only && !self.chained
     }

@@ -1,11 +1,11 @@
-//! NMT info services: the managing node tells all which nodes are configured, active, or in a state (DS 301, 7.3.4).
+//! NMT info services: the managing node publishes which nodes are configured, active, or in a state (DS 301, 7.3.4).
 
 use super::node::{Boot, Cn};
 use super::{ManagingNode, number};
 use rtwire_wire::powerlink::{NmtCommandId, NmtState, node_list_insert};
 
 impl ManagingNode {
-    /// Tells all nodes such a list. Says whether the command is for one.
+    /// Sends the list of `command` to all nodes. Returns true where `command` has one.
     pub fn publish(&mut self, command: NmtCommandId) -> bool {
         let wanted: fn(&Cn) -> bool = match command {
             NmtCommandId::PUBLISH_CONFIGURED_NODES => |_| true,

@@ -10,7 +10,7 @@ use rtwire_wire::powerlink::{
     Asnd, Message, NmtRequest, NmtState, Packet, Response, Status, View, node,
 };
 
-/// StatusResponses without EC, before a node is taken for one that never sends it.
+/// The number of StatusResponses without EC after which a node is taken for one that never sends EC.
 const CLEAR_TRIES: u32 = 10;
 
 impl ManagingNode {
@@ -128,7 +128,7 @@ impl ManagingNode {
             Phase::WaitResponse {
                 at, deadline_ns, ..
             } => {
-                // Only the port may have gone on past a response that was not shown, and it says so.
+                // Only the port can have gone on past a response that the node was not shown. The port reports that.
                 let has_left =
                     |n: usize| n == at || self.slot(n).is_some_and(|slot| outbox.has_left(slot));
                 let asked = |n: usize| self.polls.get(n).is_some_and(|p| p.node == number);
@@ -138,7 +138,7 @@ impl ManagingNode {
             _ => None,
         };
         let chained = matches!(self.phase, Phase::WaitChain { .. });
-        // What was waited for, and is seen behind its deadline before that was told: this node was not awake then.
+        // The awaited response is read after its deadline, and before the deadline was handled: this node slept.
         let mut stalled = false;
         if let Phase::WaitResponse { deadline_ns, .. } | Phase::WaitChain { deadline_ns } =
             &mut self.phase
@@ -154,7 +154,7 @@ impl ManagingNode {
             for missing in first..found {
                 self.miss(now_ns, missing);
             }
-            // Behind a stall the deadline was moved; what counts is when the response arrived.
+            // After a stall the deadline was moved: the arrival of the response counts.
             in_time = found > first || stalled || now_ns <= deadline_ns;
             follow = Some(found + 1);
         }
@@ -245,7 +245,7 @@ impl ManagingNode {
     fn nmt_request(&mut self, now_ns: u64, request: &NmtRequest<'_>) {
         let (command, target) = (request.command, request.target);
         match command.0 {
-            // An ident, or a status, that another node wants to hear.
+            // Another node wants to hear an ident or a status.
             1 => {
                 if let Some(cn) = self.cn_mut(target) {
                     cn.status_wanted = true;

@@ -1,4 +1,5 @@
-//! What the port is told of a cycle's requests: the frames, which response each follows, and when the chain is over.
+//! The actions that inform the port about a cycle's requests: their frames, the response before each, and the chain's
+//! end.
 
 use super::ManagingNode;
 use super::cycle::Phase;
@@ -6,12 +7,13 @@ use crate::prepared;
 use rtwire_wire::{Action, Arm, Outbox, Slot};
 
 impl ManagingNode {
-    /// The slot of the request at `place` of the cycle that runs.
+    /// Returns the slot of the request at `place` of the running cycle.
     pub(super) fn slot(&self, place: usize) -> Option<Slot> {
         prepared::request(self.statistics.cycles, place)
     }
 
-    /// Prepares and arms the requests of the cycle that begins: before its SoC, so that none of them leaves without it.
+    /// Prepares and arms the requests of the cycle that begins. Must precede its SoC, so that none of them leaves
+    /// without it.
     pub(super) fn announce_polls(&mut self, outbox: &mut dyn Outbox) {
         self.disarm(outbox);
         let mut before = None;
@@ -34,7 +36,8 @@ impl ManagingNode {
         self.armed = before.map(|_| self.statistics.cycles);
     }
 
-    /// Disarms the requests where the isochronous phase is over, or broken off. The last step of every call.
+    /// Disarms the requests where the isochronous phase is over or was broken off. This is the last step of every
+    /// call.
     pub(super) fn disarm_if_over(&mut self, outbox: &mut dyn Outbox) {
         if !matches!(
             self.phase,

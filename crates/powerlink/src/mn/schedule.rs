@@ -1,7 +1,7 @@
-//! Who may send in the asynchronous phase (DS 301, 4.2.4.2.2 and 7.3).
+//! Assignment of the asynchronous slot (DS 301, 4.2.4.2.2 and 7.3).
 //!
-//! NMT commands and requests for them go first. Identification, status and ordinary frames take turns, so that none of
-//! them starves another; among ordinary frames the highest priority goes first, and nodes of one priority take turns.
+//! NMT commands and requests for them go first. Identification, status and ordinary frames take turns, so that none
+//! of them starves another. Among ordinary frames the highest priority goes first; nodes of one priority take turns.
 
 use super::ManagingNode;
 use super::node::Boot;
@@ -13,16 +13,16 @@ use rtwire_wire::powerlink::{
     node, pad,
 };
 
-/// How often an absent node is asked who it is, ns.
+/// The interval of identity requests to an absent node, ns.
 const IDENT_INTERVAL_NS: u64 = 20_000_000;
-/// How often a node is asked how it is, where nothing else tells, ns.
+/// The interval of status requests to a node whose responses do not show its state, ns.
 pub(super) const STATUS_INTERVAL_NS: u64 = 2_000_000;
-/// The same for nodes that are never polled, once they are operational, ns.
+/// The interval of status requests to operational nodes that are never polled, ns.
 const STATUS_SLOW_NS: u64 = 1_000_000_000;
-/// How long a StatusResponse may take, ns.
+/// The longest time that a StatusResponse may take, ns.
 const STATUS_PATIENCE_NS: u64 = 20_000_000;
 
-/// Who has been invited, and to what.
+/// The invited node, and the service that it is invited to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Invitation {
     pub(super) service: RequestedService,
@@ -30,7 +30,7 @@ pub(super) struct Invitation {
 }
 
 impl ManagingNode {
-    /// Sends the SoA, and what this node itself sends behind it.
+    /// Sends the SoA, and this node's own frames behind it.
     pub(super) fn asynchronous_phase(
         &mut self,
         now_ns: u64,
@@ -94,7 +94,7 @@ impl ManagingNode {
         of(RequestedService::NO_SERVICE, node::INVALID)
     }
 
-    /// The next node, in turns, for which `wanted` says so.
+    /// Returns the index of the next node, in turns, that `wanted` accepts.
     fn next_in_turn(&mut self, wanted: impl Fn(&super::Cn, &SdoServer) -> bool) -> Option<usize> {
         let count = self.nodes.len();
         let order = (1..=count).map(|step| (self.round + step) % count);
@@ -111,7 +111,7 @@ impl ManagingNode {
         let at =
             self.next_in_turn(|cn, _| cn.request.pending > 0 && priority(cn.request.priority))?;
         let cn = self.nodes.get_mut(at)?;
-        // The next response tells how many wait then.
+        // The next response reports the number that wait then.
         cn.request.pending -= 1;
         Some(cn.number)
     }
@@ -152,8 +152,8 @@ impl ManagingNode {
         Some((RequestedService::STATUS_REQUEST, cn.number))
     }
 
-    /// A StatusResponse counts as lost when the node would be asked again: until then a slow node may answer, also beyond
-    /// its slot. Says whether the node is still there.
+    /// Counts an unanswered status request as lost once the node would be asked again. Until then a slow node may
+    /// answer, even behind its slot. Returns true where the node is still there.
     fn status_in_time(&mut self, now_ns: u64, at: usize) -> bool {
         let Some(cn) = self.nodes.get_mut(at) else {
             return false;
@@ -162,7 +162,7 @@ impl ManagingNode {
         if !core::mem::take(&mut cn.status_asked) || !cn.status_lost.error() {
             return true;
         }
-        // Just identified, and gone: it is in the midst of a reset, and need not be told to do one.
+        // Just identified, and gone: it is in the midst of a reset, and needs no command for one.
         if cn.boot == Boot::Clear {
             self.search_behind_reset(now_ns, node);
             return false;
@@ -188,7 +188,7 @@ impl ManagingNode {
         Some((invite, target))
     }
 
-    /// Sends one frame of service data, or an ordinary one.
+    /// Sends one frame of service data, or an ordinary one. Returns true where there was one.
     fn send_waiting(&mut self, now_ns: u64, outbox: &mut dyn Outbox) -> bool {
         let address = self.config.address;
         let mut frame = [0; super::FRAME_OCTETS];

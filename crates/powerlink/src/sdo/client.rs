@@ -70,7 +70,7 @@ pub struct SdoClient {
 }
 
 impl SdoClient {
-    /// Creates a client whose frames have at most `mtu` bytes behind the Ethernet header. It gives up after
+    /// Creates a client whose frames have at most `mtu` bytes behind the Ethernet header. It stops waiting after
     /// `timeout_ns` without a response.
     #[must_use]
     pub fn new(mtu: usize, timeout_ns: u64) -> Self {
@@ -153,7 +153,7 @@ impl SdoClient {
         link.into_iter().chain(self.deadline_ns).min()
     }
 
-    /// Repeats unanswered commands, and gives up a job that has waited too long.
+    /// Repeats unanswered commands, and abandons a job that has waited too long.
     pub fn moment(&mut self, now_ns: u64) {
         if self.link.expire(now_ns) == Brought::Broken {
             self.fail_all(SdoFailure::Broken);

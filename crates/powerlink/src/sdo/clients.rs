@@ -13,8 +13,8 @@ pub(crate) struct SdoClients {
 }
 
 impl SdoClients {
-    /// Creates an empty set of clients. Their frames have at most `mtu` bytes behind the Ethernet header; each gives
-    /// up a node that does not respond within `timeout_ns`.
+    /// Creates an empty set of clients. Their frames have at most `mtu` bytes behind the Ethernet header. Each
+    /// abandons a node that does not respond within `timeout_ns`.
     pub(crate) const fn new(mtu: usize, timeout_ns: u64) -> Self {
         Self {
             all: Vec::new(),
@@ -98,7 +98,7 @@ impl SdoClients {
         self.all.iter().filter_map(wake).min()
     }
 
-    /// Repeats unanswered commands, and gives up jobs that have waited too long.
+    /// Repeats unanswered commands, and abandons jobs that have waited too long.
     pub(crate) fn moment(&mut self, now_ns: u64, server: &SdoServer) {
         for (node, client) in &mut self.all {
             pass(client, server, *node, now_ns);

@@ -1,5 +1,5 @@
-//! Our controlled node in the place of a recorded one: the recorded managing node's frames come, and what ours sends is
-//! held against what the recorded node sent.
+//! Our controlled node in the place of a recorded one. It gets the recorded managing node's frames, and its answers
+//! are compared with those of the recorded node.
 
 use crate::capture;
 use rtwire_powerlink::cn::ControlledConfig;
@@ -44,8 +44,8 @@ impl Outbox for Sent {
     }
 }
 
-/// Replays the capture to a node of this number; gives the deviations with how often each occurred, the frames compared,
-/// and the node's state in the end.
+/// Replays the capture to a node of this number. Returns the deviations with the count of each, the number of frames
+/// compared, and the node's last state.
 fn replay(number: u8) -> (BTreeMap<String, usize>, usize, NmtState) {
     let frames = capture::frames();
     let mut d = demonstration_node();
@@ -123,7 +123,7 @@ fn replay(number: u8) -> (BTreeMap<String, usize>, usize, NmtState) {
     (deviations, compared, node.state())
 }
 
-/// Where ours may differ, and why.
+/// The deviations that are allowed, with the count and the reason of each.
 const ALLOWED: [(&str, usize, &str); 6] = [
     (
         "ASnd StatusResponse epl.asnd.sres.ec:",

@@ -1,8 +1,8 @@
 //! Our managing node in the place of the recorded one: the recorded nodes answer with what they have answered then.
 //!
-//! Ours asks in another order and faster, so what a node answers to is taken from what is asked: the recorded
-//! IdentResponses, StatusResponses, answers of service data and responses follow in their order; only RS (what waits) and EC
-//! (the recorded nodes follow ER one request late) are written anew.
+//! Ours asks in another order and faster, so each request takes the next recorded answer of its kind. IdentResponses,
+//! StatusResponses, answers of service data and responses follow in their recorded order. Only two fields are written
+//! anew: RS (what waits), and EC (the recorded nodes follow ER one request late).
 
 use crate::capture;
 use rtwire_powerlink::mn::ManagingConfig;
@@ -78,7 +78,7 @@ impl Recorded {
         frame
     }
 
-    /// What the node answers to a frame of the managing node.
+    /// Returns the node's answer to a frame of the managing node.
     fn answer(&mut self, frame: &[u8]) -> Option<Vec<u8>> {
         let packet = Packet::parse(frame).unwrap();
         match packet.message {

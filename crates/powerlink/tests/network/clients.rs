@@ -56,8 +56,9 @@ fn a_node_asks_no_number_that_is_no_other_nodes() {
     }
 }
 
-/// Each of two nodes, the managing one and each of them, while one message in five is lost: over ASnd nothing tells the links of two
-/// nodes apart that ask each other, so they do it one after the other.
+/// Each of two nodes asks the other, and the managing node asks both and is asked by both, while one message in five
+/// is lost. Over ASnd nothing tells the links of two nodes apart that ask each other, so they do it one after the
+/// other.
 #[test]
 fn nodes_that_ask_each_other_at_once_get_what_they_asked_for() {
     let mut network = running();

@@ -1,5 +1,5 @@
-//! The contract between the nodes and a port that sends for them: the order of their actions, and a whole network of ports that
-//! carry them out.
+//! The contract between the nodes and a port that sends for them: the order of their actions. Also a whole network of
+//! ports that carry them out.
 
 use crate::harness::*;
 use crate::port::Asked;
@@ -27,13 +27,13 @@ const fn reply(cue: Cue, after_ns: u64) -> Asked {
     })
 }
 
-/// What a station has asked for since the last call.
+/// Returns the actions of a station since the last call.
 fn asked(network: &mut Network, at: usize) -> Vec<Asked> {
     let record = network.ports[at].record.replace(Vec::new());
     record.unwrap_or_default()
 }
 
-/// How often each node was asked and has answered between two SoC, at most.
+/// Returns the most PReqs or PRes of one node between two SoC.
 fn most_in_a_cycle(record: &[(u64, Vec<u8>)]) -> u32 {
     let (mut most, mut counts) = (0, BTreeMap::new());
     for (_, frame) in record {

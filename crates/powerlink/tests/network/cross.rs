@@ -1,5 +1,5 @@
-//! What passes beside the managing node's cycle: data between nodes, heartbeats, service data over UDP, and frames that the
-//! driver sends.
+//! Traffic beside the managing node's cycle: data between nodes, heartbeats, service data over UDP, and frames that
+//! the driver sends.
 
 use crate::harness::*;
 use rtwire_powerlink::prepared;
@@ -142,8 +142,8 @@ fn objects_are_read_over_udp() {
     assert_eq!(node.statistics().invalid_frames, 1);
 }
 
-/// A driver as the receive program is one: it answers requests with prepared responses, and sends the next request when a
-/// response comes; the nodes get every frame later.
+/// A driver like the receive program: it answers requests with prepared responses, and sends the next request on a
+/// response. The nodes get every frame later.
 #[test]
 fn the_driver_runs_the_isochronous_phase() {
     let mut network = network_with(true, 1000, &[1, 2, 3], |_| ());

@@ -1,4 +1,4 @@
-//! What interfaces tell of errors, and what each node keeps of what has gone wrong.
+//! Errors that interfaces report, and the errors that each node keeps.
 
 use crate::harness::*;
 use crate::service::{done, done_by};
@@ -37,7 +37,7 @@ fn observe(network: &mut Network, station: usize, seen: &LinkErrors) {
     }
 }
 
-/// Who tells of an error, how often.
+/// Returns the number of times that a station reports an error.
 fn told(network: &Network, station: usize, wanted: ErrorCode) -> usize {
     let is = |event: &Event| matches!(event, Event::Error { code, .. } if *code == wanted);
     let all = network.events.iter();
@@ -45,7 +45,7 @@ fn told(network: &Network, station: usize, wanted: ErrorCode) -> usize {
         .count()
 }
 
-/// Whether a node has signalled an error to the managing node.
+/// Returns true if a node has signalled an error to the managing node.
 fn signalled(network: &Network, wanted: ErrorCode) -> bool {
     let signalled = |_: usize, event: &Event| match event {
         Event::Node {

@@ -1,4 +1,4 @@
-//! What goes wrong, and what becomes of it.
+//! Faults and their effects.
 
 use crate::harness::*;
 use rtwire_powerlink::{ErrorCode, Event, LostReason, NodeEvent};
@@ -9,7 +9,7 @@ fn is(frame: &[u8], kind: MessageType) -> bool {
     View::new(frame).message_type() == Some(kind)
 }
 
-/// What becomes of every frame of this kind from now on.
+/// Sets the fate of every frame of this kind from now on.
 fn every(network: &mut Network, kind: MessageType, fate: impl Fn() -> Fate + 'static) {
     network.judge = Some(Box::new(move |_, _, frame| {
         if is(frame, kind) {

@@ -38,7 +38,7 @@ impl Station {
     }
 }
 
-/// What the medium does with a frame.
+/// The fate of a frame on the medium.
 pub enum Fate {
     Deliver,
     Drop,
@@ -63,20 +63,20 @@ pub struct Network {
     pub events: Vec<(u64, usize, Event)>,
     pub judge: Option<Judge>,
     pub record: Option<Vec<(u64, Vec<u8>)>>,
-    /// How long each station takes to react to a frame.
+    /// The time that each station takes to react to a frame, ns.
     pub reaction_ns: Vec<u64>,
-    /// Until when each station is stalled.
+    /// The time until which each station is stalled, ns.
     pub stalled_ns: Vec<u64>,
-    /// Until when each station is cut off.
+    /// The time until which each station is cut off, ns.
     pub cut_ns: Vec<u64>,
-    /// Whether events are kept.
+    /// True if events are kept.
     pub keep_events: bool,
     pub frames: u64,
     queue: BinaryHeap<Reverse<(u64, u64, Due)>>,
     sequence: u64,
     slots: Vec<Vec<u8>>,
     free: Vec<usize>,
-    /// What each station sends through.
+    /// The port that each station sends through.
     pub ports: Vec<Port>,
     woken_ns: Vec<u64>,
 }
@@ -317,7 +317,7 @@ impl Network {
             .all(|&state| state == NmtState::OPERATIONAL)
     }
 
-    /// Whether an event has happened, at which time first.
+    /// Returns the time of the first such event; `None` if none has happened.
     pub fn happened(&self, wanted: impl Fn(usize, &Event) -> bool) -> Option<u64> {
         let found = self.events.iter().find(|(_, at, event)| wanted(*at, event));
         found.map(|(ns, ..)| *ns)
@@ -358,7 +358,7 @@ pub fn mapping(index: u16, offset_octets: usize, octets: usize) -> u64 {
     mapped.to_number()
 }
 
-/// What a configurator writes for one node.
+/// The configuration that a configurator writes for one node.
 pub fn cn_cdc(cycle_us: u64) -> Cdc {
     let mut cdc = Cdc::default();
     cdc.push(0x1600, 0, 0, 1);

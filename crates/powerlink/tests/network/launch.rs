@@ -19,7 +19,7 @@ fn network(nodes: &[u8], lead_ns: u64) -> Network {
     network
 }
 
-/// When frames of the managing node left: SoC, and first requests behind them.
+/// Returns the times at which frames of the managing node left: SoC, and first requests behind them.
 fn sent(network: &Network) -> (Vec<u64>, Vec<u64>) {
     let (mut soc, mut first) = (Vec::new(), Vec::new());
     for (at_ns, frame) in network.record.as_deref().unwrap_or_default() {

@@ -1,5 +1,5 @@
-//! What other stacks do that ours does not: slow resets, late answers, no error signalling, commands that get lost, states
-//! that always read the same. Ours works with them all the same.
+//! Peculiarities of other stacks: slow resets, late answers, no error signalling, commands that get lost, states that
+//! always read the same. Ours works with them all the same.
 
 use crate::harness::*;
 use rtwire_powerlink::cn::ControlledConfig;

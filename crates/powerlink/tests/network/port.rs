@@ -3,7 +3,7 @@
 use rtwire_wire::{Action, Arm, Cue, Outbox, Slot};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a node has asked for.
+/// An action that a node has asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// A frame of this POWERLINK message type was sent.
@@ -18,9 +18,9 @@ pub enum Asked {
 /// A node's outbox.
 #[derive(Default)]
 pub struct Port {
-    /// Whether the port sends prepared frames by itself.
+    /// True if the port sends prepared frames by itself.
     pub sends: bool,
-    /// What the node has asked for, if it is kept.
+    /// The actions that the node has asked for, if they are kept.
     pub record: Option<Vec<Asked>>,
     /// Frames of the node on their way to the medium.
     pub frames: Vec<(Vec<u8>, Option<u64>)>,
@@ -38,7 +38,7 @@ pub struct Port {
 }
 
 impl Port {
-    /// A frame arrives that may be a cue: returns what leaves by itself, each with how long after it.
+    /// Takes a frame that may be a cue. Returns the frames that leave by themselves, each with its delay in ns.
     pub fn cue(&mut self, cue: Cue) -> Vec<(Vec<u8>, u64)> {
         self.replied.clear();
         let mut leaving = Vec::new();
@@ -66,7 +66,7 @@ impl Port {
         self.replied.clear();
     }
 
-    /// Whether anything may leave by itself.
+    /// Returns true if any frame may leave by itself.
     pub fn is_armed(&self) -> bool {
         !self.arms.is_empty()
     }

@@ -5,7 +5,7 @@ use rtwire_powerlink::sdo::{SdoFailure, SdoJob, SdoOutcome};
 use rtwire_powerlink::{AbortCode, ErrorCode, Event};
 use rtwire_wire::powerlink::{AsndService, MessageType, View};
 
-/// Begins a job of a station with a node; gives its number.
+/// Begins a job of a station with a node. Returns its number.
 pub fn begun(network: &mut Network, station: usize, node: u8, job: SdoJob) -> u32 {
     let now_ns = network.now_ns;
     match &mut network.stations[station] {
@@ -15,7 +15,7 @@ pub fn begun(network: &mut Network, station: usize, node: u8, job: SdoJob) -> u3
     .unwrap()
 }
 
-/// What has become of a station's job with a node.
+/// Returns the outcome of a station's job with a node.
 pub fn outcome(network: &Network, station: usize, node: u8, id: u32) -> Option<SdoOutcome> {
     network
         .events
@@ -30,7 +30,7 @@ pub fn outcome(network: &Network, station: usize, node: u8, id: u32) -> Option<S
         })
 }
 
-/// Does a job of a station with a node; gives its outcome.
+/// Does a job of a station with a node. Returns its outcome.
 pub fn done_by(
     network: &mut Network,
     station: usize,
@@ -45,7 +45,7 @@ pub fn done_by(
     outcome(network, station, node, id).unwrap()
 }
 
-/// Does a job of the managing node; gives its outcome.
+/// Does a job of the managing node. Returns its outcome.
 pub fn done(network: &mut Network, node: u8, job: SdoJob, limit_ns: u64) -> SdoOutcome {
     done_by(network, 0, node, job, limit_ns)
 }

@@ -1,4 +1,4 @@
-//! What a recorded stall of the machine excuses and what it does not.
+//! The effects that a recorded stall of the machine excuses, and those that it does not.
 
 use super::*;
 
