@@ -1,16 +1,16 @@
 //! The common part of both kinds of listeners: it takes a frame, checks it, counts it, and follows its sender.
 
 use crate::config::ListenerConfig;
-use crate::endpoint::Registration;
 use crate::error::ChannelError;
 use crate::feed::{Fed, Feed, accepted};
 use crate::path::ListenerPath;
+use crate::registration::Registration;
 use crate::sequence::{Seen, SequenceCounts, SequenceTracker};
-use crate::statistics::{ListenerStatistics, Reason};
+use crate::statistics::{ListenerStatistics, Reason, reason};
 use rtwire_link::Frame;
 use rtwire_link::program::Bucket;
 use rtwire_sys::clock::{self, Clock};
-use rtwire_wire::rtdip::{Header, RtdipError, Semantics};
+use rtwire_wire::rtdip::{Header, Semantics};
 use rtwire_wire::{MacAddress, Pcp, ethernet};
 use std::net::SocketAddrV4;
 use std::time::Duration;
@@ -326,14 +326,5 @@ fn police(frame: &Frame<'_>, bucket: Option<&mut Bucket>) -> Result<(), Reason> 
         Ok(())
     } else {
         Err(Reason::Policed)
-    }
-}
-
-pub(crate) fn reason(error: RtdipError) -> Reason {
-    match error {
-        RtdipError::Truncated { .. } => Reason::Truncated,
-        RtdipError::Version { .. } => Reason::WrongVersion,
-        RtdipError::Length { .. } | RtdipError::TooLong { .. } => Reason::WrongLength,
-        RtdipError::Flags { .. } | RtdipError::Priority { .. } => Reason::Malformed,
     }
 }

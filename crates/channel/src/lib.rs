@@ -50,6 +50,7 @@ mod newest;
 mod path;
 mod pool;
 mod queue;
+mod registration;
 pub mod sequence;
 pub mod shaper;
 mod statistics;

@@ -2,11 +2,11 @@
 
 mod kept;
 
-use crate::endpoint::Registration;
 use crate::error::ChannelError;
 use crate::feed::not_udp;
 use crate::inbox::{Inbox, SourceAddress};
 use crate::path::ListenerPath;
+use crate::registration::Registration;
 use crate::statistics::ListenerStatistics;
 use kept::Kept;
 use rtwire_link::program::NewestReader;

@@ -1,5 +1,6 @@
 //! Counters of channels.
 
+use rtwire_wire::rtdip::RtdipError;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Frames that a listener or an endpoint has refused, by reason.
@@ -128,5 +129,15 @@ impl SharedRefusals {
             wrong_semantics: count(Reason::WrongSemantics),
             policed: count(Reason::Policed),
         }
+    }
+}
+
+/// Returns the counter of a frame with a faulty header.
+pub(crate) fn reason(error: RtdipError) -> Reason {
+    match error {
+        RtdipError::Truncated { .. } => Reason::Truncated,
+        RtdipError::Version { .. } => Reason::WrongVersion,
+        RtdipError::Length { .. } | RtdipError::TooLong { .. } => Reason::WrongLength,
+        RtdipError::Flags { .. } | RtdipError::Priority { .. } => Reason::Malformed,
     }
 }

@@ -8,8 +8,7 @@
 //! ```
 
 use crate::error::ChannelError;
-use crate::inbox::reason;
-use crate::statistics::{Reason, Refusals, SharedRefusals};
+use crate::statistics::{Reason, Refusals, SharedRefusals, reason};
 use rtwire_link::StrayCounter;
 use rtwire_sys::filter::{FOR_OTHERS, Filter, Instruction, Test};
 use rtwire_sys::interface::Interface;

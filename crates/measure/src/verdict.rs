@@ -9,6 +9,7 @@ mod ports;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod word;
 
 pub use allowance::{Allowance, StallLine, hold_ns};
 pub use contract::excess_bits;
@@ -16,6 +17,7 @@ pub use evidence::{
     BacklogSample, DropWindow, Evidence, PortEvidence, PortId, Rule, Sample, StreamEvidence,
     TalkerEvidence,
 };
-pub use judge::{Judgement, Verdict, judge};
+pub use judge::{Judgement, judge};
 pub use ports::PortJudgement;
 pub use stream::StreamJudgement;
+pub use word::Verdict;

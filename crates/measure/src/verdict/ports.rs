@@ -2,7 +2,7 @@
 
 use super::allowance::{Allowance, StallLine};
 use super::evidence::{PortEvidence, PortId};
-use super::judge::{Verdict, counted};
+use super::word::{Verdict, counted};
 use crate::units::grouped;
 
 /// The verdict on one port, with its reasons.

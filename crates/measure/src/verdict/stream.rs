@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use super::allowance::{Allowance, StallLine};
 use super::evidence::{Rule, Sample, StreamEvidence};
-use super::judge::{Verdict, counted};
+use super::word::{Verdict, counted};
 use crate::units::{duration, grouped, share};
 
 /// The verdict on one stream at one listener, with its reasons and counts.
