@@ -33,7 +33,7 @@ impl Class {
         }
     }
 
-    /// Adds the arrivals of that flow. `line` is its contract here; its frames are at most `late` since its source.
+    /// Adds the arrivals of that flow. `line` is its contract here; its frames are late by at most `late` since its source.
     pub(super) fn bring(
         &mut self,
         flow: &FlowNumbers,

@@ -5,8 +5,8 @@
 //! and the others of the class (those that do not share the whole segment) bringing b_X + r_X t:
 //!
 //!   R_k     = C - r_H                  what the class is served in order of arrival,
-//!   T_k     = (C T + b_H + L_low) / R_k    after so long
-//!   wait_k  = T_k + b_X / R_k          those who share the segment are served R_k - r_X after so long
+//!   T_k     = (C T + b_H + L_low) / R_k    after this time
+//!   wait_k  = T_k + b_X / R_k          after this time the sharers are served R_k - r_X
 //!   + L / C                            but for the last port: the next one waits for whole frames
 //!
 //! delay = sum of wait_k + sup (A(s) - R s) / R     with R the least of R_k - r_X, A what the sharers bring
