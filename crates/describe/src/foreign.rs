@@ -1,6 +1,6 @@
-//! Files of other kinds, given where a TOML file is expected: what one seems to be, in place of a hundred faults of a parser.
+//! Recognises files of another kind where a TOML file is expected, in place of a hundred faults of a parser.
 //!
-//! Asked only of files that are no TOML, so nothing that could be read is turned away.
+//! It looks only at files that are not TOML, so it never refuses a readable file.
 
 use core::ops::Range;
 use serde_json::Value;
@@ -8,15 +8,15 @@ use toml::de::DeTable;
 
 use crate::description::{Fault, Faults};
 
-/// More syntax faults than this, and no table that was expected: a text of another kind.
+/// A text with more syntax faults than this, and without any expected table, is of another kind.
 const FAULTS_OF_TYPING: usize = 20;
-/// Excerpts are cut here.
+/// Characters of an excerpt. Longer lines are cut.
 const EXCERPT_CHARACTERS: usize = 160;
 
-/// What a file that is no TOML seems to be.
+/// The kind that a file seems to have if it is not TOML.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Foreign {
-    /// What `rtwire plan --json` prints.
+    /// The output of `rtwire plan --json`.
     Plan,
     /// Other JSON.
     Json,
@@ -26,18 +26,18 @@ pub enum Foreign {
     DeviceDescription,
     /// Other XML.
     Xml,
-    /// Frames that were captured.
+    /// A file of captured frames.
     Capture,
-    /// A text, but in UTF-16.
+    /// A text in UTF-16.
     Utf16,
-    /// No text.
+    /// Data that is not text.
     Binary,
-    /// A text of a kind that is not known.
+    /// A text of an unknown kind.
     Text,
 }
 
 impl Foreign {
-    /// Recognises a file by how it begins.
+    /// Recognises a file by its first bytes.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Option<Self> {
         const CAPTURES: [[u8; 4]; 5] = [
@@ -74,8 +74,9 @@ impl Foreign {
         }
     }
 
-    /// The same for a text in which a parser of TOML has found faults; with the place of the first. `None` where it seems to be
-    /// the right kind, with faults: few of them, or one of the tables that were expected.
+    /// Recognises a text in which a TOML parser has found faults. Returns its kind and the place of the first fault.
+    ///
+    /// `None` if the text seems to be TOML with faults: it has few of them, or one of the expected tables.
     pub fn in_place_of<'a>(
         text: &str,
         document: &DeTable<'_>,
@@ -89,7 +90,7 @@ impl Foreign {
         Some((first.unwrap_or(0..0), foreign))
     }
 
-    /// The same by the number of faults, and whether a table that was expected is `known`.
+    /// Recognises a text by its number of faults; `known` is true if it has a table that was expected.
     fn instead_of_toml(text: &str, faults: usize, known: bool) -> Option<Self> {
         if faults == 0 {
             return None;
@@ -97,7 +98,7 @@ impl Foreign {
         Self::of(text.as_bytes()).or((faults > FAULTS_OF_TYPING && !known).then_some(Self::Text))
     }
 
-    /// What is wrong, in words for the user.
+    /// Returns the first line of the message: the kind that the file seems to have.
     #[must_use]
     pub fn message(self) -> String {
         let what = match self {
@@ -114,7 +115,7 @@ impl Foreign {
         format!("not TOML: {what}")
     }
 
-    /// What would be right; `wanted` is what was expected, such as "a network description (docs/…)".
+    /// Returns the advice. `wanted` is the expected kind, such as "a network description (docs/…)".
     #[must_use]
     pub fn help(self, wanted: &str) -> String {
         let place = match self {
@@ -150,10 +151,10 @@ fn is_plan(value: &Value) -> bool {
         && (value.get("streams").is_some() || value.get("faults").is_some())
 }
 
-/// The text of a TOML file; `wanted` is what it should be.
+/// Returns the text of a TOML file. `wanted` is the expected kind.
 ///
 /// # Errors
-/// One fault: what the file seems to be, or the first place that is not in UTF-8.
+/// One fault: the kind that the file seems to have, or the first place that is not UTF-8.
 pub fn text(bytes: Vec<u8>, file_name: &str, wanted: &str) -> Result<String, Faults> {
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
@@ -176,7 +177,7 @@ pub fn text(bytes: Vec<u8>, file_name: &str, wanted: &str) -> Result<String, Fau
     })
 }
 
-/// The place of the first byte that no UTF-8 has there.
+/// Returns a fault at the first byte that is not valid UTF-8.
 fn not_utf8(bytes: &[u8], at: usize, wanted: &str) -> Fault {
     let before = &bytes[..at];
     let begin = before

@@ -1,11 +1,11 @@
-//! Fingerprints: say that two plans come from the same text, or that a file is as it was written.
+//! Fingerprints. They show that two plans come from the same text, or that a file is unchanged.
 //!
-//! FNV-1a of 128 bits. It tells accidents apart, not adversaries.
+//! The method is FNV-1a with 128 bits. It detects accidents, not attacks.
 
 const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
 const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
 
-/// A fingerprint in the making.
+/// A fingerprint that is being computed.
 #[derive(Clone, Debug)]
 pub struct Fingerprint(u128);
 
@@ -16,19 +16,19 @@ impl Default for Fingerprint {
 }
 
 impl Fingerprint {
-    /// A fingerprint of nothing yet.
+    /// Returns the fingerprint of no input.
     #[must_use]
     pub fn new() -> Fingerprint {
         Fingerprint(OFFSET)
     }
 
-    /// Takes in one text; its length is part of it, so that parts cannot run together.
+    /// Adds one text. Its length is part of it, so that neighbouring parts cannot be confused.
     #[must_use]
     pub fn with(self, text: &str) -> Fingerprint {
         self.with_bytes(text.as_bytes())
     }
 
-    /// Takes in bytes as [`Fingerprint::with`] does a text.
+    /// Adds bytes as [`Fingerprint::with`] adds a text.
     #[must_use]
     pub fn with_bytes(mut self, bytes: &[u8]) -> Fingerprint {
         self.take(&(bytes.len() as u64).to_be_bytes());
@@ -36,20 +36,20 @@ impl Fingerprint {
         self
     }
 
-    /// Takes in bytes without their length.
+    /// Adds bytes without their length.
     pub fn take(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.0 = (self.0 ^ u128::from(*byte)).wrapping_mul(PRIME);
         }
     }
 
-    /// Returns it as text: the method's name and 32 hexadecimal digits.
+    /// Returns the fingerprint as text: the method's name and 32 hexadecimal digits.
     #[must_use]
     pub fn text(&self) -> String {
         format!("fnv1a128:{:032x}", self.0)
     }
 
-    /// Returns its 128 bits.
+    /// Returns the 128 bits of the fingerprint.
     #[must_use]
     pub fn value(&self) -> u128 {
         self.0

@@ -1,8 +1,8 @@
 //! What did the user write?
 //!
-//! A description of a network in TOML goes in; a checked [`Network`] comes out, or all
-//! [`Faults`] of the file at once, each with its line and column. Networks of other
-//! planners are turned into descriptions. Nothing here does I/O or uses floating point.
+//! Reads a description of a network in TOML. Returns a checked [`Network`], or all [`Faults`] of the file at once,
+//! each with its line and column. Other planners' networks are converted to descriptions. Nothing here does I/O or
+//! uses floating point.
 //!
 //! ```text
 //! TOML -> read() -> Network        CSV, JSON of others -> import -> TOML
@@ -36,8 +36,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Limits: a description is one file of at most 16 MiB. Whether the network can keep any
-//! deadline is not asked here.
+//! Limits: a description is one file of at most 16 MiB. This crate does not check that the network can keep any
+//! deadline.
 
 mod description;
 pub mod foreign;

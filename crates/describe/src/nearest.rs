@@ -1,6 +1,6 @@
-//! The nearest right thing: "did you mean ...?".
+//! Finds the nearest correct word: "did you mean ...?".
 
-/// Words that people write for a unit or key and that no edit distance finds.
+/// Words that people write for a unit or key, and that an edit distance does not find.
 const KNOWN: &[(&str, &str)] = &[
     ("bps", "bit/s"),
     ("kbps", "kbit/s"),
@@ -37,7 +37,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("nodes", "host"),
 ];
 
-/// Edits (insert, delete, replace, swap of neighbours) from one word to the other.
+/// Counts the edits (insert, delete, replace, swap of neighbours) from one word to the other.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut before: Vec<usize> = Vec::new();
@@ -57,7 +57,7 @@ fn distance(a: &str, b: &str) -> usize {
     last[b.len()]
 }
 
-/// The candidate nearest to `word`, where one is near enough to be meant.
+/// Returns the candidate nearest to `word`, if one is near enough to be meant.
 pub(crate) fn nearest<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,

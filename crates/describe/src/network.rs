@@ -1,7 +1,6 @@
-//! The network as data: what a description says once it has been checked.
+//! The network as data: the content of a description that has been checked.
 //!
-//! Every value is final and consistent when it comes from [`crate::read`]:
-//! names resolve, routes exist, quantities are in range.
+//! Every value from [`crate::read`] is final and consistent: names resolve, routes exist, quantities are in range.
 
 mod check;
 mod contract;
@@ -21,9 +20,9 @@ use crate::ratio::{Overflow, Ratio};
 pub struct Network {
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// The purpose of the network.
     pub description: Option<String>,
-    /// Fingerprint of the description, of `--set`, and of latencies set since.
+    /// Fingerprint of the description, of `--set`, and of latencies set later.
     pub input_hash: String,
     /// The end points, each with one link.
     pub hosts: Vec<Host>,
@@ -35,14 +34,14 @@ pub struct Network {
     pub streams: Vec<Stream>,
     /// Traffic without a promise, but with a limit.
     pub best_effort: Vec<BestEffort>,
-    /// The values that held where the description stated none.
+    /// The values used where the description states none.
     pub defaults: Defaults,
-    /// Latencies of single ports that replace their node's own.
+    /// Latencies of single ports, which replace the latency of their node.
     pub port_latencies: Vec<PortLatency>,
     /// Shapers of single classes at ports.
     #[serde(default)]
     pub shapers: Vec<PortShaper>,
-    /// How time-triggered streams are scheduled.
+    /// The rules for scheduling time-triggered streams.
     #[serde(default)]
     pub schedule: ScheduleRules,
 }
@@ -51,18 +50,18 @@ pub struct Network {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Defaults {
-    /// T_s, nanoseconds.
+    /// Shaping interval T_s, nanoseconds.
     pub shaping_interval_ns: u64,
-    /// J, nanoseconds.
+    /// Tick error J, nanoseconds.
     pub tick_error_ns: u64,
-    /// Bytes that a frame costs on the wire beyond header and payload.
+    /// Bytes that a frame costs on the wire in addition to header and payload.
     pub frame_overhead_bytes: u64,
     /// Rate of links that state none, bit/s.
     pub link_rate_bps: Option<u64>,
-    /// How far a clock may be from the network's time, nanoseconds.
+    /// The largest difference between a clock and the network's time, nanoseconds.
     #[serde(default)]
     pub clock_error_ns: u64,
-    /// By how much a talker's clock may run fast, parts per 10^9.
+    /// The largest excess of a talker's clock rate, parts per 10^9.
     #[serde(default)]
     pub clock_drift_ppb: u64,
 }
@@ -75,9 +74,9 @@ pub struct Host {
     pub name: String,
     /// Queues of its interface (strict priority), 1 to 8.
     pub queues: u8,
-    /// How late its sending may be, nanoseconds.
+    /// The largest delay of its sending, nanoseconds.
     pub latency_ns: u64,
-    /// The gates of its interface, where it has some.
+    /// The gates of its interface, if it has gates.
     #[serde(default)]
     pub gates: Option<GateProfile>,
 }
@@ -88,13 +87,13 @@ pub struct Host {
 pub struct Switch {
     /// Its name.
     pub name: String,
-    /// t_mux, nanoseconds.
+    /// Switching latency t_mux, nanoseconds.
     pub latency_ns: u64,
-    /// Where frames wait.
+    /// The memory in which frames wait.
     pub buffer: Buffer,
     /// Queues of each port (strict priority), 1 to 8; 1 is FIFO.
     pub queues: u8,
-    /// The gates of its ports, where they have some.
+    /// The gates of its ports, if it has gates.
     #[serde(default)]
     pub gates: Option<GateProfile>,
 }
@@ -105,27 +104,27 @@ pub struct Switch {
 pub struct Buffer {
     /// Its size in bytes.
     pub bytes: u64,
-    /// Where stated as `n x size`: at most so many frames, however small they are.
+    /// The largest number of frames, however small they are. Set if the size is stated as `n x size`.
     pub frames: Option<u64>,
-    /// One pool for all ports of the switch, or so much for each.
+    /// True if all ports of the switch share one pool; else each port has this size.
     pub shared: bool,
 }
 
-/// A shaper of one class at ports.
+/// A shaper of one class, at one port or at all ports of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PortShaper {
     /// The node that sends.
     pub node: String,
-    /// Only towards this neighbour.
+    /// The neighbour whose port is shaped; all ports if absent.
     pub to: Option<String>,
-    /// A priority of the class.
+    /// A priority that belongs to the class.
     pub pcp: u8,
-    /// What it does.
+    /// The kind of shaper.
     pub kind: ShaperKind,
 }
 
-/// What a shaper does.
+/// The kind of a shaper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind", deny_unknown_fields)]
 pub enum ShaperKind {
@@ -150,7 +149,7 @@ pub struct Link {
     pub cable_delay_ns: u64,
 }
 
-/// How a listener takes values.
+/// The way in which a listener takes values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Semantics {
@@ -160,19 +159,19 @@ pub enum Semantics {
     Newest,
 }
 
-/// What carries a stream.
+/// The protocol that carries a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
-    /// RTDiP directly upon Ethernet.
+    /// RTDiP directly on Ethernet.
     Rtdip,
-    /// RTDiP within UDP and IPv4.
+    /// RTDiP in UDP and IPv4.
     Udp,
 }
 
 impl Transport {
-    /// Bytes of a frame that are not user data: Ethernet header, VLAN tag, the
-    /// transport's headers, RTDiP header with its time stamp.
+    /// Returns the bytes of a frame that are not user data: Ethernet header, VLAN tag, the transport's headers, RTDiP
+    /// header with its timestamp.
     #[must_use]
     pub const fn header_bytes(self, tagged: bool) -> u64 {
         let ethernet = 14 + if tagged { 4 } else { 0 };
@@ -200,61 +199,61 @@ pub struct Stream {
     pub listeners: Vec<String>,
     /// Indices of the listeners in [`Network::hosts`].
     pub listener_indices: Vec<usize>,
-    /// Header and payload without FCS.
+    /// Header and payload without FCS, bytes.
     pub frame_bytes: u64,
-    /// User data that fits.
+    /// The user data that fits a frame, bytes.
     pub payload_bytes: u64,
-    /// What the frame costs on the wire: `frame_bytes` + frame overhead.
+    /// The frame's size on the wire, bytes: `frame_bytes` + frame overhead.
     pub wire_bytes: u64,
-    /// What the talker binds itself to.
+    /// The arrival contract that the talker keeps.
     pub contract: Contract,
-    /// Whether the talker shapes at all.
+    /// True if the talker shapes the stream.
     pub shaped: bool,
     /// Priority code point, 0 to 7, 7 most urgent.
     pub pcp: u8,
-    /// Latest delay that is of use, nanoseconds.
+    /// Latest useful delay, nanoseconds.
     pub deadline_ns: Option<u64>,
-    /// Highest delay that others measured in this experiment, nanoseconds. Nothing is computed from it.
+    /// Highest delay in published measurements of this experiment, nanoseconds. Nothing is computed from it.
     pub published_delay_ns: Option<u64>,
-    /// How listeners take values.
+    /// The way in which listeners take values.
     pub semantics: Semantics,
-    /// What carries it.
+    /// The protocol that carries it.
     pub transport: Transport,
-    /// Destination port; 0 where the description states none and the network has not been planned yet.
+    /// Destination port; 0 if the description states none and the network has not been planned yet.
     pub port: u16,
-    /// VLAN id where its frames carry a tag.
+    /// VLAN id, if its frames carry a tag.
     pub vlan: Option<u16>,
-    /// For each listener: the nodes from talker to listener.
+    /// The nodes from talker to listener, for each listener.
     pub routes: Vec<Vec<String>>,
-    /// Its smallest frame where sizes vary, header and payload without FCS.
+    /// Its smallest frame if sizes vary: header and payload without FCS, bytes.
     #[serde(default)]
     pub smallest_frame_bytes: Option<u64>,
-    /// Whether it is launched at an offset and passes through windows of its own.
+    /// True if it is launched at an offset and passes through windows of its own.
     #[serde(default)]
     pub time_triggered: bool,
-    /// Largest difference between the delays of its frames that is of use, nanoseconds.
+    /// Largest useful difference between the delays of its frames, nanoseconds.
     #[serde(default)]
     pub jitter_ns: Option<u64>,
-    /// Of the second copy of a redundant stream: the stream whose frames it repeats, on a way that shares no link
-    /// between switches.
+    /// For the second copy of a redundant stream: the stream whose frames it repeats. Its route shares no link between
+    /// switches with that stream's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy_of: Option<String>,
 }
 
 impl Stream {
-    /// The name under which it is in the file: both copies of a redundant stream have one there.
+    /// Returns the stream's name in the file. Both copies of a redundant stream have the same one.
     #[must_use]
     pub fn stated_name(&self) -> &str {
         self.copy_of.as_ref().unwrap_or(&self.name)
     }
 
-    /// The frame on the wire in bits.
+    /// Returns the frame's size on the wire, bits.
     #[must_use]
     pub fn wire_bits(&self) -> Ratio {
         Ratio::whole(i128::from(self.wire_bytes) * 8)
     }
 
-    /// The smallest frame on the wire in bits.
+    /// Returns the smallest frame's size on the wire, bits.
     #[must_use]
     pub fn smallest_wire_bits(&self) -> Ratio {
         let overhead = self.wire_bytes.saturating_sub(self.frame_bytes);
@@ -262,7 +261,7 @@ impl Stream {
         Ratio::whole(i128::from(smallest + overhead) * 8)
     }
 
-    /// Make the contract anew with another shaping interval.
+    /// Computes the contract again with another shaping interval, nanoseconds.
     ///
     /// # Errors
     /// [`Overflow`].
@@ -279,7 +278,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Make the contract anew with another rate on the wire, bit/s.
+    /// Computes the contract again with another rate on the wire, bit/s.
     ///
     /// # Errors
     /// [`Overflow`].
@@ -297,7 +296,7 @@ impl Stream {
     }
 }
 
-/// Traffic that gets no promise but must not exceed an allowance.
+/// Traffic that gets no promise and must not exceed an allowance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BestEffort {
@@ -307,22 +306,22 @@ pub struct BestEffort {
     pub host: String,
     /// The hosts that receive.
     pub to: Vec<String>,
-    /// Rate as stated, of frame bytes, bit/s.
+    /// Rate as stated, counted in frame bytes, bit/s.
     pub rate_bps: Ratio,
     /// Exact rate on the wire, bit/s.
     pub rate: Ratio,
     /// Exact burst on the wire, bits.
     pub burst: Ratio,
-    /// Largest frame, header and payload without FCS.
+    /// Largest frame: header and payload without FCS, bytes.
     pub frame_bytes: u64,
-    /// The same on the wire.
+    /// Largest frame on the wire, bytes.
     pub wire_bytes: u64,
-    /// For each receiver: the nodes from host to receiver.
+    /// The nodes from host to receiver, for each receiver.
     pub routes: Vec<Vec<String>>,
 }
 
-/// The latency of one port, measured or declared: a frame may leave so much late, after
-/// which the port catches up faster than its rate.
+/// The latency of one port, measured or declared. A frame may leave late by this time; then the port catches up faster
+/// than its rate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PortLatency {
@@ -330,16 +329,15 @@ pub struct PortLatency {
     pub from: String,
     /// The neighbour that it sends to.
     pub to: String,
-    /// How late, nanoseconds.
+    /// The latency, nanoseconds.
     pub latency_ns: u64,
 }
 
 impl Network {
-    /// State the worst-case latency of the port of `from` towards its neighbour `to`, in nanoseconds.
+    /// Sets the worst-case latency of the port of `from` towards its neighbour `to`, nanoseconds.
     ///
-    /// It replaces the latency of the node for this port, and counts as "late, then
-    /// catching up": behind such a port traffic is as dense as the latency allows.
-    /// A pair that is no link has no effect.
+    /// It replaces the latency of the node for this port. The port counts as late, then catching up: behind it, frames
+    /// are as close together as the latency allows. A pair of nodes without a link has no effect.
     pub fn set_port_latency(&mut self, from: &str, to: &str, latency_ns: u64) {
         self.port_latencies
             .retain(|port| port.from != from || port.to != to);
@@ -356,8 +354,10 @@ impl Network {
             .text();
     }
 
-    /// The latency of the port of `from` towards `to`, nanoseconds, and whether the port
-    /// catches up after it (host ports and ports set by [`Network::set_port_latency`] do).
+    /// Returns the latency of the port of `from` towards `to` in nanoseconds, and true if the port catches up after
+    /// it.
+    ///
+    /// Host ports and ports set by [`Network::set_port_latency`] catch up.
     #[must_use]
     pub fn port_latency(&self, from: &str, to: &str) -> (u64, bool) {
         if let Some(port) = self
@@ -374,10 +374,10 @@ impl Network {
         (switch.map_or(0, |switch| switch.latency_ns), false)
     }
 
-    /// The first stream that has a second copy, with the words of those who can plan but not run it.
+    /// Checks that no stream has a second copy, for callers that can plan redundancy but not run it.
     ///
     /// # Errors
-    /// The message for the user.
+    /// The message for the user, with the name of the first such stream.
     pub fn without_redundancy(&self) -> Result<(), String> {
         match self
             .streams
@@ -391,7 +391,7 @@ impl Network {
         }
     }
 
-    /// The link between two neighbours.
+    /// Returns the link between two neighbours.
     #[must_use]
     pub fn link(&self, a: &str, b: &str) -> Option<&Link> {
         self.links.iter().find(|link| {
@@ -399,19 +399,19 @@ impl Network {
         })
     }
 
-    /// The switch of this name.
+    /// Returns the switch of this name.
     #[must_use]
     pub fn switch(&self, name: &str) -> Option<&Switch> {
         self.switches.iter().find(|switch| switch.name == name)
     }
 
-    /// The host of this name.
+    /// Returns the host of this name.
     #[must_use]
     pub fn host(&self, name: &str) -> Option<&Host> {
         self.hosts.iter().find(|host| host.name == name)
     }
 
-    /// The gates of a node's ports, where it has some.
+    /// Returns the gates of a node's ports, if it has gates.
     #[must_use]
     pub fn gates(&self, name: &str) -> Option<&GateProfile> {
         match self.switch(name) {
@@ -420,7 +420,7 @@ impl Network {
         }
     }
 
-    /// What shapes a class at the port of `from` towards `to`.
+    /// Returns the shaper of a class at the port of `from` towards `to`.
     #[must_use]
     pub fn shaper(&self, from: &str, to: &str, class: u8) -> Option<ShaperKind> {
         let queues = self.queues(from);
@@ -432,7 +432,7 @@ impl Network {
         found.map(|shaper| shaper.kind)
     }
 
-    /// The queues of a node: 1 is FIFO.
+    /// Returns the number of queues of a node; 1 is FIFO.
     #[must_use]
     pub fn queues(&self, name: &str) -> u8 {
         self.switch(name)
@@ -442,7 +442,7 @@ impl Network {
     }
 }
 
-/// The queue of a priority at a port with `queues` queues: `floor(pcp queues / 8)`, higher is more urgent.
+/// Returns the queue of a priority at a port with `queues` queues: `floor(pcp queues / 8)`, higher is more urgent.
 #[must_use]
 pub const fn class_of(pcp: u8, queues: u8) -> u8 {
     // At most 7 * 8 / 8.

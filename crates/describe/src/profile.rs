@@ -1,4 +1,4 @@
-//! What gates can do, and what the description asks of a schedule.
+//! The limits of gates, and the rules that a description sets for a schedule.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,20 +9,20 @@ use serde::{Deserialize, Serialize};
 pub struct GateProfile {
     /// Its name.
     pub name: String,
-    /// Most entries of a port's list.
+    /// The largest number of entries in a port's list.
     pub entries: Option<u32>,
     /// Shortest entry, nanoseconds, at least 1.
     pub minimum_window_ns: u64,
     /// Longest cycle, nanoseconds.
     pub longest_cycle_ns: u64,
-    /// How often a queue may open in one cycle.
+    /// The largest number of openings of a queue in one cycle.
     pub openings: Option<u32>,
-    /// Whether a frame that would not end before its gate closes is held back.
+    /// True if a frame that would not end before its gate closes is held back.
     pub holds_back: bool,
 }
 
 impl GateProfile {
-    /// Gates without limits, but for a cycle of 1 s, that hold nothing back.
+    /// Returns gates without limits, except for a cycle of 1 s, that hold nothing back.
     #[must_use]
     pub fn unlimited() -> GateProfile {
         GateProfile {
@@ -35,8 +35,11 @@ impl GateProfile {
         }
     }
 
-    /// The profiles that need no description: `unlimited`; `i225` (Intel I225 and I226: each queue opens once in a
-    /// cycle); `vsc9959` (switch of the NXP LS1028A: 63 entries of at least 35 ns, frames held back).
+    /// Returns the built-in profiles, which need no description.
+    ///
+    /// - `unlimited`: no limits.
+    /// - `i225`: Intel I225 and I226; each queue opens once in a cycle.
+    /// - `vsc9959`: the switch of the NXP LS1028A; 63 entries of at least 35 ns, frames held back.
     #[must_use]
     pub fn built_in() -> Vec<GateProfile> {
         let i225 = GateProfile {
@@ -56,35 +59,35 @@ impl GateProfile {
     }
 }
 
-/// What keeps the frames of two streams in one queue apart.
+/// The rule that keeps the frames of two streams in one queue apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Isolation {
-    /// They come in the order of their windows: enough as long as every frame is sent and none is lost.
+    /// Frames come in the order of their windows. This suffices as long as every frame is sent and none is lost.
     Frames,
-    /// None is in the queue while the window of another is open.
+    /// No frame of a stream is in the queue while the window of another stream is open.
     #[default]
     Streams,
 }
 
-/// The table `[schedule]`, and the clock error.
+/// The values of `[schedule]`, and the clock error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleRules {
-    /// How far any clock may be from the network's time, nanoseconds.
+    /// The largest difference between any clock and the network's time, nanoseconds.
     pub clock_error_ns: u64,
-    /// Hundredths of each gated port's time that stay open for unscheduled traffic, at least.
+    /// Least share of each gated port's time that stays open for unscheduled traffic, percent.
     pub best_effort_percent: u8,
     /// Largest unscheduled frame on the wire, bytes.
     pub guard_wire_bytes: u64,
-    /// Whether frames may wait in switches for their windows on purpose.
+    /// True if frames may wait in switches for their windows on purpose.
     pub queueing: bool,
-    /// What keeps streams apart that share a queue.
+    /// The rule that keeps streams apart that share a queue.
     pub isolation: Isolation,
 }
 
 impl Default for ScheduleRules {
-    /// Exact clocks, no share for others, guard bands of 1542 B.
+    /// Returns exact clocks, no share for other traffic, and guard bands of 1542 B.
     fn default() -> ScheduleRules {
         ScheduleRules {
             clock_error_ns: 0,

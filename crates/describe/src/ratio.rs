@@ -1,8 +1,7 @@
-//! Exact rational numbers of 128 bits whose every operation is checked.
+//! Exact rational numbers of 128 bits. Every operation is checked.
 //!
-//! A bound that wrapped around would be a small, wrong promise. So nothing here
-//! wraps and nothing panics: what does not fit is [`Overflow`], which the plan
-//! turns into a refusal.
+//! A bound that wrapped around would be a small, wrong promise. So nothing here wraps and nothing panics. A number
+//! that does not fit is [`Overflow`], which the plan turns into a refusal.
 
 use core::cmp::Ordering;
 use core::fmt;
@@ -19,7 +18,7 @@ pub struct Overflow;
 
 /// An exact fraction in lowest terms, denominator above zero.
 ///
-/// Its text form is `"num/den"`, or `"num"` where the denominator is 1.
+/// Its text form is `"num/den"`, or `"num"` if the denominator is 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ratio {
     num: i128,
@@ -50,21 +49,21 @@ impl Default for Ratio {
 }
 
 impl Ratio {
-    /// Zero.
+    /// The number zero.
     pub const ZERO: Ratio = Ratio { num: 0, den: 1 };
-    /// One.
+    /// The number one.
     pub const ONE: Ratio = Ratio { num: 1, den: 1 };
 
-    /// A whole number.
+    /// Returns a whole number.
     #[must_use]
     pub const fn whole(value: i128) -> Ratio {
         Ratio { num: value, den: 1 }
     }
 
-    /// `num / den` in lowest terms.
+    /// Returns `num / den` in lowest terms.
     ///
     /// # Errors
-    /// [`Overflow`] where `den` is zero or a sign cannot be turned.
+    /// [`Overflow`] if `den` is zero or a sign cannot be turned.
     pub fn new(num: i128, den: i128) -> Result<Ratio, Overflow> {
         if den == 0 || num == i128::MIN || den == i128::MIN {
             return Err(Overflow);
@@ -77,38 +76,38 @@ impl Ratio {
         })
     }
 
-    /// `count` nanoseconds as seconds.
+    /// Converts `count` nanoseconds to seconds.
     #[must_use]
     pub fn from_ns(count: u64) -> Ratio {
         // A u64 over 10^9 is far inside the range.
         Ratio::new(i128::from(count), 1_000_000_000).unwrap_or(Ratio::ZERO)
     }
 
-    /// The part above the line.
+    /// Returns the numerator.
     #[must_use]
     pub const fn num(self) -> i128 {
         self.num
     }
 
-    /// The part below the line, above zero.
+    /// Returns the denominator, above zero.
     #[must_use]
     pub const fn den(self) -> i128 {
         self.den
     }
 
-    /// Whether this is below zero.
+    /// True if the number is below zero.
     #[must_use]
     pub const fn is_negative(self) -> bool {
         self.num < 0
     }
 
-    /// Whether this is zero.
+    /// True if the number is zero.
     #[must_use]
     pub const fn is_zero(self) -> bool {
         self.num == 0
     }
 
-    /// Sum.
+    /// Returns the sum.
     ///
     /// # Errors
     /// [`Overflow`].
@@ -131,7 +130,7 @@ impl Ratio {
         )
     }
 
-    /// Difference.
+    /// Returns the difference.
     ///
     /// # Errors
     /// [`Overflow`].
@@ -142,7 +141,7 @@ impl Ratio {
         })
     }
 
-    /// Product.
+    /// Returns the product.
     ///
     /// # Errors
     /// [`Overflow`].
@@ -160,7 +159,7 @@ impl Ratio {
         }
     }
 
-    /// Quotient.
+    /// Returns the quotient.
     ///
     /// # Errors
     /// [`Overflow`], also for a division by zero.
@@ -175,7 +174,7 @@ impl Ratio {
         })
     }
 
-    /// The smallest whole number not below this.
+    /// Returns the smallest whole number not below this number.
     #[must_use]
     pub const fn ceil(self) -> i128 {
         let floor = self.num.div_euclid(self.den);
@@ -186,13 +185,13 @@ impl Ratio {
         }
     }
 
-    /// The largest whole number not above this.
+    /// Returns the largest whole number not above this number.
     #[must_use]
     pub const fn floor(self) -> i128 {
         self.num.div_euclid(self.den)
     }
 
-    /// This, rounded up to a multiple of `1 / grid`; as it is where it already has such a denominator or a smaller one.
+    /// Rounds up to a multiple of `1 / grid`. A number whose denominator is `grid` or smaller is unchanged.
     ///
     /// Keeps the denominators of long sums bounded. Use it only where larger is safer.
     ///
@@ -224,7 +223,7 @@ impl Ratio {
         Ratio::whole(whole).plus(Ratio::new(scaled, grid)?)
     }
 
-    /// This, rounded down to a multiple of `1 / grid` where its denominator is larger.
+    /// Rounds down to a multiple of `1 / grid` if the denominator is larger than `grid`.
     ///
     /// # Errors
     /// [`Overflow`].
@@ -240,7 +239,7 @@ impl Ratio {
         })
     }
 
-    /// This many seconds as nanoseconds, rounded up; zero where below zero.
+    /// Converts seconds to nanoseconds, rounded up; zero if below zero.
     ///
     /// # Errors
     /// [`Overflow`] beyond 584 years.
@@ -251,7 +250,7 @@ impl Ratio {
 }
 
 impl Ord for Ratio {
-    /// Exact, and cannot overflow: compares whole parts, then the inverted rests.
+    /// Compares exactly and cannot overflow: first the whole parts, then the inverted remainders.
     fn cmp(&self, other: &Ratio) -> Ordering {
         if let (Some(a), Some(b)) = (
             self.num.checked_mul(other.den),
@@ -346,7 +345,7 @@ impl schemars::JsonSchema for Ratio {
     }
 }
 
-/// Sum of many.
+/// Returns the sum of many numbers.
 ///
 /// # Errors
 /// [`Overflow`].

@@ -1,19 +1,21 @@
-//! The ways of frames through a network: the shortest, and two that share no link.
+//! The routes of frames through a network: the shortest one, and two that share no link.
 //!
-//! Of equally short ways the one without the link that comes later in the description: of the links in which two ways
-//! differ, the last one decides. That is an order by a sum in which link `i` weighs `2^i`, so no two ways are equal, a
-//! part of a chosen way is chosen itself, and a way back is the way there. So all ways from a node, and all ways to a
-//! node, form a tree: one for multicast, the other for what switches forward by address.
+//! Of equally short routes, the last link in which they differ decides. The route without that link is chosen; "last"
+//! is by the order of the description.
+//!
+//! This is an order by a sum in which link `i` weighs `2^i`. So no two routes are equal, a part of a chosen route is
+//! chosen itself, and the route back uses the same links. All routes from a node form a tree, which serves multicast.
+//! All routes to a node form a tree too, which switches use to forward by address.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use crate::network::Network;
 
-/// How routes are chosen where there is a choice, as plans say it.
+/// The rule that chooses among routes, as plans state it.
 pub const RULE: &str = "where a stream states none: fewest links; of equally short ways the one without the link that comes later in the description";
 
-/// Who is joined to whom, by number. Below `hosts` are hosts, which forward nothing.
+/// The links between nodes, by number. Numbers below `hosts` are hosts, which forward nothing.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Joined {
     hosts: usize,
@@ -23,10 +25,10 @@ pub(crate) struct Joined {
     searches: RefCell<BTreeMap<usize, Search>>,
 }
 
-/// The shortest ways from one node, as far as somebody asked.
+/// The shortest routes from one node, as far as they were asked for.
 #[derive(Clone, Debug, Default)]
 struct Search {
-    /// By node: how far, the node before, and the link from it.
+    /// For each node: the distance, the node before, and the link from it.
     found: HashMap<usize, (usize, usize, usize)>,
     waiting: VecDeque<usize>,
 }
@@ -46,12 +48,12 @@ impl Joined {
         self.links += 1;
     }
 
-    /// The neighbours of a node in the order of the description.
+    /// Returns the neighbours of a node in the order of the description.
     pub(crate) fn neighbours(&self, node: usize) -> impl ExactSizeIterator<Item = usize> + '_ {
         self.neighbours[node].iter().map(|(near, _)| *near)
     }
 
-    /// The shortest way from one node to another, both included, through switches only.
+    /// Returns the shortest route from one node to another, both included, through switches only.
     pub(crate) fn shortest(&self, from: usize, to: usize) -> Option<Vec<usize>> {
         let mut searches = self.searches.borrow_mut();
         let search = searches.entry(from).or_insert_with(|| Search::new(from));
@@ -59,7 +61,7 @@ impl Joined {
         search.way(to)
     }
 
-    /// For each switch that reaches `to`: the next node on its way there.
+    /// Returns the next node towards `to`, for each switch that reaches it.
     pub(crate) fn towards(&self, to: usize) -> BTreeMap<usize, usize> {
         let mut search = Search::new(to);
         search.until(self, None);
@@ -70,10 +72,10 @@ impl Joined {
             .collect()
     }
 
-    /// Two ways that share no link and have together the fewest links, the shorter one first.
+    /// Returns two routes that share no link and have the fewest links together, the shorter one first.
     ///
-    /// J. W. Suurballe's method in R. Bhandari's form: the links of the shortest way may be taken backwards only, which
-    /// gives one back; what both have is left out.
+    /// J. W. Suurballe's method in R. Bhandari's form. The links of the shortest route may be taken backwards only,
+    /// and each of them then reduces the length by one. Links that both routes use are left out.
     pub(crate) fn disjoint(&self, from: usize, to: usize) -> Option<[Vec<usize>; 2]> {
         let first = self.shortest(from, to)?;
         let taken: BTreeSet<(usize, usize)> = pairs(&first).collect();
@@ -102,7 +104,8 @@ impl Joined {
         })
     }
 
-    /// The shortest way where `taken` steps cannot be taken again, and taking one backwards gives back its length.
+    /// Returns the shortest route in which the steps of `taken` are not taken again. Taking one backwards reduces the
+    /// length.
     fn through_what_is_left(
         &self,
         from: usize,
@@ -155,7 +158,7 @@ impl Search {
         }
     }
 
-    /// Go on until the way to `to` is final; everywhere where none is named.
+    /// Continues until the route to `to` is final; searches everywhere if `to` is `None`.
     fn until(&mut self, joined: &Joined, to: Option<usize>) {
         while let Some(&node) = self.waiting.front() {
             let far = self.found.get(&node).map_or(0, |found| found.0);
@@ -184,7 +187,7 @@ impl Search {
         }
     }
 
-    /// Of two last steps from nodes that are equally far: whether the first belongs to the way that is chosen.
+    /// Compares two last steps from equally distant nodes. True if the first one belongs to the chosen route.
     fn is_better(&self, one: (usize, usize), other: (usize, usize)) -> bool {
         let ((mut a, mut last_a), (mut b, mut last_b)) = (one, other);
         while a != b {
@@ -216,7 +219,7 @@ impl Search {
 }
 
 impl Network {
-    /// Whether some nodes are joined by more than one way.
+    /// True if some nodes are joined by more than one path.
     #[must_use]
     pub fn has_loops(&self) -> bool {
         let mut groups: HashMap<&str, &str> = HashMap::new();
@@ -239,7 +242,7 @@ impl Network {
         })
     }
 
-    /// For each switch from which `host` is reached: its neighbour on the way there that routes take which are not stated.
+    /// Returns, for each switch that reaches `host`, the neighbour towards it on routes that are not stated.
     #[must_use]
     pub fn towards(&self, host: &str) -> BTreeMap<&str, &str> {
         let hosts = self.hosts.iter().map(|host| host.name.as_str());
@@ -272,7 +275,7 @@ impl Network {
 mod tests {
     use super::Joined;
 
-    /// Every simple way from one node to another, with its links.
+    /// Returns every simple path from one node to another, with its links.
     fn all(
         joined: &Joined,
         to: usize,
@@ -312,7 +315,7 @@ mod tests {
         usize::try_from((*state >> 33) % limit).unwrap()
     }
 
-    /// A host or two, and up to six switches joined at random.
+    /// Returns one or two hosts and up to six switches, joined at random.
     fn random(state: &mut u64) -> Joined {
         let switches = 2 + below(state, 5);
         let mut joined = Joined::new(2, 2 + switches);

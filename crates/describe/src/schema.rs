@@ -1,4 +1,4 @@
-//! The JSON Schema of the description and its reference in Markdown, both from the one table of keys.
+//! The JSON Schema of the description and its reference in Markdown, both from the same table of keys.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::description::keys::{Key, Kind, TABLES, Table};
 use crate::units::{Dimension, unit_names};
 
-/// The JSON Schema of a network description (its TOML seen as JSON).
+/// Returns the JSON Schema of a network description (its TOML seen as JSON).
 #[must_use]
 pub fn json_schema() -> Value {
     let mut properties = Map::new();
@@ -96,7 +96,7 @@ fn key_schema(key: &Key) -> Value {
     schema
 }
 
-/// Every table and key as Markdown: the reference part of the manual page.
+/// Returns every table and key as Markdown: the reference part of the manual page.
 #[must_use]
 pub fn key_reference() -> String {
     let mut text = String::new();

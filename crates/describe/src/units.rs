@@ -6,21 +6,21 @@
 use crate::nearest::nearest;
 use crate::ratio::Ratio;
 
-/// What a unit measures.
+/// The dimension of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dimension {
-    /// Base unit second.
+    /// A time; the base unit is the second.
     Time,
-    /// Base unit bit per second.
+    /// A rate; the base unit is bit per second.
     Rate,
-    /// Base unit bit.
+    /// An amount of data; the base unit is the bit.
     Data,
-    /// A part of one.
+    /// A fraction of one.
     Share,
 }
 
 impl Dimension {
-    /// What it is called, with an example.
+    /// Returns the name of the dimension, with an example.
     #[must_use]
     pub const fn wanted(self) -> &'static str {
         match self {
@@ -70,7 +70,7 @@ const UNITS: &[(&str, Dimension, i128, i128)] = &[
     ("%", Dimension::Share, 1, 100),
 ];
 
-/// The names of all units of a dimension, as the schema's pattern and the manual list them.
+/// Returns the names of all units of a dimension, as the schema's pattern and the manual list them.
 pub fn unit_names(dimension: Dimension) -> impl Iterator<Item = &'static str> {
     UNITS
         .iter()
@@ -78,15 +78,15 @@ pub fn unit_names(dimension: Dimension) -> impl Iterator<Item = &'static str> {
         .map(|unit| unit.0)
 }
 
-/// Why a text is no quantity.
+/// The reason why a text is not a quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnitFault {
-    /// No number in front.
+    /// The text does not start with a number.
     #[error("`{text}` does not begin with a number; expected {}", wanted.wanted())]
     NoNumber {
         /// The text.
         text: String,
-        /// What was expected.
+        /// The expected dimension.
         wanted: Dimension,
     },
     /// A number below zero.
@@ -100,7 +100,7 @@ pub enum UnitFault {
     NoUnit {
         /// The text.
         text: String,
-        /// What was expected.
+        /// The expected dimension.
         wanted: Dimension,
     },
     /// A unit that does not exist.
@@ -108,21 +108,21 @@ pub enum UnitFault {
     UnknownUnit {
         /// The unit.
         unit: String,
-        /// What was expected.
+        /// The expected dimension.
         wanted: Dimension,
-        /// The nearest unit of the wanted kind.
+        /// The nearest unit of the expected dimension.
         near: Option<&'static str>,
     },
-    /// A unit of another kind.
+    /// A unit of another dimension.
     #[error("`{unit}` is {}, but expected is {}", found.named(), wanted.wanted())]
     WrongDimension {
         /// The unit.
         unit: String,
-        /// What it measures.
+        /// The dimension of the unit.
         found: Dimension,
-        /// What was expected.
+        /// The expected dimension.
         wanted: Dimension,
-        /// The nearest unit of the wanted kind.
+        /// The nearest unit of the expected dimension.
         near: Option<&'static str>,
     },
     /// More digits than 128 bits hold.
@@ -134,7 +134,7 @@ pub enum UnitFault {
 }
 
 impl UnitFault {
-    /// The nearest right thing, where there is one.
+    /// Returns the nearest correct text, if there is one.
     #[must_use]
     pub fn help(&self) -> Option<String> {
         match self {
@@ -164,7 +164,7 @@ impl UnitFault {
     }
 }
 
-/// An exact number without sign: `12`, `1.5`, `1_000`, `23070000000/757`.
+/// Parses an exact number without sign: `12`, `1.5`, `1_000`, `23070000000/757`.
 fn number(text: &str) -> Option<Ratio> {
     if let Some((num, den)) = text.split_once('/') {
         let (num, den) = (number(num.trim())?, number(den.trim())?);
@@ -185,10 +185,10 @@ fn number(text: &str) -> Option<Ratio> {
     Ratio::new(value, scale).ok()
 }
 
-/// Parse a quantity of the wanted dimension into its base unit (s, bit/s, bit).
+/// Parses a quantity of the wanted dimension to its base unit (s, bit/s, bit).
 ///
 /// # Errors
-/// [`UnitFault`] says what is wrong and what is nearest.
+/// [`UnitFault`] with the reason and the nearest correct unit.
 pub fn parse(text: &str, wanted: Dimension) -> Result<Ratio, UnitFault> {
     let trimmed = text.trim();
     let unsigned = trimmed.strip_prefix(['-', '−']);
@@ -256,7 +256,7 @@ pub fn parse(text: &str, wanted: Dimension) -> Result<Ratio, UnitFault> {
     }
 }
 
-/// The size of a buffer: bytes, and the number of frames where written `86 x 1514 B`.
+/// Parses the size of a buffer. Returns its bits, and the number of frames if written `86 x 1514 B`.
 ///
 /// # Errors
 /// [`UnitFault`].

@@ -1,6 +1,6 @@
-//! Every fault that a description may have, one small file each, with the message that it gets.
+//! Every fault that a description may have, one small file each, with its message.
 //!
-//! The messages are in `faults.txt`; `RTWIRE_UPDATE=1 cargo test -p rtwire-describe --test faults` writes it anew.
+//! The messages are in `faults.txt`. `RTWIRE_UPDATE=1 cargo test -p rtwire-describe --test faults` writes it again.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -38,7 +38,7 @@ payload = "64 B"
 interval = "1 ms"
 "#;
 
-/// What is wrong; the text to replace in `GOOD`; what stands in its place.
+/// The name of the fault, the text to replace in `GOOD`, and its replacement.
 const CASES: &[(&str, &str, &str)] = &[
     ("syntax: no value", "name = \"test\"", "name ="),
     (

@@ -1,5 +1,5 @@
-//! The committed schemas and the key reference are what the code says.
-//! `RTWIRE_UPDATE=1 cargo test -p rtwire-describe --test schemas` writes them anew.
+//! Tests that the committed schemas and the key reference match the code. `RTWIRE_UPDATE=1 cargo test -p
+//! rtwire-describe --test schemas` writes them again.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 

@@ -1,4 +1,4 @@
-//! What `rtwire plan --json` prints: one form for a plan, a refusal and a faulty file.
+//! The output of `rtwire plan --json`: one form for a plan, a refusal and a faulty file.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,11 +9,11 @@ use crate::refusal::{Reason, Refusal};
 use crate::suggest::Suggestion;
 use rtwire_describe::{Fault, Faults};
 
-/// How planning ended.
+/// The outcome of planning, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerStatus {
-    /// Promises are given.
+    /// The network can be promised; the plan holds.
     Ok,
     /// Bounds exist, but one exceeds a limit.
     Reject,
@@ -26,12 +26,12 @@ pub enum AnswerStatus {
 /// The outcome of planning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Answer {
-    /// How it ended.
+    /// The outcome in one word.
     pub status: AnswerStatus,
-    /// The plan; of a refusal what could be computed.
+    /// The plan; for a refusal, the part that could be computed.
     #[serde(flatten)]
     pub plan: Option<Plan>,
-    /// What is in the way.
+    /// The limits that do not hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<Reason>,
     /// Changes that were planned again and fit.

@@ -1,4 +1,4 @@
-//! A plan as comma-separated values, for spreadsheets (RFC 4180: lines end with CR LF, names are quoted where needed).
+//! A plan as comma-separated values, for spreadsheets (RFC 4180: lines end with CR LF, names are quoted if needed).
 
 use crate::plan::{Plan, TermKind};
 
@@ -30,8 +30,8 @@ const KINDS: [TermKind; 7] = [
 ];
 
 impl Plan {
-    /// One line for each promise: stream, listener, way, promise, deadline, and the terms; times in nanoseconds, empty
-    /// where there is none.
+    /// Returns one line for each promise: stream, listener, route, promise, deadline, and the terms. Times are in
+    /// nanoseconds; a missing one is empty.
     #[must_use]
     pub fn streams_csv(&self) -> String {
         let mut head: Vec<String> = ["stream", "listener", "route", "promise_ns", "deadline_ns"]
@@ -59,7 +59,7 @@ impl Plan {
         text
     }
 
-    /// One line for each port: node, neighbour, link, load, need for memory and what there is.
+    /// Returns one line for each port: node, neighbour, link, load, the memory that it needs and has.
     #[must_use]
     pub fn ports_csv(&self) -> String {
         let head = [

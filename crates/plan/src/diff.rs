@@ -1,4 +1,4 @@
-//! Two plans side by side: what a change of the description does to its promises.
+//! Compares two plans: the effect of a changed description on its promises.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 use crate::plan::Plan;
 use crate::show::{grouped, show_ns};
 
-/// What differs between two plans; what is the same is left out.
+/// The differences between two plans. Equal parts are omitted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanDiff {
-    /// Promises, by stream and listener.
+    /// The changed promises, by stream and listener.
     pub promises: Vec<PromiseChange>,
-    /// Memory, by port.
+    /// The changed needs for memory, by port.
     pub ports: Vec<PortChange>,
 }
 
@@ -25,13 +25,13 @@ pub struct PromiseChange {
     pub stream: String,
     /// The listener.
     pub listener: String,
-    /// Whether it is there in both, or in which.
+    /// The plans that have it: both, or only one.
     pub change: Change,
-    /// Promised before, nanoseconds; none without a promise.
+    /// The promise before, nanoseconds; absent without a promise.
     pub old_ns: Option<u64>,
-    /// Promised now, nanoseconds; none without a promise.
+    /// The promise now, nanoseconds; absent without a promise.
     pub new_ns: Option<u64>,
-    /// Whether its way is another.
+    /// True if its route has changed.
     pub route_changed: bool,
 }
 
@@ -42,29 +42,29 @@ pub struct PortChange {
     pub node: String,
     /// The neighbour.
     pub port: String,
-    /// Whether it is there in both, or in which.
+    /// The plans that have it: both, or only one.
     pub change: Change,
-    /// Needed before, bytes; none where unbounded.
+    /// The need before, bytes; absent if unbounded.
     pub old_bytes: Option<u64>,
-    /// Needed now, bytes; none where unbounded.
+    /// The need now, bytes; absent if unbounded.
     pub new_bytes: Option<u64>,
 }
 
-/// Where something is.
+/// The kind of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// In the new plan only.
+    /// Present in the new plan only.
     Added,
-    /// In the old plan only.
+    /// Present in the old plan only.
     Removed,
-    /// In both, but not the same.
+    /// Present in both plans, but different.
     Changed,
 }
 
 type Both<T> = (Option<T>, Option<T>);
 
-/// The promise, where there is one, and its way.
+/// The promise, if there is one, and its route.
 type Promised<'a> = (Option<u64>, &'a [String]);
 
 fn change<T: PartialEq>(both: &Both<T>) -> Option<Change> {
@@ -76,7 +76,7 @@ fn change<T: PartialEq>(both: &Both<T>) -> Option<Change> {
     }
 }
 
-/// What `new` changes in `old`.
+/// Returns the changes from `old` to `new`.
 #[must_use]
 pub fn diff(old: &Plan, new: &Plan) -> PlanDiff {
     let mut promises: BTreeMap<(&str, &str), Both<Promised<'_>>> = BTreeMap::new();
@@ -125,13 +125,13 @@ pub fn diff(old: &Plan, new: &Plan) -> PlanDiff {
 }
 
 impl PlanDiff {
-    /// Whether nothing differs.
+    /// True if nothing differs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.promises.is_empty() && self.ports.is_empty()
     }
 
-    /// For a terminal: a line for each change.
+    /// Returns the text for a terminal: a line for each change.
     #[must_use]
     pub fn print_text(&self) -> String {
         if self.is_empty() {

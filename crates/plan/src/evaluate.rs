@@ -18,16 +18,16 @@ use rtwire_describe::ratio::{Overflow, Ratio, sum};
 
 use ways::{Ways, stream_plan};
 
-/// What is known of one port once it has been computed.
+/// The computed values of one port.
 struct PortResult {
     bound: PortBound,
     closed: Option<ClosedForm>,
 }
 
-/// So many flows at ports are looked at for rows of ports: a fraction of a second.
+/// The largest number of flows at ports that are looked at for segments. They take a fraction of a second.
 const SEGMENT_WORK: u64 = 4_000_000;
 
-/// A trial of many gets less.
+/// Returns the work for segments. One trial of many gets less.
 fn segment_work(search: u32) -> u64 {
     if search <= LEAST_WORK {
         SEGMENT_WORK / 40
@@ -36,7 +36,7 @@ fn segment_work(search: u32) -> u64 {
     }
 }
 
-/// Compute everything, and all that speaks against it.
+/// Computes the plan, and the reasons against it.
 pub(crate) fn evaluate(
     network: &Network,
     options: &Options,
@@ -116,7 +116,8 @@ pub(crate) fn evaluate(
     Ok((plan, reasons))
 }
 
-/// The closed form of a switch's port, where all its inputs are links of its own rate from hosts that add nothing.
+/// Returns the closed form of a switch's port. It applies if all inputs are links of the port's own rate from hosts
+/// that add nothing.
 fn closed(
     nodes: &Nodes<'_>,
     mapped: &Mapped,
@@ -284,7 +285,7 @@ fn port_plan(
     })
 }
 
-/// Most frames that wait at once: as many of the smallest as the backlog holds.
+/// Returns the largest number of frames that wait at once: as many of the smallest ones as the backlog holds.
 fn backlog_frames(
     mapped: &Mapped,
     flows: &[usize],

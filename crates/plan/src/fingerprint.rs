@@ -1,7 +1,7 @@
-//! A plan's fingerprint, its keys and its checksum.
+//! Computes a plan's fingerprint, its keys and its checksum.
 //!
-//! The fingerprint (`plan_id`) is over what every end must agree on, in an order that no file decides: the network, the
-//! epoch, identities, shapers, launches, gates. Keys are made from it. The checksum is over the whole plan.
+//! The fingerprint (`plan_id`) covers all that every end must agree on: the network, the epoch, identities, shapers,
+//! launches, gates. Its order does not depend on any file. Keys are made from it. The checksum covers the whole plan.
 
 use rtwire_describe::hash::Fingerprint;
 use serde::Serialize;
@@ -10,7 +10,7 @@ use crate::identity::{Identity, LARGEST_NUMBER};
 use crate::network::{BestEffort, Network, Stream};
 use crate::plan::{Plan, StreamPlan};
 
-/// Texts of JSON, one after the other, in one fingerprint.
+/// Several JSON texts, one after the other, in one fingerprint.
 struct Canonical {
     print: Fingerprint,
     buffer: Vec<u8>,
@@ -47,7 +47,7 @@ impl Canonical {
     }
 }
 
-/// Returns the fingerprint of what all ends must agree on.
+/// Returns the fingerprint of all that every end must agree on.
 pub(crate) fn plan_id(plan: &Plan) -> String {
     let mut canonical = Canonical::new();
     canonical.add(&plan.epoch);
@@ -86,7 +86,7 @@ fn without_key(identity: &Identity) -> Identity {
     }
 }
 
-/// The network without what tells one file from another: order, places in lists, words for people.
+/// Adds the network without the differences between files: order, places in lists, words for people.
 fn network(canonical: &mut Canonical, network: &Network) {
     let Network {
         name,
@@ -163,7 +163,8 @@ fn sorted_ways(ends: &[String], routes: &[Vec<String>]) -> (Vec<String>, Vec<Vec
         .unzip()
 }
 
-/// Returns what all keys of a plan begin at: above 0, and so far from the end that no number leads beyond 32 bits.
+/// Returns the number from which all keys of a plan are counted. It is above 0, and low enough that no key leaves 32
+/// bits.
 pub(crate) fn key_base(plan_id: &str) -> u32 {
     let value = Fingerprint::new().with(plan_id).value();
     let mixed = value ^ (value >> 64);
@@ -172,7 +173,7 @@ pub(crate) fn key_base(plan_id: &str) -> u32 {
     u32::try_from(mixed % room).unwrap_or(0) + 1
 }
 
-/// Takes in what is written, without keeping it.
+/// A writer that adds its bytes to a fingerprint, without keeping them.
 struct Taking(Fingerprint);
 
 impl std::io::Write for Taking {
@@ -186,7 +187,7 @@ impl std::io::Write for Taking {
     }
 }
 
-/// Returns the checksum of a plan, whatever checksum it has.
+/// Returns the checksum of a plan, whatever checksum it states.
 pub(crate) fn checksum(plan: &mut Plan) -> String {
     let before = std::mem::take(&mut plan.checksum);
     let mut taking = Taking(Fingerprint::new());
@@ -197,7 +198,7 @@ pub(crate) fn checksum(plan: &mut Plan) -> String {
 }
 
 impl Plan {
-    /// Makes the fingerprint, the keys and the checksum anew from everything else.
+    /// Computes the fingerprint, the keys and the checksum again from everything else.
     pub(crate) fn seal(&mut self) {
         self.plan_id = plan_id(self);
         let base = key_base(&self.plan_id);

@@ -1,6 +1,6 @@
-//! What tells one stream's frames from all others on the wire: address, port, key, VLAN, priority.
+//! The fields that distinguish one stream's frames from all others on the wire: address, port, key, VLAN, priority.
 //!
-//! Identities are assigned once, by name, so that the order of a description does not matter; a plan that keeps
+//! Identities are assigned once, by name, so that the order of a description does not matter. A plan that keeps
 //! another one keeps the identities of its streams.
 //!
 //! ```text
@@ -19,61 +19,61 @@ use serde::{Deserialize, Serialize};
 use crate::network::{BestEffort, Network, Stream, Transport};
 use crate::plan::Plan;
 
-/// The largest number of a stream: 20 bits.
+/// The largest number of a stream (20 bits).
 pub const LARGEST_NUMBER: u32 = (1 << 20) - 1;
-/// Ports that nobody stated begin here.
+/// The first port for streams whose description states none.
 const FIRST_PORT: u16 = 1_000;
-/// How many ports there are from [`FIRST_PORT`] on.
+/// The number of ports from [`FIRST_PORT`] on.
 const PORTS: u32 = 65_536 - FIRST_PORT as u32;
-/// Addresses that an organisation may use as it likes (RFC 2365): 239.192.0.0/14.
+/// The first of the addresses that an organisation may use freely (RFC 2365): 239.192.0.0/14.
 const MULTICAST_BASE: u32 = 0xefc0_0000;
 const MULTICAST_MASK: u32 = 0x0003_ffff;
 
-/// How the frames of one stream are told from all others.
+/// The fields that distinguish the frames of one stream from all others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Identity {
     /// The stream's number, unique in the plan, 1 to 1048575.
     pub number: u32,
-    /// Where its frames are sent.
+    /// The destination of its frames.
     pub destination: Destination,
-    /// Its destination port. No two streams that one host hears by the same transport share one; both copies of a
-    /// redundant stream do.
+    /// Its destination port. No two streams that one host hears by the same transport share one, except both copies of
+    /// a redundant stream.
     pub port: u16,
-    /// The key that its frames carry, never 0, unique in the plan, and another one in every other plan.
+    /// The key that its frames carry: never 0, unique in the plan, and different in every other plan.
     pub key: u32,
-    /// The VLAN id where its frames carry a tag.
+    /// The VLAN id, if its frames carry a tag.
     pub vlan: Option<u16>,
     /// Its priority code point, 0 to 7, 7 most urgent.
     pub pcp: u8,
-    /// Its queue at the talker's port, larger is more urgent.
+    /// Its queue at the talker's port; larger is more urgent.
     pub queue: u8,
 }
 
-/// Where frames are sent.
+/// The destination of frames.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Destination {
-    /// To a group address of Ethernet of its own (RTDiP).
+    /// An Ethernet group address of its own (RTDiP).
     Group {
         /// The address, such as `03:72:74:02:00:07`.
         #[serde(with = "mac_text")]
         #[schemars(with = "mac_text::Mac")]
         mac: [u8; 6],
     },
-    /// To a multicast address of its own (UDP to several listeners).
+    /// A multicast address of its own (UDP to several listeners).
     Multicast {
         /// The address, within 239.192.0.0/14.
         ip: Ipv4Addr,
     },
-    /// To one host, whose address is given when the session is opened (UDP to one listener).
+    /// One host, whose address is passed when the session is opened (UDP to one listener).
     Peer {
         /// The listener.
         host: String,
     },
 }
 
-/// What one best-effort allowance sends to one receiver.
+/// The traffic of one best-effort allowance to one receiver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BestEffortPlan {
@@ -81,14 +81,14 @@ pub struct BestEffortPlan {
     pub name: String,
     /// The receiver.
     pub to: String,
-    /// How its frames are told from others.
+    /// The fields that distinguish its frames from others.
     pub identity: Identity,
 }
 
 mod mac_text {
     use serde::{Deserialize, Deserializer, Serializer};
 
-    /// An address of Ethernet as text.
+    /// An Ethernet address as text.
     pub(super) struct Mac;
 
     impl schemars::JsonSchema for Mac {
@@ -145,7 +145,7 @@ impl core::fmt::Display for Destination {
 }
 
 impl Identity {
-    /// What stands in a plan until identities are assigned.
+    /// Returns the value of a plan whose identities are not assigned yet.
     pub(crate) fn none() -> Identity {
         Identity {
             number: 0,
@@ -159,7 +159,7 @@ impl Identity {
     }
 }
 
-/// The group address that a number stands for.
+/// Returns the group address made from a number.
 #[must_use]
 pub const fn group_address(number: u32) -> [u8; 6] {
     let [_, high, middle, low] = number.to_be_bytes();
@@ -167,21 +167,21 @@ pub const fn group_address(number: u32) -> [u8; 6] {
     [0x03, 0x72, 0x74, 0x02_u8.wrapping_add(high), middle, low]
 }
 
-/// What is kept of another plan: numbers, addresses and ports.
+/// The kept parts of another plan: numbers, addresses and ports.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Kept {
     /// The epoch of the plan that keeps them.
     pub(crate) epoch: u64,
-    /// The largest number that was ever given.
+    /// The largest number that was ever assigned.
     numbers_used: u32,
-    /// By stream: its talker and its identity.
+    /// The talker and the identity of each stream.
     streams: HashMap<String, (String, Identity)>,
-    /// By allowance and receiver: the host and the identity.
+    /// The host and the identity of each allowance and receiver.
     best_effort: HashMap<(String, String), (String, Identity)>,
 }
 
 impl Kept {
-    /// What a plan of this epoch keeps of `plan`.
+    /// Returns the parts of `plan` that a plan of this epoch keeps.
     pub(crate) fn of(plan: &Plan, epoch: u64) -> Kept {
         let talkers: HashMap<&str, &str> = plan
             .network
@@ -216,11 +216,11 @@ impl Kept {
 
 /// The identities of a network, without keys.
 pub(crate) struct Assigned {
-    /// By stream of the network.
+    /// The identity of each stream of the network.
     pub(crate) streams: Vec<Identity>,
-    /// By allowance and receiver, in the order of the network.
+    /// The identity of each allowance and receiver, in the order of the network.
     pub(crate) best_effort: Vec<BestEffortPlan>,
-    /// The largest number that was ever given.
+    /// The largest number that was ever assigned.
     pub(crate) numbers_used: u32,
 }
 
@@ -230,7 +230,7 @@ struct Flow<'a> {
     /// The talker's name.
     talker: &'a str,
     udp: bool,
-    /// Indices of the hosts that hear it.
+    /// The indices of the hosts that hear it.
     listeners: Vec<usize>,
     /// The port that the description states.
     stated: Option<u16>,
@@ -240,7 +240,8 @@ struct Flow<'a> {
     identity: Identity,
 }
 
-/// Assigns an identity to each stream and allowance; `Err` says in words what ran out.
+/// Assigns an identity to each stream and allowance. `Err` is the kind of number, address or port that ran out, in
+/// words.
 pub(crate) fn assign(network: &Network, kept: Option<&Kept>) -> Result<Assigned, String> {
     let hosts: HashMap<&str, (usize, u8)> = network
         .hosts
@@ -341,7 +342,7 @@ fn allowance_flow<'a>(
     }
 }
 
-/// Numbers the flows; returns the largest number that was ever given.
+/// Numbers the flows. Returns the largest number that was ever assigned.
 fn number(flows: &mut [Flow<'_>], order: &[usize], used_before: u32) -> Result<u32, String> {
     let mut taken: HashSet<u32> = HashSet::new();
     for &at in order {
@@ -379,7 +380,7 @@ fn number(flows: &mut [Flow<'_>], order: &[usize], used_before: u32) -> Result<u
     Ok(used)
 }
 
-/// Gives each flow its destination, from its number.
+/// Assigns each flow its destination, made from its number.
 fn address(flows: &mut [Flow<'_>], network: &Network) -> Result<(), String> {
     let mut crowded: Vec<usize> = Vec::new();
     let mut taken: HashSet<u32> = HashSet::new();
@@ -426,11 +427,12 @@ fn address(flows: &mut [Flow<'_>], network: &Network) -> Result<(), String> {
     Ok(())
 }
 
-/// The ports that are taken, by transport and listener.
+/// The ports that are in use, by transport and listener.
 #[derive(Default)]
 struct Ports {
     taken: HashSet<(bool, usize, u16)>,
-    /// By transport and listener: every port before this one, counted from [`FIRST_PORT`], is taken.
+    /// The first port that may be free, counted from [`FIRST_PORT`], by transport and listener. Every port before it
+    /// is in use.
     from: HashMap<(bool, usize), u32>,
 }
 
@@ -446,7 +448,7 @@ impl Ports {
         flow.identity.port = port;
     }
 
-    /// A port that is free at every listener: the one that belongs to the number, else the lowest.
+    /// Returns a port that is free at every listener: the one that belongs to the number, else the lowest.
     fn find(&mut self, flow: &Flow<'_>) -> Option<u16> {
         let own = nth_port(flow.identity.number.wrapping_sub(1) % PORTS)?;
         if self.is_free(flow, own) {
@@ -467,7 +469,7 @@ impl Ports {
     }
 }
 
-/// All ports, from [`FIRST_PORT`] on, then those below it.
+/// Returns port number `n`: all ports from [`FIRST_PORT`] on come first, then those below it.
 fn nth_port(n: u32) -> Option<u16> {
     let port = if n < PORTS {
         u32::from(FIRST_PORT) + n

@@ -1,8 +1,8 @@
 //! Will every deadline hold?
 //!
-//! A description of a network in TOML goes in; a promise for each stream and the
-//! memory that each port needs come out, or a refusal that says what is in the
-//! way and what would fit. Nothing here does I/O, and no floating point decides.
+//! Plans a network that a TOML file describes. The plan has a promise for each stream and the memory that each port
+//! needs. A refusal says what is in the way and which changes would fit. Nothing here does I/O, and no floating point
+//! decides.
 //!
 //! ```text
 //! text -> read() -> Network -> plan() -> Plan
@@ -21,9 +21,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Limits: trees and lines (and, with a route for every stream, loops that
-//! settle); FIFO, strict priority, credits, regulators and gates; traffic that the description does not name
-//! is not in the promise.
+//! Limits: trees and lines, and loops that settle if every stream has a route. FIFO, strict priority, credits,
+//! regulators and gates. Promises do not cover traffic that the description does not name.
 
 pub mod admission;
 pub mod answer;

@@ -1,4 +1,4 @@
-//! A network as a graph of servers: each end of each link is one.
+//! A network as a graph of servers: each end of each link is one server.
 
 use std::collections::HashMap;
 
@@ -19,21 +19,21 @@ pub(crate) struct Port {
     pub(crate) cable_ns: u64,
 }
 
-/// The graph, and what its numbers mean.
+/// The graph, and the meaning of its numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Mapped {
-    /// By server.
+    /// The port of each server.
     pub(crate) ports: Vec<Port>,
     /// Streams first, in order; then best-effort allowances.
     pub(crate) graph: Graph,
-    /// By flow.
+    /// The name of each flow.
     pub(crate) flow_names: Vec<String>,
-    /// By server: the flows that pass it, and which of their hops it is.
+    /// The flows that pass each server, and the index of the hop there.
     pub(crate) passing: Vec<Vec<(usize, usize)>>,
     numbers: HashMap<String, HashMap<String, usize>>,
 }
 
-/// Hosts and switches by name: looking through lists for each port would take the square of a network's size.
+/// Hosts and switches by name. To search lists for each port would take the square of a network's size.
 pub(crate) struct Nodes<'a> {
     hosts: HashMap<&'a str, &'a Host>,
     switches: HashMap<&'a str, &'a Switch>,
@@ -63,7 +63,7 @@ impl<'a> Nodes<'a> {
         }
     }
 
-    /// As [`Network::queues`].
+    /// Returns the same as [`Network::queues`].
     pub(crate) fn queues(&self, name: &str) -> u8 {
         let of_switch = self.switches.get(name).map(|switch| switch.queues);
         of_switch
@@ -71,7 +71,7 @@ impl<'a> Nodes<'a> {
             .unwrap_or(1)
     }
 
-    /// As [`Network::port_latency`].
+    /// Returns the same as [`Network::port_latency`].
     fn port_latency(&self, network: &Network, from: &str, to: &str) -> (u64, bool) {
         let of_port = network.port_latencies.iter();
         if let Some(port) = of_port
@@ -88,20 +88,21 @@ impl<'a> Nodes<'a> {
     }
 }
 
-/// The smallest frame on Ethernet, header and payload without FCS, bytes.
+/// The smallest Ethernet frame: header and payload without FCS, bytes.
 const SMALLEST_FRAME_BYTES: u64 = 60;
 
 impl Mapped {
-    /// The port of a node towards a neighbour.
+    /// Returns the port of a node towards a neighbour.
     pub(crate) fn port(&self, from: &str, to: &str) -> Option<usize> {
         self.numbers.get(from)?.get(to).copied()
     }
 }
 
-/// What stands for the time that gates are closed, among the flows of a port.
+/// The name of the flow that represents closed gates at a port.
 pub(crate) const CLOSED_GATES: &str = "(closed gates)";
 
-/// `closings` is what gates take from unscheduled traffic: streams that go through them have a schedule of their own.
+/// Makes the graph. `closings` is the time that gates take from unscheduled traffic; the streams that pass through
+/// gates have a schedule of their own.
 pub(crate) fn map(network: &Network, closings: &[Closing]) -> Result<Mapped, Overflow> {
     let mut ports = Vec::new();
     let mut servers = Vec::new();
@@ -203,7 +204,7 @@ pub(crate) fn map(network: &Network, closings: &[Closing]) -> Result<Mapped, Ove
     Ok(mapped)
 }
 
-/// Put the shapers of the description to their classes.
+/// Assigns the description's shapers to their classes.
 fn shape(network: &Network, nodes: &Nodes<'_>, mapped: &mut Mapped) {
     for shaper in &network.shapers {
         let class = usize::from(class_of(shaper.pcp, nodes.queues(&shaper.node)));
@@ -222,7 +223,7 @@ fn shape(network: &Network, nodes: &Nodes<'_>, mapped: &mut Mapped) {
     }
 }
 
-/// Closed gates are work that goes before all else.
+/// Adds closed gates as a flow that is served before all others.
 fn close(mapped: &mut Mapped, closing: &Closing) -> Result<(), Overflow> {
     let Some(server) = mapped.port(&closing.node, &closing.to) else {
         return Ok(());
@@ -250,7 +251,7 @@ fn close(mapped: &mut Mapped, closing: &Closing) -> Result<(), Overflow> {
     Ok(())
 }
 
-/// The ports of all routes, each once: where ways part, each branch carries the frame.
+/// Returns the ports of all routes, each once. If routes part, each branch carries the frame.
 fn hops(nodes: &Nodes<'_>, mapped: &Mapped, routes: &[Vec<String>], pcp: u8) -> Vec<Hop> {
     let mut hops: Vec<Hop> = Vec::new();
     for route in routes {

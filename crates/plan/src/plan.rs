@@ -1,4 +1,4 @@
-//! From a network to its promises: the plan as data, and the way to it.
+//! Computes the promises of a network: the plan as data, and the functions that make it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,38 +16,43 @@ use rtwire_describe::ratio::Ratio;
 /// The version of the plan's form.
 pub const PLAN_VERSION: u32 = 2;
 
-/// How to plan.
+/// The options of planning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Plan what can be planned although limits are exceeded (`--no-admission`): what was ignored becomes warnings.
+    /// Plans as much as possible although limits are exceeded (`--no-admission`). Ignored limits become warnings.
     pub ignore_limits: bool,
-    /// How bounds are found.
+    /// The method for bounds.
     pub analysis: Analysis,
 }
 
-/// How bounds are found. Each is sound; but for [`Analysis::Sfa`] the later ones know more and are never above those before.
+/// The method for bounds. Each one is sound. Except for [`Analysis::Sfa`], each uses more facts than those before it
+/// and is never above them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Analysis {
     /// Total flow analysis: contracts as straight lines, each port for itself.
     Tfa,
-    /// With it, no link brings more than its rate allows.
+    /// As [`Analysis::Tfa`]; also, no link carries more than its rate allows.
     #[serde(rename = "tfa++")]
     TfaPlusPlus,
-    /// With that, periodic streams send whole frames, and no frame passes in less than its own time.
+    /// As [`Analysis::TfaPlusPlus`]; also, periodic streams send whole frames, and no frame passes in less than its
+    /// own time.
     Staircase,
-    /// Separated flow analysis: the whole way of a stream as one, where that can be bounded, with the ports as in
-    /// [`Analysis::Full`]. For comparison: below the others where bursts are large and ways long, above elsewhere.
+    /// Separated flow analysis: the whole route of a stream as one, if that can be bounded, with the ports as in
+    /// [`Analysis::Full`].
+    ///
+    /// It is for comparison. It is below the others for large bursts and long routes, and above elsewhere.
     Sfa,
-    /// With the staircase, what leaves a port together, and the closed form of Löser and Härtig where it applies.
+    /// As [`Analysis::Staircase`]; also, the traffic that leaves a port together, and the closed form of Löser and
+    /// Härtig if it applies.
     Full,
-    /// With that, ports in a row as one wherever that is less.
+    /// As [`Analysis::Full`]; also, ports in a row as one wherever that is less.
     #[default]
     EndToEnd,
 }
 
 impl Analysis {
-    /// All of them, in the order of what they know.
+    /// All methods, in the order of the facts that they use.
     pub const ALL: [Analysis; 6] = [
         Analysis::Tfa,
         Analysis::TfaPlusPlus,
@@ -57,7 +62,7 @@ impl Analysis {
         Analysis::EndToEnd,
     ];
 
-    /// What it may use.
+    /// Returns the facts that the method uses.
     #[must_use]
     pub const fn method(self) -> Method {
         let full = Method::FULL;
@@ -82,7 +87,7 @@ impl Analysis {
         }
     }
 
-    /// In words, as plans name it.
+    /// Returns the method in words, as plans name it.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -100,16 +105,16 @@ impl Analysis {
     }
 }
 
-/// What a network guarantees: whole by itself, so that every later step computes nothing anew.
+/// The guarantees of a network. It is complete, so that no later step computes anything again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// [`PLAN_VERSION`].
     pub version: u32,
-    /// 1 for a fresh plan; one more than that of the plan that it keeps.
+    /// 1 for a new plan; one more than the kept plan's for one that keeps another.
     pub epoch: u64,
-    /// The fingerprint of what every end must agree on: network, epoch, identities, shapers, launches, gates. It does
-    /// not depend on the order of the description.
+    /// The fingerprint of all that every end must agree on: network, epoch, identities, shapers, launches, gates. It
+    /// does not depend on the order of the description.
     pub plan_id: String,
     /// The checksum of the whole plan, computed with this field empty.
     pub checksum: String,
@@ -117,22 +122,22 @@ pub struct Plan {
     pub input_hash: String,
     /// The network, with a port for every stream.
     pub network: Network,
-    /// How it was planned.
+    /// The options of planning.
     pub options: PlanOptions,
-    /// The largest number of a stream that this plan or one that it keeps has ever given.
+    /// The largest stream number that this plan, or one that it keeps, has ever assigned.
     pub numbers_used: u32,
-    /// How the bounds were found.
+    /// The method for bounds.
     pub method: String,
-    /// How routes were chosen, where the network leaves a choice.
+    /// The rule for routes, if the network leaves a choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub routes: Option<String>,
-    /// By stream, in the order of the description.
+    /// The streams, in the order of the description.
     pub streams: Vec<StreamPlan>,
-    /// By best-effort allowance and receiver, in the order of the description.
+    /// The best-effort allowances by receiver, in the order of the description.
     pub best_effort: Vec<BestEffortPlan>,
     /// Every port of every node: two for each link.
     pub ports: Vec<PortPlan>,
-    /// What was ignored, and what a reader should know.
+    /// Limits that were ignored, and facts that a reader should know.
     pub warnings: Vec<String>,
 }
 
@@ -142,13 +147,13 @@ pub struct Plan {
 pub struct StreamPlan {
     /// Its name.
     pub name: String,
-    /// How its frames are told from all others.
+    /// The fields that distinguish its frames from all others.
     pub identity: Identity,
-    /// What its talker must keep to.
+    /// The limits that its talker must keep.
     pub shaper: Shaper,
-    /// One for each listener.
+    /// The promise for each listener.
     pub promises: Vec<Promise>,
-    /// When a time-triggered stream is sent, and where its windows are.
+    /// The launch time of a time-triggered stream, and its windows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch: Option<Launch>,
 }
@@ -161,9 +166,9 @@ pub struct Shaper {
     pub rate_bps: Ratio,
     /// Burst, bits, rounded up.
     pub burst_bits: u64,
-    /// T_s, nanoseconds; for a stream with `interval` that interval.
+    /// Shaping interval T_s, nanoseconds; for a stream with `interval`, that interval.
     pub interval_ns: u64,
-    /// J, nanoseconds.
+    /// Tick error J, nanoseconds.
     pub tick_error_ns: u64,
 }
 
@@ -175,13 +180,13 @@ pub struct Promise {
     pub listener: String,
     /// The nodes from talker to listener.
     pub route: Vec<String>,
-    /// The promise, nanoseconds; none where nothing bounds it.
+    /// The promise, nanoseconds; absent if nothing bounds it.
     pub delay_ns: Option<u64>,
-    /// What it is made of; adds up to `delay_ns` exactly. Empty where there is none.
+    /// The terms of the promise, which add up to `delay_ns` exactly. Empty without a promise.
     pub terms: Vec<Term>,
-    /// The deadline that it was held against.
+    /// The deadline that the promise was compared with, nanoseconds.
     pub deadline_ns: Option<u64>,
-    /// Of a time-triggered stream: no two of its frames differ by more in their delay, nanoseconds.
+    /// For a time-triggered stream: the largest difference between the delays of two of its frames, nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter_ns: Option<u64>,
 }
@@ -190,11 +195,11 @@ pub struct Promise {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Term {
-    /// What takes the time.
+    /// The cause of the delay.
     pub what: TermKind,
-    /// Where: `node>neighbour`; several with blanks between for queueing at a row of ports together.
+    /// The port as `node>neighbour`. Several ports, separated by blanks, for queueing at a segment of them.
     pub at: String,
-    /// How long, nanoseconds.
+    /// The delay, nanoseconds.
     pub ns: u64,
 }
 
@@ -206,22 +211,22 @@ pub struct Term {
 pub enum TermKind {
     /// The node's own latency.
     Latency,
-    /// A frame of lower priority that is under way already.
+    /// A frame of lower priority that is already being sent.
     Blocking,
-    /// Other frames that go first.
+    /// Other frames that are sent first.
     Queueing,
     /// The frame's own time on the link.
     Transmission,
-    /// The cable.
+    /// The cable's propagation delay.
     Cable,
-    /// Waiting for the window of a time-triggered stream.
+    /// The wait for the window of a time-triggered stream.
     Window,
-    /// What clocks may be apart.
+    /// The difference between clocks.
     Clock,
 }
 
 impl TermKind {
-    /// In a word.
+    /// Returns the kind in a word.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -236,7 +241,7 @@ impl TermKind {
     }
 }
 
-/// Whether a port belongs to a host or a switch.
+/// The kind of node that a port belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeKind {
@@ -246,7 +251,7 @@ pub enum NodeKind {
     Switch,
 }
 
-/// One directed port: what it must hold.
+/// One directed port and the memory that it needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PortPlan {
@@ -254,31 +259,31 @@ pub struct PortPlan {
     pub node: String,
     /// The neighbour that it sends to.
     pub port: String,
-    /// What the node is.
+    /// The kind of the node.
     pub node_kind: NodeKind,
     /// Rate of the link, bit/s.
     pub link_rate_bps: u64,
-    /// Latency that the bounds contain, nanoseconds.
+    /// Latency in the bounds, nanoseconds.
     pub latency_ns: u64,
     /// Sum of the rates on the wire over the link's rate, exact.
     pub utilization: Ratio,
-    /// The same in thousandths, rounded up.
+    /// The sum of the rates over the link's rate, in thousandths, rounded up.
     pub utilization_permille: u64,
-    /// Largest backlog, bytes, rounded up; none where unbounded.
+    /// Largest backlog, bytes, rounded up; absent if unbounded.
     pub backlog_bytes: Option<u64>,
-    /// The same in frames, for buffers that are counted in frames.
+    /// Largest backlog in frames, for buffers that are counted in frames.
     pub backlog_frames: Option<u64>,
-    /// The buffer: of the port, or of the whole switch where `shared`. None for hosts.
+    /// The buffer in bytes: of the port, or of the whole switch if `shared`. Absent for hosts.
     pub buffer_bytes: Option<u64>,
-    /// Most frames that the buffer holds, where stated.
+    /// The largest number of frames that the buffer holds, if stated.
     pub buffer_frames: Option<u64>,
-    /// Whether the buffer is a pool of the switch.
+    /// True if the buffer is a pool of the switch.
     pub shared: bool,
-    /// By class, least urgent first.
+    /// The classes, least urgent first.
     pub classes: Vec<ClassPlan>,
-    /// The closed form, where the port is such as it describes.
+    /// The closed form, if the port is of the kind that it covers.
     pub loeser_haertig: Option<ClosedForm>,
-    /// When its gates open and close, where the schedule needs it to.
+    /// The times at which its gates open and close, if the schedule needs them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gates: Option<GateList>,
 }
@@ -287,27 +292,27 @@ pub struct PortPlan {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClassPlan {
-    /// Its number, larger is more urgent.
+    /// Its number; larger is more urgent.
     pub class: u8,
-    /// Streams and best-effort allowances in it.
+    /// The streams and best-effort allowances in it.
     pub flows: Vec<String>,
-    /// Largest delay through the port, nanoseconds; none where unbounded.
+    /// Largest delay through the port, nanoseconds; absent if unbounded.
     pub delay_ns: Option<u64>,
 }
 
-/// How a plan was made: what is needed to make it again.
+/// The options of a plan: all that is needed to make it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanOptions {
-    /// How bounds were found.
+    /// The method for bounds.
     pub analysis: Analysis,
-    /// Whether limits were ignored (`--no-admission`).
+    /// True if limits were ignored (`--no-admission`).
     pub ignore_limits: bool,
-    /// How many placements the search for a schedule could try.
+    /// The largest number of placements that the search for a schedule could try.
     pub search_work: u32,
-    /// What its chance was drawn from.
+    /// The seed of the search's random numbers.
     pub search_seed: u64,
-    /// Whether kept streams could move (`--replan`).
+    /// True if kept streams could move (`--replan`).
     pub replan: bool,
 }
 
@@ -337,7 +342,7 @@ impl Plan {
         streams.find(|stream| stream.identity.key == key)
     }
 
-    /// Makes the plan whole: the network, identities, fingerprint, keys, checksum.
+    /// Completes the plan: the network, identities, fingerprint, keys, checksum.
     pub(crate) fn complete(
         &mut self,
         network: &Network,
@@ -361,19 +366,19 @@ impl Plan {
     }
 }
 
-/// Plan a network.
+/// Plans a network.
 ///
 /// # Errors
-/// [`Refusal`]: which stream or port, which limit, by how much, and the nearest
-/// changes that fit. With [`Options::ignore_limits`] only where numbers overflow.
+/// [`Refusal`] with each stream or port, its limit, the excess, and the nearest changes that fit. With
+/// [`Options::ignore_limits`] only if numbers overflow.
 pub fn plan(network: &Network, options: &Options) -> Result<Plan, Refusal> {
     plan_with(network, options, &mut Scheduling::new(&mut || true))
 }
 
-/// Plan a network whose time-triggered streams are scheduled in a way of their own: launches that stay, how long to search.
+/// Plans a network with options for the schedule of its time-triggered streams: kept launches, effort of the search.
 ///
-/// Where [`Scheduling::keep_going`] ends the work, the refusal has the best so far, and only those suggestions that were
-/// found by then.
+/// If [`Scheduling::keep_going`] ends the work, the refusal has the best result so far, and only the suggestions found
+/// by then.
 ///
 /// # Errors
 /// As [`plan`].

@@ -1,4 +1,4 @@
-//! The plan as a file: one JSON document that is whole by itself (docs/plan-file.md).
+//! The plan as a file: one complete JSON document (docs/plan-file.md).
 //!
 //! ```text
 //! Plan --text()--> JSON --read()--> Plan      or one PlanFileError: what, where, what to do
@@ -30,10 +30,10 @@ use crate::plan::{PLAN_VERSION, Plan};
 /// The largest integer that every reader of JSON keeps exactly.
 pub const LARGEST_EXACT: u64 = (1 << 53) - 1;
 
-/// Why a file is no plan that can be used.
+/// The reason why a file is not a usable plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanFileError {
-    /// The bytes are no JSON.
+    /// The bytes are not JSON.
     #[error(
         "{file}:{line}:{column}: not a plan: {what}; make one with `rtwire plan NETWORK.toml --output plan.json`"
     )]
@@ -44,7 +44,7 @@ pub enum PlanFileError {
         line: usize,
         /// Column, from 1.
         column: usize,
-        /// What the parser says.
+        /// The parser's message.
         what: String,
     },
     /// The JSON ends too early.
@@ -59,7 +59,7 @@ pub enum PlanFileError {
         /// Column, from 1.
         column: usize,
     },
-    /// JSON of another kind.
+    /// The file is JSON of another kind.
     #[error(
         "{file}: this is JSON, but no plan; make one with `rtwire plan NETWORK.toml --output plan.json`"
     )]
@@ -67,7 +67,7 @@ pub enum PlanFileError {
         /// The file's name.
         file: String,
     },
-    /// An answer to a network that was refused or faulty.
+    /// The file is an answer to a network that was refused or faulty.
     #[error(
         "{file}: there is no plan to use in it: the answer of `rtwire plan --json` was `{status}`; mend the description and plan again"
     )]
@@ -77,27 +77,27 @@ pub enum PlanFileError {
         /// `reject`, `unbounded` or `invalid`.
         status: String,
     },
-    /// A plan of an older version.
+    /// The plan is of an older version.
     #[error(
         "{file}: this is a plan of version {found}; this rtwire reads version {PLAN_VERSION}: plan again with `rtwire plan NETWORK.toml --output plan.json`"
     )]
     Older {
         /// The file's name.
         file: String,
-        /// Its version.
+        /// The plan's version.
         found: u64,
     },
-    /// A plan of a newer version.
+    /// The plan is of a newer version.
     #[error(
         "{file}: this is a plan of version {found}, made by a newer rtwire; this one reads version {PLAN_VERSION}: use the newer one, or plan again here"
     )]
     Newer {
         /// The file's name.
         file: String,
-        /// Its version.
+        /// The plan's version.
         found: u64,
     },
-    /// A field that does not exist, is missing, or has another type.
+    /// A field is unknown, is missing, or has another type.
     #[error(
         "{file}:{line}:{column}: not a plan of version {PLAN_VERSION}: {what}; plan again with `rtwire plan NETWORK.toml --output plan.json`"
     )]
@@ -108,20 +108,20 @@ pub enum PlanFileError {
         line: usize,
         /// Column, from 1.
         column: usize,
-        /// What is wrong.
+        /// The fault in words.
         what: String,
     },
-    /// Parts that do not belong together.
+    /// Parts of the plan contradict each other.
     #[error(
         "{file}: the plan contradicts itself: {what}; plan again with `rtwire plan NETWORK.toml --output plan.json`"
     )]
     Inconsistent {
         /// The file's name.
         file: String,
-        /// What does not hold.
+        /// The contradiction in words.
         what: String,
     },
-    /// The checksum is that of another plan.
+    /// The checksum does not match the plan.
     #[error(
         "{file}: was changed after it was planned: `rtwire verify {file}` says what; `rtwire verify {file} --seal OUT.json` writes it anew if all of it holds"
     )]
@@ -132,7 +132,7 @@ pub enum PlanFileError {
 }
 
 impl PlanFileError {
-    /// Returns the line and the column of the fault, from 1; 0 where the file as a whole is meant.
+    /// Returns the line and the column of the fault, from 1; 0 if the whole file is meant.
     #[must_use]
     pub const fn place(&self) -> (usize, usize) {
         match self {
@@ -144,17 +144,18 @@ impl PlanFileError {
     }
 }
 
-/// What decides whether a file is to be read as a plan at all; everything else is passed over.
+/// The fields that decide if a file is read as a plan. All others are ignored.
 #[derive(Deserialize)]
 struct Head {
     status: Option<serde_json::Value>,
     version: Option<serde_json::Value>,
 }
 
-/// Reads a plan from the bytes of its file, or from what `rtwire plan --json` printed. `file` is its name in messages.
+/// Reads a plan from the bytes of its file, or from the output of `rtwire plan --json`. `file` is its name in
+/// messages.
 ///
 /// # Errors
-/// [`PlanFileError`], one for each way in which it cannot be used.
+/// [`PlanFileError`], with a variant for each reason why the file cannot be used.
 pub fn read(bytes: &[u8], file: &str) -> Result<Plan, PlanFileError> {
     let mut plan = read_changed(bytes, file)?;
     if crate::fingerprint::checksum(&mut plan) == plan.checksum {
@@ -166,10 +167,10 @@ pub fn read(bytes: &[u8], file: &str) -> Result<Plan, PlanFileError> {
     }
 }
 
-/// Reads a plan that may have been changed after it was planned: to say what ([`crate::verify`]).
+/// Reads a plan that may have been changed after it was planned, so that [`crate::verify`] can find the changes.
 ///
 /// # Errors
-/// As [`read`], but for the checksum.
+/// As [`read`], except for the checksum.
 pub fn read_changed(bytes: &[u8], file: &str) -> Result<Plan, PlanFileError> {
     let name = || file.to_owned();
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
@@ -216,7 +217,7 @@ pub fn read_changed(bytes: &[u8], file: &str) -> Result<Plan, PlanFileError> {
     Ok(plan)
 }
 
-/// Whether the bytes begin as JSON does, so that they are to be read as a plan and not as a description.
+/// True if the bytes begin like JSON. They are then read as a plan, not as a description.
 #[must_use]
 pub fn looks_like_one(bytes: &[u8]) -> bool {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
@@ -245,20 +246,20 @@ fn broken(fault: &serde_json::Error, file: &str) -> PlanFileError {
     }
 }
 
-/// Returns the text of a plan's file: the same plan, the same bytes.
+/// Returns the text of a plan's file. The same plan has the same bytes.
 #[must_use]
 pub fn text(plan: &Plan) -> String {
     json_text(plan)
 }
 
-/// Returns the plan with the checksum that it should have; everything else stays as it is.
+/// Returns the plan with its correct checksum. Everything else is unchanged.
 #[must_use]
 pub fn sealed(mut plan: Plan) -> Plan {
     plan.checksum = crate::fingerprint::checksum(&mut plan);
     plan
 }
 
-/// Returns anything as a plan's file writes it: indented, integers above 2^53 - 1 as decimal text, a line end behind it.
+/// Returns a value as a plan's file writes it: indented, integers above 2^53 - 1 as decimal text, with a line end.
 #[must_use]
 pub fn json_text<T: Serialize>(value: &T) -> String {
     let mut bytes = Vec::new();
@@ -270,7 +271,7 @@ pub fn json_text<T: Serialize>(value: &T) -> String {
     String::from_utf8(bytes).unwrap_or_default()
 }
 
-/// Indents, and writes integers that others would round as text.
+/// A formatter that indents, and writes integers as text that other readers would round.
 struct Exact<'a>(PrettyFormatter<'a>);
 
 macro_rules! as_pretty {

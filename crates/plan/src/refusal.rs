@@ -1,8 +1,8 @@
-//! Why a network is refused.
+//! The reasons why a network is refused.
 //!
 //! ```text
-//! words   what a reason says
-//! find    everything that speaks against a plan
+//! words   the text of a reason
+//! find    all reasons against a plan
 //! ```
 
 mod find;
@@ -23,7 +23,7 @@ use rtwire_describe::ratio::Overflow;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "limit", rename_all = "snake_case")]
 pub enum Reason {
-    /// A sender does not shape.
+    /// A sender that does not shape.
     Unshaped {
         /// The stream.
         stream: String,
@@ -38,7 +38,7 @@ pub enum Reason {
         rate_bps: u64,
         /// Rate of the link, bit/s.
         link_rate_bps: u64,
-        /// Who sends there.
+        /// The streams and allowances that send there.
         flows: Vec<String>,
     },
     /// The rates of a class reach the idle slope of its credit.
@@ -54,14 +54,14 @@ pub enum Reason {
         /// Its idle slope, bit/s, rounded down.
         idle_slope_bps: u64,
     },
-    /// A port has no bound although its rates fit: something before it has none, or a loop does not settle.
+    /// A port without a bound although its rates fit: something before it has none, or a loop does not settle.
     Unbounded {
         /// The node that sends.
         node: String,
         /// The neighbour.
         port: String,
     },
-    /// A promise is later than the deadline.
+    /// A promise that is later than the deadline.
     Deadline {
         /// The stream.
         stream: String,
@@ -74,28 +74,28 @@ pub enum Reason {
         /// The difference, nanoseconds.
         excess_ns: u64,
     },
-    /// A port needs more bytes than it has.
+    /// A port that needs more bytes than it has.
     Buffer {
         /// The switch.
         node: String,
         /// The neighbour.
         port: String,
-        /// Needed, bytes.
+        /// Bytes needed.
         needed_bytes: u64,
-        /// There are, bytes.
+        /// Bytes available.
         buffer_bytes: u64,
         /// The difference, bytes.
         excess_bytes: u64,
     },
-    /// A port needs more frames than its buffer is counted in.
+    /// A port that needs more frames than its buffer holds.
     BufferFrames {
         /// The switch.
         node: String,
         /// The neighbour.
         port: String,
-        /// Needed, frames.
+        /// Frames needed.
         needed_frames: u64,
-        /// There are, frames.
+        /// Frames available.
         buffer_frames: u64,
         /// The difference, frames.
         excess_frames: u64,
@@ -104,9 +104,9 @@ pub enum Reason {
     SharedBuffer {
         /// The switch.
         node: String,
-        /// Needed by all ports, bytes.
+        /// Bytes needed by all ports.
         needed_bytes: u64,
-        /// There are, bytes.
+        /// Bytes available.
         buffer_bytes: u64,
         /// The difference, bytes.
         excess_bytes: u64,
@@ -115,24 +115,24 @@ pub enum Reason {
     SharedBufferFrames {
         /// The switch.
         node: String,
-        /// Needed by all ports, frames.
+        /// Frames needed by all ports.
         needed_frames: u64,
-        /// There are, frames.
+        /// Frames available.
         buffer_frames: u64,
         /// The difference, frames.
         excess_frames: u64,
     },
-    /// Two frames of a time-triggered stream differ more in their delay than is of use.
+    /// Two frames of a time-triggered stream differ in their delay by more than the limit.
     Jitter {
         /// The stream.
         stream: String,
         /// The listener.
         listener: String,
-        /// Largest difference, nanoseconds.
+        /// Largest difference of delays, nanoseconds.
         jitter_ns: u64,
-        /// What is of use, nanoseconds.
+        /// The limit, nanoseconds.
         limit_ns: u64,
-        /// The difference of both, nanoseconds.
+        /// The excess over the limit, nanoseconds.
         excess_ns: u64,
     },
     /// The time-triggered frames of a port need more time than there is.
@@ -141,54 +141,54 @@ pub enum Reason {
         node: String,
         /// The neighbour.
         port: String,
-        /// What they need of each cycle, nanoseconds.
+        /// The time that they need in each cycle, nanoseconds.
         needed_ns: u64,
-        /// What the share for others leaves of each cycle, nanoseconds.
+        /// The time that the share for others leaves in each cycle, nanoseconds.
         available_ns: u64,
         /// The cycle, nanoseconds.
         cycle_ns: u64,
         /// The difference, nanoseconds.
         excess_ns: u64,
-        /// Who sends there.
+        /// The streams that send there.
         streams: Vec<String>,
     },
-    /// The cycle of a port, least common multiple of all intervals, is too long, or has too many windows.
+    /// The cycle of a port (least common multiple of all intervals) is too long, or has too many windows.
     ScheduleCycle {
         /// The node that sends.
         node: String,
         /// The neighbour.
         port: String,
-        /// The cycle, nanoseconds; none beyond 64 bits.
+        /// The cycle, nanoseconds; absent beyond 64 bits.
         cycle_ns: Option<u64>,
-        /// Longest that the gates can do, nanoseconds.
+        /// The longest cycle of the gates, nanoseconds.
         longest_ns: u64,
-        /// Windows in it; none beyond 64 bits.
+        /// Windows in the cycle; absent beyond 64 bits.
         windows: Option<u64>,
     },
-    /// Two streams meet wherever they are put: the common divisor of their intervals is too small.
+    /// Two streams that collide at any offset: the common divisor of their intervals is too small.
     SchedulePeriods {
         /// The node that sends.
         node: String,
         /// The neighbour.
         port: String,
-        /// The two.
+        /// The two streams.
         streams: [String; 2],
         /// Greatest common divisor of their intervals, nanoseconds.
         common_ns: u64,
-        /// What both frames need, nanoseconds.
+        /// The time that both frames need, nanoseconds.
         needed_ns: u64,
         /// The difference, nanoseconds.
         excess_ns: u64,
     },
-    /// No place was found for a time-triggered stream.
+    /// A time-triggered stream for which no place was found.
     SchedulePlace {
         /// The stream.
         stream: String,
-        /// The busiest port on its way.
+        /// The node of the busiest port on its route.
         node: String,
         /// The neighbour.
         port: String,
-        /// How much of that port all time-triggered streams need, in thousandths, rounded up.
+        /// The load of all time-triggered streams at that port, in thousandths, rounded up.
         load_permille: u64,
         /// Rounds of search.
         rounds: u32,
@@ -199,27 +199,27 @@ pub enum Reason {
         node: String,
         /// The neighbour.
         port: String,
-        /// Needed.
+        /// Entries needed.
         entries: u64,
-        /// There are.
+        /// Entries available.
         available: u64,
         /// The difference.
         excess: u64,
     },
-    /// A queue opens more often in a cycle than its hardware can do.
+    /// A queue that opens more often in a cycle than its hardware supports.
     ScheduleOpenings {
         /// The node that sends.
         node: String,
         /// The neighbour.
         port: String,
-        /// Needed.
+        /// Openings needed.
         openings: u64,
-        /// Possible.
+        /// Openings supported.
         possible: u64,
         /// The difference.
         excess: u64,
     },
-    /// A gate list has a state that is shorter than its hardware can do.
+    /// A gate list with a state that is shorter than its hardware supports.
     ScheduleWindow {
         /// The node that sends.
         node: String,
@@ -227,20 +227,20 @@ pub enum Reason {
         port: String,
         /// The state, nanoseconds.
         window_ns: u64,
-        /// The shortest possible, nanoseconds.
+        /// The shortest state supported, nanoseconds.
         minimum_ns: u64,
         /// The difference, nanoseconds.
         short_ns: u64,
     },
-    /// Windows and guard bands leave less to others than they were to have.
+    /// Windows and guard bands leave less time to other traffic than its share.
     ScheduleShare {
         /// The node that sends.
         node: String,
         /// The neighbour.
         port: String,
-        /// Left of each cycle, nanoseconds.
+        /// Time left in each cycle, nanoseconds.
         open_ns: u64,
-        /// Asked for, nanoseconds.
+        /// Time required by the share, nanoseconds.
         needed_ns: u64,
         /// The cycle, nanoseconds.
         cycle_ns: u64,
@@ -249,18 +249,18 @@ pub enum Reason {
     },
     /// Numbers, addresses or ports ran out: more streams than the wire can tell apart.
     Identities {
-        /// What happened.
+        /// The number, address or port that ran out, in words.
         what: String,
     },
-    /// Exact arithmetic ran out.
+    /// A number left the range of exact arithmetic.
     Overflow {
-        /// What happened.
+        /// The overflow in words.
         what: String,
     },
 }
 
 impl Reason {
-    /// Whether nothing bounds it (as opposed to a bound beyond a limit).
+    /// True if nothing bounds it; false for a bound beyond a limit.
     #[must_use]
     pub const fn is_unbounded(&self) -> bool {
         matches!(
@@ -274,14 +274,14 @@ impl Reason {
     }
 }
 
-/// A network that cannot be promised.
+/// A network that cannot be promised, with the reasons.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
 pub struct Refusal {
-    /// What does not hold: at least one.
+    /// The limits that do not hold, at least one.
     pub reasons: Vec<Reason>,
     /// Changes that were planned again and fit.
     pub suggestions: Vec<Suggestion>,
-    /// What could be computed.
+    /// The part of the plan that could be computed.
     pub plan: Option<Box<Plan>>,
 }
 
@@ -295,7 +295,7 @@ impl Refusal {
         }
     }
 
-    /// Whether a stream or port has no bound at all.
+    /// True if a stream or port has no bound at all.
     #[must_use]
     pub fn is_unbounded(&self) -> bool {
         self.reasons.iter().any(Reason::is_unbounded)

@@ -1,11 +1,11 @@
-//! The JSON Schema of what planning answers, from its types.
+//! The JSON Schema of the result of planning, made from its types.
 
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
 pub use rtwire_describe::schema::{json_schema, key_reference};
 
-/// The JSON Schema of what `rtwire plan --json` prints.
+/// Returns the JSON Schema of the output of `rtwire plan --json`.
 #[must_use]
 pub fn plan_schema() -> Value {
     let mut schema = schemars::schema_for!(Answer).to_value();
@@ -14,7 +14,7 @@ pub fn plan_schema() -> Value {
     schema
 }
 
-/// Integers of 64 bits are decimal text above 2^53 - 1 (see [`crate::plan_file`]).
+/// Allows decimal text for integers of 64 bits, which are written so above 2^53 - 1 (see [`crate::plan_file`]).
 fn exact_integers(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {

@@ -1,8 +1,8 @@
-//! Times and numbers as people read them: exact, so that what is compared with a limit can be compared.
+//! Times and numbers for people. They are exact, so that a value and its limit can be compared.
 //!
-//! What is to be put into a description stays as a description has it: no groups of digits.
+//! Text that users copy into a description has the form of a description: no groups of digits.
 
-/// Nanoseconds in the largest unit that keeps the digits few.
+/// Returns nanoseconds in the largest unit that keeps the digits few.
 ///
 /// ```
 /// use rtwire_plan::show::show_ns;
@@ -25,7 +25,7 @@ pub fn show_ns(ns: u64) -> String {
     )
 }
 
-/// A whole number in groups of three digits, with no-break spaces, so that no line breaks inside it.
+/// Returns a whole number in groups of three digits. No-break spaces keep it on one line.
 ///
 /// ```
 /// assert_eq!(rtwire_plan::show::grouped(11_550), "11\u{a0}550");

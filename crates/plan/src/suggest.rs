@@ -1,4 +1,4 @@
-//! The nearest change that fits: found by search, and planned again before it is named.
+//! Finds the nearest change that fits. Each is planned again before it is named.
 
 mod schedule;
 
@@ -15,11 +15,11 @@ use crate::schedule::{LEAST_WORK, Scheduling};
 use crate::show::show_ns;
 use rtwire_describe::ratio::{Overflow, Ratio};
 
-/// What a suggestion changes.
+/// The kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
-    /// `shaper = "on"`.
+    /// A shaper that is switched on: `shaper = "on"`.
     Shaper,
     /// A smaller shaping interval.
     ShapingInterval,
@@ -38,9 +38,9 @@ pub enum ChangeKind {
 /// A change that was planned again and fits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Suggestion {
-    /// What it changes.
+    /// The kind of the change.
     pub kind: ChangeKind,
-    /// Of which streams, switches or links.
+    /// The streams, switches or links that it changes.
     pub of: Vec<String>,
     /// The change in words.
     pub change: String,
@@ -52,7 +52,7 @@ impl fmt::Display for Suggestion {
     }
 }
 
-/// So many hops are planned at most, all trials together: a large network gets fewer trials, not a long wait.
+/// The largest number of hops to plan, all trials together. A large network gets fewer trials, not a long wait.
 const MOST_HOPS: usize = 100_000;
 
 /// Rates of Ethernet, bit/s.
@@ -72,7 +72,7 @@ struct Search<'a> {
     unshaped: Vec<String>,
     reasons: &'a [Reason],
     trials: usize,
-    /// Asked before each trial and between its rounds of search: false ends the work.
+    /// Called before each trial and between its rounds of search. If it returns false, the work ends.
     go_on: &'a mut dyn FnMut() -> bool,
 }
 
@@ -94,7 +94,7 @@ impl Search<'_> {
             .is_some_and(|(_, reasons)| reasons.is_empty())
     }
 
-    /// The largest of `1..=most` with which the changed network fits.
+    /// Returns the largest value of `1..=most` with which the changed network fits.
     fn largest(
         &mut self,
         most: u64,
@@ -119,7 +119,7 @@ impl Search<'_> {
         Some(fits)
     }
 
-    /// The streams that the file has as one with this: itself, and its other copy.
+    /// Returns the streams that share this one's entry in the file: itself, and its other copy.
     fn copies(&self, index: usize) -> Vec<usize> {
         let name = self.base.streams[index].stated_name();
         let all = self.base.streams.iter().enumerate();
@@ -128,7 +128,7 @@ impl Search<'_> {
             .collect()
     }
 
-    /// The name in the file of a stream that a reason names.
+    /// Returns the name in the file for a stream that a reason names.
     fn stated(&self, name: &str) -> String {
         let mut streams = self.base.streams.iter();
         let stream = streams.find(|stream| stream.name == name);
@@ -158,7 +158,7 @@ fn quoted(names: &[String]) -> String {
         .join(", ")
 }
 
-/// Look for changes, each by itself sufficient.
+/// Finds changes, each sufficient by itself.
 pub(crate) fn suggest(
     network: &Network,
     reasons: &[Reason],
@@ -204,7 +204,7 @@ pub(crate) fn suggest(
     found
 }
 
-/// One shaping interval for all that have a larger one, in whole microseconds.
+/// Tries one shaping interval for all that have a larger one, in whole microseconds.
 fn shaping_interval(search: &mut Search<'_>) -> Option<Suggestion> {
     let shaped = |network: &Network| {
         let streams = network
@@ -243,7 +243,7 @@ fn shaping_interval(search: &mut Search<'_>) -> Option<Suggestion> {
     Some(search.suggestion(ChangeKind::ShapingInterval, of, change))
 }
 
-/// Deadlines and buffers as large as the bounds ask for.
+/// Tries deadlines and buffers as large as the bounds require.
 fn limits(search: &mut Search<'_>) -> Option<Suggestion> {
     let mut trial = search.base.clone();
     let (_, reasons) = search.plan(&trial)?;
@@ -339,7 +339,7 @@ fn limits(search: &mut Search<'_>) -> Option<Suggestion> {
     fits.then(|| search.suggestion(ChangeKind::Limits, of, words.join(" and ")))
 }
 
-/// One late stream more urgent.
+/// Tries a higher priority for one late stream.
 fn priority(search: &mut Search<'_>) -> Option<Suggestion> {
     let late: Vec<String> = search
         .reasons
@@ -372,7 +372,7 @@ fn priority(search: &mut Search<'_>) -> Option<Suggestion> {
     None
 }
 
-/// One stream slower, by as little as possible, in whole kbit/s of frame bytes.
+/// Tries the smallest reduction of one stream's rate, in whole kbit/s of frame bytes.
 fn lower_rate(search: &mut Search<'_>) -> Option<Suggestion> {
     let mut by_rate: Vec<usize> = (0..search.base.streams.len()).collect();
     by_rate.retain(|index| {
@@ -412,7 +412,7 @@ fn lower_rate(search: &mut Search<'_>) -> Option<Suggestion> {
     Some(search.suggestion(ChangeKind::Rate, vec![name], change))
 }
 
-/// The next faster Ethernet where a link is overloaded.
+/// Tries the next faster Ethernet for an overloaded link.
 fn link_rate(search: &mut Search<'_>) -> Option<Suggestion> {
     let reasons = search.reasons;
     let mut trial = search.base.clone();

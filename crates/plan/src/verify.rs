@@ -1,7 +1,7 @@
-//! A plan held against what follows from its own network: planned again, with its own options and launches.
+//! Checks a plan against its own network: it is planned again, with its own options and launches.
 //!
-//! Nothing is demanded that only a search could have found: launches are taken from the plan and must fit, which also
-//! holds for those that were kept or took a longer search.
+//! The check demands nothing that only a search could have found. Launches are taken from the plan and must fit. This
+//! also holds for launches that were kept or took a longer search.
 
 use core::fmt;
 
@@ -16,17 +16,17 @@ use crate::plan::{Options, Plan};
 use crate::plan_file::check::check;
 use crate::schedule::{Scheduling, USUAL_WORK};
 
-/// Warnings that a plan has from the one that it kept: they do not follow from itself.
+/// The phrase in warnings that come from the kept plan. They do not follow from the plan itself.
 const MOVED: &str = "has moved: its place in the kept plan";
 
-/// Something in a plan that does not follow from its network.
+/// A value in a plan that does not follow from its network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
-    /// Where it is, such as `stream "A-to-B", promises[0].delay_ns`.
+    /// The place of the value, such as `stream "A-to-B", promises[0].delay_ns`.
     pub what: String,
-    /// What the plan says; none where it says nothing.
+    /// The value in the plan; `None` if it is missing there.
     pub stated: Option<String>,
-    /// What follows from the network; none where nothing of the kind does.
+    /// The value that follows from the network; `None` if nothing of the kind follows.
     pub follows: Option<String>,
 }
 
@@ -64,17 +64,18 @@ impl Finding {
         }
     }
 
-    /// Whether this is about the checksum only: something was changed, or the file was written by other hands.
+    /// True if the finding is about the checksum only: something was changed, or another program wrote the file.
     #[must_use]
     pub fn is_checksum(&self) -> bool {
         self.what == "checksum"
     }
 }
 
-/// Proves every promise, gate list, launch, identity and buffer of a plan again, and names what does not follow.
+/// Proves every promise, gate list, launch, identity and buffer of a plan again. Returns the values that do not
+/// follow.
 ///
-/// An empty list says that all of it holds. Words that nothing is computed from (the description's text and its
-/// fingerprint, the record of the search) are covered by the checksum alone.
+/// The list is empty if all of it holds. Text without an effect on the plan is covered by the checksum alone: the
+/// description's text, its fingerprint, and the record of the search.
 #[must_use]
 pub fn verify(plan: &Plan) -> Vec<Finding> {
     if let Err(what) = check(plan) {

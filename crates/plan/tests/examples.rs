@@ -1,4 +1,4 @@
-//! The examples of the project: read, planned, and as they say.
+//! Tests that the examples of the project can be read and planned, with the results that they state.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 

@@ -1,4 +1,4 @@
-//! Server graphs whose bounds other programs computed, and whose worst cases a packet-level search found.
+//! Server graphs with bounds that other programs computed, and worst cases that a packet-level search found.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -26,7 +26,7 @@ const STAIRCASE: Method = Method {
     ..TFA_PLUS
 };
 
-/// The sum of the delays along the first flow.
+/// Returns the sum of the delays along the first flow.
 fn end_to_end(graph: &Graph, bounds: &[PortBound]) -> Option<Ratio> {
     graph.flows[0]
         .hops
@@ -131,7 +131,7 @@ fn fluid_networks_match() {
     assert!(compared >= 10, "{compared}");
 }
 
-/// Stopping the passes over a ring early would yield a finite, wrong number.
+/// Tests that passes over a ring do not stop early, which would return a finite, wrong number.
 #[test]
 fn a_ring_that_does_not_settle_has_no_bound() {
     for network in fixtures()["networks"].as_array().unwrap() {
@@ -144,7 +144,7 @@ fn a_ring_that_does_not_settle_has_no_bound() {
     panic!("the fixture is missing");
 }
 
-/// Sources that enter at the port are held back by no link: three bursts of three frames all count.
+/// Tests that no link limits sources that enter at the port: three bursts of three frames all count.
 #[test]
 fn local_sources_are_not_capped_by_one_frame() {
     let found =
@@ -174,7 +174,7 @@ fn local_sources_are_not_capped_by_one_frame() {
     assert!(bound > found["tool_bound_us"].as_f64().unwrap());
 }
 
-/// Whole frames cost their own time at every hop.
+/// Tests that whole frames cost their own time at every hop.
 #[test]
 fn store_and_forward_counts_at_every_hop() {
     let all = fixtures();
@@ -284,7 +284,7 @@ fn strict_priority_tandems_match_and_no_witness_is_later() {
     }
 }
 
-/// One flow over two servers that may each be late by 50 us, without help from links.
+/// Returns the bound of one flow over two servers that may each be late by 50 us, without help from links.
 fn two_hops(method: Method) -> f64 {
     let mut late = server(Ratio::whole(100_000_000), Ratio::from_ns(50_000));
     late.latency_min = Ratio::ZERO;
@@ -317,8 +317,10 @@ fn two_hops(method: Method) -> f64 {
     seconds(bounds[1].classes[0].delay.unwrap()) * 1e6
 }
 
-/// The latency need not happen, so it is not in the least delay: 200 us for the burst and 50 us of latency, less
-/// 100 us for the frame, make the flow denser by 150 us, which are 7500 bit.
+/// Tests that the least delay contains no latency, since latency need not happen.
+///
+/// The delay is 200 us for the burst and 50 us of latency. Less 100 us for the frame, the flow gains 150 us of jitter,
+/// which are 7500 bit.
 #[test]
 fn the_least_delay_contains_no_latency() {
     let delay = two_hops(Method {
@@ -328,7 +330,7 @@ fn the_least_delay_contains_no_latency() {
     assert!((delay - (200.0 + 75.0 + 50.0)).abs() < 1e-6, "{delay}");
 }
 
-/// All flows together leave a late port denser by its latency, which are 2500 bit.
+/// Tests that all flows together leave a late port with a burst that is larger by its latency: 2500 bit.
 #[test]
 fn an_aggregate_grows_by_the_latency() {
     let delay = two_hops(Method {
@@ -338,7 +340,7 @@ fn an_aggregate_grows_by_the_latency() {
     assert!((delay - (200.0 + 25.0 + 50.0)).abs() < 1e-6, "{delay}");
 }
 
-/// The closed form by itself; through files and the command it is tested in `tests/plan_command.rs`.
+/// Tests the closed form by itself. Its use through files and the command is tested in `tests/plan_command.rs`.
 #[test]
 fn the_closed_form_is_exact() {
     let all = fixtures();

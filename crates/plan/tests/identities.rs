@@ -11,7 +11,7 @@ use rtwire_plan::{Destination, Identity, Options, Plan, plan, plan_with, read};
 
 const HEAD: &str = "[network]\nname = \"cell\"\n[defaults]\nlink-rate = \"100 Mbit/s\"\n";
 
-/// A star of eight hosts; `stream` pieces go behind it as they come.
+/// Returns a star of eight hosts. The caller appends streams in any order.
 fn pieces() -> Vec<String> {
     let mut pieces =
         vec!["[[switch]]\nname = \"s1\"\nbuffer = \"64 KiB\"\nqueues = 8\n".to_owned()];
@@ -69,7 +69,7 @@ fn identities(plan: &Plan) -> BTreeMap<(String, String), Identity> {
         .collect()
 }
 
-/// What would let two streams be taken for one another.
+/// Checks that no two streams can be confused.
 fn unique(plan: &Plan) {
     let all = identities(plan);
     let numbers: BTreeSet<u32> = all.values().map(|one| one.number).collect();

@@ -1,4 +1,4 @@
-//! Networks of other planners: what they become, what is told, what is refused, and that bounds are those that were published.
+//! Networks of other planners: their descriptions, the notes, the refusals, and bounds equal to the published ones.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -114,7 +114,7 @@ fn faulty_tables_say_where_and_what_would_be_right() {
     }
 }
 
-/// A network of the vectors in Saihu's format.
+/// Returns a network of the vectors in Saihu's format.
 fn as_saihu(network: &Value) -> String {
     let frame_bits = network["frame_bits"].as_u64().unwrap();
     let flows: Vec<Value> = network["flows"]
@@ -154,7 +154,7 @@ fn as_saihu(network: &Value) -> String {
     json!({ "network": head, "flows": flows, "servers": servers }).to_string()
 }
 
-/// Recorded bounds of total flow analysis, without and with line shaping, for store-and-forward networks.
+/// Compares with recorded bounds of total flow analysis for store-and-forward networks, without and with line shaping.
 #[test]
 fn imported_networks_have_the_bounds_that_were_recorded_for_them() {
     let all: Value =
@@ -181,8 +181,8 @@ fn imported_networks_have_the_bounds_that_were_recorded_for_them() {
     assert_eq!(compared, 18);
 }
 
-/// Three servers and three flows with the numbers of Saihu's demonstration (`example/demo.json`): packets longer than bursts,
-/// links faster than servers, curves of several lines.
+/// Three servers and three flows with the numbers of Saihu's demonstration (`example/demo.json`). It has packets
+/// longer than bursts, links faster than servers, and curves of several lines.
 const DEMO: &str = r#"{
     "network": {"name": "demo", "multiplexing": "FIFO", "time_unit": "us", "data_unit": "B", "rate_unit": "Mbps",
                 "min_packet_length": 4},
@@ -272,7 +272,7 @@ fn faulty_documents_say_where_and_what_would_be_right() {
 }
 
 proptest! {
-    /// Any change of some bytes: a description that is read, or one message.
+    /// Tests that a change of some bytes leads to a readable description or one message.
     #[test]
     fn no_bytes_make_an_import_panic(
         at in proptest::collection::vec((0_usize..2000, any::<u8>()), 0..12),

@@ -1,8 +1,7 @@
-//! Large files, good and faulty, take time in proportion to their size.
+//! Tests that large files, valid or faulty, take time in proportion to their size.
 //!
-//! No test here has a limit in seconds. Each reads a file and one of a quarter of its
-//! size: four times the work of the small one is right, sixteen times is a loop
-//! within a loop that somebody put in.
+//! No test here has a limit in seconds. Each reads a file and one of a quarter of its size. Four times the work of the
+//! small one is right; sixteen times shows a loop within a loop.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -10,7 +9,7 @@ use std::fmt::Write as _;
 
 use rtwire_plan::{Faults, Network, read};
 
-/// What this thread has used of a core, in nanoseconds: other programs do not count.
+/// Returns the time for which this thread has used a core, in nanoseconds. Other programs do not count.
 fn used_ns() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     text.split(' ').next().unwrap().parse().unwrap()
@@ -27,7 +26,7 @@ fn best_of_3(text: &str) -> u64 {
     (0..3).map(|_| once()).min().unwrap()
 }
 
-/// Four times the size may take nine times the work, no more.
+/// Checks that four times the size takes at most nine times the work.
 fn grows_with_its_size(make: impl Fn(usize) -> String, size: usize) -> Result<Network, Faults> {
     let (small, large) = (make(size / 4), make(size));
     let (of_small, of_large) = (best_of_3(&small), best_of_3(&large));
@@ -45,7 +44,7 @@ fn grows_with_its_size(make: impl Fn(usize) -> String, size: usize) -> Result<Ne
     read(&large, "large.toml", &[])
 }
 
-/// Lines of tables and keys in no sensible order; the same for the same size.
+/// Returns lines of tables and keys in no sensible order; the same ones for the same size.
 fn random_tables(bytes: usize) -> String {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = move || {
@@ -97,7 +96,7 @@ fn stream(text: &mut String, name: &str, talker: &str, listener: &str, more: &st
     .unwrap();
 }
 
-/// A star of so many hosts, and a stream from each second one to its neighbour.
+/// Returns a star of `hosts` hosts, and a stream from every second one to its neighbour.
 fn star(hosts: usize) -> String {
     let mut text = HEAD.to_owned();
     switch(&mut text, "s1");
@@ -112,7 +111,7 @@ fn star(hosts: usize) -> String {
     text
 }
 
-/// Every second node is a switch: a tree whose ways are short, with a stream for each host.
+/// Returns a tree in which every second node is a switch. Its routes are short; each host has a stream.
 fn tree(hosts: usize) -> String {
     let mut text = HEAD.to_owned();
     for index in 0..hosts {
@@ -133,7 +132,7 @@ fn tree(hosts: usize) -> String {
     text
 }
 
-/// A ring of switches, a host at each, and streams without a route.
+/// Returns a ring of switches, a host at each, and streams without a route.
 fn ring(switches: usize) -> String {
     let mut text = HEAD.to_owned();
     for index in 0..switches {

@@ -1,4 +1,4 @@
-//! Whatever the bytes: faults or a network, then a plan or a refusal, never a panic.
+//! Tests that any bytes lead to faults or a network, then to a plan or a refusal, and never to a panic.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -76,7 +76,7 @@ fn feed(text: &str) {
     }
 }
 
-/// More with RTWIRE_CASES=20000.
+/// Returns the number of cases; `RTWIRE_CASES=20000` sets a larger one.
 fn cases() -> u32 {
     std::env::var("RTWIRE_CASES").map_or(300, |count| count.parse().unwrap())
 }

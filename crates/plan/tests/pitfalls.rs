@@ -1,4 +1,4 @@
-//! One test for each way in which a bound of this kind is known to go wrong.
+//! One test for each known error in bounds of this kind.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -187,7 +187,8 @@ fn the_burst_contains_shaping_interval_tick_error_and_one_frame() {
     assert_eq!(network.streams[0].contract.burst_bits, 27_542);
 }
 
-/// A sender that may spend a window's budget anywhere in the window needs twice r T_s: it states that burst.
+/// Tests a sender that may spend a window's budget anywhere in the window. It needs twice r T_s, and states that
+/// burst.
 #[test]
 fn a_window_budget_is_twice_the_burst() {
     let shaped = "frame = \"1514 B\"\nrate = \"30 Mbit/s\"\nshaping-interval = \"10 ms\"";
@@ -257,7 +258,7 @@ fn a_pool_must_hold_all_ports_together() {
     );
 }
 
-/// 86 frames are 86 frames, however small.
+/// Tests that 86 frames fill a buffer for 86 frames, however small they are.
 #[test]
 fn a_buffer_counted_in_frames_is_full_of_small_ones_too() {
     let small = "frame = \"60 B\"\nrate = \"1 Mbit/s\"\nburst = \"8400 B\"";
@@ -288,7 +289,7 @@ fn a_buffer_counted_in_frames_is_full_of_small_ones_too() {
     .unwrap();
 }
 
-/// A port that is late and then catches up makes traffic denser than its rate.
+/// Tests that a port that is late and then catches up sends frames closer together than its rate.
 #[test]
 fn behind_a_late_port_traffic_is_denser() {
     let rest = "frame = \"1514 B\"\nrate = \"20 Mbit/s\"\nburst = \"15380 B\"";
@@ -407,7 +408,7 @@ fn behind_an_overloaded_port_there_is_no_promise_but_elsewhere_there_is() {
     assert!(refused(&streams).to_string().contains("1 Gbit/s"));
 }
 
-/// Every suggestion, applied, must fit; and its neighbour must not.
+/// Tests that every suggestion fits if applied, and that its neighbour does not.
 #[test]
 fn suggestions_fit_and_are_the_nearest() {
     let source = include_str!("../../../examples/five-nodes.toml");
@@ -492,7 +493,7 @@ fn a_higher_priority_is_found_where_it_helps() {
     );
 }
 
-/// The same numbers every time: no clock, no address, no order of hashing.
+/// Tests that the numbers are the same every time: no clock, no address, no order of hashing.
 #[test]
 fn planning_is_deterministic() {
     let network = network(&stream("one", "A", "\"B\", \"C\", \"D\"", FULL));
@@ -506,7 +507,7 @@ fn planning_is_deterministic() {
     assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), first);
 }
 
-/// A loop of switches with a route for each stream is bounded where it settles.
+/// Tests that a loop of switches with a route for each stream is bounded if it settles.
 #[test]
 fn a_loop_with_routes_is_bounded_where_it_settles() {
     let mut text = String::from(

@@ -1,4 +1,4 @@
-//! Plan files: whole by themselves, the same bytes every time, and whatever was changed in one is found.
+//! Plan files are complete, have the same bytes every time, and every change in one is found.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -90,7 +90,7 @@ fn kept_and_long_searched_launches_hold() {
     }
 }
 
-/// The pointers of all leaves, of all elements of lists, and of all fields.
+/// Collects the pointers of all leaves, of all elements of lists, and of all fields.
 fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
@@ -109,7 +109,7 @@ fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-/// The same document with the value at a place changed, or an element removed.
+/// Returns the document with the value at a place changed, or an element removed.
 fn changed(document: &Value, place: &str) -> Value {
     let mut document = document.clone();
     let value = document.pointer_mut(place).unwrap();
@@ -130,7 +130,7 @@ fn changed(document: &Value, place: &str) -> Value {
     document
 }
 
-/// Words and records that nothing follows from: only the checksum covers them.
+/// True for words and records from which nothing follows. Only the checksum covers them.
 fn is_record(place: &str) -> bool {
     [
         "/checksum",

@@ -1,4 +1,4 @@
-//! Networks with loops: which ways streams take, and what two copies over two ways are promised.
+//! Networks with loops: the routes of streams, and the promises of two copies over two routes.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use rtwire_plan::{Network, Options, Plan, plan, read};
 
-/// Switches s0, s1, … with a host h0, h1, … each, joined as told.
+/// Returns switches s0, s1, … with a host h0, h1, … each, joined by `links`.
 fn network(switches: usize, links: &[(usize, usize)], streams: &str) -> Network {
     let mut text =
         "[network]\nname = \"mesh\"\n[defaults]\nlink-rate = \"100 Mbit/s\"\n".to_owned();
@@ -84,7 +84,8 @@ fn without_loops_nothing_is_said_of_routes() {
     assert_eq!(planned(&network).routes, None);
 }
 
-/// Two copies over two ways: each is promised, no link between switches carries both, and one cut cable leaves one.
+/// Tests two copies over two routes: each is promised, no link between switches carries both, and one copy survives a
+/// cut cable.
 #[test]
 fn redundant_streams_are_planned_over_two_ways() {
     // The shortest way alone leaves no second one beside it: 0-1-2-3 crosses both.
@@ -132,7 +133,7 @@ fn redundant_streams_are_planned_over_two_ways() {
     }
 }
 
-/// A queue that a scheduled stream's second copy passes is as little for others as that of the first.
+/// Tests that a queue for a scheduled stream's second copy is closed to other traffic like that of the first.
 #[test]
 fn the_second_copy_shares_no_queue_either() {
     let links = [(0, 1), (1, 2), (2, 0)];
@@ -147,7 +148,7 @@ fn the_second_copy_shares_no_queue_either() {
     assert!(message.contains("would share queue 7"), "{message}");
 }
 
-/// Both copies have one name in the file, so a change is proposed for that name, and has been tried for both.
+/// Tests that a change is proposed for the name in the file, which both copies share, and is tried for both.
 #[test]
 fn suggestions_for_redundant_streams_name_what_is_in_the_file() {
     let links = [(0, 1), (1, 2), (2, 0)];

@@ -1,7 +1,7 @@
-//! The schedule search against an exact solver: no instance that it solves is impossible, and of the possible ones it misses few.
+//! The schedule search against an exact solver. It solves no impossible instance, and misses few possible ones.
 //!
-//! A small instance is a formula: a variable for each stream and launch, one of which is true for each stream, and no two
-//! whose frames meet. BatSat, MiniSat in Rust, decides it.
+//! A small instance is a formula with a variable for each stream and launch. One of them is true for each stream, and
+//! no two whose frames collide. BatSat, MiniSat in Rust, decides it.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -15,7 +15,8 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// By the difference of two launches, modulo the common divisor of the intervals: whether frames meet on some link.
+/// Returns true for each difference of two launches at which frames collide on some link. Differences are modulo the
+/// common divisor of the intervals.
 fn meetings(a: &Request, b: &Request) -> Vec<bool> {
     let common = gcd(a.period_ns, b.period_ns);
     let one = a.without_waiting(0).unwrap();
@@ -32,7 +33,7 @@ fn meetings(a: &Request, b: &Request) -> Vec<bool> {
     (0..common).map(meet).collect()
 }
 
-/// Whether any schedule exists.
+/// True if any schedule exists.
 fn is_possible(requests: &[Request]) -> bool {
     let mut solver = BasicSolver::default();
     let mut variables: Vec<Vec<Var>> = Vec::new();

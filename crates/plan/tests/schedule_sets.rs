@@ -1,4 +1,5 @@
-//! The sets of the public generator: whatever a peer solves is solved, and the hard ones that none solves.
+//! The sets of the public generator. Each set that another solver solves is solved, and so are the hard ones that none
+//! solves.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -49,7 +50,7 @@ fn every_hard_instance_of_80_and_nine_of_ten_of_120_are_solved() {
     }
 }
 
-/// No two windows meet, by pairs, and nothing comes before its frame: what the solver says is true.
+/// Tests by pairs that no two windows overlap, and that no window precedes its frame.
 #[test]
 fn solutions_hold() {
     for topology in TOPOLOGIES {

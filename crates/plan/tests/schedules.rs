@@ -1,4 +1,4 @@
-//! Schedules of whole networks: what the plan says, what is refused and why, what moves when streams are added.
+//! Schedules of whole networks: the plan's values, refusals with reasons, and moves when streams are added.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -81,7 +81,7 @@ fn the_same_seed_gives_the_same_schedule() {
     assert_eq!(planned(&network), planned(&network));
 }
 
-/// Two switches at 100 Mbit/s; `{}` is replaced by streams.
+/// Returns two switches at 100 Mbit/s; `{}` is replaced by streams.
 fn small(top: &str, gates: &str, streams: &str) -> Network {
     network(&format!(
         "[network]\nname = \"small\"\n[defaults]\nlink-rate = \"100 Mbit/s\"\nclock-error = \"0 ns\"\n{top}\n\
@@ -180,7 +180,7 @@ fn entries_beyond_the_hardware_are_counted() {
     );
 }
 
-/// Windows of a network whose clocks were better, or whose switches were faster, come too early now: they are not kept.
+/// Tests that windows are not kept if they come too early now: their network had better clocks or faster switches.
 #[test]
 fn places_of_another_network_are_not_kept() {
     let before = planned(&network(CELL));
@@ -198,7 +198,7 @@ fn places_of_another_network_are_not_kept() {
     }
 }
 
-/// Any numbers in a kept plan: nothing is promised from them, and nothing panics.
+/// Tests that nothing is promised from arbitrary numbers in a kept plan, and that nothing panics.
 #[test]
 fn absurd_places_are_not_kept() {
     let network = network(CELL);
@@ -240,7 +240,7 @@ fn absurd_places_are_not_kept() {
     }
 }
 
-/// A stream more, whose windows would not fit the hardware beside those that stay.
+/// Tests one more stream, whose windows do not fit the hardware beside those that stay.
 #[test]
 fn what_stays_keeps_to_the_hardware_or_moves_when_it_may() {
     let profile = "[[gate-profile]]\nname = \"few\"\nentries = 2\nguard-band = \"built-in\"\n\
@@ -312,8 +312,8 @@ fn a_deadline_and_a_jitter_beyond_reach_are_named_with_what_would_do() {
     );
 }
 
-/// Everything that a small network of whole nanoseconds can do, tried: the heuristic never claims what is impossible, and
-/// finds nearly all that is possible.
+/// Tries all schedules of small networks of whole nanoseconds. The heuristic never claims an impossible schedule, and
+/// finds nearly all possible ones.
 #[test]
 fn small_instances_agree_with_trying_everything() {
     use rtwire_plan::schedule::board::{Hop, Request};

@@ -1,5 +1,5 @@
-//! The committed schema of plans is what the code says.
-//! `RTWIRE_UPDATE=1 cargo test -p rtwire-plan --test schemas` writes them anew.
+//! Tests that the committed schema of plans matches the code. `RTWIRE_UPDATE=1 cargo test -p rtwire-plan --test
+//! schemas` writes them again.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 

@@ -1,4 +1,4 @@
-//! No simulated delay above its promise, no simulated backlog above its bound.
+//! Tests that no simulated delay is above its promise, and no simulated backlog above its bound.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use rtwire_plan::{Network, Options, Plan, plan, read};
 use simulator::{Behaviour, Dice, simulate};
 
-/// A random tree of switches with hosts, streams and best effort.
+/// Returns a random tree of switches with hosts, streams and best effort.
 fn random_description(dice: &mut Dice) -> String {
     let switches = 1 + dice.below(6);
     let hosts = 2 + dice.below(7);
@@ -124,7 +124,7 @@ fn random_description(dice: &mut Dice) -> String {
     text
 }
 
-/// The largest share of a promise that was used, in percent; a message where one was exceeded.
+/// Returns the largest used share of a promise in percent, or a message if one was exceeded.
 fn compare(
     network: &Network,
     plan: &Plan,
@@ -221,7 +221,8 @@ fn no_promise_is_exceeded_in_random_networks() {
     );
 }
 
-/// The experiment, greedy: near the bound, and the published exact values stay below it.
+/// Tests the experiment with greedy sources: it is near the bound, and the published exact values stay below the
+/// bound.
 #[test]
 fn the_single_switch_is_tight() {
     let fixtures: serde_json::Value =

@@ -1,4 +1,4 @@
-//! What the values of a description mean together.
+//! Checks the values of a description together, and builds the network from them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,11 +13,11 @@ use crate::hash::Fingerprint;
 use crate::network::{BestEffort, Buffer, Defaults, Host, Network, Switch};
 use crate::ratio::Ratio;
 
-/// What streams and best-effort allowances are checked against.
+/// The network that streams and best-effort allowances are checked against.
 pub(super) struct Context<'a> {
     pub(super) defaults: &'a Defaults,
     pub(super) nodes: &'a Nodes<'a>,
-    /// Whether every link of the file is understood.
+    /// True if every link of the file is valid.
     pub(super) links_complete: bool,
 }
 
@@ -26,7 +26,7 @@ pub(super) fn ns(value: Ratio) -> u64 {
     value.ceil_ns().unwrap_or(u64::MAX)
 }
 
-/// Bits to bytes; None where no whole number.
+/// Converts bits to bytes. `None` if the result is not a whole number.
 pub(super) fn bytes(value: Ratio) -> Option<u64> {
     let bytes = value.over(Ratio::whole(8)).ok()?;
     if bytes.den() == 1 {
@@ -195,7 +195,7 @@ pub(super) fn whole_rate(
     u64::try_from(rate.num()).ok()
 }
 
-/// Note a name; a fault where it is taken.
+/// Records a name; notes a fault if it is taken.
 fn claim(
     record: &Record,
     what: &str,
@@ -277,7 +277,7 @@ fn hosts(
     hosts
 }
 
-/// The index of a host by its name; a fault where there is none.
+/// Returns the index of a host by its name; notes a fault if there is none.
 pub(super) fn find_host(
     context: &Context<'_>,
     what: &str,
@@ -306,7 +306,7 @@ pub(super) fn find_host(
     found
 }
 
-/// The way between two hosts; a fault where there is none.
+/// Returns the route between two hosts; notes a fault if there is none.
 pub(super) fn find_route(
     context: &Context<'_>,
     from: &str,
@@ -329,7 +329,7 @@ pub(super) fn find_route(
     way
 }
 
-/// The receivers of a stream or an allowance: known, not the sender, each once.
+/// Returns the receivers of a stream or an allowance. Each must be known, differ from the sender and be listed once.
 pub(super) fn receivers(
     context: &Context<'_>,
     record: &Record,
@@ -362,7 +362,7 @@ pub(super) fn receivers(
     Some(found)
 }
 
-/// Frame bytes within what Ethernet carries; a fault else.
+/// Returns the frame size in bytes; notes a fault if it is outside the limits of Ethernet.
 pub(super) fn frame_size(
     record: &Record,
     tagged: bool,
@@ -394,7 +394,7 @@ pub(super) fn frame_size(
     None
 }
 
-/// Least and largest header and payload without FCS.
+/// Returns the least and the largest size of header and payload, without FCS.
 pub(super) const fn frame_limits(tagged: bool) -> (u64, u64) {
     if tagged { (64, 1518) } else { (60, 1514) }
 }

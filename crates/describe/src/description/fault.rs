@@ -1,4 +1,4 @@
-//! Faults of a description: where, what, and the nearest right thing.
+//! Faults of a description: the place, the message, and the nearest correct value.
 
 use core::fmt;
 use core::ops::Range;
@@ -9,30 +9,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::nearest::nearest;
 
-/// One fault.
+/// One fault of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Fault {
-    /// Line, from 1; 0 where the fault is in a `--set`.
+    /// The line, from 1; 0 if the fault is in a `--set`.
     pub line: usize,
-    /// Column in characters, from 1; 0 where the fault is in a `--set`.
+    /// The column in characters, from 1; 0 if the fault is in a `--set`.
     pub column: usize,
-    /// What is wrong.
+    /// The message: the value or key that is wrong, and the reason.
     pub message: String,
-    /// The nearest right thing.
+    /// The nearest correct value or key.
     pub help: Option<String>,
-    /// The line itself, or the `--set` as given.
+    /// The line itself, or the `--set` as the user wrote it.
     pub excerpt: String,
-    /// How many characters of the line are meant.
+    /// The number of characters to mark in the line.
     pub width: usize,
 }
 
-/// All faults of one file, in order of place. Its text form is for people: it shows
-/// the first twenty and says how many more there are.
+/// All faults of one file, in order of place.
+///
+/// The text form is for people: it shows the first twenty faults and the number of the others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 pub struct Faults {
-    /// The file's name as given.
+    /// The file's name as the caller passed it.
     pub file_name: String,
-    /// At least one.
+    /// The faults, at least one.
     pub faults: Vec<Fault>,
 }
 
@@ -78,21 +79,22 @@ impl fmt::Display for Faults {
     }
 }
 
-/// The text form shows so many; more than this nobody mends in one go.
+/// The largest number of faults in the text form. Nobody mends more in one go.
 const MOST_SHOWN: usize = 20;
 
-/// Comparisons spent on "did you mean" for one file. Enough for every fault that is
-/// shown in any sensible network; without a limit a large faulty file, every name
-/// of it compared with every other, takes minutes.
+/// The largest number of comparisons for "did you mean" in one file.
+///
+/// It suffices for every fault that is shown in any sensible network. Without a limit a large faulty file takes
+/// minutes, as every name is compared with every other.
 const MOST_COMPARISONS: usize = 200_000;
 
-/// Longer lines are cut in excerpts.
+/// Characters of a line in an excerpt. Longer lines are cut.
 const EXCERPT_CHARACTERS: usize = 160;
 
-/// A fault as noted: what people see of its place is made at the end, in order of place.
+/// A fault as it was noted. Its place in words is made at the end, in order of place.
 struct Noted {
     span: Range<usize>,
-    /// From 1; 0 where the fault is in a `--set`, given in `option`.
+    /// The line, from 1; 0 if the fault is in a `--set`, whose text is in `option`.
     line: usize,
     message: String,
     help: Option<String>,
@@ -103,7 +105,7 @@ struct Noted {
 pub(crate) struct Findings<'a> {
     text: &'a str,
     file_name: &'a str,
-    /// Where each line begins.
+    /// The byte at which each line begins.
     lines: Vec<usize>,
     faults: Vec<Noted>,
     comparisons_left: usize,
@@ -123,7 +125,7 @@ impl<'a> Findings<'a> {
         }
     }
 
-    /// Note a fault at a span of bytes.
+    /// Notes a fault at a span of bytes.
     pub(crate) fn at(
         &mut self,
         span: &Range<usize>,
@@ -140,7 +142,7 @@ impl<'a> Findings<'a> {
         });
     }
 
-    /// Note a fault of a `--set KEY=VALUE`.
+    /// Notes a fault of a `--set KEY=VALUE`.
     pub(crate) fn in_option(
         &mut self,
         key: &str,
@@ -157,7 +159,7 @@ impl<'a> Findings<'a> {
         });
     }
 
-    /// The candidate nearest to `word`, as long as the file has comparisons left.
+    /// Returns the candidate nearest to `word`. `None` once the file's comparisons are used up.
     pub(crate) fn nearest<'c>(
         &mut self,
         word: &str,
@@ -173,7 +175,7 @@ impl<'a> Findings<'a> {
         nearest(word, counted)
     }
 
-    /// The character that byte `at` belongs to.
+    /// Returns the start of the character that byte `at` belongs to.
     fn boundary(&self, at: usize) -> usize {
         let mut at = at.min(self.text.len());
         while !self.text.is_char_boundary(at) {
@@ -182,7 +184,7 @@ impl<'a> Findings<'a> {
         at
     }
 
-    /// The bytes of a line, from 1, without its end.
+    /// Returns the byte range of a line, counted from 1, without its line end.
     fn line(&self, line: usize) -> Range<usize> {
         let from = self.lines[line - 1];
         let Some(next) = self.lines.get(line) else {
@@ -193,7 +195,7 @@ impl<'a> Findings<'a> {
         from..end - usize::from(carriage_return)
     }
 
-    /// Characters of `from..to`, at most `most`: long spans are not counted out.
+    /// Counts the characters of `from..to`, up to `most`. Long spans are not counted to their end.
     fn characters(&self, from: usize, to: usize, most: usize) -> usize {
         self.text[from..to].chars().take(most).count()
     }
@@ -233,14 +235,15 @@ impl<'a> Findings<'a> {
         self.faults.is_empty()
     }
 
-    /// The lines that already have a fault.
+    /// Returns the lines that already have a fault.
     pub(crate) fn lines(&self) -> BTreeSet<usize> {
         self.faults.iter().map(|noted| noted.line).collect()
     }
 
-    /// Drop the faults from `first` on that `unwanted` names by their line, whether
-    /// they are at the very start of the file and no wider than a character (as what
-    /// has no place is), and the message.
+    /// Drops the faults from `first` on for which `unwanted` returns true.
+    ///
+    /// `unwanted` receives the fault's line, a flag and the message. The flag is set for a fault at the very start of
+    /// the file that is at most one character wide. Faults without a place look like that.
     pub(crate) fn drop_after(
         &mut self,
         first: usize,

@@ -8,11 +8,11 @@ use super::walk::{Record, Records};
 use crate::network::{Defaults, Network, class_of};
 use crate::profile::{GateProfile, Isolation, ScheduleRules};
 
-/// The gate profiles of a file, with the built-in ones.
+/// The gate profiles of a file, and the built-in ones.
 pub(super) struct Profiles(Vec<GateProfile>);
 
 impl Profiles {
-    /// The profile that a switch or host names under `gates`.
+    /// Returns the profile that a switch or host names under `gates`.
     pub(super) fn find(&self, record: &Record, findings: &mut Findings<'_>) -> Option<GateProfile> {
         let name = record.text("gates")?;
         let found = self.0.iter().find(|profile| profile.name == name);
@@ -58,7 +58,7 @@ pub(super) fn profiles(records: &[Record], findings: &mut Findings<'_>) -> Profi
     Profiles(all)
 }
 
-/// Largest header and payload without FCS that a guard band is asked to keep out: a jumbo frame.
+/// The largest frame that a guard band must keep out: header and payload of a jumbo frame, without FCS, bytes.
 const LARGEST_GUARDED_BYTES: u64 = 16_384;
 
 pub(super) fn rules(
@@ -95,7 +95,7 @@ pub(super) fn rules(
     }
 }
 
-/// What time-triggered streams need of the rest of the network.
+/// Checks that the rest of the network supports the time-triggered streams.
 pub(super) fn check(network: &Network, records: &Records, findings: &mut Findings<'_>) {
     let none = Vec::new();
     let list = records.get("stream").unwrap_or(&none);
@@ -204,7 +204,7 @@ fn hops(routes: &[Vec<String>]) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// Keys of a stream that go with a schedule, or do not.
+/// Checks that a stream has the keys that its kind needs, and none that exclude each other.
 fn rules_of_one(record: &Record, findings: &mut Findings<'_>) {
     if record.text("schedule") != Some("time-triggered") {
         if record.has("jitter") {

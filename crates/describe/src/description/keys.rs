@@ -1,4 +1,5 @@
-//! What a key is, and a table of them; [`tables`] has all there are. Parser, JSON Schema and manual are read from there.
+//! The type of a key and of a table of keys. [`tables`] lists them all; parser, JSON Schema and manual are made from
+//! it.
 
 mod tables;
 
@@ -6,7 +7,7 @@ pub(crate) use tables::TABLES;
 
 use crate::units::Dimension;
 
-/// What a key may hold.
+/// The kind of value that a key takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Any text.
@@ -19,21 +20,21 @@ pub(crate) enum Kind {
     Ends,
     /// A whole number.
     Integer {
-        /// Least.
+        /// The least value.
         min: i64,
-        /// Largest.
+        /// The largest value.
         max: i64,
     },
     /// A quantity with a unit.
     Quantity {
-        /// What it measures.
+        /// The dimension of the quantity.
         dimension: Dimension,
-        /// Whether zero has a meaning.
+        /// True if zero is allowed.
         zero: bool,
     },
     /// A size, also as `count x size`.
     Buffer,
-    /// One of few words.
+    /// One of a few words.
     Choice(&'static [&'static str]),
 }
 
@@ -51,17 +52,17 @@ pub(crate) struct Key {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Table {
     pub(crate) name: &'static str,
-    /// Written `[[name]]`, any number of times.
+    /// True if it is written `[[name]]`, any number of times.
     pub(crate) many: bool,
     pub(crate) required: bool,
     pub(crate) doc: &'static str,
-    /// Sets of keys of which exactly one is given.
+    /// Sets of keys; a table has exactly one key of each set.
     pub(crate) one_of: &'static [&'static [&'static str]],
     pub(crate) keys: &'static [Key],
 }
 
 impl Table {
-    /// How it is written in a file.
+    /// Returns the heading as it is written in a file.
     pub(crate) fn heading(&self) -> String {
         if self.many {
             format!("[[{}]]", self.name)
@@ -70,7 +71,7 @@ impl Table {
         }
     }
 
-    /// Its key of this name.
+    /// Returns the table's key of this name.
     pub(crate) fn key(&self, name: &str) -> Option<&'static Key> {
         self.keys.iter().find(|key| key.name == name)
     }

@@ -1,4 +1,4 @@
-//! The links of a description: which nodes they join.
+//! The links of a description and the nodes that they join.
 
 use std::collections::BTreeMap;
 

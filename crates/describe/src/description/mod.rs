@@ -1,8 +1,10 @@
-//! Reading a network description.
+//! Reads a network description.
 //!
-//! Three steps, each of which notes every fault that it finds: the TOML itself,
-//! the keys and kinds of values ([`keys`] is the one table of them), and what
-//! the values mean together.
+//! Reading takes three steps, and each of them notes every fault that it finds:
+//!
+//! 1. the TOML itself,
+//! 2. the keys and the kinds of their values ([`keys`] is the one table of them),
+//! 3. the values together.
 
 mod build;
 mod fault;
@@ -24,16 +26,16 @@ use crate::foreign::{self, Foreign};
 use crate::network::Network;
 use fault::Findings;
 
-/// What is said to be right where a file is of another kind.
+/// The kind of file that the message asks for if it gets another one.
 const WANTED: &str = "a network description (docs/network-description.md)";
 
-/// Longer files are refused unread.
+/// The largest file in bytes. A longer one is refused unread.
 const LARGEST_FILE_BYTES: usize = 16 * 1024 * 1024;
 
-/// Read the bytes of a description's file, as [`read`] does its text.
+/// Reads a description from the bytes of its file, as [`read`] does from text.
 ///
 /// # Errors
-/// As [`read`]; one fault for what is no text in UTF-8.
+/// As [`read`]; one fault for bytes that are not UTF-8.
 pub fn read_bytes(
     bytes: Vec<u8>,
     file_name: &str,
@@ -43,10 +45,10 @@ pub fn read_bytes(
     read(&text, file_name, overrides)
 }
 
-/// Read a description.
+/// Reads a description.
 ///
-/// `file_name` is used in messages only. `overrides` are pairs of a key of
-/// `[defaults]` and its value, as in `--set shaping-interval=10ms`.
+/// `file_name` is used in messages only. `overrides` are pairs of a key of `[defaults]` and its value, as in `--set
+/// shaping-interval=10ms`.
 ///
 /// # Errors
 /// [`Faults`]: every fault of the file at once.

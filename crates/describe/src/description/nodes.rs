@@ -1,19 +1,18 @@
-//! The nodes of a description by name, and the way between any two hosts.
+//! The nodes of a description by name, and the route between any two hosts.
 //!
-//! Every question costs about the length of its answer, however large the file:
-//! names are looked up in an index. Where there are no loops the switches hang in a
-//! forest in which the way is found by climbing; else searches are kept for the next
-//! time, and go no further than they must.
+//! The cost of a question grows with the length of its answer, not with the file. Names are looked up in an index.
+//! Without loops the switches form a forest, and a route is found by climbing its trees. With loops the searches are
+//! kept for the next question, and go no further than they must.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::network::{Host, Switch};
 use crate::route::Joined;
 
-/// Where a switch hangs in the spanning forest.
+/// The place of a switch in the spanning forest.
 #[derive(Clone, Copy)]
 struct Place {
-    /// The switch above; itself at a root.
+    /// The switch above; for a root, the switch itself.
     above: usize,
     depth: usize,
     root: usize,
@@ -27,7 +26,7 @@ pub(super) struct Nodes<'a> {
     graph: Joined,
     joined: BTreeSet<(usize, usize)>,
     forest: Vec<Option<Place>>,
-    /// Whether some switches are joined by more than one way.
+    /// True if some switches are joined by more than one path.
     loops: bool,
 }
 
@@ -62,17 +61,17 @@ impl<'a> Nodes<'a> {
         self.names[number]
     }
 
-    /// All names, hosts first.
+    /// Returns all names, hosts first.
     pub(super) fn names(&self) -> &[&'a str] {
         &self.names
     }
 
-    /// The names of the hosts.
+    /// Returns the names of the hosts.
     pub(super) fn host_names(&self) -> &[&'a str] {
         &self.names[..self.host_count]
     }
 
-    /// The index of a host.
+    /// Returns the index of a host.
     pub(super) fn host(&self, name: &str) -> Option<usize> {
         self.number(name).filter(|number| *number < self.host_count)
     }
@@ -82,12 +81,12 @@ impl<'a> Nodes<'a> {
             .is_some_and(|number| self.forwards(number))
     }
 
-    /// Switches forward, hosts never do.
+    /// True for a switch. Hosts never forward.
     pub(super) fn forwards(&self, number: usize) -> bool {
         number >= self.host_count
     }
 
-    /// Neighbours in the order of the file.
+    /// Returns the neighbours in the order of the file.
     pub(super) fn neighbours(&self, number: usize) -> impl ExactSizeIterator<Item = usize> + '_ {
         self.graph.neighbours(number)
     }
@@ -101,7 +100,7 @@ impl<'a> Nodes<'a> {
         self.joined.contains(&(a.min(b), a.max(b)))
     }
 
-    /// Join two nodes; false where they are joined already.
+    /// Joins two nodes. Returns false if they are joined already.
     pub(super) fn join(&mut self, a: usize, b: usize) -> bool {
         if !self.joined.insert((a.min(b), a.max(b))) {
             return false;
@@ -110,7 +109,7 @@ impl<'a> Nodes<'a> {
         true
     }
 
-    /// All links are known: lay the spanning forest over the switches.
+    /// Builds the spanning forest over the switches, once all links are known.
     pub(super) fn settle(&mut self) {
         for root in self.host_count..self.names.len() {
             if self.forest[root].is_some() {
@@ -141,10 +140,10 @@ impl<'a> Nodes<'a> {
         self.loops = links > hanging.count();
     }
 
-    /// Two ways from one host to another that share no link between switches; the shorter one first.
+    /// Returns two routes between hosts that share no link between switches, the shorter one first.
     ///
     /// # Errors
-    /// Why there are none; with `None` where not even one is, which is told elsewhere.
+    /// The reason in words. `None` if there is no route at all, which another check reports.
     pub(super) fn disjoint(
         &self,
         from: &str,
@@ -171,7 +170,7 @@ impl<'a> Nodes<'a> {
         }))
     }
 
-    /// The way from one host to another, through switches only; the shortest, by the order of [`crate::route`].
+    /// Returns the shortest route between two hosts, through switches only, by the order of [`crate::route`].
     pub(super) fn way(&self, from: &str, to: &str) -> Option<Vec<String>> {
         let (from, to) = (self.number(from)?, self.number(to)?);
         if self.joined(from, to) {
@@ -197,7 +196,7 @@ impl<'a> Nodes<'a> {
         Some(self.named(&way))
     }
 
-    /// From one switch to another of the same tree, both included.
+    /// Returns the switches from one to another in the same tree, both included.
     fn climb(&self, from: usize, to: usize) -> Option<Vec<usize>> {
         let (mut up, mut down) = (vec![from], vec![to]);
         let (mut a, mut b) = (from, to);

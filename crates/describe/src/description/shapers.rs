@@ -7,7 +7,7 @@ use super::walk::Record;
 use crate::network::{Network, PortShaper, ShaperKind, class_of};
 use crate::ratio::Ratio;
 
-/// Read the shapers, each against the network that it belongs to.
+/// Reads the shapers and checks each against the network.
 pub(super) fn shapers(
     records: &[Record],
     network: &Network,
@@ -123,7 +123,7 @@ fn shaper(record: &Record, network: &Network, findings: &mut Findings<'_>) -> Op
     })
 }
 
-/// Credits above all else, and less than the link in all.
+/// Checks that classes with credit are above all others, and that their rates together are below the link's.
 fn check_ports(
     records: &[Record],
     network: &Network,

@@ -61,10 +61,10 @@ pub(super) fn streams(
     streams
 }
 
-/// What the name of a second copy ends with; no name in a file has this character.
+/// The end of a second copy's name. No name in a file has this character.
 const SECOND_COPY: &str = "~2";
 
-/// The ways of both copies of a redundant stream.
+/// Returns the routes of both copies of a redundant stream.
 fn second_copy(
     record: &Record,
     stream: &Stream,
@@ -100,13 +100,13 @@ fn second_copy(
     }
 }
 
-/// Which ports are taken, and by which stream.
+/// The ports that are taken, and the stream that has each.
 #[derive(Default)]
 struct Ports {
-    /// The first stream with this transport, stated port and listener.
+    /// The first stream of each transport, stated port and listener.
     first: BTreeMap<(bool, u16, usize), usize>,
     used: BTreeSet<u16>,
-    /// Every port from 1000 up to here, and without it, is used.
+    /// Every port from 1000 up to this one, excluded, is used.
     used_up_to: u16,
 }
 
@@ -115,7 +115,7 @@ impl Ports {
         (stream.transport == Transport::Udp, stream.port, listener)
     }
 
-    /// What to say where an earlier stream has this port at a listener of `stream`.
+    /// Returns a message if an earlier stream has this port at a listener of `stream`.
     fn taken(&self, stream: &Stream, earlier: &[Stream]) -> Option<String> {
         let taken = stream.listener_indices.iter().zip(&stream.listeners);
         let (first, listener) = taken
@@ -141,7 +141,7 @@ impl Ports {
         self.used.insert(stream.port);
     }
 
-    /// The lowest port from 1000 on that no stream so far has.
+    /// Returns the lowest port from 1000 on that no stream has yet.
     fn free(&mut self) -> Option<u16> {
         // Ports are never given back, so that the search goes on where it ended.
         let from = self.used_up_to.max(1000);
@@ -219,7 +219,7 @@ fn time_triggered(record: &Record) -> bool {
     record.text("schedule") == Some("time-triggered")
 }
 
-/// The smallest frame, where it is stated.
+/// Returns the smallest frame, if the description states it.
 fn smallest(record: &Record, frame_bytes: u64, findings: &mut Findings<'_>) -> Option<u64> {
     let size = bytes(record.quantity("smallest-frame")?);
     let (least, _) = frame_limits(record.has("vlan"));
@@ -234,7 +234,7 @@ fn smallest(record: &Record, frame_bytes: u64, findings: &mut Findings<'_>) -> O
     found
 }
 
-/// Frame and payload in bytes, from whichever is given.
+/// Returns frame and payload in bytes, from the one that the description states.
 fn sizes(
     record: &Record,
     transport: Transport,
@@ -386,7 +386,7 @@ fn routes(
         .then(|| vec![stated.iter().map(|(name, _)| name.clone()).collect()])
 }
 
-/// Whether a stated route exists: every fault of it is noted.
+/// True if a stated route exists. Every fault of it is noted.
 fn explicit(
     record: &Record,
     stated: &[(String, Span)],
@@ -467,7 +467,7 @@ fn explicit(
     findings.count() == before
 }
 
-/// What a node is joined to; of very many the first.
+/// Lists the neighbours of a node; of very many, the first ones only.
 fn joined_to(context: &Context<'_>, node: usize) -> Option<String> {
     const MOST: usize = 20;
     let all = context.nodes.neighbours(node);

@@ -1,4 +1,4 @@
-//! One value of a description: of the right kind and within reason, or a fault.
+//! Checks one value of a description for its kind and its range, and notes a fault.
 
 use toml::Spanned;
 use toml::de::DeValue;
@@ -50,7 +50,7 @@ pub(super) fn wrong_type(
     );
 }
 
-/// Texts from the file are cut in messages.
+/// Shortens a text from the file for a message.
 pub(crate) fn short(text: &str) -> String {
     let clean = || text.chars().map(|c| if c.is_control() { '?' } else { c });
     if text.chars().count() <= 64 {
@@ -220,10 +220,10 @@ fn name(text: &str, span: &Span, key: &str, findings: &mut Findings<'_>) -> Opti
     None
 }
 
-/// What is wrong, and the nearest right thing.
+/// The error in words, and the nearest correct value.
 pub(crate) type Complaint = (String, Option<String>);
 
-/// Parse a quantity and hold it against the range that is within reason.
+/// Parses a quantity and checks that it is within a sensible range.
 pub(crate) fn quantity(
     key: &str,
     text: &str,

@@ -1,4 +1,4 @@
-//! From TOML to typed records, by the table of keys: every fault on the way is noted.
+//! Turns TOML into typed records by the table of keys, and notes every fault on the way.
 
 use core::ops::Range;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use crate::ratio::Ratio;
 
 pub(crate) type Span = Range<usize>;
 
-/// A value of the right kind.
+/// A value of the correct kind.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
     Text(String),
@@ -22,12 +22,12 @@ pub(crate) enum Value {
     Buffer(Ratio, Option<u64>),
 }
 
-/// One table of the file; values that had a fault are absent but listed in `given`.
+/// One table of the file. Values with a fault are absent, but listed in `given`.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub(crate) span: Span,
     pub(crate) values: BTreeMap<&'static str, (Value, Span)>,
-    /// Every known key that the file gives, right or wrong, and where.
+    /// Every known key of the table in the file, valid or not, with its place.
     pub(crate) given: BTreeMap<&'static str, Span>,
 }
 
@@ -36,7 +36,7 @@ impl Record {
         self.given.contains_key(key)
     }
 
-    /// Where to point for a key: at its value, or at the table.
+    /// Returns the place to report for a key: its value, or the table if the key is missing.
     pub(crate) fn place(&self, key: &str) -> Span {
         self.values
             .get(key)
@@ -85,7 +85,7 @@ impl Record {
 /// The records of each table, in the order of the file.
 pub(crate) type Records = BTreeMap<&'static str, Vec<Record>>;
 
-/// What to say of a key or table that is well known elsewhere and that nothing here can do.
+/// Returns the message for a key or table that is well known elsewhere but not supported here.
 fn unsupported(name: &str) -> Option<(String, String)> {
     let plain: String = name
         .chars()
@@ -111,7 +111,7 @@ fn unsupported(name: &str) -> Option<(String, String)> {
     })
 }
 
-/// Walk the whole document.
+/// Walks the whole document.
 pub(crate) fn walk(document: &DeTable<'_>, findings: &mut Findings<'_>) -> Records {
     let mut records = Records::new();
     for (name, value) in document {

@@ -1,4 +1,4 @@
-//! A network in the making, and the description that it becomes.
+//! A network that is being imported, and the description made from it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -8,13 +8,13 @@ use crate::ratio::Ratio;
 use super::Imported;
 use super::fault::ImportFault;
 
-/// Least and largest frame, header and payload without FCS, bytes.
+/// The least and the largest frame: header and payload without FCS, bytes.
 const LEAST: u64 = 60;
 const LARGEST: u64 = 1514;
-/// With a VLAN tag.
+/// The least and the largest frame with a VLAN tag, bytes.
 const LEAST_TAGGED: u64 = 64;
 const LARGEST_TAGGED: u64 = 1518;
-/// Preamble, FCS and gap, where sizes are those on the wire.
+/// Preamble, FCS and gap in bytes, for sizes that are counted on the wire.
 const OVERHEAD: u64 = 24;
 /// The largest frame on the wire, tagged.
 pub(super) const LARGEST_ON_WIRE: u64 = LARGEST_TAGGED + OVERHEAD;
@@ -27,19 +27,19 @@ pub(super) struct Switch {
 
 pub(super) struct Link {
     pub(super) ends: [String; 2],
-    /// Bit/s.
+    /// The link's rate, bit/s.
     pub(super) rate: Ratio,
     pub(super) cable_ns: u64,
 }
 
-/// What binds a stream's talker.
+/// The limit that a stream's talker keeps.
 pub(super) enum Contract {
     /// One frame in each interval, launched in time.
     Launched {
         interval_ns: u64,
         jitter_ns: Option<u64>,
     },
-    /// Bit/s and bits, both on the wire.
+    /// Rate in bit/s and burst in bits, both on the wire.
     Bucket { rate: Ratio, burst_bits: u64 },
 }
 
@@ -47,22 +47,22 @@ pub(super) struct Stream {
     pub(super) name: String,
     pub(super) talker: String,
     pub(super) listeners: Vec<String>,
-    /// On the wire.
+    /// The frame's size on the wire, bytes.
     pub(super) bytes: u64,
-    /// Where frames may be smaller.
+    /// The smallest frame on the wire in bytes, if sizes vary.
     pub(super) smallest_bytes: Option<u64>,
     pub(super) contract: Contract,
     pub(super) deadline_ns: Option<u64>,
-    /// The nodes from talker to listener, where the format names them.
+    /// The nodes from talker to listener, if the format names them.
     pub(super) route: Option<Vec<String>>,
 }
 
 #[derive(Default)]
 pub(super) struct Draft {
     pub(super) name: String,
-    /// Where it comes from, in a sentence.
+    /// The origin of the network, in a sentence.
     pub(super) origin: String,
-    /// Gates at all nodes, exact clocks, no share kept for others.
+    /// True for gates at all nodes, exact clocks, and no share kept for other traffic.
     pub(super) scheduled: bool,
     pub(super) switches: Vec<Switch>,
     pub(super) hosts: Vec<String>,
@@ -72,10 +72,11 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// The description; sizes that no frame has become the next larger that one has, bursts at least a frame.
+    /// Returns the description. A size that no frame can have becomes the next larger possible one; a burst is at
+    /// least a frame.
     ///
     /// # Errors
-    /// [`ImportFault::Description`] where it is no network that can be planned.
+    /// [`ImportFault::Description`] if the result is not a network that can be planned.
     pub(super) fn finish(mut self) -> Result<Imported, ImportFault> {
         let largest = self.streams.iter().map(|stream| stream.bytes).max();
         let overhead = if largest.unwrap_or(0) > LARGEST_TAGGED {

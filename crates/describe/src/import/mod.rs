@@ -1,4 +1,4 @@
-//! Networks in the formats that other planners read, as descriptions of ours.
+//! Converts networks in other planners' formats to descriptions.
 //!
 //! ```text
 //! tsnkit    streams and topology as CSV: schedules for gates (C. Xue and others, "Real-Time Scheduling for
@@ -7,7 +7,7 @@
 //!           "Saihu: A Common Interface of Worst-Case Delay Analysis Tools for Time-Sensitive Networks", 2023)
 //! ```
 //!
-//! What a format says and a description cannot is told, line by line; nothing is dropped in silence.
+//! Content that a description cannot express is reported line by line. Nothing is dropped in silence.
 
 mod draft;
 mod fault;
@@ -25,6 +25,6 @@ pub use tsnkit::tsnkit;
 pub struct Imported {
     /// The description, TOML.
     pub description: String,
-    /// What could not be carried over as it was, and what stands in its place.
+    /// Content that could not be carried over unchanged, and its replacement.
     pub notes: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! From servers in rows to switches and links.
+//! Converts servers in rows to switches and links.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use crate::ratio::Ratio;
 pub(super) struct Server {
     pub(super) name: String,
     pub(super) latency_ns: u64,
-    /// Bit/s.
+    /// The port's rate, bit/s.
     pub(super) rate: Ratio,
 }
 
-/// Links that are there for the description only: a frame takes some nanoseconds.
+/// The rate of links that exist in the description only, bit/s. A frame takes some nanoseconds.
 const FAST: Ratio = Ratio::whole(1_000_000_000_000);
 
-/// Which switch each server is a port of: those that follow the same server share one.
+/// The switch that each server is a port of. Servers that follow the same server share a switch.
 struct Groups(Vec<usize>);
 
 impl Groups {
@@ -35,10 +35,10 @@ impl Groups {
     }
 }
 
-/// Draw switches, hosts and links; the route of each path, from its talker to its listener.
+/// Makes switches, hosts and links, and the route of each path from its talker to its listener.
 ///
 /// # Errors
-/// [`ImportFault::Shape`] where a server leads back to its own switch, or two servers make the same link.
+/// [`ImportFault::Shape`] if a server leads back to its own switch, or two servers make the same link.
 pub(super) fn lay_out(
     servers: &[Server],
     paths: &[(String, Vec<usize>)],

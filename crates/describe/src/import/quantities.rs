@@ -2,7 +2,7 @@
 
 use crate::ratio::Ratio;
 
-/// What a number counts.
+/// The kind of quantity that a number counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Seconds.
@@ -22,7 +22,7 @@ impl Kind {
         }
     }
 
-    /// The unit without its prefix, and its size in base units.
+    /// Returns each unit without its prefix, and its size in base units.
     const fn units(self) -> &'static [(&'static str, i128)] {
         match self {
             Kind::Time => &[("s", 1)],
@@ -32,7 +32,7 @@ impl Kind {
     }
 }
 
-/// A factor of a thousand for each step.
+/// The prefixes; each step is a factor of a thousand.
 const PREFIXES: [(&str, i32); 8] = [
     ("p", -12),
     ("n", -9),
@@ -53,7 +53,7 @@ fn ten_to(power: i32) -> Option<Ratio> {
     }
 }
 
-/// How much a unit is in base units.
+/// Returns the size of a unit in base units.
 pub(super) fn unit(text: &str, kind: Kind) -> Option<Ratio> {
     kind.units().iter().find_map(|(name, size)| {
         let prefix = text.strip_suffix(name)?;
@@ -66,7 +66,7 @@ pub(super) fn unit(text: &str, kind: Kind) -> Option<Ratio> {
     })
 }
 
-/// A decimal number, exactly; none where it is negative or out of range.
+/// Parses a decimal number exactly. `None` if it is negative or out of range.
 fn decimal(text: &str) -> Option<Ratio> {
     let (digits, power) = match text.split_once(['e', 'E']) {
         Some((digits, power)) => (digits, power.parse::<i32>().ok()?),
@@ -84,7 +84,7 @@ fn decimal(text: &str) -> Option<Ratio> {
         .ok()
 }
 
-/// A number with its unit, or a bare one in `default`, in base units.
+/// Parses a number with its unit, or a bare one in `default`, to base units.
 pub(super) fn quantity(text: &str, kind: Kind, default: Ratio) -> Option<Ratio> {
     let text = text.trim();
     if let Some(value) = decimal(text) {

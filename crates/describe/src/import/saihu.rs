@@ -1,7 +1,7 @@
 //! Saihu's output-port network: servers with a service curve, flows along them (JSON; its README, "Output-Port Network").
 //!
-//! A server becomes a port of a switch. Servers that follow the same one are ports of the same switch, since a link has one
-//! other end. Flows come from, and go to, hosts on links of 1000 Gbit/s, which add some nanoseconds.
+//! A server becomes a port of a switch. Servers that follow the same server are ports of one switch, since a link has
+//! one other end. Flows start and end at hosts on links of 1000 Gbit/s, which add some nanoseconds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,14 +14,14 @@ use super::ports::{Server, lay_out};
 use super::quantities::{Kind, quantity, unit};
 use crate::ratio::Ratio;
 
-/// A piece of the document and where it is.
+/// A piece of the document and its place.
 #[derive(Clone)]
 struct Place<'a> {
     value: &'a Value,
     at: String,
 }
 
-/// Units of bare numbers.
+/// The units of bare numbers.
 #[derive(Clone, Copy)]
 struct Units {
     time: Ratio,
@@ -73,7 +73,7 @@ impl<'a> Place<'a> {
             .ok_or_else(|| self.fault("expected is a text".to_owned()))
     }
 
-    /// A name that a description takes.
+    /// Returns a name that a description accepts.
     fn name(&self) -> Result<String, ImportFault> {
         let text = self.text()?;
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -111,7 +111,7 @@ impl<'a> Place<'a> {
         list.iter().map(|one| one.quantity(kind, units)).collect()
     }
 
-    /// The units stated here, else those around.
+    /// Returns the units stated here, else those of the surrounding object.
     fn units(&self, around: Units) -> Result<Units, ImportFault> {
         let stated = |key: &str, kind: Kind, around: Ratio| {
             let Some(place) = self.find(key) else {
@@ -133,7 +133,7 @@ impl<'a> Place<'a> {
         })
     }
 
-    /// Two lists of the same length.
+    /// Returns the pairs of two lists of the same length.
     fn pairs(
         &self,
         first: (&str, Kind),
@@ -155,10 +155,10 @@ impl<'a> Place<'a> {
     }
 }
 
-/// A flow as the document has it.
+/// A flow as the document states it.
 pub(super) struct Flow {
     pub(super) name: String,
-    /// Servers by number.
+    /// The path's servers by number.
     pub(super) path: Vec<usize>,
     rate: Ratio,
     burst: Ratio,
@@ -166,16 +166,17 @@ pub(super) struct Flow {
     smallest: Ratio,
 }
 
-/// Whole nanoseconds, rounded up.
+/// Converts seconds to whole nanoseconds, rounded up.
 fn ns(place: &Place<'_>, seconds: Ratio) -> Result<u64, ImportFault> {
     let ns = seconds.ceil_ns().ok().filter(|ns| *ns <= 1_000_000_000_000);
     ns.ok_or_else(|| place.fault("more than 1000 s".to_owned()))
 }
 
-/// Import an output-port network of Saihu.
+/// Imports an output-port network of Saihu.
 ///
 /// # Errors
-/// [`ImportFault`]: the first value that is not what the format wants, or why no switches and links are like it.
+/// [`ImportFault`]: the first value that does not follow the format, or the reason why no switches and links
+/// correspond to it.
 pub fn saihu(text: &str) -> Result<Imported, ImportFault> {
     let value: Value =
         serde_json::from_str(text).map_err(|error| ImportFault::Json(error.to_string()))?;
@@ -338,7 +339,7 @@ fn flows(
     Ok(flows)
 }
 
-/// Whole bytes, rounded up.
+/// Converts bits to whole bytes, rounded up.
 fn bytes(bits: Ratio) -> u64 {
     let bytes = bits.over(Ratio::whole(8)).map_or(i128::MAX, Ratio::ceil);
     u64::try_from(bytes).unwrap_or(u64::MAX)

@@ -1,8 +1,8 @@
 //! tsnkit's pair of tables: streams (`stream,src,dst,size,period,deadline,jitter`; older files say `id`) and topology
 //! (`link,q_num,rate,t_proc,t_prop`).
 //!
-//! Sizes are bytes on the wire, times nanoseconds, rates nanoseconds for each bit. Each direction of a link has a line of its
-//! own. A node with one link is an end station, all others are switches (tsnkit 0.3.0, `core/_network.py` and
+//! Sizes are bytes on the wire, times nanoseconds, rates nanoseconds for each bit. Each direction of a link has a line
+//! of its own. A node with one link is an end station, all others are switches (tsnkit 0.3.0, `core/_network.py` and
 //! `core/_stream.py`).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,7 +29,7 @@ struct Table {
 }
 
 impl Table {
-    /// `titles`: for each column what it may be called.
+    /// Reads a table. `titles` lists for each column the names that it may have.
     fn read(file: &'static str, text: &str, titles: &[&[&str]]) -> Result<Table, ImportFault> {
         let mut reader = csv::ReaderBuilder::new()
             .trim(csv::Trim::All)
@@ -106,7 +106,7 @@ impl Table {
         })
     }
 
-    /// The numbers within brackets.
+    /// Returns the numbers within brackets.
     fn nodes(
         &self,
         line: u64,
@@ -135,13 +135,13 @@ impl Table {
     }
 }
 
-/// The longest time that a description takes.
+/// The longest time that a description accepts, nanoseconds.
 const LONGEST_NS: u64 = 1_000_000_000_000;
 
-/// Import tsnkit's tables of streams and topology.
+/// Imports tsnkit's tables of streams and topology.
 ///
 /// # Errors
-/// [`ImportFault`]: the first line that is not what the format wants.
+/// [`ImportFault`]: the first line that does not follow the format.
 pub fn tsnkit(streams: &str, topology: &str) -> Result<Imported, ImportFault> {
     let mut draft = Draft {
         name: "tsnkit".to_owned(),
@@ -183,7 +183,8 @@ fn directions(text: &str) -> Result<BTreeMap<(u32, u32), Direction>, ImportFault
     Ok(found)
 }
 
-/// End stations have one link, all others are switches: as late as the slowest processing of what they receive.
+/// Adds the nodes: a node with one link is an end station, all others are switches. A node's latency is the slowest
+/// processing of what it receives.
 fn nodes(directions: &BTreeMap<(u32, u32), Direction>, draft: &mut Draft) {
     let mut neighbours: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
     for &(from, to) in directions.keys() {

@@ -1,4 +1,4 @@
-//! Whether a network that did not come from [`crate::read`] is consistent: from a plan's file, or made by a program.
+//! Checks the consistency of a network that is not from [`crate::read`]: from a plan's file, or made by a program.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,13 +6,13 @@ use super::{Contract, ContractKind, Network};
 use crate::profile::GateProfile;
 use crate::ratio::Ratio;
 
-/// As in descriptions: 1000 s.
+/// The longest time, as in descriptions: 1000 s.
 const LONGEST_NS: u64 = 1_000_000_000_000;
-/// 1000 Gbit/s.
+/// The largest rate: 1000 Gbit/s.
 const LARGEST_RATE_BPS: u64 = 1_000_000_000_000;
-/// More than any frame of Ethernet.
+/// A size above that of any Ethernet frame, bytes.
 const LARGEST_FRAME_BYTES: u64 = 100_000;
-/// 1 GiB.
+/// The largest buffer: 1 GiB.
 const LARGEST_BUFFER_BYTES: u64 = 1 << 30;
 
 type Checked = Result<(), String>;
@@ -40,11 +40,12 @@ fn rate(what: &str, rate: Ratio) -> Checked {
 }
 
 impl Network {
-    /// Checks what [`crate::read`] guarantees and every user of a network relies on: names resolve, routes follow links,
-    /// quantities are in range, contracts are those of their streams.
+    /// Checks what [`crate::read`] guarantees and every user of a network relies on.
+    ///
+    /// Names resolve, routes follow links, quantities are in range, and contracts match their streams.
     ///
     /// # Errors
-    /// The first thing that does not hold, in words.
+    /// The first violation, in words.
     pub fn check(&self) -> Checked {
         let mut nodes: HashSet<&str> = HashSet::new();
         for host in &self.hosts {
@@ -359,7 +360,7 @@ fn contract(what: &str, contract: &Contract, wire_bytes: u64) -> Checked {
     Ok(())
 }
 
-/// What routes are held against.
+/// The network's links and switches, against which routes are checked.
 struct Ways<'a> {
     network: &'a Network,
     links: HashSet<(&'a str, &'a str)>,

@@ -1,11 +1,11 @@
-//! What a stream's talker binds itself to: never more on the wire than a burst and a rate allow.
+//! The limit that a stream's talker keeps: a burst and a rate on the wire.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ratio::{Overflow, Ratio};
 
-/// What a sender binds itself to.
+/// The form of a talker's limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind", deny_unknown_fields)]
 pub enum ContractKind {
@@ -34,12 +34,13 @@ pub struct Contract {
     pub shaping_interval_ns: u64,
     /// J, nanoseconds.
     pub tick_error_ns: u64,
-    /// How burst and rate come about.
+    /// The origin of burst and rate.
     pub kind: ContractKind,
 }
 
 impl Contract {
-    /// A contract of `rate` bit/s on the wire in frames of `wire_bytes`; `declared` is used for [`ContractKind::Declared`] only.
+    /// Returns a contract of `rate` bit/s on the wire in frames of `wire_bytes`. `declared` is used for
+    /// [`ContractKind::Declared`] only.
     ///
     /// # Errors
     /// [`Overflow`].

@@ -1,4 +1,4 @@
-//! From a network to ports with budgets.
+//! Builds the ports with their budgets from a network.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::types::{AdmissionError, Budgets, LEAST_BITS, NONE, Offer, Pool, RATE_
 use super::{Admission, Denied, Ticket};
 
 const NS: u128 = 1_000_000_000;
-/// Longer budgets and latencies are refused, nanoseconds.
+/// The longest budget and latency, nanoseconds. Longer ones are refused.
 const LONGEST_NS: u64 = 1_000_000_000_000;
 
 fn time_up(ns: u64) -> u64 {
@@ -30,11 +30,14 @@ struct PortNames<'a> {
 }
 
 impl Admission {
-    /// The ports of a network with their budgets, and its best-effort allowances; no streams.
+    /// Returns the ports of a network with their budgets, and its best-effort allowances, without streams.
     ///
     /// # Errors
-    /// [`AdmissionError`]: a number out of range, a budget that is less than what a port takes with nobody else there,
-    /// or an allowance that does not fit.
+    /// [`AdmissionError`] in three cases:
+    ///
+    /// - a number is out of range,
+    /// - a budget is below the time that the port needs for one frame alone,
+    /// - an allowance does not fit.
     pub fn new(network: &Network, budgets: &Budgets) -> Result<Admission, AdmissionError> {
         let mut admission = empty(budgets)?;
         let ppb = network.defaults.clock_drift_ppb.min(100_000_000);
@@ -88,7 +91,7 @@ impl Admission {
         Ok(admission)
     }
 
-    /// The same with the streams of the description, in its order.
+    /// As [`Admission::new`], with the streams of the description in its order.
     ///
     /// # Errors
     /// As [`Admission::new`], and [`AdmissionError::Description`] for the first stream that does not fit.
@@ -128,7 +131,7 @@ impl Admission {
         Ok(())
     }
 
-    /// What a buffer holds for certain, bits: of frames as small as they may be, where it counts frames.
+    /// Returns the bits that a buffer certainly holds. A buffer counted in frames may be full of the smallest ones.
     fn memory(&self, bytes: u64, frames: Option<u64>) -> u64 {
         let by_frames = frames.map_or(u64::MAX, |frames| {
             frames.saturating_mul(self.smallest_frame_bits)
@@ -240,14 +243,14 @@ impl Admission {
         Ok(())
     }
 
-    /// What a port takes for one frame when another has just begun, nanoseconds.
+    /// Returns the time that a port needs for one frame if another frame has just begun, nanoseconds.
     fn least_ns(&self, rate_bps: u64, latency_ns: u64, low_bits: u64) -> u64 {
         let bits = u128::from(low_bits + self.largest_frame_bits + 8);
         let ns = (bits * NS).div_ceil(u128::from(rate_bps.max(1)));
         latency_ns.saturating_add(u64::try_from(ns).unwrap_or(u64::MAX))
     }
 
-    /// The largest frame that may be in the way of a class.
+    /// Returns the largest frame, in bits, that can block a class.
     pub(super) fn low_bits(&self, class: u8) -> u64 {
         if class > 0 {
             self.largest_frame_bits.max(self.foreign_frame_bits)
@@ -264,7 +267,7 @@ fn described(name: &str, why: Denied) -> AdmissionError {
     }
 }
 
-/// What a link brings at most, as a straight line.
+/// Returns the traffic that a link carries at most, as a straight line.
 fn line(
     network: &Network,
     name: &PortNames<'_>,

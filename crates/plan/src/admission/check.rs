@@ -1,4 +1,4 @@
-//! Does a port keep its budgets? The condition, in whole numbers.
+//! Checks in whole numbers that a port keeps its budgets.
 //!
 //! For class `c` of budget `d` at a port of rate `C` and latency `T`, for every `s`:
 //!
@@ -7,43 +7,43 @@
 //!     + L_low <= C (s + d - T)
 //! ```
 //!
-//! with `h` the classes above. The left side less `C s` is concave; its largest value
-//! is where the slope turns negative. Corners are rounded down: a straight line that
-//! falls, read too early, is too high, never too low.
+//! Here `h` are the classes above. The left side less `C s` is concave; its largest value is where the slope turns
+//! negative. Corners are rounded down. A falling straight line that is read too early is too high, never too low.
 
 use crate::network::class_of;
 
 use super::types::{NONE, PRODUCT_BITS};
 use super::{Admission, Denied};
 
-/// Bursts and rates of some flows, added up.
+/// The sum of the bursts and of the rates of some flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Sum {
-    /// Bits.
+    /// The sum of the bursts, bits.
     pub(super) burst: u64,
-    /// 1/1024 bit/s.
+    /// The sum of the rates, 1/1024 bit/s.
     pub(super) rate: u64,
 }
 
-/// A class of a port: what it carries over all inputs, and its budget.
+/// A class of a port: its traffic over all inputs, and its budget.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PortClass {
     pub(super) total: Sum,
     /// C (d - T) - L_low in bits, rounded down.
     pub(super) room_bits: u64,
-    /// d in 2^-40 s, rounded up where it makes flows denser.
+    /// The budget d in 2^-40 s, rounded up where it increases the flows' jitter.
     pub(super) budget: u64,
     pub(super) budget_ns: u64,
     pub(super) known: Known,
 }
 
-/// What the last look at all inputs of a class found, made larger by what came since: most decisions need no other look.
+/// The result of the latest search over all inputs of a class, increased by later streams. Most decisions need no
+/// other search.
 ///
-/// Behind its largest value at `at` the excess falls by `slack`; a stream of `burst + rate t` that comes raises it by
-/// no more than `burst + rate at`, as long as it rises slower than that fall. Streams that go do not raise it.
+/// Behind its largest value at `at`, the excess falls by `slack`. A new stream of `burst + rate t` raises it by at
+/// most `burst + rate at`, if it rises slower than that fall. Removed streams do not raise it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
-    /// No less than the excess, bits.
+    /// An upper bound of the excess, bits.
     pub(super) bits: u64,
     at: u64,
     slack: u64,
@@ -56,7 +56,7 @@ impl Known {
         slack: 0,
     };
 
-    /// With one stream more.
+    /// Returns the result with one more stream.
     pub(super) fn with(self, sum: Sum) -> Known {
         let slack = self.slack.checked_sub(sum.rate);
         let more = sum.burst.saturating_add(bits_up(sum.rate, self.at));
@@ -71,38 +71,38 @@ impl Known {
     }
 }
 
-/// By how many bits the rounding of two looks at the same sums may differ.
+/// The largest difference from rounding between two searches over the same sums, bits.
 const ROUNDING_BITS: u64 = 8;
 
-/// What never changes of a port.
+/// The constant data of a port.
 #[derive(Clone, Debug)]
 pub(super) struct Port {
-    /// 1/1024 bit/s.
+    /// The link's rate, 1/1024 bit/s.
     pub(super) rate: u64,
-    /// The time that a bit takes, 2^-56 s, rounded down; 0 where the port catches up.
+    /// The time of one bit in 2^-56 s, rounded down; 0 if the port catches up.
     pub(super) least_per_bit: u64,
     pub(super) first_class: u32,
     pub(super) first_cell: u32,
     /// The number of inputs.
     pub(super) slots: u32,
     pub(super) classes: u8,
-    /// Whether inputs are links (a switch) or the host itself.
+    /// True if the inputs are links (a switch), false if the only input is the host itself.
     pub(super) lines: bool,
     pub(super) pool: u16,
-    /// Which input this link is at the node that it leads to.
+    /// The number of this link among the inputs of the node that it leads to.
     pub(super) slot_behind: u32,
-    /// Bits that the memory holds, less what the latency takes.
+    /// The bits that the memory holds, less the latency's share.
     pub(super) memory_bits: u64,
-    /// Rate and `L + C L_late` of each input link, if `lines`.
+    /// The rate and `L + C L_late` of each input link, if `lines` is true.
     pub(super) inputs: std::sync::Arc<[Sum]>,
-    /// T in 2^-40 s, rounded up.
+    /// The latency T in 2^-40 s, rounded up.
     pub(super) latency: u64,
 }
 
-/// What no decision needs.
+/// The data that no decision needs.
 #[derive(Clone, Debug)]
 pub(super) struct Label {
-    /// `node>neighbour`.
+    /// The port as `node>neighbour`.
     pub(super) name: Box<str>,
     pub(super) cable_ns: u64,
 }
@@ -113,20 +113,20 @@ impl Port {
     }
 }
 
-/// What a stream adds at one hop.
+/// The traffic that a stream adds at one hop.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Delta {
     pub(super) port: u32,
     pub(super) class: u8,
     pub(super) cell: u32,
     pub(super) sum: Sum,
-    /// How much denser than at its source the stream is at this hop, 2^-40 s.
+    /// The stream's jitter at this hop, added since its source, 2^-40 s.
     pub(super) jitter: u64,
-    /// A bit for each class whose [`Known`] contains this stream already.
+    /// One bit for each class; it is set if the class's [`Known`] contains this stream already.
     pub(super) known: u8,
 }
 
-/// Where an input changes from its line to its contracts.
+/// The point where an input changes from its line to its contracts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Crossing {
     at: u64,
@@ -134,16 +134,16 @@ pub(super) struct Crossing {
     slope: u64,
 }
 
-/// From what a smaller delay is found.
+/// The values from which a smaller delay is computed.
 pub(super) struct Given<'a> {
     pub(super) cells: &'a [Sum],
-    /// Of the classes above.
+    /// The rate of the classes above, 1/1024 bit/s.
     pub(super) above_rate: u64,
-    /// No frame of the class takes longer, 2^-40 s.
+    /// A bound on the delay of every frame of the class, 2^-40 s.
     pub(super) within: u64,
 }
 
-/// Why a port says no.
+/// The reason why a port denies a stream.
 pub(super) enum No {
     Rate,
     Budget(u8),
@@ -151,14 +151,14 @@ pub(super) enum No {
     Pool,
 }
 
-/// Which classes count: those of one number and those above apart, or all as one.
+/// The classes that count: one class and those above it apart, or all as one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Which {
     Class(u8),
     All,
 }
 
-/// `rate` in 1/1024 bit/s times `time` in 2^-40 s: bits, rounded up.
+/// Multiplies `rate` in 1/1024 bit/s by `time` in 2^-40 s. Returns bits, rounded up.
 pub(super) fn bits_up(rate: u64, time: u64) -> u64 {
     let fine = u128::from(rate) * u128::from(time);
     let bits = (fine + ((1 << PRODUCT_BITS) - 1)) >> PRODUCT_BITS;
@@ -169,13 +169,13 @@ fn bits_down(rate: u64, time: u64) -> u64 {
     u64::try_from((u128::from(rate) * u128::from(time)) >> PRODUCT_BITS).unwrap_or(u64::MAX)
 }
 
-/// `bits` over `rate`: 2^-40 s, rounded down.
+/// Divides `bits` by `rate`. Returns the time in 2^-40 s, rounded down.
 fn time_down(bits: u64, rate: u64) -> u64 {
     u64::try_from((u128::from(bits) << PRODUCT_BITS) / u128::from(rate.max(1))).unwrap_or(u64::MAX)
 }
 
 impl Admission {
-    /// Whether a port keeps all its budgets with `delta` added.
+    /// Checks that a port keeps all its budgets with `delta` added.
     pub(super) fn check(&mut self, number: usize, delta: &mut Delta) -> Result<(), No> {
         let port = &self.ports[number];
         let first = port.first_class as usize;
@@ -247,7 +247,7 @@ impl Admission {
         Ok(())
     }
 
-    /// What the hops that are checked already take of a pool.
+    /// Returns the bits of a pool that the hops checked so far use.
     fn scratch_pools(&self, pool: u16) -> u64 {
         let of_pool = |delta: &&Delta| self.ports[delta.port as usize].pool == pool;
         let same = self.scratch.iter().filter(of_pool);
@@ -271,7 +271,7 @@ impl Admission {
         }
     }
 
-    /// The least delay that the sums of cells, as they are, show for a class, given what is known so far: 2^-40 s,
+    /// Returns the least delay of a class that follows from the cells' sums and the values in `given`, in 2^-40 s,
     /// rounded up.
     pub(super) fn needed(
         &self,
@@ -296,10 +296,10 @@ impl Admission {
     }
 }
 
-/// The largest excess of what arrives over what is sent.
+/// The largest excess of arrivals over service.
 #[derive(Clone, Copy)]
 struct Found {
-    /// 2^-50 bit.
+    /// The excess, 2^-50 bit.
     fine: u128,
     at: u64,
     slack: u64,
@@ -322,7 +322,7 @@ impl Found {
     }
 }
 
-/// Looks at all inputs for the largest value of what arrives less what is sent; none where it never falls.
+/// Searches all inputs for the largest excess of arrivals over service. `None` if it never falls.
 fn look(
     port: &Port,
     cells: &[Sum],
@@ -403,7 +403,7 @@ fn look(
     None
 }
 
-/// C (d - T) - L_low in bits, rounded down; none where the budget is less than latency and blocking.
+/// Returns C (d - T) - L_low in bits, rounded down. `None` if the budget is below latency plus blocking.
 pub(super) fn room_bits(rate: u64, budget: u64, latency: u64, low_bits: u64) -> Option<u64> {
     bits_down(rate, budget.checked_sub(latency)?).checked_sub(low_bits)
 }

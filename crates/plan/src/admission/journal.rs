@@ -1,9 +1,9 @@
-//! What-if: go on from a mark, and come back to it exactly.
+//! What-if: marks a state, and restores it exactly later.
 
 use super::Admission;
 use super::types::{AdmissionError, Record, Ticket};
 
-/// A point to come back to.
+/// A state that can be restored.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a mark that is neither undone nor released makes the journal grow"]
 pub struct Mark {
@@ -11,10 +11,10 @@ pub struct Mark {
     depth: usize,
 }
 
-/// How to take back one step.
+/// The data to undo one step.
 #[derive(Clone, Debug)]
 pub(super) enum Undo {
-    /// Whether it made a new slot.
+    /// A stream was added; true if it made a new slot.
     Added(Ticket, bool),
     Removed(Ticket, Record),
     Changed(Ticket, Record),
@@ -27,7 +27,7 @@ impl Admission {
         }
     }
 
-    /// Begin a what-if. Marks nest.
+    /// Begins a what-if. Marks nest.
     pub fn mark(&mut self) -> Mark {
         self.marks += 1;
         Mark {
@@ -36,10 +36,10 @@ impl Admission {
         }
     }
 
-    /// Keep what happened since the mark.
+    /// Keeps all changes since the mark.
     ///
     /// # Errors
-    /// [`AdmissionError::NoMark`] unless it is the last mark that is still open.
+    /// [`AdmissionError::NoMark`] unless it is the last open mark.
     pub fn release(&mut self, mark: Mark) -> Result<(), AdmissionError> {
         if mark.depth != self.marks || mark.at > self.journal.len() {
             return Err(AdmissionError::NoMark);
@@ -51,10 +51,10 @@ impl Admission {
         Ok(())
     }
 
-    /// Take back everything since the mark: streams, sums and tickets are as they were, to the bit.
+    /// Undoes all changes since the mark. Streams, sums and tickets are as before, to the bit.
     ///
     /// # Errors
-    /// [`AdmissionError::NoMark`] unless it is the last mark that is still open.
+    /// [`AdmissionError::NoMark`] unless it is the last open mark.
     pub fn undo_to(&mut self, mark: Mark) -> Result<(), AdmissionError> {
         if mark.depth != self.marks || mark.at > self.journal.len() {
             return Err(AdmissionError::NoMark);

@@ -1,10 +1,8 @@
 //! Streams that come and go while the network runs.
 //!
-//! Each class of each port has a fixed *budget*: no frame of the class takes longer
-//! through the port, whoever else is admitted. A stream is admitted if every port on
-//! its way keeps its budgets with it; no port elsewhere, and no promise given
-//! before, is touched. That takes a few sums for each hop, however many streams
-//! there are.
+//! Each class of each port has a fixed *budget*. No frame of the class takes longer through the port, whichever
+//! streams are admitted. A stream is admitted if every port on its route still keeps its budgets with it. No other
+//! port and no earlier promise is touched. The check takes a few sums for each hop, whatever the number of streams.
 //!
 //! ```text
 //! Network, Budgets -> Admission -- offer(Offer, Route) --> Ticket, or Denied
@@ -13,13 +11,11 @@
 //!                         `------- refine()                bounds below the budgets
 //! ```
 //!
-//! Why the budgets hold, on loops too: take the first instant at which some frame
-//! exceeds a budget. All frames before kept theirs, so that everything arrived at
-//! that port within the contracts that were checked, and the check says that the
-//! frame is in time. `docs/bounds.md` has the condition that is checked.
+//! The budgets hold on loops too. Take the first instant at which some frame exceeds a budget. All frames before it
+//! kept theirs, so everything arrived at that port within the checked contracts. The check then says that the frame is
+//! in time, which is a contradiction. `docs/bounds.md` has the condition that is checked.
 //!
-//! All sums are whole numbers, so that taking a stream out leaves exactly what was
-//! there before it came.
+//! All sums are whole numbers. So the removal of a stream restores exactly the sums from before it came.
 //!
 //! ```
 //! use rtwire_plan::admission::{Admission, Budgets, Offer};
@@ -37,9 +33,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Limits: FIFO and strict priority; ports with credit shapers, regulators or gates
-//! are refused. An offer or a removal takes no lock and makes no system call, but
-//! memory grows with the number of streams: not for a real-time loop.
+//! Limits: FIFO and strict priority. Ports with credit shapers, regulators or gates are refused. An offer or a removal
+//! takes no lock and makes no system call. But memory grows with the number of streams, so they are not for a
+//! real-time loop.
 
 mod build;
 mod check;
@@ -64,9 +60,9 @@ use types::{Pool, Record};
 pub struct Admission {
     ports: Vec<Port>,
     labels: Vec<Label>,
-    /// What each class of each port carries and may carry, by [`Port::first_class`].
+    /// The traffic and the budget of each class of each port, by [`Port::first_class`].
     classes: Vec<PortClass>,
-    /// What comes over each input of each port, by class, by [`Port::first_cell`].
+    /// The traffic over each input of each port, by class, by [`Port::first_cell`].
     cells: Vec<Sum>,
     pools: Vec<Pool>,
     /// Names of nodes and the numbers of ports between neighbours.
@@ -74,7 +70,7 @@ pub struct Admission {
     largest_frame_bits: u64,
     foreign_frame_bits: u64,
     smallest_frame_bits: u64,
-    /// By how much clocks may run fast, 2^-32.
+    /// The largest excess of a clock's rate, 2^-32.
     drift: u64,
     streams: Vec<Option<Record>>,
     next_generation: u64,
@@ -82,34 +78,34 @@ pub struct Admission {
     admitted: usize,
     journal: Vec<Undo>,
     marks: usize,
-    /// Kept from decision to decision, so that none allocates.
+    /// Memory that is kept between decisions, so that no decision allocates.
     scratch: Vec<Delta>,
     crossings: Vec<Crossing>,
 }
 
 impl Admission {
-    /// How many streams are admitted.
+    /// Returns the number of admitted streams.
     #[must_use]
     pub fn len(&self) -> usize {
         self.admitted
     }
 
-    /// Whether none is.
+    /// True if no stream is admitted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.admitted == 0
     }
 
-    /// The number of ports: two for each link.
+    /// Returns the number of ports: two for each link.
     #[must_use]
     pub fn port_count(&self) -> usize {
         self.ports.len()
     }
 
-    /// The way along these nodes, one list for each listener, from the talker on.
+    /// Returns the route along these nodes: one list for each listener, starting at the talker.
     ///
     /// # Errors
-    /// [`AdmissionError`] where two neighbours of the list are joined by no link, or the lists begin at different nodes.
+    /// [`AdmissionError`] if no link joins two neighbours of a list, or the lists begin at different nodes.
     pub fn route(&self, ways: &[Vec<String>]) -> Result<Arc<Route>, AdmissionError> {
         let mut hops: Vec<types::RouteHop> = Vec::new();
         let mut ends = Vec::new();
@@ -155,7 +151,7 @@ impl Admission {
         Route::new(self, hops, ends).map(Arc::new)
     }
 
-    /// The budget of a class at the port of `from` towards `to`, nanoseconds.
+    /// Returns the budget of a class at the port of `from` towards `to`, nanoseconds.
     #[must_use]
     pub fn budget_ns(&self, from: &str, to: &str, class: u8) -> Option<u64> {
         let port = *self.numbers.get(&(from.to_owned(), to.to_owned()))?;
@@ -163,7 +159,8 @@ impl Admission {
         (class < port.classes).then(|| self.class(port, class).budget_ns)
     }
 
-    /// What an admitted stream may rely on at its latest listener, nanoseconds; none where the ticket is not valid.
+    /// Returns the delay promised to an admitted stream at its latest listener, nanoseconds. `None` if the ticket is
+    /// not valid.
     #[must_use]
     pub fn promise_ns(&self, ticket: Ticket) -> Option<u64> {
         let record = self.record(ticket)?;
@@ -172,7 +169,7 @@ impl Admission {
             .max()
     }
 
-    /// The same for the listener of this number, in the order in which the route was given.
+    /// Returns the delay promised at one listener, nanoseconds. Listeners have the order of the route's lists.
     #[must_use]
     pub fn promise_to_ns(&self, ticket: Ticket, listener: usize) -> Option<u64> {
         self.promise_at(self.record(ticket)?, listener)
@@ -187,7 +184,7 @@ impl Admission {
         )
     }
 
-    /// The sum over the way to a listener of what `delay_ns` says of each port, and of the cables.
+    /// Returns the sum of `delay_ns` over the ports to a listener, plus the cables' delays.
     fn along(
         &self,
         pcp: u8,

@@ -1,4 +1,4 @@
-//! Adding, removing and changing streams.
+//! Adds, removes and changes streams.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::types::{AdmissionError, Denied, NONE, Offer, Record, Route, Ticket};
 use super::{Admission, types::LEAST_BITS};
 
 impl Admission {
-    /// Admit a stream, or say why not; then nothing has changed.
+    /// Admits a stream, or returns the reason against it and changes nothing.
     ///
     /// # Errors
     /// [`Denied`].
@@ -42,7 +42,7 @@ impl Admission {
         Ok(ticket)
     }
 
-    /// Take a stream out. What it used is free again, exactly.
+    /// Removes a stream. Its resources are free again, exactly.
     ///
     /// # Errors
     /// [`AdmissionError::NoTicket`].
@@ -52,10 +52,10 @@ impl Admission {
         Ok(())
     }
 
-    /// Replace the contract, the way or both of an admitted stream; where that is denied the old ones stay.
+    /// Replaces the contract, the route or both of an admitted stream. If that is denied, the old ones stay.
     ///
     /// # Errors
-    /// [`Denied`]; its [`Denied::Faulty`] also where there is no such stream.
+    /// [`Denied`]; [`Denied::Faulty`] also if there is no such stream.
     pub fn change(
         &mut self,
         ticket: Ticket,
@@ -78,10 +78,10 @@ impl Admission {
         Ok(())
     }
 
-    /// Whether a stream would be admitted; nothing changes.
+    /// Checks that a stream would be admitted, and changes nothing.
     ///
     /// # Errors
-    /// [`Denied`] as [`Admission::offer`] would say it.
+    /// [`Denied`], the same as from [`Admission::offer`].
     pub fn would_admit(&mut self, offer: &Offer, route: &Arc<Route>) -> Result<(), Denied> {
         self.examine(offer, route)
     }
@@ -96,7 +96,7 @@ impl Admission {
         Ok(record)
     }
 
-    /// Check all hops, then add up. The checks change nothing.
+    /// Checks all hops, then adds the stream's sums. The checks change nothing.
     fn admit(&mut self, offer: &Offer, route: &Arc<Route>) -> Result<(), Denied> {
         self.examine(offer, route)?;
         for at in 0..self.scratch.len() {
@@ -140,7 +140,7 @@ impl Admission {
         Ok(())
     }
 
-    /// What a stream adds at hop `at`; those before are in `scratch`.
+    /// Returns the traffic that a stream adds at hop `at`. The hops before it are in `scratch`.
     fn delta(&self, offer: &Offer, route: &Route, at: usize) -> Delta {
         let hop = route.hops[at];
         let port = &self.ports[hop.port as usize];
@@ -168,14 +168,14 @@ impl Admission {
         }
     }
 
-    /// A rate by a fast clock.
+    /// Returns a rate as sent by a fast clock.
     pub(super) fn drifted(&self, rate: u64) -> u64 {
         // At most a tenth more.
         let more = (u128::from(rate) * u128::from(self.drift)).div_ceil(1 << 32);
         rate + u64::try_from(more).unwrap_or(0)
     }
 
-    /// Add a stream's sums at all its hops, or take them away, unchecked.
+    /// Adds a stream's sums at all its hops, or subtracts them, without a check.
     pub(super) fn apply(&mut self, record: &Record, more: bool) {
         self.scratch.clear();
         for at in 0..record.route.hops.len() {
@@ -221,7 +221,7 @@ impl Admission {
     }
 }
 
-/// The least time that a frame takes through a port, 2^-40 s, rounded down.
+/// Returns the least time of a frame through a port, in 2^-40 s, rounded down.
 pub(super) fn least(port: &super::check::Port, frame_bits: u32) -> u64 {
     let fine = u128::from(port.least_per_bit) * u128::from(frame_bits);
     u64::try_from(fine >> LEAST_BITS).unwrap_or(0)

@@ -1,32 +1,33 @@
-//! Bounds below the budgets: what the streams that are there make of them.
+//! Bounds below the budgets, computed from the admitted streams.
 //!
-//! Every budget is a bound. Put into the bursts and the condition in place of
-//! themselves, they give smaller ones, which are bounds as well, and so on downwards:
-//! each round is sound, wherever it is stopped.
+//! Every budget is a bound. Bursts and the condition can be computed with the budgets, which returns smaller delays.
+//! Those are bounds too, and can be used for the next round. Each round is sound, so the work may stop after any of
+//! them.
 
 use super::check::{Given, Sum, bits_up};
 use super::offer::least;
 use super::types::{NONE, TIME_BITS, Ticket};
 use super::{Admission, Route};
 
-/// Bounds of each class of each port, and from them of each stream.
+/// Bounds of each class of each port, and of each stream from them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refined {
-    /// By class of port, 2^-40 s.
+    /// The delay of each class of each port, 2^-40 s.
     delays: Vec<u64>,
     rounds: u32,
 }
 
 impl Refined {
-    /// How many rounds were made until nothing became smaller by a thousandth (or the limit was met).
+    /// Returns the number of rounds until no bound fell by a thousandth, or until the limit was reached.
     #[must_use]
     pub const fn rounds(&self) -> u32 {
         self.rounds
     }
 
-    /// The bound of an admitted stream to the listener of this number, nanoseconds, rounded up; none without such.
+    /// Returns the bound of an admitted stream at the listener of this number, nanoseconds, rounded up. `None` if
+    /// either is unknown.
     ///
-    /// It holds while the same streams are admitted, or fewer.
+    /// It holds while the same streams, or fewer of them, are admitted.
     #[must_use]
     pub fn delay_ns(&self, admission: &Admission, ticket: Ticket, listener: usize) -> Option<u64> {
         let record = admission.record(ticket)?;
@@ -41,7 +42,7 @@ impl Refined {
         )
     }
 
-    /// The bound of a class at the port of `from` towards `to`, nanoseconds, rounded up.
+    /// Returns the bound of a class at the port of `from` towards `to`, nanoseconds, rounded up.
     #[must_use]
     pub fn port_delay_ns(
         &self,
@@ -63,7 +64,7 @@ fn ns_up(time: u64) -> u64 {
 }
 
 impl Admission {
-    /// Bounds for the streams that are admitted now, in at most `most_rounds` rounds over all of them.
+    /// Returns bounds for the streams that are admitted now, after at most `most_rounds` rounds over all of them.
     #[must_use]
     pub fn refine(&self, most_rounds: u32) -> Refined {
         let mut delays: Vec<u64> = self.classes.iter().map(|class| class.budget).collect();

@@ -1,4 +1,4 @@
-//! Against planning from scratch, and against the condition computed another way, in exact fractions.
+//! Compares admission with planning from scratch, and with the condition computed in exact fractions by other means.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod random;
@@ -21,7 +21,7 @@ fn ratio(numerator: u64, bits: u32) -> Ratio {
     Ratio::new(numerator.into(), 1 << bits).unwrap()
 }
 
-/// The streams that are there as a graph of servers.
+/// Returns the admitted streams as a graph of servers.
 fn graph(admission: &Admission, more: Option<(&Offer, &Route)>) -> Graph {
     let servers = admission.ports.iter().map(|port| Server {
         rate: ratio(port.rate, 10),
@@ -59,7 +59,7 @@ fn graph(admission: &Admission, more: Option<(&Offer, &Route)>) -> Graph {
     }
 }
 
-/// Whether all budgets hold, from scratch: with `slack` times the exact room.
+/// True if all budgets hold, computed from scratch with `slack` times the exact room.
 fn all_fit(admission: &Admission, graph: &Graph, slack: Ratio) -> bool {
     let largest = Ratio::whole(admission.largest_frame_bits.into());
     for (number, port) in admission.ports.iter().enumerate() {
@@ -180,7 +180,7 @@ fn all_fit(admission: &Admission, graph: &Graph, slack: Ratio) -> bool {
     true
 }
 
-/// Everything that decides, for comparison.
+/// Returns all values that decide, for comparison.
 fn sums(admission: &Admission) -> (Vec<super::Sum>, Vec<super::Sum>, Vec<u64>) {
     (
         admission.cells.clone(),
@@ -203,7 +203,7 @@ fn budgets(dice: &mut Dice) -> Budgets {
     budgets
 }
 
-/// Some offers, removals and changes by chance; the tickets that are valid at the end.
+/// Makes random offers, removals and changes. Returns the tickets that are valid at the end.
 fn play(
     admission: &mut Admission,
     network: &Network,
@@ -319,7 +319,7 @@ proptest! {
     }
 }
 
-/// Three switches, links of two rates.
+/// Returns three switches with links of two rates.
 fn line() -> Network {
     crate::read(
         include_str!("../../../../examples/line.toml"),

@@ -1,4 +1,4 @@
-//! What is offered, what is answered, and the units in which it is counted.
+//! Offers, answers, and the units in which they are counted.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,42 +9,44 @@ use rtwire_describe::ratio::{Overflow, Ratio};
 
 use super::Admission;
 
-/// Fractions of a second: 2^-40 s, a little less than a picosecond.
+/// The unit of time: 2^-40 s, a little less than a picosecond.
 pub(super) const TIME_BITS: u32 = 40;
-/// Fractions of a bit/s.
+/// The unit of rates: 2^-10 bit/s.
 pub(super) const RATE_BITS: u32 = 10;
-/// A rate times a time, in fractions of a bit.
+/// The unit of a rate times a time: 2^-50 bit.
 pub(super) const PRODUCT_BITS: u32 = TIME_BITS + RATE_BITS;
-/// What the time of one bit is finer by than other times.
+/// The additional bits of precision for the time of one bit.
 pub(super) const LEAST_BITS: u32 = 16;
-/// No hop, no pool.
+/// The value for no hop or no pool.
 pub(super) const NONE: u16 = u16::MAX;
-/// Longer bursts, higher rates and longer budgets are refused: sums of them must not leave their types.
+/// The longest burst, highest rate and longest budget. Larger ones are refused, so that their sums stay within their
+/// types.
 const MOST_BURST_BITS: u64 = 1 << 40;
 const MOST_RATE: u64 = 1_000_000_000_000 << RATE_BITS;
-/// Longest way, ports.
+/// The largest number of ports on a route.
 const MOST_HOPS: usize = 1_000;
 
-/// What each class may take at each port, and which frames there are.
+/// The time that each class may take at each port, and the sizes of frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Budgets {
-    /// For priority 0 to 7: the time through a port, nanoseconds. Priorities that share a queue share the least of theirs.
+    /// The time through a port for priority 0 to 7, nanoseconds. Priorities that share a queue share the least of
+    /// theirs.
     pub delay_ns: [u64; 8],
     /// The largest frame of any stream, bytes on the wire (1542 with a VLAN tag).
     pub largest_wire_bytes: u64,
-    /// The largest frame of traffic below all classes, bytes on the wire; 0 where there is none.
+    /// The largest frame of traffic below all classes, bytes on the wire; 0 without such traffic.
     pub foreign_wire_bytes: u64,
-    /// The smallest frame, bytes on the wire: so many fit a buffer that is counted in frames.
+    /// The smallest frame, bytes on the wire. A buffer counted in frames may be full of such frames.
     pub smallest_wire_bytes: u64,
-    /// By node, neighbour and class: what replaces `delay_ns` there, nanoseconds. Taken as at least what a port needs
-    /// for one frame when another has just begun.
+    /// Values that replace `delay_ns` for a node, neighbour and class, nanoseconds. A value is raised to the time that
+    /// the port needs for one frame if another has just begun.
     pub at_ports: HashMap<(String, String, u8), u64>,
 }
 
 impl Budgets {
-    /// As in a plan, each bound times `permille` / 1000; other classes as by default.
+    /// Returns budgets from a plan, each bound times `permille` / 1000; other classes have the default.
     ///
-    /// Streams that come later take what this leaves, so give more than 1000.
+    /// Later streams use what this leaves free, so pass more than 1000.
     #[must_use]
     pub fn around(plan: &Plan, permille: u64) -> Budgets {
         let mut budgets = Budgets::default();
@@ -62,7 +64,7 @@ impl Budgets {
 }
 
 impl Default for Budgets {
-    /// 250 us for priorities 6 and 7, 500 us, 1 ms and 2 ms for the pairs below.
+    /// Returns 250 us for priorities 6 and 7, and 500 us, 1 ms and 2 ms for the pairs below.
     fn default() -> Budgets {
         let (a, b, c, d) = (2_000_000, 1_000_000, 500_000, 250_000);
         Budgets {
@@ -75,33 +77,33 @@ impl Default for Budgets {
     }
 }
 
-/// A stream's contract in the units that are added up: `burst + rate t`, rounded up.
+/// A stream's contract `burst + rate t` in the units of the sums, rounded up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Offer {
     /// Its frame on the wire, bits.
     pub frame_bits: u32,
-    /// Bits at once.
+    /// Its burst, bits.
     pub burst_bits: u64,
-    /// 1/1024 bit/s.
+    /// Its rate, 1/1024 bit/s.
     pub rate_1024: u64,
     /// Priority code point.
     pub pcp: u8,
-    /// Latest delay that is of use, nanoseconds.
+    /// Latest useful delay, nanoseconds.
     pub deadline_ns: Option<u64>,
 }
 
 impl Offer {
-    /// The contract of a stream.
+    /// Returns the contract of a stream.
     ///
     /// # Errors
-    /// [`AdmissionError::Range`] where a number is beyond 1000 Gbit/s or 128 GiB.
+    /// [`AdmissionError::Range`] if a number is above 1000 Gbit/s or 128 GiB.
     pub fn of(stream: &Stream) -> Result<Offer, AdmissionError> {
         let mut offer = Offer::new(&stream.contract, stream.wire_bytes, stream.pcp)?;
         offer.deadline_ns = stream.deadline_ns;
         Ok(offer)
     }
 
-    /// A contract in frames of `wire_bytes`, without a deadline.
+    /// Returns a contract in frames of `wire_bytes`, without a deadline.
     ///
     /// # Errors
     /// As [`Offer::of`].
@@ -154,21 +156,21 @@ impl Offer {
     }
 }
 
-/// One port on a way.
+/// One port on a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RouteHop {
     pub(super) port: u32,
-    /// The first cell of the input over which it comes.
+    /// The first cell of the input over which the stream arrives.
     pub(super) cell: u32,
-    /// The hop before, [`NONE`] at the talker.
+    /// The hop before; [`NONE`] at the talker.
     pub(super) before: u16,
 }
 
-/// A way through the network, made by [`Admission::route`]; streams share it.
+/// A route through the network, made by [`Admission::route`]; streams share it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     pub(super) hops: Box<[RouteHop]>,
-    /// The last hop of each listener's way.
+    /// The last hop towards each listener.
     pub(super) ends: Box<[u16]>,
 }
 
@@ -200,7 +202,7 @@ impl Route {
         })
     }
 
-    /// How many ports it passes.
+    /// Returns the number of ports on the route.
     #[must_use]
     pub fn hop_count(&self) -> usize {
         self.hops.len()
@@ -213,7 +215,7 @@ pub(super) fn short(at: usize) -> Result<u16, AdmissionError> {
     })
 }
 
-/// Names an admitted stream. It is never given again to another one.
+/// The name of an admitted stream. It is never used again for another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ticket {
     pub(super) slot: u32,
@@ -232,56 +234,56 @@ pub(super) struct Record {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pool {
     pub(super) node: String,
-    /// Bits that may wait in all, less what the ports' latencies take.
+    /// The bits that may wait in all, less the ports' latencies' share.
     pub(super) room_bits: u64,
     pub(super) used_bits: u64,
 }
 
-/// Why a stream is not admitted. Nothing has changed.
+/// The reason why a stream is not admitted. Nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Denied {
     /// The contract is out of range.
     #[error(transparent)]
     Faulty(#[from] AdmissionError),
-    /// Its frames are larger than the budgets allow for.
+    /// Its frames are larger than the frame for which the budgets were made.
     #[error(
         "its frame of {frame_bits} bit on the wire is larger than {largest_bits} bit, for which the budgets were made"
     )]
     FrameTooLarge {
-        /// The frame.
+        /// The stream's frame, bits.
         frame_bits: u64,
-        /// The largest.
+        /// The largest frame of the budgets, bits.
         largest_bits: u64,
     },
-    /// The budgets along the way are later than its deadline.
+    /// The budgets along the route add up to more than its deadline.
     #[error("the budgets of its way add up to {promise_ns} ns, {} ns more than its deadline of {deadline_ns} ns; a higher priority has shorter ones", promise_ns - deadline_ns)]
     Deadline {
-        /// What could be promised.
+        /// The delay that could be promised, nanoseconds.
         promise_ns: u64,
-        /// The deadline.
+        /// The deadline, nanoseconds.
         deadline_ns: u64,
     },
     /// The rates at a port would reach the link's rate.
     #[error("port {port}: the rates would reach that of the link")]
     Rate {
-        /// `node>neighbour`.
+        /// The port as `node>neighbour`.
         port: String,
     },
     /// A class would exceed its budget at a port.
     #[error("port {port}: class {class} would exceed its budget of {budget_ns} ns")]
     Budget {
-        /// `node>neighbour`.
+        /// The port as `node>neighbour`.
         port: String,
-        /// The class whose budget does not suffice: its own or one below it.
+        /// The class whose budget does not suffice: the stream's own or one below it.
         class: u8,
-        /// The budget.
+        /// The budget, nanoseconds.
         budget_ns: u64,
     },
     /// A port's memory would not suffice.
     #[error("port {port}: its buffer would not suffice")]
     Buffer {
-        /// `node>neighbour`.
+        /// The port as `node>neighbour`.
         port: String,
     },
     /// The memory that ports of a switch share would not suffice.
@@ -292,44 +294,44 @@ pub enum Denied {
     },
 }
 
-/// What cannot be answered at all.
+/// A question or description that admission cannot answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdmissionError {
-    /// A number is beyond what sums hold.
+    /// A number is beyond the range of the sums.
     #[error("{what} is out of range: at most 1000 Gbit/s, 2^40 bit, 1000 s")]
     Range {
-        /// Which.
+        /// The number, in words.
         what: String,
     },
-    /// A way that does not exist.
+    /// The route does not exist.
     #[error("no such way: {what}")]
     NoRoute {
-        /// Why.
+        /// The reason, in words.
         what: String,
     },
-    /// A ticket of a stream that is not admitted (any more).
+    /// The ticket's stream is not admitted, or no longer.
     #[error("no stream has this ticket (any more)")]
     NoTicket,
-    /// A mark that was undone, or released, already.
+    /// The mark was undone or released already.
     #[error("this mark is not valid any more")]
     NoMark,
-    /// A port that budgets say nothing about.
+    /// The port is of a kind that budgets do not cover.
     #[error(
         "port {port}: admission by budgets is for FIFO and strict priority; this port has {what}"
     )]
     Unsupported {
-        /// `node>neighbour`.
+        /// The port as `node>neighbour`.
         port: String,
-        /// What it has.
+        /// The mechanism that is not covered.
         what: String,
     },
     /// A best-effort allowance, or a stream of the description, exceeds the budgets by itself.
     #[error("\"{name}\" of the description does not fit the budgets: {why}")]
     Description {
-        /// Which.
+        /// The name of the stream or allowance.
         name: String,
-        /// Why.
+        /// The reason.
         why: Box<Denied>,
     },
 }

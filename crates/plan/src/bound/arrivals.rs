@@ -1,4 +1,4 @@
-//! What arrives at a port over each input link: lines and stairs that it stays below.
+//! Arrivals at a port over each input link: lines and stairs that bound them.
 
 use super::excess::{Arrivals, Stair};
 use super::fixed::{Data, Line, Time, plus, product, quotient_up};
@@ -10,20 +10,20 @@ use rtwire_describe::ratio::Overflow;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Class {
     pub(super) used: bool,
-    /// Straight contracts, as dense as they are here.
+    /// The contracts as straight lines, with the jitter that the flows have here.
     pub(super) contracts: Line,
-    /// Those of the flows that have no stair.
+    /// The sum of the contracts of flows without a stair.
     pub(super) rest: Line,
     pub(super) stairs: Vec<Stair>,
     pub(super) largest: Data,
-    /// The classes that they had at the port before: least and highest.
+    /// The least and the highest class of the flows at the port before.
     pub(super) before: Option<(u8, u8)>,
-    /// Something before has no bound.
+    /// True if a port before has no bound.
     pub(super) unbounded: bool,
 }
 
 impl Class {
-    /// One more flow comes with it, which had class `before` at the port before, if it came through one.
+    /// Adds one flow. It had class `before` at the port before, if it came through one.
     pub(super) fn joined_by(&mut self, flow: &FlowNumbers, before: Option<u8>) {
         self.used = true;
         self.largest = self.largest.max(flow.largest);
@@ -33,7 +33,7 @@ impl Class {
         }
     }
 
-    /// What that flow brings: `line` as its contract is here, its frames `late` by at most so much since its source.
+    /// Adds the arrivals of that flow. `line` is its contract here; its frames are late by at most `late` since its source.
     pub(super) fn bring(
         &mut self,
         flow: &FlowNumbers,
@@ -53,25 +53,25 @@ impl Class {
     }
 }
 
-/// One input link (or what enters here), by class.
+/// One input link by class, or the traffic that enters here.
 #[derive(Clone, Debug)]
 pub(super) struct Input {
     pub(super) from: Option<usize>,
     pub(super) classes: Vec<Class>,
 }
 
-/// What is known of a link when it is looked at from its other end.
+/// The bounds of a link's traffic, as the port at its sending end knows them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Departures {
-    /// C t + what a late port catches up; the largest frame of those that are looked at comes on top.
+    /// C t, plus the data that a late port catches up. The largest frame of the flows in question is added later.
     pub(super) line: Line,
-    /// By class: all flows of it and above together.
+    /// All flows of a class and above together, by class.
     pub(super) together: Vec<Option<Line>>,
-    /// By class with a credit: all its flows together, in whole frames but for one.
+    /// All flows of a class with a credit together, in whole frames except for one, by class.
     pub(super) credit: Vec<Option<Line>>,
 }
 
-/// Some classes of one input as one.
+/// Several classes of one input as one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bundle {
     pub(super) contracts: Line,
@@ -90,7 +90,7 @@ impl Bundle {
         Ok(())
     }
 
-    /// Every line that these flows stay below; the first is that of their contracts.
+    /// Returns every line that bounds these flows. The first is the sum of their contracts.
     pub(super) fn lines(&self, link: Option<&Departures>) -> Result<Vec<Line>, Overflow> {
         let mut lines = vec![self.contracts];
         // Flows that enter here come over no link: nothing but their contracts holds them back.
@@ -123,7 +123,7 @@ impl Bundle {
     }
 }
 
-/// The lines of one input for one class: of the class itself, of those above it, of both together.
+/// The lines of one input for one class: of the class itself, of those above it, and of both together.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Part<'a> {
     pub(super) equal: Vec<Line>,
@@ -134,7 +134,7 @@ pub(super) struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// What the link brings of the class until `s` and of those above until `s + d`, as lines and stairs in `s`.
+    /// Fills in the arrivals of the class until `s` and of those above until `s + d`, as lines and stairs in `s`.
     pub(super) fn fill(&self, d: Time, into: &mut Arrivals) -> Result<(), Overflow> {
         let d = if keeps(Term::Overtaking) { d } else { 0 };
         into.lines.clear();
@@ -176,9 +176,10 @@ impl Part<'_> {
     }
 }
 
-/// What all flows of a class and above are below when they leave a port of `rate` together.
+/// Returns a line that bounds all flows of a class and above together when they leave a port of `rate`.
 ///
-/// `arrived` is the sum of their contracts there, `largest` and `smallest` of their frames, `low` the frame in the way.
+/// `arrived` is the sum of their contracts there. `largest` and `smallest` are their frames; `low` is the blocking
+/// frame.
 pub(super) fn together(
     arrived: Line,
     rate: i64,

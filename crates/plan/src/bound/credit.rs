@@ -1,10 +1,9 @@
-//! Classes with a credit-based shaper (802.1Qav): what they are served, and what they send at most.
+//! Classes with a credit-based shaper (802.1Qav): their least service, and their largest output.
 //!
-//! A class whose credit is zero or more may send; while it sends, its credit falls by
-//! `C - I`, while it waits it rises by `I`. Sources: J. A. Ruiz De Azua, M. Boyer,
-//! "Complete modelling of AVB in Network Calculus" (RTNS 2014); L. Zhao et al.,
-//! "Timing analysis of AVB traffic in TSN networks using network calculus" (RTAS
-//! 2018). `docs/bounds.md` derives both lines.
+//! A class may send if its credit is zero or more. While it sends, its credit falls by `C - I`; while it waits, it
+//! rises by `I`. Sources: J. A. Ruiz De Azua, M. Boyer, "Complete modelling of AVB in Network Calculus" (RTNS 2014);
+//! L. Zhao et al., "Timing analysis of AVB traffic in TSN networks using network calculus" (RTAS 2018).
+//! `docs/bounds.md` derives both lines.
 
 use super::fixed::{Data, Line, Rate, Time, product, quotient_up};
 use super::mutation::{Term, keeps};
@@ -13,24 +12,24 @@ use rtwire_describe::ratio::Overflow;
 /// A class with a credit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Credit {
-    /// I.
+    /// The idle slope I.
     pub(super) idle_slope: Rate,
-    /// It is served at least I (t - wait).
+    /// The wait in its least service, I (t - wait).
     pub(super) wait: Time,
-    /// It sends at most this in any window, whole or in part.
+    /// The most that it sends in any window, in whole frames or parts.
     pub(super) sends: Line,
 }
 
-/// The classes above one with a credit: sums over them.
+/// Sums over the classes with a credit that are above one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Above {
     slopes: Rate,
-    /// Sum of L_j (C - I_j), 10^-18 bit times 10^-6 bit/s, over C: time on the link.
+    /// Time on the link: the sum of L_j (C - I_j), 10^-18 bit times 10^-6 bit/s, over C.
     frames: Data,
 }
 
 impl Credit {
-    /// A class below `above`, whose own largest frame is `frame` and the largest of those below `low`.
+    /// Returns a class below `above`. `frame` is its largest frame, `low` the largest frame of those below it.
     pub(super) fn new(
         rate: Rate,
         idle_slope: Rate,
@@ -67,7 +66,7 @@ impl Credit {
 }
 
 impl Above {
-    /// With one class more.
+    /// Returns the sums with one more class.
     pub(super) fn and(self, rate: Rate, idle_slope: Rate, frame: Data) -> Result<Above, Overflow> {
         Ok(Above {
             slopes: super::fixed::plus(self.slopes, idle_slope)?,
@@ -79,7 +78,7 @@ impl Above {
     }
 }
 
-/// `frame (C - I) / C`, rounded up: by how much credit a frame runs down, in data.
+/// Returns `frame (C - I) / C`, rounded up: the credit that a frame uses, in data.
 fn scaled(frame: Data, rate: Rate, idle_slope: Rate) -> Result<Data, Overflow> {
     let falls = rate.checked_sub(idle_slope).filter(|falls| *falls >= 0);
     let falls = falls.ok_or(Overflow)?;

@@ -1,10 +1,9 @@
-//! The largest excess of arrivals over service: a walk over every instant at which something changes its slope or jumps.
+//! The largest excess of arrivals over service, by visiting every instant at which a slope changes or a value jumps.
 //!
-//! What comes over one input in a window of `s` is below the least of a few lines, and
-//! below the sum of its contracts, of which periodic ones are stairs. Each input is
-//! turned into instants: from here on so much more, so much steeper. The instants of
-//! all inputs are sorted and walked once; between two of them all is straight, so
-//! that the largest value is at one of them.
+//! The arrivals over one input in a window of `s` are below the least of a few lines. They are also below the sum of
+//! the contracts, of which periodic ones are stairs. Each input becomes a list of instants, each with a jump and a
+//! change of slope. The instants of all inputs are sorted and visited once. Between two of them the sum is straight,
+//! so its largest value is at one of them.
 
 use super::fixed::{Data, Line, Rate, Time, product, quotient_down};
 use super::mutation::{Term, keeps};
@@ -19,24 +18,25 @@ pub(super) struct Stair {
 }
 
 impl Stair {
-    /// After so many steps. A window is closed at both ends: a frame at its first instant counts, and one at its last.
+    /// Returns the data after a number of steps. A window is closed: frames at its first and at its last instant
+    /// count.
     fn level(self, steps: Time) -> Result<Data, Overflow> {
         let frames = i128::from(steps) + i128::from(keeps(Term::ClosedWindow));
         self.frame.checked_mul(frames).ok_or(Overflow)
     }
 }
 
-/// What one input brings: less than each line, and less than `rest` and the stairs together.
+/// The arrivals over one input: below each line, and below the sum of `rest` and the stairs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Arrivals {
-    /// Each an upper bound; the first is the sum of all contracts as straight lines.
+    /// Upper bounds; the first is the sum of all contracts as straight lines.
     pub(super) lines: Vec<Line>,
-    /// The flows that have no stair.
+    /// The sum of the flows without a stair.
     pub(super) rest: Line,
     pub(super) stairs: Vec<Stair>,
 }
 
-/// From `at` on: so much more, so much steeper.
+/// A jump and a change of slope at instant `at`.
 #[derive(Clone, Copy, Debug)]
 struct Change {
     at: Time,
@@ -44,7 +44,7 @@ struct Change {
     steeper: Rate,
 }
 
-/// Kept from walk to walk.
+/// Memory that is kept between searches.
 #[derive(Debug, Default)]
 pub(super) struct Walk {
     changes: Vec<Change>,
@@ -52,12 +52,14 @@ pub(super) struct Walk {
     envelope: Vec<(Time, Line)>,
 }
 
-/// So many steps are walked; from there on the straight lines bound what is left.
+/// The largest number of steps to visit. From there on the straight lines bound the rest.
 const MOST_STEPS: usize = 20_000;
 
 impl Walk {
-    /// `sup over s >= 0 of sum over groups - service s`, never too small; `None` where it grows without end, which
-    /// includes equality of the rates: any drift of a clock would make it grow.
+    /// Returns `sup over s >= 0 of sum over groups - service s`, never too small.
+    ///
+    /// `None` if it grows without end. This includes equality of the rates, since any drift of a clock would make it
+    /// grow.
     pub(super) fn excess(
         &mut self,
         groups: &[Arrivals],
@@ -116,7 +118,7 @@ impl Walk {
         Ok(Some(best.max(0)))
     }
 
-    /// The instants of one group until `end`.
+    /// Adds the instants of one group until `end`.
     fn add(&mut self, group: &Arrivals, end: Time) -> Result<(), Overflow> {
         self.steps.clear();
         let mut level = group.rest;
@@ -199,7 +201,7 @@ impl Walk {
     }
 }
 
-/// Where changes of one group go.
+/// The lists to which the changes of one group are added.
 struct Into<'a> {
     changes: &'a mut Vec<Change>,
     line: Line,
@@ -220,7 +222,7 @@ impl Into<'_> {
     }
 }
 
-/// What a group brings at once.
+/// Returns the data that a group has at instant zero.
 fn at_zero(group: &Arrivals) -> Result<Data, Overflow> {
     let lines = group.lines.iter().map(|line| line.burst).min();
     if group.stairs.is_empty() {
@@ -234,7 +236,7 @@ fn at_zero(group: &Arrivals) -> Result<Data, Overflow> {
     Ok(lines.map_or(stairs, |lines| lines.min(stairs)))
 }
 
-/// The least of some lines: from which instant on which of them.
+/// Finds the least of some lines: the instants at which another line becomes the least.
 fn envelope(lines: &[Line], into: &mut Vec<(Time, Line)>) -> Result<(), Overflow> {
     let Some(first) = lines.iter().min_by_key(|line| (line.burst, line.rate)) else {
         return Ok(());

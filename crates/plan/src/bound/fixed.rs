@@ -1,25 +1,25 @@
-//! The numbers in which ports are computed: whole picoseconds, millionths of a bit/s, and their product.
+//! The numbers for computing ports: whole picoseconds, millionths of a bit/s, and their product.
 //!
-//! A rate times a time is a whole number of 10^-18 bit, so that nothing is rounded
-//! but times that are quotients. What comes from fractions is rounded up once.
+//! A rate times a time is a whole number of 10^-18 bit, so only times that are quotients are rounded. Values from
+//! fractions are rounded up once.
 
 use rtwire_describe::ratio::{Overflow, Ratio};
 
-/// Picoseconds.
+/// A time, picoseconds.
 pub(crate) type Time = i64;
-/// Millionths of a bit/s.
+/// A rate, millionths of a bit/s.
 pub(crate) type Rate = i64;
-/// 10^-18 bit.
+/// An amount of data, 10^-18 bit.
 pub(crate) type Data = i128;
 
 const PER_SECOND: i128 = 1_000_000_000_000;
 const PER_BPS: i128 = 1_000_000;
 const PER_BIT: i128 = PER_SECOND * PER_BPS;
 
-/// Later than this, about three months, is taken as out of range: sums of times must not leave 64 bits.
+/// The latest time, about three months. A later one is out of range: sums of times must not leave 64 bits.
 const LATEST: i128 = i64::MAX as i128 / 4;
 
-/// A fraction as so many parts of one, rounded up.
+/// Multiplies a fraction by `parts`, rounded up.
 fn parts_up(value: Ratio, parts: i128) -> Result<i128, Overflow> {
     // Whole and fraction apart, so that large numbers with large denominators stay in range.
     let whole = value.floor();
@@ -67,12 +67,12 @@ pub(crate) fn bits(data: Data) -> Result<Ratio, Overflow> {
     Ratio::new(data, PER_BIT)
 }
 
-/// Exact.
+/// Returns the exact product.
 pub(crate) fn product(rate: Rate, time: Time) -> Data {
     i128::from(rate) * i128::from(time)
 }
 
-/// The time that `data` takes at `rate`, rounded up.
+/// Returns the time that `data` takes at `rate`, rounded up.
 pub(crate) fn quotient_up(data: Data, rate: Rate) -> Result<Time, Overflow> {
     if rate <= 0 {
         return Err(Overflow);
@@ -82,7 +82,7 @@ pub(crate) fn quotient_up(data: Data, rate: Rate) -> Result<Time, Overflow> {
     in_range(whole + i128::from(data.rem_euclid(rate) != 0))
 }
 
-/// The same rounded down.
+/// Returns the time that `data` takes at `rate`, rounded down.
 pub(crate) fn quotient_down(data: Data, rate: Rate) -> Result<Time, Overflow> {
     if rate <= 0 {
         return Err(Overflow);
@@ -106,7 +106,7 @@ impl Line {
         self.burst + product(self.rate, s)
     }
 
-    /// As seen `shift` later.
+    /// Returns the line as seen `shift` later.
     pub(crate) fn shifted(self, shift: Time) -> Line {
         Line {
             burst: self.burst + product(self.rate, shift),

@@ -1,4 +1,4 @@
-//! Servers and flows: what is analysed, by which method, and what comes out.
+//! Servers and flows: the input of the analysis, its method, and its result.
 
 use rtwire_describe::ratio::Ratio;
 
@@ -11,20 +11,20 @@ pub struct Server {
     pub latency: Ratio,
     /// Least latency, seconds. Zero unless proven.
     pub latency_min: Ratio,
-    /// Whether frames may leave faster than `rate` after having been late.
+    /// True if frames may leave faster than `rate` after they were late.
     pub catches_up: bool,
     /// Number of classes; a larger number is more urgent.
     pub classes: u8,
-    /// A frame of traffic outside the graph that may be in the way of every class, bits.
+    /// Largest frame of traffic outside the graph that can block every class, bits.
     pub foreign_frame: Ratio,
-    /// By class: what shapes it here. Those with a credit are above all others.
+    /// The shaper of each class here. Classes with a credit are above all others.
     pub shapers: [ClassShaper; 8],
 }
 
-/// What shapes a class at a port.
+/// The shaper of a class at a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClassShaper {
-    /// Nothing.
+    /// No shaper.
     #[default]
     None,
     /// A credit-based shaper (802.1Qav).
@@ -32,42 +32,43 @@ pub enum ClassShaper {
         /// Its idle slope, bit/s.
         idle_slope: Ratio,
     },
-    /// A regulator for each input link and class before the queue, which makes every flow keep to the contract of its
-    /// source again (802.1Qcr, asynchronous traffic shaping).
+    /// A regulator for each input link and class before the queue (802.1Qcr, asynchronous traffic shaping).
+    ///
+    /// It restores the contract that every flow had at its source.
     Regulated,
 }
 
-/// One server on the way of a flow.
+/// One server on the path of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
     /// Index of the server.
     pub server: usize,
     /// The flow's class there.
     pub class: u8,
-    /// Index, within the flow, of the hop before; `None` where the flow enters.
+    /// Index, within the flow, of the hop before; `None` if the flow enters here.
     pub before: Option<usize>,
 }
 
 /// Frames under one contract, over a path or a tree of servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flow {
-    /// Bits at once.
+    /// Its burst, bits.
     pub burst: Ratio,
-    /// Bits per second.
+    /// Its rate, bit/s.
     pub rate: Ratio,
     /// Largest frame, bits.
     pub frame_max: Ratio,
     /// Smallest frame, bits.
     pub frame_min: Ratio,
-    /// Seconds between frames of `frame_max`, where it sends one in each period.
+    /// Seconds between frames of `frame_max`, if it sends one in each period.
     pub period: Option<Ratio>,
-    /// How late a frame of a periodic flow may enter, seconds (contained in `burst`).
+    /// The largest lateness of a periodic flow's frame when it enters, seconds (contained in `burst`).
     pub jitter: Ratio,
-    /// Its servers; a hop comes behind the hop before it.
+    /// Its servers; a hop comes after the hop before it.
     pub hops: Vec<Hop>,
 }
 
-/// Servers and flows.
+/// The servers and the flows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Graph {
     /// The ports.
@@ -77,7 +78,8 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Servers in an order in which each comes behind those that feed it, and those for which there is none.
+    /// Returns the servers in an order in which each comes after those that feed it, and the servers without such an
+    /// order.
     pub(crate) fn order(&self) -> (Vec<usize>, Vec<usize>) {
         let count = self.servers.len();
         let mut follows: Vec<Vec<usize>> = vec![Vec::new(); count];
@@ -109,21 +111,21 @@ impl Graph {
     }
 }
 
-/// What the analysis may use. All are sound; fewer give larger bounds.
+/// The facts that the analysis may use. All are sound; fewer of them mean larger bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Method {
     /// No link carries more than its rate allows.
     pub line_shaping: bool,
-    /// All flows of a port together leave it no burstier than they came, but for its latency.
+    /// The flows of a port together leave it no burstier than they arrived, except for its latency.
     pub aggregates: bool,
     /// A periodic flow sends whole frames, not a fluid.
     pub staircase: bool,
-    /// No frame passes a port in less than its own time on the link, so that only the rest makes flows denser.
+    /// No frame passes a port in less than its own time on the link, so only the rest adds jitter.
     pub least_delay: bool,
 }
 
 impl Method {
-    /// Everything.
+    /// All facts.
     pub const FULL: Method = Method {
         line_shaping: true,
         aggregates: true,
@@ -144,8 +146,8 @@ pub struct ClassBound {
 /// The bounds of one port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortBound {
-    /// By class.
+    /// The bounds of each class.
     pub classes: Vec<ClassBound>,
-    /// Largest backlog of all classes together, bits; `None`: unbounded. Zero where nothing passes.
+    /// Largest backlog of all classes together, bits; `None`: unbounded. Zero if nothing passes.
     pub backlog: Option<Ratio>,
 }

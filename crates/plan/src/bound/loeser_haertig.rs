@@ -1,10 +1,10 @@
 //! The closed form for one output port of a switch.
 //!
-//! Source: J. Löser, H. Härtig, "Low-latency Hard Real-Time Communication over
-//! Switched Ethernet" (ECRTS 2004), as restated in `docs/bounds.md`. Each input
-//! `k` is a link of the port's own rate `C` that carries streams whose sum obeys
-//! `b_k + r_k t`, in frames of at most `M`; the port serves `C (t - t_mux)+` in
-//! order of arrival. With `g_k = (b_k - M) / (C - r_k)`:
+//! Source: J. Löser, H. Härtig, "Low-latency Hard Real-Time Communication over Switched Ethernet" (ECRTS 2004), as
+//! restated in `docs/bounds.md`.
+//!
+//! Each input `k` is a link of the port's own rate `C`. Its streams together obey `b_k + r_k t`, in frames of at most
+//! `M`. The port serves `C (t - t_mux)+` in order of arrival. With `g_k = (b_k - M) / (C - r_k)`:
 //!
 //! ```text
 //! D       = sum b_k / C - g_max (1 - sum r_k / C) + t_mux
@@ -26,30 +26,30 @@ pub struct Input {
     pub burst: Ratio,
 }
 
-/// Whether the closed form has a value.
+/// The kind of result of the closed form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Bounded, and within the buffer where one was given.
+    /// Bounded, and within the buffer if one was stated.
     Ok,
-    /// An input's burst is less than one frame: no such contract exists.
+    /// Invalid: an input's burst is less than one frame. No such contract exists.
     Invalid,
-    /// The rates reach the link's rate.
+    /// Unbounded: the rates reach the link's rate.
     Unbounded,
-    /// Bounded, but needs more buffer than there is.
+    /// Bounded, but needs a larger buffer.
     Reject,
 }
 
-/// The outcome of the closed form. Fractions are exact; times in seconds, data in bits.
+/// The outcome of the closed form. Fractions are exact; times are in seconds, data in bits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Flat")]
 pub struct ClosedForm {
-    /// Whether there is a value.
+    /// The kind of result.
     pub status: Status,
-    /// The reason where `status` is not `ok`.
+    /// The reason if `status` is not `ok`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub why: Option<String>,
-    /// The numbers, where bounded.
+    /// The numbers, if bounded.
     #[serde(flatten)]
     pub values: Option<Values>,
 }
@@ -57,11 +57,11 @@ pub struct ClosedForm {
 /// The numbers of [`ClosedForm`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Values {
-    /// When the last input leaves its burst, seconds.
+    /// The time at which the last input leaves its burst, seconds.
     pub g_max_s: Ratio,
     /// Largest delay through the port, seconds.
     pub delay_s: Ratio,
-    /// The same in nanoseconds, rounded up.
+    /// Largest delay through the port in nanoseconds, rounded up.
     pub delay_ns: u64,
     /// Largest backlog by the paper's formula, bits.
     pub buffer_bits_paper: Ratio,
@@ -69,24 +69,24 @@ pub struct Values {
     pub buffer_bits_exact: Ratio,
     /// The paper's backlog in bytes, rounded up; 0 without inputs.
     pub buffer_bytes: u64,
-    /// The same in frames of 1514 bytes, rounded up.
+    /// The paper's backlog in frames of 1514 bytes, rounded up.
     pub buffer_frames: u64,
 }
 
-/// The outcome of the closed form as it is written: one object, whose numbers are there together or not at all.
+/// The outcome of the closed form in its written form: one object, with all of its numbers or none.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ClosedForm")]
 struct Flat {
-    /// Whether there is a value.
+    /// The kind of result.
     status: Status,
-    /// The reason where `status` is not `ok`.
+    /// The reason if `status` is not `ok`.
     why: Option<String>,
-    /// When the last input leaves its burst, seconds.
+    /// The time at which the last input leaves its burst, seconds.
     g_max_s: Option<Ratio>,
     /// Largest delay through the port, seconds.
     delay_s: Option<Ratio>,
-    /// The same in nanoseconds, rounded up.
+    /// Largest delay through the port in nanoseconds, rounded up.
     delay_ns: Option<u64>,
     /// Largest backlog by the paper's formula, bits.
     buffer_bits_paper: Option<Ratio>,
@@ -94,7 +94,7 @@ struct Flat {
     buffer_bits_exact: Option<Ratio>,
     /// The paper's backlog in bytes, rounded up.
     buffer_bytes: Option<u64>,
-    /// The same in frames of 1514 bytes, rounded up.
+    /// The paper's backlog in frames of 1514 bytes, rounded up.
     buffer_frames: Option<u64>,
 }
 
@@ -132,16 +132,16 @@ impl TryFrom<Flat> for ClosedForm {
     }
 }
 
-/// Frames the buffer is counted in, bytes: the largest untagged frame without FCS.
+/// Size of the frames in which the buffer is counted, bytes: the largest untagged frame without FCS.
 const COUNTING_FRAME_BYTES: u64 = 1514;
 
-/// Evaluate the closed form.
+/// Evaluates the closed form.
 ///
-/// `rate` is C in bit/s, `frame` is M in bits, `latency` is t_mux in seconds,
-/// `buffer_bytes` the port's limit where there is one.
+/// `rate` is C in bit/s, `frame` is M in bits, `latency` is t_mux in seconds. `buffer_bytes` is the port's limit, if
+/// it has one.
 ///
 /// # Errors
-/// [`Overflow`] where the exact fractions leave 128 bits.
+/// [`Overflow`] if the exact fractions leave 128 bits.
 pub fn closed_form(
     rate: Ratio,
     frame: Ratio,

@@ -1,7 +1,7 @@
 //! How late can a frame be, and how much must be stored?
 //!
-//! Nothing in here knows of hosts, switches or files: a server is a rate and a
-//! latency, a flow is a burst and a rate with a path of servers.
+//! Nothing in here knows of hosts, switches or files. A server is a rate and a latency; a flow is a burst and a rate
+//! with a path of servers.
 //!
 //! ```text
 //! loeser_haertig    one output port, closed form (the source's own)

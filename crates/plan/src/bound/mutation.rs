@@ -1,31 +1,31 @@
-//! The terms of a bound by name, so that a test can leave each out by turn and see that something notices.
+//! The terms of a bound by name, so that a test can omit each of them in turn and see a failure.
 //!
-//! Outside of tests every term counts, and nothing here costs anything.
+//! Outside of tests every term counts, and this module costs nothing.
 
-/// What a bound is made of.
+/// One term of a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Term {
     /// The frame at the closed end of a window.
     ClosedWindow,
-    /// A lower frame that has begun.
+    /// The frame of a lower class that has begun.
     Blocking,
     /// The port's latency.
     Latency,
-    /// What overtakes while a frame waits.
+    /// The frames that overtake while a frame waits.
     Overtaking,
-    /// What flows are denser by behind a port.
+    /// The jitter that flows gain at a port.
     Jitter,
-    /// That the least time through a port contains no latency.
+    /// The absence of latency from the least time through a port.
     LeastLatency,
     /// The frame of the line.
     LineFrame,
-    /// What a late port catches up.
+    /// The data that a late port catches up.
     CatchingUp,
     /// The latency of an aggregate's departure.
     AggregateLatency,
-    /// Its blocking.
+    /// The blocking of an aggregate's departure.
     AggregateBlocking,
-    /// Its largest frame.
+    /// The largest frame of an aggregate's departure.
     AggregateFrame,
     /// The latency's share of memory.
     MemoryLatency,
@@ -33,53 +33,53 @@ pub(crate) enum Term {
     CreditBlocking,
     /// The frames of classes above with a credit.
     CreditAbove,
-    /// What a class with a credit may send at once towards those below it.
+    /// The data that a class with a credit may send at once towards those below it.
     CreditBurst,
     /// The burst with which a flow leaves its regulator.
     RegulatedBurst,
-    /// That each port of a segment but the last waits for whole frames.
+    /// The wait for whole frames at each port of a segment but the last.
     SegmentFrame,
     /// The bursts of classes above in a segment.
     SegmentUrgent,
     /// The lower frames of a segment.
     SegmentBlocking,
-    /// The bursts of those who do not share all of a segment.
+    /// The bursts of flows that do not share all of a segment.
     SegmentOthers,
-    /// What gates are closed for at once.
+    /// The time for which gates are closed at once.
     ClosedBurst,
     /// The time before a closing in which nothing may begin any more.
     ClosedAhead,
-    /// That the clock which gates follow is off by more at one end of a window than at the other.
+    /// The difference between the clock's errors at both ends of a window. Gates follow that clock.
     ClosedWander,
-    /// That this clock runs slower than true.
+    /// The slow rate of that clock.
     ClosedSpeed,
-    /// What a scheduled frame takes on the link before a window.
+    /// The time of a scheduled frame on the link before a window.
     WindowSending,
-    /// The cable there.
+    /// The cable's delay before a window.
     WindowCable,
     /// The latency of the node that has the window.
     WindowLatency,
     /// The latency of the host before it.
     WindowHostLatency,
-    /// That both nodes' clocks are off.
+    /// The clock errors of both nodes.
     WindowClock,
-    /// That a window is longer than its frame, since the clock may gain on the link.
+    /// The excess of a window over its frame's time, since the clock may gain on the link.
     WindowGain,
-    /// That an unscheduled frame may have begun before a window.
+    /// The unscheduled frame that may have begun before a window.
     WindowGuard,
-    /// That a frame may be there earlier by both clocks' errors.
+    /// The earliness of a frame by both clocks' errors.
     WindowEarly,
-    /// How late a launch may be.
+    /// The lateness of a launch.
     LaunchError,
-    /// What a talker without gates sends before a launched frame.
+    /// The frames that a talker without gates sends before a launched frame.
     LaunchBlocking,
-    /// What both clocks' errors add to a scheduled frame's delay.
+    /// The part of a scheduled frame's delay from both clocks' errors.
     DelayClock,
-    /// How late a launch may be, as a part of the jitter.
+    /// The lateness of a launch as a part of the jitter.
     JitterLaunch,
-    /// What a talker without gates sends before, as a part of the jitter.
+    /// The frames that a talker without gates sends before, as a part of the jitter.
     JitterBlocking,
-    /// What clocks add to the jitter.
+    /// The part of the jitter from clocks.
     JitterClock,
 }
 
@@ -92,24 +92,24 @@ thread_local! {
     static WITHOUT: std::cell::Cell<Option<Term>> = const { std::cell::Cell::new(None) };
 }
 
-/// Whether a term counts.
+/// True: outside of tests every term counts.
 #[cfg(not(test))]
 pub(crate) const fn keeps(_: Term) -> bool {
     true
 }
 
-/// Whether a term counts.
+/// True if a term counts.
 #[cfg(test)]
 pub(crate) fn keeps(term: Term) -> bool {
     WITHOUT.get() != Some(term)
 }
 
-/// What a term adds, in nanoseconds: `ns`, or nothing where it does not count.
+/// Returns `ns`, in nanoseconds, or 0 if the term does not count.
 pub(crate) fn counted(term: Term, ns: u64) -> u64 {
     if keeps(term) { ns } else { 0 }
 }
 
-/// Do some work as if a term did not exist.
+/// Runs `work` as if a term did not exist.
 #[cfg(test)]
 pub(crate) fn without<T>(term: Term, work: impl FnOnce() -> T) -> T {
     WITHOUT.set(Some(term));

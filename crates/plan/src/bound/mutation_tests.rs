@@ -1,7 +1,7 @@
-//! Each term of a bound by turn is left out, and a schedule is told that is worse than what is left.
+//! Omits each term of a bound in turn, and names a schedule that exceeds the rest.
 //!
-//! The schedules are small enough to follow with a pencil. `C` is 100 Mbit/s unless a port says otherwise: a long
-//! frame (12 000 bit) takes 120 us, a short one (1000 bit) 10 us.
+//! The schedules are small enough to follow by hand. `C` is 100 Mbit/s unless a port says otherwise: a long frame (12
+//! 000 bit) takes 120 us, a short one (1000 bit) 10 us.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use super::{Term, without};
@@ -23,7 +23,7 @@ fn port(mbit: i128) -> Server {
     }
 }
 
-/// A flow of the lowest class along these servers, at `kbit` kbit/s, of `frames` frames at once.
+/// Returns a flow of the lowest class along these servers, at `kbit` kbit/s, with bursts of `frames` frames.
 fn flow(bits: i128, frames: i128, kbit: i128, servers: &[usize]) -> Flow {
     let hops = servers.iter().enumerate().map(|(at, server)| Hop {
         server: *server,
@@ -65,7 +65,7 @@ fn credit(mut server: Server, class: usize, mbit: i128) -> Server {
     server
 }
 
-/// What is bounded.
+/// The quantity that is bounded.
 #[derive(Clone, Copy)]
 enum Of {
     /// The delay of a class at a server, microseconds.
@@ -81,7 +81,7 @@ struct Case {
     servers: Vec<Server>,
     flows: Vec<Flow>,
     of: Of,
-    /// What a schedule reaches, and which.
+    /// The value that a schedule reaches, and the schedule in words.
     reached: i128,
     #[allow(dead_code, reason = "for readers, and shown where the test fails")]
     how: &'static str,
@@ -326,12 +326,12 @@ fn without_any_term_some_schedule_is_worse_than_the_bound() {
     }
 }
 
-/// Gates of a port that are closed for its unscheduled queues, and a window in which they are so for `reached_ns`.
+/// Gates of a port that are closed for its unscheduled queues, and a window with `reached_ns` of closed time.
 struct Gates {
     term: Term,
     closed_ns: u64,
     open_ns: u64,
-    /// Of the longest frame, and of the clock.
+    /// The time of the longest frame, and the error of the clock.
     frame_ns: u64,
     error_ns: u64,
     window_ns: u64,
@@ -340,7 +340,7 @@ struct Gates {
 }
 
 impl Gates {
-    /// The most closed time in the window.
+    /// Returns the bound on the closed time in the window.
     fn bound(&self) -> Ratio {
         let entry = |gates, duration_ns| GateEntry { gates, duration_ns };
         let list = GateList {

@@ -1,20 +1,20 @@
-//! Several ports in a row as one: bursts of those who share all of them are paid once.
+//! Several ports in a row as one. Bursts of flows that share all of them are counted once.
 //!
 //! ```text
 //! for each port k of the segment, with the classes above taking b_H + r_H t, L_low in the way,
 //! and the others of the class (those that do not share the whole segment) bringing b_X + r_X t:
 //!
 //!   R_k     = C - r_H                  what the class is served in order of arrival,
-//!   T_k     = (C T + b_H + L_low) / R_k    after so long
-//!   wait_k  = T_k + b_X / R_k          those who share the segment are served R_k - r_X after so long
+//!   T_k     = (C T + b_H + L_low) / R_k    after this time
+//!   wait_k  = T_k + b_X / R_k          after this time the sharers are served R_k - r_X
 //!   + L / C                            but for the last port: the next one waits for whole frames
 //!
 //! delay = sum of wait_k + sup (A(s) - R s) / R     with R the least of R_k - r_X, A what the sharers bring
 //! ```
 //!
-//! Sources: the residual service of a first-in-first-out server, R. L. Cruz, "SCED+: efficient management of quality of
-//! service guarantees" (1998), as in J.-Y. Le Boudec, P. Thiran, "Network Calculus", proposition 6.4.1, with
-//! theta = T_k + b_X / R_k; the concatenation of servers and the packetizer: the same, theorems 1.4.6 and 1.7.1.
+//! Sources: the residual service of a first-in-first-out server, R. L. Cruz, "SCED+: efficient management of quality
+//! of service guarantees" (1998), as in J.-Y. Le Boudec, P. Thiran, "Network Calculus", proposition 6.4.1, with theta
+//! = T_k + b_X / R_k; the concatenation of servers and the packetizer: the same, theorems 1.4.6 and 1.7.1.
 //! `docs/bounds.md` derives it. The bursts at each port are those that the analysis port by port found.
 
 use std::collections::HashMap;
@@ -27,17 +27,17 @@ use super::mutation::{Term, keeps};
 use super::tfa::{Analysis, Denser, run};
 use rtwire_describe::ratio::{Overflow, Ratio};
 
-/// Ports bounded one by one, and what that found, with which segments and the hops of single flows can be bounded.
+/// Ports bounded one by one. From the results, segments and the hops of single flows can be bounded.
 pub struct Segments<'a> {
     analysis: Analysis<'a>,
     ports: Vec<PortBound>,
-    /// By the ports and classes of a segment.
+    /// The delays of segments that are known, by their ports and classes.
     known: HashMap<Vec<(usize, u8)>, Option<Time>>,
     work: u64,
 }
 
 impl<'a> Segments<'a> {
-    /// Bound every port. Segments and hops look at `work` flows, all together; then no more are bounded.
+    /// Bounds every port. Segments and hops may look at `work` flows in all; after that, no more are bounded.
     ///
     /// # Errors
     /// [`Overflow`].
@@ -52,21 +52,23 @@ impl<'a> Segments<'a> {
         })
     }
 
-    /// The bounds of all ports.
+    /// Returns the bounds of all ports.
     #[must_use]
     pub fn ports(&self) -> &[PortBound] {
         &self.ports
     }
 
-    /// Whether the work is used up.
+    /// True if the work is used up.
     #[must_use]
     pub fn is_exhausted(&self) -> bool {
         self.work == 0
     }
 
-    /// The largest delay of a flow through consecutive hops, `way` their places within the flow, in seconds: from the
-    /// arrival of a frame's last bit at the first port to its departure from the last. None where nothing bounds it so:
-    /// behind ports without a bound, at ports with shapers, or where the work is used up.
+    /// Returns the largest delay of a flow through consecutive hops, in seconds. It is the time from the arrival of a
+    /// frame's last bit at the first port to its departure from the last.
+    ///
+    /// `way` has the hops' places within the flow. `None` behind ports without a bound, at ports with shapers, or once
+    /// the work is used up.
     ///
     /// # Errors
     /// [`Overflow`].
@@ -93,11 +95,13 @@ impl<'a> Segments<'a> {
         Ok(delay.map(fixed::seconds))
     }
 
-    /// The largest delay of a flow at one hop, in seconds, for a sum over its way: as of the port's class, but the flow's own
-    /// frames are no denser there than at its source. None where nothing bounds it so, as with [`Segments::delay`].
+    /// Returns the largest delay of a flow at one hop, in seconds, for a sum over its route.
     ///
-    /// A frame that is early at the port may find more of its own flow before it, but what it is early by is not in the
-    /// sum then. `docs/bounds.md` derives it.
+    /// It is the delay of the port's class, but the flow's own frames have no more jitter there than at its source.
+    /// `None` in the same cases as with [`Segments::delay`].
+    ///
+    /// A frame that is early at the port may find more of its own flow before it. But then the sum does not contain
+    /// the time by which it is early. `docs/bounds.md` derives it.
     ///
     /// # Errors
     /// [`Overflow`].
@@ -155,7 +159,8 @@ impl<'a> Segments<'a> {
         plus(waits, quotient_up(excess, rate)?).map(Some)
     }
 
-    /// The flows that pass all ports of a segment in a row, in the same classes: each with its hop at the first.
+    /// Returns the flows that pass all ports of a segment in a row in the same classes, each with its hop at the first
+    /// port.
     fn sharers(&self, way: &[(usize, u8)]) -> Vec<(usize, usize)> {
         let Some((&(first, first_class), rest)) = way.split_first() else {
             return Vec::new();
@@ -180,7 +185,7 @@ impl<'a> Segments<'a> {
         found
     }
 
-    /// After how long, and at which rate, a port serves the sharers.
+    /// Returns the wait of the sharers at a port, and the rate at which it then serves them.
     fn port(
         &self,
         server: usize,
@@ -236,7 +241,7 @@ impl<'a> Segments<'a> {
         Ok(Some((quotient_up(first, served)?, left)))
     }
 
-    /// What the sharers bring to the first port, by input; none where something before has no bound.
+    /// Returns the arrivals of the sharers at the first port, by input. `None` if a port before has no bound.
     fn brought(
         &self,
         first: usize,
@@ -278,9 +283,10 @@ impl<'a> Segments<'a> {
     }
 }
 
-/// How a way is cut so that its pieces are the least in sum: `cost` is asked for each piece, first and last hop.
+/// Cuts a route so that the sum over its pieces is the least. `cost` returns the cost of a piece from its first and
+/// last hop.
 ///
-/// The places of the last hops, and the sum; none where every cut has a piece without a bound.
+/// Returns the places of the last hops, and the sum. `None` if every cut has a piece without a bound.
 pub(crate) fn cut<E>(
     hops: usize,
     mut cost: impl FnMut(usize, usize) -> Result<Option<u64>, E>,

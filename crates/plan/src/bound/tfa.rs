@@ -1,12 +1,11 @@
 //! A graph of servers, bounded port by port (total flow analysis).
 //!
-//! For each port and class: what can arrive over each input link, what the port
-//! serves, hence the delay `D` of any frame of the class. Behind the port a flow
-//! may be denser by `rate (D - D_min)`; the next port is computed with that.
+//! For each port and class, the arrivals over each input link and the port's service bound the delay `D` of any frame.
+//! Behind the port, a flow's burst may have grown by `rate (D - D_min)`; the next port is computed with that.
 //! `docs/bounds.md` derives each step.
 //!
-//! On a graph without cycles one pass in order suffices. On a cycle the passes
-//! repeat until nothing changes; a cycle that does not settle has no bound.
+//! On a graph without cycles one pass in order suffices. On a cycle the passes repeat until nothing changes. A cycle
+//! that does not settle has no bound.
 
 use super::arrivals::{Class, Departures, Input};
 use super::excess::Walk;
@@ -20,15 +19,15 @@ use rtwire_describe::ratio::{Overflow, Ratio};
 
 mod port;
 
-/// More passes over a cycle than this are not tried.
+/// The largest number of passes over a cycle.
 const MOST_PASSES: usize = 1_000;
 
-/// A delay beyond so many picoseconds (ten days) on a loop is taken as growth without end.
+/// The largest delay on a loop, picoseconds (ten days). A larger one counts as growth without end.
 const LATEST: Time = 1_000_000_000_000_000_000;
 
 pub(super) struct ServerNumbers {
     pub(super) rate: Rate,
-    /// The rate rounded up, for what the link brings.
+    /// The rate rounded up, for arrivals over the link.
     pub(super) rate_up: Rate,
     pub(super) latency: Time,
     pub(super) latency_min: Time,
@@ -46,12 +45,12 @@ pub(super) struct FlowNumbers {
     pub(super) first: usize,
 }
 
-/// How much denser than at its source a flow is when it comes to a hop.
+/// The jitter that a flow has gained before a hop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Denser {
-    /// Since its source: by so much its frames may be late.
+    /// The largest lateness of its frames, counted since its source.
     pub(super) late: Time,
-    /// Since its source or the last regulator, which makes it keep to its contract again.
+    /// The jitter gained since its source or the last regulator, which restores its contract.
     pub(super) line: Time,
 }
 
@@ -60,17 +59,17 @@ pub(super) struct Analysis<'a> {
     pub(super) method: Method,
     pub(super) servers: Vec<ServerNumbers>,
     pub(super) flows: Vec<FlowNumbers>,
-    /// For each server, the (flow, hop) pairs that pass it.
+    /// The (flow, hop) pairs that pass each server.
     pub(super) passing: Vec<Vec<(u32, u32)>>,
-    /// By hop of all flows; none where something before has no bound.
+    /// The jitter at each hop of all flows; `None` if a port before has no bound.
     pub(super) denser: Vec<Option<Denser>>,
     pub(super) departures: Vec<Departures>,
-    /// By server: its place in `inputs` of the visit at hand.
+    /// The place of each server in `inputs` of the current visit.
     pub(super) places: Vec<u32>,
     pub(super) walk: Walk,
 }
 
-/// Bound every port.
+/// Bounds every port.
 ///
 /// # Errors
 /// [`Overflow`].
@@ -78,8 +77,9 @@ pub fn analyse(graph: &Graph, method: Method) -> Result<Vec<PortBound>, Overflow
     analyse_while(graph, method, &mut |_| true)
 }
 
-/// As [`analyse`]; `go_on` is asked before each port with the number of those visited, and false ends the work: then all
-/// ports that are not final have no bound.
+/// As [`analyse`], but it can be ended. `go_on` is called before each port with the number of visited ports.
+///
+/// If it returns false, the work ends, and all ports that are not final have no bound.
 ///
 /// # Errors
 /// [`Overflow`].
@@ -91,7 +91,7 @@ pub fn analyse_while(
     run(&mut Analysis::new(graph, method)?, go_on)
 }
 
-/// Visit every port until nothing changes.
+/// Visits every port until nothing changes.
 pub(super) fn run(
     analysis: &mut Analysis<'_>,
     go_on: &mut dyn FnMut(usize) -> bool,
@@ -228,7 +228,7 @@ impl<'a> Analysis<'a> {
         })
     }
 
-    /// Nothing is known of what leaves a server.
+    /// Discards the bounds of a server's departures.
     fn forget(&mut self, server: usize) {
         for &(flow, hop) in &self.passing[server] {
             let own = &self.flows[flow as usize];
@@ -258,7 +258,7 @@ impl<'a> Analysis<'a> {
         self.graph.flows[flow as usize].hops[hop as usize].class
     }
 
-    /// Bound one server, and pass on what leaves it. Says whether that changed.
+    /// Bounds one server, and passes on its departures. Returns true if those changed.
     fn visit(&mut self, server: usize) -> Result<(PortBound, bool), Overflow> {
         let inputs = self.inputs(server)?;
         let port = self.port(server, &inputs)?;
@@ -317,13 +317,13 @@ impl<'a> Analysis<'a> {
         Ok((port.bound, changed))
     }
 
-    /// Whether the streams of a hop's class come to it within their contracts: from their talkers, or out of regulators.
+    /// True if the streams of a hop's class arrive within their contracts: from their talkers, or out of regulators.
     fn enters_conforming(&self, hop: Hop) -> bool {
         let shapers = &self.graph.servers[hop.server].shapers;
         hop.before.is_none() || shapers.get(usize::from(hop.class)) == Some(&ClassShaper::Regulated)
     }
 
-    /// The flows of a server by the link that they come over, and by class.
+    /// Returns the flows of a server by their input link, and by class.
     fn inputs(&mut self, server: usize) -> Result<Vec<Input>, Overflow> {
         let here = &self.graph.servers[server];
         let classes = usize::from(here.classes);

@@ -1,4 +1,4 @@
-//! The promise of one way: what its ports add up to, or rows of them where that is less.
+//! The promise of one route: the sum over its ports, or over segments of them if that is less.
 
 use super::{PortResult, class_delay};
 use crate::bound::segments::{Segments, cut};
@@ -8,13 +8,13 @@ use crate::network::{ContractKind, Stream};
 use crate::plan::{PortPlan, Promise, Shaper, StreamPlan, Term, TermKind};
 use rtwire_describe::ratio::{Overflow, Ratio};
 
-/// What the promises of ways are made from.
+/// The values from which the promises of routes are made.
 pub(super) struct Ways<'a, 'g> {
     pub(super) mapped: &'a Mapped,
     pub(super) results: &'a [PortResult],
     pub(super) ports: &'a [PortPlan],
     pub(super) segments: &'a mut Segments<'g>,
-    /// Each way as one row.
+    /// True if each route is one segment.
     pub(super) whole: bool,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn stream_plan(
     })
 }
 
-/// One port of a way.
+/// One port of a route.
 #[derive(Clone, Copy)]
 struct Passed {
     server: usize,
@@ -78,7 +78,7 @@ struct Passed {
 }
 
 impl Ways<'_, '_> {
-    /// The ports of a way; none where one of them is unbounded.
+    /// Returns the ports of a route. `None` if one of them is unbounded.
     fn passed(&self, index: usize, route: &[String]) -> Result<Option<Vec<Passed>>, Overflow> {
         let mut passed = Vec::with_capacity(route.len());
         for pair in route.windows(2) {
@@ -104,7 +104,7 @@ impl Ways<'_, '_> {
         Ok(Some(passed))
     }
 
-    /// Where the rows of a way end, and what each takes.
+    /// Returns the ends of a route's segments, and the time of each.
     fn rows(&mut self, index: usize, passed: &[Passed]) -> Result<Vec<(usize, u64)>, Overflow> {
         let mut alone: Vec<(usize, u64)> = passed
             .iter()
@@ -147,7 +147,7 @@ impl Ways<'_, '_> {
         Ok(rows)
     }
 
-    /// What a frame meets on its way; none where a port is unbounded.
+    /// Returns the terms of a frame's delay on its route. `None` if a port is unbounded.
     fn terms(
         &mut self,
         index: usize,
@@ -167,8 +167,8 @@ impl Ways<'_, '_> {
         Ok(Some(terms))
     }
 
-    /// The terms of a row of ports that takes `total`: at each port what it takes of it for sure, and queueing at all of
-    /// them together, which is the rest.
+    /// Returns the terms of a segment that takes `total`. Each port has the terms that it certainly takes. The rest is
+    /// queueing at all of the ports together.
     fn row(
         &self,
         terms: &mut Vec<Term>,

@@ -1,4 +1,4 @@
-//! Whether the parts of a plan belong together, so that whoever uses it can rely on names and places.
+//! Checks that the parts of a plan match, so that its users can rely on names and places.
 
 use std::collections::HashSet;
 
@@ -6,8 +6,8 @@ use crate::identity::{Identity, LARGEST_NUMBER};
 use crate::network::Transport;
 use crate::plan::{PLAN_VERSION, Plan};
 
-/// Checks that every stream, allowance and port of the network has its place in the plan, and that identities can be
-/// told apart. The first thing that does not hold is the error, in words.
+/// Checks that every stream, allowance and port of the network has its place in the plan, and that identities are
+/// distinct. The error is the first violation, in words.
 pub(crate) fn check(plan: &Plan) -> Result<(), String> {
     if plan.version != PLAN_VERSION {
         return Err(format!("its version is {}", plan.version));

@@ -1,5 +1,6 @@
-//! The two things in which a plan's file is more than JSON of the plan's types: integers above 2^53 - 1 are decimal
-//! text, and the answer of `rtwire plan --json` has a `status`.
+//! Reads what a plan's file has beyond JSON of the plan's types.
+//!
+//! Integers above 2^53 - 1 are decimal text, and the answer of `rtwire plan --json` has a `status`.
 
 use core::fmt;
 
@@ -10,10 +11,10 @@ use serde::de::{
 
 use super::LARGEST_EXACT;
 
-/// The whole document: its `status` is passed over.
+/// The whole document; its `status` is ignored.
 pub(super) struct Document<D>(pub(super) D);
 
-/// Anything in it: an integer of 64 bits may be text.
+/// Any value in it; an integer of 64 bits may be text.
 struct Inner<T>(T);
 
 struct TopVisitor<V>(V);

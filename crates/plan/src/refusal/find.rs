@@ -1,4 +1,4 @@
-//! Everything that speaks against a plan.
+//! Finds all reasons against a plan.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::network::Network;
 use crate::plan::{NodeKind, Plan, PortPlan};
 use rtwire_describe::ratio::{Overflow, Ratio};
 
-/// Everything that speaks against a plan.
+/// Returns all reasons against a plan.
 pub(crate) fn reasons(
     network: &Network,
     mapped: &Mapped,
@@ -93,7 +93,7 @@ pub(crate) fn reasons(
     Ok(reasons)
 }
 
-/// The classes of a port whose rates reach their credits.
+/// Returns the classes of a port whose rates reach their credits.
 fn credits(mapped: &Mapped, index: usize, node: &str, port: &str) -> Result<Vec<Reason>, Overflow> {
     let mut found = Vec::new();
     for (class, shaper) in (0..).zip(&mapped.graph.servers[index].shapers) {
@@ -120,7 +120,7 @@ fn credits(mapped: &Mapped, index: usize, node: &str, port: &str) -> Result<Vec<
     Ok(found)
 }
 
-/// A pool serves all ports at once.
+/// Checks each pool, which serves all ports of a switch at once.
 fn pools(network: &Network, plan: &Plan, reasons: &mut Vec<Reason>) {
     let mut by_switch: HashMap<&str, Vec<&PortPlan>> = HashMap::new();
     for port in plan.ports.iter().filter(|port| port.shared) {

@@ -1,4 +1,4 @@
-//! What a reason says.
+//! The text of a reason.
 
 use core::fmt;
 
@@ -255,7 +255,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Some names, and how many more there are.
+/// Returns some of the names, and the number of the others.
 fn few(names: &[String]) -> String {
     const MOST: usize = 8;
     let shown = names[..names.len().min(MOST)].join(", ");

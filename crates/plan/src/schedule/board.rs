@@ -2,39 +2,39 @@
 
 use super::circle::{Circle, gcd};
 
-/// One port on the way of a frame. Times are nanoseconds.
+/// One port on the route of a frame. Times are in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hop {
-    /// The hop before it, an earlier one of the request; none at the talker.
+    /// The hop before it, an earlier one of the request. `None` at the talker.
     pub before: Option<usize>,
     /// The circle of the link that it sends on.
     pub link: usize,
-    /// The circle of the queue that it waits in, where frames of others could.
+    /// The circle of the queue that it waits in, if frames of others could wait there.
     pub queue: Option<usize>,
-    /// From the start of the window before (at the talker: from the launch) to the earliest arrival; negative where
-    /// clocks may be so far apart.
+    /// From the start of the window before (at the talker: from the launch) to the earliest arrival. Negative if the
+    /// clocks' difference is larger.
     pub early_ns: i64,
     /// From the start of the window before (at the talker: from the launch) to the earliest start of its own window.
     pub late_ns: u64,
-    /// For how long the link is taken from the start of the window on.
+    /// The time for which the link is taken, from the start of the window.
     pub length_ns: u64,
-    /// For how long after the start of the window nobody else may wait in the queue.
+    /// The time for which no other frame may wait in the queue, from the start of the window.
     pub hold_ns: u64,
-    /// Latest start of the window after the launch; none where any is good.
+    /// The latest start of the window after the launch. `None` for no limit.
     pub latest_ns: Option<u64>,
 }
 
-/// No window begins later than a year after its launch: sums of such times stay in range.
+/// The largest time from a launch to the start of a window: a year. So sums of such times stay in range.
 const LATEST_NS: u64 = 31_536_000_000_000_000;
 
-/// A stream that asks for a place in the schedule.
+/// A stream that requests a place in the schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Nanoseconds between launches, at least 1.
     pub period_ns: u64,
-    /// Every port on its way, those of one branch in order.
+    /// Every port on its route; the ports of one branch are in order.
     pub hops: Vec<Hop>,
-    /// Whether frames may wait for a window on purpose.
+    /// True if frames may wait for a window on purpose.
     pub waits: bool,
 }
 
@@ -43,12 +43,12 @@ pub struct Request {
 pub struct Placement {
     /// The launch, nanoseconds after the start of a period.
     pub launch_ns: u64,
-    /// By hop: start of the window, nanoseconds after the start of the launch's period.
+    /// The start of each hop's window, nanoseconds after the start of the launch's period.
     pub starts_ns: Vec<u64>,
 }
 
 impl Request {
-    /// The windows of a launch where nothing waits on purpose; none beyond 64 bits.
+    /// Returns the windows of a launch without waiting on purpose. `None` beyond 64 bits.
     #[must_use]
     pub fn without_waiting(&self, launch_ns: u64) -> Option<Placement> {
         let mut starts: Vec<u64> = Vec::with_capacity(self.hops.len());
@@ -65,9 +65,9 @@ impl Request {
         })
     }
 
-    /// Whether each window begins when its frame is there for certain, and in time for what is behind it.
+    /// True if each window begins when its frame is certainly there, and in time for the windows behind it.
     ///
-    /// What is placed here always does. A placement from elsewhere may be of a network that was faster, or of none.
+    /// Every placement made here does. A placement from elsewhere may be from a faster network, or from none.
     fn in_time(&self, placement: &Placement) -> bool {
         placement.launch_ns < self.period_ns
             && self.hops.iter().enumerate().all(|(at, hop)| {
@@ -89,7 +89,7 @@ impl Request {
             })
     }
 
-    /// What a placement takes of which circle: start (modulo the period) and length.
+    /// Returns the pieces of circles that a placement takes: start (modulo the period) and length.
     fn pieces(&self, placement: &Placement) -> Vec<Piece> {
         let mut pieces = Vec::with_capacity(self.hops.len() * 2);
         let around = i128::from(self.period_ns.max(1));
@@ -122,18 +122,18 @@ impl Request {
     }
 }
 
-/// Time taken of one circle.
+/// A piece of time on one circle.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     circle: usize,
-    /// Below the request's period.
+    /// The start, below the request's period.
     offset: u64,
     length: u64,
-    /// A frame that passes a queue without waiting: it meets only those that wait there.
+    /// True for a frame that passes a queue without waiting. It collides only with frames that wait there.
     point: bool,
 }
 
-/// What a placed request takes of a circle.
+/// The time that a placed request takes on a circle.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     class: usize,
@@ -144,25 +144,25 @@ struct Entry {
 #[derive(Clone, Debug, Default)]
 struct Resource {
     entries: Vec<Entry>,
-    /// By period: the entries folded upon it, where somebody asked.
+    /// The entries folded onto each period, if requested.
     folded: Vec<Option<Circle>>,
-    /// Whether any entry is more than a point.
+    /// True if any entry is more than a point.
     waits: bool,
 }
 
-/// The circles, and what has been placed on them.
+/// The circles, and the requests placed on them.
 #[derive(Clone, Debug)]
 pub(crate) struct Board<'a> {
     requests: &'a [Request],
     /// All periods, ascending.
     periods: Vec<u64>,
-    /// By request: the place of its period.
+    /// The place of each request's period.
     classes: Vec<usize>,
     resources: Vec<Resource>,
     placements: Vec<Option<Placement>>,
-    /// What each request takes when launched at 0 without waiting; none where that would be late or too long.
+    /// The pieces of each request if launched at 0 without waiting. `None` if that would be late or too long.
     pieces: Vec<Option<Vec<Piece>>>,
-    /// Kept from one question to the next: those of the pieces that anything can meet.
+    /// The pieces that can collide with anything. The memory is kept between questions.
     asked: Vec<Piece>,
 }
 
@@ -200,7 +200,7 @@ impl<'a> Board<'a> {
         }
     }
 
-    /// Begin anew.
+    /// Removes all placements.
     pub(crate) fn clear(&mut self) {
         for resource in &mut self.resources {
             resource.entries.clear();
@@ -224,7 +224,7 @@ impl<'a> Board<'a> {
         (around / step, step)
     }
 
-    /// Make sure that a circle is folded upon a period.
+    /// Makes sure that a circle is folded onto a period.
     fn fold(&mut self, circle: usize, class: usize) {
         if self.resources[circle].folded[class].is_some() {
             return;
@@ -254,7 +254,7 @@ impl<'a> Board<'a> {
         }
     }
 
-    /// The first launch at or after `from`, below the period, at which nothing waits and nothing meets.
+    /// Returns the first launch at or after `from`, below the period, without waiting and without a collision.
     pub(crate) fn first_fit(&mut self, request: usize, from: u64) -> Option<Placement> {
         let class = self.classes[request];
         let around = self.periods[class];
@@ -308,7 +308,7 @@ impl<'a> Board<'a> {
         None
     }
 
-    /// Whether a placement meets nothing.
+    /// True if a placement collides with nothing.
     pub(crate) fn fits(&mut self, request: usize, placement: &Placement) -> bool {
         let class = self.classes[request];
         let around = self.periods[class];
@@ -326,7 +326,7 @@ impl<'a> Board<'a> {
         })
     }
 
-    /// Enter a request.
+    /// Enters a request.
     pub(crate) fn place(&mut self, request: usize, placement: Placement) {
         let class = self.classes[request];
         for piece in self.requests[request].pieces(&placement) {
@@ -351,14 +351,14 @@ impl<'a> Board<'a> {
         self.placements[request] = Some(placement);
     }
 
-    /// Nobody of this period is to come any more: its circles need not be kept up.
+    /// Ends the upkeep of a period's circles, once all requests of that period are placed.
     pub(crate) fn forget(&mut self, class: usize) {
         for resource in &mut self.resources {
             resource.folded[class] = None;
         }
     }
 
-    /// A placement with frames that wait in switches, found by trying windows hop by hop.
+    /// Returns a placement with frames that wait in switches. It is found by trying windows hop by hop.
     pub(crate) fn wait_fit(&mut self, request: usize, trials: u32) -> Option<Placement> {
         let asked = &self.requests[request];
         let class = self.classes[request];

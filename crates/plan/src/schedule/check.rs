@@ -1,4 +1,5 @@
-//! A plan's schedule held against the network again, by other means than made it: windows, lists, clocks, one by one.
+//! Checks a plan's schedule against the network again, by other means than made it: windows, lists, clocks, one by
+//! one.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +7,7 @@ use super::gates::{GateList, Launch, Window};
 use crate::network::{Network, class_of};
 use crate::plan::Plan;
 
-/// One frame at one port, as the plan has it.
+/// One frame at one port, as the plan states it.
 struct Seen<'a> {
     stream: &'a str,
     window: &'a Window,
@@ -17,11 +18,15 @@ struct Seen<'a> {
     lead_ps: i128,
 }
 
-/// Everything that is wrong with the schedule of `plan` for `network`; empty where nothing is.
+/// Returns all faults in the schedule of `plan` for `network`. The list is empty for a correct schedule.
 ///
-/// It computes each window's earliest and latest arrival from the network alone, and walks each gate list: that the
-/// entries add up to the cycle, that each window is open for its queue and no other for as long as its frame needs,
-/// that nothing unscheduled can still be under way, that no frame can leave before its window.
+/// It computes each window's earliest and latest arrival from the network alone. Then it walks each gate list and
+/// checks that:
+///
+/// - the entries add up to the cycle;
+/// - each window is open for its queue and no other for as long as its frame needs;
+/// - nothing unscheduled can still be in transmission;
+/// - no frame can leave before its window.
 #[must_use]
 pub fn faults(network: &Network, plan: &Plan) -> Vec<String> {
     let mut faults = Vec::new();
@@ -62,14 +67,16 @@ pub fn faults(network: &Network, plan: &Plan) -> Vec<String> {
     faults
 }
 
-/// Picoseconds of a frame on a link, rounded up.
+/// Returns the time of a frame on a link in picoseconds, rounded up.
 fn sending_ps(bytes: u64, rate_bps: u64) -> u64 {
     let ps = (u128::from(bytes) * 8 * 1_000_000_000_000).div_ceil(u128::from(rate_bps.max(1)));
     u64::try_from(ps).unwrap_or(u64::MAX)
 }
 
-/// How long a talker without gates may hold a scheduled frame for its unscheduled traffic, picoseconds: played forward
-/// until all that came in the time has been sent.
+/// Returns the longest time for which a talker without gates may hold a scheduled frame for its unscheduled traffic,
+/// picoseconds.
+///
+/// The queue is simulated until all that arrived in that time has been sent.
 fn held_ps(
     network: &Network,
     name: &str,
@@ -303,7 +310,7 @@ fn one_list(
     }
 }
 
-/// Whether the gates are as wanted for all of a time.
+/// True if the gates are as wanted for the whole time.
 fn during(list: &GateList, from: u64, length: u64, wanted: impl Fn(u8) -> bool) -> bool {
     let mut at = from;
     while at < from + length {
@@ -315,7 +322,7 @@ fn during(list: &GateList, from: u64, length: u64, wanted: impl Fn(u8) -> bool) 
     true
 }
 
-/// Whether the queue of `frame` is closed from `from` to `to`, but for windows of frames that came before it.
+/// True if the queue of `frame` is closed from `from` to `to`, except for windows of frames that came before it.
 fn covered(list: &GateList, from: u64, to: u64, frame: &Seen<'_>, seen: &[Seen<'_>]) -> bool {
     let own = 1_u8 << frame.window.queue;
     let mut at = from;
@@ -346,7 +353,7 @@ fn covered(list: &GateList, from: u64, to: u64, frame: &Seen<'_>, seen: &[Seen<'
     true
 }
 
-/// No two windows of a port meet.
+/// Checks that no two windows of a port overlap.
 fn apart(node: &str, to: &str, seen: &[Seen<'_>], faults: &mut Vec<String>) {
     for (at, one) in seen.iter().enumerate() {
         for other in &seen[at + 1..] {

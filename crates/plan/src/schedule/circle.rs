@@ -1,17 +1,17 @@
-//! Time that repeats: what is taken of a resource, folded upon one period.
+//! Time that repeats: the used time of a resource, folded onto one period.
 //!
-//! Two frames that repeat every `a` and every `b` meet somewhere unless they keep apart modulo gcd(a, b). So a frame of
-//! period `a` is entered on a circle of circumference `b` at `b / gcd(a, b)` places, and a frame of period `b` may
-//! begin wherever that circle is free.
+//! Two frames that repeat every `a` and every `b` collide unless they keep apart modulo gcd(a, b). So a frame of
+//! period `a` is entered on a circle of circumference `b` at `b / gcd(a, b)` places. A frame of period `b` may begin
+//! wherever that circle is free.
 
-/// Taken time on a circle: disjoint, sorted, none across its origin.
+/// The used time on a circle: disjoint, sorted, no piece across its origin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Circle {
     taken: Vec<(u64, u64)>,
 }
 
 impl Circle {
-    /// Take `length` from `start` on, which is below `around`; overlaps are united.
+    /// Takes `length` from `start` on, which is below `around`. Overlaps are merged.
     pub(crate) fn take(&mut self, start: u64, length: u64, around: u64) {
         let end = start + length;
         if end <= around {
@@ -51,7 +51,7 @@ impl Circle {
         taken.drain(from + 1..to);
     }
 
-    /// Many pieces at once, in any order.
+    /// Takes many pieces at once, in any order.
     pub(crate) fn fill(&mut self, mut pieces: Vec<(u64, u64)>) {
         pieces.append(&mut self.taken);
         pieces.sort_unstable();
@@ -64,9 +64,11 @@ impl Circle {
         }
     }
 
-    /// How far to move ahead until `length` from `at` on are free, as far as the first thing in the way tells; 0: they are.
+    /// Returns the distance to move ahead past the first obstacle to `length` from `at` on; 0 if all of it is free.
     ///
-    /// `cursor` is the place of the last question and only makes the next one fast.
+    /// Behind that obstacle there may be another one.
+    ///
+    /// `cursor` is the place of the previous question. It only makes the next one faster.
     #[inline]
     pub(crate) fn obstacle(&self, at: u64, length: u64, around: u64, cursor: &mut usize) -> u64 {
         let taken = self.taken.as_slice();
@@ -98,13 +100,13 @@ impl Circle {
         }
     }
 
-    /// What is taken.
+    /// Returns the used pieces.
     pub(crate) fn taken(&self) -> &[(u64, u64)] {
         &self.taken
     }
 }
 
-/// Greatest common divisor.
+/// Returns the greatest common divisor.
 pub(crate) const fn gcd(a: u64, b: u64) -> u64 {
     let (mut a, mut b) = (a, b);
     while b != 0 {
@@ -113,7 +115,7 @@ pub(crate) const fn gcd(a: u64, b: u64) -> u64 {
     a
 }
 
-/// Least common multiple, where 64 bits hold it.
+/// Returns the least common multiple, if 64 bits hold it.
 pub(crate) fn lcm(a: u64, b: u64) -> Option<u64> {
     match gcd(a, b) {
         0 => Some(0),
@@ -125,7 +127,7 @@ pub(crate) fn lcm(a: u64, b: u64) -> Option<u64> {
 mod tests {
     use super::{Circle, gcd, lcm};
 
-    /// The same, nanosecond by nanosecond.
+    /// True if the time is free on a map of every nanosecond.
     fn free(map: &[bool], at: u64, length: u64) -> bool {
         let around = map.len() as u64;
         (at..at + length).all(|ns| !map[(ns % around) as usize])

@@ -1,4 +1,4 @@
-//! What closed gates take from unscheduled traffic: the least burst and rate that all closed time stays below.
+//! The time that closed gates take from unscheduled traffic: the least burst and rate that bound all closed time.
 
 use crate::bound::mutation::{Term, keeps};
 use rtwire_describe::ratio::{Overflow, Ratio};
@@ -6,22 +6,23 @@ use rtwire_describe::ratio::{Overflow, Ratio};
 use super::circle::Circle;
 use super::gates::GateList;
 
-/// How much faster or slower than true a clock may run: 200 ppm.
+/// The largest rate error of a clock, fast or slow: 200 ppm.
 const CLOCK_RATE: (i128, i128) = (5_001, 5_000);
 
-/// Closed time in any interval of `t` seconds is at most `burst + rate t`.
+/// A bound on closed time: at most `burst + rate t` in any interval of `t` seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Closed {
-    /// Seconds.
+    /// The closed time at once, seconds.
     pub(crate) burst: Ratio,
-    /// Seconds of each second.
+    /// The closed seconds of each second.
     pub(crate) rate: Ratio,
 }
 
-/// The closed time of a list for its unscheduled queues, on a clock that is up to `clock_error_ns` from the network's.
+/// Returns the closed time of a list for its unscheduled queues. Its clock is up to `clock_error_ns` from the
+/// network's.
 ///
-/// `frame_ns` is the longest unscheduled frame on the link: so long before each closing nothing may be able to start,
-/// where the guard band is not long enough to finish it.
+/// `frame_ns` is the time of the longest unscheduled frame on the link. A frame may be unable to start in this time
+/// ahead of a closing, if the guard band is too short to finish it.
 pub(crate) fn closed(
     list: &GateList,
     frame_ns: u64,
@@ -105,7 +106,7 @@ mod tests {
         }
     }
 
-    /// The most closed time in any window, walked nanosecond by nanosecond.
+    /// Returns the largest closed time in any window, walked nanosecond by nanosecond.
     fn most(list: &GateList, ahead: u64, length: u64) -> u64 {
         let cycle = list.cycle_ns;
         let shut = |at: u64| {

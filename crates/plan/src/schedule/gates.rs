@@ -1,4 +1,4 @@
-//! The outcome of scheduling: lists of gate states, launch offsets and windows.
+//! The result of scheduling: lists of gate states, launch offsets and windows.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GateList {
-    /// After this time it repeats, nanoseconds; the durations of the entries add up to it exactly.
+    /// The time after which it repeats, nanoseconds. The durations of the entries add up to it exactly.
     pub cycle_ns: u64,
-    /// Where the first entry begins: so many nanoseconds after a whole number of cycles since the clock's epoch.
+    /// The start of the first entry, nanoseconds after a whole number of cycles since the clock's epoch.
     pub base_offset_ns: u64,
-    /// In order of time.
+    /// The states, in order of time.
     pub entries: Vec<GateEntry>,
     /// The queues that only scheduled traffic uses: bit n for queue n.
     pub scheduled_queues: u8,
-    /// How long in each cycle all other queues are open, nanoseconds.
+    /// The time in each cycle for which all other queues are open, nanoseconds.
     pub unscheduled_open_ns: u64,
-    /// How long all gates are closed ahead of a window, nanoseconds; 0 where the hardware holds frames back.
+    /// The time for which all gates are closed ahead of a window, nanoseconds; 0 if the hardware holds frames back.
     pub guard_band_ns: u64,
 }
 
@@ -25,22 +25,22 @@ pub struct GateList {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GateEntry {
-    /// Which queues may send: bit n for queue n (traffic class n; 7 most urgent).
+    /// The queues that may send: bit n for queue n (traffic class n; 7 most urgent).
     pub gates: u8,
-    /// For how long, nanoseconds.
+    /// The duration of the state, nanoseconds.
     pub duration_ns: u64,
 }
 
-/// When a time-triggered stream is sent, and where its windows are.
+/// The launch time of a time-triggered stream, and its windows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Launch {
-    /// Its first bit leaves the talker so many nanoseconds after a whole number of periods since the epoch of the
-    /// talker's clock (CLOCK_TAI).
+    /// The time at which its first bit leaves the talker, nanoseconds. It is counted from a whole number of periods
+    /// since the epoch of the talker's clock (CLOCK_TAI).
     pub offset_ns: u64,
     /// Nanoseconds between launches.
     pub period_ns: u64,
-    /// One for each port on the way, the talker's first.
+    /// One window for each port on the route, the talker's first.
     pub windows: Vec<Window>,
 }
 
@@ -54,17 +54,18 @@ pub struct Window {
     pub port: String,
     /// The queue that the frame waits in.
     pub queue: u8,
-    /// When it begins to send, nanoseconds of the node's clock after the start of the launch's period. May be beyond
-    /// the period: then it falls into a later one.
+    /// The start of sending, nanoseconds of the node's clock after the start of the launch's period. If it is beyond
+    /// the period, it falls into a later one.
     pub start_ns: u64,
-    /// How long sending may take, nanoseconds: rounded up, and longer by what a clock may gain in that time.
+    /// The longest time of sending, nanoseconds, rounded up, plus the time that a clock may gain meanwhile.
     pub duration_ns: u64,
 }
 
 impl GateList {
-    /// The gates at an instant of the node's clock, nanoseconds since its epoch: which are open, and when they change next.
+    /// Returns the open gates at an instant of the node's clock, nanoseconds since its epoch, and the instant of the
+    /// next change.
     ///
-    /// `None` where the list is empty or its cycle zero. It walks the list: not for a real-time loop.
+    /// `None` if the list is empty or its cycle zero. It walks the list, so it is not for a real-time loop.
     #[must_use]
     pub fn at(&self, clock_ns: u64) -> Option<(u8, u64)> {
         if self.cycle_ns == 0 {

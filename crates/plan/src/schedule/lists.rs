@@ -1,51 +1,51 @@
-//! From windows to a list of gate states: guard bands, short gaps, limits of the hardware.
+//! Converts windows to a list of gate states: guard bands, short gaps, limits of the hardware.
 
 use super::gates::{GateEntry, GateList};
 
 /// One frame's window at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Slot {
-    /// Below the cycle.
+    /// The start, below the cycle.
     pub(crate) start: u64,
     pub(crate) duration: u64,
     pub(crate) queue: u8,
-    /// How long before its window the frame may be in the queue.
+    /// The longest time for which the frame may be in the queue before its window.
     pub(crate) spread: u64,
 }
 
-/// What a port asks of its list. Times are nanoseconds.
+/// The requirements of a port for its list. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Port {
     pub(crate) cycle: u64,
-    /// Queues of the port.
+    /// The number of queues.
     pub(crate) queues: u8,
-    /// Closed ahead of a window; 0 where frames that do not fit are held back.
+    /// The closed time ahead of a window; 0 if frames that do not fit are held back.
     pub(crate) guard: u64,
-    /// Shortest entry.
+    /// The shortest entry.
     pub(crate) minimum: u64,
-    /// Most entries.
+    /// The largest number of entries.
     pub(crate) entries: Option<u32>,
-    /// Most openings of a queue.
+    /// The largest number of openings of a queue.
     pub(crate) openings: Option<u32>,
-    /// Shortest time in which something unscheduled can be sent.
+    /// The shortest time in which something unscheduled can be sent.
     pub(crate) useful: u64,
 }
 
-/// A list, and what the hardware would say of it.
+/// A list, and the hardware limits that it exceeds.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
     pub(crate) list: GateList,
-    /// Its shortest entry where that is below the least.
+    /// Its shortest entry, if that is below the least.
     pub(crate) too_short: Option<u64>,
-    /// Most openings of one queue in a cycle.
+    /// The largest number of openings of one queue in a cycle.
     pub(crate) openings: u64,
-    /// Entries and openings without limits, where gaps had to be closed for them.
+    /// The entries and openings without limits, if gaps had to be closed for the limits.
     pub(crate) unlimited: Option<(u64, u64)>,
 }
 
-/// The list for some windows, which do not overlap, with as few entries closed for no reason as the limits allow.
+/// Returns the list for windows that do not overlap. Gaps are closed only as far as the limits require.
 ///
-/// `slots` is not empty; it comes back in order of time.
+/// `slots` must not be empty; it is sorted by time on return.
 pub(crate) fn list(slots: &mut [Slot], port: &Port) -> Draft {
     slots.sort_unstable();
     let draft = draw(slots, port, port.useful);
@@ -90,7 +90,7 @@ pub(crate) fn list(slots: &mut [Slot], port: &Port) -> Draft {
     }
 }
 
-/// From the end of a slot to the start of the next one.
+/// Returns the time from the end of a slot to the start of the next one.
 fn gap(slots: &[Slot], at: usize, cycle: u64) -> u64 {
     let end = slots[at].start + slots[at].duration;
     let next = match slots.get(at + 1) {
@@ -100,7 +100,7 @@ fn gap(slots: &[Slot], at: usize, cycle: u64) -> u64 {
     next.saturating_sub(end)
 }
 
-/// By slot: how long after its end no frame can be in its queue.
+/// Returns for each slot the time after its end in which no frame can be in its queue.
 fn quiet(slots: &[Slot], cycle: u64) -> Vec<u64> {
     let mut quiet = vec![0; slots.len()];
     // The next slot of each queue, going backwards through two cycles.
@@ -188,7 +188,7 @@ fn draw(slots: &[Slot], port: &Port, useful: u64) -> Draft {
     }
 }
 
-/// How often a queue opens in a cycle.
+/// Returns the number of openings of a queue in a cycle.
 fn openings(entries: &[GateEntry], queue: u8) -> u64 {
     let open = |entry: &GateEntry| entry.gates & 1 << queue != 0;
     let Some(mut before) = entries.last().map(open) else {

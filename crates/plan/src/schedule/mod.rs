@@ -1,17 +1,17 @@
 //! When does each frame of a time-triggered stream leave each port?
 //!
 //! ```text
-//! model        from a network to requests for time
-//! unscheduled  what goes through the same ports without being scheduled
-//! circle       time that repeats, folded upon one period
+//! model        requests for time, made from a network
+//! unscheduled  traffic through the same ports that is not scheduled
+//! circle       time that repeats, folded onto one period
 //! board        requests for time, and the circles on which they are entered
-//! solve        where to put everything: first fit in a good order, then search
-//! lists        from windows to lists of gate states
-//! closings     what closed gates take from unscheduled traffic
+//! solve        the place of every request: first fit in a good order, then search
+//! lists        lists of gate states, made from windows
+//! closings     the time that closed gates take from unscheduled traffic
 //! outcome      promises, lists and launches
-//! refused      what is in the way of a schedule
+//! refused      the reasons against a schedule
 //! gates        the outcome's data: lists of gate states, launch offsets, windows
-//! check        a plan's schedule held against the network again, by other means
+//! check        checks a plan's schedule against the network again, by other means
 //! ```
 //!
 //! The derivation is in `docs/schedules.md`.
@@ -37,29 +37,31 @@ use crate::plan::Plan;
 use gates::Launch;
 pub(crate) use outcome::{Closing, synthesize};
 
-/// Placements tried in a search, all rounds together.
+/// The usual number of placements that a search tries, all rounds together.
 pub(crate) const USUAL_WORK: u32 = 200_000;
-/// The same, where a search is one trial of many.
+/// The number of placements tried if a search is one trial of many.
 pub(crate) const LEAST_WORK: u32 = 20_000;
 
-/// How time-triggered streams are to be scheduled.
+/// The options for scheduling time-triggered streams.
 pub struct Scheduling<'a> {
-    /// Launches that are to stay, by the names of their streams: those of a plan that runs.
+    /// Launches to keep, by the names of their streams: those of a running plan.
     pub kept: BTreeMap<String, Launch>,
-    /// Whether they may move where nothing else helps.
+    /// True if kept launches may move if nothing else helps.
     pub moves: bool,
-    /// What chance is drawn from: the same seed gives the same schedule.
+    /// The seed of the random numbers. The same seed leads to the same schedule.
     pub seed: u64,
-    /// How many placements a search may try, all rounds together; the first round is always finished.
+    /// The largest number of placements that a search may try, all rounds together. The first round is always
+    /// finished.
     pub work: u32,
-    /// Asked between rounds of search, and of looking for changes that would fit: false ends it with the best so far.
+    /// Called between rounds of the search, and between trials of changes. If it returns false, the best result so far
+    /// is used.
     pub keep_going: &'a mut dyn FnMut() -> bool,
-    /// The identities that are to stay, and the epoch of the plan that keeps them.
+    /// The identities to keep, and the epoch of the plan that keeps them.
     pub(crate) identities: Option<Kept>,
 }
 
 impl<'a> Scheduling<'a> {
-    /// Nothing kept, the usual effort, ended by `keep_going`.
+    /// Returns options with nothing kept and the usual effort, ended by `keep_going`.
     pub fn new(keep_going: &'a mut dyn FnMut() -> bool) -> Scheduling<'a> {
         Scheduling {
             kept: BTreeMap::new(),
@@ -71,7 +73,7 @@ impl<'a> Scheduling<'a> {
         }
     }
 
-    /// Keeps every launch and every identity of a plan; the new plan is of the next epoch.
+    /// Keeps every launch and every identity of a plan. The new plan has the next epoch.
     #[must_use]
     pub fn keeping(mut self, plan: &Plan) -> Scheduling<'a> {
         self.identities = Some(Kept::of(plan, plan.epoch.saturating_add(1)));

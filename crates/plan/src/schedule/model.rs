@@ -1,4 +1,4 @@
-//! From a network to requests for time.
+//! Converts a network to requests for time.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -10,7 +10,7 @@ use crate::network::{ContractKind, Network, Stream, class_of};
 use rtwire_describe::ratio::{Overflow, Ratio};
 use rtwire_describe::{GateProfile, Isolation};
 
-/// Bytes on the wire of the smallest frame.
+/// Size of the smallest frame on the wire, bytes.
 const SMALLEST_WIRE_BYTES: u64 = 84;
 
 /// A port that time-triggered streams pass.
@@ -22,31 +22,31 @@ pub(crate) struct Port {
     pub(crate) queues: u8,
     pub(crate) rate_bps: u64,
     pub(crate) cable_ns: u64,
-    /// Latency of the node: of a switch before the queue, of a host after sending.
+    /// Latency of the node, nanoseconds: of a switch before the queue, of a host after sending.
     pub(crate) latency_ns: u64,
-    /// Longest unscheduled frame that the description has here, nanoseconds.
+    /// The time of the longest unscheduled frame in the description here, nanoseconds.
     pub(crate) frame_ns: u64,
-    /// By class: what the description has here beside scheduled streams.
+    /// The unscheduled traffic in the description here, by class.
     pub(crate) unscheduled: [Unscheduled; 8],
-    /// Closed ahead of windows; 0 where the hardware holds frames back.
+    /// The closed time ahead of windows, nanoseconds; 0 if the hardware holds frames back.
     pub(crate) guard_ns: u64,
     pub(crate) useful_ns: u64,
-    /// Time-triggered streams here: stream and hop.
+    /// The time-triggered streams here: stream and hop.
     pub(crate) passing: Vec<(usize, usize)>,
 }
 
-/// One hop of a stream, beside what the request says of it.
+/// One hop of a stream: the values that the request does not have.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     pub(crate) port: usize,
     pub(crate) queue: u8,
-    /// Sending, rounded up.
+    /// The time of sending, nanoseconds, rounded up.
     pub(crate) sending_ns: u64,
-    /// Whether sending takes whole nanoseconds.
+    /// True if sending takes whole nanoseconds.
     pub(crate) whole: bool,
-    /// The window: sending, and what a clock may gain on the link in that time.
+    /// The window, nanoseconds: the time of sending, and the time that a clock may gain on the link meanwhile.
     pub(crate) window_ns: u64,
-    /// How late the talker may be: its timer, and without gates what it sends unscheduled.
+    /// The largest lateness of the talker, nanoseconds: its timer, and its unscheduled traffic if it has no gates.
     pub(crate) launch_error_ns: u64,
     pub(crate) blocking_ns: u64,
 }
@@ -54,14 +54,14 @@ pub(crate) struct Step {
 /// A time-triggered stream as a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
-    /// Its place among the network's streams.
+    /// Its index in the network's streams.
     pub(crate) stream: usize,
     pub(crate) steps: Vec<Step>,
-    /// By listener: the hop that ends there.
+    /// The last hop towards each listener.
     pub(crate) leaves: Vec<usize>,
 }
 
-/// All that is to be scheduled.
+/// All requests for a schedule.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asking {
     pub(crate) ports: Vec<Port>,
@@ -70,7 +70,7 @@ pub(crate) struct Asking {
     pub(crate) circles: usize,
 }
 
-/// Nanoseconds that `bytes` take at a rate: rounded down, and up.
+/// Returns the time that `bytes` take at a rate, nanoseconds: rounded down, and rounded up.
 pub(crate) fn sending_ns(bytes: u64, rate_bps: u64) -> Result<(u64, u64), Overflow> {
     let exact =
         Ratio::whole(i128::from(bytes) * 8).over(Ratio::whole(i128::from(rate_bps.max(1))))?;
@@ -79,14 +79,14 @@ pub(crate) fn sending_ns(bytes: u64, rate_bps: u64) -> Result<(u64, u64), Overfl
     Ok((of(ns.floor())?, of(ns.ceil())?))
 }
 
-/// How much a clock may gain in `ns`, or the link lose: 200 ppm, and what rounding costs.
+/// Returns the time that a clock may gain in `ns`, or the link lose: 200 ppm, and the cost of rounding.
 pub(crate) const fn clock_gain_ns(ns: u64) -> u64 {
     ns.div_ceil(5_000) + 1
 }
 
 pub(super) type Numbers = BTreeMap<(String, String), usize>;
 
-/// What the time-triggered streams of a network ask for; empty where it has none.
+/// Returns the requests of a network's time-triggered streams; empty if it has none.
 pub(crate) fn ask(network: &Network) -> Result<Asking, Overflow> {
     let mut asking = Asking::default();
     let mut numbers = Numbers::new();
@@ -313,7 +313,7 @@ fn hop(
     })
 }
 
-/// From the start of a leaf's window to the last bit at the listener, clocks included.
+/// Returns the time from the start of a leaf's window to the last bit at the listener, clocks included.
 pub(crate) fn tail_ns(step: &Step, port: &Port, first: bool, apart: u64) -> Result<u64, Overflow> {
     let add = |a: u64, b: u64| a.checked_add(b).ok_or(Overflow);
     let way = add(step.sending_ns, port.cable_ns)?;
@@ -328,7 +328,8 @@ pub(crate) fn tail_ns(step: &Step, port: &Port, first: bool, apart: u64) -> Resu
     add(way, add(late, port.latency_ns)?)
 }
 
-/// A deadline is a latest start of the last window; where nothing can keep it, it is not asked for but told afterwards.
+/// Sets the latest start of the last window from each deadline. A deadline that nothing can keep is not set, but
+/// reported afterwards.
 fn deadlines(
     request: &mut Request,
     steps: &[Step],

@@ -1,5 +1,6 @@
-//! Each term of a schedule by turn is left out, and the check by other means finds a window that is missed, or a promise is
-//! less than what frames can do.
+//! Omits each term of a schedule in turn.
+//!
+//! Either the check by other means finds a missed window, or a promise is below a delay that frames can reach.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -7,7 +8,7 @@ use super::check::faults;
 use crate::bound::mutation::{Term, without};
 use crate::{Network, Options, Plan, plan, read};
 
-/// Terms without which a window is in the wrong place.
+/// The terms without which a window is in the wrong place.
 const WINDOWS: [Term; 10] = [
     Term::WindowSending,
     Term::WindowCable,
@@ -21,13 +22,13 @@ const WINDOWS: [Term; 10] = [
     Term::LaunchBlocking,
 ];
 
-/// All that is tried here.
+/// Returns all terms that are tried here.
 pub(crate) fn tried() -> impl Iterator<Item = Term> {
     let promises = promises().into_iter().map(|case| case.term);
     WINDOWS.into_iter().chain(promises)
 }
 
-/// Clocks that are off by so much, links of 100 Mbit/s.
+/// Returns the head of a description: clocks with this error, links of 100 Mbit/s.
 fn head(clock_error: &str) -> String {
     format!(
         "[network]\nname = \"cell\"\n[defaults]\nlink-rate = \"100 Mbit/s\"\nclock-error = \"{clock_error}\"\n\
@@ -35,7 +36,7 @@ fn head(clock_error: &str) -> String {
     )
 }
 
-/// A gated switch that takes up to 2 us.
+/// Returns a gated switch with a latency of up to 2 us.
 fn switch(name: &str) -> String {
     format!(
         "[[switch]]\nname = \"{name}\"\nlatency = \"2 us\"\nbuffer = \"256 KiB\"\nqueues = 8\ngates = \"unlimited\"\n"
@@ -50,10 +51,11 @@ fn link(a: &str, b: &str, cable: &str) -> String {
     format!("[[link]]\nends = [\"{a}\", \"{b}\"]\ncable-delay = \"{cable}\"\n")
 }
 
-/// Best effort from A to C.
+/// Best-effort traffic from A to C.
 const BEST_EFFORT: &str = "[[best-effort]]\nhost = \"A\"\nto = [\"C\"]\n";
 
-/// Talkers A, whose host sends 3 us late at worst, and B, through two gated switches to C; cables of 250 ns.
+/// Returns talkers A and B, which send through two gated switches to C, over cables of 250 ns. Host A sends 3 us late
+/// at worst.
 fn cell(clock_error: &str) -> String {
     let cable = "250 ns";
     [
@@ -78,8 +80,10 @@ fn stream(name: &str, talker: &str, interval: &str) -> String {
     )
 }
 
-/// One stream that meets best effort at its talker, and two talkers whose frames come to one queue one behind the other, where
-/// poor clocks make it uncertain for longer than a window which is there first.
+/// Returns two networks.
+///
+/// In the first, one stream meets best effort at its talker. In the second, frames of two talkers follow each other in
+/// one queue. Poor clocks make the time of their arrival uncertain by more than the window that is there first.
 fn cells() -> [Network; 2] {
     let one = stream("one", "A", "2 ms");
     let lone = [
@@ -113,11 +117,11 @@ fn without_any_term_of_a_window_some_frame_misses_it_or_another_is_in_its_way() 
     }
 }
 
-/// What a promise of a stream at its listener is at least.
+/// A lower limit for a stream's promise at its listener.
 struct Promised {
     term: Term,
     network: Network,
-    /// Of the delay or of the jitter.
+    /// Returns the promised delay or jitter.
     of: fn(&Plan) -> u64,
     reached_ns: u64,
     how: &'static str,

@@ -1,4 +1,4 @@
-//! Promises, gate lists and launches.
+//! Computes promises, gate lists and launches.
 
 use std::collections::BTreeMap;
 
@@ -16,13 +16,13 @@ use crate::plan::{Plan, Term, TermKind};
 use crate::refusal::Reason;
 use rtwire_describe::ratio::Overflow;
 
-/// What gates take from the unscheduled traffic of a port.
+/// The time that gates take from the unscheduled traffic of a port.
 #[derive(Clone, Debug)]
 pub(crate) struct Closing {
     pub(crate) node: String,
     pub(crate) to: String,
     pub(crate) closed: Closed,
-    /// Longest unscheduled frame, bytes on the wire at least.
+    /// The time of the longest unscheduled frame, nanoseconds.
     pub(crate) frame_ns: u64,
 }
 
@@ -32,22 +32,22 @@ struct Promised {
     terms: Vec<Term>,
 }
 
-/// A schedule for all time-triggered streams of a network, as far as it was found.
+/// A schedule for all time-triggered streams of a network, as far as one was found.
 #[derive(Default)]
 pub(crate) struct Schedule {
-    /// By stream of the network.
+    /// The launch of each stream of the network.
     launches: BTreeMap<usize, Launch>,
-    /// By stream, then listener.
+    /// The promises of each stream by listener.
     promised: BTreeMap<usize, Vec<Promised>>,
     lists: BTreeMap<(String, String), GateList>,
     pub(crate) closings: Vec<Closing>,
-    /// Memory for scheduled frames at each port: bytes and frames.
+    /// The memory for scheduled frames at each port: bytes and frames.
     memory: BTreeMap<(String, String), (u64, u64)>,
     pub(crate) reasons: Vec<Reason>,
     warnings: Vec<String>,
 }
 
-/// Schedule a network's time-triggered streams; none where it has none.
+/// Schedules a network's time-triggered streams. `None` if it has none.
 pub(crate) fn synthesize(
     network: &Network,
     scheduling: &mut Scheduling<'_>,
@@ -91,7 +91,7 @@ pub(crate) fn synthesize(
     Ok(Some(found))
 }
 
-/// Place everything with `kept` as it is; `old` is what was before, to tell what has moved.
+/// Places all streams and keeps `kept` in place. `old` is the state before, to report the streams that have moved.
 fn placed(
     network: &Network,
     asking: &Asking,
@@ -127,7 +127,7 @@ fn placed(
     Ok(schedule)
 }
 
-/// What a launch of another plan was placed at, where its windows are those of this stream's way.
+/// Returns the placement of another plan's launch, if its windows are on this stream's route.
 fn placement(launch: &Launch, asked: &Asked, asking: &Asking) -> Option<Placement> {
     let starts = asked.steps.iter().map(|step| {
         let port = &asking.ports[step.port];
@@ -144,7 +144,7 @@ fn placement(launch: &Launch, asked: &Asked, asking: &Asking) -> Option<Placemen
 }
 
 impl Schedule {
-    /// The list of one port, and what it takes from others.
+    /// Returns the list of one port, and the time that it takes from other traffic.
     fn port(
         &mut self,
         network: &Network,
@@ -262,7 +262,7 @@ impl Schedule {
         Ok(())
     }
 
-    /// Put the schedule into a plan whose bounds have been computed with [`Schedule::closings`].
+    /// Enters the schedule into a plan whose bounds have been computed with [`Schedule::closings`].
     pub(crate) fn enter(&self, plan: &mut Plan) -> Result<(), Overflow> {
         for port in &mut plan.ports {
             let key = (port.node.clone(), port.port.clone());
@@ -290,7 +290,7 @@ impl Schedule {
     }
 }
 
-/// How long before its window a frame may be in the queue of a hop.
+/// Returns the longest time for which a frame may be in the queue of a hop before its window.
 fn spread(asking: &Asking, number: usize, hop: usize, placement: &Placement) -> u64 {
     let asked = &asking.requests[number].hops[hop];
     let from = match asked.before {

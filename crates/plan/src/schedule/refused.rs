@@ -1,4 +1,4 @@
-//! What is in the way of a schedule: cycles, load, intervals that meet, places that are not there, limits of the hardware.
+//! The reasons against a schedule: cycles, load, intervals that collide, missing places, limits of the hardware.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::model::{Asking, Port, Step};
 use crate::network::Network;
 use crate::refusal::Reason;
 
-/// More windows than this in one cycle of one port are refused: no hardware holds them.
+/// The largest number of windows in one cycle of one port. No hardware holds more.
 const MOST_WINDOWS: u64 = 100_000;
 
 fn period(asking: &Asking, passing: (usize, usize)) -> u64 {
@@ -23,7 +23,7 @@ fn name(network: &Network, asking: &Asking, passing: (usize, usize)) -> String {
     network.streams[asking.asked[passing.0].stream].name.clone()
 }
 
-/// The cycle of a port; what speaks against it is noted. 0 where there is none.
+/// Returns the cycle of a port, and notes the reasons against it. 0 if there is none.
 pub(super) fn cycle(
     network: &Network,
     asking: &Asking,
@@ -92,7 +92,7 @@ pub(super) fn cycle(
     cycle
 }
 
-/// Two frames whose periods share too small a divisor meet wherever they are put.
+/// Checks that no two frames collide at any offset because their periods share too small a divisor.
 fn apart(network: &Network, asking: &Asking, port: &Port, reasons: &mut Vec<Reason>) {
     // By period the longest frame.
     let mut longest: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
@@ -122,7 +122,7 @@ fn apart(network: &Network, asking: &Asking, port: &Port, reasons: &mut Vec<Reas
     }
 }
 
-/// No place was found: which port on the way is the busiest.
+/// Returns the reason for a stream without a place: the busiest port on its route.
 pub(super) fn no_place(
     network: &Network,
     asking: &Asking,
@@ -153,7 +153,7 @@ pub(super) fn no_place(
     }
 }
 
-/// What a port's list asks of its hardware that this does not have.
+/// Returns the hardware limit that a port's list exceeds.
 pub(super) fn limits(network: &Network, port: &Port, draft: &Draft) -> Option<Reason> {
     let gates = port.gates.as_ref()?;
     let (node, to) = (port.node.clone(), port.to.clone());

@@ -1,28 +1,28 @@
-//! Where to put everything: first fit in a good order, then search.
+//! Finds a place for every request: first fit in a good order, then search.
 
 use super::board::{Board, Placement, Request};
 
-/// How hard to try.
+/// The effort of a search.
 pub struct Effort<'a> {
-    /// Most rounds of search after the first.
+    /// The largest number of rounds of search after the first.
     pub rounds: u32,
-    /// What chance is drawn from: the same seed gives the same schedule.
+    /// The seed of the random numbers. The same seed leads to the same schedule.
     pub seed: u64,
-    /// Asked between rounds: false ends the search with the best so far.
+    /// Called between rounds. If it returns false, the search ends with the best result so far.
     pub keep_going: &'a mut dyn FnMut() -> bool,
 }
 
-/// What was found.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Solution {
-    /// By request; none where no place was found.
+    /// The placement of each request. `None` if no place was found.
     pub placements: Vec<Option<Placement>>,
-    /// Rounds of search that were played after the first.
+    /// The number of rounds of search after the first.
     pub rounds: u32,
 }
 
 impl Solution {
-    /// The requests without a place.
+    /// Returns the requests without a place.
     #[must_use]
     pub fn missing(&self) -> Vec<usize> {
         let list = self.placements.iter().enumerate();
@@ -32,10 +32,10 @@ impl Solution {
     }
 }
 
-/// Trials of [`Board::wait_fit`] for one request.
+/// The largest number of trials of [`Board::wait_fit`] for one request.
 const WAIT_TRIALS: u32 = 2_000;
 
-/// SplitMix64: a round of search must not depend on a library's version.
+/// The random numbers of a search (SplitMix64). A round must not depend on a library's version.
 struct Chance(u64);
 
 impl Chance {
@@ -50,9 +50,9 @@ impl Chance {
     }
 }
 
-/// Place requests on `circles` circles. What `kept` gives stays where it is, and comes first.
+/// Places requests on `circles` circles. The placements of `kept` stay where they are, and come first.
 ///
-/// A kept placement that does not fit, because it meets another or is late, is not taken.
+/// A kept placement is not used if it collides with another one or is late.
 #[must_use]
 pub fn solve(
     requests: &[Request],
@@ -143,7 +143,7 @@ fn keep(board: &mut Board<'_>, index: usize, kept: &[Option<Placement>]) -> bool
     fits
 }
 
-/// Place everything in this order; who found no place.
+/// Places all requests in this order. Returns those without a place.
 fn round(board: &mut Board<'_>, order: &[usize], ascending: bool) -> Vec<usize> {
     let mut failed = Vec::new();
     let mut class = None;

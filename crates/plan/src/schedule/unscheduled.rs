@@ -1,4 +1,5 @@
-//! What shares a port with scheduled streams without being scheduled, and how long it may hold them where no gates do.
+//! The unscheduled traffic that shares a port with scheduled streams, and the time for which it may hold them without
+//! gates.
 
 use super::model::{Numbers, Port, sending_ns};
 use crate::network::{Network, class_of};
@@ -9,13 +10,13 @@ use rtwire_describe::ratio::{Overflow, Ratio};
 pub(crate) struct Unscheduled {
     pub(crate) burst_bits: u64,
     pub(crate) rate_bps: u64,
-    /// Its longest frame.
+    /// Its longest frame, bits.
     pub(crate) frame_bits: u64,
 }
 
-/// The unscheduled traffic at each port.
+/// Finds the unscheduled traffic at each port.
 ///
-/// Its bursts are those of its talkers: right where they enter, at a talker's own port.
+/// Its bursts are those at its talkers: correct at the port where it enters, the talker's own.
 pub(super) fn unscheduled(
     network: &Network,
     numbers: &Numbers,
@@ -61,15 +62,17 @@ pub(super) fn unscheduled(
     Ok(())
 }
 
-/// Longer than any cycle: what nothing bounds finds no place.
+/// A time longer than any cycle, nanoseconds. A frame whose wait is unbounded finds no place.
 const NEVER_NS: u64 = 1_000_000_000_000;
 
-/// How long a frame of `wire_bytes` in class `queue` may wait at a port without gates for unscheduled traffic: for one
-/// frame of a lower class, and for all of its own and of higher classes until it has left.
+/// Returns the longest time for which a frame waits at a port without gates for unscheduled traffic, nanoseconds.
 ///
-/// With L, b and r for these, M for the frame and T for the latency it has left after
-/// (L + b + M + C T) / (C - r). Its place on the link is so long, so that what such frames in a row leave behind is
-/// never more than the next one has counted already (`docs/schedules.md`).
+/// The frame has `wire_bytes` and class `queue`. It waits for one frame of a lower class, and for all of its own and
+/// of higher classes until it has left.
+///
+/// With L, b and r for these, M for the frame and T for the latency, it has left after (L + b + M + C T) / (C - r).
+/// Its place on the link has that length. So the backlog behind such frames in a row is never more than the next one
+/// has counted already (`docs/schedules.md`).
 pub(super) fn blocking_ns(
     port: &Port,
     queue: u8,

@@ -1,4 +1,4 @@
-//! Changes for what a schedule refuses: planned again like all others.
+//! Finds changes for a refused schedule. Each is planned again, like all others.
 
 use super::{ChangeKind, LINK_RATES, Search, Suggestion};
 use crate::network::{Contract, ContractKind, Network};
@@ -6,7 +6,7 @@ use crate::refusal::Reason;
 use crate::show::show_ns;
 use rtwire_describe::ratio::Ratio;
 
-/// Each change that by itself makes the schedule fit.
+/// Returns each change that makes the schedule fit by itself.
 pub(super) fn changes(search: &mut Search<'_>) -> Vec<Suggestion> {
     let reasons = search.reasons;
     let scheduled = reasons.iter().any(|reason| {
@@ -33,7 +33,7 @@ pub(super) fn changes(search: &mut Search<'_>) -> Vec<Suggestion> {
     found
 }
 
-/// More entries, more openings, more jitter: the limits as they would have to be.
+/// Tries limits as large as required: more entries, more openings, more jitter.
 fn hardware(search: &mut Search<'_>) -> Option<Suggestion> {
     let (mut trial, mut words, mut of) = (search.base.clone(), Vec::new(), Vec::new());
     for reason in search.reasons {
@@ -89,7 +89,7 @@ fn gates<'a>(network: &'a mut Network, node: &str) -> Option<&'a mut rtwire_desc
     host.and_then(|host| host.gates.as_mut())
 }
 
-/// A smaller share for others: the largest that fits.
+/// Tries a smaller share for other traffic: the largest one that fits.
 fn share(search: &mut Search<'_>) -> Option<Suggestion> {
     let now = search.base.schedule.best_effort_percent;
     // Counted down, so that the search for the largest finds the least to give up.
@@ -102,7 +102,7 @@ fn share(search: &mut Search<'_>) -> Option<Suggestion> {
     Some(search.suggestion(ChangeKind::Schedule, Vec::new(), change))
 }
 
-/// One stream at the interval of another, the nearest first, or at half its pace.
+/// Tries one stream at the interval of another, the nearest first, or at half its rate.
 fn intervals(search: &mut Search<'_>) -> Option<Suggestion> {
     const MOST: usize = 12;
     let interval = |kind: ContractKind| match kind {
@@ -178,7 +178,7 @@ fn slower(network: &mut Network, index: usize, interval_ns: u64) -> Option<()> {
     Some(())
 }
 
-/// The next faster Ethernet where frames do not fit.
+/// Tries the next faster Ethernet if frames do not fit.
 fn faster(search: &mut Search<'_>) -> Option<Suggestion> {
     let (mut trial, mut words, mut of) = (search.base.clone(), Vec::new(), Vec::new());
     for reason in search.reasons {

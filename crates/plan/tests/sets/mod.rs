@@ -1,7 +1,7 @@
-//! The public generator of schedule synthesis benchmarks, as it describes itself: topologies, periods, sizes, deadlines.
+//! The public generator of schedule synthesis benchmarks, as it is published: topologies, periods, sizes, deadlines.
 //!
 //! It follows the published description of tsnkit's data set (8 switches, 1 Gbit/s, 2 us in each switch), not its
-//! code; numbers are drawn by a generator of our own, so that instances are of the same kind, not the same.
+//! code. A generator of our own draws the numbers, so that instances are of the same kind, not the same.
 
 #![allow(unreachable_pub, reason = "a bench uses this file as well")]
 
@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use rtwire_plan::schedule::board::{Hop, Request};
 
-/// How switches are joined; each set has one host at each switch, or at each leaf of the tree.
+/// The links between switches. Each set has one host at each switch, or at each leaf of the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topology {
     Line,
@@ -17,16 +17,16 @@ pub enum Topology {
     Tree,
 }
 
-/// Which periods, sizes and deadlines.
+/// The periods, sizes and deadlines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// 0.5 to 4 ms, 100 to 500 B, deadline = period.
     Easy,
-    /// 0.1 to 0.8 ms, 200 to 1500 B, 0.1 to 1.6 ms beyond what is needed without waiting.
+    /// 0.1 to 0.8 ms, 200 to 1500 B, deadline 0.1 to 1.6 ms beyond the delay without waiting.
     Hard,
 }
 
-/// An instance: requests, and how many circles they name.
+/// An instance: requests, and the number of circles that they name.
 pub struct Instance {
     pub requests: Vec<Request>,
     pub circles: usize,
@@ -90,7 +90,7 @@ fn shortest(neighbours: &[Vec<usize>], from: usize, to: usize) -> Vec<usize> {
     way
 }
 
-/// One instance.
+/// Returns one instance.
 pub fn instance(
     topology: Topology,
     kind: Kind,

@@ -1,6 +1,6 @@
 //! A packet-level simulator: events in integer picoseconds, store and forward, FIFO or strict priority.
 //!
-//! It shares no formula with the crate: it only moves frames.
+//! It shares no formula with the crate. It only moves frames.
 
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
@@ -24,23 +24,23 @@ impl Dice {
     }
 }
 
-/// How sources and switches behave within what the description allows them.
+/// The behaviour of sources and switches within the limits of the description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Behaviour {
-    /// All at once, as early as the contracts let them; ports as late as they may be.
+    /// All at once, as early as the contracts allow; ports are as late as they may be.
     Greedy,
-    /// The same, but no port is late.
+    /// As greedy, but no port is late.
     GreedyPrompt,
     /// Random phases and pauses; latencies at random.
     Random,
 }
 
-/// What came out.
+/// The result of a simulation.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
-    /// Largest delay in ps by (flow, receiver).
+    /// Largest delay in ps for each flow and receiver.
     pub(crate) delays_ps: BTreeMap<(usize, String), u128>,
-    /// Largest backlog in bits by directed port; bits of whole frames that have not been sent.
+    /// Largest backlog of each directed port: bits of whole frames that have not been sent.
     pub(crate) backlog_bits: BTreeMap<(String, String), u128>,
     /// Frames delivered.
     pub(crate) delivered: u64,
@@ -54,12 +54,12 @@ struct Frame {
 }
 
 struct Source {
-    /// Bits, per second as a fraction.
+    /// The burst in bits and the rate in bit/s, each as a fraction.
     burst: (u128, u128),
     rate: (u128, u128),
     frame_bits: u128,
     pcp: u8,
-    /// Next nodes by node.
+    /// The next nodes of each node.
     next: BTreeMap<String, Vec<String>>,
     start: String,
     receivers: Vec<String>,
@@ -71,7 +71,7 @@ struct Source {
 struct Port {
     queues: Vec<VecDeque<Frame>>,
     busy_until: u128,
-    /// Idle until then although frames wait: the port's own lateness.
+    /// The instant until which the port is idle although frames wait: its own lateness.
     held_until: u128,
     backlog: u128,
     sending: Option<(Frame, u128)>,
@@ -94,7 +94,7 @@ enum Event {
     },
     /// A port that was late may start.
     Wakes(usize),
-    /// A frame appears in a port's queue (behind a switch's latency).
+    /// A frame appears in a port's queue (after a switch's latency).
     Enters {
         port: usize,
         flow: usize,
@@ -106,7 +106,7 @@ fn class(pcp: u8, queues: usize) -> usize {
     usize::from(pcp) * queues / 8
 }
 
-/// The instants in ps at which a source hands its frames to its host, none against its contract.
+/// Returns the instants in ps at which a source hands its frames to its host, within its contract.
 fn instants(source: &Source, behaviour: Behaviour, horizon_ps: u128, dice: &mut Dice) -> Vec<u128> {
     let mut list = Vec::new();
     if let Some(interval) = source.interval_ps {
@@ -223,7 +223,7 @@ fn sources(network: &Network) -> Vec<Source> {
     list
 }
 
-/// Play a network for a while.
+/// Simulates a network for a while.
 pub(crate) fn simulate(
     network: &Network,
     behaviour: Behaviour,

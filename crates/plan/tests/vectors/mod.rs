@@ -1,4 +1,4 @@
-//! The vectors of `tests/captures/bounds.json` as graphs, and what other programs say of them.
+//! The vectors of `tests/captures/bounds.json` as graphs, with the results of other programs.
 
 #![allow(unreachable_pub, reason = "a bench uses this file as well")]
 
@@ -27,7 +27,7 @@ pub fn seconds(value: Ratio) -> f64 {
     value.num() as f64 / value.den() as f64
 }
 
-/// The latency of these networks is constant, so that it is the least one as well.
+/// Returns a server. The latency of these networks is constant, so it is also the least one.
 pub fn server(rate: Ratio, latency: Ratio) -> Server {
     Server {
         rate,
@@ -40,7 +40,7 @@ pub fn server(rate: Ratio, latency: Ratio) -> Server {
     }
 }
 
-/// A store-and-forward Ethernet network; periodic flows of one frame where the burst is one frame.
+/// Returns a store-and-forward Ethernet network. Flows whose burst is one frame are periodic.
 pub fn graph(network: &Value) -> Graph {
     let frame = network.get("frame_bits").map_or(Ratio::ZERO, |bits| {
         Ratio::whole(bits.as_i64().unwrap().into())
@@ -92,7 +92,8 @@ pub fn graph(network: &Value) -> Graph {
     Graph { servers, flows }
 }
 
-/// The first flow with its ports in rows where that is less, and its own frames at each port as they were sent.
+/// Returns the bound of the first flow. Ports are in segments if that is less, and its own frames count at each port
+/// as they were sent.
 pub fn best(graph: &Graph) -> f64 {
     let mut segments = Segments::new(graph, Method::FULL, u64::MAX).unwrap();
     let hops = &graph.flows[0].hops;
@@ -123,7 +124,7 @@ pub fn best(graph: &Graph) -> f64 {
     least.pop().flatten().map_or(f64::INFINITY, seconds)
 }
 
-/// The smallest bound that another program gave.
+/// Returns the smallest bound of another program.
 pub fn least_of_others(tools: &Value) -> f64 {
     let values = tools
         .as_object()

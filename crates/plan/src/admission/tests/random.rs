@@ -1,4 +1,4 @@
-//! Networks, ways and offers by chance.
+//! Random networks, routes and offers.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::collections::VecDeque;
@@ -8,7 +8,7 @@ use super::super::{Admission, Offer, Route};
 use crate::bound::exact::dice::Dice;
 use crate::network::{Buffer, Defaults, Host, Link, Network, Switch};
 
-/// Some switches, perhaps in a ring, with hosts.
+/// Returns some switches, perhaps in a ring, with hosts.
 pub(super) fn network(dice: &mut Dice) -> Network {
     let switches = 1 + dice.below(5);
     let hosts = 2 + dice.below(6);
@@ -74,7 +74,7 @@ pub(super) fn network(dice: &mut Dice) -> Network {
     network
 }
 
-/// A way by chance: breadth first with the neighbours in another order each time.
+/// Returns a random route: breadth first, with the neighbours in another order each time.
 fn way(network: &Network, from: &str, to: &str, dice: &mut Dice) -> Vec<String> {
     let mut waiting = VecDeque::from([vec![from.to_owned()]]);
     let mut seen = vec![from.to_owned()];

@@ -1,4 +1,5 @@
-//! (Tests only: the reference in exact fractions.) What arrives at a port over each input link: lines and stairs that it stays below.
+//! Arrivals at a port over each input link: lines and stairs that bound them. (Tests only: the reference in exact
+//! fractions.)
 
 use super::curve::{Line, Stair, TIME_GRID};
 use super::tfa::{Analysis, Input, Passing};
@@ -9,7 +10,7 @@ impl Analysis<'_> {
         self.graph.flows[flow].hops[hop].class
     }
 
-    /// The contract of a flow as it is at a hop; `None` where something before has no bound.
+    /// Returns the contract of a flow at a hop. `None` if a port before has no bound.
     pub(super) fn contract(&self, (flow, hop): (usize, usize)) -> Result<Option<Line>, Overflow> {
         let source = &self.graph.flows[flow];
         match self.jitter[flow][hop] {
@@ -34,7 +35,7 @@ impl Analysis<'_> {
         Ok(Some(total))
     }
 
-    /// The periodic ones of some flows as stairs, `ahead` seconds denser; the others as one line, as much denser.
+    /// Returns the periodic flows as stairs, and the others as one line, all with `ahead` seconds more jitter.
     pub(super) fn stairs(
         &self,
         flows: &[Passing],
@@ -73,7 +74,7 @@ impl Analysis<'_> {
         Ok((rest, stairs))
     }
 
-    /// Largest frame of a lower class at a server.
+    /// Returns the largest frame of a lower class at a server.
     pub(super) fn blocking(&self, server: usize, class: u8) -> Ratio {
         self.passing[server]
             .iter()
@@ -82,7 +83,7 @@ impl Analysis<'_> {
             .fold(self.graph.servers[server].foreign_frame, Ratio::max)
     }
 
-    /// Every line that flows which share an input link stay below; `None` where they have none.
+    /// Returns every line that bounds flows which share an input link. `None` if they have none.
     pub(super) fn lines(
         &self,
         from: Option<usize>,
@@ -121,7 +122,7 @@ impl Analysis<'_> {
         Ok(Some(lines))
     }
 
-    /// What all flows of a class and above together are below when they leave a server.
+    /// Returns a line that bounds all flows of a class and above together when they leave a server.
     pub(super) fn leaving(&self, server: usize, class: u8) -> Result<Option<Line>, Overflow> {
         let link = &self.graph.servers[server];
         let flows: Vec<_> = self.passing[server]
@@ -156,7 +157,7 @@ impl Analysis<'_> {
             .map(Some)
     }
 
-    /// The flows of a server by the link that they come over.
+    /// Returns the flows of a server by their input link.
     pub(super) fn inputs(&self, server: usize) -> Vec<Input> {
         let mut inputs: Vec<Input> = Vec::new();
         for &(flow, hop) in &self.passing[server] {
@@ -171,7 +172,7 @@ impl Analysis<'_> {
     }
 }
 
-/// The lines of one input link: of the class itself, of those above it, of both together.
+/// The lines of one input link: of the class itself, of those above it, and of both together.
 pub(super) struct Part {
     pub(super) equal: Vec<Line>,
     pub(super) above: Vec<Line>,
@@ -181,7 +182,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Lines in `s` above all that the link brings of the class until `s` and of those above until `s + d`.
+    /// Returns lines in `s` that bound the arrivals of the class until `s` and of those above until `s + d`.
     pub(super) fn lines(&self, d: Ratio) -> Result<Vec<Line>, Overflow> {
         if self.above[0].burst.is_zero() && self.above[0].rate.is_zero() {
             return Ok(self.equal.clone());

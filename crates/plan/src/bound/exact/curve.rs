@@ -1,32 +1,31 @@
-//! (Tests only: the reference in exact fractions.) The largest excess of arrivals over service.
+//! The largest excess of arrivals over service. (Tests only: the reference in exact fractions.)
 //!
-//! What arrives over one input link in a window of length `s` is below each of a
-//! few straight lines, so below their minimum. The sum over the links, less what
-//! a server of rate `C` takes in `s`, is concave; its largest value is at a
-//! corner, which is found by walking the corners in order.
+//! The arrivals over one input link in a window of length `s` are below each of a few straight lines, so below their
+//! minimum. The sum over the links, less the service of rate `C` in `s`, is concave. Its largest value is at a corner,
+//! which is found by visiting the corners in order.
 
 use rtwire_describe::ratio::{Overflow, Ratio};
 
-/// Bursts are kept as multiples of a millionth of a bit at the coarsest.
+/// The grid of bursts with large denominators: a millionth of a bit.
 pub(crate) const BITS_GRID: i128 = 1_000_000;
-/// Rates are kept as multiples of a millionth of a bit/s at the coarsest.
+/// The grid of rates with large denominators: a millionth of a bit/s.
 pub(crate) const RATE_GRID: i128 = 1_000_000;
-/// Delays are kept as multiples of a picosecond at the coarsest.
+/// The grid of delays with large denominators: a picosecond.
 pub(crate) const TIME_GRID: i128 = 1_000_000_000_000;
-/// Instants of corners, finer than delays.
+/// The grid of corners' instants, finer than that of delays.
 const CORNER_GRID: i128 = 1_000_000_000_000_000;
 
 /// `burst + rate s` bits in a window of `s` seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
-    /// Bits at once.
+    /// The burst, bits.
     pub(crate) burst: Ratio,
-    /// Bits per second.
+    /// The rate, bit/s.
     pub(crate) rate: Ratio,
 }
 
 impl Line {
-    /// A line whose numbers are rounded up where their denominators are large.
+    /// Returns a line whose numbers are rounded up if their denominators are large.
     ///
     /// # Errors
     /// [`Overflow`].
@@ -37,7 +36,7 @@ impl Line {
         })
     }
 
-    /// The line through the same points, seen `shift` seconds later.
+    /// Returns the line as seen `shift` seconds later.
     ///
     /// # Errors
     /// [`Overflow`].
@@ -45,7 +44,7 @@ impl Line {
         Line::new(self.burst.plus(self.rate.times(shift)?)?, self.rate)
     }
 
-    /// Both together.
+    /// Returns the sum of both lines.
     ///
     /// # Errors
     /// [`Overflow`].
@@ -54,14 +53,14 @@ impl Line {
     }
 }
 
-/// One corner of a minimum of lines: from `from` on, the minimum changes by these.
+/// One corner of a minimum of lines. From `from` on, the minimum changes by these.
 struct Corner {
     from: Ratio,
     burst_change: Ratio,
     rate_change: Ratio,
 }
 
-/// The first line of the minimum, and where later ones take over.
+/// Returns the first line of the minimum, and lists the corners where later ones take over.
 fn corners(lines: &[Line], list: &mut Vec<Corner>) -> Result<Option<Line>, Overflow> {
     let Some(first) = lines.iter().min_by_key(|line| (line.burst, line.rate)) else {
         return Ok(None);
@@ -95,10 +94,10 @@ fn corners(lines: &[Line], list: &mut Vec<Corner>) -> Result<Option<Line>, Overf
     }
 }
 
-/// `sup over 0 <= s <= horizon of sum over groups of min(lines)(s) - service s`, in bits, never rounded down.
+/// Returns `sup over 0 <= s <= horizon of sum over groups of min(lines)(s) - service s`, in bits, never rounded down.
 ///
-/// `None` where it grows without end, which includes equality of the rates: any
-/// drift of a clock would make it grow. With a horizon it is never `None`.
+/// `None` if it grows without end. This includes equality of the rates, since any drift of a clock would make it grow.
+/// With a horizon it is never `None`.
 ///
 /// # Errors
 /// [`Overflow`].
@@ -138,15 +137,16 @@ pub(crate) fn excess(
         .map(Some)
 }
 
-/// One frame in each period, each at most `jitter` late: `frame (floor((s + jitter) / period) + 1)` bits in a
-/// closed window of `s` seconds.
+/// One frame in each period, each at most `jitter` late.
+///
+/// That is `frame (floor((s + jitter) / period) + 1)` bits in a closed window of `s` seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stair {
-    /// Bits.
+    /// The frame, bits.
     pub(crate) frame: Ratio,
-    /// Seconds, above zero.
+    /// The period in seconds, above zero.
     pub(crate) period: Ratio,
-    /// Seconds.
+    /// The jitter, seconds.
     pub(crate) jitter: Ratio,
 }
 
@@ -155,12 +155,12 @@ impl Stair {
         Ok(s.plus(self.jitter)?.over(self.period)?.floor())
     }
 
-    /// Bits until the next step behind `s`.
+    /// Returns the bits until the next step behind `s`.
     fn at(&self, s: Ratio) -> Result<Ratio, Overflow> {
         self.frame.times(Ratio::whole(self.steps(s)? + 1))
     }
 
-    /// The next step behind `s`.
+    /// Returns the next step behind `s`.
     fn next(&self, s: Ratio) -> Result<Ratio, Overflow> {
         self.period
             .times(Ratio::whole(self.steps(s)? + 1))?
@@ -168,21 +168,21 @@ impl Stair {
     }
 }
 
-/// What one input brings: less than each line, and less than `rest` and the stairs together.
+/// The arrivals over one input: below each line, and below the sum of `rest` and the stairs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Arrivals {
-    /// Each an upper bound; the first is the sum of all contracts as straight lines.
+    /// Upper bounds; the first is the sum of all contracts as straight lines.
     pub(crate) lines: Vec<Line>,
-    /// The flows that have no stair.
+    /// The sum of the flows without a stair.
     pub(crate) rest: Line,
-    /// The flows that have one.
+    /// The flows with a stair.
     pub(crate) stairs: Vec<Stair>,
 }
 
-/// More steps than this are not walked: the straight lines hold as well.
+/// The largest number of steps to visit. Beyond it only the straight lines are used, which hold as well.
 const MOST_STEPS: usize = 2_000;
 
-/// As [`excess`], with stairs: the sum is walked from step to step, and within a step all is straight.
+/// As [`excess`], with stairs. The sum is computed from step to step; within a step it is straight.
 ///
 /// # Errors
 /// [`Overflow`].

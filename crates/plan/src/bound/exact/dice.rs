@@ -1,7 +1,7 @@
-//! Chance for the tests of this crate.
+//! Random numbers for the tests of this crate.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-/// Numbers by chance that are the same each time.
+/// A generator of random numbers that are the same each time.
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {

@@ -1,4 +1,4 @@
-//! The analysis in whole picoseconds against the one in fractions, over random graphs.
+//! Compares the analysis in whole picoseconds with the one in fractions, over random graphs.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use crate::bound::graph::{Flow, Graph, Hop, Method, Server};
 use crate::bound::tfa::analyse;
 use rtwire_describe::ratio::Ratio;
 
-/// Servers that feed only later ones, and flows along some of them.
+/// Returns servers that feed only later ones, and flows along some of them.
 fn graph(dice: &mut Dice, classes: u8) -> Graph {
     let count = 1 + usize::try_from(dice.below(7)).unwrap();
     let servers = (0..count).map(|_| Server {

@@ -1,4 +1,4 @@
-//! Total flow analysis in exact fractions, as first written: slow, and the judge of the one that plans.
+//! Total flow analysis in exact fractions, as first written. It is slow, and the reference for the one that plans.
 
 mod arrivals;
 pub(crate) mod curve;

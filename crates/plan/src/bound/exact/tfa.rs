@@ -1,40 +1,39 @@
-//! (Tests only: the reference in exact fractions.) A graph of servers, bounded port by port (total flow analysis).
+//! A graph of servers, bounded port by port (total flow analysis). (Tests only: the reference in exact fractions.)
 //!
-//! For each port and class: what can arrive over each input link, what the port
-//! serves, hence the delay `D` of any frame of the class. Behind the port a flow
-//! may be denser by `rate (D - D_min)`; the next port is computed with that.
+//! For each port and class, the arrivals over each input link and the port's service bound the delay `D` of any frame.
+//! Behind the port, a flow's burst may have grown by `rate (D - D_min)`; the next port is computed with that.
 //! `docs/bounds.md` derives each step.
 //!
-//! On a graph without cycles one pass in order suffices. On a cycle the passes
-//! repeat until nothing changes; a cycle that does not settle has no bound.
+//! On a graph without cycles one pass in order suffices. On a cycle the passes repeat until nothing changes. A cycle
+//! that does not settle has no bound.
 
 use super::arrivals::Part;
 use super::curve::{Arrivals, Line, TIME_GRID, excess_with_stairs};
 use crate::bound::graph::{ClassBound, Graph, Method, PortBound};
 use rtwire_describe::ratio::{Overflow, Ratio};
 
-/// More passes over a cycle than this are not tried.
+/// The largest number of passes over a cycle.
 const MOST_PASSES: usize = 1_000;
 
-/// A delay beyond this many seconds on a loop is taken as growth without end.
+/// The largest delay on a loop, seconds. A larger one counts as growth without end.
 const LATEST: Ratio = Ratio::whole(1_000_000);
 
-/// A flow at one of its hops: the two indices.
+/// A flow at one of its hops: the index of the flow and that of the hop.
 pub(super) type Passing = (usize, usize);
 
-/// The link that flows come over (none: they enter here), and which they are.
+/// The link that flows come over, and the flows. `None`: they enter here.
 pub(super) type Input = (Option<usize>, Vec<Passing>);
 
 pub(super) struct Analysis<'a> {
     pub(super) graph: &'a Graph,
     pub(super) method: Method,
-    /// For each server, the (flow, hop) pairs that pass it.
+    /// The (flow, hop) pairs that pass each server.
     pub(super) passing: Vec<Vec<Passing>>,
-    /// For each flow and hop: how much later than at its source two frames can come close, seconds.
+    /// The jitter that each flow has gained since its source at each hop, seconds.
     pub(super) jitter: Vec<Vec<Option<Ratio>>>,
 }
 
-/// Bound every port.
+/// Bounds every port.
 ///
 /// # Errors
 /// [`Overflow`].
@@ -100,7 +99,7 @@ pub(crate) fn analyse(graph: &Graph, method: Method) -> Result<Vec<PortBound>, O
 }
 
 impl Analysis<'_> {
-    /// Bound one server, and pass on what leaves it. Says whether that changed.
+    /// Bounds one server, and passes on its departures. Returns true if those changed.
     fn visit(&mut self, server: usize) -> Result<(PortBound, bool), Overflow> {
         let bound = self.bound(server)?;
         let mut changed = false;
@@ -197,8 +196,8 @@ impl Analysis<'_> {
         Ok(PortBound { classes, backlog })
     }
 
-    /// The largest delay of a class: the least `d` such that for every `s` all that must leave before a frame
-    /// which came `s` after the queue was last empty has left at `s + d`.
+    /// Returns the largest delay of a class: the least `d` for which every frame has left in time. For every `s`, a
+    /// frame that came `s` after the queue was last empty has left at `s + d`, with all that must leave before it.
     fn delay(
         &self,
         server: usize,

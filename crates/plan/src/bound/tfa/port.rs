@@ -1,4 +1,4 @@
-//! One port: its delays by class, what it must hold, and what is known of all that leaves it.
+//! One port: its delays by class, its backlog, and the bounds of its departures.
 
 use super::Analysis;
 use crate::bound::arrivals::{Bundle, Class, Departures, Input, Part, together};
@@ -9,10 +9,10 @@ use crate::bound::graph::{ClassBound, ClassShaper, PortBound};
 use crate::bound::mutation::{Term, keeps};
 use rtwire_describe::ratio::Overflow;
 
-/// Two delays that differ by less, picoseconds, are as good as one.
+/// The largest difference between two delays that count as equal, picoseconds.
 const NEAR: Time = 50;
 
-/// What a visit finds.
+/// The result of a visit.
 pub(super) struct Port {
     pub(super) bound: PortBound,
     pub(super) delays: Vec<Option<Time>>,
@@ -68,14 +68,14 @@ impl Analysis<'_> {
         })
     }
 
-    /// The largest frame of a lower class at a port.
+    /// Returns the largest frame of a lower class at a port.
     fn below(&self, server: usize, class: usize, inputs: &[Input]) -> Data {
         let classes = inputs.iter().flat_map(|input| &input.classes[..class]);
         let largest = classes.map(|class| class.largest);
         largest.fold(self.servers[server].foreign, Data::max)
     }
 
-    /// The largest delay of a class at a port without shapers, with what comes there as it is known now.
+    /// Returns the largest delay of a class at a port without shapers, with the arrivals as they are known now.
     pub(in crate::bound) fn delay_of(
         &mut self,
         server: usize,
@@ -112,7 +112,7 @@ impl Analysis<'_> {
         Ok(credits)
     }
 
-    /// The largest delay of a class with a credit: it is served I (t - wait), whoever is above.
+    /// Returns the largest delay of a class with a credit. Its service is I (t - wait), whatever is above it.
     fn credit_delay(
         &mut self,
         server: usize,
@@ -154,8 +154,8 @@ impl Analysis<'_> {
         input.from.map(|from| &self.departures[from])
     }
 
-    /// The largest delay of a class: the least `d` such that for every `s` all that must leave before a frame
-    /// which came `s` after the queue was last empty has left at `s + d`.
+    /// Returns the largest delay of a class: the least `d` for which every frame has left in time. For every `s`, a
+    /// frame that came `s` after the queue was last empty has left at `s + d`, with all that must leave before it.
     fn delay(
         &mut self,
         server: usize,
@@ -278,7 +278,7 @@ impl Analysis<'_> {
         Ok(Some(enough))
     }
 
-    /// The largest amount that waits at a port.
+    /// Returns the largest backlog of a port.
     fn backlog(
         &mut self,
         server: usize,
@@ -323,7 +323,8 @@ impl Analysis<'_> {
         }
     }
 
-    /// Where a port may rest although frames wait: what is there has come within the time that it may stay.
+    /// Returns the backlog of a port that may rest while frames wait. Its frames have come within the time that they
+    /// may stay.
     fn shaped_backlog(
         &self,
         server: usize,
@@ -367,7 +368,7 @@ impl Analysis<'_> {
         Ok(Some(total))
     }
 
-    /// Whether the flows of this part of the local input came through regulators: all of a class do, or none.
+    /// True if the flows of this part of the local input came through regulators. All of a class do, or none.
     fn is_regulated(&self, server: usize, class: &Class, input: &Input) -> bool {
         let at = input
             .classes
@@ -377,7 +378,7 @@ impl Analysis<'_> {
             == Some(&ClassShaper::Regulated)
     }
 
-    /// What the ports behind may know of all that leaves this one.
+    /// Passes on the bounds of this port's departures to the ports behind.
     pub(super) fn depart(
         &mut self,
         server: usize,
