@@ -3,7 +3,7 @@
 //! Sequence numbers count the frames. Their times are those of the talker's own clock, where the frames carry them. So
 //! neither the network's delay nor a stall of this host makes frames look more frequent than they were sent.
 //!
-//! A reader that sees only some of the frames (newest-value streams) is enough: between two frames that it has seen, at
+//! A reader that sees only some of the frames (newest-value streams) is enough. Between two frames that it has seen, at
 //! most `b + r·t` bits may have been numbered.
 
 use crate::task::ContractTerms;

@@ -6,8 +6,11 @@
 //! ```
 //!
 //! The same work as one host of a lab, without the lab: nothing is brought up, emulated or calibrated. One host sees its own
-//! end only, so only what that end can know is judged: sequence numbers that did not arrive, frames for which a queue had
-//! no room, and frames of another plan or beyond the contract.
+//! end only, so only what that end can know is judged:
+//!
+//! - sequence numbers that did not arrive;
+//! - frames for which a queue had no room;
+//! - frames of another plan, or beyond the contract.
 
 mod report;
 mod time;
