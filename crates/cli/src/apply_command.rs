@@ -50,7 +50,7 @@ enum IsolationArgument {
 pub(crate) struct ApplyArguments {
     #[arg(value_name = "FILE", help = NETWORK_HELP)]
     plan: PathBuf,
-    /// Which host of the plan this machine is
+    /// The host of the plan that this machine is
     #[arg(long)]
     host: String,
     /// The interface that the host's link is plugged into

@@ -1,4 +1,4 @@
-//! What every command reads alike from its command line: durations, rates, `KEY=VALUE`, the ways that frames come in.
+//! Arguments that all commands read alike: durations, rates, `KEY=VALUE`, receive paths.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use rtwire_plan::Ratio;
 use rtwire_plan::units::{self, Dimension};
 use rtwire_session::ReceivePath;
 
-/// What FILE is, in the help of every command that takes one.
+/// The help of FILE, for every command that takes one.
 pub(crate) const NETWORK_HELP: &str =
     "A network description (TOML) or a plan (JSON, from `rtwire plan --output`)";
 
-/// Reads a quantity; a fault comes with the nearest right thing.
+/// Reads a quantity. The message of a fault contains the nearest right text.
 fn quantity(text: &str, dimension: Dimension) -> Result<Ratio, String> {
     units::parse(text, dimension).map_err(|fault| match fault.help() {
         Some(help) => format!("{fault}; {help}"),
@@ -19,7 +19,7 @@ fn quantity(text: &str, dimension: Dimension) -> Result<Ratio, String> {
     })
 }
 
-/// Reads a duration such as `30s`, `1.5 ms`, `500us`, `2min`; 0 is one too. Parts of a nanosecond are rounded up.
+/// Reads a duration such as `30s`, `1.5 ms`, `500us`, `2min`, or 0. Parts of a nanosecond are rounded up.
 pub(crate) fn parse_duration_or_none(text: &str) -> Result<Duration, String> {
     let out_of_range = || "a duration is at least 0 and below 500 years".to_owned();
     let seconds = match text.trim().strip_suffix("min") {
@@ -41,10 +41,10 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A thread of SCHED_FIFO that never slept would have its core for itself.
+/// The longest time to spin: a thread of SCHED_FIFO that never sleeps takes its whole core.
 const SPIN_MOST: Duration = Duration::from_millis(1);
 
-/// Reads how long a listener spins: 0 to 1 ms.
+/// Reads the time that a listener spins: 0 to 1 ms.
 pub(crate) fn parse_spin(text: &str) -> Result<Duration, String> {
     match parse_duration_or_none(text)? {
         time if time <= SPIN_MOST => Ok(time),
@@ -71,14 +71,14 @@ pub(crate) fn key_and_value(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// The duration in nanoseconds; what leaves 64 bits is the largest.
+/// Returns a duration in nanoseconds, at most the largest 64-bit number.
 pub(crate) fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The way frames come in.
+/// The receive path of RTDiP frames.
 #[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum WayIn {
+pub(crate) enum ReceivePathArgument {
     /// The receive program where it costs a listener less (newest values), else packet sockets
     Auto,
     /// The receive program in the driver, or an error
@@ -89,13 +89,13 @@ pub(crate) enum WayIn {
     Packet,
 }
 
-impl From<WayIn> for ReceivePath {
-    fn from(way: WayIn) -> Self {
+impl From<ReceivePathArgument> for ReceivePath {
+    fn from(way: ReceivePathArgument) -> Self {
         match way {
-            WayIn::Auto => Self::Auto,
-            WayIn::Native => Self::Native,
-            WayIn::Generic => Self::Generic,
-            WayIn::Packet => Self::Packet,
+            ReceivePathArgument::Auto => Self::Auto,
+            ReceivePathArgument::Native => Self::Native,
+            ReceivePathArgument::Generic => Self::Generic,
+            ReceivePathArgument::Packet => Self::Packet,
         }
     }
 }

@@ -5,9 +5,9 @@
 //!             └ wake-up ┘                 └───── transmit ─────┘└── receive ──┘
 //! ```
 //!
-//! The cable is the machine's own, in a namespace that is gone afterwards. Where an interface was named, the same goes out
-//! there too: the stamp is then taken where the driver gets the frame, and what other stations send is what is received.
-//! Those frames are addressed to the interface itself, so that no switch passes them on.
+//! The cable is the machine's own, in a namespace that is gone afterwards. If an interface is named, the same is sent
+//! there too. The timestamp is then taken where the driver receives the frame, and frames of other stations are the
+//! received ones. The frames that are sent are addressed to the interface itself, so that no switch passes them on.
 
 mod ends;
 mod load;

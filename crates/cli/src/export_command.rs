@@ -28,10 +28,10 @@ pub(crate) struct ExportArguments {
     /// IEEE 802.1Q YANG data as JSON (RFC 7951): traffic classes, gate control lists, stream filters
     #[arg(long)]
     yang: bool,
-    /// A page that a person can type in
+    /// A page that a person can type into the switch
     #[arg(long)]
     page: bool,
-    /// Only this switch; without it all, with --yang one object by switch
+    /// Only this switch; without it all switches, with --yang as an object with one member for each switch
     #[arg(long, value_name = "NAME")]
     switch: Option<String>,
     /// The name of a port at its switch, as in s1>B=swp3; otherwise it is named after its neighbour
@@ -42,7 +42,7 @@ pub(crate) struct ExportArguments {
     set: Vec<(String, String)>,
 }
 
-/// Export and print.
+/// Exports and prints.
 pub(crate) fn run(arguments: &ExportArguments) -> ExitCode {
     match export(arguments) {
         Ok(text) => {
@@ -151,12 +151,12 @@ impl<'a> Share<'a> {
         }
     }
 
-    /// The traffic class of each priority.
+    /// Returns the traffic class of each priority.
     fn classes(&self) -> [u8; 8] {
         std::array::from_fn(|pcp| class_of(u8::try_from(pcp).unwrap_or(0), self.queues))
     }
 
-    /// The streams that pass the switch, each once.
+    /// Returns the streams that pass the switch, each once.
     fn streams(&self) -> impl Iterator<Item = &'a rtwire_plan::Stream> + use<'a, '_> {
         self.network.streams.iter().filter(|stream| {
             stream
@@ -167,7 +167,7 @@ impl<'a> Share<'a> {
     }
 }
 
-/// As a page.
+/// Returns a switch's share as a page.
 fn page(share: &Share<'_>) -> String {
     let mut text = format!(
         "switch {}\n{}\n\n",

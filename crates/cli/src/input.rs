@@ -1,4 +1,4 @@
-//! The network that a command works on: a description, which is planned, or a plan, from which nothing is planned anew.
+//! The network that a command works on: a description, which is planned, or a plan, which is used as it is.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ const REFUSED: u8 = 1;
 /// Wrong usage or a faulty file.
 const FAULTY: u8 = 2;
 
-/// A file as it was recognised by its content.
+/// A file, recognised by its content.
 pub(crate) enum Input {
     /// A network description.
     Description(Box<Network>),
@@ -18,13 +18,13 @@ pub(crate) enum Input {
     Plan(Box<Plan>),
 }
 
-/// Why a file is neither.
+/// The reason why a file is neither.
 pub(crate) enum InputFault {
     /// The description has faults.
     Description(Faults),
     /// The plan cannot be used.
     Plan(PlanFileError),
-    /// Anything else, in words.
+    /// Another error, in words.
     Other(String),
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn bytes_of(path: &Path) -> Result<Vec<u8>, String> {
     std::fs::read(path).map_err(|error| format!("cannot read `{}`: {error}", path.display()))
 }
 
-/// Reads a file as what it is. `set` is for descriptions.
+/// Reads a description or a plan. `set` is for descriptions.
 pub(crate) fn read(path: &Path, set: &[(String, String)]) -> Result<Input, InputFault> {
     let file = path.display().to_string();
     let bytes = bytes_of(path).map_err(InputFault::Other)?;
@@ -55,7 +55,7 @@ pub(crate) fn read(path: &Path, set: &[(String, String)]) -> Result<Input, Input
                 )));
             }
             Ok(plan) => return Ok(Input::Plan(Box::new(plan))),
-            // JSON of another kind: the reader of descriptions says which.
+            // JSON of another kind: the reader of descriptions names the fault.
             Err(PlanFileError::NotAPlan { .. } | PlanFileError::NotJson { .. }) => {}
             Err(fault) => return Err(InputFault::Plan(fault)),
         }
@@ -66,7 +66,7 @@ pub(crate) fn read(path: &Path, set: &[(String, String)]) -> Result<Input, Input
     }
 }
 
-/// The plan of a file: read where it is one, else made. The error is an exit code and a message.
+/// Returns the plan in a file, or plans the description in it. The error is an exit code and a message.
 pub(crate) fn plan_of(
     path: &Path,
     set: &[(String, String)],
@@ -84,7 +84,7 @@ pub(crate) fn plan_of(
         .map_err(|refusal| (REFUSED, format!("{}: {refusal}", path.display())))
 }
 
-/// What a command that can run a refused network all the same says beside the refusal.
+/// Returns the hint beside a refusal, for commands that can run a refused network.
 pub(crate) fn hint(code: u8) -> &'static str {
     match code {
         REFUSED => "\nhelp: `--no-admission` runs it all the same, to see what happens",
@@ -92,7 +92,7 @@ pub(crate) fn hint(code: u8) -> &'static str {
     }
 }
 
-/// The same where nothing but one copy of each stream can be used.
+/// As [`plan_of`], for commands that can use only one copy of each stream.
 pub(crate) fn plan_without_redundancy(
     path: &Path,
     set: &[(String, String)],

@@ -9,7 +9,9 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use rtwire_lab::{LabError, Options, TxPath, registry};
 
-use crate::arguments::{NETWORK_HELP, WayIn, key_and_value, parse_duration, parse_spin};
+use crate::arguments::{
+    NETWORK_HELP, ReceivePathArgument, key_and_value, parse_duration, parse_spin,
+};
 use crate::input;
 
 /// The arguments of `rtwire lab`.
@@ -29,7 +31,7 @@ struct RunArguments {
     /// The duration of the measurement, for example `20s`, `500ms`
     #[arg(long, default_value = "20s", value_parser = parse_duration)]
     duration: Duration,
-    /// The duration of the measurement of the unloaded network before
+    /// The duration of the measurement of the unloaded network before it
     #[arg(long, default_value = "3s", value_parser = parse_duration)]
     calibration: Duration,
     /// Write the report to this file (HTML), and its data beside it (.json)
@@ -38,24 +40,24 @@ struct RunArguments {
     /// Print the report's data as JSON instead of tables
     #[arg(long)]
     json: bool,
-    /// The way RTDiP frames come to the hosts' listeners: the receive program in the driver (native) or behind it (generic),
-    /// packet sockets, or for each listener what costs less (auto)
+    /// The receive path of RTDiP frames: receive program in the driver (native) or behind it (generic), packet sockets, or
+    /// the cheapest for each listener (auto)
     #[arg(long, value_enum, default_value = "auto")]
-    receive_path: WayIn,
-    /// Hold each stream to its contract where it arrives: what comes beyond the contract, the promised delay and so much more
-    /// for hosts that are late (for example `10ms`) is dropped and counted
+    receive_path: ReceivePathArgument,
+    /// Drop and count frames beyond their stream's contract at its listeners; the tolerance is the promised delay plus this
+    /// time for late hosts, for example `10ms`
     #[arg(long, value_name = "LATENESS", value_parser = parse_duration)]
     police: Option<Duration>,
-    /// The time that listeners spin before they sleep, for example `50us`, at most `1ms`: they are real-time threads
+    /// The time that listeners, which are real-time threads, spin before they sleep, for example `50us`; at most `1ms`
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_spin)]
     spin: Duration,
     /// The transmit path of RTDiP frames
     #[arg(long, value_enum, default_value = "qdisc")]
-    transmit_path: WayOut,
+    transmit_path: TransmitPathArgument,
     /// Set a default of the description, for example `shaping-interval=100us`
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
     set: Vec<(String, String)>,
-    /// Run even where the plan refuses: to see what happens then
+    /// Run even if the network is refused, to see the effect
     #[arg(long)]
     no_admission: bool,
     /// Leave the network up afterwards
@@ -81,7 +83,7 @@ enum LabAction {
         #[arg(long)]
         json: bool,
     },
-    /// Take a kept lab down, or with `--all` every one that nobody runs
+    /// Take a kept lab down, or with `--all` every lab that does not run
     Down {
         /// The lab's id
         #[arg(required_unless_present = "all")]
@@ -92,23 +94,23 @@ enum LabAction {
     },
 }
 
-/// The ways out of the lab's hosts.
+/// The transmit path of the lab's hosts.
 #[derive(Clone, Copy, ValueEnum)]
-enum WayOut {
+enum TransmitPathArgument {
     /// Through the queueing discipline of the host's interface
     Qdisc,
-    /// Past it
+    /// Past the queueing discipline
     Direct,
-    /// Past it, by memory shared with the kernel (AF_XDP): one stream for each host
+    /// Past it by memory shared with the kernel (AF_XDP), one stream for each host
     Xdp,
 }
 
-impl From<WayOut> for TxPath {
-    fn from(way: WayOut) -> Self {
+impl From<TransmitPathArgument> for TxPath {
+    fn from(way: TransmitPathArgument) -> Self {
         match way {
-            WayOut::Qdisc => Self::Qdisc,
-            WayOut::Direct => Self::Direct,
-            WayOut::Xdp => Self::Xdp,
+            TransmitPathArgument::Qdisc => Self::Qdisc,
+            TransmitPathArgument::Direct => Self::Direct,
+            TransmitPathArgument::Xdp => Self::Xdp,
         }
     }
 }
@@ -211,13 +213,13 @@ fn measure(arguments: &RunArguments) -> ExitCode {
     ExitCode::from(report.verdict.exit_code())
 }
 
-/// Writes to standard output; one that is closed or full is the reader's choice, not an error of the run.
+/// Writes to standard output. A closed or full one is the reader's choice, not an error of the run.
 fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Where the report goes; found writable before the run, not after it.
+/// The files of the report, which are checked before the run for write access.
 struct Outputs {
     html: PathBuf,
     json: PathBuf,
@@ -262,7 +264,7 @@ impl Outputs {
                     path.display()
                 ));
             }
-            // Opened for writing and left as it is: a run that fails must not cost the report of the last one.
+            // Opened for writing and left as it is: a failed run must not destroy the report of the last one.
             let existed = path.exists();
             std::fs::OpenOptions::new()
                 .append(true)
@@ -305,7 +307,7 @@ fn enter(id: &str, node: &str, command: &[String]) -> Result<(), LabError> {
     rtwire_sys::netns::enter_with_sysfs(&namespace.namespace)?;
     let shell = [std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".to_owned())];
     let command = if command.is_empty() { &shell } else { command };
-    // Only returns when the program could not be started.
+    // Returns only if the program could not be started.
     let error = std::process::Command::new(&command[0])
         .args(&command[1..])
         .exec();

@@ -1,7 +1,12 @@
 //! The `rtwire` command: arguments in, the crates' work, tables and exit codes out.
 //!
-//! Exit codes: 0 done, promises kept; 1 a promise broken or a plan refused; 2 wrong usage or a faulty
-//! file; 3 the host lacks something; 4 inconclusive.
+//! | exit code | meaning |
+//! |---|---|
+//! | 0 | done, promises kept |
+//! | 1 | a promise broken, or a plan refused |
+//! | 2 | wrong usage or a faulty file |
+//! | 3 | something is missing on the host |
+//! | 4 | inconclusive |
 
 mod apply_command;
 mod arguments;

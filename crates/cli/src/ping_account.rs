@@ -104,7 +104,7 @@ impl Account {
         }
     }
 
-    /// Gives up numbers that waited longer than the timeout.
+    /// Counts numbers as lost that waited longer than the timeout.
     pub(crate) fn expire(&mut self, now_ns: u64) {
         while self.settled < self.counts.sent {
             let (sent_ns, state) = *self.entry(self.settled);

@@ -71,8 +71,8 @@ pub(crate) struct PingArguments {
 
 type Failure = (u8, String);
 
-/// Runs `rtwire ping`. Returns exit code 1 if a number was lost or late, or a round trip took longer than the deadline;
-/// 4 if stalls of this machine explain all of those.
+/// Runs `rtwire ping`. Returns exit code 1 if a number was lost or late, or a round trip took longer than the deadline.
+/// Returns 4 if stalls of this machine explain all of those.
 pub(crate) fn run(arguments: &PingArguments) -> ExitCode {
     match ping(arguments) {
         Ok(true) => ExitCode::SUCCESS,

@@ -1,4 +1,4 @@
-//! `rtwire plan FILE`: promises, needed memory, or why not.
+//! `rtwire plan FILE`: promises and needed memory, or the reasons of a refusal.
 
 use std::cell::Cell;
 use std::io::Write as _;
@@ -34,7 +34,7 @@ enum MethodName {
     TfaPlusPlus,
     /// And periodic streams send whole frames
     Staircase,
-    /// Each way as one, with ports as in `full`: for comparison
+    /// Each route as one, with ports as in `full`: for comparison
     Sfa,
     /// And what leaves a port together; the closed form where it applies
     Full,
@@ -69,7 +69,7 @@ enum CsvOf {
 pub(crate) struct PlanArguments {
     #[arg(help = NETWORK_HELP)]
     file: PathBuf,
-    /// Write the plan to this file: every other command takes it in place of the description
+    /// Write the plan to this file; every other command takes it in place of the description
     #[arg(short, long, value_name = "PLAN.json", conflicts_with = "diff")]
     output: Option<PathBuf>,
     /// Print JSON (its schema: `rtwire schema plan`)
@@ -78,19 +78,19 @@ pub(crate) struct PlanArguments {
     /// Override a value of the table `defaults`, such as shaping-interval=10ms
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
     set: Vec<(String, String)>,
-    /// Plan what can be planned although limits are exceeded; what was ignored is listed
+    /// Plan even if limits are exceeded, and list the ignored ones
     #[arg(long)]
     no_admission: bool,
-    /// Show where the promise of this stream comes from, hop by hop
+    /// Show the terms of this stream's promise, hop by hop
     #[arg(long, value_name = "STREAM", conflicts_with = "json")]
     explain: Option<String>,
-    /// Keep the identities, launches and windows of this plan (from --output); only what is new finds a place
+    /// Keep the identities, launches and windows of this plan (from --output); only new streams are placed
     #[arg(long, value_name = "PLAN.json")]
     keep: Option<PathBuf>,
-    /// With --keep: let kept streams move where a new one finds no place otherwise
+    /// With --keep: move kept streams if a new one finds no place otherwise
     #[arg(long, requires = "keep")]
     replan: bool,
-    /// Search for a schedule for so long, such as 30s, where the usual effort finds none; Ctrl-C shows the best so far
+    /// Search this long for a schedule, such as 30s, where the usual effort finds none; Ctrl-C shows the best so far
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     budget: Option<Duration>,
     /// Show every gate list, entry by entry
@@ -105,12 +105,12 @@ pub(crate) struct PlanArguments {
     /// Print comma-separated values
     #[arg(long, value_enum, value_name = "WHAT", conflicts_with_all = ["json", "explain"])]
     csv: Option<CsvOf>,
-    /// Print what differs from this plan, or from the plan of this description
+    /// Print the differences from this plan, or from the plan of this description
     #[arg(long, value_name = "OLD", conflicts_with_all = ["explain", "csv"])]
     diff: Option<PathBuf>,
 }
 
-/// Plan and print.
+/// Plans and prints.
 pub(crate) fn run(arguments: &PlanArguments) -> ExitCode {
     let network = match input::read(&arguments.file, &arguments.set) {
         Ok(Input::Description(network)) => *network,
@@ -195,7 +195,7 @@ pub(crate) fn run(arguments: &PlanArguments) -> ExitCode {
     }
 }
 
-/// A stream that is to be explained is there.
+/// Refuses a stream to explain that does not exist.
 fn known_stream(arguments: &PlanArguments, network: &Network) -> Result<(), String> {
     let names = || network.streams.iter().map(|stream| stream.name.as_str());
     match &arguments.explain {
@@ -207,7 +207,7 @@ fn known_stream(arguments: &PlanArguments, network: &Network) -> Result<(), Stri
     }
 }
 
-/// A plan that holds: to its file, and to standard output.
+/// Writes a plan that holds to its file and to standard output.
 fn good(arguments: &PlanArguments, plan: Plan) -> ExitCode {
     if let Some(path) = &arguments.output {
         let same = |path: &Path| path.canonicalize().ok();
@@ -235,7 +235,7 @@ fn good(arguments: &PlanArguments, plan: Plan) -> ExitCode {
     }
 }
 
-/// A plan that is there already: shown, not planned anew.
+/// Shows a plan that exists already; plans nothing anew.
 fn show(arguments: &PlanArguments, plan: Plan) -> ExitCode {
     let anew = [
         ("--method", arguments.method.is_some()),
@@ -258,7 +258,7 @@ fn show(arguments: &PlanArguments, plan: Plan) -> ExitCode {
     }
 }
 
-/// A plan, or that of a description, limits or not.
+/// Returns the plan in a file, or that of a description, ignoring limits.
 fn other_plan(arguments: &PlanArguments, file: &Path, options: Options) -> Result<Plan, String> {
     let shown = file.display().to_string();
     let network = match input::read(file, &[]) {
@@ -270,7 +270,7 @@ fn other_plan(arguments: &PlanArguments, file: &Path, options: Options) -> Resul
             Err(fault) => return Err(fault.to_string()),
         },
     };
-    // What it was refused for is not the question here.
+    // The reasons of a refusal do not matter here.
     let options = Options {
         ignore_limits: true,
         ..options

@@ -13,7 +13,7 @@ use rtwire_plan::{GateList, Plan, StreamPlan};
 use crate::columns::table;
 use crate::input;
 
-/// Reads the plan in a file that `rtwire plan --json` wrote.
+/// Reads the plan in a file that `rtwire plan` wrote.
 pub(crate) fn kept(path: &Path) -> Result<Plan, String> {
     let bytes = input::bytes_of(path).map_err(|message| format!("--keep: {message}"))?;
     plan_file::read(&bytes, &path.display().to_string()).map_err(|fault| format!("--keep: {fault}"))
@@ -28,8 +28,8 @@ pub(crate) enum Ended {
     Budget,
 }
 
-/// Returns the callback between rounds of a search. It shows the progress on a terminal. It ends the search when told
-/// to stop or when its time is over, and notes that.
+/// Returns the callback between rounds of a search. It shows the progress on a terminal. It ends the search on Ctrl-C or
+/// when the time is over, and notes the reason.
 pub(crate) fn progress<'a>(
     stopped: impl Fn() -> bool + 'a,
     budget: Option<Duration>,
@@ -63,7 +63,7 @@ pub(crate) fn clear() {
     }
 }
 
-/// Returns queues as people write them: `7`, `0-6`, `0-2 5`.
+/// Returns a mask of queues in short form: `7`, `0-6`, `0-2 5`.
 fn queues(mask: u8) -> String {
     let mut parts = Vec::new();
     let mut queue = 0;

@@ -1,4 +1,4 @@
-//! `rtwire run`: one host's streams of a network description, for real.
+//! `rtwire run`: one host's streams of a network, on a real interface.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
@@ -16,7 +16,9 @@ use rtwire_session::{PeerAddress, SessionOptions, TxPath, ValueEnd, ValueFormat}
 use rtwire_sys::signal;
 use rtwire_wire::MacAddress;
 
-use crate::arguments::{NETWORK_HELP, WayIn, key_and_value, parse_duration, parse_spin};
+use crate::arguments::{
+    NETWORK_HELP, ReceivePathArgument, key_and_value, parse_duration, parse_spin,
+};
 use crate::columns::table;
 use crate::common_time::TimeArguments;
 use crate::input::{self, Input};
@@ -26,20 +28,20 @@ use crate::input::{self, Input};
 pub(crate) struct RunArguments {
     #[arg(help = NETWORK_HELP, required_unless_present = "plan")]
     file: Option<PathBuf>,
-    /// Which host of the description this machine is
+    /// The host of the description that this machine is
     #[arg(long, value_name = "NAME")]
     host: String,
-    /// The interface that is this host's link
+    /// The interface that this host's link is plugged into
     #[arg(long, value_name = "IF")]
     interface: String,
-    /// The same as giving the plan in place of the description; beside one, it must be its plan
+    /// The plan, in place of the description; beside a description, it must be the plan of that one
     #[arg(long, value_name = "PLAN.json")]
     plan: Option<PathBuf>,
     /// The duration, for example `20s`; without it, until stopped
     #[arg(long, value_parser = parse_duration)]
     duration: Option<Duration>,
-    /// A host's address: MAC for RTDiP streams, IPv4 for UDP streams; without it RTDiP streams use a group address of
-    /// their own
+    /// A host's address: MAC for RTDiP streams, IPv4 for UDP streams; without it, RTDiP streams use their own group
+    /// address
     #[arg(long = "peer", value_name = "NAME=ADDRESS", value_parser = parse_peer)]
     peers: Vec<(String, PeerAddress)>,
     /// The transmit path of RTDiP frames: qdisc, direct, xdp, launch, xdp-launch; UDP has `qdisc` and `launch`
@@ -51,34 +53,34 @@ pub(crate) struct RunArguments {
         value_parser = PossibleValuesParser::new(TxPath::ALL.map(TxPath::name)).try_map(|name| name.parse::<TxPath>())
     )]
     path: TxPath,
-    /// The receive path of RTDiP frames: the receive program in the driver (native) or behind it (generic), packet
-    /// sockets, or the cheapest for each listener (auto)
+    /// The receive path of RTDiP frames: receive program in the driver (native) or behind it (generic), packet sockets, or
+    /// the cheapest for each listener (auto)
     #[arg(long, value_enum, default_value = "auto")]
-    receive_path: WayIn,
-    /// Hold each stream to its contract where it arrives: what comes beyond the contract, the promised delay and so much more
-    /// for hosts that are late (for example `10ms`) is dropped and counted
+    receive_path: ReceivePathArgument,
+    /// Drop and count frames beyond their stream's contract at its listeners; the tolerance is the promised delay plus this
+    /// time for late hosts, for example `10ms`
     #[arg(long, value_name = "LATENESS", value_parser = parse_duration)]
     police: Option<Duration>,
-    /// The time that listeners spin before they sleep, for example `50us`, at most `1ms`: they are real-time threads
+    /// The time that listeners, which are real-time threads, spin before they sleep, for example `50us`; at most `1ms`
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_spin)]
     spin: Duration,
     /// The thread or interrupt that does the receive work
     #[arg(long, value_enum, default_value = "auto")]
     receive: Receive,
-    /// SCHED_FIFO priority of a stream of priority 7; one of priority 0 has 7 less
+    /// SCHED_FIFO priority for streams of priority 7; each lower priority has 1 less
     #[arg(long, value_name = "PRIORITY", default_value_t = 80, value_parser = clap::value_parser!(u8).range(8..=98))]
     realtime: u8,
-    /// Take a stream's values from a shell command's standard output (talker), or give them to its standard input (listener);
-    /// all other streams carry zeros
+    /// Take a stream's values from a shell command's standard output (talker), or write them to its standard input
+    /// (listener); all other streams carry zeros
     #[arg(long, value_name = "STREAM=COMMAND", value_parser = parse_end)]
     exec: Vec<(String, String)>,
     /// The form of values on a pipe
     #[arg(long, value_enum, default_value = "lines")]
     values: Form,
-    /// Share a stream's newest value with another program through this file, which both map (docs/session.md)
+    /// Share a stream's newest value with another program through this file, which both programs map (docs/session.md)
     #[arg(long, value_name = "STREAM=FILE", value_parser = parse_end)]
     image: Vec<(String, String)>,
-    /// Send and receive this host's best-effort allowances as well, to the limit
+    /// Also send and receive this host's best-effort allowances, up to their limit
     #[arg(long)]
     best_effort: bool,
     /// Set a default of the description, for example `shaping-interval=100us`
@@ -86,7 +88,7 @@ pub(crate) struct RunArguments {
     set: Vec<(String, String)>,
     #[command(flatten)]
     time: TimeArguments,
-    /// Run even if the plan refuses, or the transmit path does not keep its promises
+    /// Run even if the network is refused, or its promises do not hold on the transmit path
     #[arg(long)]
     no_admission: bool,
     /// Print the report as JSON (its schema: `rtwire schema run`)
@@ -96,11 +98,11 @@ pub(crate) struct RunArguments {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Receive {
-    /// A thread of the kernel where the driver has receive contexts (NAPI), else the soft interrupt
+    /// A kernel thread where the driver has receive contexts (NAPI), else the soft interrupt
     Auto,
     /// The soft interrupt, above every task
     Softirq,
-    /// A thread of the kernel, as urgent as the most urgent listener here
+    /// A kernel thread, as urgent as the most urgent listener here
     Thread,
     /// The listeners' own calls, interrupts deferred (UDP streams only)
     Poll,
@@ -133,7 +135,7 @@ fn parse_end(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// The other ends of streams' values, as the arguments name them.
+/// Returns the other ends of streams' values, as the arguments name them.
 fn ends(arguments: &RunArguments) -> Vec<(String, ValueEnd)> {
     let form = ValueFormat::from(arguments.values);
     let exec = arguments.exec.iter();
@@ -160,7 +162,7 @@ fn parse_peer(text: &str) -> Result<(String, PeerAddress), String> {
     Ok((name.to_owned(), address))
 }
 
-/// Runs `rtwire run`. Exit code 1 where frames are missing, 4 where a listener got nothing at all.
+/// Runs `rtwire run`. Exit code 1: broken; 4: inconclusive.
 pub(crate) fn run(arguments: &RunArguments) -> ExitCode {
     match run_here(arguments) {
         Ok(Verdict::Complete) => ExitCode::SUCCESS,
@@ -176,7 +178,7 @@ pub(crate) fn run(arguments: &RunArguments) -> ExitCode {
 fn run_here(arguments: &RunArguments) -> Result<Verdict, (u8, String)> {
     let plan = plan(arguments)
         .map_err(|(code, message)| (code, format!("error: {message}{}", input::hint(code))))?;
-    // A host that the description does not have is refused below, with those it has.
+    // An unknown host is refused below, with the list of hosts.
     let share = rtwire_host::apply::share(&plan.network, &plan, &arguments.host).ok();
     let time = share.and_then(|share| arguments.time.for_share(&share, &arguments.interface));
     if let Some(time) = time.as_ref().filter(|time| !time.waived) {
@@ -246,7 +248,7 @@ fn run_here(arguments: &RunArguments) -> Result<Verdict, (u8, String)> {
     Ok(report.verdict)
 }
 
-/// The plan that is run.
+/// Returns the plan to run.
 fn plan(arguments: &RunArguments) -> Result<Plan, (u8, String)> {
     let (set, no_admission) = (&arguments.set, arguments.no_admission);
     let (path, description) = match (&arguments.plan, &arguments.file) {

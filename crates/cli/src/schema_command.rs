@@ -12,9 +12,9 @@ enum Format {
     Network,
     /// A plan, as `rtwire plan --output` writes it and `--json` prints it.
     Plan,
-    /// What `rtwire verify --json` prints.
+    /// The output of `rtwire verify --json`.
     Verify,
-    /// What `rtwire simulate --json` prints.
+    /// The output of `rtwire simulate --json`.
     Simulation,
     /// The report of `rtwire lab` (`--report`, `--json`).
     Report,

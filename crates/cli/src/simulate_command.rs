@@ -1,4 +1,4 @@
-//! `rtwire simulate FILE`: the plan played out frame by frame in virtual time.
+//! `rtwire simulate FILE`: the plan, simulated frame by frame in virtual time.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
@@ -20,7 +20,7 @@ use crate::input::plan_of;
 const BROKEN: u8 = 1;
 /// Wrong usage or a faulty file.
 const FAULTY: u8 = 2;
-/// The end of the simulated clock, less what sums need.
+/// The longest simulation, ns: the end of the simulated clock, less the room that sums need.
 const LONGEST_NS: u64 = 100 * 86_400 * 1_000_000_000;
 
 /// The pattern of sources.
@@ -28,13 +28,13 @@ const LONGEST_NS: u64 = 100 * 86_400 * 1_000_000_000;
 enum PatternName {
     /// Whole bursts, all together, as early as contracts allow; every port as late as it may be
     Greedy,
-    /// Evenly, with phases and tick errors by chance
+    /// Evenly, with random phases and tick errors
     Periodic,
-    /// Bursts and pauses by chance
+    /// Random bursts and pauses
     Random,
-    /// As the real shaper does: at ticks, late by chance
+    /// As the real shaper does: at ticks, with random lateness
     Shaped,
-    /// Each source one of the four by chance
+    /// For each source one of the four at random
     Mixed,
 }
 
@@ -64,10 +64,10 @@ pub(crate) struct SimulateArguments {
     /// The pattern of sources, always within their contracts
     #[arg(long, value_enum, default_value = "mixed")]
     pattern: PatternName,
-    /// Then try to break each promise with so many short simulations
+    /// Then try to break each promise with this number of short simulations
     #[arg(long, value_name = "N")]
     search: Option<u64>,
-    /// Let each host's clock run up to so much fast or slow, parts per million (fast ones exceed their contracts)
+    /// The largest rate error of each host's clock, parts per million, fast or slow (fast ones exceed their contracts)
     #[arg(long, value_name = "PPM", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100_000))]
     drift: u32,
     /// Print JSON (its schema: `rtwire schema simulation`)
@@ -76,7 +76,7 @@ pub(crate) struct SimulateArguments {
     /// Override a value of the table `defaults`, such as shaping-interval=10ms
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
     set: Vec<(String, String)>,
-    /// Simulate although the plan is refused, beside what promises there are
+    /// Simulate even if the network is refused, and compare with the promises that there are
     #[arg(long)]
     no_admission: bool,
 }
@@ -89,7 +89,7 @@ fn duration_ps(text: &str) -> Result<u64, String> {
     Ok(ns * 1_000)
 }
 
-/// Plan, simulate, compare, print.
+/// Plans, simulates, compares and prints.
 pub(crate) fn run(arguments: &SimulateArguments) -> ExitCode {
     let file = arguments.file.display().to_string();
     let plan = match plan_of(&arguments.file, &arguments.set, arguments.no_admission) {
@@ -145,7 +145,7 @@ fn simulate(
             seed: arguments.seed,
             longest_ps: arguments.duration,
         };
-        // Ctrl-C ends the search and shows what was found; without the handler it ends the program.
+        // Ctrl-C ends the search and shows its result; without the handler it ends the program.
         let stop = rtwire_sys::signal::install_stop_flag().ok();
         let shown = std::io::stderr().is_terminal();
         search(

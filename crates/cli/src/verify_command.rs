@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::{input, output};
 
-/// Something does not follow.
+/// A value does not follow from the network, or the checksum is wrong.
 const BROKEN: u8 = 1;
 /// Wrong usage or a faulty file.
 const FAULTY: u8 = 2;
@@ -23,23 +23,23 @@ pub(crate) struct VerifyArguments {
     /// Print JSON (its schema: `rtwire schema verify`)
     #[arg(long)]
     json: bool,
-    /// Where all but the checksum holds: write the plan to this file with a new checksum
+    /// Write the plan to this file with a new checksum, if all but the checksum holds
     #[arg(long, value_name = "OUT.json")]
     seal: Option<PathBuf>,
 }
 
-/// What `rtwire verify --json` prints.
+/// The report of `rtwire verify --json`.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct VerifyReport {
     /// The version of this form.
     version: u32,
-    /// Whether everything in the plan follows from its network, and the checksum is right.
+    /// True if everything in the plan follows from its network, and the checksum is right.
     holds: bool,
     /// The plan's fingerprint.
     plan_id: String,
     /// The plan's epoch.
     epoch: u64,
-    /// What does not follow.
+    /// The values that do not follow.
     findings: Vec<Finding>,
 }
 
@@ -117,7 +117,7 @@ fn verified(arguments: &VerifyArguments) -> Result<bool, String> {
     Ok(holds)
 }
 
-/// The JSON Schema of what `--json` prints.
+/// Returns the JSON Schema of the output of `--json`.
 pub(crate) fn json_schema() -> serde_json::Value {
     let mut schema = schemars::schema_for!(VerifyReport).to_value();
     schema["title"] = serde_json::json!("rtwire verify");

@@ -30,7 +30,7 @@ const ROUND_NS: u64 = 10_000;
 const LATENCY_MOST_NS: u64 = 5_000_000;
 /// Number of attempts at a calibration.
 const ATTEMPTS: u32 = 5;
-/// Time from the request for kernel time stamps until they certainly begin, ns.
+/// Time from the request for kernel timestamps until they certainly begin, ns.
 const SETTLE_NS: u64 = 400_000_000;
 
 /// The measurements of all ports in one slice.

@@ -153,7 +153,7 @@ impl Collected<'_> {
     ///
     /// An emulated link hands a frame over when its transmission begins. A larger frame in front then reaches the next
     /// port too early by its own transmission time. Only this frame's own transmission time is added to its delay.
-    /// After a pause the rate limiter may also be ahead of a real link; the kernel program has recorded by how much.
+    /// After a pause the rate limiter may also be ahead of a real link; the kernel program has recorded the lead.
     fn unseen_ns(&self, stream: &Stream, id: &PortId) -> u64 {
         let Some(plan) = self.port_plan(id) else {
             return 0;

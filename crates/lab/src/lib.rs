@@ -34,9 +34,8 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Limits: the hosts' processes are this program again (`rtwire lab-worker`), so only the `rtwire` command
-//! can run a lab; an emulated link begins a transmission where a wire would end it, and cables have no
-//! length.
+//! Limits: the hosts' processes are this program again (`rtwire lab-worker`), so only the `rtwire` command can run a lab.
+//! An emulated link hands a frame over when its transmission begins, a wire when it ends. Cables have no length.
 
 mod awake;
 mod blueprint;

@@ -13,9 +13,9 @@ use rtwire_session::task::{Assignment, Order};
 use crate::LabError;
 use crate::worker::Answer;
 
-/// How long a host's process may take to open its channels.
+/// The time that a host's process has to open its channels.
 const READY_WITHIN: Duration = Duration::from_secs(20);
-/// How long it may take to write its samples after the end of its run.
+/// The time that it has to write its samples after the end of its run.
 const DONE_WITHIN: Duration = Duration::from_secs(15);
 
 /// One host's process.
@@ -43,7 +43,7 @@ impl Processes {
     /// Starts one process for each assignment and waits until all are ready.
     ///
     /// # Errors
-    /// A process cannot be started, or says why it cannot do its part.
+    /// A process cannot be started, or reports an error.
     pub(crate) fn start(assignments: &[Assignment]) -> Result<Self, LabError> {
         let program = std::env::current_exe()?;
         let mut processes = Self { all: Vec::new() };
@@ -62,7 +62,7 @@ impl Processes {
         Ok(processes)
     }
 
-    /// Gives all processes an order. One that is gone already says so when it is waited for.
+    /// Sends an order to all processes. The loss of one that has ended already is reported by [`Self::finish`].
     pub(crate) fn order(&mut self, order: Order) {
         let Ok(mut line) = serde_json::to_string(&order) else {
             return;
@@ -76,7 +76,7 @@ impl Processes {
         }
     }
 
-    /// Waits for the results of all processes. What one could not do comes as its error; the others still answer.
+    /// Waits for the results of all processes. The error of one does not keep the others from answering.
     pub(crate) fn finish(mut self) -> Vec<(String, Result<HostResult, LabError>)> {
         let until = Instant::now() + DONE_WITHIN;
         let mut results = Vec::new();

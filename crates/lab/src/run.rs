@@ -29,39 +29,39 @@ use crate::registry::{self, Claim, NodeRecord, Record};
 use crate::tasks;
 use crate::transmit;
 
-/// From the order to run until the first frame: time stamping in the kernel begins some time after it is asked for.
+/// The time in ns from the order to run to the first frame: kernel timestamping starts some time after it is requested.
 const SETTLE_NS: u64 = 500_000_000;
 
-/// What to run.
+/// The options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The plan.
     pub plan: Plan,
     /// The description's file name, for the record.
     pub file: String,
-    /// How long to measure.
+    /// The duration of the measurement.
     pub duration: Duration,
-    /// How long to calibrate before.
+    /// The duration of the calibration before it.
     pub calibration: Duration,
-    /// The way frames come to the hosts' listeners.
+    /// The receive path of the hosts' listeners.
     pub receive_path: ReceivePath,
-    /// The way out of the hosts for what is no datagram; not [`TxPath::Launch`], for which they have no queue.
+    /// The transmit path of RTDiP frames; not [`TxPath::Launch`], for which the hosts have no queue.
     pub transmit_path: TxPath,
-    /// How long listeners look again and again before they sleep; zero: they sleep at once.
+    /// The time that listeners spin before they sleep; zero: they sleep at once.
     pub spin: Duration,
-    /// Whether listeners drop what is beyond their streams' contracts; so much is granted for hosts that are late.
+    /// Drops frames beyond their streams' contracts at the listeners. The time is the tolerance for hosts that are late.
     pub police: Option<Duration>,
-    /// Whether the network stays up afterwards.
+    /// True if the network stays up afterwards.
     pub keep: bool,
     /// The command, for the report.
     pub command: String,
     /// The version of rtwire, for the report.
     pub rtwire_version: String,
-    /// Whether to show on standard error what is being done.
+    /// True if the progress is shown on standard error.
     pub show_progress: bool,
 }
 
-/// What a run ends with.
+/// The outcome of a run.
 #[derive(Debug)]
 pub struct Outcome {
     /// Everything that was promised, measured and judged.
@@ -75,8 +75,8 @@ pub struct Outcome {
 /// Needs root. Ctrl-C (SIGINT, SIGTERM) ends the measurement early, and the report covers what there is.
 ///
 /// # Errors
-/// Missing privileges or kernel features, a network that the lab does not emulate, a host's process that
-/// fails. Whatever was brought up is taken down again.
+/// Missing privileges or kernel features; a network that the lab does not emulate; a host's process that fails.
+/// Everything that was brought up is taken down again.
 pub fn run(options: Options) -> Result<Outcome, LabError> {
     crate::privilege::check()?;
     let stop = rtwire_sys::signal::install_stop_flag()
@@ -166,7 +166,7 @@ fn measure(
     for (_, port) in &calibrated.ports {
         network.set_port_latency(&port.node, &port.port, port.latency_ns);
     }
-    // Whether the description's own plan fits was decided before; what the lab adds is shown, not refused.
+    // The description's own plan was judged before; the lab's addition is shown, not refused.
     let ignore = rtwire_plan::Options {
         ignore_limits: true,
         analysis: options.plan.options.analysis,
@@ -232,7 +232,8 @@ fn measure(
     Ok(report)
 }
 
-/// The plan with the lab's own latency promises more; addresses, ports and keys stay those of the plan that was given.
+/// Returns a plan with the identities of the given one. The plan with the lab's own latency has larger promises; its
+/// addresses, ports and keys stay the same.
 fn with_identities_of(mut plan: Plan, given: &Plan) -> Plan {
     for stream in &mut plan.streams {
         if let Some(own) = given.streams.iter().find(|own| own.name == stream.name) {
@@ -245,7 +246,7 @@ fn with_identities_of(mut plan: Plan, given: &Plan) -> Plan {
     plan
 }
 
-/// What is there when the talkers and listeners are done.
+/// The results when talkers and listeners have ended.
 struct Live {
     start_ns: u64,
     end_ns: u64,

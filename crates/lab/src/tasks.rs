@@ -1,4 +1,4 @@
-//! From a planned network to what each host has to do.
+//! Makes the assignments of all hosts from a planned network.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -14,9 +14,9 @@ use crate::blueprint::{Layout, Reached, ip_group, node_index};
 use crate::fabric::{Fabric, HOST_INTERFACE, host_address, host_mac};
 use crate::transmit;
 
-/// Most samples of a run: some 40 bytes each, on both sides, and again while they are laid together.
+/// The largest number of samples of a run: some 40 bytes each, on both sides, and again while they are joined.
 const SAMPLES_MOST: u64 = 60_000_000;
-/// How long frames may be on their way after the talkers' end.
+/// The time in ns in which frames may still be on their way after the talkers' end.
 const DRAIN_NS: u64 = 300_000_000;
 /// Frames of one calibration burst: enough that the rate limiter has to wait for its timer several times.
 const BURST_FRAMES: u32 = 8;
@@ -28,7 +28,7 @@ fn room(frames: u64) -> u64 {
     frames.saturating_add(frames / 50).saturating_add(4_096)
 }
 
-/// The most frames that a stream's talker can send.
+/// Returns the largest number of frames that a stream's talker can send.
 fn frames_most(network: &Network, stream: &Stream, duration_ns: u64) -> u64 {
     let frames = if stream.shaped {
         frames_planned(stream, duration_ns)
@@ -44,7 +44,7 @@ fn frames_most(network: &Network, stream: &Stream, duration_ns: u64) -> u64 {
     room(frames)
 }
 
-/// Whether the samples of a run fit into memory.
+/// Refuses a run whose samples do not fit into memory.
 ///
 /// # Errors
 /// [`LabError::TooLong`].
@@ -63,7 +63,7 @@ pub(crate) fn check_room(network: &Network, duration_ns: u64) -> Result<(), LabE
     Ok(())
 }
 
-/// The assignments of all hosts that talk or listen. Identities are those of `plan`.
+/// Returns the assignments of all hosts that talk or listen. Identities are those of `plan`.
 pub(crate) fn assignments(
     plan: &Plan,
     layout: &Layout,
@@ -112,7 +112,7 @@ pub(crate) fn assignments(
     Ok(hosts.done())
 }
 
-/// The addresses of all hosts of a lab.
+/// Returns the addresses of all hosts of a lab.
 fn peers(network: &Network) -> Vec<(String, PeerAddress)> {
     let hosts = network.hosts.iter().enumerate();
     let both = hosts.flat_map(|(node, host)| {
@@ -143,9 +143,9 @@ fn address(plan: &Plan, layout: &Layout, index: usize, stream: &Stream) -> Addre
     }
 }
 
-/// Ports that no stream and no allowance of a plan has.
+/// Returns the ports that no stream and no allowance of a plan has.
 fn free_ports(plan: &Plan) -> impl Iterator<Item = u16> {
-    /// The place to look for one first.
+    /// The first port to try.
     const FIRST: u16 = 50_000;
     let streams = plan.streams.iter().map(|one| one.identity.port);
     let others = plan.best_effort.iter().map(|one| one.identity.port);
@@ -162,7 +162,7 @@ fn link_rate(network: &Network, node: &str) -> u64 {
         .map_or(0, |link| link.rate_bps)
 }
 
-/// The assignments for the unloaded network: bursts on each way in use, one way after the other.
+/// Returns the assignments for the unloaded network: bursts on each route in use, one route after the other.
 pub(crate) fn calibration(
     plan: &Plan,
     fabric: &Fabric,

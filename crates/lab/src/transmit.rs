@@ -1,14 +1,14 @@
 //! The transmit paths of a lab's hosts.
 //!
-//! The emulated link begins behind the host ([`crate::fabric`]), so frames that go past the host's queueing discipline meet it
-//! all the same, with its rate and its order of priorities. What they do not have is the kernel's stamp of entering a queue.
+//! The emulated link begins behind the host ([`crate::fabric`]). So frames that bypass the host's queueing discipline meet
+//! its rate and its order of priorities too. Only the kernel's timestamp of entering a queue is missing.
 
 use rtwire_plan::{Network, Stream, Transport};
 use rtwire_session::TxPath;
 
 use crate::LabError;
 
-/// The transmit path of a stream's frames; datagrams have one only.
+/// Returns the transmit path of a stream's frames; datagrams have only one.
 pub(crate) fn of(stream: &Stream, wanted: TxPath) -> TxPath {
     match stream.transport {
         Transport::Udp => TxPath::Qdisc,
@@ -16,7 +16,7 @@ pub(crate) fn of(stream: &Stream, wanted: TxPath) -> TxPath {
     }
 }
 
-/// Refuses what the hosts' interfaces cannot carry: each has one transmit queue, and AF_XDP one sender for each.
+/// Refuses two AF_XDP streams at one host: its interface has one transmit queue, and AF_XDP one sender for each queue.
 ///
 /// # Errors
 /// [`LabError::OneSender`].
@@ -38,13 +38,13 @@ pub(crate) fn check(network: &Network, wanted: TxPath) -> Result<(), LabError> {
     Ok(())
 }
 
-/// The name of the path of a stream that does not go through the queue, for the report.
+/// Returns the name of a path that bypasses the queue, for the report.
 pub(crate) fn name(stream: &Stream, wanted: TxPath) -> Option<String> {
     let path = of(stream, wanted);
     (path != TxPath::Qdisc).then(|| path.name().to_owned())
 }
 
-/// A note on the measurement then, for the report.
+/// Returns a note on the measurement of such a path, for the report.
 pub(crate) fn note(wanted: TxPath) -> Option<String> {
     (wanted != TxPath::Qdisc).then(|| {
         format!(

@@ -15,15 +15,15 @@ use rtwire_session::{Schedule, Work};
 use rtwire_sys::{netns, sched};
 use serde::{Deserialize, Serialize};
 
-/// What a host's process says: one line each on its standard output.
+/// An answer of a host's process: one line of its standard output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Answer {
-    /// Everything is open and waits.
+    /// All channels are open, and their threads wait.
     Ready,
-    /// It is over.
+    /// The run has ended.
     Done(HostResult),
-    /// It failed; in words for the user.
+    /// The process failed, in words for the user.
     Failed { message: String },
 }
 
@@ -52,7 +52,7 @@ fn say(answer: &Answer) -> io::Result<()> {
 
 fn work() -> Result<HostResult, String> {
     sched::die_with_parent().map_err(|e| e.to_string())?;
-    // Ctrl-C reaches the whole process group: the lab takes it, and tells us what to do.
+    // Ctrl-C reaches the whole process group: the lab takes it, and sends an order.
     rtwire_sys::signal::install_stop_flag().map_err(|e| e.to_string())?;
     let mut line = String::new();
     io::stdin()
@@ -66,14 +66,14 @@ fn work() -> Result<HostResult, String> {
     let work = Work::open(assignment).map_err(|e| e.to_string())?;
     work.run(&schedule, || {
         say(&Answer::Ready).map_err(|e| e.to_string())?;
-        // Not scoped: it sits in a read that only the lab's end or the process's end ends.
+        // Not scoped: it blocks in a read until the lab or the process ends.
         let orders = schedule.clone();
         thread::spawn(move || follow_orders(&orders));
         Ok(())
     })
 }
 
-/// Reads orders until the lab closes the pipe, which is an order to stop too.
+/// Reads orders until the lab closes the pipe, which is also an order to stop.
 fn follow_orders(schedule: &Schedule) {
     for line in io::stdin().lock().lines() {
         match line.ok().and_then(|line| serde_json::from_str(&line).ok()) {

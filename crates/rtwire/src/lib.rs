@@ -139,7 +139,7 @@ pub fn read_plan(path: impl AsRef<Path>) -> Result<plan::Plan, Error> {
     Ok(plan::plan_file::read(&bytes, &file)?)
 }
 
-/// What most programs use.
+/// The items that most programs use.
 pub mod prelude {
     pub use rtwire_plan::Plan;
     pub use rtwire_session::{

@@ -1,34 +1,35 @@
 //! Holds a stream against its contract where it arrives. Pure.
 //!
-//! Frames are counted by their sequence numbers and timed by their talker's own clock, where it says its time: then
-//! neither the network's delay nor a stall of this host makes frames look more frequent than they were sent. A reader
-//! that sees only some of the frames (newest-value streams) is enough: between two frames that it has seen, at most
-//! `b + r·t` bits may have been numbered.
+//! Sequence numbers count the frames. Their times are those of the talker's own clock, where the frames carry them. So
+//! neither the network's delay nor a stall of this host makes frames look more frequent than they were sent.
+//!
+//! A reader that sees only some of the frames (newest-value streams) is enough. Between two frames that it has seen, at
+//! most `b + r·t` bits may have been numbered.
 
 use crate::task::ContractTerms;
 
-/// ns in a second.
+/// Nanoseconds in a second.
 const SECOND: i128 = 1_000_000_000;
-/// The talker's clock may run fast against the plan's by one part in so many.
+/// The accepted error of the talker's clock: it may run fast by one part in this number.
 const CLOCK_PART: i128 = 5_000;
 
 /// Counts the frames that are longer or more frequent than their contract. Allocates nothing.
 #[derive(Clone, Debug)]
 pub(crate) struct ContractWatch {
     terms: ContractTerms,
-    /// The newest number and time.
+    /// The newest sequence number and its time, ns.
     last: Option<(u32, u64)>,
     /// Frames since the first one, without those that were counted as too frequent.
     frames: i128,
     first_ns: u64,
-    /// The least of `frames·M − r·t` so far, scaled.
+    /// The least of `frames·M − r·t` so far, scaled as in [`Self::level`].
     least: i128,
     too_long: u64,
     too_frequent: u64,
 }
 
 impl ContractWatch {
-    /// A watch that has seen nothing.
+    /// Returns a watch that has seen no frame.
     #[must_use]
     pub(crate) const fn new(terms: ContractTerms) -> Self {
         Self {
@@ -56,7 +57,7 @@ impl ContractWatch {
 
     /// Notes a frame with `bytes` of user data, numbered `sequence`, at `time_ns` of one clock.
     ///
-    /// A number that is not later than the newest is passed over, but for a talker that began again.
+    /// Ignores a number that is not later than the newest, unless the talker began again.
     pub(crate) fn observe(&mut self, sequence: u32, time_ns: u64, bytes: usize) {
         self.too_long += u64::from(bytes > self.terms.payload_bytes);
         let Some((last, last_ns)) = self.last else {
@@ -76,7 +77,7 @@ impl ContractWatch {
         self.least = self.least.min(level - self.frame());
         let excess = level - self.least - self.allowed();
         if excess > 0 {
-            // As a policer would: what is beyond is taken out, so that one burst is not counted for ever after.
+            // As a policer does: the excess frames are taken out, so that one burst is not counted again and again.
             let beyond = (excess / self.frame().max(1) + 1).min(i128::from(step));
             self.frames -= beyond;
             self.too_frequent += u64::try_from(beyond).unwrap_or(u64::MAX);
@@ -90,7 +91,7 @@ impl ContractWatch {
         self.least = 0;
     }
 
-    /// `frames·M − r·t`, in bits times the rate's denominator times 10⁹.
+    /// Returns `frames·M − r·t`, in bits times the rate's denominator times 10⁹.
     fn level(&self, time_ns: u64) -> i128 {
         let passed = i128::from(time_ns - self.first_ns.min(time_ns));
         let passed = passed + passed / CLOCK_PART;

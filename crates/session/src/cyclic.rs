@@ -13,7 +13,7 @@ use crate::task::{Pattern, TalkerTask};
 
 /// The time for handing a frame over to a launch queue, beyond the queue's delta and the declared tick error.
 const HAND_OVER_NS: u64 = 200_000;
-/// The first instant is at least so much after opening: stamping in the kernel begins some time after it is asked for.
+/// The least time in ns from opening to the first instant: kernel timestamping starts some time after it is requested.
 const SETTLE_NS: u64 = 1_000_000;
 
 /// One cycle to send in.
@@ -23,7 +23,7 @@ pub struct TalkerCycle {
     pub due_tai_ns: u64,
     /// The lateness of the thread, ns.
     pub late_ns: u64,
-    /// Cycles since opening in which nothing was sent: they had passed, or would have broken the contract.
+    /// Cycles since opening in which nothing was sent: they had passed, or a frame would have broken the contract.
     pub skipped: u64,
 }
 
@@ -34,16 +34,16 @@ pub struct TalkerCycle {
 pub struct CyclicTalker {
     stream: StreamTalker,
     pace: Pace,
-    /// The thread wakes so long before the instant: the queue that keeps launch times needs it.
+    /// The time in ns from waking to the launch time. A queue that keeps launch times needs it; 0 without one.
     lead_ns: u64,
-    /// It wakes so long before that and spins the rest.
+    /// The time in ns that the thread wakes earlier than that, and spins.
     spin_ns: u64,
     launch_tai_ns: u64,
-    /// The value of the closure form.
+    /// The buffer for the value in the closure form.
     value: Vec<u8>,
 }
 
-/// The instants of a talker, beginning at `start_ns` or later; and by how much its thread is awake before each.
+/// Returns the instants of a talker from `start_ns` on, and the lead in ns with which its thread wakes before each.
 pub(crate) fn pace(task: &TalkerTask, launch_delta_ns: Option<u64>, start_ns: u64) -> (Pace, u64) {
     let interval_ns = match task.pattern {
         Pattern::Cyclic { interval_ns } => interval_ns.max(1),
@@ -52,7 +52,7 @@ pub(crate) fn pace(task: &TalkerTask, launch_delta_ns: Option<u64>, start_ns: u6
     let lead_ns = launch_delta_ns.map_or(0, |delta| delta + task.tick_error_ns + HAND_OVER_NS);
     let base_ns = match task.launch {
         Some((offset_ns, period_ns @ 1..)) => offset_ns % period_ns,
-        // The same phase on every host: whole multiples.
+        // Whole multiples: the same phase on every host.
         _ => 0,
     };
     let grid = Grid {
@@ -60,7 +60,7 @@ pub(crate) fn pace(task: &TalkerTask, launch_delta_ns: Option<u64>, start_ns: u6
         base_ns: base_ns + interval_ns * lead_ns.div_ceil(interval_ns) - lead_ns,
         interval_ns,
     };
-    // Launch times are kept by the queue, and windows by the gates: no contract between two frames is in danger.
+    // The queue keeps launch times, and the gates keep windows: no contract between two frames is at risk.
     let shaper = (task.launch.is_none() && lead_ns == 0)
         .then(|| channels::shaper(task, grid.base_ns, FINEST_TICK_NS));
     let pace = Pace::new(grid, start_ns, task.tick_error_ns, shaper, task.wire_bits);
@@ -88,7 +88,7 @@ impl CyclicTalker {
         })
     }
 
-    /// Wakes `spin_ns` before each instant and spins the rest: less lateness for that much of the processor.
+    /// Wakes `spin_ns` before each instant and spins until then: less lateness, at the cost of that processor time.
     #[must_use]
     pub fn spinning(mut self, spin_ns: u64) -> Self {
         self.spin_ns = spin_ns;
@@ -101,7 +101,7 @@ impl CyclicTalker {
         self.stream.stream()
     }
 
-    /// The most user data in one value, bytes.
+    /// The largest value, in bytes of user data.
     #[must_use]
     pub fn maximum_data(&self) -> usize {
         self.stream.maximum_data()
@@ -131,7 +131,7 @@ impl CyclicTalker {
         }
     }
 
-    /// Sends the value of the cycle that [`Self::wait`] told. One system call, no allocation.
+    /// Sends the value of the cycle that [`Self::wait`] returned. One system call, no allocation.
     ///
     /// # Errors
     /// The value is longer than the contract's; the interface is gone or down.
@@ -145,8 +145,10 @@ impl CyclicTalker {
         sent(task, result)
     }
 
-    /// Sends in every cycle what `fill` writes, until `stop` is set. `fill` gets the cycle and room for a whole value, and
-    /// returns the length of what it wrote; `None`: nothing is sent in this cycle.
+    /// Sends in every cycle the value that `fill` writes, until `stop` is set.
+    ///
+    /// `fill` receives the cycle and a buffer for a whole value. It returns the length that it wrote, in bytes; with
+    /// `None` nothing is sent in this cycle.
     ///
     /// # Errors
     /// As [`Self::wait`] and [`Self::send`].
@@ -167,13 +169,13 @@ impl CyclicTalker {
         outcome
     }
 
-    /// What was sent so far. No system call.
+    /// Returns the channel's counters so far. No system call.
     #[must_use]
     pub fn statistics(&self) -> TalkerStatistics {
         self.stream.statistics()
     }
 
-    /// Cycles in which nothing was sent, so far: they had passed, or would have broken the contract.
+    /// The cycles so far in which nothing was sent: they had passed, or a frame would have broken the contract.
     #[must_use]
     pub fn skipped(&self) -> u64 {
         self.pace.skipped()

@@ -5,7 +5,7 @@ use rtwire_host::HostError;
 use rtwire_plan::Plan;
 use rtwire_sys::ErrorKind;
 
-/// Why a host's streams could not be opened or run.
+/// An error in opening or running a host's streams.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
@@ -14,7 +14,7 @@ pub enum SessionError {
     NoSuchHost {
         /// The name that was asked for.
         host: String,
-        /// Those that there are.
+        /// The names in the plan.
         others: Vec<String>,
     },
     /// The plan has no such stream.
@@ -22,7 +22,7 @@ pub enum SessionError {
     NoSuchStream {
         /// The name that was asked for.
         stream: String,
-        /// Those that there are.
+        /// The names in the plan.
         others: Vec<String>,
     },
     /// The host is not the stream's talker.
@@ -89,12 +89,12 @@ pub enum SessionError {
         stream: String,
         /// The interface.
         interface: String,
-        /// What it would have to take, bytes.
+        /// The MTU that the stream needs, bytes.
         needs: u64,
-        /// What it takes, bytes.
+        /// The interface's MTU, bytes.
         mtu: u32,
     },
-    /// A stream that is not cyclic was to be sent in cycles.
+    /// A stream without an interval cannot be sent in cycles.
     #[error(
         "stream `{0}` has a rate and no interval: send its values with `try_send` or `send`, as they arise"
     )]
@@ -106,9 +106,9 @@ pub enum SessionError {
     ValueTooLong {
         /// The stream.
         stream: String,
-        /// The value, bytes.
+        /// The length of the value, bytes.
         bytes: usize,
-        /// What fits, bytes.
+        /// The longest value that fits, bytes.
         fit: usize,
     },
     /// The contract's burst does not hold one frame.
@@ -119,7 +119,7 @@ pub enum SessionError {
     /// The host neither talks nor listens.
     #[error("host `{0}` has nothing to do: it is neither talker nor listener of any stream")]
     Idle(String),
-    /// Nothing tells where a UDP stream goes to.
+    /// The address of a UDP stream's only listener is missing.
     #[error(
         "stream `{stream}` goes over UDP to `{listener}`: say where that is with --peer {listener}=ADDRESS"
     )]
@@ -132,7 +132,7 @@ pub enum SessionError {
     /// An address for a host that the plan does not have.
     #[error("--peer {0}: the plan has no such host")]
     NoSuchPeer(String),
-    /// Listeners of frames cannot poll.
+    /// Listeners of RTDiP streams cannot poll the driver.
     #[error(
         "stream `{0}` is no UDP stream: packet sockets cannot poll the driver; choose another way to receive"
     )]
@@ -147,10 +147,10 @@ pub enum SessionError {
         path: &'static str,
         /// The interface.
         interface: String,
-        /// What it goes past.
+        /// The part of the plan's assumptions that the path bypasses.
         why: String,
     },
-    /// Two streams of this host for one transmit queue.
+    /// Two streams of this host need the same transmit queue.
     #[error(
         "--path {path}: streams `{}` and `{}` both have transmit queue {queue} of interface `{interface}`, which takes one sender; \
          send by `{instead}`",
@@ -173,7 +173,7 @@ pub enum SessionError {
     Values {
         /// The stream.
         stream: String,
-        /// What is wrong, and what would be right.
+        /// The fault, and the way to correct it.
         what: String,
     },
     /// A stream's channel could not be opened or used.
@@ -181,16 +181,16 @@ pub enum SessionError {
     Channel {
         /// The stream.
         stream: String,
-        /// Why.
+        /// The channel's error.
         source: ChannelError,
     },
-    /// The interface's endpoint could not be opened or asked.
+    /// The interface's endpoint could not be opened or queried.
     #[error(transparent)]
     Endpoint(#[from] ChannelError),
     /// The host's own settings were refused.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// A request to the system was refused.
+    /// The system refused a request.
     #[error(transparent)]
     System(#[from] rtwire_sys::Error),
     /// A thread could not do its work, in words for the user.
@@ -213,7 +213,7 @@ impl SessionError {
         }
     }
 
-    /// Returns true where the host lacks something (exit code 3), false where the input is wrong (2).
+    /// Returns true if something is missing on the host (exit code 3), false if the input is wrong (2).
     #[must_use]
     pub fn is_host_lacking(&self) -> bool {
         match self {

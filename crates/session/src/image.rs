@@ -1,4 +1,4 @@
-//! A value in memory that two programs share: one writes, others read the newest, nobody waits.
+//! A value in memory that programs share: one writes, others read the newest, and nobody waits.
 //!
 //! Layout, 64-bit words in the machine's byte order (docs/session.md):
 //!
@@ -7,13 +7,14 @@
 //! | 0 | the bytes `RTWIMG01` |
 //! | 1 | version: 0 before the first value, odd while one is being written, else even |
 //! | 2 | length of the value, bytes |
-//! | 3 | its sequence number |
-//! | 4 | its talker's time, ns of CLOCK_TAI; 0: none |
-//! | 5 | its arrival, ns of CLOCK_TAI; 0: none |
+//! | 3 | sequence number of the value |
+//! | 4 | time at which the talker sent it, ns of CLOCK_TAI; 0: none |
+//! | 5 | time of its arrival, ns of CLOCK_TAI; 0: none |
 //! | 6, 7 | 0 |
 //! | from 8 | the value |
 //!
-//! A reader takes the version, copies, and takes the version again: where both are equal and even the value is whole.
+//! A reader reads the version, copies the value, and reads the version again. The value is whole if both versions are
+//! equal, even and not 0.
 
 use std::fs::File;
 use std::io;
@@ -25,17 +26,17 @@ use rtwire_sys::shared_file::SharedFile;
 const MAGIC: u64 = u64::from_ne_bytes(*b"RTWIMG01");
 /// Words before the value.
 const HEADER_WORDS: usize = 8;
-/// A writer that dies in the midst of a value must not hold a real-time reader for ever.
+/// Attempts of a reader: a writer that dies inside a write must not hold up a real-time reader for ever.
 const TRIES: usize = 64;
 
-/// What stands beside a value.
+/// The number and times that accompany a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ValueStamp {
     /// The sequence number.
     pub sequence: u64,
-    /// The talker's time, ns of CLOCK_TAI, where it says so.
+    /// The time at which the talker sent the value, ns of CLOCK_TAI, where it is known.
     pub sender_time_ns: Option<u64>,
-    /// The arrival, ns of CLOCK_TAI, where it is known.
+    /// The time of arrival, ns of CLOCK_TAI, where it is known.
     pub arrival_ns: Option<u64>,
 }
 
@@ -45,7 +46,7 @@ enum Memory {
     File(SharedFile),
 }
 
-/// A value of at most a fixed length, with a version.
+/// A versioned value of limited length.
 #[derive(Debug)]
 pub struct Image {
     memory: Memory,
@@ -53,7 +54,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// Memory of this process, for values of at most `bytes`.
+    /// Returns an image in this process's own memory, for values of at most `bytes`.
     #[must_use]
     pub fn in_memory(bytes: usize) -> Self {
         let words = HEADER_WORDS + bytes.div_ceil(8);
@@ -65,10 +66,10 @@ impl Image {
         image
     }
 
-    /// Maps a file, which is made where it is missing. A value that it holds already stays.
+    /// Maps a file, and creates it if it is missing. A value that it holds already stays.
     ///
     /// # Errors
-    /// The file cannot be opened, made long enough or mapped; it holds something else than an image.
+    /// The file cannot be opened, extended or mapped; its content is no image.
     pub fn at(path: &Path, bytes: usize) -> io::Result<Self> {
         let mut options = File::options();
         let file = options
@@ -91,7 +92,7 @@ impl Image {
                 ));
             }
         }
-        // A program that died while it wrote left an odd version: what is there is not whole.
+        // A program that died inside a write left an odd version: the value is not whole.
         let version = image.words()[1].load(Ordering::Acquire);
         if version % 2 == 1 {
             image.words()[1].store(0, Ordering::Release);
@@ -112,7 +113,7 @@ impl Image {
         self.bytes
     }
 
-    /// Writes a value; of one that is too long the beginning. One writer at a time. No system call, no allocation.
+    /// Writes a value, cut to [`Self::capacity`] if it is longer. One writer at a time. No system call, no allocation.
     pub fn write(&self, value: &[u8], stamp: ValueStamp) {
         let value = &value[..value.len().min(self.bytes)];
         let words = self.words();
@@ -132,8 +133,10 @@ impl Image {
         words[1].store(version.wrapping_add(2).max(2), Ordering::Release);
     }
 
-    /// Copies the newest whole value to `out` and returns its length and stamp; `None` before the first value, and where
-    /// the writer stays in the midst of one. No system call, no allocation.
+    /// Copies the newest whole value to `out`, and returns its length in bytes and its stamp. No system call, no
+    /// allocation.
+    ///
+    /// Returns `None` before the first value, and where a writer stopped inside a write.
     pub fn read(&self, out: &mut [u8]) -> Option<(usize, ValueStamp)> {
         let words = self.words();
         for _ in 0..TRIES {

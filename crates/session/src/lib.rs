@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  plan.json ─► Session::open(&plan, "host", "eth0")
-//!                  ├─ talker("A-to-B")   ─► StreamTalker: try_send, send      (token bucket of the contract)
+//!                  ├─ talker("A-to-B")   ─► StreamTalker: try_send, send      (contract's token bucket)
 //!                  │                          └─ cyclic() ─► CyclicTalker: wait, send | run(closure)   (launch offset)
 //!                  └─ listener("A-to-B") ─► StreamListener: recv | newest     (contract watched, foreign plans refused)
 //! ```
@@ -27,10 +27,10 @@
 //!
 //! # Hot path
 //! `try_send`, `wait`, `send`, `recv` and `newest` allocate nothing, take no lock, and make at most one system call for a
-//! frame. Opening and `statistics` are for before and after.
+//! frame. Call the functions that open, and `statistics`, before or after the loop.
 //!
 //! # Limits
-//! A session does not set a host up: `rtwire apply` does. UDP streams with one listener need that host's address.
+//! A session does not set up the host: `rtwire apply` does. UDP streams with one listener need that host's address.
 
 mod channels;
 mod contract;

@@ -11,29 +11,29 @@ use crate::error::SessionError;
 use crate::session::Hold;
 use crate::task::ListenerTask;
 
-/// A value that came.
+/// A received value.
 #[derive(Clone, Copy, Debug)]
 pub struct Value<'a> {
     /// The user data.
     pub data: &'a [u8],
     /// Its sequence number.
     pub sequence: u32,
-    /// The time at which the talker sent it, ns of its CLOCK_TAI, where it says so.
+    /// The time at which the talker sent it, ns of the talker's CLOCK_TAI, where the frame carries it.
     pub sender_time_ns: Option<u64>,
-    /// The kernel's stamp of its arrival, ns of CLOCK_TAI, where there is one.
+    /// The kernel's timestamp of its arrival, ns of CLOCK_TAI, where there is one.
     pub arrival_ns: Option<u64>,
-    /// False where a newest-value listener has read this very value before.
+    /// False if a newest-value listener has read this same value before.
     pub fresh: bool,
 }
 
-/// What a listener has counted.
+/// The counters of a listener.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamStatistics {
-    /// What its channel has counted.
+    /// The counters of its channel.
     pub channel: ListenerStatistics,
-    /// Frames at this port with another key: of another plan, or of another version of this one.
+    /// Frames at this port with another key: of another plan, or of another version of this one. None was taken.
     pub foreign: u64,
-    /// Frames with more data than the contract's.
+    /// Frames with more user data than the contract allows.
     pub too_long: u64,
     /// Frames beyond the contract's rate and burst.
     pub too_frequent: u64,
@@ -82,11 +82,12 @@ impl StreamListener {
         &self.path
     }
 
-    /// Waits for a value that was not read yet: the next one of a queue, the newest of a newest-value stream. `None`: none
-    /// came within `timeout`. At most one system call a frame; no allocation.
+    /// Waits for a value that was not read yet: the next one of a queue, the newest one of a newest-value stream.
+    ///
+    /// Returns `None` if none arrived within `timeout`. At most one system call for a frame; no allocation.
     ///
     /// # Errors
-    /// The interface is gone or down; the receive program was detached by somebody else.
+    /// The interface is missing or down; another program detached the receive program.
     pub fn recv(&mut self, timeout: Option<Duration>) -> Result<Option<Value<'_>>, SessionError> {
         let failed = |source| SessionError::Channel {
             stream: self.task.name.clone(),
@@ -115,8 +116,9 @@ impl StreamListener {
         Ok(watched(&mut self.watch, value))
     }
 
-    /// Returns the newest value of a newest-value stream, read before or not; of a queue the next one that waits. Does not
-    /// wait.
+    /// Returns the newest value of a newest-value stream, read before or not. Does not wait.
+    ///
+    /// On a queue it returns the next value that waits there.
     ///
     /// # Errors
     /// As [`Self::recv`].
@@ -141,10 +143,10 @@ impl StreamListener {
         Ok(watched(&mut self.watch, value))
     }
 
-    /// What was counted so far. Up to two system calls: not for a real-time loop.
+    /// Returns the counters so far. Up to two system calls: not for a real-time loop.
     ///
     /// # Errors
-    /// The kernel refuses to tell what it has dropped.
+    /// The kernel does not return its count of dropped frames.
     pub fn statistics(&mut self) -> Result<StreamStatistics, SessionError> {
         let channel = self
             .inbox
@@ -163,7 +165,7 @@ impl StreamListener {
     }
 }
 
-/// Shows a value to the watch of its contract.
+/// Passes a new value to the contract's watch, and returns it.
 fn watched<'a>(watch: &mut Option<ContractWatch>, value: Option<Value<'a>>) -> Option<Value<'a>> {
     if let (Some(watch), Some(value)) = (watch, &value) {
         if value.fresh {

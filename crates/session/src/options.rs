@@ -1,4 +1,4 @@
-//! How a host's streams are opened, where the plan leaves a choice.
+//! The options for opening a host's streams, where the plan leaves a choice.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -16,24 +16,24 @@ pub enum PeerAddress {
     Ip(Ipv4Addr),
 }
 
-/// How streams are opened. The default asks for nothing that the plan does not ask for.
+/// The options for opening streams. The default adds nothing to the plan.
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
-    /// Addresses of peers by host name. Without one an RTDiP stream goes to its own group.
+    /// Addresses of peers by host name. Without one, an RTDiP stream goes to its own group.
     pub peers: Vec<(String, PeerAddress)>,
-    /// The transmit path. With launch times only cyclic streams take it, all others the queueing discipline.
+    /// The transmit path. On a path with launch times only cyclic streams take it; all others take the queueing discipline.
     pub path: TxPath,
     /// The receive path of RTDiP streams.
     pub receive_path: ReceivePath,
-    /// The time for which listeners look again and again before they sleep.
+    /// The time that listeners spin before they sleep.
     pub spin: Duration,
-    /// Drops what is beyond a stream's contract where it arrives; granted is the promised delay and this much.
+    /// Drops frames beyond their stream's contract at the listener. The tolerance is the promised delay plus this time.
     pub police: Option<Duration>,
     /// Listeners poll the driver in their own calls (UDP streams only).
     pub polls: bool,
-    /// SCHED_FIFO priority for a stream of priority 7; a stream of priority p has `realtime - 7 + p`. None: the same for all.
+    /// SCHED_FIFO priority for a stream of priority 7; a stream of priority p has `realtime - 7 + p`. `None`: 80 for all.
     pub realtime: Option<u8>,
-    /// Also opens what would not keep the plan's promises.
+    /// Also opens streams on a transmit path that does not keep the plan's promises.
     pub no_admission: bool,
 }
 
@@ -53,7 +53,7 @@ impl Default for SessionOptions {
 }
 
 impl SessionOptions {
-    /// The SCHED_FIFO priority of the threads of a stream of priority `pcp`.
+    /// Returns the SCHED_FIFO priority of the threads of a stream of priority `pcp`.
     #[must_use]
     pub fn realtime_of(&self, pcp: u8) -> u8 {
         match self.realtime {

@@ -1,12 +1,13 @@
-//! The instants that a cyclic stream is sent at, and what happens to one that is late. Pure.
+//! The instants at which a cyclic stream is sent, and the rule for a late frame. Pure.
 //!
 //! Frame n is due at `base + n·T`. A late frame never moves the next one:
 //!
 //! - Whole cycles that have passed are skipped and counted; nothing is sent in a burst to catch up.
-//! - A frame that is late by at most the declared tick error J conforms to the contract, and goes.
-//! - A frame that is later goes only if the contract still allows the next one at its own instant. Else its cycle is
-//!   skipped and counted: sent late, it would be denser to the next one than other streams' promises allow.
-//! - A stream with launch times of the plan has its windows instead of a contract between frames: it goes, late or not.
+//! - A frame that is late by at most the declared tick error J conforms to the contract, and is sent.
+//! - A later frame is sent only if the contract still allows the next one at its own instant. Else its cycle is skipped
+//!   and counted: late, it would be closer to the next frame than the promises of other streams allow.
+//! - A stream with launch times in the plan has windows instead of a contract between frames: its frame is sent, late or
+//!   not.
 
 use rtwire_channel::Shaper;
 
@@ -37,18 +38,18 @@ impl Grid {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Turn {
-    /// Send now; the frame was due at `due_ns` and is late by `late_ns`.
+    /// Send now: the frame was due at `due_ns` and is late by `late_ns`.
     Send {
-        /// The instant.
+        /// The instant, ns.
         due_ns: u64,
-        /// How much later it is now.
+        /// The lateness, ns.
         late_ns: u64,
     },
-    /// Send nothing in this cycle: it would break the contract towards the next one.
+    /// Send nothing in this cycle: a frame now would break the contract of the next one.
     Skip {
-        /// The instant.
+        /// The instant, ns.
         due_ns: u64,
-        /// How much later it is now.
+        /// The lateness, ns.
         late_ns: u64,
     },
 }
@@ -66,8 +67,10 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Begins with the first instant at or after `from_ns`. `shaper` holds the contract of frames of `wire_bits` each;
-    /// without one no frame is skipped for being late within its cycle.
+    /// Begins with the first instant at or after `from_ns`.
+    ///
+    /// `shaper` holds the contract of frames of `wire_bits` each. Without one, no frame is skipped for being late within
+    /// its cycle.
     #[must_use]
     pub fn new(
         grid: Grid,
@@ -93,19 +96,19 @@ impl Pace {
         self.due_ns
     }
 
-    /// Cycles in which nothing was sent, so far.
+    /// The cycles so far in which nothing was sent.
     #[must_use]
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// Frames that went later than the declared tick error, so far.
+    /// The frames so far that were sent later than the declared tick error.
     #[must_use]
     pub fn late(&self) -> u64 {
         self.late
     }
 
-    /// Decides for the newest instant that has come by `now_ns` (or the next one, before it has come), and steps on.
+    /// Decides for the newest instant at or before `now_ns`, or for the next one if none has come. Then steps on.
     pub fn turn(&mut self, now_ns: u64) -> Turn {
         let interval = self.grid.interval_ns.max(1);
         let passed = now_ns.saturating_sub(self.due_ns) / interval;
@@ -137,7 +140,7 @@ mod tests {
 
     const FRAME: u64 = 12_304;
 
-    /// One frame of `FRAME` bits each `interval_ns`, with a tick error: depth M + r·J.
+    /// One frame of `FRAME` bits in each `interval_ns`, with a tick error: depth M + r·J.
     fn contract(interval_ns: u64, tick_error_ns: u64) -> ShaperConfig {
         let rate = (FRAME * 1_000_000_000, interval_ns);
         let extra = u128::from(FRAME) * u128::from(tick_error_ns);
@@ -212,7 +215,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the wake-ups are like, all that is sent keeps to the contract, and each instant is on the grid.
+        /// For all wake-ups, the frames that are sent keep the contract, and each instant is on the grid.
         #[test]
         fn what_is_sent_conforms(
             interval in 1_000_u64..10_000_000,

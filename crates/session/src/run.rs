@@ -6,8 +6,11 @@
 //! ```
 //!
 //! The same work as one host of a lab, without the lab: nothing is brought up, emulated or calibrated. One host sees its own
-//! end only, so nothing is judged but what that end can know: numbers that did not come, frames without room, frames of
-//! another plan or beyond the contract.
+//! end only, so only what that end can know is judged:
+//!
+//! - sequence numbers that did not arrive;
+//! - frames for which a queue had no room;
+//! - frames of another plan, or beyond the contract.
 
 mod report;
 mod time;
@@ -33,55 +36,56 @@ use crate::work::{Schedule, Work};
 pub use report::{ListenerRow, RunReport, TalkerRow, Verdict, json_schema};
 pub use time::NetworkTime;
 
-/// From opening to the first frame: time stamping in the kernel begins some time after it is asked for.
+/// The time in ns from opening to the first frame: kernel timestamping starts some time after it is requested.
 const SETTLE_NS: u64 = 500_000_000;
-/// Talkers begin at a whole multiple of this, so that hosts whose clocks agree have one grid.
+/// Talkers begin at a whole multiple of this, in ns: hosts whose clocks agree then have one grid.
 const GRID_NS: u64 = 100_000_000;
-/// Deferred interrupts come back after so many empty polls, and the kernel polls by itself after so long without one.
+/// Empty polls after which deferred interrupts come back.
 const EMPTY_POLLS: u32 = 1_000;
+/// The time in ns without a poll after which the kernel polls by itself.
 const FLUSH_NS: u32 = 5_000_000;
 
-/// Who does the receive work of the interface.
+/// The thread or interrupt that does the interface's receive work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReceiveWork {
     /// A thread where the driver has receive contexts, else the soft interrupt.
     Automatic,
     /// The soft interrupt, above every task.
     SoftInterrupt,
-    /// A thread of the kernel, as urgent as the most urgent listener here.
+    /// A kernel thread, as urgent as the most urgent listener here.
     Thread,
     /// The listeners' own calls. UDP streams only.
     Poll,
 }
 
-/// What to run.
+/// The options of a run.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
     /// The plan.
     pub plan: Plan,
     /// The host of the plan that this machine is.
     pub host: String,
-    /// The interface that is this host's link.
+    /// The interface that this host's link is plugged into.
     pub interface: String,
-    /// How its streams are opened.
+    /// The options for opening its streams.
     pub session: SessionOptions,
-    /// The time to send; `None`: until it is stopped.
+    /// The duration of sending; `None`: until `stop` is set.
     pub duration: Option<Duration>,
-    /// Who does the receive work.
+    /// The thread or interrupt that does the receive work.
     pub receive: ReceiveWork,
-    /// Sends and receives best effort as well.
+    /// True if best effort is sent and received as well.
     pub best_effort: bool,
-    /// The other ends of streams' values, by stream; all others carry zeros.
+    /// The other ends of values, by stream; all other streams carry zeros.
     pub values: Vec<(String, ValueEnd)>,
 }
 
-/// Runs one host's streams until the time is up or `stop` is set; then reports what it sent and saw.
+/// Runs one host's streams until the duration is over or `stop` is set. Returns what it sent and received.
 ///
-/// Needs CAP_NET_RAW, CAP_SYS_NICE and CAP_IPC_LOCK; CAP_NET_ADMIN for threads and polling, and for priorities above 6.
-/// `started` is called when everything is open, with the way in which receive work is done.
+/// Needs CAP_NET_RAW, CAP_SYS_NICE and CAP_IPC_LOCK; CAP_NET_ADMIN for NAPI threads and polling, and for priorities above 6.
+/// Calls `started` when everything is open, with a description of who does the receive work.
 ///
 /// # Errors
-/// See [`SessionError`]; nothing was sent then, and everything set is undone.
+/// See [`SessionError`]. Nothing was sent then, and all settings are undone.
 pub fn run_host(
     options: &RunOptions,
     stop: &AtomicBool,
@@ -103,9 +107,9 @@ pub fn run_host(
         return Err(SessionError::Idle(host.clone()));
     }
     check_values(options, &assignment)?;
-    // Its error is the right one where there is no such interface.
+    // Returns the right error if there is no such interface.
     interface::by_name(&options.interface)?;
-    // Before the session attaches a receive program: that would change what the driver can do meanwhile.
+    // Before the session attaches a receive program, which changes what the driver can do.
     let (receive, _guards) = receive_work(options, &assignment)?;
     let session = Session::planned(plan, assignment.clone(), &options.session)?;
     let work = Work::of(session, &options.values)?;
@@ -148,7 +152,7 @@ pub fn run_host(
     ))
 }
 
-/// Refuses values for a stream that this host does not have.
+/// Refuses values for a stream that this host does not have, and two ends for one stream.
 fn check_values(options: &RunOptions, assignment: &Assignment) -> Result<(), SessionError> {
     let talkers = assignment.talkers.iter().map(|task| &task.name);
     let listeners = assignment.listeners.iter().map(|task| &task.name);
@@ -178,10 +182,10 @@ fn check_values(options: &RunOptions, assignment: &Assignment) -> Result<(), Ses
     Ok(())
 }
 
-/// What undoes the settings of receive work.
+/// The guards that undo the settings of receive work when dropped.
 type Guards = (Option<NapiThreads>, Option<NapiDeferral>);
 
-/// Sets who does the receive work; returns it in words.
+/// Sets who does the receive work, and returns it in words.
 fn receive_work(
     options: &RunOptions,
     assignment: &Assignment,

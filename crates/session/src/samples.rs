@@ -6,25 +6,25 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// A frame at its talker: sequence number, and the kernel's time stamp at the transmit queue (CLOCK_TAI ns).
+/// A frame at its talker: sequence number, and the kernel's timestamp at the transmit queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentStamp {
     /// The sequence number.
     pub sequence: u32,
-    /// The stamp, ns.
+    /// The timestamp, ns of CLOCK_TAI.
     pub stamp_ns: u64,
 }
 
-/// A frame at a listener. A stamp of 0 in the file is missing.
+/// A frame at a listener. A timestamp of 0 in the file is a missing one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// The sequence number.
     pub sequence: u32,
-    /// The kernel's stamp, ns of CLOCK_TAI.
+    /// The kernel's timestamp, ns of CLOCK_TAI.
     pub stamp_ns: Option<u64>,
     /// The talker's own time, ns of CLOCK_TAI; 0: none.
     pub app_sent_ns: u64,
-    /// When the program had it, ns of CLOCK_TAI.
+    /// The instant at which the program had it, ns of CLOCK_TAI.
     pub app_received_ns: u64,
 }
 

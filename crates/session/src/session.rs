@@ -18,16 +18,16 @@ use crate::talker::StreamTalker;
 use crate::task::{Assignment, ListenerTask, TalkerTask};
 use crate::transmit;
 
-/// Frames may be on their way for so long after the talkers' end.
+/// The time in ns in which frames may still be on their way after the talkers' end.
 const DRAIN_NS: u64 = 300_000_000;
 /// Bytes of a VLAN tag, which an interface takes beyond its MTU.
 const TAG_BYTES: u64 = 4;
 const ETHERNET_BYTES: u64 = 14;
 
-/// One host's streams on one interface, as a plan has them.
+/// One host's streams on one interface, by the plan.
 ///
-/// Open it in the network namespace of the interface; its channels are opened when they are asked for. Needs CAP_NET_RAW;
-/// CAP_NET_ADMIN for priority 7 and for XDP.
+/// Open it in the network namespace of the interface. Channels open on request, with [`Self::talker`] and
+/// [`Self::listener`]. Needs CAP_NET_RAW; CAP_NET_ADMIN for priority 7 and for XDP.
 #[derive(Debug)]
 pub struct Session {
     pub(crate) assignment: Assignment,
@@ -36,7 +36,7 @@ pub struct Session {
     /// Talker and listeners of every stream of the plan, for messages.
     ends: BTreeMap<String, (String, Vec<String>)>,
     taken: Arc<Mutex<BTreeSet<Taken>>>,
-    /// Has the network card let the streams' groups through.
+    /// Makes the network card let the streams' groups through.
     _groups: Option<PacketSocket>,
 }
 
@@ -47,7 +47,7 @@ struct Taken {
     index: usize,
 }
 
-/// Gives an end of a stream free when dropped.
+/// Frees an end of a stream when dropped.
 #[derive(Debug)]
 pub(crate) struct Hold {
     taken: Taken,
@@ -62,19 +62,21 @@ impl Drop for Hold {
 }
 
 impl Session {
-    /// Opens the streams of `host` on `interface`, all of them as the plan says.
+    /// Opens the streams of `host` on `interface`, as the plan says.
     ///
     /// # Errors
-    /// The plan has no such host, or nothing for it to do; the interface is missing, down, no Ethernet interface or takes
-    /// no frames as long as the plan's; the receive program that is needed cannot be had.
+    /// - The plan has no such host, or the host is neither talker nor listener.
+    /// - The interface is missing, down or no Ethernet interface, or its MTU is less than the plan needs.
+    /// - A receive program is needed and cannot be attached.
+    /// - A UDP stream with one listener needs that host's address: see [`Self::with`].
     pub fn open(plan: &Plan, host: &str, interface: &str) -> Result<Self, SessionError> {
         Self::with(plan, host, interface, &SessionOptions::default())
     }
 
-    /// Opens the streams of `host` on `interface`, with choices that the plan leaves.
+    /// Opens the streams of `host` on `interface`, with options where the plan leaves a choice.
     ///
     /// # Errors
-    /// As [`Self::open`]; a transmit path on which the plan's promises would not hold; an address for no host of the plan.
+    /// As [`Self::open`]; the plan's promises would not hold on the transmit path; a peer is no host of the plan.
     pub fn with(
         plan: &Plan,
         host: &str,
@@ -108,7 +110,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Opens what an assignment says, without a plan: the lab's processes.
+    /// Opens an assignment without a plan: for the lab's processes.
     pub(crate) fn of(assignment: Assignment) -> Result<Self, SessionError> {
         let interface = interface::by_name(&assignment.interface)?;
         if interface.mac == [0; 6] {
@@ -136,7 +138,7 @@ impl Session {
         &self.assignment.host
     }
 
-    /// The names of the streams that this host sends.
+    /// Returns the names of the streams that this host sends.
     pub fn talkers(&self) -> impl Iterator<Item = &str> {
         self.assignment
             .talkers
@@ -144,16 +146,16 @@ impl Session {
             .map(|task| task.name.as_str())
     }
 
-    /// The names of the streams that this host receives.
+    /// Returns the names of the streams that this host receives.
     pub fn listeners(&self) -> impl Iterator<Item = &str> {
         let all = self.assignment.listeners.iter();
         all.map(|task| task.name.as_str())
     }
 
-    /// Opens the talker of a stream: destination, key, priority, contract and transmit path are the plan's.
+    /// Opens the talker of a stream. Destination, key, priority and contract come from the plan.
     ///
     /// # Errors
-    /// This host does not talk on the stream, or the talker is open already; the channel cannot be opened.
+    /// This host is not the stream's talker; the talker is already open; the channel cannot be opened.
     pub fn talker(&self, stream: &str) -> Result<StreamTalker, SessionError> {
         let tasks = &self.assignment.talkers;
         match tasks.iter().position(|task| task.name == stream) {
@@ -170,10 +172,10 @@ impl Session {
         }
     }
 
-    /// Opens the listener of a stream: port, key, semantics and receive path are the plan's.
+    /// Opens the listener of a stream. Port, key and semantics come from the plan.
     ///
     /// # Errors
-    /// This host does not listen to the stream, or the listener is open already; the channel cannot be opened.
+    /// This host is no listener of the stream; the listener is already open; the channel cannot be opened.
     pub fn listener(&self, stream: &str) -> Result<StreamListener, SessionError> {
         let tasks = &self.assignment.listeners;
         match tasks.iter().position(|task| task.name == stream) {
@@ -224,8 +226,8 @@ impl Session {
         })
     }
 
-    /// Gives the calling thread SCHED_FIFO at the usual priority of a stream's thread, and keeps this process's memory
-    /// from being paged out. Call it after the channels are open, before the loop.
+    /// Puts the calling thread under SCHED_FIFO, priority 80, and locks this process's memory. Call it after the channels are
+    /// open, before the loop.
     ///
     /// # Errors
     /// CAP_SYS_NICE or CAP_IPC_LOCK is missing.
@@ -240,15 +242,16 @@ impl Session {
         )))
     }
 
-    /// Counts what came to this interface and belonged to none of its listeners. Not for a real-time loop.
+    /// Returns the counts of frames that reached this interface and belonged to none of its listeners. Not for a real-time
+    /// loop.
     ///
     /// # Errors
-    /// The kernel refuses to tell.
+    /// The kernel does not return its counts.
     pub fn statistics(&self) -> Result<EndpointStatistics, SessionError> {
         Ok(self.endpoint.statistics()?)
     }
 
-    /// Refuses an interface that takes no frames as long as the plan's.
+    /// Refuses an interface whose MTU is less than the plan needs.
     fn check_frames(&self, plan: &Plan) -> Result<(), SessionError> {
         let own = self.assignment.talkers.iter().map(|task| &task.name);
         let own = own.chain(self.assignment.listeners.iter().map(|task| &task.name));
@@ -268,7 +271,7 @@ impl Session {
     }
 }
 
-/// What a host has to do by its plan.
+/// Returns a host's assignment by its plan.
 pub(crate) fn assign(
     plan: &Plan,
     host: &str,
@@ -312,7 +315,7 @@ pub(crate) fn assign(
     })
 }
 
-/// Has the network card let through the groups that this host listens to. Left when dropped.
+/// Makes the network card let through the groups that this host listens to. Dropping the socket leaves them.
 fn join_groups(
     assignment: &Assignment,
     interface: &Interface,

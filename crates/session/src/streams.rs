@@ -1,4 +1,4 @@
-//! From the plan to what a stream's talker and listeners need, wherever they run.
+//! Makes the tasks of a stream's talker and listeners from the plan, wherever they run.
 
 use std::time::Duration;
 
@@ -10,19 +10,19 @@ use crate::error::SessionError;
 use crate::options::{PeerAddress, SessionOptions};
 use crate::task::{Address, ContractTerms, ListenerTask, Pattern, TalkerTask};
 
-/// SCHED_FIFO priority of a stream's threads where nobody says another: below the noise record, above everything ordinary.
+/// The default SCHED_FIFO priority of a stream's threads: below the noise record, above everything ordinary.
 pub const REALTIME: u8 = 80;
-/// Granted beyond a stream's contract and promise before its frames count as too frequent: talkers' clocks and their
-/// scheduling are not exact.
+/// The tolerance in ns, beside contract and promise, before a stream's frames count as too frequent. Talkers' clocks and
+/// their scheduling are not exact.
 const CONTRACT_MARGIN_NS: u64 = 10_000_000;
 
-/// A ratio as two 64-bit numbers.
+/// Returns a ratio as two 64-bit numbers.
 fn small(ratio: Ratio) -> (u64, u64) {
     let part = |value: i128| u64::try_from(value).unwrap_or(u64::MAX);
     (part(ratio.num()), part(ratio.den()))
 }
 
-/// The stream `name` of a plan: its place in the network, its description, its plan.
+/// Returns the stream `name` of a plan: its index in the network, its description, its plan.
 pub(crate) fn of<'a>(plan: &'a Plan, name: &str) -> Option<(usize, &'a Stream, &'a StreamPlan)> {
     let planned = plan.streams.iter().find(|one| one.name == name)?;
     let streams = &plan.network.streams;
@@ -30,7 +30,7 @@ pub(crate) fn of<'a>(plan: &'a Plan, name: &str) -> Option<(usize, &'a Stream, &
     Some((index, &streams[index], planned))
 }
 
-/// The address given for a host, if any.
+/// Returns the address that the options name for a host, if any.
 fn peer(options: &SessionOptions, host: &str, udp: bool) -> Option<PeerAddress> {
     let given = options.peers.iter().rev();
     let mut given = given.filter(|(name, _)| name == host);
@@ -39,7 +39,7 @@ fn peer(options: &SessionOptions, host: &str, udp: bool) -> Option<PeerAddress> 
         .map(|(_, address)| *address)
 }
 
-/// Where the frames of a stream go: to its own group, or to the address that the options give for its only listener.
+/// Returns the destination of a stream's frames: its own group, or the address in the options for its only listener.
 fn address(
     options: &SessionOptions,
     stream: &Stream,
@@ -64,10 +64,10 @@ fn address(
     }
 }
 
-/// The task of a stream's talker; its path is [`TxPath::Qdisc`] and it keeps no stamps.
+/// Returns the task of a stream's talker. It keeps no timestamps.
 ///
 /// # Errors
-/// Nothing tells where its datagrams go.
+/// There is no such stream; the address for its datagrams is missing.
 pub fn talker(
     plan: &Plan,
     name: &str,
@@ -106,8 +106,9 @@ pub fn talker(
     })
 }
 
-/// The transmit path of a stream, where `wanted` is asked for: launch times are for streams that have instants, and
-/// datagrams have the queueing discipline only.
+/// Returns the transmit path of a stream where the options ask for `wanted`.
+///
+/// Launch times are for cyclic streams. Datagrams take the queueing discipline, with or without launch times.
 fn path(wanted: TxPath, stream: &Stream) -> TxPath {
     let cyclic = stream.shaped && matches!(stream.contract.kind, ContractKind::Interval { .. });
     match (wanted, stream.transport) {
@@ -118,7 +119,7 @@ fn path(wanted: TxPath, stream: &Stream) -> TxPath {
     }
 }
 
-/// The task of the listener of a stream at `host`.
+/// Returns the task of the listener of a stream at `host`.
 ///
 /// # Errors
 /// There is no such stream.
@@ -169,13 +170,15 @@ pub fn listener(
     })
 }
 
-/// A duration in whole ns.
+/// Returns a duration in whole ns.
 pub(crate) fn ns(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What a listener drops. What leaves the talker at no more than `b + r t` arrives, after a delay between nothing and `D`,
-/// at no more than `b + r D + r t`; `D` is the promise and `margin_ns`, for hosts that are late.
+/// Returns the limits beyond which a listener drops frames: bit/s, bits at once, bytes of overhead for a frame.
+///
+/// Traffic that leaves the talker at no more than `b + r t`, with a delay between 0 and `D`, arrives at no more than
+/// `b + r D + r t`. Here `D` is the promise plus `margin_ns`, for hosts that are late.
 fn police(
     stream: &Stream,
     delay_ns: u64,
@@ -204,13 +207,13 @@ pub struct Flow {
     pub host: String,
     /// The host that receives.
     pub to: String,
-    /// What it sends.
+    /// The talker's task.
     pub talker: TalkerTask,
-    /// What it receives.
+    /// The listener's task.
     pub listener: ListenerTask,
 }
 
-/// All best effort of a plan, numbered behind its streams.
+/// Returns all best effort of a plan, numbered behind its streams.
 #[must_use]
 pub fn best_effort(plan: &Plan, options: &SessionOptions) -> Vec<Flow> {
     let flow = |(index, planned): (usize, &BestEffortPlan)| {
@@ -285,7 +288,7 @@ pub fn best_effort(plan: &Plan, options: &SessionOptions) -> Vec<Flow> {
     behind.zip(&plan.best_effort).filter_map(flow).collect()
 }
 
-/// Returns the frames of `wire_bytes` that a rate in bit/s on the wire makes in a time, rounded down.
+/// Returns the number of frames of `wire_bytes` at a rate in bit/s on the wire in a time, rounded down.
 #[must_use]
 pub fn frames_in(rate: Ratio, wire_bytes: u64, duration_ns: u64) -> u64 {
     let num = u128::try_from(rate.num()).unwrap_or(0);
@@ -294,7 +297,7 @@ pub fn frames_in(rate: Ratio, wire_bytes: u64, duration_ns: u64) -> u64 {
     u64::try_from(bits / (u128::from(wire_bytes.max(1)) * 8)).unwrap_or(u64::MAX)
 }
 
-/// Returns the frames that a stream's talker is to send in a time.
+/// Returns the number of frames that a stream's talker is to send in a time.
 #[must_use]
 pub fn frames_planned(stream: &Stream, duration_ns: u64) -> u64 {
     match stream.contract.kind {

@@ -1,4 +1,4 @@
-//! The sending end of a planned stream, for values that arise when they do: under the token bucket of its contract.
+//! The sending end of a planned stream, for values at any time: under the token bucket of its contract.
 
 use rtwire_channel::{ChannelError, LinkError, Shaper, Talker, TalkerStatistics};
 use rtwire_sys::clock::{self, Clock};
@@ -9,20 +9,20 @@ use crate::error::SessionError;
 use crate::session::Hold;
 use crate::task::{Pattern, TalkerTask};
 
-/// The tick of a bucket that is looked at whenever a value arises: fine enough to be continuous.
+/// The tick in ns of a bucket that is checked for each value: fine enough to count as continuous.
 pub(crate) const FINEST_TICK_NS: u64 = 1_000;
 
 /// The outcome of a send call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// It is with the kernel, under this sequence number.
+    /// The kernel has taken it, under this sequence number.
     Sequence(u32),
-    /// The contract allows it at this time at the earliest, ns of CLOCK_TAI. Nothing was sent.
+    /// The contract does not allow it yet. Nothing was sent.
     NotYet {
-        /// The time.
+        /// The earliest time that the contract allows, ns of CLOCK_TAI.
         earliest_tai_ns: u64,
     },
-    /// The interface's own queue was full and dropped it. It has used up a sequence number, and listeners will miss it.
+    /// The interface's own queue was full and dropped it. Its sequence number is used up, so listeners count a loss.
     QueueFull,
 }
 
@@ -35,7 +35,7 @@ pub struct StreamTalker {
     pub(crate) hold: Hold,
 }
 
-/// What a send call of a channel comes to.
+/// Returns the outcome of a channel's send call.
 pub(crate) fn sent(
     task: &TalkerTask,
     result: Result<u32, ChannelError>,
@@ -76,20 +76,22 @@ impl StreamTalker {
         &self.task.name
     }
 
-    /// The most user data in one value, bytes: what the contract has room for.
+    /// The largest value that the contract has room for, in bytes of user data.
     #[must_use]
     pub fn maximum_data(&self) -> usize {
         self.task.payload_bytes.min(self.talker.maximum_data())
     }
 
-    /// Sends a value if the contract allows it now, else tells when. Does not wait or allocate; at most one system call.
+    /// Sends a value if the contract allows it now, else returns the earliest time. Does not wait or allocate; at most one
+    /// system call.
     ///
     /// # Errors
-    /// The value is longer than the contract's; the interface is gone or down.
+    /// The value is longer than the contract's; the contract's burst does not hold one frame; the interface is missing or
+    /// down.
     pub fn try_send(&mut self, value: &[u8]) -> Result<Sent, SessionError> {
         fits(&self.task, self.maximum_data(), value)?;
         let now_ns = clock::now_ns(Clock::Tai);
-        // On the ticks of its shaping interval, and as late after one as the plan counts with.
+        // On the ticks of its shaping interval, and after each no later than the plan assumes.
         let earliest = self.shaper.earliest(now_ns, self.task.wire_bits);
         let earliest_tai_ns =
             earliest.ok_or_else(|| SessionError::Never(self.task.name.clone()))?;
@@ -99,7 +101,7 @@ impl StreamTalker {
         sent(&self.task, self.talker.send(value))
     }
 
-    /// Sends a value as soon as the contract allows it; waits until then.
+    /// Waits until the contract allows a value, then sends it.
     ///
     /// # Errors
     /// As [`Self::try_send`]; the kernel refuses to sleep.
@@ -112,7 +114,7 @@ impl StreamTalker {
         }
     }
 
-    /// Sends in cycles from now on: at the plan's launch offset, else at whole multiples of the interval.
+    /// Returns the talker for sending in cycles: at the plan's launch offset, else at whole multiples of the interval.
     ///
     /// # Errors
     /// The stream has no interval.
@@ -120,14 +122,14 @@ impl StreamTalker {
         CyclicTalker::new(self)
     }
 
-    /// What was sent so far. No system call.
+    /// Returns the channel's counters so far. No system call.
     #[must_use]
     pub fn statistics(&self) -> TalkerStatistics {
         self.talker.statistics()
     }
 }
 
-/// Refuses a value for which the plan has no room.
+/// Refuses a value that is longer than `fit` bytes, the plan's room for it.
 pub(crate) fn fits(task: &TalkerTask, fit: usize, value: &[u8]) -> Result<(), SessionError> {
     if value.len() <= fit {
         return Ok(());

@@ -1,33 +1,33 @@
-//! What one host has to send and to receive, ready for its channels: plain data, which also goes to another process as JSON.
+//! The tasks of one host, ready for its channels: plain data, which also goes to another process as JSON.
 
 use std::net::Ipv4Addr;
 
 use rtwire_channel::{ReceivePath, TxPath};
 use serde::{Deserialize, Serialize};
 
-/// Everything one host has to do.
+/// All tasks of one host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assignment {
     /// The host's name, for messages.
     pub host: String,
     /// The network namespace to move into; empty: none.
     pub namespace: String,
-    /// The interface to use there.
+    /// The interface in that namespace.
     pub interface: String,
-    /// What it sends.
+    /// The streams that it sends.
     pub talkers: Vec<TalkerTask>,
-    /// What it receives.
+    /// The streams that it receives.
     pub listeners: Vec<ListenerTask>,
     /// The receive path of the listeners.
     #[serde(with = "as_text")]
     pub receive_path: ReceivePath,
-    /// Where the samples go; nowhere where they are not kept.
+    /// The directory for the samples; `None`: they are not kept.
     pub directory: Option<String>,
-    /// The time in which listeners wait for frames on their way after the talkers' end, ns.
+    /// The time that listeners wait for frames on their way after the talkers' end, ns.
     pub drain_ns: u64,
 }
 
-/// A path as its name.
+/// Serializes a path as its name.
 mod as_text {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
     use std::fmt::Display;
@@ -56,17 +56,17 @@ pub enum Pattern {
         /// The interval, ns.
         interval_ns: u64,
     },
-    /// As many frames as the shaper lets pass, whenever it lets them.
+    /// As many frames as the shaper lets pass, at any time.
     Saturating,
-    /// As fast as the link takes them: no shaper at all.
+    /// As many frames as the link takes, without a shaper.
     Greedy,
-    /// Some frames back to back, each interval: to calibrate the unloaded network.
+    /// Some frames back to back in each interval: to calibrate the unloaded network.
     Bursts {
         /// Frames of one burst.
         frames: u32,
-        /// From one burst to the next, ns.
+        /// The time from one burst to the next, ns.
         interval_ns: u64,
-        /// The first one, ns after the start.
+        /// The time from the start to the first burst, ns.
         offset_ns: u64,
     },
 }
@@ -75,7 +75,7 @@ pub enum Pattern {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "transport", rename_all = "kebab-case")]
 pub enum Address {
-    /// Frames of their own.
+    /// Ethernet frames of their own.
     Rtdip {
         /// The destination's MAC address: a group, or one interface.
         mac: [u8; 6],
@@ -94,7 +94,7 @@ pub enum Address {
 pub struct TalkerTask {
     /// Index of the stream in the plan's network; other traffic is numbered behind the streams.
     pub stream: usize,
-    /// Its name.
+    /// The stream's name.
     pub name: String,
     /// The destination.
     pub address: Address,
@@ -104,9 +104,9 @@ pub struct TalkerTask {
     pub key: u32,
     /// Priority, 0 to 7.
     pub pcp: u8,
-    /// Whether listeners take only the newest value.
+    /// True if listeners take only the newest value.
     pub newest: bool,
-    /// User data of a frame, bytes.
+    /// The user data of a frame, bytes.
     pub payload_bytes: usize,
     /// A frame on the wire, bits.
     pub wire_bits: u64,
@@ -116,20 +116,20 @@ pub struct TalkerTask {
     pub rate: (u64, u64),
     /// Burst on the wire, bits.
     pub burst_bits: u64,
-    /// T_s, ns.
+    /// T_s, the shaping interval, ns.
     pub shaping_interval_ns: u64,
-    /// J, ns.
+    /// J, the declared tick error, ns.
     pub tick_error_ns: u64,
-    /// The most frames there will be, to make room for their stamps; 0: none are kept.
+    /// The largest number of frames, to make room for their timestamps; 0: none are kept.
     pub frames_most: usize,
     /// The priority of its thread (SCHED_FIFO).
     pub realtime: u8,
     /// The transmit path.
     #[serde(with = "as_text")]
     pub path: TxPath,
-    /// The plan's launch: offset after whole periods of CLOCK_TAI, and the period, ns.
+    /// The plan's launch: the offset after whole periods of CLOCK_TAI, and the period, ns.
     pub launch: Option<(u64, u64)>,
-    /// Whether to take the kernel's transmit stamps.
+    /// True if the kernel's transmit timestamps are collected.
     pub stamps: bool,
 }
 
@@ -138,33 +138,33 @@ pub struct TalkerTask {
 pub struct ListenerTask {
     /// Index of the stream in the plan's network; other traffic is numbered behind the streams.
     pub stream: usize,
-    /// Its name.
+    /// The stream's name.
     pub name: String,
-    /// Whether it comes in UDP.
+    /// True if it arrives in UDP.
     pub udp: bool,
-    /// RTDiP port, and UDP port.
+    /// RTDiP port, or UDP port.
     pub port: u16,
     /// Channel key; 0: none.
     pub key: u32,
-    /// Whether it takes only the newest value.
+    /// True if it takes only the newest value.
     pub newest: bool,
-    /// The most frames there will be, to make room for their samples.
+    /// The largest number of frames, to make room for their samples.
     pub frames_most: usize,
-    /// The listener stops reading after so many frames: a fault for tests.
+    /// The number of frames after which the listener stops reading: a fault for tests.
     pub reads_most: Option<usize>,
     /// The priority of its thread (SCHED_FIFO).
     pub realtime: u8,
-    /// The group of frames that its interface has to let through.
+    /// The MAC group that its interface has to let through.
     pub group: Option<[u8; 6]>,
-    /// The group of datagrams that it joins.
+    /// The IPv4 group that it joins.
     pub ip_group: Option<Ipv4Addr>,
-    /// Whether it polls the driver in its own calls.
+    /// True if it polls the driver in its own calls.
     pub polls: bool,
-    /// The time for which it looks again and again before it sleeps, ns.
+    /// The time that it spins before it sleeps, ns.
     pub spin_ns: u64,
-    /// What is dropped on arrival: bit/s, bits at once, bytes of a frame beyond its own.
+    /// The limits beyond which frames are dropped on arrival: bit/s, bits at once, bytes of overhead for a frame.
     pub police: Option<(u64, u64, u16)>,
-    /// What its stream may send, to be watched here; none: nothing is known of it.
+    /// The stream's contract, which is watched here; `None`: it has none.
     pub contract: Option<ContractTerms>,
 }
 
@@ -175,11 +175,11 @@ pub struct ContractTerms {
     pub rate: (u64, u64),
     /// b: burst on the wire, bits.
     pub burst_bits: u64,
-    /// Granted beyond the burst: the rate for so many ns.
+    /// The tolerance beyond the burst: the rate for this time, ns.
     pub margin_ns: u64,
     /// A frame on the wire, bits.
     pub frame_bits: u64,
-    /// The most user data in one frame, bytes.
+    /// The largest user data of a frame, bytes.
     pub payload_bytes: usize,
 }
 
@@ -187,13 +187,13 @@ pub struct ContractTerms {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
-    /// Begin to send at this moment, end at that one (CLOCK_TAI, ns).
+    /// Send between two instants of CLOCK_TAI.
     Run {
-        /// The beginning.
+        /// The beginning, ns.
         start_ns: u64,
-        /// The end.
+        /// The end, ns.
         end_ns: u64,
     },
-    /// End now and answer.
+    /// End now, and answer.
     Stop,
 }

@@ -1,8 +1,8 @@
-//! Checks that a transmit path keeps what the plan counts on.
+//! Checks that a transmit path keeps the plan's assumptions.
 //!
-//! The plan's delay at the host's own port is that of its queues: most urgent first, and what gates and shapers there are.
-//! Frames that go past the queueing discipline meet none of that. Where the card keeps launch times, they go to the very queue
-//! of the card that ETF would have handed them to.
+//! The plan's delay at the host's own port is that of its queues: most urgent first, with gates and shapers.
+//! Frames that bypass the queueing discipline meet none of these. Where the card keeps launch times, they go to the same
+//! queue of the card to which ETF would hand them.
 
 use rtwire_channel::{TxPath, card_queue, shared_memory_queue};
 use rtwire_plan::Plan;
@@ -13,7 +13,7 @@ use crate::error::SessionError;
 use crate::options::SessionOptions;
 use crate::task::{Assignment, TalkerTask};
 
-/// Disciplines that only hand frames on, in order or by flow: nothing is lost by going past them.
+/// Disciplines that only hand frames on, in order or by flow: bypassing them breaks no promise.
 const PLAIN: [&str; 7] = [
     "noqueue",
     "pfifo_fast",
@@ -24,7 +24,7 @@ const PLAIN: [&str; 7] = [
     "fq",
 ];
 
-/// Refuses a transmit path by which the plan's promises would not hold, or that the host's streams cannot share.
+/// Refuses a transmit path on which the plan's promises would not hold, or that the host's streams cannot share.
 pub(crate) fn check(
     plan: &Plan,
     options: &SessionOptions,
@@ -77,7 +77,7 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// AF_XDP has one sender for each transmit queue.
+/// Refuses two streams with one transmit queue: AF_XDP has one sender for each queue.
 fn one_for_each_queue(
     path: TxPath,
     talkers: &[&TalkerTask],

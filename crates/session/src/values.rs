@@ -1,4 +1,4 @@
-//! Values for the talkers and from the listeners of `rtwire run`: from another program, over a pipe or shared memory.
+//! Values of the talkers and listeners of `rtwire run`, exchanged with another program over a pipe or shared memory.
 //!
 //! ```text
 //!  program ── stdout ──► reader thread ──► image ──► cyclic talker (the newest value in each cycle)
@@ -24,9 +24,9 @@ use crate::image::{Image, ValueStamp};
 use crate::listener::Value;
 use crate::task::{ListenerTask, Pattern, TalkerTask};
 
-/// Values that may wait between a program and the network.
+/// The number of values that may wait between a program and the network.
 const WAITING: usize = 256;
-/// A program that is told to end may take so long.
+/// The time that a program has to end.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The form of values on a pipe.
@@ -48,7 +48,7 @@ pub enum ValueEnd {
     Image(PathBuf),
 }
 
-/// A program that was started for a stream; ended when dropped.
+/// A program that was started for a stream. Dropping it ends the program.
 #[derive(Debug)]
 pub(crate) struct Program {
     child: Child,
@@ -64,7 +64,7 @@ impl Program {
             .args(["-c", command])
             .stdin(input)
             .stdout(output)
-            // A group of its own: all that it starts ends with it, and Ctrl-C reaches us first.
+            // A group of its own: everything that it starts ends with it, and Ctrl-C reaches this program first.
             .process_group(0)
             .spawn()
             .map_err(|error| SessionError::Values {
@@ -74,7 +74,7 @@ impl Program {
         Ok(Self { child })
     }
 
-    /// How it ended, if it failed; waits for a moment.
+    /// Returns the fault of a program that failed. Waits up to 500 ms for its end.
     fn failure(&mut self) -> Option<String> {
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until {
@@ -114,7 +114,7 @@ impl Drop for Program {
     }
 }
 
-/// Shared by a real-time thread and the thread that reads the program's output.
+/// The end of a program's output, shared by a real-time thread and the thread that reads the output.
 #[derive(Debug, Default)]
 pub(crate) struct Ending {
     over: AtomicBool,
@@ -128,7 +128,7 @@ impl Ending {
     }
 }
 
-/// The place where a talker finds its values.
+/// The source of a talker's values.
 #[derive(Debug)]
 pub(crate) enum Source {
     /// Zeros: for measurements.
@@ -147,19 +147,19 @@ pub(crate) enum Source {
     },
 }
 
-/// What a source has for a talker.
+/// The answer of a source to a talker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     /// A value of this length.
     Length(usize),
     /// No value yet.
     Nothing,
-    /// There will be no more.
+    /// The source has ended.
     Over,
 }
 
 impl Source {
-    /// Opens the end of a talker's values.
+    /// Opens the source of a talker's values.
     pub(crate) fn open(task: &TalkerTask, end: &ValueEnd) -> Result<Self, SessionError> {
         match end {
             ValueEnd::Image(path) => Ok(Self::Newest {
@@ -213,7 +213,7 @@ impl Source {
         }
     }
 
-    /// Returns true where values are taken one by one, each once.
+    /// Returns true if values are taken one by one, each once.
     pub(crate) fn takes_each(&self) -> bool {
         matches!(self, Self::Each { .. })
     }
@@ -237,7 +237,7 @@ impl Source {
         }
     }
 
-    /// Writes the next value to `out`; waits for one for so long.
+    /// Writes the next value to `out`. Waits up to `timeout` for one.
     pub(crate) fn next(&self, out: &mut [u8], timeout: Duration) -> Found {
         let Self::Each { values, ending, .. } = self else {
             return self.newest(out);
@@ -262,7 +262,7 @@ impl Source {
         }
     }
 
-    /// The fault of the program, if it had one. `over`: its output has ended, so that it is to end now.
+    /// Returns the fault of the program, if it had one. With `over`, its output has ended, and the program must end now.
     pub(crate) fn fault(&mut self, over: bool) -> Option<String> {
         let (ending, program) = match self {
             Self::Filler => return None,
@@ -298,7 +298,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// Reads in a thread of its own until the program ends or `take` wants no more.
+    /// Reads in a thread of its own until the program ends or `take` returns false.
     fn start(mut self, mut take: impl FnMut(&[u8]) -> bool + Send + 'static) {
         thread::spawn(move || {
             let mut value = Vec::new();
@@ -313,7 +313,7 @@ impl Reading {
         });
     }
 
-    /// The next value; false at the end.
+    /// Reads the next value into `value`. Returns false at the end of the output.
     fn value(&mut self, value: &mut Vec<u8>) -> io::Result<bool> {
         value.clear();
         match self.format {
@@ -357,24 +357,24 @@ impl Reading {
     }
 }
 
-/// The place where a listener puts its values.
+/// The destination of a listener's values.
 #[derive(Debug)]
 pub(crate) enum Sink {
-    /// Nowhere: for measurements.
+    /// None: for measurements.
     Nowhere,
-    /// The newest value into an image.
+    /// An image, which holds the newest value.
     Image(Image),
-    /// Every value to a program.
+    /// A program, which receives every value.
     Program(Box<Pipe>),
 }
 
 /// A program's standard input behind a thread of its own.
 #[derive(Debug)]
 pub(crate) struct Pipe {
-    /// Buffers that are free again.
+    /// The free buffers.
     free: Receiver<Vec<u8>>,
     full: Option<SyncSender<Vec<u8>>>,
-    /// Values for which the program was too slow.
+    /// The number of values for which the program was too slow.
     dropped: u64,
     format: ValueFormat,
     bytes: usize,
@@ -383,9 +383,9 @@ pub(crate) struct Pipe {
 }
 
 impl Sink {
-    /// Opens the end of a listener's values.
+    /// Opens the destination of a listener's values.
     pub(crate) fn open(task: &ListenerTask, end: &ValueEnd) -> Result<Self, SessionError> {
-        /// The most user data in a frame, bytes.
+        /// The largest user data of a frame, bytes.
         const MOST: usize = 1_500;
         let bytes = task.contract.map_or(MOST, |terms| terms.payload_bytes);
         match end {
@@ -433,7 +433,7 @@ impl Sink {
         }
     }
 
-    /// Ends the program, after it has had every value; the fault, if there was one.
+    /// Ends the program after it has received every value. Returns the fault, if there was one.
     pub(crate) fn finish(self) -> Option<String> {
         let Self::Program(mut pipe) = self else {
             return None;
@@ -476,7 +476,7 @@ impl Pipe {
     }
 }
 
-/// Writes values to a program until there are no more, or the program reads no more.
+/// Writes values to a program until the last one, or until the program stops reading.
 fn write(input: ChildStdin, values: &Receiver<Vec<u8>>, written: &SyncSender<Vec<u8>>) {
     let mut input = BufWriter::new(input);
     while let Ok(value) = values.recv() {

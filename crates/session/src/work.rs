@@ -19,10 +19,10 @@ use crate::streams::REALTIME;
 use crate::task::{Assignment, Order};
 use crate::values::{Sink, Source, ValueEnd};
 
-/// Priority of the threads that collect transmit stamps: they may wait.
+/// SCHED_FIFO priority of the threads that collect transmit timestamps: they may wait.
 const STAMP_PRIORITY: u8 = 40;
 
-/// A late wake-up of a thread, as it is written down in the loop: a [`Stall`] has a name, and a name allocates.
+/// A late wake-up of a thread, as the loop notes it. A [`Stall`] has a name, and a name allocates.
 #[derive(Clone, Copy, Debug)]
 struct Late {
     /// The moment at which the thread last ran before.
@@ -42,7 +42,7 @@ impl Late {
     }
 }
 
-/// The beginning, the end and the early end of a run: what its threads share.
+/// The beginning, the end and the early end of a run, shared by its threads.
 #[derive(Debug, Default)]
 pub struct Schedule {
     start_ns: AtomicU64,
@@ -51,7 +51,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Waits until the moment to begin is known; `None` if the run is called off before.
+    /// Waits until beginning and end are known, and returns them. `None` if the run was cancelled before.
     fn wait(&self) -> Option<(u64, u64)> {
         while !self.is_stopped() {
             let start = self.start_ns.load(Ordering::Acquire);
@@ -88,7 +88,7 @@ pub struct Work {
 }
 
 impl Work {
-    /// Opens everything that an assignment says, in the calling thread's namespace, and locks the memory of this process.
+    /// Opens all streams of an assignment in the calling thread's namespace, and locks the memory of this process.
     ///
     /// # Errors
     /// A channel cannot be opened; CAP_IPC_LOCK is missing.
@@ -123,10 +123,10 @@ impl Work {
         })
     }
 
-    /// Runs a thread for each talker and listener until the schedule ends; `ready` is called when all of them wait.
+    /// Runs a thread for each talker and listener until the schedule ends. Calls `ready` when all of them wait.
     ///
     /// # Errors
-    /// In words for the user: a thread did not get its priority, or a file of samples could not be written.
+    /// In words for the user: a thread did not receive its priority, or a file of samples could not be written.
     pub fn run(
         self,
         schedule: &Schedule,
@@ -192,7 +192,7 @@ fn strays(session: &Session) -> Vec<(String, u64)> {
     .collect()
 }
 
-/// Gives the calling thread its real-time priority, and checks that it has it.
+/// Puts the calling thread under SCHED_FIFO at `priority`, and checks that it has it.
 fn become_real_time(priority: u8) -> Result<(), String> {
     let got = sched::set_fifo(priority).map_err(|e| e.to_string())?;
     if got.policy == sched::Policy::Fifo && got.priority == priority {

@@ -73,8 +73,10 @@ fn seconds(duration_ns: u64) -> Value {
     json!({ "numerator": above, "denominator": below })
 }
 
-/// The gates of a port. Where the switch has gates at all, a port without a list has its table too, switched off: the
-/// standard's constraints compare values that must be there.
+/// Returns the gates of a port.
+///
+/// If the switch has gates, a port without a list has a table too, switched off. The standard's constraints compare values
+/// that must be there.
 fn gates(share: &Share<'_>, port: &PortPlan) -> Option<Value> {
     let Some(list) = &port.gates else {
         let gated = share.network.gates(share.name).is_some()

@@ -5,7 +5,7 @@ use rtwire_powerlink_station::powerlink::od::DataType;
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Kind {
-    /// Octets, as they are
+    /// Bytes, as they are
     Hex,
     U8,
     U16,

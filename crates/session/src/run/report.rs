@@ -1,4 +1,4 @@
-//! What one host saw of its streams.
+//! The report of one host's run.
 
 use rtwire_measure::summary::Summary;
 use schemars::JsonSchema;
@@ -9,20 +9,20 @@ use crate::outcome::{HostResult, ListenerResult, TalkerResult};
 use crate::streams::frames_planned;
 use crate::task::{Assignment, ListenerTask, Pattern, TalkerTask};
 
-/// What one host's end of a run comes to.
+/// The verdict on one host's end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Every talker sent, and nothing that was sent to a listener here is missing.
+    /// Every talker sent, and no frame for a listener here is missing.
     Complete,
-    /// Frames were lost, were of another plan or beyond their contract, or a talker or listener ended early; `reasons` says
-    /// where.
+    /// Frames were lost, of another plan or beyond their contract, or a talker or listener ended early. `reasons` names
+    /// them.
     Broken,
-    /// A listener got nothing at all: its talker may not have run.
+    /// A listener received nothing at all: its talker may not have run.
     Inconclusive,
 }
 
-/// What `rtwire run` reports.
+/// The report of `rtwire run`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "rtwire run")]
 pub struct RunReport {
@@ -30,43 +30,43 @@ pub struct RunReport {
     pub format: u32,
     /// The network's name.
     pub network: String,
-    /// The fingerprint of its description.
+    /// The fingerprint of the network's description.
     pub plan_hash: String,
     /// The plan's fingerprint: equal at all ends that run the same plan.
     pub plan_id: String,
     /// The plan's epoch.
     pub epoch: u64,
-    /// Which host this was.
+    /// The host's name in the plan.
     pub host: String,
-    /// Its interface.
+    /// The host's interface.
     pub interface: String,
-    /// When the talkers began, ns of CLOCK_TAI.
+    /// The instant at which the talkers began, ns of CLOCK_TAI.
     pub started_tai_ns: u64,
-    /// How long they sent, seconds.
+    /// The time for which they sent, seconds.
     pub duration_s: f64,
     /// The transmit path of RTDiP frames: qdisc, direct, xdp, launch or xdp-launch.
     pub path: String,
-    /// Who did the receive work.
+    /// The thread or interrupt that did the receive work, in words.
     pub receive_work: String,
-    /// What it comes to.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Why.
+    /// The reasons for the verdict.
     pub reasons: Vec<String>,
-    /// Whether this host had the network's time meanwhile; null where nothing hangs on it.
+    /// The network's time at this host during the run; null where nothing depends on it.
     #[serde(default)]
     pub time: Option<NetworkTime>,
-    /// What was sent from here.
+    /// The streams that this host sent.
     pub talkers: Vec<TalkerRow>,
-    /// What was received here.
+    /// The streams that this host received.
     pub listeners: Vec<ListenerRow>,
-    /// Frames that belonged to no channel here, by reason.
+    /// Frames that belonged to no channel here, by reason and count.
     pub strays: Vec<(String, u64)>,
 }
 
 /// One stream at its talker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TalkerRow {
-    /// The stream.
+    /// The stream's name.
     pub stream: String,
     /// Its priority (PCP).
     pub priority: u8,
@@ -74,65 +74,65 @@ pub struct TalkerRow {
     pub realtime: u8,
     /// Frames sent.
     pub frames_sent: u64,
-    /// Frames that the description asks for in that time; null where it asks for as many as possible.
+    /// Frames that the description asks for in this time; null where it asks for as many as possible.
     pub frames_planned: Option<u64>,
-    /// Ticks skipped since the next was due already.
+    /// Ticks in which nothing was sent: they had passed, or a frame would have broken the contract.
     pub ticks_skipped: u64,
-    /// Frames that the interface's own queue had no room for.
+    /// Frames for which the interface's own queue had no room.
     pub frames_refused: u64,
-    /// How late its ticks were; null where it has none.
+    /// The lateness of its ticks; null where it has none.
     pub lateness_ns: Option<Summary>,
-    /// How late they may be by the description, ns.
+    /// The lateness that the description allows, ns.
     pub tick_error_ns: u64,
-    /// What ended it early.
+    /// The reason for an early end.
     pub fault: Option<String>,
 }
 
 /// One stream at a listener.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ListenerRow {
-    /// The stream.
+    /// The stream's name.
     pub stream: String,
-    /// Whether it is best effort: then nothing was promised, and nothing is broken by a loss.
+    /// True for best effort: nothing was promised, so a loss breaks nothing.
     pub best_effort: bool,
     /// SCHED_FIFO priority of its thread.
     pub realtime: u8,
-    /// The way its frames came: `native` or `generic` (the receive program), `packet` or `datagrams` (sockets), and behind
-    /// it why not another.
+    /// The receive path of its frames: `native` or `generic` (the receive program), `packet` or `datagrams` (sockets). The
+    /// reason follows where it is not the first choice.
     pub receive_path: String,
     /// Different frames received.
     pub frames_received: u64,
-    /// Numbers that did not come.
+    /// Sequence numbers that did not arrive.
     pub frames_lost: u64,
-    /// Frames that came twice.
+    /// Frames that arrived twice.
     pub frames_duplicated: u64,
-    /// Frames that came behind a later one.
+    /// Frames that arrived behind a later one.
     pub frames_reordered: u64,
     /// Values overtaken by newer ones before they were read (newest-value streams).
     pub frames_overtaken: u64,
-    /// Frames that the kernel had no room for here.
+    /// Frames for which the kernel had no room here.
     pub socket_drops: u64,
-    /// Frames dropped here since they were beyond the stream's contract (`--police`).
+    /// Frames dropped here because they were beyond the stream's contract (`--police`).
     pub frames_policed: u64,
     /// Frames at this stream's port with another key: of another plan, or of another version of this one. None was taken.
     pub frames_foreign: u64,
-    /// Frames with more data than the contract's.
+    /// Frames with more user data than the contract allows.
     pub frames_too_long: u64,
-    /// Frames beyond the contract's rate and burst; 10 ms are granted beside the promised delay.
+    /// Frames beyond the contract's rate and burst; the tolerance is 10 ms beside the promised delay.
     pub frames_too_frequent: u64,
-    /// How often its talker began again.
+    /// The number of times that its talker began again.
     pub talker_restarts: u64,
-    /// From the talker's time stamp to the kernel's here: as true as the two hosts' clocks agree.
+    /// Time from the talker's timestamp to the kernel's here. Its error is the difference of the two hosts' clocks.
     pub delay_ns: Option<Summary>,
-    /// Frames that came before they were sent, by those clocks: they do not agree then.
+    /// Frames that arrived before they were sent, by those clocks: the clocks do not agree then.
     pub frames_before_sent: u64,
-    /// What the plan promises, from entering the talker's transmit queue, ns.
+    /// The promised delay from entering the talker's transmit queue, ns.
     pub promise_ns: Option<u64>,
-    /// What ended it early.
+    /// The reason for an early end.
     pub fault: Option<String>,
 }
 
-/// The JSON Schema of [`RunReport`], as it is committed in `schema/run.schema.json`.
+/// Returns the JSON Schema of [`RunReport`], as it is committed in `schema/run.schema.json`.
 #[must_use]
 pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(RunReport).to_value()
@@ -227,7 +227,7 @@ fn listener(options: &RunOptions, task: &ListenerTask, result: ListenerResult) -
     }
 }
 
-/// What this end can know: nothing here is judged that only both ends together show.
+/// Judges what this end can know. What only both ends together show is not judged.
 fn judge(talkers: &[TalkerRow], listeners: &[ListenerRow]) -> (Verdict, Vec<String>) {
     let mut broken = Vec::new();
     let mut silent = Vec::new();

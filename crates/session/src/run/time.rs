@@ -1,4 +1,4 @@
-//! Whether a host had the network's time while it ran streams that hang on it.
+//! The network's time at a host while it runs streams that depend on it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,20 +8,20 @@ use super::{RunReport, Verdict};
 /// The network's time at this host, of a plan with gates or launch times.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NetworkTime {
-    /// How often it was looked.
+    /// The number of checks.
     pub looks: u64,
-    /// How often this host had not the network's time.
+    /// The number of checks in which this host was without the network's time.
     pub apart: u64,
-    /// Why not, each reason once.
+    /// The reasons, each once; at most 5.
     pub reasons: Vec<String>,
-    /// Whether it was run without on purpose (`--no-sync`).
+    /// True if it was run without a common time on purpose (`--no-sync`).
     pub waived: bool,
 }
 
 impl NetworkTime {
-    /// Takes up one look: why this host had not the network's time, or nothing.
+    /// Notes one check. `missing` is the reason why the network's time is missing; `None`: it is there.
     pub fn look(&mut self, missing: Option<String>) {
-        // Offsets differ from look to look: a run of an hour is not to tell each.
+        // Offsets differ from check to check: a run of an hour must not list each.
         const REASONS: usize = 5;
         self.looks += 1;
         if let Some(reason) = missing {
@@ -32,13 +32,13 @@ impl NetworkTime {
         }
     }
 
-    /// Whether this host had the network's time whenever it was looked.
+    /// Returns true if this host had the network's time in every check.
     #[must_use]
     pub fn held(&self) -> bool {
         self.looks > 0 && self.apart == 0
     }
 
-    /// What has to be said beside every result; nothing where the time held.
+    /// Returns the label of every result; `None` if the time held.
     #[must_use]
     pub fn label(&self) -> Option<String> {
         let reasons = self.reasons.join("; ");
@@ -52,8 +52,10 @@ impl NetworkTime {
 }
 
 impl RunReport {
-    /// The report with what is known of the network's time. A time that was lost on the way settles nothing, whatever else
-    /// went well; without on purpose it was known before, and is said.
+    /// Returns the report with the state of the network's time.
+    ///
+    /// A time that was lost during the run makes a complete run inconclusive. A run without a common time on purpose is
+    /// labelled only.
     #[must_use]
     pub fn with_time(mut self, time: NetworkTime) -> Self {
         if let Some(label) = time.label() {

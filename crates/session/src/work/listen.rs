@@ -1,4 +1,4 @@
-//! A listener: takes every frame of one stream and writes down when.
+//! A listener: takes every frame of one stream and notes its times.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use crate::outcome::ListenerResult;
 use crate::samples::{self, Arrival};
 use crate::values::Sink;
 
-/// From this gap between the kernel's stamp and the reading on, a listener was held up.
+/// The least time in ns from the kernel's timestamp to the reading that counts as a stall of the listener.
 const LATE_READ_NS: u64 = 1_000_000;
 const STALLS_MOST: usize = 4_096;
-/// A listener looks this often for the end of the run.
+/// The time between two checks of a listener for the end of the run.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A listener that is open and waits for the run.
@@ -25,7 +25,7 @@ pub(super) struct Listener {
     sink: Sink,
     arrivals: Vec<Arrival>,
     late: Vec<Late>,
-    /// Frames read.
+    /// The number of frames read.
     read: u64,
     delays: Tail,
     before_sent: u64,
@@ -80,7 +80,7 @@ impl Listener {
             frames_too_long: too_long,
             frames_too_frequent: too_frequent,
             frames_received: statistics.received.saturating_sub(statistics.duplicated),
-            // Accepted by the channel and never read; a number that never came is not among them.
+            // Accepted by the channel and never read; a number that never arrived is not among them.
             frames_overtaken: if task.newest {
                 statistics
                     .received

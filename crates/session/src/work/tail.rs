@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 use rtwire_measure::summary::Summary;
 
-/// Longest duration told apart; longer ones count as this long, but for the maximum.
+/// The longest duration that is resolved, ns; longer ones count as this one, except for the maximum.
 const LONGEST_NS: u64 = 60_000_000_000;
 
 /// A distribution with at most 0.1 % of error; recording does not allocate.
@@ -31,7 +31,7 @@ impl Tail {
             .saturating_record(duration_ns.clamp(1, LONGEST_NS));
     }
 
-    /// `None` where nothing was recorded.
+    /// Returns the summary, or `None` if nothing was recorded.
     pub(super) fn summary(&self) -> Option<Summary> {
         if self.histogram.is_empty() {
             return None;

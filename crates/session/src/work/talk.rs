@@ -1,4 +1,4 @@
-//! A talker: sends one stream by its pattern, under its contract, and collects its stamps.
+//! A talker: sends one stream by its pattern, under its contract, and collects its timestamps.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,16 +22,16 @@ use crate::talker::StreamTalker;
 use crate::task::{Pattern, TalkerTask};
 use crate::values::{Found, Source};
 
-/// Most late ticks kept with their moments; further ones are in the percentiles only.
+/// The largest number of late ticks kept with their times; further ones are in the percentiles only.
 const STALLS_MOST: usize = 4_096;
-/// Most ticks whose lateness is kept.
+/// The largest number of ticks whose lateness is kept.
 const OVERSHOOTS_MOST: usize = 4_000_000;
-/// What no plan lets pass: a burst that does not hold one frame.
+/// The fault of a burst that does not hold one frame, which no plan lets pass.
 const NEVER: &str = "a frame of this stream is larger than its contract's burst";
-/// The time to wait for stamps that have not come after the last frame.
+/// The time to wait for missing timestamps after the last frame.
 const STAMPS_WAIT: Duration = Duration::from_millis(300);
 
-/// A talker that waits for a value looks this often for the end of the run.
+/// The time between two checks of a talker that waits for a value for the end of the run.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A talker that is open and waits for the run.
@@ -44,15 +44,17 @@ pub(super) struct Talking {
     stamps: Option<TxStamps>,
     payload: Vec<u8>,
     sent: SentStamps,
-    /// The same by the talker's own clock, for ways on which the kernel stamps nothing.
+    /// The times of the send calls by the talker's own clock, for transmit paths on which the kernel stamps nothing.
     called: Option<SentStamps>,
     returned_ns: Vec<u64>,
     log: Log,
 }
 
-/// The first stamp of each frame, by its number; 0 for none. A frame is stamped wherever it enters a queue: first
-/// at its host, then again in each switch of the lab, since the kernel carries the request along with the frame.
-/// The host's own is taken while the send call runs, so that a later one is known for what it is.
+/// The first timestamp of each frame, by its number; 0 for none.
+///
+/// A frame is stamped wherever it enters a queue: first at its host, then again in each switch of the lab. The kernel
+/// carries the request along with the frame. The host's own timestamp is taken while the send call runs, which tells it
+/// from later ones.
 #[derive(Debug)]
 struct SentStamps(Vec<u64>);
 
@@ -68,7 +70,7 @@ impl SentStamps {
         }
     }
 
-    /// The stamps that are not later than the end of their frame's send call, `returned_ns`.
+    /// Returns the timestamps that are not later than `returned_ns`, the end of their frame's send call.
     fn records(&self, returned_ns: &[u64]) -> Vec<SentStamp> {
         (0_u32..)
             .zip(self.0.iter().zip(returned_ns))
@@ -78,7 +80,7 @@ impl SentStamps {
     }
 }
 
-/// What the sending thread writes down; all room is made before the run.
+/// The notes of the sending thread. All memory is allocated before the run.
 #[derive(Debug)]
 struct Log {
     result: TalkerResult,
@@ -89,7 +91,7 @@ struct Log {
 }
 
 impl Log {
-    /// Notes that a tick due at `due_ns` was taken at `woke_ns`. Does not allocate.
+    /// Notes that the tick due at `due_ns` was taken at `woke_ns`. Does not allocate.
     fn tick(&mut self, due_ns: u64, woke_ns: u64) {
         let late_ns = woke_ns.saturating_sub(due_ns);
         self.lateness.record(late_ns);
@@ -107,7 +109,7 @@ impl Log {
         self.last_awake_ns = woke_ns;
     }
 
-    /// What is reported of the talker of stream `name`, after the run.
+    /// Returns the result of the talker of stream `name`, after the run.
     fn result(self, name: &str) -> TalkerResult {
         let stalls = self.late.iter();
         let stalls = stalls.map(|late| late.stall(StallSource::Talker(name.to_owned())));
@@ -249,12 +251,12 @@ struct Sending<'a> {
     task: &'a TalkerTask,
     talker: Talker,
     source: Source,
-    /// The program of the source has ended.
+    /// True if the program of the source has ended.
     over: bool,
     payload: Vec<u8>,
-    /// When that of each frame began, where the kernel stamps none.
+    /// The beginning of each frame's send call, where the kernel stamps none.
     called: Option<SentStamps>,
-    /// When the send call of each frame returned.
+    /// The end of each frame's send call.
     returned_ns: Vec<u64>,
     log: Log,
 }
@@ -292,8 +294,8 @@ impl Sending<'_> {
                     called.note(frame.into(), called_ns);
                 }
             }
-            // A full queue, and one that refuses a launch time, are counted by the talker; the frame is lost and will be
-            // missed by its number.
+            // The talker counts a full queue, and one that refuses a launch time. The frame is lost; its number will be
+            // missing.
             Err(ChannelError::Link(LinkError::QueueFull | LinkError::LaunchRefused { .. })) => {}
             Err(error) => return Err(error.to_string()),
         }
@@ -303,8 +305,8 @@ impl Sending<'_> {
         Ok(())
     }
 
-    /// Sends one frame at each instant of the grid; an instant that has passed is skipped, and counted. Where a queue keeps
-    /// launch times, frames are handed over a lead ahead.
+    /// Sends one frame at each instant of the grid. An instant that has passed is skipped and counted. Where a queue keeps
+    /// launch times, frames are handed over one lead before them.
     fn cyclic(&mut self, schedule: &Schedule, times: (u64, u64)) -> Result<(), String> {
         let delta_ns = self
             .talker
@@ -365,7 +367,7 @@ impl Sending<'_> {
         Ok(())
     }
 
-    /// Always has something to send; the shaper says when.
+    /// Sends as many frames as the shaper allows.
     fn saturating(
         &mut self,
         schedule: &Schedule,
@@ -390,7 +392,7 @@ impl Sending<'_> {
         Ok(())
     }
 
-    /// What a sender without a shaper does to a network.
+    /// Sends as many frames as the link takes, without a shaper.
     fn greedy(&mut self, schedule: &Schedule, start_ns: u64, end_ns: u64) -> Result<(), String> {
         sleep_until(start_ns)?;
         while now_ns() < end_ns && !schedule.is_stopped() {
