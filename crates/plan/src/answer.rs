@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::plan::Plan;
 use crate::plan_file::PlanFileError;
 use crate::refusal::{Reason, Refusal};
-use crate::suggest::Suggestion;
+use crate::suggestion::Suggestion;
 use rtwire_describe::{Fault, Faults};
 
 /// The outcome of planning, in one word.

@@ -35,22 +35,25 @@ pub mod identity;
 mod mapping;
 pub mod plan;
 pub mod plan_file;
+mod planner;
 pub mod refusal;
 pub mod schedule;
 pub mod schema;
 pub mod show;
-pub mod suggest;
+mod suggest;
+mod suggestion;
 mod verify;
 
 pub use identity::{BestEffortPlan, Destination, Identity};
 pub use plan::{
     Analysis, NodeKind, Options, PLAN_VERSION, Plan, PlanOptions, PortPlan, Promise, Shaper,
-    StreamPlan, Term, TermKind, plan, plan_with,
+    StreamPlan, Term, TermKind,
 };
+pub use planner::{plan, plan_with};
 pub use refusal::{Reason, Refusal};
 pub use schedule::gates::{GateEntry, GateList, Launch, Window};
 pub use schema::json_schema;
-pub use suggest::{ChangeKind, Suggestion};
+pub use suggestion::{ChangeKind, Suggestion};
 pub use verify::{Finding, verify};
 
 pub use rtwire_describe::{

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::network::Network;
 use crate::plan::Plan;
-use crate::suggest::Suggestion;
+use crate::suggestion::Suggestion;
 pub(crate) use find::reasons;
 use rtwire_describe::ratio::Overflow;
 

@@ -36,6 +36,7 @@ mod channels;
 mod contract;
 mod cyclic;
 mod error;
+mod hold;
 pub mod image;
 mod listener;
 mod options;

@@ -8,7 +8,7 @@ use rtwire_sys::clock::{self, Clock};
 use crate::channels::Inbox;
 use crate::contract::ContractWatch;
 use crate::error::SessionError;
-use crate::session::Hold;
+use crate::hold::Hold;
 use crate::task::ListenerTask;
 
 /// A received value.

@@ -11,6 +11,7 @@ use rtwire_sys::{memory, sched};
 
 use crate::channels;
 use crate::error::SessionError;
+use crate::hold::{Hold, Taken};
 use crate::listener::StreamListener;
 use crate::options::SessionOptions;
 use crate::streams::{self, REALTIME};
@@ -38,27 +39,6 @@ pub struct Session {
     taken: Arc<Mutex<BTreeSet<Taken>>>,
     /// Makes the network card let the streams' groups through.
     _groups: Option<PacketSocket>,
-}
-
-/// One end of a stream that is open.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Taken {
-    end: &'static str,
-    index: usize,
-}
-
-/// Frees an end of a stream when dropped.
-#[derive(Debug)]
-pub(crate) struct Hold {
-    taken: Taken,
-    all: Arc<Mutex<BTreeSet<Taken>>>,
-}
-
-impl Drop for Hold {
-    fn drop(&mut self) {
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        all.remove(&self.taken);
-    }
 }
 
 impl Session {

@@ -6,7 +6,7 @@ use rtwire_sys::clock::{self, Clock};
 use crate::channels;
 use crate::cyclic::CyclicTalker;
 use crate::error::SessionError;
-use crate::session::Hold;
+use crate::hold::Hold;
 use crate::task::{Pattern, TalkerTask};
 
 /// The tick in ns of a bucket that is checked for each value: fine enough to count as continuous.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::build::{bytes, ns};
+use super::context::{bytes, ns};
 use super::fault::Findings;
 use super::walk::{Record, Records};
 use crate::network::{Defaults, Network, class_of};

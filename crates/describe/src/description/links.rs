@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::build::{ns, whole_rate};
+use super::context::{ns, whole_rate};
 use super::fault::Findings;
 use super::nodes::Nodes;
 use super::walk::{Record, Span};

@@ -7,6 +7,7 @@
 //! 3. the values together.
 
 mod build;
+mod context;
 mod fault;
 mod gates;
 pub(crate) mod keys;

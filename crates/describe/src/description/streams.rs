@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::build::{
+use super::context::{
     Context, burst_too_small, bytes, find_host, find_route, frame_limits, frame_size, ns, receivers,
 };
 use super::fault::Findings;
