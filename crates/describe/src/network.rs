@@ -386,7 +386,7 @@ impl Network {
         {
             None => Ok(()),
             Some(name) => Err(format!(
-                "stream \"{name}\" has `redundancy`: both copies are planned and simulated, but nothing here makes and merges them yet (802.1CB)\n      | leave `redundancy` away, or state two streams with a `route` each"
+                "stream \"{name}\" has `redundancy`: both copies are planned and simulated, but rtwire cannot send and merge them yet (802.1CB)\n      | remove `redundancy`, or state two streams with a `route` each"
             )),
         }
     }

@@ -200,7 +200,7 @@ pub struct Term {
     pub ns: u64,
 }
 
-/// What takes time.
+/// The cause of a delay.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]

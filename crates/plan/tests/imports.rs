@@ -262,7 +262,7 @@ fn faulty_documents_say_where_and_what_would_be_right() {
                 "[\"s0-o0\", \"s1-o1\"]",
                 "[\"s0-o0\", \"s1-o1\", \"s1-o0\"]",
             ),
-            "s1-o1 leads to a port of its own switch: no switches and links are like these paths",
+            "s1-o1 leads to a port of its own switch: no network of switches and links has these paths",
         ),
     ];
     for (text, expected) in cases {

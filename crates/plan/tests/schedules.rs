@@ -122,7 +122,7 @@ fn an_overfull_link_is_named_with_what_is_too_much() {
     says(
         &refusal,
         &[
-            "port s1>C: time-triggered frames (one, two) need 246.08 µs of each 200 µs, but only 200 µs may be theirs: 46.08 µs too much",
+            "port s1>C: time-triggered frames (one, two) need 246.08 µs of each cycle of 200 µs, but only 200 µs is available: 46.08 µs too much",
             "rate = \"1 Gbit/s\" for the link between \"s1\" and \"C\"",
         ],
     );
@@ -135,7 +135,7 @@ fn intervals_that_never_keep_apart_are_named() {
     says(
         &refusal(&network),
         &[
-            "port s1>C: \"one\" and \"two\" meet wherever they are put: the common divisor of their intervals is 100 µs, but both frames need 246.08 µs: 146.08 µs too little",
+            "port s1>C: \"one\" and \"two\" collide at any offset: the common divisor of their intervals is 100 µs, but both frames need 246.08 µs: 146.08 µs too little",
             "interval = \"400 µs\" for \"one\"",
         ],
     );
@@ -283,7 +283,7 @@ fn a_share_for_others_that_windows_do_not_leave_is_named() {
     says(
         &refusal(&network),
         &[
-            "port s1>C: windows and guard bands leave others 0 ns of each 200 µs, but they are to have 70 µs: 70 µs too little",
+            "port s1>C: windows and guard bands leave other traffic 0 ns of each cycle of 200 µs, but its share is 70 µs: 70 µs too little",
             "best-effort-share = 0, in place of 35",
         ],
     );
@@ -306,7 +306,7 @@ fn a_deadline_and_a_jitter_beyond_reach_are_named_with_what_would_do() {
     says(
         &refusal(&network),
         &[
-            "stream \"one\" to C: its frames differ by up to 2 µs, but 1 µs is of use: 1 µs too much",
+            "stream \"one\" to C: its frames' delays differ by up to 2 µs, but the `jitter` limit is 1 µs: 1 µs too much",
             "jitter = \"2 µs\" for \"one\"",
         ],
     );

@@ -91,7 +91,7 @@ pub(super) fn lay_out(
         };
         if from == to {
             return Err(ImportFault::Shape(format!(
-                "{} leads to a port of its own switch: no switches and links are like these paths",
+                "{} leads to a port of its own switch: no network of switches and links has these paths",
                 server.name
             )));
         }

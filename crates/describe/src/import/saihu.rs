@@ -272,7 +272,7 @@ fn server(
             |capacity| format!("{capacity} bit/s"),
         );
         draft.notes.push(format!(
-            "{name} serves {rate} bit/s and may send at {stated}: its link has the first rate, so compare with --method tfa, the one that expects no more of it"
+            "{name} serves {rate} bit/s and may send at {stated}: its link has the first rate, so compare with --method tfa, which does not assume line shaping"
         ));
     }
     Ok(Server {
@@ -351,7 +351,7 @@ fn add_stream(flow: &Flow, route: Vec<String>, draft: &mut Draft) -> Result<(), 
         || {
             let size = bytes(flow.burst).clamp(60, 1514);
             draft.notes.push(format!(
-                "{name} has no max_packet_length and flows like water: here in frames of {size} B"
+                "{name} has no max_packet_length, so it is a fluid flow: imported in frames of {size} B"
             ));
             size
         },

@@ -1,7 +1,7 @@
 //! Bounds below the budgets, computed from the admitted streams.
 //!
-//! Every budget is a bound. Bursts and the condition can be computed with the budgets, which returns smaller delays.
-//! Those are bounds too, and can be used for the next round. Each round is sound, so the work may stop after any of
+//! Every budget is a bound on a delay. The bursts and the condition can be computed from the bounds that are known,
+//! which leads to smaller bounds. The next round uses those. Each round is sound, so the work may stop after any of
 //! them.
 
 use super::check::{Given, Sum, bits_up};

@@ -257,7 +257,7 @@ pub enum Denied {
         largest_bits: u64,
     },
     /// The budgets along the route add up to more than its deadline.
-    #[error("the budgets of its way add up to {promise_ns} ns, {} ns more than its deadline of {deadline_ns} ns; a higher priority has shorter ones", promise_ns - deadline_ns)]
+    #[error("the budgets of its route add up to {promise_ns} ns, {} ns more than its deadline of {deadline_ns} ns; a higher priority has shorter ones", promise_ns - deadline_ns)]
     Deadline {
         /// The delay that could be promised, nanoseconds.
         promise_ns: u64,
@@ -305,16 +305,16 @@ pub enum AdmissionError {
         what: String,
     },
     /// The route does not exist.
-    #[error("no such way: {what}")]
+    #[error("no such route: {what}")]
     NoRoute {
         /// The reason, in words.
         what: String,
     },
     /// The ticket's stream is not admitted, or no longer.
-    #[error("no stream has this ticket (any more)")]
+    #[error("no admitted stream has this ticket: it was removed, or never admitted here")]
     NoTicket,
-    /// The mark was undone or released already.
-    #[error("this mark is not valid any more")]
+    /// The mark is not the last open one, or was undone or released already.
+    #[error("this mark is not the last open one, or was released or undone already")]
     NoMark,
     /// The port is of a kind that budgets do not cover.
     #[error(

@@ -139,7 +139,7 @@ impl Method {
 pub struct ClassBound {
     /// Largest delay from arrival of a frame's last bit to departure of its last bit, seconds; `None`: unbounded.
     pub delay: Option<Ratio>,
-    /// Largest frame of a lower class, bits, that may be in the way.
+    /// Largest frame of a lower class that can block this class, bits.
     pub blocking: Ratio,
 }
 

@@ -10,7 +10,7 @@ impl fmt::Display for Reason {
         match self {
             Reason::Unshaped { stream } => write!(
                 f,
-                "stream \"{stream}\": its shaper is off, so that it may send as fast as its link takes: its contract is unbounded"
+                "stream \"{stream}\": its shaper is off, so it may send at the full rate of its link: its contract is unbounded"
             ),
             Reason::Rate {
                 node,
@@ -121,7 +121,7 @@ impl fmt::Display for Reason {
                 excess_ns,
             } => write!(
                 f,
-                "stream \"{stream}\" to {listener}: its frames differ by up to {}, but {} is of use: {} too much",
+                "stream \"{stream}\" to {listener}: its frames' delays differ by up to {}, but the `jitter` limit is {}: {} too much",
                 show_ns(*jitter_ns),
                 show_ns(*limit_ns),
                 show_ns(*excess_ns)
@@ -136,7 +136,7 @@ impl fmt::Display for Reason {
                 streams,
             } => write!(
                 f,
-                "port {node}>{port}: time-triggered frames ({}) need {} of each {}, but only {} may be theirs: {} too much",
+                "port {node}>{port}: time-triggered frames ({}) need {} of each cycle of {}, but only {} is available: {} too much",
                 few(streams),
                 show_ns(*needed_ns),
                 show_ns(*cycle_ns),
@@ -155,7 +155,7 @@ impl fmt::Display for Reason {
                     "port {node}>{port}: the least common multiple of all intervals is "
                 )?;
                 let (Some(cycle_ns), Some(windows)) = (cycle_ns, windows) else {
-                    return f.write_str("beyond any clock");
+                    return f.write_str("too large for 64 bits");
                 };
                 write!(
                     f,
@@ -182,7 +182,7 @@ impl fmt::Display for Reason {
                 excess_ns,
             } => write!(
                 f,
-                "port {node}>{port}: \"{one}\" and \"{other}\" meet wherever they are put: the common divisor of their intervals is {}, but both frames need {}: {} too little",
+                "port {node}>{port}: \"{one}\" and \"{other}\" collide at any offset: the common divisor of their intervals is {}, but both frames need {}: {} too little",
                 show_ns(*common_ns),
                 show_ns(*needed_ns),
                 show_ns(*excess_ns)
@@ -195,7 +195,7 @@ impl fmt::Display for Reason {
                 rounds,
             } => write!(
                 f,
-                "stream \"{stream}\": no place was found in the schedule ({} rounds of search); at the busiest port of its way, {node}>{port}, time-triggered frames need {}.{} % of the time",
+                "stream \"{stream}\": no place was found in the schedule ({} rounds of search); at the busiest port of its route, {node}>{port}, time-triggered frames need {}.{} % of the time",
                 grouped(rounds),
                 load_permille / 10,
                 load_permille % 10
@@ -221,7 +221,7 @@ impl fmt::Display for Reason {
                 excess,
             } => write!(
                 f,
-                "port {node}>{port}: a queue opens {openings} times in a cycle but can {possible}: {excess} too many"
+                "port {node}>{port}: a queue opens {openings} times in a cycle but the hardware supports {possible}: {excess} too many"
             ),
             Reason::ScheduleWindow {
                 node,
@@ -245,7 +245,7 @@ impl fmt::Display for Reason {
                 short_ns,
             } => write!(
                 f,
-                "port {node}>{port}: windows and guard bands leave others {} of each {}, but they are to have {}: {} too little",
+                "port {node}>{port}: windows and guard bands leave other traffic {} of each cycle of {}, but its share is {}: {} too little",
                 show_ns(*open_ns),
                 show_ns(*cycle_ns),
                 show_ns(*needed_ns),

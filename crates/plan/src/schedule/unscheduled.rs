@@ -70,9 +70,9 @@ const NEVER_NS: u64 = 1_000_000_000_000;
 /// The frame has `wire_bytes` and class `queue`. It waits for one frame of a lower class, and for all of its own and
 /// of higher classes until it has left.
 ///
-/// With L, b and r for these, M for the frame and T for the latency, it has left after (L + b + M + C T) / (C - r).
-/// Its place on the link has that length. So the backlog behind such frames in a row is never more than the next one
-/// has counted already (`docs/schedules.md`).
+/// L, b and r are the values of these frames, M is the frame, T the latency. The frame has left after
+/// (L + b + M + C T) / (C - r). Its place on the link has that length. So such frames in a row leave a backlog
+/// that the next one has counted already (`docs/schedules.md`).
 pub(super) fn blocking_ns(
     port: &Port,
     queue: u8,
