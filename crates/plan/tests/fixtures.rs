@@ -274,7 +274,7 @@ fn strict_priority_tandems_match_and_no_witness_is_later() {
                 "{name} {key}: {ours} {expected}"
             );
         }
-        // The stream's own frames are not denser than it sent them: so it is exact, where the staircase alone is not.
+        // The stream's own frames have no more jitter than it sent them with: so it is exact, where the staircase alone is not.
         let full = best(&graph) * 1e6;
         let witness = case["packet_level_witness_us"].as_f64().unwrap();
         assert!(
@@ -318,7 +318,7 @@ fn two_hops(method: Method) -> f64 {
 }
 
 /// The latency need not happen, so it is not in the least delay: 200 us for the burst and 50 us of latency, less
-/// 100 us for the frame, make the flow denser by 150 us, which are 7500 bit.
+/// 100 us for the frame, add 150 us of jitter to the flow, which are 7500 bit.
 #[test]
 fn the_least_delay_contains_no_latency() {
     let delay = two_hops(Method {
@@ -328,7 +328,7 @@ fn the_least_delay_contains_no_latency() {
     assert!((delay - (200.0 + 75.0 + 50.0)).abs() < 1e-6, "{delay}");
 }
 
-/// All flows together leave a late port denser by its latency, which are 2500 bit.
+/// A late port adds its latency as jitter to all flows together, which are 2500 bit.
 #[test]
 fn an_aggregate_grows_by_the_latency() {
     let delay = two_hops(Method {

@@ -288,9 +288,9 @@ fn a_buffer_counted_in_frames_is_full_of_small_ones_too() {
     .unwrap();
 }
 
-/// A port that is late and then catches up makes traffic denser than its rate.
+/// A port that is late and then catches up sends traffic above its rate for a moment: it adds jitter.
 #[test]
-fn behind_a_late_port_traffic_is_denser() {
+fn behind_a_late_port_traffic_has_more_jitter() {
     let rest = "frame = \"1514 B\"\nrate = \"20 Mbit/s\"\nburst = \"15380 B\"";
     let mut network = network(
         &(stream("one", "A", "\"B\"", rest)

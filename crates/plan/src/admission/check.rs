@@ -31,7 +31,7 @@ pub(super) struct PortClass {
     pub(super) total: Sum,
     /// C (d - T) - L_low in bits, rounded down.
     pub(super) room_bits: u64,
-    /// d in 2^-40 s, rounded up where it makes flows denser.
+    /// d in 2^-40 s, rounded up where it adds jitter to flows.
     pub(super) budget: u64,
     pub(super) budget_ns: u64,
     pub(super) known: Known,
@@ -120,7 +120,7 @@ pub(super) struct Delta {
     pub(super) class: u8,
     pub(super) cell: u32,
     pub(super) sum: Sum,
-    /// How much denser than at its source the stream is at this hop, 2^-40 s.
+    /// The jitter that the ports before have added to the stream at this hop, 2^-40 s.
     pub(super) jitter: u64,
     /// A bit for each class whose [`Known`] contains this stream already.
     pub(super) known: u8,

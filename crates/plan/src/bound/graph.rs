@@ -118,7 +118,7 @@ pub struct Method {
     pub aggregates: bool,
     /// A periodic flow sends whole frames, not a fluid.
     pub staircase: bool,
-    /// No frame passes a port in less than its own time on the link, so that only the rest makes flows denser.
+    /// No frame passes a port in less than its own time on the link, so that only the rest adds jitter to flows.
     pub least_delay: bool,
 }
 

@@ -13,7 +13,7 @@ pub(crate) enum Term {
     Latency,
     /// What overtakes while a frame waits.
     Overtaking,
-    /// What flows are denser by behind a port.
+    /// The jitter that a port adds to its flows.
     Jitter,
     /// That the least time through a port contains no latency.
     LeastLatency,

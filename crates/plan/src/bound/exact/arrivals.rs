@@ -34,7 +34,7 @@ impl Analysis<'_> {
         Ok(Some(total))
     }
 
-    /// The periodic ones of some flows as stairs, `ahead` seconds denser; the others as one line, as much denser.
+    /// The periodic ones of some flows as stairs, the others as one line; both with `ahead` seconds of jitter.
     pub(super) fn stairs(
         &self,
         flows: &[Passing],

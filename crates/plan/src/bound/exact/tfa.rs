@@ -2,7 +2,7 @@
 //!
 //! For each port and class: what can arrive over each input link, what the port
 //! serves, hence the delay `D` of any frame of the class. Behind the port a flow
-//! may be denser by `rate (D - D_min)`; the next port is computed with that.
+//! may exceed its contract by `rate (D - D_min)`; the next port is computed with that.
 //! `docs/bounds.md` derives each step.
 //!
 //! On a graph without cycles one pass in order suffices. On a cycle the passes
