@@ -35,8 +35,8 @@ pub(crate) struct DoctorArguments {
     /// Make the safe changes, keep a record of them, and examine again; `rtwire revert` puts them back
     #[arg(long)]
     fix: bool,
-    /// Measure the delays of wake-ups, of sent and of received frames: on a cable of the machine's own, and on
-    /// INTERFACE, where it sends 1000 small frames a second to the interface itself
+    /// Measure the delays of wake-ups, sent frames and received frames, on a cable of the machine's own and on INTERFACE;
+    /// INTERFACE sends 1000 small frames a second to itself
     #[arg(long)]
     measure: bool,
     /// The duration of each part of the measurement

@@ -165,7 +165,7 @@ fn closed(
         {
             return Ok(None);
         }
-        // Frames of different size leave a host a little denser than they came.
+        // Frames of different size leave a host a little closer together than they came.
         let frames = flows
             .iter()
             .flat_map(|flow| [graph.flows[*flow].frame_min, graph.flows[*flow].frame_max]);

@@ -274,7 +274,7 @@ fn strict_priority_tandems_match_and_no_witness_is_later() {
                 "{name} {key}: {ours} {expected}"
             );
         }
-        // The stream's own frames are not denser than it sent them: so it is exact, where the staircase alone is not.
+        // The stream's own frames have no more jitter than it sent them with: so it is exact, where the staircase alone is not.
         let full = best(&graph) * 1e6;
         let witness = case["packet_level_witness_us"].as_f64().unwrap();
         assert!(

@@ -169,7 +169,7 @@ fn imported_networks_have_the_bounds_that_were_recorded_for_them() {
             let plan = planned(&imported, analysis);
             let ns = plan.streams[0].promises[0].delay_ns.unwrap() as f64;
             let more_ns = ns - recorded.as_f64().unwrap() * 1e3;
-            // The links of hosts take 13 ns, and make the others some bits denser.
+            // The links of hosts take 13 ns, and add some bits of jitter to the others.
             assert!(
                 (0.0..200.0).contains(&more_ns),
                 "{} {method}: {more_ns} ns more than recorded",

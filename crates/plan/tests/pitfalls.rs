@@ -291,7 +291,7 @@ fn a_buffer_counted_in_frames_is_full_of_small_ones_too() {
 
 /// Tests that a port that is late and then catches up sends frames closer together than its rate.
 #[test]
-fn behind_a_late_port_traffic_is_denser() {
+fn behind_a_late_port_traffic_has_more_jitter() {
     let rest = "frame = \"1514 B\"\nrate = \"20 Mbit/s\"\nburst = \"15380 B\"";
     let mut network = network(
         &(stream("one", "A", "\"B\"", rest)

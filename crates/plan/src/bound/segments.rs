@@ -24,7 +24,7 @@ use super::excess::Arrivals;
 use super::fixed::{self, Data, Line, Rate, Time, plus, product, quotient_up};
 use super::graph::{ClassShaper, Graph, Hop, Method, PortBound};
 use super::mutation::{Term, keeps};
-use super::tfa::{Analysis, Denser, run};
+use super::tfa::{AddedJitter, Analysis, run};
 use rtwire_describe::ratio::{Overflow, Ratio};
 
 /// Ports bounded one by one. From the results, segments and the hops of single flows can be bounded.
@@ -108,16 +108,16 @@ impl<'a> Segments<'a> {
     pub fn own(&mut self, flow: usize, hop: usize) -> Result<Option<Ratio>, Overflow> {
         let Hop { server, class, .. } = self.analysis.graph.flows[flow].hops[hop];
         let place = self.analysis.flows[flow].first + hop;
-        let here = self.analysis.denser[place];
-        let denser = here.is_some_and(|here| here != Denser::default());
-        if self.is_exhausted() || self.is_shaped(server) || !denser {
+        let here = self.analysis.added_jitter[place];
+        let has_jitter = here.is_some_and(|here| here != AddedJitter::default());
+        if self.is_exhausted() || self.is_shaped(server) || !has_jitter {
             return Ok(None);
         }
         let cost = self.analysis.passing[server].len();
         self.work = self.work.saturating_sub(cost as u64);
-        self.analysis.denser[place] = Some(Denser::default());
+        self.analysis.added_jitter[place] = Some(AddedJitter::default());
         let delay = self.analysis.delay_of(server, class);
-        self.analysis.denser[place] = here;
+        self.analysis.added_jitter[place] = here;
         // What leaves the range of numbers is not bounded this way.
         Ok(delay.unwrap_or(None).map(fixed::seconds))
     }
@@ -212,10 +212,10 @@ impl<'a> Segments<'a> {
             {
                 continue;
             }
-            let Some(denser) = analysis.denser[own.first + hop] else {
+            let Some(added_jitter) = analysis.added_jitter[own.first + hop] else {
                 return Ok(None);
             };
-            let line = own.line.shifted(denser.line);
+            let line = own.line.shifted(added_jitter.line);
             if its > class {
                 above = above.plus(line)?;
             } else {
@@ -254,7 +254,7 @@ impl<'a> Segments<'a> {
             let before = hops[hop].before.map(|before| hops[before]);
             let from = before.map(|before| before.server);
             let own = &analysis.flows[flow];
-            let Some(denser) = analysis.denser[own.first + hop] else {
+            let Some(added_jitter) = analysis.added_jitter[own.first + hop] else {
                 return Ok(None);
             };
             debug_assert_eq!(hops[hop].server, first);
@@ -267,7 +267,7 @@ impl<'a> Segments<'a> {
             };
             let class = &mut inputs[at].1;
             class.joined_by(own, before.map(|before| before.class));
-            class.bring(own, own.line.shifted(denser.line), denser.late)?;
+            class.bring(own, own.line.shifted(added_jitter.line), added_jitter.late)?;
         }
         let mut groups = Vec::with_capacity(inputs.len());
         for (from, class) in inputs {

@@ -47,7 +47,7 @@ pub(super) struct FlowNumbers {
 
 /// The jitter that a flow has gained before a hop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Denser {
+pub(super) struct AddedJitter {
     /// The largest lateness of its frames, counted since its source.
     pub(super) late: Time,
     /// The jitter gained since its source or the last regulator, which restores its contract.
@@ -62,7 +62,7 @@ pub(super) struct Analysis<'a> {
     /// The (flow, hop) pairs that pass each server.
     pub(super) passing: Vec<Vec<(u32, u32)>>,
     /// The jitter at each hop of all flows; `None` if a port before has no bound.
-    pub(super) denser: Vec<Option<Denser>>,
+    pub(super) added_jitter: Vec<Option<AddedJitter>>,
     pub(super) departures: Vec<Departures>,
     /// The place of each server in `inputs` of the current visit.
     pub(super) places: Vec<u32>,
@@ -221,7 +221,7 @@ impl<'a> Analysis<'a> {
             servers,
             flows,
             passing,
-            denser: vec![Some(Denser::default()); first],
+            added_jitter: vec![Some(AddedJitter::default()); first],
             departures,
             places: vec![u32::MAX; graph.servers.len()],
             walk: Walk::default(),
@@ -234,7 +234,7 @@ impl<'a> Analysis<'a> {
             let own = &self.flows[flow as usize];
             for (next, behind) in self.graph.flows[flow as usize].hops.iter().enumerate() {
                 if behind.before == Some(hop as usize) {
-                    self.denser[own.first + next] = None;
+                    self.added_jitter[own.first + next] = None;
                 }
             }
         }
@@ -287,7 +287,7 @@ impl<'a> Analysis<'a> {
                     plus(latency, quotient_down(own.smallest, numbers.rate_up)?)?
                 }
             };
-            let after = match (self.denser[own.first + hop], delay) {
+            let after = match (self.added_jitter[own.first + hop], delay) {
                 (Some(before), Some(delay)) => {
                     let held = if keeps(Term::Jitter) {
                         (delay - least).max(0)
@@ -299,7 +299,7 @@ impl<'a> Analysis<'a> {
                     } else {
                         before.line
                     };
-                    Some(Denser {
+                    Some(AddedJitter {
                         late: plus(before.late, held)?,
                         line: plus(line, held)?,
                     })
@@ -308,7 +308,7 @@ impl<'a> Analysis<'a> {
             };
             for (next, hop) in flow.hops.iter().enumerate() {
                 if hop.before == Some(hop_number as usize) {
-                    let place = &mut self.denser[own.first + next];
+                    let place = &mut self.added_jitter[own.first + next];
                     changed |= *place != after;
                     *place = after;
                 }
@@ -359,10 +359,11 @@ impl<'a> Analysis<'a> {
             let known = before.filter(|_| !regulated);
             class.joined_by(own, known.map(|before| before.class));
             // A regulator adds no delay behind a queue that its streams entered within their contracts. Behind one that
-            // they entered denser, a stream waits there for others, and nothing bounds for how long.
+            // they entered with more jitter, a stream waits there for others, and nothing bounds for how long.
             let held_back =
                 regulated && before.is_some_and(|before| !self.enters_conforming(before));
-            let Some(denser) = self.denser[own.first + hop_number as usize].filter(|_| !held_back)
+            let Some(added_jitter) =
+                self.added_jitter[own.first + hop_number as usize].filter(|_| !held_back)
             else {
                 class.unbounded = true;
                 continue;
@@ -377,9 +378,9 @@ impl<'a> Analysis<'a> {
                     rate: own.line.rate,
                 }
             } else {
-                own.line.shifted(denser.line)
+                own.line.shifted(added_jitter.line)
             };
-            class.bring(own, line, denser.late)?;
+            class.bring(own, line, added_jitter.late)?;
         }
         for input in &inputs {
             if let Some(from) = input.from {

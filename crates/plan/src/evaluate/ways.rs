@@ -118,7 +118,7 @@ impl Ways<'_, '_> {
         let (last, whole) = (passed.len() - 1, self.whole);
         let segments = &mut *self.segments;
         if !whole {
-            // In a sum over its way a stream meets its own frames no denser than it sent them.
+            // In a sum over its way a stream meets its own frames with no more jitter than it sent them.
             for ((_, delay_ns), hop) in alone.iter_mut().zip(&hops) {
                 let own = segments.own(index, *hop)?;
                 let own = own.map(Ratio::ceil_ns).transpose()?;

@@ -355,14 +355,14 @@ impl Analysis<'_> {
                 continue;
             }
             let own = &self.flows[flow_number as usize];
-            let (Some(delay), Some(denser)) = (
+            let (Some(delay), Some(added_jitter)) = (
                 delays.get(class).copied().flatten(),
-                self.denser[own.first + hop_number as usize],
+                self.added_jitter[own.first + hop_number as usize],
             ) else {
                 return Ok(None);
             };
             // It leaves within `delay` of when it would have come had it not been late.
-            let most = own.line.shifted(denser.line).at(delay);
+            let most = own.line.shifted(added_jitter.line).at(delay);
             total = total.checked_add(most).ok_or(Overflow)?;
         }
         Ok(Some(total))
