@@ -333,7 +333,7 @@ fn wrong_usage_is_told_before_anything_is_done() {
     for (arguments, expected) in [
         (
             vec!["respond", "rtwb", "--port", "49152"],
-            "ports below 49152",
+            "choose a port below 49152",
         ),
         (vec!["respond", "rtwb", "--content", &long], "at most 1476"),
         (

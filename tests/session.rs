@@ -414,6 +414,13 @@ fn values_that_do_not_fit_and_programs_that_fail_are_told() {
     let (code, said, _) = ended(&["--exec", "position"]);
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("STREAM="), "{said}");
+    let image = format!("event={}", bench.path("image").display());
+    let (code, said, _) = ended(&["--image", &image]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(
+        said.contains("no interval") && said.contains("--exec"),
+        "{said}"
+    );
     let letter = bench.path("letter");
     std::fs::write(
         &letter,

@@ -110,19 +110,49 @@ pub enum Error {
     Description(#[from] plan::Faults),
     /// A network cannot be planned.
     #[error(transparent)]
-    Refused(#[from] plan::Refusal),
+    Refused(Box<plan::Refusal>),
     /// A plan file cannot be used.
     #[error(transparent)]
-    PlanFile(#[from] plan::plan_file::PlanFileError),
+    PlanFile(Box<plan::plan_file::PlanFileError>),
     /// A stream cannot be opened or used.
     #[error(transparent)]
-    Session(#[from] session::SessionError),
+    Session(Box<session::SessionError>),
     /// A channel cannot be opened or used.
     #[error(transparent)]
-    Channel(#[from] channel::ChannelError),
+    Channel(Box<channel::ChannelError>),
     /// A POWERLINK station cannot be opened or run.
     #[error(transparent)]
-    Powerlink(#[from] powerlink::StationError),
+    Powerlink(Box<powerlink::StationError>),
+}
+
+impl From<plan::Refusal> for Error {
+    fn from(error: plan::Refusal) -> Self {
+        Self::Refused(Box::new(error))
+    }
+}
+
+impl From<plan::plan_file::PlanFileError> for Error {
+    fn from(error: plan::plan_file::PlanFileError) -> Self {
+        Self::PlanFile(Box::new(error))
+    }
+}
+
+impl From<session::SessionError> for Error {
+    fn from(error: session::SessionError) -> Self {
+        Self::Session(Box::new(error))
+    }
+}
+
+impl From<channel::ChannelError> for Error {
+    fn from(error: channel::ChannelError) -> Self {
+        Self::Channel(Box::new(error))
+    }
+}
+
+impl From<powerlink::StationError> for Error {
+    fn from(error: powerlink::StationError) -> Self {
+        Self::Powerlink(Box::new(error))
+    }
 }
 
 /// Reads a plan file that `rtwire plan --output` wrote.

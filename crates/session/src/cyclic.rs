@@ -72,10 +72,7 @@ impl CyclicTalker {
         let Pattern::Cyclic { .. } = stream.task.pattern else {
             return Err(SessionError::NotCyclic(stream.task.name.clone()));
         };
-        let delta_ns = stream
-            .talker
-            .launch_queue()
-            .map(|queue| queue.delta_ns.into());
+        let delta_ns = stream.talker.launch_queue().map(|queue| queue.delta_ns);
         let start_ns = clock::now_ns(Clock::Tai) + SETTLE_NS;
         let (pace, lead_ns) = pace(&stream.task, delta_ns, start_ns);
         Ok(Self {

@@ -162,6 +162,14 @@ impl Source {
     /// Opens the source of a talker's values.
     pub(crate) fn open(task: &TalkerTask, end: &ValueEnd) -> Result<Self, SessionError> {
         match end {
+            ValueEnd::Image(_) if !matches!(task.pattern, Pattern::Cyclic { .. }) => {
+                Err(SessionError::Values {
+                    stream: task.name.clone(),
+                    what: "--image has the newest value for each cycle, but this stream has a rate and no interval; give its \
+                           values with --exec"
+                        .to_owned(),
+                })
+            }
             ValueEnd::Image(path) => Ok(Self::Newest {
                 image: Arc::new(image(&task.name, path, task.payload_bytes)?),
                 ending: None,
@@ -207,7 +215,7 @@ impl Source {
                 Ok(Self::Each {
                     values,
                     ending,
-                    program: program,
+                    program,
                 })
             }
         }

@@ -1,4 +1,4 @@
-//! What the checks of links, gates, streams and allowances share: the nodes, and values that are read alike.
+//! The context that the checks of links, gates, streams and allowances share: nodes, and values that are read alike.
 
 use std::collections::BTreeSet;
 

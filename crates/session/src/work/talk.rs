@@ -308,10 +308,7 @@ impl Sending<'_> {
     /// Sends one frame at each instant of the grid. An instant that has passed is skipped and counted. Where a queue keeps
     /// launch times, frames are handed over one lead before them.
     fn cyclic(&mut self, schedule: &Schedule, times: (u64, u64)) -> Result<(), String> {
-        let delta_ns = self
-            .talker
-            .launch_queue()
-            .map(|queue| queue.delta_ns.into());
+        let delta_ns = self.talker.launch_queue().map(|queue| queue.delta_ns);
         // With a lead the first instants pass while it gets ready.
         let (mut pace, lead_ns) = cyclic::pace(self.task, delta_ns, times.0);
         let end_ns = times.1.saturating_sub(lead_ns);
