@@ -4,7 +4,7 @@ CARGO ?= cargo
 RTWIRE = target/release/rtwire
 DEMO_DURATION ?= 10s
 
-.PHONY: help setup setup-test build demo test vm-test vm-shell vm-baseline soak fuzz lint bench bench-main bench-receive bench-plan bench-host bench-powerlink docs generate clean
+.PHONY: help setup setup-test build demo test vm-test vm-shell vm-baseline soak fuzz lint package bench bench-main bench-receive bench-plan bench-host bench-powerlink docs generate clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -40,11 +40,12 @@ soak: setup-test ## ten million pings and a minute of every kind of channel: no 
 fuzz: setup-test ## each fuzz target for 30 seconds
 	scripts/fuzz 30
 
-lint: setup ## formatting, plain English, lints, documentation, direction of dependencies, longest files
+lint: setup ## formatting, plain English, lints, documentation, packages, direction of dependencies, longest files
 	$(CARGO) fmt --all --check
 	$(CARGO) run -q --release --locked -p plain-english
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+	$(CARGO) package --workspace --locked --no-verify --allow-dirty --quiet
 	@scripts/longest-files
 
 bench: bench-main bench-receive bench-plan bench-host bench-powerlink ## all benchmarks; results in target/bench
@@ -69,6 +70,9 @@ bench-host: setup-test build ## setting up and back, latencies, clock state, YAN
 
 docs: setup ## the crates' documentation
 	$(CARGO) doc --workspace --no-deps --locked
+
+package: setup ## build every crate from its package, as a registry would have it
+	$(CARGO) package --workspace --locked --allow-dirty
 
 generate: build ## write the generated files (schemas) anew
 	for format in network plan verify simulation report jitter run bench doctor apply clock powerlink powerlink-check; do \

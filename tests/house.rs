@@ -162,3 +162,45 @@ fn the_clone_is_whole_by_itself() {
         }
     }
 }
+
+/// A package has no file from outside of its folder: what is compiled into it must lie there. (Tests are no part of it.)
+#[test]
+fn packages_are_whole_by_themselves() {
+    for (name, _) in manifests() {
+        let folder = root().join("crates").join(&name);
+        let mut waiting = vec![folder.join("src")];
+        while let Some(directory) = waiting.pop() {
+            for entry in fs::read_dir(&directory).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    waiting.push(path);
+                    continue;
+                }
+                let text = fs::read_to_string(&path).unwrap_or_default();
+                let file = path.file_name().unwrap().to_str().unwrap();
+                let tests_begin = text.find("#[cfg(test)]").unwrap_or(text.len());
+                if file.ends_with("tests.rs") || directory.ends_with("tests") {
+                    continue;
+                }
+                for line in text[..tests_begin].lines() {
+                    let code = line.trim_start();
+                    let includes = ["include_str!(\"", "include_bytes!(\"", "#[path = \""];
+                    let Some(start) = includes.iter().find_map(|one| code.find(one)) else {
+                        continue;
+                    };
+                    if code.starts_with("//") {
+                        continue;
+                    }
+                    let target = code[start..].split('"').nth(1).unwrap_or("");
+                    let lies = directory.join(target);
+                    let lies = lies.canonicalize().unwrap_or(lies);
+                    assert!(
+                        lies.starts_with(folder.canonicalize().unwrap()),
+                        "{}: `{target}` lies outside of the package",
+                        path.display()
+                    );
+                }
+            }
+        }
+    }
+}

@@ -252,6 +252,20 @@ fn what_cannot_be_opened_is_refused_with_what_would_be_right() {
         );
         let session = open("A", "rtwa").unwrap();
         assert_eq!(session.talkers().collect::<Vec<_>>(), ["position", "event"]);
+        // The kernel's own listing: a veth without a queue keeps no order of priorities.
+        let [missing] = session.missing() else {
+            panic!("{:?}", session.missing());
+        };
+        assert!(
+            missing.what.contains("2 priorities") && missing.what.contains("`noqueue`"),
+            "{missing}"
+        );
+        assert!(
+            missing
+                .remedy
+                .contains("rtwire apply PLAN --host A --interface rtwa"),
+            "{missing}"
+        );
         refused(
             session.talker("positon").unwrap_err(),
             &["no stream `positon`", "position"],
@@ -281,6 +295,15 @@ fn what_cannot_be_opened_is_refused_with_what_would_be_right() {
             event.cyclic().unwrap_err(),
             &["event", "no interval", "try_send"],
         );
+    });
+    // Where a discipline keeps them apart, nothing is missing.
+    rtwire_testkit::tc(
+        &bench.pair.a.namespace,
+        "qdisc add dev rtwa root handle 1: prio",
+    );
+    bench.pair.a.run(|| {
+        let session = Session::open(&plan, "A", "rtwa").unwrap();
+        assert_eq!(session.missing(), []);
     });
     rtwire_testkit::ip(&bench.pair.a.namespace, "link set rtwa mtu 80");
     bench.pair.a.run(|| {

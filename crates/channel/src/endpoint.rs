@@ -6,7 +6,7 @@ use crate::error::ChannelError;
 use crate::feed::Feed;
 use crate::inbox::Inbox;
 use crate::newest::NewestListener;
-use crate::path::{Chosen, EndpointConfig, ListenerPath, PathInUse, ProgramStrays, ReceivePath};
+use crate::path::{Chosen, EndpointConfig, ListenerPath, ProgramStrays};
 use crate::queue::QueueListener;
 use crate::registration::{Open, Registration, Shared, State};
 use crate::statistics::EndpointStatistics;
@@ -14,7 +14,7 @@ use crate::strays::channel_filter;
 use rtwire_link::program::{
     CounterReader, NewestReader, ProgramError, QueueChannel, QueueConfig, ReceiveProgram,
 };
-use rtwire_link::{LinkError, Receiver, ReceiverConfig};
+use rtwire_link::{LinkError, PathInUse, ReceivePath, Receiver, ReceiverConfig};
 use rtwire_sys::ErrorKind;
 use rtwire_sys::interface;
 use rtwire_sys::port_lock::NameLock;

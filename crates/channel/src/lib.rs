@@ -62,7 +62,7 @@ pub use endpoint::Endpoint;
 pub use error::ChannelError;
 pub use inbox::{Received, SourceAddress};
 pub use newest::{Newest, NewestListener};
-pub use path::{EndpointConfig, ListenerPath, PathInUse, ReceivePath};
+pub use path::{EndpointConfig, ListenerPath};
 pub use queue::QueueListener;
 pub use rtwire_link::launch::card_queue;
 pub use rtwire_link::program::{Police, ProgramError};
@@ -70,6 +70,7 @@ pub use rtwire_link::{
     LaunchMode, LaunchQueue, LinkError, TxPath, TxStamp, TxStampKind, TxStamping, TxStamps, WakeUp,
     shared_memory_queue,
 };
+pub use rtwire_link::{PathInUse, ReceivePath};
 pub use rtwire_wire::rtdip::Semantics;
 pub use shaper::{Shaper, ShaperConfig};
 pub use statistics::{EndpointStatistics, ListenerStatistics, Refusals, TalkerStatistics};

@@ -4,41 +4,11 @@ use crate::error::ChannelError;
 use rtwire_link::program::{
     Attach, ChannelCounters, ProgramConfig, ProgramCounters, ReceiveProgram, XdpMode,
 };
+use rtwire_link::{PathInUse, ReceivePath};
 use rtwire_wire::EtherType;
 use std::collections::BTreeMap;
 
 use crate::statistics::Refusals;
-
-/// The requested receive path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub enum ReceivePath {
-    /// Packet sockets; they work everywhere with CAP_NET_RAW.
-    #[default]
-    Packet,
-    /// For each listener the path that costs less (see
-    /// [`ListenerConfig::suits_program`](crate::ListenerConfig::suits_program)): the receive program, in the driver
-    /// if possible, else behind it; or packet sockets. Packet sockets also serve where XDP is missing or another
-    /// program is attached. The program is attached when the endpoint is opened.
-    /// [`Endpoint::path`](crate::Endpoint::path) and each listener report the path in use.
-    Auto,
-    /// The receive program in the driver, or an error.
-    Native,
-    /// The receive program behind the driver, or an error.
-    Generic,
-}
-
-/// The receive path in use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PathInUse {
-    /// The receive program, in the driver.
-    Native,
-    /// The receive program, behind the driver.
-    Generic,
-    /// Packet sockets.
-    Packet,
-    /// The UDP socket of the listener's datagrams.
-    Datagrams,
-}
 
 /// The receive path of one listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,44 +35,6 @@ impl std::fmt::Display for ListenerPath {
         match &self.why {
             Some(why) => write!(f, "{} ({why})", self.path),
             None => self.path.fmt(f),
-        }
-    }
-}
-
-impl std::fmt::Display for ReceivePath {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Packet => "packet",
-            Self::Auto => "auto",
-            Self::Native => "native",
-            Self::Generic => "generic",
-        })
-    }
-}
-
-impl std::fmt::Display for PathInUse {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Native => "native",
-            Self::Generic => "generic",
-            Self::Packet => "packet",
-            Self::Datagrams => "datagrams",
-        })
-    }
-}
-
-impl std::str::FromStr for ReceivePath {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            "native" => Ok(Self::Native),
-            "generic" => Ok(Self::Generic),
-            "packet" => Ok(Self::Packet),
-            other => Err(format!(
-                "`{other}` is no receive path: use one of auto, native, generic, packet"
-            )),
         }
     }
 }

@@ -1,9 +1,10 @@
 //! The entries of an endpoint's listeners: their ports, their counters, and the frames that belong to none of them.
 
 use crate::error::ChannelError;
-use crate::path::{Chosen, ListenerPath, ProgramStrays, ReceivePath, refused};
+use crate::path::{Chosen, ListenerPath, ProgramStrays, refused};
 use crate::statistics::{Refusals, SharedRefusals};
 use crate::strays::Strays;
+use rtwire_link::ReceivePath;
 use rtwire_link::program::CounterReader;
 use rtwire_sys::interface::Interface;
 use rtwire_sys::packet::FilterPlace;

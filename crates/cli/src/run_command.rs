@@ -288,6 +288,9 @@ fn shown(report: &RunReport) -> String {
         "host {} on {} for {:.3} s; receive work: {}\n",
         report.host, report.interface, report.duration_s, report.receive_work
     );
+    for missing in &report.missing {
+        let _ = writeln!(text, "missing for the plan's promises: {missing}");
+    }
     let words = |words: &[&str]| {
         words
             .iter()

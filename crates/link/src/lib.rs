@@ -51,6 +51,7 @@ pub mod xdp;
 pub use cycle::{Cycle, CycleConfig, Tick};
 pub use error::LinkError;
 pub use launch::{LaunchMode, LaunchQueue};
+pub use path::{PathInUse, ReceivePath};
 pub use receive::{Frame, Receiver, ReceiverConfig, WakeUp};
 pub use rtwire_sys::launch::{LaunchFailure, LaunchFault};
 pub use rtwire_sys::stamps::{TxStampKind, TxStamping};

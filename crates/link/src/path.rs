@@ -1,4 +1,4 @@
-//! The names of the transmit paths, as commands take them and reports show them.
+//! The transmit paths and receive paths, with their names as commands take them and reports show them.
 
 use crate::launch::LaunchMode;
 use crate::send::TxPath;
@@ -57,6 +57,73 @@ impl std::str::FromStr for TxPath {
     }
 }
 
+/// The requested receive path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum ReceivePath {
+    /// Packet sockets; they work everywhere with CAP_NET_RAW.
+    #[default]
+    Packet,
+    /// For each listener the path that costs less: the receive program, in the driver if possible, else behind it; or
+    /// packet sockets. Packet sockets also serve where XDP is missing or another program is attached. Each listener
+    /// reports the path in use.
+    Auto,
+    /// The receive program in the driver, or an error.
+    Native,
+    /// The receive program behind the driver, or an error.
+    Generic,
+}
+
+/// The receive path in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PathInUse {
+    /// The receive program, in the driver.
+    Native,
+    /// The receive program, behind the driver.
+    Generic,
+    /// Packet sockets.
+    Packet,
+    /// The UDP socket of the listener's datagrams.
+    Datagrams,
+}
+
+impl std::fmt::Display for ReceivePath {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Packet => "packet",
+            Self::Auto => "auto",
+            Self::Native => "native",
+            Self::Generic => "generic",
+        })
+    }
+}
+
+impl std::fmt::Display for PathInUse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Native => "native",
+            Self::Generic => "generic",
+            Self::Packet => "packet",
+            Self::Datagrams => "datagrams",
+        })
+    }
+}
+
+impl std::str::FromStr for ReceivePath {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "native" => Ok(Self::Native),
+            "generic" => Ok(Self::Generic),
+            "packet" => Ok(Self::Packet),
+            other => Err(format!(
+                "`{other}` is no receive path: use one of auto, native, generic, packet"
+            )),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,5 +134,11 @@ mod tests {
             assert_eq!(path.name().parse(), Ok(path));
         }
         assert!("tunnel".parse::<TxPath>().is_err());
+        for path in ["auto", "native", "generic", "packet"] {
+            assert_eq!(
+                path.parse::<ReceivePath>().map(|path| path.to_string()),
+                Ok(path.to_owned())
+            );
+        }
     }
 }

@@ -112,6 +112,7 @@ pub fn run_host(
     // Before the session attaches a receive program, which changes what the driver can do.
     let (receive, _guards) = receive_work(options, &assignment)?;
     let session = Session::planned(plan, assignment.clone(), &options.session)?;
+    let missing = session.missing().iter().map(ToString::to_string).collect();
     let work = Work::of(session, &options.values)?;
     let schedule = Schedule::default();
     let start_ns = (clock::now_ns(Clock::Tai) + SETTLE_NS).next_multiple_of(GRID_NS);
@@ -147,7 +148,7 @@ pub fn run_host(
         options,
         &assignment,
         result,
-        receive,
+        (receive, missing),
         (start_ns, duration_ns),
     ))
 }

@@ -13,6 +13,7 @@ use crate::channels;
 use crate::error::SessionError;
 use crate::hold::{Hold, Taken};
 use crate::listener::StreamListener;
+use crate::missing::{self, Missing};
 use crate::options::SessionOptions;
 use crate::streams::{self, REALTIME};
 use crate::talker::StreamTalker;
@@ -36,6 +37,7 @@ pub struct Session {
     endpoint: Endpoint,
     /// Talker and listeners of every stream of the plan, for messages.
     ends: BTreeMap<String, (String, Vec<String>)>,
+    missing: Vec<Missing>,
     taken: Arc<Mutex<BTreeSet<Taken>>>,
     /// Makes the network card let the streams' groups through.
     _groups: Option<PacketSocket>,
@@ -87,6 +89,7 @@ impl Session {
         session.ends = ends.collect();
         session.check_frames(plan)?;
         transmit::check(plan, options, &session.assignment, &session.interface)?;
+        session.missing = missing::of(plan, &session.assignment, &session.interface)?;
         Ok(session)
     }
 
@@ -108,6 +111,7 @@ impl Session {
             interface,
             assignment,
             ends: BTreeMap::new(),
+            missing: Vec::new(),
             taken: Arc::default(),
         })
     }
@@ -116,6 +120,13 @@ impl Session {
     #[must_use]
     pub fn host(&self) -> &str {
         &self.assignment.host
+    }
+
+    /// Returns what the interface lacked for the plan's promises when the session was opened. Streams run all the same, but
+    /// their promises may not hold.
+    #[must_use]
+    pub fn missing(&self) -> &[Missing] {
+        &self.missing
     }
 
     /// Returns the names of the streams that this host sends.

@@ -14,7 +14,7 @@ use crate::options::SessionOptions;
 use crate::task::{Assignment, TalkerTask};
 
 /// Disciplines that only hand frames on, in order or by flow: bypassing them breaks no promise.
-const PLAIN: [&str; 7] = [
+pub(crate) const PLAIN: [&str; 7] = [
     "noqueue",
     "pfifo_fast",
     "pfifo",

@@ -182,7 +182,7 @@ fn strays(session: &Session) -> Vec<(String, u64)> {
         ("wrong length", refused.wrong_length),
         ("malformed", refused.malformed),
         ("unknown port", refused.unknown_port),
-        ("another key: of another plan", refused.wrong_key),
+        ("foreign plan (another key)", refused.wrong_key),
         ("wrong semantics", refused.wrong_semantics),
         ("not examined", statistics.not_examined),
     ]

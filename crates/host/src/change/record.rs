@@ -6,6 +6,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rtwire_sys::clock::{self, Clock};
 use serde::{Deserialize, Serialize};
@@ -336,6 +337,10 @@ fn parse(text: &str) -> Option<(Header, Vec<Change>, State)> {
     (header.version == 1).then_some((header, changes, state))
 }
 
+/// A lock is tried again for this long. A process that is just being started holds copies of its parent's descriptors
+/// until it executes another program, and so a lock that its parent has given back.
+const LOCK_PATIENCE: Duration = Duration::from_millis(200);
+
 /// Takes the lock of an interface's record. Closing the file releases it, also by a crash.
 fn lock(directory: &Path, interface: &str) -> Result<File, RecordError> {
     use rustix::fs::{FlockOperation, flock};
@@ -347,9 +352,17 @@ fn lock(directory: &Path, interface: &str) -> Result<File, RecordError> {
         .truncate(false)
         .open(&path)
         .map_err(fault("lock", &path))?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(RecordError::Busy(interface.to_owned())),
-        Err(errno) => Err(fault("lock", &path)(errno.into())),
+    let begin = Instant::now();
+    loop {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(rustix::io::Errno::WOULDBLOCK) if begin.elapsed() < LOCK_PATIENCE => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                return Err(RecordError::Busy(interface.to_owned()));
+            }
+            Err(errno) => return Err(fault("lock", &path)(errno.into())),
+        }
     }
 }

@@ -48,6 +48,9 @@ pub struct RunReport {
     pub path: String,
     /// The thread or interrupt that did the receive work, in words.
     pub receive_work: String,
+    /// What the interface lacks for the plan's promises, each with the way to get it.
+    #[serde(default)]
+    pub missing: Vec<String>,
     /// The verdict.
     pub verdict: Verdict,
     /// The reasons for the verdict.
@@ -142,7 +145,7 @@ pub(super) fn assemble(
     options: &RunOptions,
     assignment: &Assignment,
     result: HostResult,
-    receive_work: String,
+    (receive_work, missing): (String, Vec<String>),
     (started_tai_ns, duration_ns): (u64, u64),
 ) -> RunReport {
     let talkers = assignment.talkers.iter().zip(result.talkers);
@@ -167,6 +170,7 @@ pub(super) fn assemble(
         duration_s: duration_ns as f64 / 1e9,
         path: options.session.path.to_string(),
         receive_work,
+        missing,
         verdict,
         reasons,
         time: None,
@@ -312,6 +316,7 @@ pub(super) mod tests {
             duration_s: 0.0,
             path: "qdisc".to_owned(),
             receive_work: String::new(),
+            missing: Vec::new(),
             verdict: Verdict::Complete,
             reasons: Vec::new(),
             time: None,
