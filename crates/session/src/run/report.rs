@@ -48,7 +48,7 @@ pub struct RunReport {
     pub path: String,
     /// The thread or interrupt that did the receive work, in words.
     pub receive_work: String,
-    /// What the interface lacks for the plan's promises, each with the way to get it.
+    /// Things that the interface lacks for the plan's promises, each with the way to get it.
     #[serde(default)]
     pub missing: Vec<String>,
     /// The verdict.
