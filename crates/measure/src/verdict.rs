@@ -1,5 +1,11 @@
-//! Kept, broken or inconclusive: the rule of the verdict.
-#![doc = include_str!("../../../docs/verdict.md")]
+//! Judges a run: kept, broken or inconclusive.
+//!
+//! - **Kept**: measured, and within the promise. It is never said without evidence.
+//! - **Broken**: measured, not within the promise, and no stall of the machine explains it.
+//! - **Inconclusive**: the measurement shows neither, and the report says why.
+//!
+//! `docs/verdict.md` states the rule line by line. The whole run is as good as its worst part: each stream at each of its
+//! listeners, each port, each talker's contract.
 
 mod allowance;
 mod contract;
