@@ -299,7 +299,7 @@ fn what_cannot_be_opened_is_refused_with_what_would_be_right() {
     // Where a discipline keeps them apart, nothing is missing.
     rtwire_testkit::tc(
         &bench.pair.a.namespace,
-        "qdisc add dev rtwa root handle 1: prio",
+        "qdisc add dev rtwa root handle 1: htb",
     );
     bench.pair.a.run(|| {
         let session = Session::open(&plan, "A", "rtwa").unwrap();
