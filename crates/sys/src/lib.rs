@@ -22,6 +22,8 @@ pub mod counting;
 mod error;
 pub mod filter;
 pub mod futex;
+#[cfg(any(test, feature = "fuzzed-parsers"))]
+pub mod fuzzed;
 pub mod interface;
 mod interface_socket;
 #[cfg(feature = "lacking-kernel")]
@@ -43,6 +45,7 @@ mod socket;
 pub mod stamps;
 pub mod tap;
 pub mod udp;
+mod words;
 pub mod xsk;
 
 pub use error::{Errno, Error, ErrorKind, Result};

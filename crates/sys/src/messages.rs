@@ -305,6 +305,17 @@ impl Batch {
         })
     }
 
+    /// Creates a batch with one empty message, whose control messages are the first of these bytes.
+    #[cfg(any(test, feature = "fuzzed-parsers"))]
+    pub(crate) fn with_control(bytes: &[u8]) -> Self {
+        let mut batch = Self::new(1, 64);
+        let length = bytes.len().min(CONTROL_OCTETS);
+        batch.control[0].0[..length].copy_from_slice(&bytes[..length]);
+        batch.headers[0].msg_hdr.msg_controllen = length as _;
+        batch.count = 1;
+        batch
+    }
+
     /// Calls `show` with level, type and bytes of each control message of the message at `index`.
     pub(crate) fn each_control(&self, index: usize, mut show: impl FnMut(i32, i32, &[u8])) {
         let Some(header) = self.headers[..self.count].get(index) else {
@@ -318,8 +329,15 @@ impl Batch {
             // 8.
             let control = unsafe { &*at };
             let offset = size_of::<libc::cmsghdr>();
-            let length = (control.cmsg_len as usize).saturating_sub(offset);
-            // SAFETY: the kernel has written `cmsg_len` bytes from the header on, all within the control memory.
+            let begin = at as usize - header.msg_control as usize;
+            let room = header.msg_controllen.saturating_sub(begin);
+            // The kernel writes no such length: it would end beyond the control memory.
+            let length = match control.cmsg_len.checked_sub(offset) {
+                Some(length) if offset + length <= room => length,
+                _ => return,
+            };
+            // SAFETY: these bytes are within the control memory, as was just checked. They are initialised: all of it was
+            // zeroed at first.
             let payload = unsafe { std::slice::from_raw_parts(libc::CMSG_DATA(at), length) };
             show(control.cmsg_level, control.cmsg_type, payload);
             // SAFETY: as for FIRSTHDR.

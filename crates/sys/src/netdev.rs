@@ -73,7 +73,7 @@ fn family(object: &str) -> Result<Option<u16>> {
 }
 
 /// Returns `xsk-features` of one answer; `None` if it is about another interface, or has none.
-fn decode(body: &[u8], interface: u32) -> Option<u64> {
+pub(crate) fn decode(body: &[u8], interface: u32) -> Option<u64> {
     const IFINDEX: u16 = 1;
     const XSK_FEATURES: u16 = 6;
     let body = body.get(4..)?;

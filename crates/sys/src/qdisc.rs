@@ -114,7 +114,7 @@ pub fn of(interface: &Interface) -> Result<Vec<Qdisc>> {
 }
 
 /// Reads one RTM_NEWQDISC; `None` if it is of another interface.
-fn decode(body: &[u8], interface: u32) -> Option<Qdisc> {
+pub(crate) fn decode(body: &[u8], interface: u32) -> Option<Qdisc> {
     const TCA_KIND: u16 = 1;
     const TCA_OPTIONS: u16 = 2;
     let word = |at: usize| {

@@ -109,8 +109,7 @@ pub fn set_cpu(cpu: usize) -> Result<Scheduling> {
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: `cpu` is below CPU_SETSIZE (checked above), so the bit lies inside the set.
     unsafe { libc::CPU_SET(cpu, &mut set) };
-    // SAFETY: `set` and its size are valid for the whole call.
-    if unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) } != 0 {
+    if !set_cpus(&set) {
         return Err(fail(Errno::last()));
     }
     let now = current()?;
@@ -126,6 +125,63 @@ pub fn set_cpu(cpu: usize) -> Result<Scheduling> {
 /// The kernel refuses the request (a sandbox).
 pub fn affinity() -> Result<Vec<usize>> {
     thread::cpus(0)
+}
+
+/// Holds the calling thread on one core for a while, and lets it go to every core that it had before.
+///
+/// A real-time thread that a more urgent one interrupts for some microseconds is moved to another core, which is asleep
+/// and takes far longer to wake up. A thread that waits for an instant is better off where it is.
+#[derive(Debug)]
+pub struct CoreHold {
+    all: libc::cpu_set_t,
+    /// False where the thread has but one core, or may not choose.
+    useful: bool,
+}
+
+impl CoreHold {
+    /// Notes the cores that the calling thread may use now. Do not change them while this is in use.
+    #[must_use]
+    pub fn new() -> Self {
+        // SAFETY: cpu_set_t is plain bits, for which all zeroes is a valid value.
+        let mut all: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+        let size = size_of::<libc::cpu_set_t>();
+        // SAFETY: `all` and its size are valid for the whole call.
+        let got = unsafe { libc::sched_getaffinity(0, size, &raw mut all) };
+        // SAFETY: `all` is valid.
+        let useful = got == 0 && unsafe { libc::CPU_COUNT(&all) } > 1;
+        Self { all, useful }
+    }
+
+    /// Holds the thread on the core where it is now. One system call.
+    pub fn here(&mut self) {
+        if self.useful {
+            // SAFETY: cpu_set_t is plain bits, for which all zeroes is a valid value.
+            let mut one: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+            let cpu = cpu().min(libc::CPU_SETSIZE as usize - 1);
+            // SAFETY: `cpu` is below CPU_SETSIZE, so the bit lies inside the set.
+            unsafe { libc::CPU_SET(cpu, &mut one) };
+            self.useful = set_cpus(&one);
+        }
+    }
+
+    /// Lets the thread go to its other cores again. One system call.
+    pub fn release(&mut self) {
+        if self.useful {
+            self.useful = set_cpus(&self.all);
+        }
+    }
+}
+
+impl Default for CoreHold {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Sets the cores of the calling thread. Returns false where the kernel refuses it.
+fn set_cpus(set: &libc::cpu_set_t) -> bool {
+    // SAFETY: `set` and its size are valid for the whole call.
+    unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), set) == 0 }
 }
 
 /// Returns the core that the calling thread is on at this moment.

@@ -143,7 +143,7 @@ impl TxStampReader {
 }
 
 /// Reads kind and number from a `sock_extended_err`; `None` if it reports no timestamp.
-fn extended_error(payload: &[u8]) -> Option<(TxStampKind, u32)> {
+pub(crate) fn extended_error(payload: &[u8]) -> Option<(TxStampKind, u32)> {
     // struct sock_extended_err: errno 4, origin 1, type 1, code 1, pad 1, info 4, data 4.
     let word = |at: usize| {
         Some(u32::from_ne_bytes(

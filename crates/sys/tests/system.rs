@@ -44,6 +44,12 @@ fn scheduling_is_read_back() {
         let text = "sched_setscheduler for SCHED_FIFO 100: Invalid argument";
         assert_eq!(error.to_string(), text);
         let cpus = sched::affinity().unwrap();
+        let mut hold = sched::CoreHold::new();
+        hold.here();
+        let held = sched::affinity().unwrap();
+        assert_eq!(held, [sched::cpu()], "one core of {cpus:?}");
+        hold.release();
+        assert_eq!(sched::affinity().unwrap(), cpus);
         let last = *cpus.last().unwrap();
         assert_eq!(sched::set_cpu(last).unwrap().cpus, [last]);
         assert_eq!(sched::cpu(), last);

@@ -2,17 +2,16 @@
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::ptr::NonNull;
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::words::MappedWords;
 
 /// An array of 64-bit words that a BPF program writes and this process reads, without system calls.
 pub struct MappedArray {
-    words: NonNull<AtomicU64>,
+    memory: MappedWords,
     words_per_value: usize,
     values: usize,
-    length: usize,
-    fd: OwnedFd,
 }
 
 impl std::fmt::Debug for MappedArray {
@@ -25,39 +24,12 @@ impl std::fmt::Debug for MappedArray {
     }
 }
 
-// SAFETY: the memory is shared with the kernel and only ever touched through atomics.
-unsafe impl Send for MappedArray {}
-// SAFETY: as above; &AtomicU64 may be used from any thread.
-unsafe impl Sync for MappedArray {}
-
 impl MappedArray {
     pub(super) fn new(fd: OwnedFd, words_per_value: usize, values: usize) -> io::Result<Self> {
-        // SAFETY: sysconf has no preconditions.
-        let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) })
-            .map_err(io::Error::other)?;
-        let length = (words_per_value * values * size_of::<u64>()).next_multiple_of(page);
-        // SAFETY: a fresh shared mapping of a descriptor we own; the kernel checks the length against the map.
-        let address = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                length,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                fd.as_raw_fd(),
-                0,
-            )
-        };
-        if address == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let words = NonNull::new(address.cast::<AtomicU64>())
-            .ok_or_else(|| io::Error::other("mmap returned a null address"))?;
         Ok(Self {
-            words,
+            memory: MappedWords::map(fd, words_per_value * values)?,
             words_per_value,
             values,
-            length,
-            fd,
         })
     }
 
@@ -98,7 +70,7 @@ impl MappedArray {
     /// The map's descriptor, for the kernel.
     #[must_use]
     pub fn descriptor(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+        self.memory.descriptor().as_fd()
     }
 
     /// Returns bytes of one value in place, from its word `word` on; `None` unless they all lie within the value.
@@ -106,16 +78,24 @@ impl MappedArray {
     /// # Safety
     /// No one, including the kernel, writes to them while they are borrowed.
     pub(super) unsafe fn octets(&self, value: usize, word: usize, octets: usize) -> Option<&[u8]> {
-        let there = self.words_per_value.checked_sub(word)? * size_of::<u64>();
-        if value >= self.values || octets > there {
+        let words = self.rest(value, word)?;
+        if octets > size_of_val(words) {
             return None;
         }
-        // SAFETY: within the mapping by the check above, which lives as long as `self`; that nobody writes there
-        // meanwhile is the caller's promise.
-        Some(unsafe {
-            let first = self.words.add(value * self.words_per_value + word);
-            std::slice::from_raw_parts(first.as_ptr().cast::<u8>(), octets)
-        })
+        // SAFETY: within these words by the check above; that nobody writes there meanwhile is the caller's promise.
+        Some(unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), octets) })
+    }
+
+    /// Returns the words of one value from its word `word` on; `None` outside the array.
+    #[inline]
+    fn rest(&self, value: usize, word: usize) -> Option<&[AtomicU64]> {
+        if value >= self.values || word > self.words_per_value {
+            return None;
+        }
+        let first = value * self.words_per_value;
+        self.memory
+            .words()
+            .get(first + word..first + self.words_per_value)
     }
 
     /// The number of values in the array.
@@ -133,12 +113,7 @@ impl MappedArray {
     /// Returns one word of one value; `None` outside the array.
     #[must_use]
     pub fn word(&self, value: usize, word: usize) -> Option<&AtomicU64> {
-        if value >= self.values || word >= self.words_per_value {
-            return None;
-        }
-        // SAFETY: within the mapping by the check above; page-aligned start, so every word is aligned;
-        // the mapping lives as long as `self`, and the returned borrow does not outlive it.
-        Some(unsafe { self.words.add(value * self.words_per_value + word).as_ref() })
+        self.rest(value, word)?.first()
     }
 
     /// Copies bytes of one value to `out`, from the value's word `word` on. No system call; fit for a real-time loop.
@@ -148,54 +123,40 @@ impl MappedArray {
     #[inline]
     #[must_use]
     pub fn copy_octets(&self, value: usize, word: usize, out: &mut [u8]) -> bool {
-        let there = self.words_per_value.checked_sub(word);
-        if value >= self.values || there.is_none_or(|words| out.len() > words * size_of::<u64>()) {
-            return false;
+        match self.rest(value, word) {
+            Some(words) if out.len() <= size_of_val(words) => copy_words(words, out),
+            _ => return false,
         }
-        let first = value * self.words_per_value + word;
-        // SAFETY: `first` lies within the mapping, by the check above; so do all words that hold the requested bytes.
-        let from = unsafe { self.words.add(first) };
-        copy_words(from, out);
         true
     }
 }
 
-impl Drop for MappedArray {
-    fn drop(&mut self) {
-        // SAFETY: the very range that `new` mapped; no reference into it outlives `self`.
-        unsafe { libc::munmap(self.words.as_ptr().cast(), self.length) };
-    }
-}
-
-/// Copies `out.len()` bytes from the words at `from`, all of which must be mapped.
+/// Copies `out.len()` bytes from `words`, which must hold as many.
 ///
 /// It copies 16 bytes at a time on processors that can do so at any time: half the time of a copy by words.
 #[inline]
-fn copy_words(from: NonNull<AtomicU64>, out: &mut [u8]) {
+fn copy_words(words: &[AtomicU64], out: &mut [u8]) {
     let mut word = 0;
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{__m128i, _mm_storeu_si128};
-        if from.as_ptr().cast::<__m128i>().is_aligned() {
-            for chunk in out.chunks_exact_mut(16) {
-                // SAFETY: these 16 bytes are mapped (the caller says so) and aligned (an even number of words behind
-                // an aligned one). This is a volatile read of memory shared with the kernel. Every bit pattern is a
-                // value of this type, whatever the kernel writes meanwhile. The store goes to a chunk of 16 bytes, of
-                // any alignment.
+        let from = words.as_ptr().cast::<__m128i>();
+        if from.is_aligned() {
+            for (at, chunk) in out.chunks_exact_mut(16).enumerate() {
+                debug_assert!(2 * at + 1 < words.len());
+                // SAFETY: these 16 bytes are two of `words`, since `out` is no longer, and aligned. This is a volatile
+                // read of memory shared with the kernel. Every bit pattern is a value of this type, whatever the
+                // kernel writes meanwhile. The store goes to a chunk of 16 bytes, of any alignment.
                 unsafe {
-                    let octets = from.add(word).as_ptr().cast::<__m128i>().read_volatile();
+                    let octets = from.add(at).read_volatile();
                     _mm_storeu_si128(chunk.as_mut_ptr().cast(), octets);
                 }
                 word += 2;
             }
         }
     }
-    for chunk in out[word * 8..].chunks_mut(8) {
-        // SAFETY: a word that holds requested bytes is mapped, as the caller says, and aligned.
-        let octets = unsafe { from.add(word).as_ref() }
-            .load(Ordering::Relaxed)
-            .to_ne_bytes();
+    for (chunk, word) in out[word * 8..].chunks_mut(8).zip(&words[word..]) {
+        let octets = word.load(Ordering::Relaxed).to_ne_bytes();
         chunk.copy_from_slice(&octets[..chunk.len()]);
-        word += 1;
     }
 }
