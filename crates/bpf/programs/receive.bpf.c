@@ -70,6 +70,7 @@ struct rtw_queue_memory {
 /* Puts the layouts among the object's types, for the test. */
 const struct rtw_queue *rtw_queue_type __attribute__((unused));
 const struct rtw_place *rtw_place_type __attribute__((unused));
+const struct rtw_note *rtw_note_type __attribute__((unused));
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
@@ -77,6 +78,22 @@ struct {
 	__type(key, __u32);
 	__array(values, struct rtw_queue_memory);
 } queues SEC(".maps");
+
+/* The type of a channel's arrival notes; each channel's has a length of its own. */
+struct rtw_note_memory {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct rtw_note));
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, RTW_CHANNELS);
+	__type(key, __u32);
+	__array(values, struct rtw_note_memory);
+} notes SEC(".maps");
 
 static __always_inline int for_this_station(const __u8 *to, const __u8 *own)
 {
@@ -209,7 +226,12 @@ int receive(struct xdp_md *ctx)
 	}
 	if (channel->action == RTW_NEWEST) {
 		slot = bpf_map_lookup_elem(&slots, &index);
-		return slot ? rtw_newest(ctx, &frame, channel, slot) : XDP_PASS;
+		if (!slot)
+			return XDP_PASS;
+		memory = 0;
+		if (slot->notes)
+			memory = bpf_map_lookup_elem(&notes, &index);
+		return rtw_newest(ctx, &frame, channel, slot, memory);
 	}
 	if (channel->action == RTW_RESPOND) {
 		reply = bpf_map_lookup_elem(&replies, &index);

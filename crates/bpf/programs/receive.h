@@ -78,7 +78,7 @@ struct rtw_channel {
 	__u64 unanswered;	/* respond: content replaced during each try */
 	__u64 no_room;		/* respond: answer longer than its room */
 	__u64 missing;		/* newest value: missing sequence numbers */
-	__u64 broken;		/* queue: its memory is not valid */
+	__u64 broken;		/* queue, notes: the memory is not valid */
 	/* user space's own */
 	__u64 owner;		/* 0: free; 1 + port; 2^32 more for police only */
 };
@@ -105,8 +105,24 @@ struct rtw_slot {
 	__u64 suspect;		/* 2^32 + the number that would show a restart */
 	__u64 wakes;		/* 1: a reader may sleep */
 	__u64 asleep;		/* 1: the next value has to wake all sleeping readers */
-	__u64 reserved[4];
+	__u64 notes;		/* places for arrival notes: a power of two; 0: none */
+	__u64 noted;		/* notes written so far */
+	__u64 reserved[2];
 	struct rtw_value value[RTW_BUFFERS];
+};
+
+/*
+ * The arrival of one value that a slot accepted. The notes of a channel are a
+ * map of their own, created by the channel's reader: note n is in entry
+ * n % notes, and `noted` is n + 1 when it is whole. The program overwrites the
+ * oldest note. A reader reads `noted` and copies note n. The copy is whole if
+ * `noted` is then below n + notes.
+ */
+struct rtw_note {
+	__u64 arrival_ns;	/* CLOCK_TAI */
+	__u64 sender_ns;	/* the sender's time, 0: none */
+	__u64 sequence;
+	__u64 source;		/* address << 16 | port */
 };
 
 /*

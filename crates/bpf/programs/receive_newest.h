@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * Newest value: copies user data, number and arrival time once, into the
- * channel's slot. Readers map the slot and need no system call.
+ * channel's slot. Readers map the slot and need no system call. Where a reader
+ * wants it, every accepted value leaves a note of its arrival, so that also the
+ * values that nobody read are known.
  */
 #ifndef RTWIRE_RECEIVE_NEWEST_H
 #define RTWIRE_RECEIVE_NEWEST_H
@@ -39,10 +41,33 @@ static __always_inline __u32 rtw_ahead(struct rtw_slot *slot,
 	return suspect == (RTW_SUSPECT | frame->sequence);
 }
 
+/*
+ * Notes the arrival of `value` in `memory`, over the oldest note. The caller holds
+ * the slot: its version is odd.
+ */
+static __always_inline void rtw_note_arrival(struct rtw_channel *channel,
+					     struct rtw_slot *slot, void *memory,
+					     const struct rtw_value *value)
+{
+	__u64 noted = slot->noted;
+	__u32 index = noted & (slot->notes - 1);
+	struct rtw_note *note = bpf_map_lookup_elem(memory, &index);
+
+	if (!note) {
+		__sync_fetch_and_add(&channel->broken, 1);
+		return;
+	}
+	note->arrival_ns = value->arrival_ns;
+	note->sender_ns = value->sender_ns;
+	note->sequence = value->sequence;
+	note->source = value->source;
+	rtw_publish(slot->noted, noted + 1);
+}
+
 static __always_inline int rtw_newest(struct xdp_md *ctx,
 				      const struct rtw_frame *frame,
 				      struct rtw_channel *channel,
-				      struct rtw_slot *slot)
+				      struct rtw_slot *slot, void *memory)
 {
 	__u64 version = READ_ONCE(slot->version);
 	__u32 length = frame->length, ahead = 1, last_octet;
@@ -89,6 +114,8 @@ static __always_inline int rtw_newest(struct xdp_md *ctx,
 		return XDP_DROP;
 	}
 	channel->missing += ahead - 1;
+	if (memory)
+		rtw_note_arrival(channel, slot, memory, value);
 	rtw_publish(slot->version, version + 2);
 	return rtw_wake(&slot->wakes, &slot->asleep);
 }

@@ -22,6 +22,11 @@ static void *(*const bpf_map_lookup_elem)(void *map, const void *key) =
 static __u64 (*const bpf_ktime_get_ns)(void) = (void *)BPF_FUNC_ktime_get_ns;
 static __u64 (*const bpf_ktime_get_tai_ns)(void) =
 	(void *)BPF_FUNC_ktime_get_tai_ns;
+static __u32 (*const bpf_get_smp_processor_id)(void) =
+	(void *)BPF_FUNC_get_smp_processor_id;
+static long (*const bpf_skb_load_bytes)(const void *skb, __u32 offset,
+					void *to, __u32 length) =
+	(void *)BPF_FUNC_skb_load_bytes;
 static long (*const bpf_loop)(__u32 times, void *callback, void *context,
 			      __u64 flags) = (void *)BPF_FUNC_loop;
 static long (*const bpf_redirect)(__u32 ifindex, __u64 flags) =

@@ -8,7 +8,8 @@
  * frame arrives at the other end of the link (clsact ingress), and returns the
  * bytes. The queueing discipline in between keeps the rate. So the backlog is
  * exact at every frame, not sampled, and the buffer is as large as the
- * description says, in bytes.
+ * description says, in bytes. Both write a record of each frame into a ring,
+ * which the lab reads while it runs.
  *
  * XDP at a host's interface takes frames before clsact sees them, and sends
  * frames that no queue there sees. So a host's link ends before the host, in
@@ -18,6 +19,7 @@
  * their namespaces; a port's record has the index of its own end.
  */
 #include <linux/if_ether.h>
+#include <linux/in.h>
 #include <linux/pkt_cls.h>
 
 #include "rtwire_bpf.h"
@@ -45,13 +47,22 @@ struct {
 	__type(value, struct rtw_pool);
 } pools SEC(".maps");
 
-/* Time when an ideal link would have begun each waiting frame; one ring per port. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, RTW_FOLLOWED_FRAMES);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, RTW_EVENTS);
+	__type(key, __u32);
+	__type(value, struct rtw_event);
+} events SEC(".maps");
+
+/* Records ever written. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, __u64);
-} starts SEC(".maps");
+} events_written SEC(".maps");
 
 static __always_inline void raise_to(__u64 *highest, __u64 value)
 {
@@ -113,21 +124,60 @@ static __always_inline __u64 wire_bytes(const struct rtw_port *port, __u64 len)
 	return (len < ETH_ZLEN ? ETH_ZLEN : len) + port->overhead_bytes;
 }
 
-/* Adds the frame to the ideal link; returns the time when that would begin it. */
-static __always_inline __u64 ideal_start(struct rtw_port *port, __u64 wire,
-					 __u64 now)
+/* Returns the key and the sequence number of an RTDiP frame or datagram; 0 for any other frame. */
+static __always_inline __u64 identity_of(struct __sk_buff *skb)
 {
-	__u64 time = wire * port->byte_time >> 16;
+	__u32 at = ETH_HLEN, words[2];
+	__u16 type;
+	__u8 first;
 
-	for (int i = 0; i < MAX_TRIES; i++) {
-		__u64 busy = *(volatile __u64 *)&port->busy_until_ns;
-		__u64 start = busy > now ? busy : now;
-
-		if (__sync_val_compare_and_swap(&port->busy_until_ns, busy,
-						start + time) == busy)
-			return start;
+	if (bpf_skb_load_bytes(skb, ETH_HLEN - 2, &type, sizeof(type)))
+		return 0;
+	if (type == bpf_htons(ETH_P_8021Q)) {
+		if (bpf_skb_load_bytes(skb, ETH_HLEN + 2, &type, sizeof(type)))
+			return 0;
+		at += 4;
 	}
-	return now;
+	if (type == bpf_htons(ETH_P_IP)) {
+		if (bpf_skb_load_bytes(skb, at + 9, &first, 1) ||
+		    first != IPPROTO_UDP)
+			return 0;
+		if (bpf_skb_load_bytes(skb, at, &first, 1))
+			return 0;
+		at += (first & 15) * 4 + 8;
+	} else if (type != bpf_htons(ETH_P_RTDIP)) {
+		return 0;
+	}
+	if (bpf_skb_load_bytes(skb, at, &first, 1) || first >> 4 != 1 ||
+	    bpf_skb_load_bytes(skb, at + 8, words, sizeof(words)))
+		return 0;
+	return (__u64)bpf_ntohl(words[1]) << 32 | bpf_ntohl(words[0]);
+}
+
+/* Writes a record of this moment. */
+static __always_inline void note(struct __sk_buff *skb, __u32 port, __u64 kind,
+				 __u64 class, __u64 wire)
+{
+	__u32 zero = 0, slot;
+	__u64 *written = bpf_map_lookup_elem(&events_written, &zero);
+	__u64 now = bpf_ktime_get_tai_ns(), turn;
+	struct rtw_event *event;
+
+	if (!written)
+		return;
+	turn = __sync_fetch_and_add(written, 1);
+	slot = turn & (RTW_EVENTS - 1);
+	event = bpf_map_lookup_elem(&events, &slot);
+	if (!event)
+		return;
+	/* Withdrawn first: a reader that is late sees no mixture. */
+	rtw_publish(event->turn, 0);
+	event->time_ns = now;
+	event->identity = identity_of(skb);
+	event->what = (port & 0xffff) | kind << 16 | class << 24 |
+		      (__u64)(bpf_get_smp_processor_id() & 0xff) << 32 |
+		      wire << 48;
+	rtw_publish(event->turn, turn + 1);
 }
 
 SEC("tc")
@@ -136,8 +186,8 @@ int port_enter(struct __sk_buff *skb)
 	__u32 index = skb->ifindex - FIRST_IFINDEX;
 	struct rtw_port *port = bpf_map_lookup_elem(&ports, &index);
 	struct rtw_pool *pool = 0;
-	__u64 len = frame_bytes(skb), wire, order, *start;
-	__u32 pool_index, slot, class;
+	__u64 len = frame_bytes(skb), wire;
+	__u32 pool_index, class;
 
 	if (!port)
 		return TC_ACT_UNSPEC;
@@ -146,6 +196,7 @@ int port_enter(struct __sk_buff *skb)
 		return TC_ACT_SHOT;
 	class = priority_of(skb) * port->queues / 8;
 	skb->priority = HTB_MAJOR | (FIRST_CLASS + class);
+	wire = wire_bytes(port, len);
 
 	if (port->pool) {
 		pool_index = port->pool - 1;
@@ -168,14 +219,9 @@ int port_enter(struct __sk_buff *skb)
 		goto drop_pool_frame;
 	}
 	raise_to(&port->window_bytes, port->queued_bytes);
-	wire = wire_bytes(port, len);
-	order = __sync_fetch_and_add(&port->accepted_frames, 1);
+	__sync_fetch_and_add(&port->accepted_frames, 1);
 	__sync_fetch_and_add(&port->accepted_bytes, len);
-
-	slot = index * RTW_FOLLOWED_FRAMES + order % RTW_FOLLOWED_FRAMES;
-	start = bpf_map_lookup_elem(&starts, &slot);
-	if (start)
-		*start = ideal_start(port, wire, bpf_ktime_get_ns());
+	note(skb, index, RTW_ENTERED, class, wire);
 	return TC_ACT_UNSPEC;
 
 drop_pool_frame:
@@ -186,29 +232,8 @@ drop_pool_bytes:
 		__sync_fetch_and_sub(&pool->queued_bytes, len);
 drop:
 	__sync_fetch_and_add(&port->dropped_frames, 1);
+	note(skb, index, RTW_DROPPED, class, wire);
 	return TC_ACT_SHOT;
-}
-
-static __always_inline void follow_lateness(struct rtw_port *port,
-					    __u32 index, __u64 order)
-{
-	__u32 slot = index * RTW_FOLLOWED_FRAMES + order % RTW_FOLLOWED_FRAMES;
-	__u64 *start = bpf_map_lookup_elem(&starts, &slot);
-	__u64 now, late, bucket;
-
-	if (!start || !*start || order >= port->accepted_frames ||
-	    port->accepted_frames - order >= RTW_FOLLOWED_FRAMES)
-		return;
-	now = bpf_ktime_get_ns();
-	late = now > *start ? now - *start : 0;
-	raise_to(&port->lateness_max_ns, late);
-	if (now < *start)
-		raise_to(&port->earliness_max_ns, *start - now);
-	bucket = late / RTW_LATENESS_STEP_NS;
-	if (bucket >= RTW_LATENESS_BUCKETS)
-		bucket = RTW_LATENESS_BUCKETS - 1;
-	__sync_fetch_and_add(&port->lateness[bucket], 1);
-	__sync_fetch_and_add(&port->lateness_frames, 1);
 }
 
 SEC("tc")
@@ -218,7 +243,7 @@ int port_leave(struct __sk_buff *skb)
 	__u32 index = (skb->ifindex - FIRST_IFINDEX) ^ 1, pool_index;
 	struct rtw_port *port = bpf_map_lookup_elem(&ports, &index);
 	struct rtw_pool *pool;
-	__u64 len = frame_bytes(skb), order;
+	__u64 len = frame_bytes(skb), wire;
 
 	if (!port)
 		return TC_ACT_UNSPEC;
@@ -232,9 +257,10 @@ int port_leave(struct __sk_buff *skb)
 			__sync_fetch_and_sub(&pool->queued_frames, 1);
 		}
 	}
-	__sync_fetch_and_add(&port->wire_bytes, wire_bytes(port, len));
-	order = __sync_fetch_and_add(&port->left_frames, 1);
-	follow_lateness(port, index, order);
+	wire = wire_bytes(port, len);
+	__sync_fetch_and_add(&port->wire_bytes, wire);
+	__sync_fetch_and_add(&port->left_frames, 1);
+	note(skb, index, RTW_LEFT, priority_of(skb) * port->queues / 8, wire);
 	return TC_ACT_UNSPEC;
 }
 

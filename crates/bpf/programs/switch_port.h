@@ -9,11 +9,24 @@
 
 #include <linux/types.h>
 
-/* Buckets of the lateness histogram: RTW_LATENESS_STEP_NS each, the last one open. */
-#define RTW_LATENESS_BUCKETS 64
-#define RTW_LATENESS_STEP_NS 8000
-/* Frames that may wait in a port while their lateness is still followed. */
-#define RTW_FOLLOWED_FRAMES 2048
+/* Records in the ring; a power of two. */
+#define RTW_EVENTS 524288
+
+/* The kinds of a record. */
+#define RTW_ENTERED 1
+#define RTW_LEFT 2
+#define RTW_DROPPED 3
+
+/*
+ * What happened to one frame at one port. The ring is never full: the oldest
+ * record is overwritten, and the reader sees that by its turn.
+ */
+struct rtw_event {
+	__u64 turn;	/* 1 + number of the record; written last */
+	__u64 time_ns;	/* CLOCK_TAI */
+	__u64 identity; /* RTDiP's key, shifted left by 32, and sequence number */
+	__u64 what;	/* bits 0-15 port, 16-23 kind, 24-31 class, 32-39 core, 48-63 bytes on the wire */
+};
 
 struct rtw_port {
 	/* settings, written by the lab before traffic starts */
@@ -22,7 +35,6 @@ struct rtw_port {
 	__u64 pool;		   /* 1 + index of the shared pool; 0: none */
 	__u64 queues;		   /* priority classes, 1 to 8 */
 	__u64 overhead_bytes;	   /* bytes on the wire beyond the frame */
-	__u64 byte_time;	   /* ns for a byte on the link, times 2^16 */
 	__u64 forwards_only;	   /* 1: a switch's port; it sends no frames of the node itself */
 	/* counters, written by the program */
 	__u64 queued_bytes;	   /* accepted and not yet gone */
@@ -35,11 +47,6 @@ struct rtw_port {
 	__u64 wire_bytes;	   /* gone, with overhead */
 	__u64 dropped_frames;	   /* no room in port or pool */
 	__u64 left_frames;
-	__u64 busy_until_ns;	   /* time when an ideal link would be free again */
-	__u64 lateness_max_ns;	   /* release after the ideal link's start */
-	__u64 earliness_max_ns;	   /* release before it */
-	__u64 lateness_frames;
-	__u64 lateness[RTW_LATENESS_BUCKETS];
 };
 
 struct rtw_pool {

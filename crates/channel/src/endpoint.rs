@@ -110,7 +110,8 @@ impl Endpoint {
     /// As [`queue_listener`](Self::queue_listener).
     pub fn newest_listener(&self, config: &ListenerConfig) -> Result<NewestListener, ChannelError> {
         if let Some(program) = self.program_for(config, Semantics::Newest) {
-            let open = || Ok(program.newest_channel(config.port, config.key)?);
+            let (port, key, notes) = (config.port, config.key, config.arrivals);
+            let open = || Ok(program.newest_channel_with_notes(port, key, notes)?);
             let slot = patiently(open).map_err(|error| self.in_use(config, error))?;
             self.shared.examine_before(config.port)?;
             slot.police(config.police.as_ref())?;
@@ -120,7 +121,7 @@ impl Endpoint {
             return Ok(NewestListener::in_program(reader, registration));
         }
         let inbox = self.listen(config, Semantics::Newest)?;
-        Ok(NewestListener::new(inbox, config.queue_frames))
+        Ok(NewestListener::new(inbox, config))
     }
 
     /// Returns the receive program if it can serve this listener and, with [`ReceivePath::Auto`], costs less than a

@@ -61,7 +61,7 @@ pub use config::{ListenerConfig, ListenerTransport, Order, TalkerConfig, Transpo
 pub use endpoint::Endpoint;
 pub use error::ChannelError;
 pub use inbox::{Received, SourceAddress};
-pub use newest::{Newest, NewestListener};
+pub use newest::{ArrivalNote, Newest, NewestListener};
 pub use path::{EndpointConfig, ListenerPath};
 pub use queue::QueueListener;
 pub use rtwire_link::launch::card_queue;

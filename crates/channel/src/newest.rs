@@ -1,7 +1,10 @@
-//! The receiving end of a newest-value channel: the newest value, its arrival time, and the number of skipped values.
+//! The receiving end of a newest-value channel: the newest value, its arrival time, and the number of skipped values; on
+//! request the arrival of every value, of skipped ones, too.
 
 mod kept;
+mod notes;
 
+use crate::config::ListenerConfig;
 use crate::error::ChannelError;
 use crate::feed::not_udp;
 use crate::inbox::{Inbox, SourceAddress};
@@ -9,7 +12,7 @@ use crate::path::ListenerPath;
 use crate::registration::Registration;
 use crate::statistics::ListenerStatistics;
 use kept::Kept;
-use rtwire_link::program::NewestReader;
+use rtwire_link::program::{ArrivalNotes, NewestReader};
 use rtwire_wire::Pcp;
 use std::time::Duration;
 
@@ -39,6 +42,23 @@ pub struct Newest<'a> {
     /// `true` if more values came since the last read than the queue holds, so that newer ones than this were lost.
     /// Read more often, or open with more room.
     pub overrun: bool,
+}
+
+/// The arrival of one value, read or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArrivalNote {
+    /// Its sequence number.
+    pub sequence: u32,
+    /// Arrival time, in ns of CLOCK_TAI: the kernel's timestamp, or the time of fetching where the stamp is missing.
+    pub arrival_ns: u64,
+    /// `true` if `arrival_ns` is the kernel's timestamp.
+    pub stamped: bool,
+    /// Time of sending, in ns of the talker's CLOCK_TAI; `None` if the talker does not write it.
+    pub sender_time_ns: Option<u64>,
+    /// The talker's address.
+    pub source: SourceAddress,
+    /// The talker's port.
+    pub source_port: u16,
 }
 
 /// Bytes of user data that a listener has room for.
@@ -71,13 +91,14 @@ struct Slot {
     /// closes.
     registration: Registration,
     reader: NewestReader,
+    arrivals: Option<ArrivalNotes>,
     data: [u8; ROOM],
 }
 
 impl NewestListener {
-    pub(crate) fn new(inbox: Inbox, places: usize) -> Self {
+    pub(crate) fn new(inbox: Inbox, config: &ListenerConfig) -> Self {
         Self {
-            source: Source::Kept(Kept::new(inbox, places)),
+            source: Source::Kept(Kept::new(inbox, config)),
         }
     }
 
@@ -85,6 +106,7 @@ impl NewestListener {
         Self {
             source: Source::Slot(Box::new(Slot {
                 registration,
+                arrivals: reader.slot().arrivals(),
                 reader,
                 data: [0; ROOM],
             })),
@@ -119,6 +141,32 @@ impl NewestListener {
         }
     }
 
+    /// Shows the arrival of every accepted value since the last call, oldest first, whether it was read or not.
+    /// Returns their number: 0 if [`ListenerConfig::arrivals`] is 0. No system call, no wait, no allocation.
+    ///
+    /// Notes that later ones have overwritten since the last call are not shown, but counted by
+    /// [`arrivals_missed`](Self::arrivals_missed). With packet sockets a value is noted when [`read`](Self::read) or
+    /// [`wait`](Self::wait) fetches it, so read first. Its arrival is then the kernel's timestamp all the same; values
+    /// beyond the queue's room are lost and counted ([`ListenerStatistics::dropped`]).
+    pub fn arrivals(&mut self, mut show: impl FnMut(ArrivalNote)) -> u64 {
+        match &mut self.source {
+            Source::Kept(kept) => kept.arrivals(show),
+            Source::Slot(slot) => {
+                let notes = slot.arrivals.as_mut();
+                notes.map_or(0, |notes| notes.drain(|note| show(note.into())))
+            }
+        }
+    }
+
+    /// Returns the notes of arrivals that were overwritten before [`arrivals`](Self::arrivals) could show them.
+    #[must_use]
+    pub fn arrivals_missed(&self) -> u64 {
+        match &self.source {
+            Source::Kept(kept) => kept.arrivals_missed(),
+            Source::Slot(slot) => slot.arrivals.as_ref().map_or(0, ArrivalNotes::missed),
+        }
+    }
+
     /// Returns the receive path of this listener.
     #[must_use]
     pub fn path(&self) -> &ListenerPath {
@@ -150,6 +198,19 @@ impl NewestListener {
         match &mut self.source {
             Source::Kept(kept) => kept.statistics(),
             Source::Slot(slot) => Ok(slot.statistics()),
+        }
+    }
+}
+
+impl From<rtwire_link::program::ArrivalNote> for ArrivalNote {
+    fn from(note: rtwire_link::program::ArrivalNote) -> Self {
+        Self {
+            sequence: note.sequence,
+            arrival_ns: note.arrival_ns,
+            stamped: true,
+            sender_time_ns: note.sender_time_ns,
+            source: SourceAddress::Mac(note.source),
+            source_port: note.source_port,
         }
     }
 }

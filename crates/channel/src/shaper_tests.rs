@@ -131,6 +131,86 @@ fn without_the_frame_and_the_tick_error_the_rate_is_not_reached() {
     assert!(total < 28_000_000, "{total}");
 }
 
+/// With tokens enough, a frame goes at a tick and up to J behind it, and else at the next tick: not 1 ns earlier or later. A
+/// promise is computed with exactly this grid.
+#[test]
+fn a_frame_goes_from_a_tick_on_until_the_tick_error_is_over() {
+    for epoch_ns in [300, 9_300, 5_000_000_300] {
+        let config = ShaperConfig {
+            epoch_ns,
+            ..ShaperConfig::with_burst((1_000_000, 1), 10_000, 1_000, 50)
+        };
+        let shaper = Shaper::new(config);
+        for (now_ns, earliest_ns) in [
+            (10_299, 10_300),
+            (10_300, 10_300),
+            (10_301, 10_301),
+            (10_349, 10_349),
+            (10_350, 10_350),
+            (10_351, 11_300),
+            (11_000, 11_300),
+            (11_299, 11_300),
+        ] {
+            let found = shaper.earliest(now_ns, 400);
+            assert_eq!(found, Some(earliest_ns), "at {now_ns}, epoch {epoch_ns}");
+        }
+        // Empty at a tick; 1 ns brings a bit's thousandth: tokens for one bit are there 1000 ns later, at the next tick,
+        // and those for two a tick behind that. For one more ns than a tick has, a whole tick is waited.
+        let mut shaper = Shaper::new(config);
+        assert_eq!(shaper.take(10_300, 10_000), Ok(()));
+        assert_eq!(shaper.earliest(10_300, 1), Some(11_300));
+        assert_eq!(shaper.earliest(10_300, 2), Some(12_300));
+        assert_eq!(
+            shaper.take(11_299, 1),
+            Err(NotYet {
+                earliest_ns: Some(11_300)
+            })
+        );
+        let mut late = shaper.clone();
+        assert_eq!(late.take(11_300, 1), Ok(()));
+        let mut off = Shaper::new(config);
+        assert_eq!(off.take(10_301, 10_000), Ok(()));
+        assert_eq!(off.earliest(10_301, 1), Some(12_300));
+    }
+}
+
+/// A frame as long as the bucket is deep may go; one whose tokens are complete 1 ns behind a tick waits for the next.
+#[test]
+fn the_bucket_counts_to_the_last_bit_and_nanosecond() {
+    let config = ShaperConfig::with_burst((2_999_999, 1), 10_000, 1_000, 0);
+    let mut shaper = Shaper::new(config);
+    assert_eq!(shaper.earliest(10_000, 10_000), Some(10_000));
+    assert_eq!(shaper.take(10_000, 10_000), Ok(()));
+    // 3 bits take 1000.0003 ns.
+    assert_eq!(shaper.earliest(10_000, 3), Some(12_000));
+    assert_eq!(shaper.earliest(10_000, 2), Some(11_000));
+}
+
+#[test]
+fn time_that_is_lived_twice_brings_tokens_once() {
+    let mut shaper = Shaper::new(ShaperConfig::with_burst((1_000_000, 1), 1_000, 1_000, 0));
+    assert_eq!(shaper.take(1_000_000, 500), Ok(()));
+    // The clock goes back; what is left may be used.
+    assert_eq!(shaper.take(500_000, 100), Ok(()));
+    assert!(shaper.take(1_000_000, 401).is_err());
+    assert_eq!(shaper.take(1_000_000, 400), Ok(()));
+}
+
+/// The contract's depth, term by term: `r·(T_s + J) + M`.
+#[test]
+fn the_contract_is_as_deep_as_its_formula_says() {
+    let config = ShaperConfig::contract((3_000_000, 7), 1_000_000, 50_000, FRAME);
+    let by_rate = 3_000_000 * (1_000_000 + 50_000);
+    assert_eq!(
+        config.burst_scaled,
+        by_rate + u128::from(FRAME) * 7 * SECOND
+    );
+    let mut shaper = Shaper::new(config);
+    let bits = u64::try_from(config.burst_scaled / (7 * SECOND)).unwrap();
+    assert!(shaper.take(1, bits + 1).is_err());
+    assert_eq!(shaper.take(1, bits), Ok(()));
+}
+
 #[test]
 fn frames_longer_than_the_bucket_never_go() {
     let mut shaper = Shaper::new(ShaperConfig::with_burst((1_000_000, 1), 1000, 1_000_000, 0));

@@ -175,15 +175,19 @@ fn newest(options: &Options) -> Vec<Row> {
     let mut slot = pair.b.run(|| program.newest_channel(1001, 0)).unwrap();
     sched::set_cpu(0).unwrap();
     sched::set_fifo(PRIORITY).unwrap();
-    let mut program_alone = Updates::new();
+    let (mut program_alone, mut noting) = (Updates::new(false), Updates::new(true));
     let mut rows = Vec::new();
     let mut sequence = 0;
     for size in SIZES {
         let (mut updates, mut passes, mut reads) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut noted, mut noted_passes) = (Vec::new(), Vec::new());
         for _ in 0..options.rounds {
             let (update, pass) = program_alone.measure(size, 500);
             updates.push(update - pass);
             passes.push(pass);
+            let (update, pass) = noting.measure(size, 500);
+            noted.push(update - pass);
+            noted_passes.push(pass);
             sequence += 1;
             lanes::send_newest(&pair, 1001, size, sequence);
             let mut out = [0; 1476];
@@ -200,12 +204,22 @@ fn newest(options: &Options) -> Vec<Row> {
             thread::sleep(Duration::from_millis(1));
         }
         let limit = if size == 64 { 25.0 } else { 40.0 };
+        let plain = median(updates.clone());
         for (name, values, reach, against) in [
             (
                 "update, beyond passing on",
                 updates,
                 70.0,
                 vec![("a frame passed on, with the clock", median(passes))],
+            ),
+            (
+                "update with a note of its arrival, beyond passing on",
+                noted,
+                90.0,
+                vec![
+                    ("the same without a note", plain),
+                    ("a frame passed on, with the clock", median(noted_passes)),
+                ],
             ),
             ("read, warm", reads, limit, Vec::new()),
         ] {

@@ -43,6 +43,7 @@ mod receive;
 pub mod responder;
 pub mod run;
 mod send;
+mod slices;
 mod source;
 mod stamps;
 mod strays;

@@ -86,14 +86,25 @@ pub enum PathInUse {
     Datagrams,
 }
 
-impl std::fmt::Display for ReceivePath {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
+impl ReceivePath {
+    /// All paths that can be requested.
+    pub const ALL: [Self; 4] = [Self::Auto, Self::Native, Self::Generic, Self::Packet];
+
+    /// Returns the path's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
             Self::Packet => "packet",
             Self::Auto => "auto",
             Self::Native => "native",
             Self::Generic => "generic",
-        })
+        }
+    }
+}
+
+impl std::fmt::Display for ReceivePath {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
     }
 }
 
@@ -112,15 +123,10 @@ impl std::str::FromStr for ReceivePath {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            "native" => Ok(Self::Native),
-            "generic" => Ok(Self::Generic),
-            "packet" => Ok(Self::Packet),
-            other => Err(format!(
-                "`{other}` is no receive path: use one of auto, native, generic, packet"
-            )),
-        }
+        let named = Self::ALL.into_iter().find(|path| path.name() == text);
+        named.ok_or_else(|| {
+            format!("`{text}` is no receive path: use one of auto, native, generic, packet")
+        })
     }
 }
 
@@ -134,11 +140,8 @@ mod tests {
             assert_eq!(path.name().parse(), Ok(path));
         }
         assert!("tunnel".parse::<TxPath>().is_err());
-        for path in ["auto", "native", "generic", "packet"] {
-            assert_eq!(
-                path.parse::<ReceivePath>().map(|path| path.to_string()),
-                Ok(path.to_owned())
-            );
+        for path in ReceivePath::ALL {
+            assert_eq!(path.name().parse(), Ok(path));
         }
     }
 }

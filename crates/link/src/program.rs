@@ -29,6 +29,9 @@
 //! question only as far as the driver lets a frame grow. Over veth, do not rely on any growth. A reply over veth
 //! needs an XDP program at the peer, too, in native mode.
 
+mod arrivals;
+#[cfg(test)]
+mod arrivals_tests;
 mod attach;
 #[cfg(test)]
 mod attach_tests;
@@ -73,6 +76,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 pub use crate::xdp::Attach;
+pub use arrivals::{ArrivalNote, ArrivalNotes, MOST_NOTES};
 pub use error::ProgramError;
 pub use newest::{Newest, NewestReader, NewestSlot};
 pub use patch::{Patch, PatchSource};
@@ -148,7 +152,8 @@ pub struct ChannelCounters {
     pub unanswered: u64,
     /// Dropped: the answer is longer than the question's frame and than the driver lets it grow.
     pub no_room: u64,
-    /// Dropped: the memory of the queue is inconsistent (this or another process has overwritten it).
+    /// The memory of a queue or of arrival notes is inconsistent (this or another process has overwritten it). Frames
+    /// of a queue are dropped; values without a note are not.
     pub broken: u64,
 }
 
@@ -173,6 +178,8 @@ pub(crate) struct Shared {
     replies: MappedArray,
     /// The memory of each queue channel.
     queues: MapOfMaps,
+    /// The arrival notes of each newest-value channel that keeps them.
+    notes: MapOfMaps,
     /// The inode of the network namespace that holds the locks of ports.
     namespace: u64,
     /// Time of the last search for channels of ended processes, in ns of CLOCK_MONOTONIC.

@@ -1,6 +1,7 @@
 //! Receiving: wait in the chosen way, read without copying, release the room.
 
 use crate::error::LinkError;
+use crate::slices::{CHECK, Slices, nanoseconds};
 use crate::source::{Socket, Source};
 use rtwire_sys::clock::{self, Clock};
 use rtwire_sys::filter::Filter;
@@ -42,8 +43,6 @@ pub struct ReceiverConfig {
 
 /// Bytes that the kernel charges a receive queue for one frame of full size, approximately.
 const CHARGE_OCTETS: usize = 2304;
-/// Interval at which an idle receiver checks that its interface still exists.
-const CHECK: Duration = Duration::from_millis(100);
 
 /// One frame (or the content of one datagram).
 #[derive(Clone, Copy, Debug)]
@@ -289,24 +288,16 @@ impl Receiver {
 
     fn block(&mut self, timeout: Option<Duration>) -> Result<bool, LinkError> {
         // A frame that comes within the first slice costs no clock read.
-        let mut slice = timeout.map_or(CHECK, |timeout| timeout.min(CHECK));
-        let mut end = None;
+        let mut slices = Slices::new(timeout);
         loop {
-            let result = self.source.block(self.wait, slice);
+            let result = self.source.block(self.wait, slices.slice());
             if self.taken(result)? {
                 return Ok(true);
             }
             self.check()?;
-            let Some(timeout) = timeout else { continue };
-            let now = clock::now_ns(Clock::Monotonic);
-            let end = *end.get_or_insert_with(|| {
-                let left = timeout.saturating_sub(slice);
-                now.saturating_add(nanoseconds(left))
-            });
-            if now >= end {
+            if !slices.step() {
                 return Ok(false);
             }
-            slice = Duration::from_nanos(end - now).min(CHECK);
         }
     }
 
@@ -345,10 +336,6 @@ impl Receiver {
         self.gone |= !exists;
         LinkError::of("receive", &self.interface.name, errno, 0, || exists)
     }
-}
-
-fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

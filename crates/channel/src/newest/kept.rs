@@ -1,6 +1,8 @@
 //! The newest value, kept by its reader, which fetches all received values and discards all but the newest.
 
-use super::Newest;
+use super::notes::NoteRing;
+use super::{ArrivalNote, Newest};
+use crate::config::ListenerConfig;
 use crate::error::ChannelError;
 use crate::inbox::{Accepted, Inbox};
 use crate::path::ListenerPath;
@@ -25,13 +27,15 @@ pub(crate) struct Kept {
     skipped: u64,
     overrun: bool,
     dropped: u64,
+    notes: NoteRing,
 }
 
 impl Kept {
-    pub(crate) fn new(inbox: Inbox, places: usize) -> Self {
+    pub(crate) fn new(inbox: Inbox, config: &ListenerConfig) -> Self {
         Self {
             inbox,
-            places,
+            places: config.queue_frames,
+            notes: NoteRing::new(config.arrivals),
             data: vec![0; 1536].into_boxed_slice(),
             current: None,
             arrival_ns: 0,
@@ -110,6 +114,19 @@ impl Kept {
 
     fn accept(&mut self) {
         let (accepted, from) = self.inbox.current();
+        let arrival_ns = accepted
+            .stamp_ns
+            .unwrap_or_else(|| clock::now_ns(Clock::Tai));
+        if accepted.seen != Seen::Duplicate {
+            self.notes.push(ArrivalNote {
+                sequence: accepted.header.sequence,
+                arrival_ns,
+                stamped: accepted.stamp_ns.is_some(),
+                sender_time_ns: accepted.header.time_ns,
+                source: accepted.source,
+                source_port: accepted.header.source_port,
+            });
+        }
         let skipped = match accepted.seen {
             Seen::New { skipped } => skipped,
             Seen::Restart => 0,
@@ -118,10 +135,17 @@ impl Kept {
         self.skipped += u64::from(skipped) + u64::from(self.fresh);
         self.fresh = true;
         self.data[..from.len()].copy_from_slice(from);
-        self.arrival_ns = accepted
-            .stamp_ns
-            .unwrap_or_else(|| clock::now_ns(Clock::Tai));
+        self.arrival_ns = arrival_ns;
         self.current = Some(*accepted);
+    }
+
+    /// Shows the arrivals of fetched values since the last call.
+    pub(crate) fn arrivals(&mut self, show: impl FnMut(ArrivalNote)) -> u64 {
+        self.notes.drain(show)
+    }
+
+    pub(crate) fn arrivals_missed(&self) -> u64 {
+        self.notes.missed()
     }
 
     pub(crate) fn path(&self) -> &ListenerPath {

@@ -4,7 +4,7 @@ use rtwire_host::napi::{NapiPriority, NapiThreads};
 use rtwire_link::program::{FIRST_ASKING_PORT, ReceiveProgram, Responder};
 use rtwire_link::responder::{PacketResponder, port_filter};
 use rtwire_link::{Receiver, ReceiverConfig, Sender, SenderConfig, TxPath, WakeUp};
-use rtwire_sys::bpf::BpfObject;
+use rtwire_sys::bpf::{BpfObject, MappedArray};
 use rtwire_sys::clock::{Clock, now_ns};
 use rtwire_sys::sched::thread::Want;
 use rtwire_sys::{memory, sched};
@@ -366,15 +366,22 @@ pub(crate) fn send_newest(pair: &NetnsPair, port: u16, octets: usize, sequence: 
     thread::sleep(Duration::from_millis(2));
 }
 
+/// Places for the arrival notes of a measured channel.
+const NOTES: usize = 1024;
+/// Words of `struct rtw_slot` and of `struct rtw_note`; the word that holds the number of places.
+const SLOT: (usize, usize, usize) = (784, 4, 4);
+
 /// The program alone with one newest-value channel: measures the cost of writing a value, by test runs.
 pub(crate) struct Updates {
     object: BpfObject,
+    /// The arrival notes, where the channel keeps them.
+    _notes: Option<MappedArray>,
     sequence: u32,
     out: Vec<u8>,
 }
 
 impl Updates {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(with_notes: bool) -> Self {
         let object = BpfObject::load("receive", rtwire_bpf::RECEIVE.bytes, &[]).unwrap();
         // The first words as in `crates/bpf/programs/receive.h`: EtherType and address; the port's channel; its
         // action.
@@ -395,8 +402,17 @@ impl Updates {
         );
         set("ports", 2, PORT.into(), 0, 1);
         set("channels", 19, 0, 0, 2);
+        let notes = with_notes.then(|| {
+            let (words, note_words, places_at) = SLOT;
+            let notes = MappedArray::create("rtw_notes", note_words, NOTES).unwrap();
+            let maps = object.map_of_maps("notes").unwrap();
+            maps.put(0, notes.descriptor()).unwrap();
+            set("slots", words, 0, places_at, NOTES as u64);
+            notes
+        });
         Self {
             object,
+            _notes: notes,
             sequence: 0,
             out: Vec::new(),
         }

@@ -79,6 +79,14 @@ pub enum ProgramError {
         /// The kernel's error.
         source: std::io::Error,
     },
+    /// No memory for the arrival notes of a newest-value channel.
+    #[error("no memory for {notes} arrival notes: {source} (needs CAP_BPF); request fewer")]
+    NoteMemory {
+        /// The notes requested.
+        notes: usize,
+        /// The kernel's error.
+        source: std::io::Error,
+    },
     /// The port is not allowed for a responder.
     #[error(
         "port {port} is reserved for asking: choose a port below {FIRST_ASKING_PORT} for a responder, so that responders never answer each other"

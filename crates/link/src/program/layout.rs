@@ -109,9 +109,22 @@ pub(crate) enum Slot {
     Suspect = 1,
     Wakes = 2,
     Asleep = 3,
+    Notes = 4,
+    Noted = 5,
     Value = 8,
 }
 pub(crate) const SLOT_WORDS: usize = Slot::Value as usize + BUFFERS as usize * VALUE_WORDS;
+
+/// The fields of `struct rtw_note`.
+#[derive(Clone, Copy, Debug)]
+#[repr(usize)]
+pub(crate) enum Note {
+    ArrivalNs,
+    SenderNs,
+    Sequence,
+    Source,
+}
+pub(crate) const NOTE_WORDS: usize = Note::Source as usize + 1;
 
 /// The first words of `struct rtw_reply`.
 #[derive(Clone, Copy, Debug)]
@@ -140,7 +153,7 @@ type Layout = (&'static str, &'static [(&'static str, usize)], usize);
 
 /// All structures, as in the header.
 #[cfg(test)]
-pub(crate) const FIELDS: [Layout; 9] = [
+pub(crate) const FIELDS: [Layout; 10] = [
     (
         "rtw_control",
         &[
@@ -209,10 +222,22 @@ pub(crate) const FIELDS: [Layout; 9] = [
             ("suspect", Slot::Suspect as usize),
             ("wakes", Slot::Wakes as usize),
             ("asleep", Slot::Asleep as usize),
-            ("reserved", 4),
+            ("notes", Slot::Notes as usize),
+            ("noted", Slot::Noted as usize),
+            ("reserved", 6),
             ("value", Slot::Value as usize),
         ],
         SLOT_WORDS,
+    ),
+    (
+        "rtw_note",
+        &[
+            ("arrival_ns", Note::ArrivalNs as usize),
+            ("sender_ns", Note::SenderNs as usize),
+            ("sequence", Note::Sequence as usize),
+            ("source", Note::Source as usize),
+        ],
+        NOTE_WORDS,
     ),
     (
         "rtw_queue",

@@ -1,8 +1,13 @@
 //! The newest value of a channel, read where the receive program has written it.
 
+use super::arrivals::NoteMemory;
 use super::layout::{BUFFERS, Channel, SLOT_WORDS, Slot, VALUE_WORDS, Value};
-use super::wait::{CHECK, Sleeper, Waiter};
-use super::{ChannelCounters, CounterReader, OpenChannel, Police, ProgramError, ReceiveProgram};
+use super::wait::{Sleeper, Waiter};
+use super::{
+    ArrivalNotes, ChannelCounters, CounterReader, OpenChannel, Police, ProgramError,
+    ReceiveProgram, Shared,
+};
+use crate::slices::CHECK;
 use crate::{LinkError, WakeUp};
 use rtwire_sys::clock::{self, Clock};
 use rtwire_wire::MacAddress;
@@ -43,7 +48,9 @@ pub struct Newest {
 /// thread. The channel closes with the last of them.
 #[derive(Clone, Debug)]
 pub struct NewestSlot {
-    channel: Arc<OpenChannel>,
+    pub(super) channel: Arc<OpenChannel>,
+    /// The arrival notes, where the channel keeps them.
+    notes: Option<Arc<NoteMemory>>,
     /// Number of the last value read; 0 before the first read.
     seen: u64,
     /// `true` if the first read counts skipped values, too.
@@ -51,9 +58,10 @@ pub struct NewestSlot {
 }
 
 impl NewestSlot {
-    pub(super) fn new(channel: OpenChannel) -> Self {
+    fn new(channel: OpenChannel, notes: Option<NoteMemory>) -> Self {
         Self {
             channel: Arc::new(channel),
+            notes: notes.map(Arc::new),
             seen: 0,
             from_the_first: false,
         }
@@ -89,8 +97,16 @@ impl NewestSlot {
         }
     }
 
+    /// Returns a reader of the arrival notes, from the oldest one that is still there; `None` if the channel keeps
+    /// none. Any number of readers is possible.
+    #[must_use]
+    pub fn arrivals(&self) -> Option<ArrivalNotes> {
+        let notes = self.notes.as_ref()?;
+        Some(ArrivalNotes::new(self.clone(), Arc::clone(notes)))
+    }
+
     #[inline]
-    fn word(&self, field: Slot) -> Option<&AtomicU64> {
+    pub(super) fn word(&self, field: Slot) -> Option<&AtomicU64> {
         let program = &self.channel.program;
         program.slots.word(self.channel.index, field as usize)
     }
@@ -292,19 +308,43 @@ impl ReceiveProgram {
     /// # Errors
     /// The port is in use, or all channels are in use.
     pub fn newest_channel(&self, port: u16, key: u32) -> Result<NewestSlot, ProgramError> {
-        let channel = self.open(
-            port,
-            key,
-            super::layout::Action::Newest,
-            |program, index| {
-                for word in 0..SLOT_WORDS {
-                    if let Some(word) = program.slots.word(index, word) {
-                        word.store(0, Ordering::Relaxed);
-                    }
+        self.newest_channel_with_notes(port, key, 0)
+    }
+
+    /// Opens a newest-value channel that also notes the arrival of every value that it accepts, for
+    /// [`NewestSlot::arrivals`]. It keeps the newest `notes`, rounded up to a power of two, at most [`MOST_NOTES`]; 0 for
+    /// none. Each takes 32 bytes of kernel memory.
+    ///
+    /// # Errors
+    /// As [`newest_channel`](Self::newest_channel); or the memory is missing.
+    ///
+    /// [`MOST_NOTES`]: super::MOST_NOTES
+    pub fn newest_channel_with_notes(
+        &self,
+        port: u16,
+        key: u32,
+        notes: usize,
+    ) -> Result<NewestSlot, ProgramError> {
+        let no_memory = |source| ProgramError::NoteMemory { notes, source };
+        let memory = match notes {
+            0 => None,
+            _ => Some(NoteMemory::new(notes).map_err(no_memory)?),
+        };
+        let prepare = |program: &Shared, index: usize| {
+            for word in 0..SLOT_WORDS {
+                if let Some(word) = program.slots.word(index, word) {
+                    word.store(0, Ordering::Relaxed);
                 }
-                Ok(())
-            },
-        )?;
-        Ok(NewestSlot::new(channel))
+            }
+            let Some(memory) = &memory else { return Ok(()) };
+            let put = program.notes.put(index as u32, memory.map());
+            put.map_err(|errno| no_memory(std::io::Error::from_raw_os_error(errno.0)))?;
+            if let Some(word) = program.slots.word(index, Slot::Notes as usize) {
+                word.store(memory.places(), Ordering::Release);
+            }
+            Ok(())
+        };
+        let channel = self.open(port, key, super::layout::Action::Newest, prepare)?;
+        Ok(NewestSlot::new(channel, memory))
     }
 }

@@ -6,7 +6,7 @@
 //! a second.
 
 use super::attach::namespace;
-use super::layout::{Action, CHANNELS, Channel, Control, Port};
+use super::layout::{Action, CHANNELS, Channel, Control, Port, Slot};
 use super::{Attachment, Errno, ProgramError, Shared, XdpLink};
 use rtwire_sys::ErrorKind;
 use rtwire_sys::clock::{self, Clock};
@@ -126,6 +126,10 @@ impl Shared {
         if queue {
             // The program no longer uses the memory when this returns. It fails only if there is none.
             let _ = self.queues.remove(index as u32);
+        }
+        let notes = self.slots.word(index, Slot::Notes as usize);
+        if notes.is_some_and(|notes| notes.swap(0, Ordering::Relaxed) != 0) {
+            let _ = self.notes.remove(index as u32);
         }
         if let Some(owner) = word(Channel::Owner) {
             owner.store(0, Ordering::Release);

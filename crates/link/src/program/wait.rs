@@ -3,14 +3,13 @@
 
 use super::{ProgramError, Shared};
 use crate::responder::port_filter;
+use crate::slices::{CHECK, Slices, nanoseconds};
 use crate::{LinkError, WakeUp};
 use rtwire_sys::clock::{self, Clock};
 use rtwire_sys::packet::PacketSocket;
 use rtwire_sys::{Batch, Errno, Wait};
 use std::time::Duration;
 
-/// Interval at which an idle reader checks that interface and program still exist.
-pub(super) const CHECK: Duration = Duration::from_millis(100);
 /// Bytes of room for the frames that wake a sleeping reader; one frame is enough.
 const BELL_OCTETS: usize = 16 * 2304;
 
@@ -149,12 +148,12 @@ impl Waiter {
         timeout: Option<Duration>,
     ) -> Result<bool, LinkError> {
         // A frame that comes within the first slice costs no clock read.
-        let mut slice = timeout.map_or(CHECK, |timeout| timeout.min(CHECK));
-        let mut end = None;
+        let mut slices = Slices::new(timeout);
         loop {
             if memory.look_or_sleep() {
                 return Ok(true);
             }
+            let slice = slices.slice();
             let result = self.bell.as_mut().map_or(Ok(()), |bell| bell.wait(slice));
             memory.awake();
             if memory.look() {
@@ -164,16 +163,9 @@ impl Waiter {
                 return Err(self.failed(program, errno));
             }
             self.check(program)?;
-            let Some(timeout) = timeout else { continue };
-            let now = clock::now_ns(Clock::Monotonic);
-            let end = *end.get_or_insert_with(|| {
-                let left = timeout.saturating_sub(slice);
-                now.saturating_add(nanoseconds(left))
-            });
-            if now >= end {
+            if !slices.step() {
                 return Ok(false);
             }
-            slice = Duration::from_nanos(end - now).min(CHECK);
         }
     }
 
@@ -216,8 +208,4 @@ impl Waiter {
         };
         LinkError::of("receive", &program.interface.name, errno, 0, exists)
     }
-}
-
-fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
