@@ -205,6 +205,31 @@ fn a_plan_that_grows_keeps_its_identities() {
     assert_eq!(again.numbers_used, 9);
 }
 
+/// Numbers are never used again, and there are fewer multicast addresses than numbers. So old networks come to numbers
+/// that have no address of their own.
+#[test]
+fn multicast_addresses_of_large_numbers_are_kept() {
+    let mut old = planned(&pieces());
+    old.numbers_used = 300_000;
+    let mut more = pieces();
+    let group = |name: &str| stream(name, 0, "\"h3\", \"h4\"", "transport = \"udp\"\n");
+    more.extend([group("w-goes"), group("x-stays")]);
+    let first = kept(&more, &old);
+    unique(&first);
+    let address = |plan: &Plan, name: &str| {
+        let stream = plan.streams.iter().find(|one| one.name == name).unwrap();
+        assert!(stream.identity.number > 300_000);
+        stream.identity.destination.clone()
+    };
+    let before = address(&first, "x-stays");
+    more.retain(|piece| !piece.contains("w-goes"));
+    more.insert(3, group("a-new-one"));
+    let second = kept(&more, &first);
+    unique(&second);
+    assert_eq!(address(&second, "x-stays"), before);
+    assert_ne!(address(&second, "a-new-one"), before);
+}
+
 #[test]
 fn a_hundred_thousand_streams_have_identities() {
     let mut text = HEAD.to_owned() + "[[switch]]\nname = \"s1\"\nbuffer = \"1 MB\"\n";

@@ -15,6 +15,7 @@ use std::fmt::Write as _;
 use std::time::Instant;
 
 use rtwire_sim::random::Random;
+use rtwire_sim::replay::{self, Departure, Replay};
 use rtwire_sim::{Model, PatternChoice, Scenario, Simulator};
 
 fn description(switches: u64, hosts: u64, streams: u64, queues: u64) -> String {
@@ -72,8 +73,43 @@ fn processor_ns(start: Instant) -> u64 {
         .unwrap_or_else(|| u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX))
 }
 
+/// Replays a million departures over 30 s, and sends a million frames through one port.
+fn replays(start: Instant) {
+    let text = description(16, 64, 400, 8);
+    let network = rtwire_plan::read(&text, "bench.toml", &[]).unwrap();
+    let plan = rtwire_plan::plan(&network, &rtwire_plan::Options::default()).unwrap();
+    let replay = Replay::new(&network, &plan).unwrap();
+    let mut random = Random::new(6, 0);
+    let departures: Vec<Departure> = (0..1_000_000)
+        .map(|frame| Departure {
+            flow: random.below(400) as usize,
+            frame,
+            at_ns: 1_795_000_000_000_000_000 + random.below(30_000_000_000),
+            wire_bytes: None,
+        })
+        .collect();
+    let before = processor_ns(start);
+    let replayed = replay.run(&departures).unwrap();
+    let took = (processor_ns(start) - before) as f64 / 1e9;
+    let frames: usize = replayed.listeners.iter().map(|it| it.frames.len()).sum();
+    println!("replay of {frames} departures over 30 s, three plays: {took:.2} s");
+    let entries: Vec<replay::Entry> = departures
+        .iter()
+        .map(|it| replay::Entry {
+            at_ns: it.at_ns,
+            class: (it.flow % 8) as u8,
+            wire_bytes: 84 + (it.frame % 1455) as u32,
+        })
+        .collect();
+    let before = processor_ns(start);
+    let exits = replay::port(250_000_000, 8, &entries).unwrap();
+    let took = (processor_ns(start) - before) as f64 / 1e9;
+    println!("replay of one port, {} frames: {took:.2} s", exits.len());
+}
+
 fn main() {
     let start = Instant::now();
+    replays(start);
     println!("network            pattern    frame-hops   processor s   million frame-hops/s");
     for (name, queues) in [("400 streams FIFO", 1), ("400 streams SP", 8)] {
         let text = description(16, 64, 400, queues);

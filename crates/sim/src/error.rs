@@ -17,4 +17,42 @@ pub enum SimulationError {
         /// The inconsistency.
         what: String,
     },
+    /// A recorded frame is of a flow that the network does not have.
+    #[error(
+        "a recorded frame is of flow {flow}, but the network has only {flows} flows: use the plan of the run that was recorded"
+    )]
+    UnknownFlow {
+        /// The number of the flow.
+        flow: usize,
+        /// The number of flows.
+        flows: usize,
+    },
+    /// The record has two departures of one frame.
+    #[error(
+        "frame {frame} of flow {flow} departs twice: number the frames of a flow in the order of their departure"
+    )]
+    Repeated {
+        /// The number of the flow.
+        flow: usize,
+        /// The number of the frame.
+        frame: u64,
+    },
+    /// A recorded frame is empty, or larger than any frame on Ethernet.
+    #[error("a recorded frame has {bytes} B on the wire: state 1 to {most} B")]
+    FrameSize {
+        /// The recorded size on the wire, bytes.
+        bytes: u64,
+        /// The largest permitted size, bytes.
+        most: u64,
+    },
+    /// A recorded frame waits in a class that its port does not have.
+    #[error(
+        "a recorded frame is of class {class}, but its port has {classes} classes: state 1 to 8 classes and number them from 0"
+    )]
+    UnknownClass {
+        /// The class.
+        class: u8,
+        /// The number of classes.
+        classes: u8,
+    },
 }

@@ -86,6 +86,14 @@ impl Gates {
         })
     }
 
+    /// Counts the clock from `origin_ns` on instead of from its epoch. Every list has its own cycle, so this is exact
+    /// for every origin.
+    pub(crate) fn rebase(&mut self, origin_ns: u64) {
+        let base = i128::from(self.base_ps) - i128::from(origin_ns) * 1000;
+        // The value is below the cycle, which has 64 bits.
+        self.base_ps = u64::try_from(base.rem_euclid(i128::from(self.cycle_ps))).unwrap_or(0);
+    }
+
     /// Returns the state at a time of the clock and its remaining duration, ps.
     fn state(&self, shown_ps: i64) -> (usize, u64) {
         let into = since(shown_ps, self.base_ps, self.cycle_ps);

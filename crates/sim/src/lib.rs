@@ -9,9 +9,14 @@
 //! Network -> Model ----> Simulator -> seen delays, backlog, loss -> Report
 //! Pattern -> Scenario -/     ^ \                                      ^
 //!                            search: tries to break each promise    Plan
+//! recorded departures -> Replay -> the exact delay of each frame
 //! ```
 //!
 //! Limits: frame preemption and cut-through switches are not modelled; see `docs/simulator.md`.
+
+// The networks of the integration tests name this crate as their users do.
+#[cfg(test)]
+extern crate self as rtwire_sim;
 
 pub mod clock;
 pub mod error;
@@ -21,6 +26,7 @@ mod histogram;
 pub mod model;
 pub mod queue;
 pub mod random;
+pub mod replay;
 pub mod report;
 pub mod scenario;
 pub mod search;
@@ -31,6 +37,7 @@ mod source;
 pub use clock::Clock;
 pub use error::SimulationError;
 pub use model::Model;
+pub use replay::{Departure, Replay};
 pub use report::{Outcome, Report, Witness, report_schema};
 pub use scenario::{Behaviour, Lateness, Pattern, PatternChoice, Scenario};
 pub use search::{SearchOptions, search};

@@ -69,6 +69,8 @@ pub(crate) struct Edge {
     pub(crate) class: u8,
     /// The regulator in front of its queue.
     pub(crate) regulator: u32,
+    /// The token bucket of its regulator: the number of the edge that has it.
+    pub(crate) bucket: u32,
     /// The listener behind this port.
     pub(crate) listener: u32,
     pub(crate) branches: (u32, u32),

@@ -94,7 +94,7 @@ impl Regulators {
         now_ps: u64,
         bits: u32,
     ) -> Option<u64> {
-        let bucket = self.buckets[edge as usize].as_mut()?;
+        let bucket = self.buckets[model.edges[edge as usize].bucket as usize].as_mut()?;
         let last = &mut self.last_ps[model.edges[edge as usize].regulator as usize];
         // It passes after the frames that arrived before it, whatever their stream.
         let at = bucket.earliest_ps(now_ps.max(*last), u64::from(bits))?;

@@ -6,6 +6,7 @@ use crate::clock::Clock;
 use crate::model::{Binding, Model, NONE, PortModel};
 use crate::queue::EventQueue;
 use crate::random::Random;
+use crate::replay::tape::Tape;
 use crate::scenario::{Lateness, Scenario};
 use crate::shaping::{Credit, Regulators};
 use crate::source::Source;
@@ -26,6 +27,8 @@ struct Frame {
     born_ps: u64,
     edge: u32,
     bits: u32,
+    /// For a replay: the number of its departure.
+    number: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +41,8 @@ enum Event {
     Wakes(u32),
     /// A source sends.
     Sends { flow: u32, bits: u32 },
+    /// For a replay: a recorded frame departs.
+    Departs { number: u32 },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -128,6 +133,8 @@ pub struct Simulator<'a> {
     /// port, ps.
     trace: Vec<(u64, u32, u64)>,
     regulators: Regulators,
+    /// For a replay: the recorded departures and what becomes of them.
+    tape: Option<Tape>,
 }
 
 fn credits(port: &PortModel) -> Vec<Option<Credit>> {
@@ -193,6 +200,7 @@ impl<'a> Simulator<'a> {
             first_came_ps: vec![u64::MAX; model.edges.len()],
             trace: Vec::new(),
             regulators: Regulators::new(model),
+            tape: None,
         }
     }
 
@@ -320,7 +328,9 @@ impl<'a> Simulator<'a> {
                     let judged_ps = self.model.flows[edge.flow as usize].judged_ps;
                     let seen = &mut self.listeners[edge.listener as usize];
                     seen.received += 1;
-                    if frame.born_ps >= judged_ps {
+                    if let Some(tape) = &mut self.tape {
+                        tape.arrived(self.model, frame.number, edge.listener, delay);
+                    } else if frame.born_ps >= judged_ps {
                         seen.judge(delay, frame.born_ps);
                     }
                     self.delivered += 1;
@@ -328,7 +338,7 @@ impl<'a> Simulator<'a> {
                 }
                 // The arrived copy ends here; each branch makes its own.
                 self.copies -= 1;
-                self.enter_branches(first, end, frame.bits, frame.born_ps);
+                self.enter_branches(first, end, frame);
             }
             Event::Eligible { frame, came_ps } => {
                 let port = self.model.edges[frame.edge as usize].port;
@@ -344,24 +354,83 @@ impl<'a> Simulator<'a> {
             Event::Sends { flow, bits } => {
                 self.sent[flow as usize] += 1;
                 let (first, end) = self.model.flows[flow as usize].branches;
-                self.enter_branches(first, end, bits, self.now_ps);
+                let born_ps = self.now_ps;
+                let number = match &mut self.tape {
+                    Some(tape) => tape.sent(self.model, flow, born_ps, bits),
+                    None => NONE,
+                };
+                let frame = Frame {
+                    born_ps,
+                    edge: NONE,
+                    bits,
+                    number,
+                };
+                self.enter_branches(first, end, frame);
                 if self.sources[flow as usize].is_some() {
                     self.schedule_source(flow);
                 }
             }
+            Event::Departs { number } => self.depart(number),
         }
     }
 
-    fn enter_branches(&mut self, first: u32, end: u32, bits: u32, born_ps: u64) {
+    /// Lets a copy of a frame enter each of its next ports.
+    fn enter_branches(&mut self, first: u32, end: u32, frame: Frame) {
         for branch in first..end {
             let edge = self.model.branches[branch as usize];
             self.copies += 1;
-            self.enter(Frame {
-                born_ps,
-                edge,
-                bits,
-            });
+            self.enter(Frame { edge, ..frame });
         }
+    }
+
+    /// Plays recorded departures instead of sources, with every port late in the same way. Returns the departures with
+    /// what became of them, and true if frames are left at `until_ps`.
+    pub(crate) fn replay(&mut self, tape: Tape, late: Lateness, until_ps: u64) -> (Tape, bool) {
+        self.reset(&Scenario {
+            seed: 0,
+            duration_ps: u64::MAX,
+            sources: Vec::new(),
+            lateness: vec![late; self.model.ports.len()],
+            drift_ppm: Vec::new(),
+            last_at_ties: None,
+            clocks: Vec::new(),
+        });
+        self.tape = Some(tape);
+        self.await_departure(0);
+        let left = self.play_until(until_ps);
+        (self.tape.take().unwrap_or_default(), left)
+    }
+
+    /// Runs a scenario and returns what its sources sent and what became of it.
+    #[cfg(test)]
+    pub(crate) fn record(&mut self, scenario: &Scenario) -> Tape {
+        self.start(scenario);
+        self.tape = Some(Tape::default());
+        self.play_until(u64::MAX);
+        self.tape.take().unwrap_or_default()
+    }
+
+    fn await_departure(&mut self, number: u32) {
+        let next = self.tape.as_ref().and_then(|tape| tape.entry(number));
+        if let Some(entry) = next {
+            self.events.push(entry.at_ps, 0, Event::Departs { number });
+        }
+    }
+
+    fn depart(&mut self, number: u32) {
+        let Some(entry) = self.tape.as_ref().and_then(|tape| tape.entry(number)) else {
+            return;
+        };
+        let (first, end) = self.model.flows[entry.flow as usize].branches;
+        let frame = Frame {
+            born_ps: self.now_ps,
+            edge: NONE,
+            bits: entry.bits,
+            number,
+        };
+        self.enter_branches(first, end, frame);
+        // One departure is pending at a time, so the queue of events stays small.
+        self.await_departure(number + 1);
     }
 
     fn schedule_source(&mut self, flow: u32) {

@@ -320,3 +320,7 @@ pub(crate) fn cut<E>(
     ends.reverse();
     Ok(Some((ends, sum)))
 }
+
+#[cfg(test)]
+#[path = "segments_tests.rs"]
+mod tests;

@@ -285,6 +285,7 @@ impl Model {
                         flow: number_of_flow,
                         class: class_of(draft.pcp, self.ports[port as usize].classes),
                         regulator: NONE,
+                        bucket: number(at),
                         listener: NONE,
                         branches: (0, 0),
                         window_ps: None,

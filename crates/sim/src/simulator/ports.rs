@@ -2,7 +2,7 @@
 
 use super::{Event, Frame, LAST, Simulator, Waiting};
 use crate::gates::{Turn, since};
-use crate::model::NONE;
+use crate::model::{Binding, NONE};
 use crate::scenario::Lateness;
 
 impl Simulator<'_> {
@@ -16,6 +16,9 @@ impl Simulator<'_> {
             self.ports[index as usize].seen.dropped += 1;
             self.dropped += 1;
             self.copies -= 1;
+            if let Some(tape) = &mut self.tape {
+                tape.dropped(self.model, frame.number, frame.edge);
+            }
             return;
         }
         let now_ps = self.now_ps;
@@ -57,7 +60,9 @@ impl Simulator<'_> {
                 Lateness::BusyStart | Lateness::Pipeline => port_model.latency_ps,
                 Lateness::Random => self.random.up_to(port_model.latency_ps),
             };
-            let at = (now_ps + late_ps).max(self.ports[index as usize].last_eligible_ps);
+            let at = now_ps
+                .saturating_add(late_ps)
+                .max(self.ports[index as usize].last_eligible_ps);
             self.ports[index as usize].last_eligible_ps = at;
             let tie = self.tie(edge.flow);
             let came_ps = now_ps;
@@ -84,7 +89,8 @@ impl Simulator<'_> {
                 };
                 came_ps = passed;
             }
-            let at = came_ps + if pipeline { port_model.latency_ps } else { 0 };
+            let late_ps = if pipeline { port_model.latency_ps } else { 0 };
+            let at = came_ps.saturating_add(late_ps);
             let tie = self.tie(edge.flow);
             self.events
                 .push(at, tie, Event::Eligible { frame, came_ps });
@@ -301,7 +307,7 @@ impl Simulator<'_> {
         self.frame_hops += 1;
         let at = release_ps.saturating_add(port_model.cable_ps);
         self.events.push(at, tie, Event::Arrives(frame));
-        if self.sources[flow as usize].is_none() {
+        if self.model.flows[flow as usize].binding == Binding::Unshaped {
             // Only at its own host: behind it nothing makes the source continue.
             let (first, end) = self.model.flows[flow as usize].branches;
             let own = (first..end).any(|at| self.model.branches[at as usize] == frame.edge);
