@@ -15,6 +15,7 @@
 //! | [`noise`] | records, during a measurement, how late each core wakes a thread and when the machine stalled |
 //! | [`summary`] | exact percentiles, distributions and thinned time series of the samples |
 //! | [`verdict`] | the written rule that turns evidence into a verdict: a pure function |
+//! | [`evidence`] | the evidence of one host's end of a run, as a file |
 //! | [`capture`] | reads pcap and pcapng, writes pcapng |
 //! | [`jitter`] | the jitter of a POWERLINK cycle and the response times of its nodes |
 //! | [`report`] | the report's data model, as JSON, as tables for a terminal and as one self-contained HTML file |
@@ -35,6 +36,7 @@
 
 pub mod bench;
 pub mod capture;
+pub mod evidence;
 pub mod jitter;
 pub mod machine;
 pub mod noise;

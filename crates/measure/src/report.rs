@@ -19,7 +19,7 @@ mod text;
 
 pub use model::{
     BacklogBucket, Calibration, DrawnLink, DrawnNode, HostReport, Machine, Network, NodeKind,
-    PortReport, Report, StreamReport,
+    PortReport, Report, StreamReport, TalkerReport,
 };
 
 /// Returns the JSON Schema of a report, as committed in `schema/report.schema.json`.

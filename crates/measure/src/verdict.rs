@@ -8,22 +8,30 @@
 //! listeners, each port, each talker's contract.
 
 mod allowance;
+mod clocks;
 mod contract;
+mod emulation;
 mod evidence;
 mod judge;
 mod ports;
+mod replayed;
+mod service;
 mod stream;
+mod talker;
 #[cfg(test)]
 mod tests;
 mod word;
 
 pub use allowance::{Allowance, StallLine, hold_ns};
-pub use contract::excess_bits;
+pub use contract::{excess_bits, unexplained_excess_bits};
+pub use emulation::{EmulatedPort, EmulatedStream, Emulation, ReplayedFrame};
 pub use evidence::{
     BacklogSample, DropWindow, Evidence, PortEvidence, PortId, Rule, Sample, StreamEvidence,
     TalkerEvidence,
 };
 pub use judge::{Judgement, judge};
 pub use ports::PortJudgement;
+pub use service::{FrameId, PortFrame, lateness, order};
 pub use stream::StreamJudgement;
+pub use talker::TalkerJudgement;
 pub use word::Verdict;

@@ -167,7 +167,7 @@ fn reports_have_the_promised_fields() {
         "frames_lost",
         "frames_duplicated",
         "frames_reordered",
-        "samples_excluded",
+        "frames_explained",
         "verdict",
     ] {
         assert!(!stream[field].is_null(), "{field}");

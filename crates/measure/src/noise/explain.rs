@@ -1,6 +1,6 @@
 //! Judges a delay: do stalls of the machine explain it?
 
-use super::NoiseRecord;
+use super::{NoiseRecord, StallRecord, StallSource};
 
 /// The stalls of a record that can have delayed what this machine sends, receives or answers. They are sorted and
 /// joined, once as the certain intervals and once as the longest possible ones. CLOCK_TAI, ns.
@@ -8,7 +8,11 @@ use super::NoiseRecord;
 pub struct Stalls {
     certain: Vec<(u64, u64)>,
     possible: Vec<(u64, u64)>,
+    whole: bool,
 }
+
+/// The error of the ends of a stall against other times of the same core, ns.
+const EDGE_NS: u64 = 10_000;
 
 impl Stalls {
     /// Creates the stalls of a record.
@@ -18,7 +22,88 @@ impl Stalls {
         Self {
             certain: joined(stalls.certain().collect()),
             possible: joined(stalls.possible().collect()),
+            whole: false,
         }
+    }
+
+    /// Creates the stalls of a record on these cores only.
+    #[must_use]
+    pub fn on(record: &NoiseRecord, cores: &[u32]) -> Self {
+        let on_these = |source: &StallSource| matches!(source, StallSource::Core(core) if cores.contains(core));
+        let stalls = StallRecord {
+            stalls: record
+                .stalls
+                .iter()
+                .filter(|stall| on_these(&stall.source))
+                .cloned()
+                .collect(),
+        };
+        Self {
+            certain: joined(stalls.certain().collect()),
+            possible: joined(stalls.possible().collect()),
+            whole: false,
+        }
+    }
+
+    /// Returns the same stalls for what begins and ends on their own core, at a lower priority than the record's threads.
+    /// It neither begins nor ends while the core is stalled: only a stall that lies whole within it explains it.
+    #[must_use]
+    pub fn of_its_own_core(self) -> Self {
+        Self {
+            whole: true,
+            ..self
+        }
+    }
+
+    /// Returns true if the certain part of a stall meets this time, or lies whole within it.
+    fn meet(&self, from_ns: u64, to_ns: u64) -> bool {
+        if !self.whole {
+            return within(&self.certain, from_ns, to_ns) > 0;
+        }
+        let first =
+            (self.certain).partition_point(|&(begin, _)| begin.saturating_add(EDGE_NS) < from_ns);
+        let next = self.certain.get(first);
+        next.is_some_and(|&(_, end)| end <= to_ns.saturating_add(EDGE_NS))
+    }
+
+    /// Returns the time between `from_ns` and `to_ns` that the stalls can have taken at most, ns.
+    #[must_use]
+    pub fn covered_ns(&self, from_ns: u64, to_ns: u64) -> u64 {
+        within(&self.possible, from_ns, to_ns)
+    }
+
+    /// Returns the chance, 0 to 1, that [`explain`](Self::explain) holds by accident: for something that lasted
+    /// `took_ns` and began at a random moment from `from_ns` to `to_ns`, whatever the machine did.
+    #[must_use]
+    pub fn chance(&self, from_ns: u64, to_ns: u64, took_ns: u64, deadline_ns: u64) -> f64 {
+        let excess = took_ns.saturating_sub(deadline_ns);
+        // Between two of these moments the overlap with the stalls changes evenly.
+        let mut moments = vec![from_ns, to_ns];
+        for intervals in [&self.certain, &self.possible] {
+            let first = intervals.partition_point(|&(_, end)| end <= from_ns);
+            let last = to_ns.saturating_add(took_ns);
+            for &(begin, end) in intervals[first..].iter().take_while(|one| one.0 < last) {
+                for edge in [begin, begin + EDGE_NS, end, end.saturating_sub(EDGE_NS)] {
+                    moments.extend([edge, edge.saturating_sub(took_ns)]);
+                }
+            }
+        }
+        moments.retain(|moment| (from_ns..=to_ns).contains(moment));
+        moments.sort_unstable();
+        moments.dedup();
+        let overlap = |intervals: &[_], at: u64| within(intervals, at, at.saturating_add(took_ns));
+        let explained: f64 = moments
+            .windows(2)
+            .filter(|pair| {
+                let middle = pair[0].midpoint(pair[1]);
+                self.meet(middle, middle.saturating_add(took_ns))
+            })
+            .map(|pair| {
+                let ends = [pair[0], pair[1]].map(|at| overlap(&self.possible, at));
+                (pair[1] - pair[0]) as f64 * part_at_least(ends, excess)
+            })
+            .sum();
+        explained / (to_ns.saturating_sub(from_ns)).max(1) as f64
     }
 
     /// Returns the union of both.
@@ -28,6 +113,7 @@ impl Stalls {
         Self {
             certain: both(&self.certain, &other.certain),
             possible: both(&self.possible, &other.possible),
+            whole: self.whole && other.whole,
         }
     }
 
@@ -37,7 +123,7 @@ impl Stalls {
     #[must_use]
     pub fn explain(&self, from_ns: u64, to_ns: u64, deadline_ns: u64) -> bool {
         let took = to_ns.saturating_sub(from_ns);
-        within(&self.certain, from_ns, to_ns) > 0
+        self.meet(from_ns, to_ns)
             && took <= deadline_ns.saturating_add(within(&self.possible, from_ns, to_ns))
     }
 }
@@ -51,6 +137,18 @@ fn within(intervals: &[(u64, u64)], from_ns: u64, to_ns: u64) -> u64 {
         .take_while(|&&(begin, _)| begin < to_ns)
         .map(|&(begin, end)| end.min(to_ns) - begin.max(from_ns))
         .sum()
+}
+
+/// Returns the part, 0 to 1, of a straight line between two values that is at least `limit`.
+fn part_at_least([a, b]: [u64; 2], limit: u64) -> f64 {
+    let (low, high) = (a.min(b), a.max(b));
+    if low >= limit {
+        1.0
+    } else if high < limit {
+        0.0
+    } else {
+        (high - limit) as f64 / (high - low) as f64
+    }
 }
 
 /// Returns the intervals sorted, and joined where they touch or overlap.
@@ -68,8 +166,111 @@ fn joined(mut intervals: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Stall, StallSource};
+    use super::super::Stall;
     use super::*;
+
+    /// Random numbers from a seed (xorshift).
+    struct Dice(u64);
+
+    impl Dice {
+        fn below(&mut self, limit: u64) -> u64 {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            self.0 % limit
+        }
+    }
+
+    /// Random stalls of a core, looked for every 100 µs, in a second.
+    fn random_stalls(dice: &mut Dice, count: u64, longest_ns: u64) -> Vec<Stall> {
+        let stall = |_| {
+            let due_ns = (1 + dice.below(9_999)) * 100_000;
+            let woke_ns = due_ns + 20_000 + dice.below(longest_ns);
+            Stall {
+                source: StallSource::Core(0),
+                alive_ns: due_ns - 90_000,
+                due_ns,
+                woke_ns,
+            }
+        };
+        (0..count).map(stall).collect()
+    }
+
+    #[test]
+    fn the_chance_is_what_random_misses_against_random_stalls_find() {
+        const SECOND: u64 = 1_000_000_000;
+        let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+        let mut seen = 0.0_f64;
+        for (count, longest_ns) in [(40, 50_000), (400, 200_000), (300, 3_000_000), (5, 900_000)] {
+            for took_ns in [80_000, 175_000, 400_000, 2_500_000] {
+                let record = NoiseRecord {
+                    stalls: random_stalls(&mut dice, count, longest_ns),
+                    ..NoiseRecord::default()
+                };
+                let (mut stalls, deadline) = (Stalls::of(&record), 75_000);
+                if dice.below(2) == 1 {
+                    stalls = stalls.of_its_own_core();
+                }
+                let chance = stalls.chance(0, SECOND, took_ns, deadline);
+                let tries = 20_000_u64;
+                let explained = (0..tries)
+                    .map(|_| dice.below(SECOND))
+                    .filter(|&at| stalls.explain(at, at + took_ns, deadline))
+                    .count() as f64;
+                let mean = chance * tries as f64;
+                let sigma = (mean * (1.0 - chance)).sqrt();
+                assert!(
+                    (explained - mean).abs() <= 4.5 * sigma + 1.0,
+                    "{count} stalls up to {longest_ns}, misses of {took_ns}: {explained}, expected {mean} ± {sigma}"
+                );
+                seen = seen.max(chance);
+            }
+        }
+        assert!(seen > 0.3, "none of these was likely: {seen}");
+    }
+
+    #[test]
+    fn what_its_own_core_did_is_explained_by_whole_stalls_only() {
+        let us = 1000;
+        let record = NoiseRecord {
+            stalls: vec![Stall {
+                source: StallSource::Core(0),
+                alive_ns: 950 * us,
+                due_ns: 1000 * us,
+                woke_ns: 1300 * us,
+            }],
+            ..NoiseRecord::default()
+        };
+        let any = Stalls::of(&record);
+        let own = any.clone().of_its_own_core();
+        for (from, to, whole) in [(960, 1310, true), (1100, 1400, false), (900, 1200, false)] {
+            assert!(any.explain(from * us, to * us, 200 * us), "{from} to {to}");
+            assert_eq!(
+                own.explain(from * us, to * us, 200 * us),
+                whole,
+                "{from} to {to}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_the_stalls_of_these_cores_count() {
+        let stall = |core, at| Stall {
+            source: StallSource::Core(core),
+            alive_ns: at,
+            due_ns: at + 10,
+            woke_ns: at + 100,
+        };
+        let record = NoiseRecord {
+            stalls: vec![stall(0, 1000), stall(1, 5000)],
+            ..NoiseRecord::default()
+        };
+        let stalls = Stalls::on(&record, &[1]);
+        assert!(!stalls.explain(900, 1150, 200) && stalls.explain(4900, 5150, 200));
+        assert_eq!(stalls.covered_ns(0, 10_000), 100);
+        let chance = Stalls::default().chance(0, 1000, 300, 100);
+        assert!(chance.abs() < f64::EPSILON);
+    }
 
     #[test]
     fn a_stall_explains_what_would_have_been_in_time_without_it() {

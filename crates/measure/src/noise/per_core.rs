@@ -1,10 +1,10 @@
 //! The recording thread of one core and its data.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hdrhistogram::Histogram;
 use rtwire_sys::clock::{Clock, now_ns, sleep_until};
-use rtwire_sys::sched::{Policy, Scheduling};
+use rtwire_sys::sched::{self, Policy, Scheduling};
 
 use super::recorder::NoiseOptions;
 use super::{CoreNoise, HistogramBucket, Stall, StallSource};
@@ -26,6 +26,8 @@ struct Interval {
 pub(super) struct CoreRecord {
     pub(super) core: u32,
     scheduling: Scheduling,
+    /// Read again when the thread has ended its record.
+    scheduling_at_end: Option<Scheduling>,
     fallback: Option<String>,
     histogram: Histogram<u64>,
     min_ns: u64,
@@ -57,6 +59,7 @@ impl CoreRecord {
         Self {
             core,
             scheduling,
+            scheduling_at_end: None,
             fallback,
             histogram,
             min_ns: u64::MAX,
@@ -67,8 +70,14 @@ impl CoreRecord {
         }
     }
 
-    /// Wakes and records until `stop` is set. No allocation, no lock; one system call for each wake-up.
-    pub(super) fn run(&mut self, options: &NoiseOptions, stop: &AtomicBool) {
+    /// Wakes and records until `stop` is set, and tells the stalled time so far. No allocation, no lock; one system call for
+    /// each wake-up.
+    pub(super) fn run(
+        &mut self,
+        options: &NoiseOptions,
+        stop: &AtomicBool,
+        stalled_ns: &AtomicU64,
+    ) {
         let mut alive = now_ns(Clock::Monotonic);
         let mut due = alive + options.period_ns;
         while !stop.load(Ordering::Acquire) {
@@ -85,10 +94,12 @@ impl CoreRecord {
                 woke - alive,
                 options.stall_threshold_ns,
             );
+            stalled_ns.store(self.stalled_ns, Ordering::Relaxed);
             alive = woke;
             // The next due time of the same grid. Those that passed are part of the stall and are skipped.
             due += ((woke - due) / options.period_ns + 1) * options.period_ns;
         }
+        self.scheduling_at_end = sched::current().ok();
     }
 
     pub(super) fn note(
@@ -139,15 +150,13 @@ impl CoreRecord {
             max: self.max_ns,
             samples,
         });
+        let at_end = self.scheduling_at_end.as_ref();
         CoreNoise {
             core: self.core,
-            policy: match self.scheduling.policy {
-                Policy::Fifo => "SCHED_FIFO".to_owned(),
-                Policy::RoundRobin => "SCHED_RR".to_owned(),
-                Policy::Other => "SCHED_OTHER".to_owned(),
-                Policy::Unknown(number) => format!("policy {number}"),
-            },
+            policy: name(self.scheduling.policy),
             priority: self.scheduling.priority.into(),
+            policy_at_end: at_end.map_or_else(|| "unknown".to_owned(), |end| name(end.policy)),
+            priority_at_end: at_end.map_or(0, |end| end.priority.into()),
             fallback: self.fallback.clone(),
             overshoot_ns,
             histogram: doubling_buckets(&self.histogram),
@@ -156,6 +165,15 @@ impl CoreRecord {
             stalled_ns: self.stalled_ns,
             dropped_stalls: self.stall_count - self.stalls.len() as u64,
         }
+    }
+}
+
+fn name(policy: Policy) -> String {
+    match policy {
+        Policy::Fifo => "SCHED_FIFO".to_owned(),
+        Policy::RoundRobin => "SCHED_RR".to_owned(),
+        Policy::Other => "SCHED_OTHER".to_owned(),
+        Policy::Unknown(number) => format!("policy {number}"),
     }
 }
 

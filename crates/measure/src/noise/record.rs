@@ -102,6 +102,12 @@ pub struct CoreNoise {
     pub policy: String,
     /// Priority within the policy, read back.
     pub priority: u32,
+    /// Scheduling policy at the end of the record, read again.
+    #[serde(default)]
+    pub policy_at_end: String,
+    /// Priority at the end of the record, read again.
+    #[serde(default)]
+    pub priority_at_end: u32,
     /// The reason why the requested policy is not in force; absent if it is.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fallback: Option<String>,
@@ -144,6 +150,29 @@ impl NoiseRecord {
     pub fn add(&mut self, stalls: impl IntoIterator<Item = Stall>) {
         self.stalls.extend(stalls);
         self.stalls.sort_by_key(|s| (s.due_ns, s.woke_ns));
+    }
+
+    /// Returns the reasons why this record excuses nothing, in plain sentences: a thread that lost its scheduling during
+    /// the record, or stalls that found no room.
+    #[must_use]
+    pub fn doubts(&self) -> Vec<String> {
+        let lost = self.cores.iter().filter_map(|core| {
+            let (policy, priority) = (&core.policy_at_end, core.priority_at_end);
+            ((policy, priority) != (&core.policy, core.priority)).then(|| {
+                format!(
+                    "The noise thread of core {} began as {} {} and ended as {policy} {priority}.",
+                    core.core, core.policy, core.priority
+                )
+            })
+        });
+        let full = self.cores.iter().filter(|core| core.dropped_stalls > 0);
+        let full = full.map(|core| {
+            format!(
+                "{} stalls of core {} found no room in the noise record.",
+                core.dropped_stalls, core.core
+            )
+        });
+        lost.chain(full).collect()
     }
 
     /// Returns the stalls as the verdict needs them.

@@ -1,7 +1,7 @@
 //! The recording threads.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
@@ -43,6 +43,17 @@ impl Default for NoiseOptions {
 }
 
 impl NoiseOptions {
+    /// Returns the options for an emulated network. Its ports need the processor too, so shorter stalls must be seen.
+    #[must_use]
+    pub fn beside_a_lab() -> Self {
+        Self {
+            period_ns: 125_000,
+            stall_threshold_ns: 100_000,
+            max_stalls: 1 << 17,
+            ..Self::default()
+        }
+    }
+
     /// Returns the options for use during a benchmark. The period is long enough not to disturb the measured values.
     /// It is short enough to see every stall of a scheduler tick or more.
     #[must_use]
@@ -106,6 +117,8 @@ pub struct NoiseRecorder {
     stop: Arc<AtomicBool>,
     cores: Vec<JoinHandle<CoreRecord>>,
     steal: Option<JoinHandle<Stolen>>,
+    /// The stalled time of each core so far, ns.
+    stalled_ns: Vec<Arc<AtomicU64>>,
     options: NoiseOptions,
     from_ns: u64,
 }
@@ -131,6 +144,7 @@ impl NoiseRecorder {
             stop,
             cores: Vec::new(),
             steal: None,
+            stalled_ns: Vec::new(),
             options,
             from_ns: now_ns(Clock::Tai),
         };
@@ -141,9 +155,11 @@ impl NoiseRecorder {
                 ready.clone(),
                 recorder.options.clone(),
             );
+            let stalled_ns = Arc::new(AtomicU64::new(0));
+            recorder.stalled_ns.push(Arc::clone(&stalled_ns));
             let thread = thread::Builder::new()
                 .name(format!("rtw-noise/{core}"))
-                .spawn(move || record_core(core, &options, &stop, &ready))
+                .spawn(move || record_core((core, &stalled_ns), &options, &stop, &ready))
                 .map_err(NoiseError::Thread)?;
             recorder.cores.push(thread);
         }
@@ -154,6 +170,16 @@ impl NoiseRecorder {
         recorder.steal =
             Some(steal::watch(Arc::clone(&recorder.stop)).map_err(NoiseError::Thread)?);
         Ok(recorder)
+    }
+
+    /// Returns the stalled time so far of the core that stalled for the longest, ns.
+    #[must_use]
+    pub fn stalled_ns(&self) -> u64 {
+        let cores = self.stalled_ns.iter();
+        cores
+            .map(|ns| ns.load(Ordering::Relaxed))
+            .max()
+            .unwrap_or(0)
     }
 
     /// Stops the threads and returns the record. Takes up to one period.
@@ -225,7 +251,7 @@ fn check(options: &NoiseOptions) -> Result<(), NoiseError> {
 }
 
 fn record_core(
-    core: u32,
+    (core, stalled_ns): (u32, &AtomicU64),
     options: &NoiseOptions,
     stop: &AtomicBool,
     ready: &mpsc::Sender<Result<(), NoiseError>>,
@@ -247,7 +273,7 @@ fn record_core(
     // The receiver is gone only if another core failed; then `stop` will be set.
     let _ = ready.send(outcome);
     if runs {
-        record.run(options, stop);
+        record.run(options, stop, stalled_ns);
     }
     record
 }

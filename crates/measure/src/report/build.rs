@@ -1,9 +1,10 @@
 //! Builds the report's parts from evidence and judgement.
 
-use super::model::{BacklogBucket, PortReport, Report, StreamReport};
+use super::model::{BacklogBucket, PortReport, Report, StreamReport, TalkerReport};
 use crate::summary::{Summary, ccdf, over_time};
 use crate::verdict::{
     BacklogSample, PortEvidence, PortJudgement, Sample, StreamEvidence, StreamJudgement,
+    TalkerEvidence, TalkerJudgement,
 };
 
 impl Report {
@@ -33,7 +34,11 @@ impl StreamReport {
             .iter()
             .filter_map(Sample::network_delay_ns)
             .collect();
-        let mut app: Vec<u64> = evidence.samples.iter().map(Sample::app_delay_ns).collect();
+        let app = evidence.samples.iter().filter_map(Sample::app_delay_ns);
+        let mut app: Vec<u64> = app.collect();
+        let replayed = evidence.emulated.iter().flat_map(|it| &it.frames);
+        let mut exact: Vec<u64> = replayed.filter_map(|frame| frame.exact_ns).collect();
+        exact.sort_unstable();
         network.sort_unstable();
         app.sort_unstable();
         let timed: Vec<(u64, u64)> = evidence
@@ -56,6 +61,7 @@ impl StreamReport {
             promised_delay_ns: evidence.promise_ns,
             deadline_ns: evidence.deadline_ns,
             published_max_ns: evidence.published_max_ns,
+            exact_delay_ns: Summary::of_sorted(&exact),
             network_delay_ns: Summary::of_sorted(&network),
             app_delay_ns: Summary::of_sorted(&app),
             frames_planned: evidence.frames_planned,
@@ -65,15 +71,33 @@ impl StreamReport {
             frames_duplicated: evidence.frames_duplicated,
             frames_reordered: evidence.frames_reordered,
             listener_drops: evidence.listener_drops,
-            samples_excluded: judgement.samples_excluded(),
-            samples_broken: judgement.unexplained,
+            frames_explained: judgement.explained,
+            frames_unexplained: judgement.unexplained + judgement.port_errors,
+            coverage_percent: f64::from(judgement.coverage_ppm / 100) / 100.0,
             stamps_missing: judgement.stamps_missing,
-            samples_exposed: judgement.exposed,
             verdict: judgement.verdict,
             reasons: judgement.reasons.clone(),
+            exact_ccdf: ccdf(&exact),
             network_ccdf: ccdf(&network),
             app_ccdf: ccdf(&app),
             over_time: over_time(&timed, duration_ns),
+        }
+    }
+}
+
+impl TalkerReport {
+    /// Returns the report on one talker.
+    #[must_use]
+    pub fn new(evidence: &TalkerEvidence, judgement: &TalkerJudgement) -> Self {
+        Self {
+            name: judgement.name.clone(),
+            best_effort: judgement.best_effort,
+            frames_planned: evidence.frames_planned,
+            frames_sent: evidence.frames_sent,
+            contract_excess_bits: evidence.contract_excess_bits,
+            unexplained_excess_bits: evidence.unexplained_excess_bits,
+            verdict: judgement.verdict,
+            reasons: judgement.reasons.clone(),
         }
     }
 }
@@ -92,6 +116,13 @@ impl PortReport {
             port: evidence.id.port.clone(),
             promised_backlog_bytes: evidence.promised_backlog_bytes,
             max_backlog_bytes: evidence.max_backlog_bytes,
+            exact_backlog_bytes: evidence
+                .emulated
+                .as_ref()
+                .and_then(|it| it.exact_backlog_bytes),
+            frames_explained: judgement.explained,
+            frames_unexplained: judgement.unexplained,
+            worst_error_ns: judgement.worst_error_ns,
             buffer_bytes: evidence.buffer_bytes,
             frames_dropped: evidence.frames_dropped,
             utilization_percent: evidence.utilization_percent,

@@ -40,6 +40,16 @@ impl TimeFrame {
     }
 }
 
+/// Returns the two curves of a stream: the delay that is judged, and the one beside it. In an emulated network these are
+/// the exact and the delivered delay, on a real one the network's and the applications'.
+fn curves_of(stream: &StreamReport) -> [&[CcdfPoint]; 2] {
+    if stream.exact_ccdf.is_empty() {
+        [&stream.network_ccdf, &stream.app_ccdf]
+    } else {
+        [&stream.exact_ccdf, &stream.network_ccdf]
+    }
+}
+
 /// Draws the distribution of the delay: the share of the frames that took at least as long. Both axes are logarithmic.
 pub(crate) fn distribution(stream: &StreamReport) -> String {
     let title = format!(
@@ -52,7 +62,8 @@ pub(crate) fn distribution(stream: &StreamReport) -> String {
         stream.published_max_ns,
         stream.deadline_ns,
     ];
-    let curves = [&stream.network_ccdf, &stream.app_ccdf];
+    let [judged, other] = curves_of(stream);
+    let curves = [judged, other];
     let values = || {
         curves
             .iter()
@@ -105,11 +116,11 @@ pub(crate) fn distribution(stream: &StreamReport) -> String {
         "axis",
         (RIGHT, BOTTOM + 40.0),
         Anchor::End,
-        "frames that took at least this long",
+        "across: delay; up: frames that took at least as long",
     );
-    svg.path("curve app", &steps(&stream.app_ccdf, &x, &y));
-    svg.path("curve network", &steps(&stream.network_ccdf, &x, &y));
-    if let Some(slowest) = stream.network_ccdf.last() {
+    svg.path("curve app", &steps(other, &x, &y));
+    svg.path("curve network", &steps(judged, &x, &y));
+    if let Some(slowest) = judged.last() {
         svg.circle(
             "dot network",
             (x.at(slowest.at_ns as f64), y.at(slowest.share)),

@@ -99,12 +99,12 @@ impl Report {
         let mut figures = vec![(sum(|s| s.frames_received), "frames measured".to_owned())];
         figures.push((sum(|s| s.frames_lost), "frames lost".to_owned()));
         figures.push((
-            sum(|s| s.samples_broken),
-            "frames late without excuse".to_owned(),
+            sum(|s| s.frames_unexplained),
+            "frames late without a cause".to_owned(),
         ));
         figures.push((
-            sum(|s| s.samples_excluded),
-            "late frames excluded".to_owned(),
+            sum(|s| s.frames_explained),
+            "frames late by recorded stalls".to_owned(),
         ));
         let closest = self
             .streams
@@ -135,9 +135,20 @@ impl Report {
         if self.streams.is_empty() {
             return;
         }
-        out.push_str(
-            "<h2>Streams: promised and measured</h2><p class=\"lead\">Network delay runs from the kernel’s transmit stamp to its receive \
-             stamp; it is promised and judged. The delay between the applications contains their own scheduling and is shown beside it.</p>",
+        let exact = (self.streams.iter()).any(|stream| !stream.exact_ccdf.is_empty());
+        let judged = match exact {
+            true => {
+                "The judged delay is that of the described network, replayed for all frames as they were really sent. The delay as this \
+                 machine delivered them is shown beside it."
+            }
+            false => {
+                "Network delay runs from the kernel’s transmit stamp to its receive stamp; it is promised and judged."
+            }
+        };
+        let _ = write!(
+            out,
+            "<h2>Streams: promised and measured</h2><p class=\"lead\">{judged} The delay between the applications contains \
+             their own scheduling.</p>"
         );
         tables::streams(out, &self.streams);
         tables::frames(out, &self.streams);
@@ -156,12 +167,16 @@ impl Report {
                     .collect::<Vec<_>>()
                     .join("<br>"),
             );
+            let (judged, beside) = match stream.exact_delay_ns {
+                Some(_) => ("exact, in the described network", "as delivered"),
+                None => ("network delay", "between applications"),
+            };
             let _ = write!(
                 out,
                 "<figure>{}<figcaption>{}{}{}</figcaption></figure>",
                 chart::distribution(stream),
-                tables::key("background:var(--net)", "network delay"),
-                tables::key("background:repeating-linear-gradient(90deg,var(--app) 0 5px,transparent 5px 8px)", "between applications"),
+                tables::key("background:var(--net)", judged),
+                tables::key("background:repeating-linear-gradient(90deg,var(--app) 0 5px,transparent 5px 8px)", beside),
                 stream.published_max_ns.map_or_else(String::new, |published| {
                     let text = format!("published {}", duration(published));
                     tables::key("background:repeating-linear-gradient(90deg,var(--soft) 0 2px,transparent 2px 5px)", &text)

@@ -11,7 +11,7 @@ use crate::verdict::{Rule, Verdict};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "rtwire report")]
 pub struct Report {
-    /// Version of this format: 1.
+    /// Version of this format: 2.
     pub format: u32,
     /// The title, usually the network's name.
     pub title: String,
@@ -23,6 +23,9 @@ pub struct Report {
     pub streams: Vec<StreamReport>,
     /// Each port in use.
     pub ports: Vec<PortReport>,
+    /// Each talker, streams and best effort.
+    #[serde(default)]
+    pub talkers: Vec<TalkerReport>,
     /// Each host.
     pub hosts: Vec<HostReport>,
     /// The latencies of the emulated ports, measured on the unloaded network before the run.
@@ -73,7 +76,11 @@ pub struct StreamReport {
     pub deadline_ns: Option<u64>,
     /// Highest delay published for this experiment by others, ns.
     pub published_max_ns: Option<u64>,
-    /// Delay from the kernel transmit stamp to the kernel receive stamp, ns; null if nothing was measured.
+    /// Delay in the described network, ns: all frames as they were really sent, replayed. Null on a real network.
+    #[serde(default)]
+    pub exact_delay_ns: Option<Summary>,
+    /// Delay as it was delivered, from the kernel transmit stamp to the kernel receive stamp, ns; null if nothing was
+    /// measured.
     pub network_delay_ns: Option<Summary>,
     /// Delay from application to application, ns; null if nothing was measured.
     pub app_delay_ns: Option<Summary>,
@@ -91,24 +98,48 @@ pub struct StreamReport {
     pub frames_reordered: u64,
     /// Frames that the listener's own socket dropped.
     pub listener_drops: u64,
-    /// Late samples that do not count as broken. They are part of all statistics.
-    pub samples_excluded: u64,
-    /// Late samples that nothing explains.
-    pub samples_broken: u64,
+    /// Frames that were delivered late, and a recorded stall of the machine explains it.
+    pub frames_explained: u64,
+    /// Frames later than promised, and frames delivered late by an emulated port, that nothing explains.
+    pub frames_unexplained: u64,
+    /// The share of the frames that arrived whose delivery needed no explanation, percent.
+    pub coverage_percent: f64,
     /// Samples without a usable pair of kernel stamps.
     pub stamps_missing: u64,
-    /// Samples that stalls of the machine could have excused, late or not.
-    pub samples_exposed: u64,
     /// The verdict.
     pub verdict: Verdict,
     /// The reasons, in plain sentences.
     pub reasons: Vec<String>,
-    /// Distribution of the network delay: the share of the samples that took at least as long.
+    /// Distribution of the delay in the described network: the share of the frames that took at least as long.
+    #[serde(default)]
+    pub exact_ccdf: Vec<CcdfPoint>,
+    /// Distribution of the delivered delay.
     pub network_ccdf: Vec<CcdfPoint>,
     /// Distribution of the delay from application to application.
     pub app_ccdf: Vec<CcdfPoint>,
     /// The network delay over time.
     pub over_time: Vec<TimeBucket>,
+}
+
+/// One talker.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TalkerReport {
+    /// The name of the stream or best-effort flow.
+    pub name: String,
+    /// True for best effort.
+    pub best_effort: bool,
+    /// Frames that it was to send.
+    pub frames_planned: u64,
+    /// Frames that it sent.
+    pub frames_sent: u64,
+    /// Bits beyond its contract; null if not checked.
+    pub contract_excess_bits: Option<u64>,
+    /// Number of these bits that no recorded stall explains.
+    pub unexplained_excess_bits: u64,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The reasons, in plain sentences.
+    pub reasons: Vec<String>,
 }
 
 /// One port.
@@ -122,6 +153,18 @@ pub struct PortReport {
     pub promised_backlog_bytes: Option<u64>,
     /// The highest backlog seen, bytes; null if not measured.
     pub max_backlog_bytes: Option<u64>,
+    /// Highest backlog of the port in the described network, bytes; null on a real network.
+    #[serde(default)]
+    pub exact_backlog_bytes: Option<u64>,
+    /// Frames of an emulated port that left late, and a recorded stall explains it.
+    #[serde(default)]
+    pub frames_explained: u64,
+    /// Frames of an emulated port that left late, and nothing explains it.
+    #[serde(default)]
+    pub frames_unexplained: u64,
+    /// Highest lateness of an emulated port that no stall explains, ns; null on a real network.
+    #[serde(default)]
+    pub worst_error_ns: Option<u64>,
     /// The buffer, bytes; null if unknown or shared.
     pub buffer_bytes: Option<u64>,
     /// Frames dropped because the buffer was full.
@@ -173,7 +216,7 @@ pub struct Calibration {
     pub node: String,
     /// The neighbour that it sends to.
     pub port: String,
-    /// The latency in the plan, ns: the lab's own t_mux.
+    /// The lateness up to which the port counts as an exact one, ns.
     pub latency_ns: u64,
     /// Number of frames it was measured with.
     pub samples: u64,

@@ -5,12 +5,13 @@ use crate::verdict::{Rule, Verdict};
 
 fn empty() -> Report {
     Report {
-        format: 1,
+        format: 2,
         title: "nothing".to_owned(),
         verdict: Verdict::Inconclusive,
         reasons: vec!["No stream was measured.".to_owned()],
         streams: vec![],
         ports: vec![],
+        talkers: vec![],
         hosts: vec![],
         calibration: vec![],
         noise: None,
@@ -37,6 +38,7 @@ fn bare_stream() -> StreamReport {
         promised_delay_ns: None,
         deadline_ns: None,
         published_max_ns: None,
+        exact_delay_ns: None,
         network_delay_ns: None,
         app_delay_ns: None,
         frames_planned: 0,
@@ -46,12 +48,13 @@ fn bare_stream() -> StreamReport {
         frames_duplicated: 0,
         frames_reordered: 0,
         listener_drops: 0,
-        samples_excluded: 0,
-        samples_broken: 0,
+        frames_explained: 0,
+        frames_unexplained: 0,
+        coverage_percent: 0.0,
         stamps_missing: 0,
-        samples_exposed: 0,
         verdict: Verdict::Inconclusive,
         reasons: vec![],
+        exact_ccdf: vec![],
         network_ccdf: vec![],
         app_ccdf: vec![],
         over_time: vec![],
@@ -115,6 +118,10 @@ fn no_name_becomes_markup() {
         port: EVIL.to_owned(),
         promised_backlog_bytes: Some(1),
         max_backlog_bytes: Some(2),
+        exact_backlog_bytes: None,
+        frames_explained: 0,
+        frames_unexplained: 0,
+        worst_error_ns: None,
         buffer_bytes: None,
         frames_dropped: 0,
         utilization_percent: f64::NAN,
@@ -298,13 +305,13 @@ fn the_verdict_comes_before_the_percentiles() {
         columns[1..],
         [
             "Verdict",
+            "Deadline",
             "Promised",
             "Slowest",
             "Promise used",
-            "Min",
             "p50",
             "p99",
-            "p99.9"
+            "Judged on"
         ]
     );
 }

@@ -1,6 +1,6 @@
 //! The report as tables for a terminal.
 
-use super::html_tables::used;
+use super::html_tables::{judged, used};
 use super::model::{HostReport, PortReport, Report, StreamReport};
 use crate::noise::NoiseRecord;
 use crate::summary::Summary;
@@ -46,11 +46,10 @@ fn delays(streams: &[StreamReport]) -> String {
     let published = streams.iter().any(|s| s.published_max_ns.is_some());
     let mut table = Table::new(&[
         "network delay",
+        "deadline",
         "promised",
-        "min",
         "p50",
         "p99",
-        "p99.9",
         "slowest",
         "used",
     ]);
@@ -60,17 +59,55 @@ fn delays(streams: &[StreamReport]) -> String {
     table.head.push("verdict".to_owned());
     table.words_last = true;
     for s in streams {
+        let judged = judged(s);
         let mut row = vec![
             format!("{} at {}", s.name, s.listener),
+            time(s.deadline_ns),
             time(s.promised_delay_ns),
+            time(judged.map(|d| d.p50)),
+            time(judged.map(|d| d.p99)),
+            time(judged.map(|d| d.max)),
         ];
-        row.extend(five(s.network_delay_ns));
         row.push(used(s).map_or_else(|| "-".to_owned(), |p| format!("{p:.0} %")));
         if published {
             row.push(time(s.published_max_ns));
         }
         row.push(s.verdict.to_string());
         table.rows.push(row);
+    }
+    let mut out = table.print();
+    if streams.iter().any(|s| s.exact_delay_ns.is_some()) {
+        out += &wrapped(
+            "  ",
+            "network delay: exact, in the described network, for all frames as they were really sent",
+        );
+        out += &delivered(streams);
+    }
+    out
+}
+
+/// Returns the delays as an emulated network delivered the frames, and how much of that needed an explanation.
+fn delivered(streams: &[StreamReport]) -> String {
+    let mut table = Table::new(&[
+        "delivered",
+        "p50",
+        "p99",
+        "slowest",
+        "explained",
+        "not explained",
+        "judged on",
+    ]);
+    for s in streams {
+        let delay = s.network_delay_ns;
+        table.rows.push(vec![
+            format!("{} at {}", s.name, s.listener),
+            time(delay.map(|d| d.p50)),
+            time(delay.map(|d| d.p99)),
+            time(delay.map(|d| d.max)),
+            s.frames_explained.to_string(),
+            s.frames_unexplained.to_string(),
+            format!("{:.1} %", s.coverage_percent),
+        ]);
     }
     table.print()
 }
@@ -107,7 +144,7 @@ fn frames(streams: &[StreamReport]) -> String {
         "lost",
         "twice",
         "order",
-        "excl.",
+        "expl.",
     ]);
     for s in streams {
         let mut row = vec![format!("{} at {}", s.name, s.listener)];
@@ -117,7 +154,7 @@ fn frames(streams: &[StreamReport]) -> String {
             s.frames_lost,
             s.frames_duplicated,
             s.frames_reordered,
-            s.samples_excluded,
+            s.frames_explained,
         ];
         row.extend(counts.map(|n| n.to_string()));
         table.rows.push(row);

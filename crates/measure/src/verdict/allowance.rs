@@ -75,6 +75,46 @@ impl StallLine {
             .saturating_sub(self.stalled_before(from))
     }
 
+    /// Returns the beginning of the first stall that contains `t` or ended at most `slack_ns` before it; else `t`.
+    #[must_use]
+    pub fn began_before(&self, t: u64, slack_ns: u64) -> u64 {
+        let first = self
+            .ends
+            .partition_point(|end| end.saturating_add(slack_ns) < t);
+        self.starts.get(first).map_or(t, |start| t.min(*start))
+    }
+
+    /// Returns `t`, or the end of the stall that contains it.
+    #[must_use]
+    pub fn resume(&self, t: u64) -> u64 {
+        match self
+            .starts
+            .partition_point(|start| *start <= t)
+            .checked_sub(1)
+        {
+            Some(i) => t.max(self.ends[i]),
+            None => t,
+        }
+    }
+
+    /// Returns the time at which work of `work_ps` ends that begins at `start_ps` and stands still during stalls.
+    /// Both times are in ps since `zero_ns`.
+    #[must_use]
+    pub fn finish_ps(&self, zero_ns: u64, start_ps: u128, work_ps: u128) -> u128 {
+        let mut finish_ps = start_ps + work_ps;
+        let ps = |ns: u64| u128::from(ns.saturating_sub(zero_ns)) * 1_000;
+        let start_ns = zero_ns.saturating_add(u64::try_from(start_ps / 1_000).unwrap_or(u64::MAX));
+        let first = self.ends.partition_point(|end| *end <= start_ns);
+        for (start, end) in self.starts[first..].iter().zip(&self.ends[first..]) {
+            let from_ps = ps(*start).max(start_ps);
+            if from_ps >= finish_ps {
+                break;
+            }
+            finish_ps += ps(*end).saturating_sub(from_ps);
+        }
+        finish_ps
+    }
+
     /// Returns the total stalled time, ns.
     #[must_use]
     pub fn total_ns(&self) -> u64 {

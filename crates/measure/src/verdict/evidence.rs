@@ -5,6 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::emulation::{EmulatedPort, EmulatedStream, Emulation};
 use crate::noise::StallRecord;
 
 /// A frame's first arrival at its listener.
@@ -18,22 +19,33 @@ pub struct Sample {
     pub rx_ns: Option<u64>,
     /// Time at which the talker handed the frame over.
     pub app_tx_ns: u64,
-    /// Time at which the listener received the frame.
+    /// Time at which the listener's program had the frame; 0 if it never had it, because a newer value overtook it.
     pub app_rx_ns: u64,
 }
 
 impl Sample {
     /// Returns the delay between the kernel stamps, ns. Returns `None` if a stamp is missing or the receive stamp is
-    /// the earlier one; then at least one belongs to something else.
+    /// the earlier one; then at least one belongs to something else, or the hosts' clocks differ.
     #[must_use]
     pub fn network_delay_ns(&self) -> Option<u64> {
         self.rx_ns?.checked_sub(self.tx_ns?)
     }
 
-    /// Returns the delay between the applications, ns; 0 if the receive time is the earlier one.
+    /// Returns the time in ns by which the receive stamp is before the transmit stamp; 0 if it is not, or if one is
+    /// missing.
     #[must_use]
-    pub fn app_delay_ns(&self) -> u64 {
-        self.app_rx_ns.saturating_sub(self.app_tx_ns)
+    pub fn before_sent_ns(&self) -> u64 {
+        match (self.tx_ns, self.rx_ns) {
+            (Some(tx), Some(rx)) => tx.saturating_sub(rx),
+            _ => 0,
+        }
+    }
+
+    /// Returns the delay between the applications, ns; 0 if the receive time is the earlier one. `None` if the
+    /// listener's program never had the frame.
+    #[must_use]
+    pub fn app_delay_ns(&self) -> Option<u64> {
+        (self.app_rx_ns != 0).then(|| self.app_rx_ns.saturating_sub(self.app_tx_ns))
     }
 }
 
@@ -88,8 +100,10 @@ pub struct StreamEvidence {
     /// Number of different frames that arrived.
     pub frames_received: u64,
     /// Number of arrived frames whose value in a newest-value channel was replaced by a newer one before it was read.
-    /// They are not among the samples.
+    /// They are judged like all others, by their arrival stamps.
     pub frames_overtaken: u64,
+    /// Number of frames that arrived with an altered payload.
+    pub frames_corrupted: u64,
     /// Number of frames that arrived again.
     pub frames_duplicated: u64,
     /// Number of frames that arrived after one that was sent later.
@@ -106,9 +120,12 @@ pub struct StreamEvidence {
     /// burst b, rate r and link rate C it is b / (C - r); see [`super::hold_ns`]. For this long after a stall the
     /// backlog need not shrink. 0 is allowed and is the strictest value.
     pub hold_ns: u64,
-    /// The most by which a real network could be slower than the measured, emulated one, ns; 0 on a real network. A
-    /// promise that would not hold with it added is not called kept.
-    pub unseen_ns: u64,
+    /// The replay and the ports' records of an emulated network. `None` on a real network: there the delivered delays
+    /// are the network's own and are judged.
+    pub emulated: Option<EmulatedStream>,
+    /// The largest difference between the clocks of talker and listener, ns: 0 where both stamps are of one clock, `None`
+    /// where nobody knows. A delay is judged only as far as it exceeds it.
+    pub clock_uncertainty_ns: Option<u64>,
 }
 
 /// The evidence on one talker: its contract and how it kept it.
@@ -130,6 +147,17 @@ pub struct TalkerEvidence {
     /// Number of bits by which the frames' transmit stamps exceed the contract, from [`super::excess_bits`]; `None` if
     /// not checked.
     pub contract_excess_bits: Option<u64>,
+    /// Number of these bits that no recorded stall explains, from [`super::unexplained_excess_bits`].
+    pub unexplained_excess_bits: u64,
+    /// Number of frames that departed at another time than their planned launch time. Where there are any, delays are
+    /// not those that were promised.
+    pub frames_off_launch: u64,
+    /// True for best effort. It has no stream of its own, so its load is judged here.
+    pub best_effort: bool,
+    /// Number of frames that the talker was to send.
+    pub frames_planned: u64,
+    /// Number of frames that it sent.
+    pub frames_sent: u64,
 }
 
 impl TalkerEvidence {
@@ -137,6 +165,9 @@ impl TalkerEvidence {
     /// without one what the late ticks permit.
     #[must_use]
     pub fn excess_bits(&self) -> u64 {
+        if self.frames_off_launch > 0 {
+            return self.contract_excess_bits.unwrap_or(0).max(1);
+        }
         if let Some(bits) = self.contract_excess_bits {
             return bits;
         }
@@ -198,6 +229,8 @@ pub struct PortEvidence {
     pub hold_ns: u64,
     /// Measured utilization, percent of the link's rate: shown, not judged.
     pub utilization_percent: f64,
+    /// The records of an emulated port; `None` for a real one.
+    pub emulated: Option<EmulatedPort>,
 }
 
 /// The thresholds of the rule.
@@ -213,6 +246,8 @@ pub struct Rule {
     pub max_exposed_ppm: u32,
     /// Smallest share of the planned frames that must be sent, in millionths.
     pub min_offered_ppm: u32,
+    /// Smallest share of an emulated network's frames whose delivery needs no explanation, in millionths.
+    pub min_coverage_ppm: u32,
 }
 
 impl Default for Rule {
@@ -223,6 +258,7 @@ impl Default for Rule {
             max_missing_ppm: 10_000,
             max_exposed_ppm: 50_000,
             min_offered_ppm: 990_000,
+            min_coverage_ppm: 500_000,
         }
     }
 }
@@ -238,6 +274,13 @@ pub struct Evidence {
     pub talkers: Vec<TalkerEvidence>,
     /// The machine's stalls.
     pub stalls: StallRecord,
+    /// The reasons why the stalls excuse nothing, for example that the noise threads lost their priority; empty if
+    /// they do.
+    pub stalls_doubted: Vec<String>,
+    /// True if the run was interrupted. It is then never kept.
+    pub interrupted: bool,
+    /// The emulation; `None` on a real network.
+    pub emulation: Option<Emulation>,
     /// The thresholds.
     pub rule: Rule,
 }

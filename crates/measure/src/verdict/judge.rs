@@ -3,9 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::allowance::StallLine;
-use super::evidence::{Evidence, PortId, TalkerEvidence};
+use super::emulation::{PortErrors, errors_of};
+use super::evidence::{Evidence, PortEvidence, PortId, StreamEvidence, TalkerEvidence};
 use super::ports::{self, PortJudgement};
+use super::replayed::{Surroundings, judge_replayed};
 use super::stream::{StreamJudgement, judge_stream};
+use super::talker::{TalkerJudgement, judge_talker};
 use super::word::{Verdict, counted};
 
 /// The verdict on a whole run.
@@ -19,6 +22,8 @@ pub struct Judgement {
     pub streams: Vec<StreamJudgement>,
     /// The verdict on each port, in the order of the evidence.
     pub ports: Vec<PortJudgement>,
+    /// The verdict on each talker, in the order of the evidence.
+    pub talkers: Vec<TalkerJudgement>,
 }
 
 /// Judges a run. Pure: the same evidence produces the same judgement.
@@ -32,53 +37,123 @@ pub struct Judgement {
 /// ```
 #[must_use]
 pub fn judge(evidence: &Evidence) -> Judgement {
-    let certain = StallLine::new(evidence.stalls.certain());
-    let possible = StallLine::new(evidence.stalls.possible());
-    let ports: Vec<PortJudgement> = evidence
-        .ports
-        .iter()
-        .map(|port| {
-            let beyond = contract_excess_bits(&evidence.talkers, std::slice::from_ref(&port.id));
-            ports::judge_port(port, &possible, beyond)
-        })
-        .collect();
+    let trusted = evidence.stalls_doubted.is_empty();
+    let line =
+        |intervals: Vec<(u64, u64)>| StallLine::new(intervals.into_iter().filter(|_| trusted));
+    let lines = [
+        line(evidence.stalls.certain().collect()),
+        line(evidence.stalls.possible().collect()),
+    ];
+    let errors = errors(evidence, &lines[1]);
+    let mut ports = Vec::new();
+    for (port, errors) in evidence.ports.iter().zip(&errors) {
+        let beyond = contract_excess_bits(&evidence.talkers, std::slice::from_ref(&port.id));
+        ports.push(match &port.emulated {
+            Some(emulated) => ports::judge_emulated(port, emulated, errors, beyond),
+            None => ports::judge_port(port, &lines[1], beyond),
+        });
+    }
     let streams: Vec<StreamJudgement> = evidence
         .streams
         .iter()
-        .map(|stream| {
-            let beyond = contract_excess_bits(&evidence.talkers, &stream.route);
-            let on_route = ports.iter().filter(|p| stream.route.contains(&p.id));
-            let drops = on_route.map(|p| p.drops_explained).sum();
-            judge_stream(stream, &evidence.rule, &certain, &possible, beyond, drops)
-        })
+        .map(|stream| judge_one(evidence, stream, &lines, (&ports, &errors)))
         .collect();
-    let verdict = if streams.is_empty() {
-        ports
-            .iter()
-            .map(|p| p.verdict)
-            .max()
-            .unwrap_or(Verdict::Inconclusive)
-            .max(Verdict::Inconclusive)
-    } else {
-        let all = streams
-            .iter()
-            .map(|s| s.verdict)
-            .chain(ports.iter().map(|p| p.verdict));
-        all.max().unwrap_or(Verdict::Inconclusive)
+    let talkers: Vec<TalkerJudgement> = evidence
+        .talkers
+        .iter()
+        .map(|talker| judge_talker(talker, &evidence.rule))
+        .collect();
+    let general = general(evidence);
+    let all = streams
+        .iter()
+        .map(|s| s.verdict)
+        .chain(ports.iter().map(|p| p.verdict))
+        .chain(talkers.iter().map(|t| t.verdict));
+    let least = match streams.is_empty() || !general.is_empty() {
+        true => Verdict::Inconclusive,
+        false => Verdict::Kept,
     };
-    let reasons = overall_reasons(verdict, &streams, &ports);
+    let verdict = all.max().unwrap_or(least).max(least);
+    let mut reasons = overall_reasons(verdict, &streams, &ports, &talkers);
+    reasons.extend(general);
     Judgement {
         verdict,
         reasons,
         streams,
         ports,
+        talkers,
     }
+}
+
+/// Returns the errors of each port of an emulated network. Without all records nothing can be said of them.
+fn errors(evidence: &Evidence, stalls: &StallLine) -> Vec<PortErrors> {
+    let of = |port: &PortEvidence| match (&port.emulated, &evidence.emulation) {
+        (Some(emulated), Some(emulation)) if emulation.records_lost == 0 => {
+            errors_of(emulated, port.link_rate_bps, emulation.handover_ns, stalls)
+        }
+        _ => PortErrors::default(),
+    };
+    evidence.ports.iter().map(of).collect()
+}
+
+fn judge_one(
+    evidence: &Evidence,
+    stream: &StreamEvidence,
+    [certain, possible]: &[StallLine; 2],
+    (ports, errors): (&[PortJudgement], &[PortErrors]),
+) -> StreamJudgement {
+    let beyond_bits = contract_excess_bits(&evidence.talkers, &stream.route);
+    let on_route = |(_, port): &(usize, &PortJudgement)| stream.route.contains(&port.id);
+    let on_route = ports.iter().enumerate().filter(on_route);
+    let drops_explained = on_route.clone().map(|(_, port)| port.drops_explained).sum();
+    let Some(emulated) = &stream.emulated else {
+        return judge_stream(
+            stream,
+            &evidence.rule,
+            certain,
+            possible,
+            beyond_bits,
+            drops_explained,
+        );
+    };
+    let around = Surroundings {
+        rule: &evidence.rule,
+        stalls: possible,
+        ports: on_route.map(|(at, _)| &errors[at]).collect(),
+        handover_ns: evidence
+            .emulation
+            .map_or(0, |emulation| emulation.handover_ns),
+        beyond_bits,
+        drops_explained,
+    };
+    judge_replayed(stream, emulated, &around)
+}
+
+/// Returns the reasons against "kept" that concern the whole run.
+fn general(evidence: &Evidence) -> Vec<String> {
+    let mut reasons = Vec::new();
+    if evidence.interrupted {
+        reasons.push("The run was interrupted before its end.".to_owned());
+    }
+    let doubted = evidence.stalls_doubted.iter();
+    reasons.extend(doubted.map(|why| format!("{why} So no recorded stall excuses anything.")));
+    let lost = evidence
+        .emulation
+        .map_or(0, |emulation| emulation.records_lost);
+    if lost > 0 {
+        reasons.push(format!(
+            "{} of the emulated ports lost: the emulation's own errors are unknown.",
+            counted(lost, "record")
+        ));
+    }
+    reasons
 }
 
 fn overall_reasons(
     verdict: Verdict,
     streams: &[StreamJudgement],
     ports: &[PortJudgement],
+    talkers: &[TalkerJudgement],
 ) -> Vec<String> {
     if streams.is_empty() && verdict != Verdict::Broken {
         return vec!["No stream was measured.".to_owned()];
@@ -89,11 +164,11 @@ fn overall_reasons(
             counted(streams.len() as u64, "stream"),
             counted(ports.len() as u64, "port")
         )];
-        let excluded: u64 = streams.iter().map(StreamJudgement::samples_excluded).sum();
-        if excluded > 0 {
+        let explained: u64 = streams.iter().map(|stream| stream.explained).sum();
+        if explained > 0 {
             reasons.push(format!(
-                "{} excluded because the machine itself stalled; see the streams.",
-                counted(excluded, "late frame")
+                "{} delivered late by recorded stalls of the machine; see the streams.",
+                counted(explained, "frame")
             ));
         }
         return reasons;
@@ -111,7 +186,11 @@ fn overall_reasons(
         .iter()
         .filter(|p| p.verdict == verdict)
         .map(|p| format!("Port {}: {}", p.id, p.reasons.join(" ")));
-    of_streams.chain(of_ports).collect()
+    let of_talkers = talkers
+        .iter()
+        .filter(|t| t.verdict == verdict)
+        .map(|t| format!("Talker of {}: {}", t.name, t.reasons.join(" ")));
+    of_talkers.chain(of_streams).chain(of_ports).collect()
 }
 
 /// Returns the number of bits that talkers sent beyond their contracts. It counts all talkers that can reach these

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use super::allowance::{Allowance, StallLine};
+use super::clocks::{self, Seen};
 use super::evidence::{Rule, Sample, StreamEvidence};
 use super::word::{Verdict, counted};
 use crate::units::{duration, grouped, share};
@@ -30,9 +31,18 @@ pub struct StreamJudgement {
     pub beyond_contract: u64,
     /// Late samples that nothing explains.
     pub unexplained: u64,
-    /// Samples in time that no stall concerns and that would be late with the delay that an emulated network cannot
-    /// show.
-    pub too_near: u64,
+    /// Frames whose error in the emulation a recorded stall explains. On a real network: late samples that stalls
+    /// explain.
+    pub explained: u64,
+    /// Frames that an emulated network delivered too late, and no recorded stall explains it.
+    pub port_errors: u64,
+    /// The share of the frames that arrived whose delivery needed no explanation, in millionths. On a real network: the
+    /// share that no stall could have excused.
+    pub coverage_ppm: u32,
+    /// Samples that the clocks of talker and listener, which may differ, leave undecided.
+    pub undecided: u64,
+    /// Samples that arrived before they were sent, by more than the clocks may differ.
+    pub before_sent: u64,
     /// Samples without a usable pair of kernel stamps.
     pub stamps_missing: u64,
     /// Samples without stamps whose delay between the applications also exceeds the promise. Their network delay is
@@ -45,6 +55,31 @@ pub struct StreamJudgement {
 }
 
 impl StreamJudgement {
+    /// Creates a judgement with nothing found yet.
+    pub(super) fn new(stream: &StreamEvidence) -> Self {
+        Self {
+            undecided: 0,
+            before_sent: 0,
+            name: stream.name.clone(),
+            listener: stream.listener.clone(),
+            verdict: Verdict::Inconclusive,
+            reasons: Vec::new(),
+            decisive: 0,
+            late: 0,
+            excused: 0,
+            doubtful: 0,
+            beyond_contract: 0,
+            unexplained: 0,
+            explained: 0,
+            port_errors: 0,
+            coverage_ppm: 0,
+            stamps_missing: 0,
+            unjudged: 0,
+            exposed: 0,
+            frames_lost: stream.frames_sent.saturating_sub(stream.frames_received),
+        }
+    }
+
     /// Returns the number of late samples that do not count as broken: excused, doubtful or beyond the contract.
     #[must_use]
     pub fn samples_excluded(&self) -> u64 {
@@ -77,20 +112,9 @@ pub(super) fn judge_stream(
     let mut found = Findings::default();
     delays(stream, rule, &j, &mut found);
     frames(stream, &j, drops_explained, &mut found);
-    limits_of_the_measurement(stream, &j, &mut found);
+    limits_of_the_measurement(stream, &mut found);
     sufficiency(stream, rule, &j, &mut found);
-    if found.worst() == Verdict::Kept {
-        found.add(Verdict::Kept, kept_reason(stream));
-        found.0.rotate_right(1);
-    }
-    j.verdict = found.worst();
-    found.0.sort_by_key(|(verdict, _)| Reverse(*verdict));
-    j.decisive = found
-        .0
-        .iter()
-        .filter(|(verdict, _)| *verdict == j.verdict)
-        .count();
-    j.reasons = found.0.into_iter().map(|(_, reason)| reason).collect();
+    found.conclude(&mut j, kept_reason(stream));
     j
 }
 
@@ -101,30 +125,25 @@ fn classify(
     possible: &StallLine,
     beyond_ns: u64,
 ) -> StreamJudgement {
-    let mut j = StreamJudgement {
-        name: stream.name.clone(),
-        listener: stream.listener.clone(),
-        verdict: Verdict::Inconclusive,
-        reasons: Vec::new(),
-        decisive: 0,
-        late: 0,
-        excused: 0,
-        doubtful: 0,
-        beyond_contract: 0,
-        unexplained: 0,
-        too_near: 0,
-        stamps_missing: 0,
-        unjudged: 0,
-        exposed: 0,
-        frames_lost: stream.frames_sent.saturating_sub(stream.frames_received),
-    };
+    let mut j = StreamJudgement::new(stream);
     let limit = stream.promise_ns.or(stream.deadline_ns);
     let certain = Allowance::new(certain, stream.utilization_ppm, stream.hold_ns);
     let possible = Allowance::new(possible, stream.utilization_ppm, stream.hold_ns);
+    let clocks_ns = stream.clock_uncertainty_ns.unwrap_or(u64::MAX);
     for sample in &stream.samples {
-        let (Some(tx), Some(rx), Some(delay)) =
-            (sample.tx_ns, sample.rx_ns, sample.network_delay_ns())
-        else {
+        match clocks::seen(sample, limit, clocks_ns) {
+            Seen::BeforeSent => {
+                j.before_sent += 1;
+                continue;
+            }
+            Seen::Undecided => {
+                j.undecided += 1;
+                continue;
+            }
+            Seen::Decided => {}
+        }
+        let delay = clocks::delay_ns(sample, clocks_ns);
+        let (Some(tx), Some(rx), Some(delay)) = (sample.tx_ns, sample.rx_ns, delay) else {
             j.stamps_missing += 1;
             // The delay in the network is a part of the delay between the applications.
             let app = sample.app_rx_ns.checked_sub(sample.app_tx_ns);
@@ -136,18 +155,9 @@ fn classify(
         let allowed = certain.ns(tx, rx);
         j.exposed += u64::from(allowed > 0);
         let Some(excess) = limit
-            .and_then(|limit| delay.checked_sub(limit))
+            .and_then(|limit| delay.checked_sub(limit.saturating_add(clocks_ns)))
             .filter(|excess| *excess > 0)
         else {
-            // A recorded stall before the sample is in its delay already. What it explains is not added twice.
-            let with_unseen = delay
-                .saturating_add(stream.unseen_ns)
-                .saturating_sub(allowed);
-            j.too_near += u64::from(
-                stream
-                    .promise_ns
-                    .is_some_and(|promise| with_unseen > promise),
-            );
             continue;
         };
         j.late += 1;
@@ -162,16 +172,39 @@ fn classify(
             j.unexplained += 1;
         }
     }
+    j.explained = j.excused + j.doubtful;
+    j.coverage_ppm = share_ppm(
+        (stream.samples.len() as u64).saturating_sub(j.exposed),
+        stream.samples.len() as u64,
+    );
     j
+}
+
+/// Returns a part of a whole in millionths, rounded down; 0 of nothing.
+pub(super) fn share_ppm(part: u64, whole: u64) -> u32 {
+    let ppm = u128::from(part) * 1_000_000 / u128::from(whole.max(1));
+    u32::try_from(ppm).unwrap_or(u32::MAX)
 }
 
 /// The findings, each with the verdict that it leads to. The worst one decides.
 #[derive(Default)]
-struct Findings(Vec<(Verdict, String)>);
+pub(super) struct Findings(Vec<(Verdict, String)>);
 
 impl Findings {
-    fn add(&mut self, verdict: Verdict, reason: String) {
+    pub(super) fn add(&mut self, verdict: Verdict, reason: String) {
         self.0.push((verdict, reason));
+    }
+
+    /// Writes the verdict and its reasons, the decisive ones first. `kept` is the first reason of a kept promise.
+    pub(super) fn conclude(mut self, j: &mut StreamJudgement, kept: String) {
+        if self.worst() == Verdict::Kept {
+            self.0.insert(0, (Verdict::Kept, kept));
+        }
+        j.verdict = self.worst();
+        self.0.sort_by_key(|(verdict, _)| Reverse(*verdict));
+        let decisive = self.0.iter().filter(|(verdict, _)| *verdict == j.verdict);
+        j.decisive = decisive.count();
+        j.reasons = self.0.into_iter().map(|(_, reason)| reason).collect();
     }
 
     fn worst(&self) -> Verdict {
@@ -245,6 +278,7 @@ fn delays(stream: &StreamEvidence, rule: &Rule, j: &StreamJudgement, found: &mut
             ));
         }
     }
+    clocks::findings(stream, j, &limit, found);
     if j.unjudged > 0 {
         found.add(Inconclusive, format!(
             "{} without kernel time stamps took longer than {limit} between the applications, so the network delay is unknown.",
@@ -253,20 +287,11 @@ fn delays(stream: &StreamEvidence, rule: &Rule, j: &StreamJudgement, found: &mut
     }
 }
 
-/// Adds findings on what is within the promise but not within the deadline or the emulation's tolerance.
-fn limits_of_the_measurement(stream: &StreamEvidence, j: &StreamJudgement, found: &mut Findings) {
+/// Adds findings on what is within the promise but not within the deadline.
+fn limits_of_the_measurement(stream: &StreamEvidence, found: &mut Findings) {
     let Some(promise) = stream.promise_ns else {
         return;
     };
-    if j.too_near > 0 {
-        found.add(
-            Verdict::Inconclusive,
-            format!(
-                "{} arrived less than {} before the promised {}: a real network can be slower than the emulated one by that time.",
-                counted(j.too_near, "frame"), duration(stream.unseen_ns), duration(promise)
-            ),
-        );
-    }
     if let Some(deadline) = stream.deadline_ns.filter(|deadline| *deadline < promise) {
         let delays = stream.samples.iter().filter_map(Sample::network_delay_ns);
         let missed = delays
@@ -284,7 +309,7 @@ fn limits_of_the_measurement(stream: &StreamEvidence, j: &StreamJudgement, found
     }
 }
 
-fn frames(
+pub(super) fn frames(
     stream: &StreamEvidence,
     j: &StreamJudgement,
     drops_explained: u64,
@@ -332,6 +357,15 @@ fn frames(
             ),
         );
     }
+    if stream.frames_corrupted > 0 {
+        found.add(
+            Broken,
+            format!(
+                "{} arrived with an altered payload: the checksum is wrong.",
+                counted(stream.frames_corrupted, "frame")
+            ),
+        );
+    }
     if stream.frames_reordered > 0 {
         found.add(
             Broken,
@@ -353,23 +387,15 @@ fn frames(
     }
 }
 
-fn sufficiency(stream: &StreamEvidence, rule: &Rule, j: &StreamJudgement, found: &mut Findings) {
+pub(super) fn sufficiency(
+    stream: &StreamEvidence,
+    rule: &Rule,
+    j: &StreamJudgement,
+    found: &mut Findings,
+) {
     use Verdict::Inconclusive;
     let n = stream.samples.len() as u64;
-    if n.saturating_add(stream.frames_overtaken) != stream.frames_received {
-        found.add(
-            Inconclusive,
-            format!(
-                "{} frames arrived but {} were recorded.",
-                grouped(
-                    stream
-                        .frames_received
-                        .saturating_sub(stream.frames_overtaken)
-                ),
-                grouped(n)
-            ),
-        );
-    }
+    overtaken(stream, n, found);
     let mut numbers: Vec<u32> = stream.samples.iter().map(|s| s.seq).collect();
     numbers.sort_unstable();
     if numbers.windows(2).any(|pair| pair[0] == pair[1]) {
@@ -398,8 +424,7 @@ fn sufficiency(stream: &StreamEvidence, rule: &Rule, j: &StreamJudgement, found:
             ),
         );
     }
-    let offered = u128::from(stream.frames_sent) * 1_000_000;
-    if offered < u128::from(stream.frames_planned) * u128::from(rule.min_offered_ppm) {
+    if !offered_enough(stream.frames_sent, stream.frames_planned, rule) {
         found.add(
             Inconclusive,
             format!(
@@ -408,6 +433,27 @@ fn sufficiency(stream: &StreamEvidence, rule: &Rule, j: &StreamJudgement, found:
                 grouped(stream.frames_planned)
             ),
         );
+    }
+}
+
+/// Adds findings on frames that nobody read: they are judged by their arrival stamps, and none may lack one.
+fn overtaken(stream: &StreamEvidence, n: u64, found: &mut Findings) {
+    if stream.frames_overtaken > 0 {
+        let text = format!(
+            "Overtaken by newer ones before they were read: {}; their arrival stamps are judged, too.",
+            counted(stream.frames_overtaken, "frame")
+        );
+        found.add(Verdict::Kept, text);
+    }
+    let received = stream.frames_received;
+    if n != received {
+        let text = format!(
+            "{} frames arrived but {} were recorded: {} not judged.",
+            grouped(received),
+            grouped(n),
+            counted(received.saturating_sub(n), "frame")
+        );
+        found.add(Verdict::Inconclusive, text);
     }
 }
 
@@ -430,10 +476,15 @@ fn kept_reason(stream: &StreamEvidence) -> String {
     }
 }
 
-fn exceeds(part: u64, whole: u64, max_ppm: u32) -> bool {
+/// Returns true if a talker sent enough of the planned frames.
+pub(super) fn offered_enough(sent: u64, planned: u64, rule: &Rule) -> bool {
+    u128::from(sent) * 1_000_000 >= u128::from(planned) * u128::from(rule.min_offered_ppm)
+}
+
+pub(super) fn exceeds(part: u64, whole: u64, max_ppm: u32) -> bool {
     u128::from(part) * 1_000_000 > u128::from(whole) * u128::from(max_ppm)
 }
 
-fn percent(ppm: u32) -> String {
+pub(super) fn percent(ppm: u32) -> String {
     crate::units::trimmed(f64::from(ppm) / 10_000.0)
 }

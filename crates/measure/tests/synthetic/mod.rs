@@ -8,12 +8,11 @@ use rtwire_measure::noise::{
 };
 use rtwire_measure::report::{
     Calibration, DrawnLink, DrawnNode, HostReport, Machine, Network, NodeKind, PortReport, Report,
-    StreamReport,
+    StreamReport, TalkerReport,
 };
 use rtwire_measure::summary::Summary;
 use rtwire_measure::verdict::{
-    BacklogSample, Evidence, PortEvidence, PortId, Rule, Sample, StreamEvidence, TalkerEvidence,
-    judge,
+    BacklogSample, Evidence, PortEvidence, PortId, Sample, StreamEvidence, TalkerEvidence, judge,
 };
 
 const US: u64 = 1_000;
@@ -152,6 +151,7 @@ pub(crate) fn report(story: Story, seconds: u64) -> Report {
             frames_sent: n + u64::from(tight && i == 1),
             frames_received: n,
             frames_overtaken: 0,
+            frames_corrupted: 0,
             frames_duplicated: 0,
             frames_reordered: 0,
             listener_drops: 0,
@@ -159,7 +159,8 @@ pub(crate) fn report(story: Story, seconds: u64) -> Report {
             link_rate_bps: 100_000_000,
             utilization_ppm: 840_000,
             hold_ns: 600 * US,
-            unseen_ns: 0,
+            emulated: None,
+            clock_uncertainty_ns: Some(0),
         });
     }
     let max = backlog.iter().map(|b| b.max_bytes).max();
@@ -175,6 +176,7 @@ pub(crate) fn report(story: Story, seconds: u64) -> Report {
         utilization_ppm: 840_000,
         hold_ns: 600 * US,
         utilization_percent: 83.6,
+        emulated: None,
     };
     let talker_evidence = talkers.iter().map(|t| TalkerEvidence {
         stream: t.name.to_owned(),
@@ -184,6 +186,11 @@ pub(crate) fn report(story: Story, seconds: u64) -> Report {
         tick_overshoot_max_ns: 92 * US,
         shaper_caps_burst: true,
         contract_excess_bits: Some(0),
+        unexplained_excess_bits: 0,
+        best_effort: false,
+        frames_off_launch: 0,
+        frames_planned: 0,
+        frames_sent: 0,
     });
     let noise = noise(stalls, duration, &mut random);
     let evidence = Evidence {
@@ -191,7 +198,7 @@ pub(crate) fn report(story: Story, seconds: u64) -> Report {
         ports: vec![port],
         talkers: talker_evidence.collect(),
         stalls: noise.stall_record(),
-        rule: Rule::default(),
+        ..Evidence::default()
     };
     let judgement = judge(&evidence);
     let stream_reports = evidence
@@ -208,12 +215,13 @@ pub(crate) fn report(story: Story, seconds: u64) -> Report {
             StreamReport::new(e, j, t.host, &description, START, duration)
         });
     Report {
-        format: 1,
+        format: 2,
         title: "five nodes".to_owned(),
         verdict: judgement.verdict,
         reasons: judgement.reasons.clone(),
         streams: stream_reports.collect(),
         ports: evidence.ports.iter().zip(&judgement.ports).map(|(e, j)| PortReport::new(e, j, START, duration)).collect(),
+        talkers: evidence.talkers.iter().zip(&judgement.talkers).map(|(e, j)| TalkerReport::new(e, j)).collect(),
         hosts: talkers.iter().map(|t| host(t, seconds)).collect(),
         calibration: ["A", "B", "C", "D", "E"]
             .iter()
@@ -323,6 +331,8 @@ fn noise(stalls: Vec<Stall>, duration: u64, random: &mut Random) -> NoiseRecord 
             core,
             policy: "SCHED_FIFO".to_owned(),
             priority: 90,
+            policy_at_end: "SCHED_FIFO".to_owned(),
+            priority_at_end: 90,
             fallback: None,
             overshoot_ns: Summary::of(late),
             histogram,

@@ -102,7 +102,7 @@ proptest! {
         let mut unstamped = e.clone();
         unstamped.streams[0].samples[at].rx_ns = None;
         // except where the application's own stamps prove that the frame was in time.
-        let proven = e.streams[0].samples[at].app_delay_ns() <= PROMISE;
+        let proven = e.streams[0].samples[at].app_delay_ns().is_some_and(|delay| delay <= PROMISE);
         let kept_before = judge(&e).verdict == Verdict::Kept;
         prop_assert!(judge(&unstamped).verdict != Verdict::Kept || kept_before || proven);
     }

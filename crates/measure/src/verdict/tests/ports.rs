@@ -19,6 +19,7 @@ fn port() -> PortEvidence {
         utilization_ppm: 900_000,
         hold_ns: 0,
         utilization_percent: 90.0,
+        emulated: None,
     }
 }
 

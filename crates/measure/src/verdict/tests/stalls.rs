@@ -18,7 +18,7 @@ fn a_recorded_stall_excuses_as_much_as_it_was_long() {
     let judgement = judge(&arriving_after(PROMISE + 3 * MS));
     assert_eq!(judgement.streams[0].samples_excluded(), 1);
     assert!(
-        judgement.reasons[1].contains("1 late frame excluded"),
+        judgement.reasons[1].contains("1 frame delivered late by recorded stalls"),
         "{:?}",
         judgement.reasons
     );

@@ -1,0 +1,84 @@
+//! The rule for hosts whose clocks may differ: a delay is judged only as far as it exceeds their difference.
+
+use super::evidence::{Sample, StreamEvidence};
+use super::stream::{Findings, StreamJudgement};
+use super::word::{Verdict, counted};
+use crate::units::duration;
+
+/// One sample, as far as the difference of the clocks lets it be judged.
+pub(super) enum Seen {
+    /// It is in time or late, whatever the clocks show.
+    Decided,
+    /// It may be either.
+    Undecided,
+    /// It arrived before it was sent, by more than the clocks may differ.
+    BeforeSent,
+}
+
+/// Returns what clocks that differ by up to `clocks_ns` leave of a sample. With one clock, everything is decided.
+pub(super) fn seen(sample: &Sample, limit: Option<u64>, clocks_ns: u64) -> Seen {
+    if clocks_ns == 0 {
+        return Seen::Decided;
+    }
+    if sample.before_sent_ns() > clocks_ns {
+        return Seen::BeforeSent;
+    }
+    let (Some(limit), Some(_), Some(_)) = (limit, sample.tx_ns, sample.rx_ns) else {
+        return Seen::Decided;
+    };
+    // Of a frame that seems to come early, the delay is at most what the clocks leave.
+    let latest = match sample.network_delay_ns() {
+        Some(delay) => delay.saturating_add(clocks_ns),
+        None => clocks_ns - sample.before_sent_ns(),
+    };
+    let soonest = sample
+        .network_delay_ns()
+        .unwrap_or(0)
+        .saturating_sub(clocks_ns);
+    if soonest <= limit && latest > limit {
+        return Seen::Undecided;
+    }
+    Seen::Decided
+}
+
+/// Returns the delay by the kernel stamps, ns; 0 where the clocks' difference makes a frame seem to come before it was
+/// sent. `None` if a stamp is missing, or belongs to something else.
+pub(super) fn delay_ns(sample: &Sample, clocks_ns: u64) -> Option<u64> {
+    match sample.before_sent_ns() {
+        0 => sample.network_delay_ns(),
+        before => (clocks_ns > 0 && before <= clocks_ns).then_some(0),
+    }
+}
+
+/// Adds findings on samples that the clocks do not let judge.
+pub(super) fn findings(
+    stream: &StreamEvidence,
+    j: &StreamJudgement,
+    limit: &str,
+    found: &mut Findings,
+) {
+    let Some(clocks_ns) = stream.clock_uncertainty_ns else {
+        let text = "Nobody knows how far the clocks of talker and listener differ, so no delay can be judged: run ptp4l on \
+                    both, or state it with `rtwire run --clock-uncertainty`.";
+        return found.add(Verdict::Inconclusive, text.to_owned());
+    };
+    if j.before_sent > 0 {
+        let most = stream.samples.iter().map(Sample::before_sent_ns).max();
+        let text = format!(
+            "{} arrived before they were sent, by up to {}: the clocks differ by more than the {} that they claim.",
+            counted(j.before_sent, "frame"),
+            duration(most.unwrap_or(0)),
+            duration(clocks_ns)
+        );
+        found.add(Verdict::Inconclusive, text);
+    }
+    if j.undecided > 0 {
+        let text = format!(
+            "{} took {limit} to within the {} by which the clocks of talker and listener may differ: in time or late, nobody \
+             knows.",
+            counted(j.undecided, "frame"),
+            duration(clocks_ns)
+        );
+        found.add(Verdict::Inconclusive, text);
+    }
+}
