@@ -59,6 +59,7 @@ fn listener_config(task: &ListenerTask) -> ListenerConfig {
             ns => WakeUp::SpinThenBlock(Duration::from_nanos(ns)),
         },
         queue_frames: QUEUE_FRAMES,
+        arrivals: task.arrivals,
         police: task
             .police
             .map(|(rate_bps, burst_bits, overhead_octets)| Police {

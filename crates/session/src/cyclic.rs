@@ -3,13 +3,15 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rtwire_channel::TalkerStatistics;
-use rtwire_sys::clock::{self, Clock};
 
 use crate::channels;
 use crate::error::SessionError;
+use crate::margin::SpinMargin;
 use crate::pace::{Grid, Pace, Turn};
-use crate::talker::{FINEST_TICK_NS, Sent, StreamTalker, fits, sent, sleep_until};
+use crate::real_time::now_ns;
+use crate::talker::{FINEST_TICK_NS, Sent, StreamTalker, fits, sent};
 use crate::task::{Pattern, TalkerTask};
+use crate::waiting::Waiting;
 
 /// The time for handing a frame over to a launch queue, beyond the queue's delta and the declared tick error.
 const HAND_OVER_NS: u64 = 200_000;
@@ -36,8 +38,7 @@ pub struct CyclicTalker {
     pace: Pace,
     /// The time in ns from waking to the launch time. A queue that keeps launch times needs it; 0 without one.
     lead_ns: u64,
-    /// The time in ns that the thread wakes earlier than that, and spins.
-    spin_ns: u64,
+    waiting: Waiting,
     launch_tai_ns: u64,
     /// The buffer for the value in the closure form.
     value: Vec<u8>,
@@ -67,29 +68,50 @@ pub(crate) fn pace(task: &TalkerTask, launch_delta_ns: Option<u64>, start_ns: u6
     (pace, lead_ns)
 }
 
+/// Returns true where the kernel's timestamps at the transmit queue show when a talker's frames leave: it sends in cycles,
+/// and no queue holds frames until their launch times.
+pub(crate) fn on_the_grid(task: &TalkerTask) -> bool {
+    let cyclic = matches!(task.pattern, Pattern::Cyclic { .. });
+    cyclic && !task.path.goes_past_the_queue() && !task.path.has_launch_times()
+}
+
 impl CyclicTalker {
     pub(crate) fn new(stream: StreamTalker) -> Result<Self, SessionError> {
         let Pattern::Cyclic { .. } = stream.task.pattern else {
             return Err(SessionError::NotCyclic(stream.task.name.clone()));
         };
         let delta_ns = stream.talker.launch_queue().map(|queue| queue.delta_ns);
-        let start_ns = clock::now_ns(Clock::Tai) + SETTLE_NS;
+        let start_ns = now_ns() + SETTLE_NS;
         let (pace, lead_ns) = pace(&stream.task, delta_ns, start_ns);
+        let waiting = Waiting::new(stream.task.spin_margin);
         Ok(Self {
             value: vec![0; stream.maximum_data()],
             stream,
             pace,
             lead_ns,
-            spin_ns: 0,
+            waiting,
             launch_tai_ns: 0,
         })
     }
 
-    /// Wakes `spin_ns` before each instant and spins until then: less lateness, at the cost of that processor time.
+    /// Wakes always `spin_ns` before each instant and spins until then, instead of the margin that the talker measures.
+    /// With 0 it does not spin.
     #[must_use]
     pub fn spinning(mut self, spin_ns: u64) -> Self {
-        self.spin_ns = spin_ns;
+        self.waiting = Waiting::new(SpinMargin::Fixed { ns: spin_ns });
         self
+    }
+
+    /// The time in ns before its instant at which the thread now wakes, to spin from there on.
+    #[must_use]
+    pub fn margin_ns(&self) -> u64 {
+        self.waiting.margin_ns()
+    }
+
+    /// The time in ns that the thread has spun so far.
+    #[must_use]
+    pub fn spun_ns(&self) -> u64 {
+        self.waiting.spun_ns()
     }
 
     /// The stream's name.
@@ -104,20 +126,23 @@ impl CyclicTalker {
         self.stream.maximum_data()
     }
 
-    /// Waits for the next cycle to send in. One system call; fit for a real-time loop.
+    /// Waits for the next cycle to send in: asleep until the margin before its instant, spinning from there on. One system
+    /// call; fit for a real-time loop.
+    ///
+    /// Compute little between this call and [`Self::send`]: it delays the frame. A value that may be older is better computed
+    /// at the end of the previous cycle.
+    ///
+    /// Let the calling thread run on one core only (`taskset`, `sched_setaffinity`). Else more urgent threads can make the
+    /// kernel move it to a core that is asleep, and the frame waits until that core is awake.
     ///
     /// # Errors
     /// The kernel refuses to sleep.
     pub fn wait(&mut self) -> Result<TalkerCycle, SessionError> {
         loop {
             let due_ns = self.pace.due_ns();
-            sleep_until(due_ns.saturating_sub(self.spin_ns))?;
-            let mut now_ns = clock::now_ns(Clock::Tai);
-            while now_ns < due_ns {
-                std::hint::spin_loop();
-                now_ns = clock::now_ns(Clock::Tai);
-            }
-            if let Turn::Send { due_ns, late_ns } = self.pace.turn(now_ns) {
+            self.waiting.sleep(due_ns)?;
+            let now = self.waiting.spin(due_ns);
+            if let Turn::Send { due_ns, late_ns } = self.pace.turn(now) {
                 self.launch_tai_ns = due_ns + self.lead_ns;
                 return Ok(TalkerCycle {
                     due_tai_ns: self.launch_tai_ns,
@@ -139,6 +164,7 @@ impl CyclicTalker {
             0 => talker.send(value),
             _ => talker.send_at(value, self.launch_tai_ns),
         };
+        self.pace.sent(now_ns());
         sent(task, result)
     }
 

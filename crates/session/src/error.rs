@@ -1,5 +1,7 @@
 //! The errors of a session.
 
+use std::path::PathBuf;
+
 use rtwire_channel::ChannelError;
 use rtwire_host::HostError;
 use rtwire_plan::Plan;
@@ -193,6 +195,14 @@ pub enum SessionError {
     /// The system refused a request.
     #[error(transparent)]
     System(#[from] rtwire_sys::Error),
+    /// The file of evidence could not be created.
+    #[error("--evidence: cannot write `{}`: {source}", file.display())]
+    Evidence {
+        /// The file.
+        file: PathBuf,
+        /// The system's error.
+        source: std::io::Error,
+    },
     /// A thread could not do its work, in words for the user.
     #[error("{0}")]
     Work(String),

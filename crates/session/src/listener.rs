@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
-use rtwire_channel::{Endpoint, ListenerPath, ListenerStatistics, ReceivePath};
-use rtwire_sys::clock::{self, Clock};
+use rtwire_channel::{
+    ArrivalNote, ChannelError, Endpoint, ListenerPath, ListenerStatistics, Newest, ReceivePath,
+    Received,
+};
 
 use crate::channels::Inbox;
 use crate::contract::ContractWatch;
 use crate::error::SessionError;
 use crate::hold::Hold;
+use crate::real_time::now_ns;
 use crate::task::ListenerTask;
 
 /// A received value.
@@ -24,6 +27,28 @@ pub struct Value<'a> {
     pub arrival_ns: Option<u64>,
     /// False if a newest-value listener has read this same value before.
     pub fresh: bool,
+}
+
+impl<'a> Value<'a> {
+    fn queued(value: Received<'a>) -> Self {
+        Self {
+            data: value.data,
+            sequence: value.sequence,
+            sender_time_ns: value.sender_time_ns,
+            arrival_ns: value.rx_stamp_ns,
+            fresh: true,
+        }
+    }
+
+    fn newest(value: Newest<'a>) -> Self {
+        Self {
+            data: value.data,
+            sequence: value.sequence,
+            sender_time_ns: value.sender_time_ns,
+            arrival_ns: Some(value.arrival_ns).filter(|_| value.stamped),
+            fresh: value.fresh,
+        }
+    }
 }
 
 /// The counters of a listener.
@@ -57,10 +82,7 @@ impl StreamListener {
         hold: Hold,
     ) -> Result<Self, SessionError> {
         let (inbox, path) =
-            Inbox::open(endpoint, wanted, task).map_err(|source| SessionError::Channel {
-                stream: task.name.clone(),
-                source,
-            })?;
+            Inbox::open(endpoint, wanted, task).map_err(|source| failed(task, source))?;
         Ok(Self {
             inbox,
             path,
@@ -89,30 +111,17 @@ impl StreamListener {
     /// # Errors
     /// The interface is missing or down; another program detached the receive program.
     pub fn recv(&mut self, timeout: Option<Duration>) -> Result<Option<Value<'_>>, SessionError> {
-        let failed = |source| SessionError::Channel {
-            stream: self.task.name.clone(),
-            source,
-        };
         let value = match &mut self.inbox {
-            Inbox::Queue(listener) => listener.recv(timeout).map_err(failed)?.map(|value| Value {
-                data: value.data,
-                sequence: value.sequence,
-                sender_time_ns: value.sender_time_ns,
-                arrival_ns: value.rx_stamp_ns,
-                fresh: true,
-            }),
+            Inbox::Queue(listener) => {
+                let value = listener.recv(timeout);
+                value.map(|value| value.map(Value::queued))
+            }
             Inbox::Newest(listener) => {
-                listener.wait(timeout).map_err(failed)?;
-                let newest = listener.read().map_err(failed)?;
-                newest.filter(|value| value.fresh).map(|value| Value {
-                    data: value.data,
-                    sequence: value.sequence,
-                    sender_time_ns: value.sender_time_ns,
-                    arrival_ns: Some(value.arrival_ns).filter(|_| value.stamped),
-                    fresh: true,
-                })
+                let value = listener.wait(timeout).and_then(|_| listener.read());
+                value.map(|value| value.filter(|value| value.fresh).map(Value::newest))
             }
         };
+        let value = value.map_err(|source| failed(&self.task, source))?;
         Ok(watched(&mut self.watch, value))
     }
 
@@ -123,24 +132,40 @@ impl StreamListener {
     /// # Errors
     /// As [`Self::recv`].
     pub fn newest(&mut self) -> Result<Option<Value<'_>>, SessionError> {
-        if matches!(self.inbox, Inbox::Queue(_)) {
-            return self.recv(Some(Duration::ZERO));
+        match &mut self.inbox {
+            Inbox::Newest(listener) => {
+                let value = listener.read();
+                let value = value.map_err(|source| failed(&self.task, source))?;
+                Ok(watched(&mut self.watch, value.map(Value::newest)))
+            }
+            Inbox::Queue(listener) => {
+                let value = listener.recv(Some(Duration::ZERO));
+                let value = value.map_err(|source| failed(&self.task, source))?;
+                Ok(watched(&mut self.watch, value.map(Value::queued)))
+            }
         }
-        let failed = |source| SessionError::Channel {
-            stream: self.task.name.clone(),
-            source,
-        };
-        let value = match &mut self.inbox {
-            Inbox::Queue(_) => None,
-            Inbox::Newest(listener) => listener.read().map_err(failed)?.map(|value| Value {
-                data: value.data,
-                sequence: value.sequence,
-                sender_time_ns: value.sender_time_ns,
-                arrival_ns: Some(value.arrival_ns).filter(|_| value.stamped),
-                fresh: value.fresh,
-            }),
-        };
-        Ok(watched(&mut self.watch, value))
+    }
+
+    /// Shows the arrival of every value of a newest-value stream since the last call, oldest first, whether it was read
+    /// or not. Returns their number: 0 if [`SessionOptions::arrivals`] is 0. No system call, no wait, no allocation.
+    ///
+    /// With packet sockets a value is noted when it is fetched: call [`Self::newest`] or [`Self::recv`] before.
+    ///
+    /// [`SessionOptions::arrivals`]: crate::SessionOptions::arrivals
+    pub fn arrivals(&mut self, show: impl FnMut(ArrivalNote)) -> u64 {
+        match &mut self.inbox {
+            Inbox::Newest(listener) => listener.arrivals(show),
+            Inbox::Queue(_) => 0,
+        }
+    }
+
+    /// Returns the arrivals that later ones have overwritten before [`Self::arrivals`] could show them.
+    #[must_use]
+    pub fn arrivals_missed(&self) -> u64 {
+        match &self.inbox {
+            Inbox::Newest(listener) => listener.arrivals_missed(),
+            Inbox::Queue(_) => 0,
+        }
     }
 
     /// Returns the counters so far. Up to two system calls: not for a real-time loop.
@@ -148,13 +173,8 @@ impl StreamListener {
     /// # Errors
     /// The kernel does not return its count of dropped frames.
     pub fn statistics(&mut self) -> Result<StreamStatistics, SessionError> {
-        let channel = self
-            .inbox
-            .statistics()
-            .map_err(|source| SessionError::Channel {
-                stream: self.task.name.clone(),
-                source,
-            })?;
+        let channel = self.inbox.statistics();
+        let channel = channel.map_err(|source| failed(&self.task, source))?;
         let watch = self.watch.as_ref();
         Ok(StreamStatistics {
             foreign: channel.refused.wrong_key,
@@ -165,12 +185,19 @@ impl StreamListener {
     }
 }
 
+fn failed(task: &ListenerTask, source: ChannelError) -> SessionError {
+    SessionError::Channel {
+        stream: task.name.clone(),
+        source,
+    }
+}
+
 /// Passes a new value to the contract's watch, and returns it.
 fn watched<'a>(watch: &mut Option<ContractWatch>, value: Option<Value<'a>>) -> Option<Value<'a>> {
     if let (Some(watch), Some(value)) = (watch, &value) {
         if value.fresh {
             let time_ns = value.sender_time_ns.or(value.arrival_ns);
-            let time_ns = time_ns.unwrap_or_else(|| clock::now_ns(Clock::Tai));
+            let time_ns = time_ns.unwrap_or_else(now_ns);
             watch.observe(value.sequence, time_ns, value.data.len());
         }
     }

@@ -2,11 +2,10 @@
 
 use rtwire_plan::Plan;
 use rtwire_sys::interface::Interface;
-use rtwire_sys::qdisc::{self, ROOT};
 
 use crate::error::SessionError;
+use crate::queues;
 use crate::task::Assignment;
-use crate::transmit::PLAIN;
 
 /// Something that the plan counts on and that the interface lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,13 +29,11 @@ pub(crate) fn of(
     interface: &Interface,
 ) -> Result<Vec<Missing>, SessionError> {
     let (host, name) = (&assignment.host, &interface.name);
-    let root = qdisc::of(interface)?;
-    let root = root.into_iter().find(|one| one.parent == ROOT);
-    let root = root.map_or_else(|| "noqueue".to_owned(), |root| root.kind);
+    let root = queues::root_of(interface)?;
     let apply = format!("rtwire apply PLAN --host {host} --interface {name}");
     let mut missing = Vec::new();
-    let ports = || plan.ports.iter().filter(|port| port.node == *host);
-    if root != "taprio" && ports().any(|port| port.gates.is_some()) {
+    let mut ports = plan.ports.iter().filter(|port| port.node == *host);
+    if root != "taprio" && ports.any(|port| port.gates.is_some()) {
         missing.push(Missing {
             what: format!(
                 "the plan has gates for `{host}`, and `{name}` has `{root}` in place of TAPRIO"
@@ -44,10 +41,8 @@ pub(crate) fn of(
             remedy: apply.clone(),
         });
     }
-    let sent = |flow: &String| assignment.talkers.iter().any(|task| task.name == *flow);
-    let classes = ports().flat_map(|port| &port.classes);
-    let classes = classes.filter(|class| class.flows.iter().any(sent)).count();
-    if classes > 1 && PLAIN.contains(&root.as_str()) {
+    let classes = queues::classes_sent(plan, assignment);
+    if classes > 1 && queues::hands_on(&root) {
         missing.push(Missing {
             what: format!("the plan has {classes} priorities at `{name}`, and its `{root}` does not keep their order"),
             remedy: apply,

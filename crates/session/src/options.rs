@@ -29,10 +29,16 @@ pub struct SessionOptions {
     pub spin: Duration,
     /// Drops frames beyond their stream's contract at the listener. The tolerance is the promised delay plus this time.
     pub police: Option<Duration>,
+    /// The number of arrivals that listeners of newest-value streams note, for
+    /// [`StreamListener::arrivals`](crate::StreamListener::arrivals); 0: none. Each takes 32 bytes.
+    pub arrivals: usize,
     /// Listeners poll the driver in their own calls (UDP streams only).
     pub polls: bool,
     /// SCHED_FIFO priority for a stream of priority 7; a stream of priority p has `realtime - 7 + p`. `None`: 80 for all.
     pub realtime: Option<u8>,
+    /// The time before each instant at which a cyclic talker wakes, to spin until then; 0: it does not spin. `None`: each
+    /// talker measures how late it is woken, and spins as long as that needs.
+    pub spin_margin: Option<Duration>,
     /// Also opens streams on a transmit path that does not keep the plan's promises.
     pub no_admission: bool,
 }
@@ -45,8 +51,10 @@ impl Default for SessionOptions {
             receive_path: ReceivePath::Auto,
             spin: Duration::ZERO,
             police: None,
+            arrivals: 0,
             polls: false,
             realtime: None,
+            spin_margin: None,
             no_admission: false,
         }
     }

@@ -32,7 +32,15 @@ pub struct TalkerResult {
     pub overshoots_ns: Vec<u32>,
     /// The lateness of all ticks as a summary, for runs of any length.
     pub lateness: Option<Summary>,
-    /// Ticks that were late by more than the declared tick error.
+    /// The lateness of the thread's wake-ups, each against the time that it slept until.
+    pub wake_late: Option<Summary>,
+    /// The kernel's transmit timestamps minus the instants of their frames. `None` where the transmit path has none.
+    pub off_grid: Option<Summary>,
+    /// The margin before an instant at which the thread woke at last, ns; 0: it did not spin.
+    pub margin_ns: u64,
+    /// The time from wake-ups to instants, ns: the processor time that the margin cost.
+    pub spun_ns: u64,
+    /// Ticks that were late by more than the declared tick error, or by an interval.
     pub stalls: Vec<Stall>,
     /// Send calls that the kernel refused because a queue was full.
     pub sends_refused: u64,
@@ -51,6 +59,15 @@ pub struct ListenerResult {
     pub frames_received: u64,
     /// Values that arrived and were overtaken by newer ones before they were read (newest-value channels).
     pub frames_overtaken: u64,
+    /// Arrivals of newest values that are unknown, because their notes were overwritten before they were collected.
+    #[serde(default)]
+    pub arrivals_missed: u64,
+    /// Frames whose payload was altered: their checksum is wrong.
+    #[serde(default)]
+    pub frames_corrupted: u64,
+    /// Frames whose payload carries no checksum: a program's values.
+    #[serde(default)]
+    pub frames_unchecked: u64,
     /// Frames that arrived twice.
     pub frames_duplicated: u64,
     /// Frames that arrived behind a later one.

@@ -8,6 +8,8 @@
 //!   and counted: late, it would be closer to the next frame than the promises of other streams allow.
 //! - A stream with launch times in the plan has windows instead of a contract between frames: its frame is sent, late or
 //!   not.
+//! - A frame whose sender was held up inside its send call counts at the end of that call. So the next one is skipped if it
+//!   would be too close.
 
 use rtwire_channel::Shaper;
 
@@ -54,12 +56,17 @@ pub enum Turn {
     },
 }
 
+/// The time in ns that a send call may take and the frame still counts at its beginning.
+const CALL_NS: u64 = 50_000;
+
 /// Walks along a grid. Allocates nothing.
 #[derive(Clone, Debug)]
 pub struct Pace {
     grid: Grid,
     tick_error_ns: u64,
     shaper: Option<Shaper>,
+    /// The shaper before the newest frame, and the time at which that frame was taken.
+    before: Option<(Shaper, u64)>,
     wire_bits: u64,
     due_ns: u64,
     skipped: u64,
@@ -83,6 +90,7 @@ impl Pace {
             grid,
             tick_error_ns,
             shaper,
+            before: None,
             wire_bits,
             due_ns: grid.first_from(from_ns),
             skipped: 0,
@@ -94,6 +102,12 @@ impl Pace {
     #[must_use]
     pub fn due_ns(&self) -> u64 {
         self.due_ns
+    }
+
+    /// The time from one instant to the next, ns.
+    #[must_use]
+    pub fn interval_ns(&self) -> u64 {
+        self.grid.interval_ns
     }
 
     /// The cycles so far in which nothing was sent.
@@ -125,10 +139,27 @@ impl Pace {
                 self.skipped += 1;
                 return Turn::Skip { due_ns, late_ns };
             }
-            *shaper = after;
+            self.before = Some((std::mem::replace(shaper, after), now_ns));
         }
         self.late += u64::from(!in_time);
         Turn::Send { due_ns, late_ns }
+    }
+
+    /// Notes that the send call of the newest frame ended at `returned_ns`.
+    ///
+    /// A thread can be stopped between its decision and the kernel's part of the call. Its frame may then have left as late
+    /// as the call ended.
+    pub fn sent(&mut self, returned_ns: u64) {
+        let Some((before, taken_ns)) = self.before.take() else {
+            return;
+        };
+        if returned_ns.saturating_sub(taken_ns) > CALL_NS.max(self.tick_error_ns) {
+            let mut later = before;
+            // More time has passed since, so there are at least as many tokens.
+            if later.take(returned_ns, self.wire_bits).is_ok() {
+                self.shaper = Some(later);
+            }
+        }
     }
 }
 
@@ -201,6 +232,20 @@ mod tests {
             }
         ));
         assert_eq!((pace.skipped(), pace.due_ns()), (7, 9_000_000));
+    }
+
+    #[test]
+    fn a_frame_that_was_held_up_in_its_call_costs_the_next_cycle() {
+        let mut pace = pace(1_000_000, 50_000);
+        assert!(matches!(pace.turn(1_001_000), Turn::Send { .. }));
+        // Stopped inside the call: the frame left at 1.6 ms, and the next instant is 0.4 ms behind it.
+        pace.sent(1_600_000);
+        assert!(matches!(pace.turn(2_001_000), Turn::Skip { .. }));
+        assert!(matches!(pace.turn(3_001_000), Turn::Send { .. }));
+        // A call of ordinary length costs nothing.
+        pace.sent(3_041_000);
+        assert!(matches!(pace.turn(4_001_000), Turn::Send { .. }));
+        assert_eq!(pace.skipped(), 1);
     }
 
     #[test]

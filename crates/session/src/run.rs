@@ -10,8 +10,15 @@
 //!
 //! - sequence numbers that did not arrive;
 //! - frames for which a queue had no room;
-//! - frames of another plan, or beyond the contract.
+//! - frames of another plan, or beyond the contract;
+//! - cycles that were late or skipped, beside the machine's stalls ([`rtwire_measure::noise`]);
+//! - delays, as far as the clocks are known.
+//!
+//! A run can write its evidence to a file ([`crate::evidence`]); `rtwire judge` joins the files of all hosts.
 
+mod clock;
+mod judge;
+mod recording;
 mod report;
 mod time;
 
@@ -20,26 +27,38 @@ use std::thread;
 use std::time::Duration;
 
 use rtwire_host::napi::{NapiDeferral, NapiPriority, NapiThreads};
+use rtwire_measure::evidence::End;
+use rtwire_measure::noise::{NoiseOptions, NoiseRecorder};
 use rtwire_plan::Plan;
-use rtwire_sys::clock::{self, Clock};
+
 use rtwire_sys::interface;
 use rtwire_sys::sched::thread::Want;
 
+use crate::cyclic;
 use crate::error::SessionError;
+use crate::evidence::{EvidenceOptions, Recorder};
 use crate::options::SessionOptions;
+use crate::outcome::HostResult;
+use crate::real_time::now_ns;
 use crate::session::{self, Session};
 use crate::streams;
 use crate::task::{Assignment, Order};
 use crate::values::ValueEnd;
 use crate::work::{Schedule, Work};
+use clock::ClockWatch;
+use recording::Taps;
 
-pub use report::{ListenerRow, RunReport, TalkerRow, Verdict, json_schema};
+pub use clock::ClockSource;
+pub use recording::EvidenceRow;
+pub use report::{ListenerRow, RunReport, StallCount, TalkerRow, Verdict, json_schema};
 pub use time::NetworkTime;
 
 /// The time in ns from opening to the first frame: kernel timestamping starts some time after it is requested.
 const SETTLE_NS: u64 = 500_000_000;
 /// Talkers begin at a whole multiple of this, in ns: hosts whose clocks agree then have one grid.
 const GRID_NS: u64 = 100_000_000;
+/// The time between two rounds of the writer of evidence.
+const WRITE_EVERY: Duration = Duration::from_millis(50);
 /// Empty polls after which deferred interrupts come back.
 const EMPTY_POLLS: u32 = 1_000;
 /// The time in ns without a poll after which the kernel polls by itself.
@@ -56,6 +75,18 @@ pub enum ReceiveWork {
     Thread,
     /// The listeners' own calls. UDP streams only.
     Poll,
+}
+
+/// A phase of a run that a program beside it may wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunPhase<'a> {
+    /// All talkers and listeners are open: no frame that comes from now on is missed.
+    Open {
+        /// The thread or interrupt that does the receive work, in words.
+        receive_work: &'a str,
+    },
+    /// The talkers send.
+    Running,
 }
 
 /// The options of a run.
@@ -77,22 +108,34 @@ pub struct RunOptions {
     pub best_effort: bool,
     /// The other ends of values, by stream; all other streams carry zeros.
     pub values: Vec<(String, ValueEnd)>,
+    /// The file of evidence, if one is written.
+    pub evidence: Option<EvidenceOptions>,
+    /// The reason to believe that this host's clock is the network's.
+    pub clock: ClockSource,
+    /// True if the machine's stalls are recorded: a thread of SCHED_FIFO 90 on each core, awake every 250 µs.
+    pub noise: bool,
+    /// The version of rtwire, for the evidence.
+    pub rtwire_version: String,
 }
 
 /// Runs one host's streams until the duration is over or `stop` is set. Returns what it sent and received.
 ///
 /// Needs CAP_NET_RAW, CAP_SYS_NICE and CAP_IPC_LOCK; CAP_NET_ADMIN for NAPI threads and polling, and for priorities above 6.
-/// Calls `started` when everything is open, with a description of who does the receive work.
+/// Calls `tell` at the beginning of each phase.
 ///
 /// # Errors
 /// See [`SessionError`]. Nothing was sent then, and all settings are undone.
 pub fn run_host(
     options: &RunOptions,
     stop: &AtomicBool,
-    started: impl FnOnce(&str),
+    tell: &(dyn Fn(RunPhase<'_>) + Sync),
 ) -> Result<RunReport, SessionError> {
     let (plan, host) = (&options.plan, &options.host);
     let mut assignment = session::assign(plan, host, &options.interface, &options.session)?;
+    for task in &mut assignment.talkers {
+        // Where its frames leave is known from the kernel's timestamps: on the grid or not.
+        task.stamps = cyclic::on_the_grid(task);
+    }
     if options.best_effort {
         for flow in streams::best_effort(plan, &options.session) {
             if flow.host == *host {
@@ -102,6 +145,9 @@ pub fn run_host(
                 assignment.listeners.push(flow.listener);
             }
         }
+    }
+    for talker in &mut assignment.talkers {
+        talker.stamps |= options.evidence.is_some();
     }
     if assignment.talkers.is_empty() && assignment.listeners.is_empty() {
         return Err(SessionError::Idle(host.clone()));
@@ -113,44 +159,149 @@ pub fn run_host(
     let (receive, _guards) = receive_work(options, &assignment)?;
     let session = Session::planned(plan, assignment.clone(), &options.session)?;
     let missing = session.missing().iter().map(ToString::to_string).collect();
-    let work = Work::of(session, &options.values)?;
-    let schedule = Schedule::default();
-    let start_ns = (clock::now_ns(Clock::Tai) + SETTLE_NS).next_multiple_of(GRID_NS);
+    let taps = Taps::new(options, &assignment);
+    let work = Work::of(session, &options.values, (&taps.talkers, &taps.listeners))?;
+    let recorder = options.evidence.as_ref().map(open_evidence).transpose()?;
+    let noise = options
+        .noise
+        .then(|| NoiseRecorder::start(NoiseOptions::default()));
+    let noise = noise.transpose().map_err(no_noise)?;
+    let open_ns = now_ns();
+    let start_ns = (open_ns + SETTLE_NS).next_multiple_of(GRID_NS);
     let planned_ns = options.duration.map(streams::ns);
     let end_ns = planned_ns.map_or(u64::MAX, |duration| start_ns.saturating_add(duration));
-    started(&receive);
+    let recorder = recorder.map(|mut recorder| {
+        let paths = work.receive_paths();
+        let header = recording::header(options, &assignment, paths, (open_ns, start_ns));
+        recorder.begin(&header, taps.talkers.clone(), taps.listeners.clone());
+        recorder
+    });
+    let clocks = ClockWatch::new(&options.clock);
+    let watched = Watched {
+        stop,
+        tell,
+        receive_work: &receive,
+        clocks: &clocks,
+    };
+    let live = live(work, recorder, &watched, (start_ns, end_ns))?;
+    let noise = noise
+        .map(NoiseRecorder::stop)
+        .transpose()
+        .map_err(no_noise)?;
+    let heard_to_ns = now_ns();
+    let until_ns = live.stopped_ns.unwrap_or(heard_to_ns).min(end_ns);
+    let end = End {
+        sent_to_ns: until_ns,
+        heard_to_ns,
+        interrupted: planned_ns.is_some() && until_ns < end_ns && live.stopped_ns.is_some(),
+        ..End::default()
+    };
+    let evidence = live.recorder.map(|recorder| {
+        let of_run = (recorder, &live.result, &clocks);
+        recording::finish(options, &assignment, of_run, noise.as_ref(), end)
+    });
+    let ran = report::Ran {
+        receive_work: receive,
+        missing,
+        started_tai_ns: start_ns,
+        duration_ns: until_ns.saturating_sub(start_ns),
+        interrupted: end.interrupted,
+        noise: noise.as_ref(),
+        delays: &taps.delays,
+        clocks_ns: recording::both_clocks_ns(clocks.uncertainty_ns()),
+        evidence,
+    };
+    Ok(report::assemble(options, &assignment, live.result, ran))
+}
+
+/// Creates the file of evidence.
+fn open_evidence(options: &EvidenceOptions) -> Result<Recorder, SessionError> {
+    Recorder::create(options).map_err(|source| SessionError::Evidence {
+        file: options.path.clone(),
+        source,
+    })
+}
+
+/// Returns the error of a noise record that could not be made.
+#[allow(clippy::needless_pass_by_value, reason = "the shape of `map_err`")]
+fn no_noise(error: rtwire_measure::noise::NoiseError) -> SessionError {
+    SessionError::Work(format!("{error}; run without it: --no-noise"))
+}
+
+/// The instruments of a run that are not its streams: who stops it, who is told its phases, and its clock.
+struct Watched<'a> {
+    stop: &'a AtomicBool,
+    tell: &'a (dyn Fn(RunPhase<'_>) + Sync),
+    receive_work: &'a str,
+    clocks: &'a ClockWatch<'a>,
+}
+
+/// The outcome of the threads.
+struct Live {
+    result: HostResult,
+    recorder: Option<Recorder>,
+    /// The instant at which `stop` was seen, ns.
+    stopped_ns: Option<u64>,
+}
+
+/// Runs all threads between two instants, and those that write evidence and look at the clock beside them.
+fn live(
+    work: Work,
+    recorder: Option<Recorder>,
+    watched: &Watched<'_>,
+    (start_ns, end_ns): (u64, u64),
+) -> Result<Live, SessionError> {
+    let Watched {
+        stop,
+        tell,
+        receive_work,
+        clocks,
+    } = *watched;
+    let schedule = Schedule::default();
     let over = AtomicBool::new(false);
-    let result = thread::scope(|scope| {
+    thread::scope(|scope| {
         let (schedule, over) = (&schedule, &over);
         let watch = scope.spawn(move || {
+            let mut is_told = false;
             while !over.load(Ordering::Relaxed) {
                 if stop.load(Ordering::Relaxed) {
                     schedule.set(Order::Stop);
-                    return Some(clock::now_ns(Clock::Tai));
+                    return Some(now_ns());
+                }
+                if !is_told && now_ns() >= start_ns {
+                    is_told = true;
+                    tell(RunPhase::Running);
                 }
                 thread::sleep(Duration::from_millis(10));
             }
             None
         });
+        scope.spawn(move || clocks.follow(over));
+        let writer = scope.spawn(move || {
+            recorder.map(|mut recorder| {
+                while !over.load(Ordering::Relaxed) {
+                    recorder.round(|| clocks.take());
+                    thread::sleep(WRITE_EVERY);
+                }
+                recorder
+            })
+        });
         let result = work.run(schedule, || {
             schedule.set(Order::Run { start_ns, end_ns });
+            tell(RunPhase::Open { receive_work });
             Ok(())
         });
         over.store(true, Ordering::Relaxed);
         let stopped_ns = watch.join().ok().flatten();
-        result.map(|result| (result, stopped_ns))
-    });
-    let (result, stopped_ns) = result.map_err(SessionError::Work)?;
-    let now_ns = clock::now_ns(Clock::Tai);
-    let until_ns = stopped_ns.unwrap_or(now_ns).min(end_ns);
-    let duration_ns = until_ns.saturating_sub(start_ns);
-    Ok(report::assemble(
-        options,
-        &assignment,
-        result,
-        (receive, missing),
-        (start_ns, duration_ns),
-    ))
+        let recorder = writer.join();
+        Ok(Live {
+            result: result?,
+            recorder: recorder.map_err(|_| {
+                SessionError::Work("the writer of the evidence panicked".to_owned())
+            })?,
+            stopped_ns,
+        })
+    })
 }
 
 /// Refuses values for a stream that this host does not have, and two ends for one stream.

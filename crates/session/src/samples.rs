@@ -15,7 +15,7 @@ pub struct SentStamp {
     pub stamp_ns: u64,
 }
 
-/// A frame at a listener. A timestamp of 0 in the file is a missing one.
+/// A frame at a listener. A time of 0 in the file is a missing one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// The sequence number.
@@ -24,8 +24,9 @@ pub struct Arrival {
     pub stamp_ns: Option<u64>,
     /// The talker's own time, ns of CLOCK_TAI; 0: none.
     pub app_sent_ns: u64,
-    /// The instant at which the program had it, ns of CLOCK_TAI.
-    pub app_received_ns: u64,
+    /// The instant at which the program had it, ns of CLOCK_TAI. `None` if it never had it: a newest value that was
+    /// overtaken before it was read.
+    pub app_received_ns: Option<u64>,
 }
 
 /// Returns the path of a talker's stamps.
@@ -68,6 +69,17 @@ pub fn read_sent(path: &Path) -> io::Result<Vec<SentStamp>> {
     })
 }
 
+/// Returns the first stamp of each sequence number, ns, at its place; 0 where there is none.
+#[must_use]
+pub fn stamps_by_sequence(stamps: &[SentStamp]) -> Vec<u64> {
+    let most = stamps.iter().map(|stamp| stamp.sequence).max();
+    let mut all = vec![0; most.map_or(0, |most| most as usize + 1)];
+    for stamp in stamps.iter().rev() {
+        all[stamp.sequence as usize] = stamp.stamp_ns;
+    }
+    all
+}
+
 /// Writes a listener's arrivals.
 ///
 /// # Errors
@@ -78,7 +90,7 @@ pub fn write_arrivals(path: &Path, arrivals: &[Arrival]) -> io::Result<()> {
         file.write_all(&arrival.sequence.to_ne_bytes())?;
         file.write_all(&arrival.stamp_ns.unwrap_or(0).to_ne_bytes())?;
         file.write_all(&arrival.app_sent_ns.to_ne_bytes())?;
-        file.write_all(&arrival.app_received_ns.to_ne_bytes())?;
+        file.write_all(&arrival.app_received_ns.unwrap_or(0).to_ne_bytes())?;
     }
     file.flush()
 }
@@ -95,7 +107,8 @@ pub fn read_arrivals(path: &Path) -> io::Result<Vec<Arrival>> {
                 sequence: u32::from_ne_bytes(part(record, 0)),
                 stamp_ns: Some(u64::from_ne_bytes(part(record, 4))).filter(|&stamp| stamp != 0),
                 app_sent_ns: u64::from_ne_bytes(part(record, 12)),
-                app_received_ns: u64::from_ne_bytes(part(record, 20)),
+                app_received_ns: Some(u64::from_ne_bytes(part(record, 20)))
+                    .filter(|&time| time != 0),
             })
             .collect()
     })
@@ -150,13 +163,13 @@ mod tests {
                 sequence: 7,
                 stamp_ns: None,
                 app_sent_ns: 5,
-                app_received_ns: u64::MAX,
+                app_received_ns: Some(u64::MAX),
             },
             Arrival {
                 sequence: 8,
                 stamp_ns: Some(9),
                 app_sent_ns: 6,
-                app_received_ns: 10,
+                app_received_ns: None,
             },
         ];
         let path = arrivals_path(directory.path(), 3, "a/b");

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rtwire_channel::{Endpoint, EndpointStatistics};
 use rtwire_plan::Plan;
 use rtwire_sys::interface::{self, Interface};
+use rtwire_sys::memory;
 use rtwire_sys::packet::PacketSocket;
-use rtwire_sys::{memory, sched};
 
 use crate::channels;
 use crate::error::SessionError;
@@ -15,6 +15,7 @@ use crate::hold::{Hold, Taken};
 use crate::listener::StreamListener;
 use crate::missing::{self, Missing};
 use crate::options::SessionOptions;
+use crate::real_time;
 use crate::streams::{self, REALTIME};
 use crate::talker::StreamTalker;
 use crate::task::{Assignment, ListenerTask, TalkerTask};
@@ -224,13 +225,7 @@ impl Session {
     /// CAP_SYS_NICE or CAP_IPC_LOCK is missing.
     pub fn become_real_time(&self) -> Result<(), SessionError> {
         memory::lock_all()?;
-        let got = sched::set_fifo(REALTIME)?;
-        if got.policy == sched::Policy::Fifo && got.priority == REALTIME {
-            return Ok(());
-        }
-        Err(SessionError::Work(format!(
-            "asked for SCHED_FIFO {REALTIME}, got {got:?}"
-        )))
+        real_time::become_real_time(REALTIME)
     }
 
     /// Returns the counts of frames that reached this interface and belonged to none of its listeners. Not for a real-time

@@ -4,14 +4,19 @@ use std::time::Duration;
 
 use rtwire_channel::TxPath;
 use rtwire_plan::identity::{BestEffortPlan, Destination};
-use rtwire_plan::{ContractKind, Plan, Ratio, Semantics, Stream, StreamPlan, Transport};
+use rtwire_plan::{
+    BestEffort, ContractKind, Plan, Ratio, Semantics, Stream, StreamPlan, Transport,
+};
 
 use crate::error::SessionError;
+use crate::margin::SpinMargin;
 use crate::options::{PeerAddress, SessionOptions};
 use crate::task::{Address, ContractTerms, ListenerTask, Pattern, TalkerTask};
 
 /// The default SCHED_FIFO priority of a stream's threads: below the noise record, above everything ordinary.
 pub const REALTIME: u8 = 80;
+/// The least time between two turns of best effort, where its burst permits more than one frame, ns.
+const TURN_LEAST_NS: u128 = 250_000;
 /// The tolerance in ns, beside contract and promise, before a stream's frames count as too frequent. Talkers' clocks and
 /// their scheduling are not exact.
 const CONTRACT_MARGIN_NS: u64 = 10_000_000;
@@ -103,7 +108,27 @@ pub fn talker(
             .as_ref()
             .map(|launch| (launch.offset_ns, launch.period_ns)),
         stamps: false,
+        spin_margin: spin_margin(plan, stream, options),
     })
+}
+
+/// Returns the spinning of a stream's talker. Talkers of one host share its cores.
+fn spin_margin(plan: &Plan, stream: &Stream, options: &SessionOptions) -> SpinMargin {
+    let interval_of = |stream: &Stream| match stream.contract.kind {
+        ContractKind::Interval { interval_ns } if stream.shaped => Some(interval_ns),
+        _ => None,
+    };
+    match (options.spin_margin, interval_of(stream)) {
+        (Some(fixed), Some(_)) => SpinMargin::Fixed { ns: ns(fixed) },
+        (None, Some(interval_ns)) => {
+            let streams = plan.network.streams.iter();
+            let cyclic =
+                streams.filter(|one| one.talker == stream.talker && interval_of(one).is_some());
+            let cores = std::thread::available_parallelism().map_or(1, usize::from);
+            SpinMargin::measured(interval_ns, cyclic.count(), cores)
+        }
+        (_, None) => SpinMargin::Fixed { ns: 0 },
+    }
 }
 
 /// Returns the transmit path of a stream where the options ask for `wanted`.
@@ -144,6 +169,11 @@ pub fn listener(
         key: identity.key,
         newest: stream.semantics == Semantics::Newest,
         frames_most: 0,
+        arrivals: match stream.semantics {
+            Semantics::Newest => options.arrivals,
+            Semantics::Queue => 0,
+        },
+        filler: false,
         reads_most: None,
         realtime: options.realtime_of(identity.pcp),
         group: match identity.destination {
@@ -234,6 +264,7 @@ pub fn best_effort(plan: &Plan, options: &SessionOptions) -> Vec<Flow> {
         let share = u64::try_from(allowance.to.len()).unwrap_or(1).max(1);
         let (num, den) = small(allowance.rate);
         let name = allowance.name.clone();
+        let receiver = allowance.to.iter().position(|to| *to == planned.to);
         Some(Flow {
             host: allowance.host.clone(),
             to: planned.to.clone(),
@@ -248,7 +279,7 @@ pub fn best_effort(plan: &Plan, options: &SessionOptions) -> Vec<Flow> {
                 payload_bytes: usize::try_from(allowance.frame_bytes.saturating_sub(headers))
                     .unwrap_or(0),
                 wire_bits: allowance.wire_bytes * 8,
-                pattern: Pattern::Saturating,
+                pattern: best_effort_pattern(allowance, receiver.unwrap_or(0)),
                 // The allowance is for all receivers together.
                 rate: (num, den.saturating_mul(share)),
                 burst_bits: (u64::try_from(allowance.burst.ceil()).unwrap_or(u64::MAX) / share)
@@ -264,6 +295,7 @@ pub fn best_effort(plan: &Plan, options: &SessionOptions) -> Vec<Flow> {
                 },
                 launch: None,
                 stamps: false,
+                spin_margin: SpinMargin::Fixed { ns: 0 },
             },
             listener: ListenerTask {
                 stream: index,
@@ -273,6 +305,8 @@ pub fn best_effort(plan: &Plan, options: &SessionOptions) -> Vec<Flow> {
                 key: identity.key,
                 newest: false,
                 frames_most: 0,
+                arrivals: 0,
+                filler: false,
                 reads_most: None,
                 realtime: options.realtime_of(0),
                 group,
@@ -286,6 +320,27 @@ pub fn best_effort(plan: &Plan, options: &SessionOptions) -> Vec<Flow> {
     };
     let behind = plan.network.streams.len()..;
     behind.zip(&plan.best_effort).filter_map(flow).collect()
+}
+
+/// Returns the times at which an allowance's talker sends to its `receiver`-th receiver.
+///
+/// The receivers take turns, so that all of them together keep one burst and one rate. A receiver's turn is one frame, or
+/// as many as the burst permits where frames would be closer than [`TURN_LEAST_NS`].
+fn best_effort_pattern(allowance: &BestEffort, receiver: usize) -> Pattern {
+    const NS: u128 = 1_000_000_000;
+    let bits = u128::from(allowance.wire_bytes.max(1)) * 8;
+    let (num, den) = small(allowance.rate);
+    let (num, den) = (u128::from(num.max(1)), u128::from(den.max(1)));
+    let permitted = u128::try_from(allowance.burst.ceil()).unwrap_or(0) / bits;
+    let wanted = (TURN_LEAST_NS * num).div_ceil(bits * den * NS);
+    let frames = wanted.clamp(1, permitted.clamp(1, 1_000));
+    let turn_ns = u64::try_from((frames * bits * den * NS).div_ceil(num)).unwrap_or(u64::MAX);
+    let receivers = allowance.to.len().max(1) as u64;
+    Pattern::Bursts {
+        frames: u32::try_from(frames).unwrap_or(1),
+        interval_ns: turn_ns.saturating_mul(receivers).max(1),
+        offset_ns: turn_ns.saturating_mul(receiver as u64),
+    }
 }
 
 /// Returns the number of frames of `wire_bytes` at a rate in bit/s on the wire in a time, rounded down.

@@ -1,12 +1,12 @@
 //! The sending end of a planned stream, for values at any time: under the token bucket of its contract.
 
 use rtwire_channel::{ChannelError, LinkError, Shaper, Talker, TalkerStatistics};
-use rtwire_sys::clock::{self, Clock};
 
 use crate::channels;
 use crate::cyclic::CyclicTalker;
 use crate::error::SessionError;
 use crate::hold::Hold;
+use crate::real_time::{now_ns, sleep_until};
 use crate::task::{Pattern, TalkerTask};
 
 /// The tick in ns of a bucket that is checked for each value: fine enough to count as continuous.
@@ -90,7 +90,7 @@ impl StreamTalker {
     /// down.
     pub fn try_send(&mut self, value: &[u8]) -> Result<Sent, SessionError> {
         fits(&self.task, self.maximum_data(), value)?;
-        let now_ns = clock::now_ns(Clock::Tai);
+        let now_ns = now_ns();
         // On the ticks of its shaping interval, and after each no later than the plan assumes.
         let earliest = self.shaper.earliest(now_ns, self.task.wire_bits);
         let earliest_tai_ns =
@@ -139,13 +139,4 @@ pub(crate) fn fits(task: &TalkerTask, fit: usize, value: &[u8]) -> Result<(), Se
         bytes: value.len(),
         fit,
     })
-}
-
-/// Sleeps until an instant of CLOCK_TAI.
-pub(crate) fn sleep_until(instant_ns: u64) -> Result<(), SessionError> {
-    while clock::now_ns(Clock::Tai) < instant_ns {
-        clock::sleep_until(Clock::Tai, instant_ns)
-            .map_err(|errno| SessionError::Work(format!("cannot sleep: {}", errno.text())))?;
-    }
-    Ok(())
 }

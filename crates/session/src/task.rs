@@ -5,6 +5,8 @@ use std::net::Ipv4Addr;
 use rtwire_channel::{ReceivePath, TxPath};
 use serde::{Deserialize, Serialize};
 
+use crate::margin::SpinMargin;
+
 /// All tasks of one host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assignment {
@@ -131,6 +133,8 @@ pub struct TalkerTask {
     pub launch: Option<(u64, u64)>,
     /// True if the kernel's transmit timestamps are collected.
     pub stamps: bool,
+    /// The time that it spins before each instant of its grid.
+    pub spin_margin: SpinMargin,
 }
 
 /// One stream at one of its listeners.
@@ -150,6 +154,10 @@ pub struct ListenerTask {
     pub newest: bool,
     /// The largest number of frames, to make room for their samples.
     pub frames_most: usize,
+    /// The number of arrivals of newest values that are noted, read or not; 0: none.
+    pub arrivals: usize,
+    /// True if its talker is known to send filler, so that each payload must have its checksum.
+    pub filler: bool,
     /// The number of frames after which the listener stops reading: a fault for tests.
     pub reads_most: Option<usize>,
     /// The priority of its thread (SCHED_FIFO).

@@ -7,22 +7,11 @@
 use rtwire_channel::{TxPath, card_queue, shared_memory_queue};
 use rtwire_plan::Plan;
 use rtwire_sys::interface::Interface;
-use rtwire_sys::qdisc::{self, ROOT};
 
 use crate::error::SessionError;
 use crate::options::SessionOptions;
+use crate::queues;
 use crate::task::{Assignment, TalkerTask};
-
-/// Disciplines that only hand frames on, in order or by flow: bypassing them breaks no promise.
-pub(crate) const PLAIN: [&str; 7] = [
-    "noqueue",
-    "pfifo_fast",
-    "pfifo",
-    "bfifo",
-    "mq",
-    "fq_codel",
-    "fq",
-];
 
 /// Refuses a transmit path on which the plan's promises would not hold, or that the host's streams cannot share.
 pub(crate) fn check(
@@ -57,20 +46,11 @@ pub(crate) fn check(
         interface: interface.name.clone(),
         why,
     };
-    let root = qdisc::of(interface)?
-        .into_iter()
-        .find(|discipline| discipline.parent == ROOT);
-    if let Some(root) = root.filter(|root| !PLAIN.contains(&root.kind.as_str())) {
-        return Err(refused(format!("its `{}`", root.kind)));
+    let root = queues::root_of(interface)?;
+    if !queues::hands_on(&root) {
+        return Err(refused(format!("its `{root}`")));
     }
-    let sent = |flow: &String| assignment.talkers.iter().any(|task| task.name == *flow);
-    let classes = plan
-        .ports
-        .iter()
-        .filter(|port| port.node == assignment.host)
-        .flat_map(|port| &port.classes)
-        .filter(|class| class.flows.iter().any(sent))
-        .count();
+    let classes = queues::classes_sent(plan, assignment);
     if classes > 1 {
         return Err(refused(format!("the order of {classes} priorities")));
     }

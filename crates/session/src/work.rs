@@ -1,6 +1,8 @@
 //! Runs the streams of one host: a thread for each talker and listener, all of them at real-time priority.
 
 mod listen;
+mod log;
+mod stamps;
 mod tail;
 mod talk;
 
@@ -9,18 +11,23 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use rtwire_measure::noise::{Stall, StallSource};
-use rtwire_sys::clock::{self, Clock};
-use rtwire_sys::{memory, sched};
+use rtwire_sys::memory;
 
 use crate::error::SessionError;
+use crate::evidence::taps::{ListenerTap, TalkerTap};
 use crate::outcome::HostResult;
 use crate::session::Session;
 use crate::streams::REALTIME;
-use crate::task::{Assignment, Order};
-use crate::values::{Sink, Source, ValueEnd};
+use crate::task::{Assignment, ListenerTask, Order};
+use crate::values::{Newest, Sink, Source, ValueEnd};
 
 /// SCHED_FIFO priority of the threads that collect transmit timestamps: they may wait.
 const STAMP_PRIORITY: u8 = 40;
+
+/// The arrivals that are noted of a newest-value stream where nobody says how many frames will come: 2 MB.
+const ARRIVALS_USUAL: usize = 1 << 16;
+/// The least number of arrivals that are noted.
+const ARRIVALS_LEAST: usize = 1 << 10;
 
 /// A late wake-up of a thread, as the loop notes it. A [`Stall`] has a name, and a name allocates.
 #[derive(Clone, Copy, Debug)]
@@ -93,11 +100,19 @@ impl Work {
     /// # Errors
     /// A channel cannot be opened; CAP_IPC_LOCK is missing.
     pub fn open(assignment: Assignment) -> Result<Self, SessionError> {
-        Self::of(Session::of(assignment)?, &[])
+        Self::of(Session::of(assignment)?, &[], (&[], &[]))
     }
 
-    /// Opens all streams of a session; `ends` are the other ends of their values, by stream.
-    pub(crate) fn of(session: Session, ends: &[(String, ValueEnd)]) -> Result<Self, SessionError> {
+    /// Opens all streams of a session; `ends` are the other ends of their values, by stream. The taps are those of its
+    /// talkers and listeners, in order; a missing one notes nothing.
+    pub(crate) fn of(
+        mut session: Session,
+        ends: &[(String, ValueEnd)],
+        taps: (&[TalkerTap], &[ListenerTap]),
+    ) -> Result<Self, SessionError> {
+        for task in &mut session.assignment.listeners {
+            note_arrivals(task);
+        }
         let end_of = |name: &str| ends.iter().find(|(stream, _)| stream == name);
         let mut listeners = Vec::new();
         for (index, task) in session.assignment.listeners.iter().enumerate() {
@@ -105,15 +120,18 @@ impl Work {
                 Some((_, end)) => Sink::open(task, end)?,
                 None => Sink::Nowhere,
             };
-            listeners.push(listen::Listener::new(session.listener_at(index)?, sink));
+            let tap = taps.1.get(index).cloned().unwrap_or_default();
+            let listener = session.listener_at(index)?;
+            listeners.push(listen::Listener::new(listener, sink, tap));
         }
         let mut talkers = Vec::new();
         for (index, task) in session.assignment.talkers.iter().enumerate() {
             let source = match end_of(&task.name) {
                 Some((_, end)) => Source::open(task, end)?,
-                None => Source::Filler,
+                None => Source::Newest(Newest::Filler),
             };
-            talkers.push(talk::Talking::new(session.talker_at(index)?, source)?);
+            let tap = taps.0.get(index).cloned().unwrap_or_default();
+            talkers.push(talk::Talking::new(session.talker_at(index)?, source, tap)?);
         }
         memory::lock_all()?;
         Ok(Self {
@@ -123,15 +141,20 @@ impl Work {
         })
     }
 
+    /// Returns the receive paths of its listeners, in the order of the assignment.
+    pub(crate) fn receive_paths(&self) -> Vec<String> {
+        self.listeners.iter().map(listen::Listener::path).collect()
+    }
+
     /// Runs a thread for each talker and listener until the schedule ends. Calls `ready` when all of them wait.
     ///
     /// # Errors
-    /// In words for the user: a thread did not receive its priority, or a file of samples could not be written.
+    /// A thread did not receive its priority; a file of samples could not be written; `ready` failed.
     pub fn run(
         self,
         schedule: &Schedule,
-        ready: impl FnOnce() -> Result<(), String>,
-    ) -> Result<HostResult, String> {
+        ready: impl FnOnce() -> Result<(), SessionError>,
+    ) -> Result<HostResult, SessionError> {
         let assignment = &self.session.assignment;
         let directory = assignment.directory.as_ref().map(PathBuf::from);
         let directory = directory.as_deref();
@@ -167,8 +190,22 @@ impl Work {
     }
 }
 
-fn joined<T>(result: thread::Result<Result<T, String>>) -> Result<T, String> {
-    result.unwrap_or_else(|_| Err("a thread panicked".to_owned()))
+/// Asks for the arrival of every frame of a newest-value stream: each is part of the evidence, read or not.
+fn note_arrivals(task: &mut ListenerTask) {
+    task.arrivals = match (task.newest, task.frames_most) {
+        (false, _) => 0,
+        (true, 0) => ARRIVALS_USUAL,
+        (true, most) => most.max(ARRIVALS_LEAST),
+    };
+}
+
+fn joined<T>(result: thread::Result<Result<T, SessionError>>) -> Result<T, SessionError> {
+    result.unwrap_or_else(|_| Err(SessionError::Work("a thread panicked".to_owned())))
+}
+
+/// Returns the error of a file of samples that could not be written.
+fn unwritten(error: &std::io::Error) -> SessionError {
+    SessionError::Work(format!("cannot write the samples: {error}"))
 }
 
 fn strays(session: &Session) -> Vec<(String, u64)> {
@@ -190,18 +227,4 @@ fn strays(session: &Session) -> Vec<(String, u64)> {
     .filter(|(_, count)| *count > 0)
     .map(|(reason, count)| (reason.to_owned(), count))
     .collect()
-}
-
-/// Puts the calling thread under SCHED_FIFO at `priority`, and checks that it has it.
-fn become_real_time(priority: u8) -> Result<(), String> {
-    let got = sched::set_fifo(priority).map_err(|e| e.to_string())?;
-    if got.policy == sched::Policy::Fifo && got.priority == priority {
-        Ok(())
-    } else {
-        Err(format!("asked for SCHED_FIFO {priority}, got {got:?}"))
-    }
-}
-
-fn now_ns() -> u64 {
-    clock::now_ns(Clock::Tai)
 }

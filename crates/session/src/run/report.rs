@@ -1,10 +1,17 @@
 //! The report of one host's run.
 
+use std::sync::Arc;
+
+use rtwire_measure::noise::{NoiseRecord, Stall, Stalls};
 use rtwire_measure::summary::Summary;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::judge::{Circumstances, judge};
+use super::recording::{EvidenceRow, limits};
 use super::{NetworkTime, RunOptions};
+use crate::evidence::taps::DelayWatch;
+use crate::late_cycles::LateCycles;
 use crate::outcome::{HostResult, ListenerResult, TalkerResult};
 use crate::streams::frames_planned;
 use crate::task::{Assignment, ListenerTask, Pattern, TalkerTask};
@@ -13,12 +20,13 @@ use crate::task::{Assignment, ListenerTask, Pattern, TalkerTask};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Every talker sent, and no frame for a listener here is missing.
+    /// Every talker sent in time, and no frame for a listener here is missing or seen to be late.
     Complete,
-    /// Frames were lost, of another plan or beyond their contract, or a talker or listener ended early. `reasons` names
-    /// them.
+    /// Frames were lost, late, of another plan or beyond their contract. Or cycles were late, or a talker or listener ended
+    /// early. `reasons` names them.
     Broken,
-    /// A listener received nothing at all: its talker may not have run.
+    /// This end cannot tell. Nothing was received, the run was interrupted, or the machine stalled. Or delays are beyond the
+    /// promise, and the clocks or the talker's own call may be the reason.
     Inconclusive,
 }
 
@@ -44,6 +52,18 @@ pub struct RunReport {
     pub started_tai_ns: u64,
     /// The time for which they sent, seconds.
     pub duration_s: f64,
+    /// True if it was stopped before the duration that was asked for.
+    #[serde(default)]
+    pub interrupted: bool,
+    /// The largest difference of this host's clock and another host's, ns; null if it is not known.
+    #[serde(default)]
+    pub clocks_differ_ns: Option<u64>,
+    /// The stalls of this machine during the run; null if they were not recorded.
+    #[serde(default)]
+    pub stalls: Option<StallCount>,
+    /// The file of evidence; null without `--evidence`.
+    #[serde(default)]
+    pub evidence: Option<EvidenceRow>,
     /// The transmit path of RTDiP frames: qdisc, direct, xdp, launch or xdp-launch.
     pub path: String,
     /// The thread or interrupt that did the receive work, in words.
@@ -66,6 +86,27 @@ pub struct RunReport {
     pub strays: Vec<(String, u64)>,
 }
 
+/// The stalls of a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StallCount {
+    /// Their number.
+    pub count: u64,
+    /// The longest one, ns.
+    pub longest_ns: u64,
+    /// Those that found no room in the record.
+    pub unrecorded: u64,
+}
+
+impl StallCount {
+    fn of(noise: &NoiseRecord) -> Self {
+        Self {
+            count: noise.cores.iter().map(|core| core.stalls).sum(),
+            longest_ns: noise.stalls.iter().map(Stall::length_ns).max().unwrap_or(0),
+            unrecorded: noise.cores.iter().map(|core| core.dropped_stalls).sum(),
+        }
+    }
+}
+
 /// One stream at its talker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TalkerRow {
@@ -85,8 +126,36 @@ pub struct TalkerRow {
     pub frames_refused: u64,
     /// The lateness of its ticks; null where it has none.
     pub lateness_ns: Option<Summary>,
+    /// The lateness of its thread's wake-ups, each against the time that it slept until; null where it has none.
+    #[serde(default)]
+    pub wake_late_ns: Option<Summary>,
+    /// The kernel's transmit timestamps minus the instants of their frames; null where the transmit path has none.
+    #[serde(default)]
+    pub off_grid_ns: Option<Summary>,
+    /// The time before an instant at which its thread woke at last, to spin until then, ns; 0: it did not spin.
+    #[serde(default)]
+    pub spin_margin_ns: u64,
+    /// The time that its thread spun, ns.
+    #[serde(default)]
+    pub spun_ns: u64,
+    /// Processor time of its thread, ns.
+    #[serde(default)]
+    pub cpu_ns: u64,
     /// The lateness that the description allows, ns.
     pub tick_error_ns: u64,
+    /// Times at which one or more cycles of a stream with an interval were later than that, or skipped.
+    #[serde(default)]
+    pub cycles_late: u64,
+    /// Those of them that no recorded stall of the machine explains.
+    #[serde(default)]
+    pub cycles_unexplained: u64,
+    /// True if those show a fault of the talker. A few short ones do not: the record of stalls does not show every short
+    /// delay.
+    #[serde(default)]
+    pub cycles_are_proof: bool,
+    /// True if there were more of them than were recorded.
+    #[serde(default)]
+    pub cycles_untold: bool,
     /// The reason for an early end.
     pub fault: Option<String>,
 }
@@ -113,6 +182,13 @@ pub struct ListenerRow {
     pub frames_reordered: u64,
     /// Values overtaken by newer ones before they were read (newest-value streams).
     pub frames_overtaken: u64,
+    /// Arrivals of newest values that are unknown, because too many came while the listener was held up. Their delay is
+    /// not in `delay_ns`.
+    pub arrivals_missed: u64,
+    /// Frames whose payload was altered on the way: its checksum is wrong.
+    pub frames_corrupted: u64,
+    /// Frames whose payload carries no checksum: the values of a program at the talker.
+    pub frames_unchecked: u64,
     /// Frames for which the kernel had no room here.
     pub socket_drops: u64,
     /// Frames dropped here because they were beyond the stream's contract (`--police`).
@@ -131,6 +207,21 @@ pub struct ListenerRow {
     pub frames_before_sent: u64,
     /// The promised delay from entering the talker's transmit queue, ns.
     pub promise_ns: Option<u64>,
+    /// The deadline, ns.
+    #[serde(default)]
+    pub deadline_ns: Option<u64>,
+    /// Frames that took longer than the promise and the difference of the clocks, where that is known.
+    #[serde(default)]
+    pub frames_beyond_promise: u64,
+    /// Frames that took longer than the deadline and that difference.
+    #[serde(default)]
+    pub frames_beyond_deadline: u64,
+    /// Those of them that no recorded stall of this machine explains.
+    #[serde(default)]
+    pub frames_late_unexplained: u64,
+    /// Frames that arrived before they were sent, by more than that difference.
+    #[serde(default)]
+    pub frames_contradicting: u64,
     /// The reason for an early end.
     pub fault: Option<String>,
 }
@@ -141,22 +232,44 @@ pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(RunReport).to_value()
 }
 
+/// The outcome of a run beside the results of its threads.
+pub(super) struct Ran<'a> {
+    pub(super) receive_work: String,
+    pub(super) missing: Vec<String>,
+    pub(super) started_tai_ns: u64,
+    pub(super) duration_ns: u64,
+    pub(super) interrupted: bool,
+    pub(super) noise: Option<&'a NoiseRecord>,
+    pub(super) delays: &'a [Arc<DelayWatch>],
+    pub(super) clocks_ns: Option<u64>,
+    pub(super) evidence: Option<EvidenceRow>,
+}
+
 pub(super) fn assemble(
     options: &RunOptions,
     assignment: &Assignment,
     result: HostResult,
-    (receive_work, missing): (String, Vec<String>),
-    (started_tai_ns, duration_ns): (u64, u64),
+    ran: Ran<'_>,
 ) -> RunReport {
+    let stalls = ran.noise.map(Stalls::of).unwrap_or_default();
     let talkers = assignment.talkers.iter().zip(result.talkers);
     let talkers: Vec<TalkerRow> = talkers
-        .map(|(task, result)| talker(options, task, result, duration_ns))
+        .map(|(task, result)| talker(options, task, result, ran.duration_ns, &stalls))
         .collect();
     let listeners = assignment.listeners.iter().zip(result.listeners);
     let listeners: Vec<ListenerRow> = listeners
-        .map(|(task, result)| listener(options, task, result))
+        .zip(ran.delays)
+        .map(|((task, result), delays)| listener(options, task, result, delays, &stalls))
         .collect();
-    let (verdict, reasons) = judge(&talkers, &listeners);
+    let count = ran.noise.map(StallCount::of);
+    let asked_ns = options.duration.map_or(0, crate::streams::ns);
+    let circumstances = Circumstances {
+        clocks_ns: ran.clocks_ns,
+        interrupted: ran.interrupted.then_some((ran.duration_ns, asked_ns)),
+        noise: ran.noise.is_some(),
+        noise_full: count.is_some_and(|count| count.unrecorded > 0),
+    };
+    let (verdict, reasons) = judge(&talkers, &listeners, &circumstances);
     RunReport {
         format: 1,
         network: options.plan.network.name.clone(),
@@ -165,12 +278,16 @@ pub(super) fn assemble(
         epoch: options.plan.epoch,
         host: options.host.clone(),
         interface: options.interface.clone(),
-        started_tai_ns,
+        started_tai_ns: ran.started_tai_ns,
         #[allow(clippy::cast_precision_loss)] // shown to a millisecond
-        duration_s: duration_ns as f64 / 1e9,
+        duration_s: ran.duration_ns as f64 / 1e9,
+        interrupted: ran.interrupted,
+        clocks_differ_ns: ran.clocks_ns,
+        stalls: count,
+        evidence: ran.evidence,
         path: options.session.path.to_string(),
-        receive_work,
-        missing,
+        receive_work: ran.receive_work,
+        missing: ran.missing,
         verdict,
         reasons,
         time: None,
@@ -185,7 +302,19 @@ fn talker(
     task: &TalkerTask,
     result: TalkerResult,
     duration_ns: u64,
+    stalls: &Stalls,
 ) -> TalkerRow {
+    let interval_ns = match task.pattern {
+        Pattern::Cyclic { interval_ns } => Some(interval_ns),
+        _ => None,
+    };
+    let late = result.stalls.iter().map(|late| (late.due_ns, late.woke_ns));
+    let cycles = LateCycles::of(
+        (interval_ns, task.tick_error_ns),
+        late,
+        result.ticks_skipped,
+        stalls,
+    );
     let stream = options.plan.network.streams.get(task.stream);
     TalkerRow {
         stream: task.name.clone(),
@@ -198,16 +327,28 @@ fn talker(
         ticks_skipped: result.ticks_skipped,
         frames_refused: result.sends_refused,
         lateness_ns: result.lateness,
+        wake_late_ns: result.wake_late,
+        off_grid_ns: result.off_grid,
+        spin_margin_ns: result.margin_ns,
+        spun_ns: result.spun_ns,
+        cpu_ns: result.cpu_ns,
         tick_error_ns: task.tick_error_ns,
+        cycles_late: cycles.late,
+        cycles_unexplained: cycles.unexplained,
+        cycles_are_proof: cycles.is_proof(result.frames_sent + result.ticks_skipped),
+        cycles_untold: cycles.untold,
         fault: result.fault,
     }
 }
 
-fn listener(options: &RunOptions, task: &ListenerTask, result: ListenerResult) -> ListenerRow {
-    let planned = options.plan.streams.get(task.stream);
-    let promise = planned
-        .and_then(|plan| plan.promises.iter().find(|p| p.listener == options.host))
-        .and_then(|promise| promise.delay_ns);
+fn listener(
+    options: &RunOptions,
+    task: &ListenerTask,
+    result: ListenerResult,
+    delays: &DelayWatch,
+    stalls: &Stalls,
+) -> ListenerRow {
+    let (promise_ns, deadline_ns) = limits(options, task);
     ListenerRow {
         stream: task.name.clone(),
         best_effort: task.stream >= options.plan.network.streams.len(),
@@ -218,6 +359,9 @@ fn listener(options: &RunOptions, task: &ListenerTask, result: ListenerResult) -
         frames_duplicated: result.frames_duplicated,
         frames_reordered: result.frames_reordered,
         frames_overtaken: result.frames_overtaken,
+        arrivals_missed: result.arrivals_missed,
+        frames_corrupted: result.frames_corrupted,
+        frames_unchecked: result.frames_unchecked,
         socket_drops: result.socket_drops,
         frames_policed: result.frames_policed,
         frames_foreign: result.frames_foreign,
@@ -226,76 +370,15 @@ fn listener(options: &RunOptions, task: &ListenerTask, result: ListenerResult) -
         talker_restarts: result.restarts,
         delay_ns: result.delay,
         frames_before_sent: result.before_sent,
-        promise_ns: promise,
+        promise_ns,
+        deadline_ns,
+        frames_beyond_promise: delays.beyond_promise(),
+        frames_beyond_deadline: delays.beyond_deadline(),
+        frames_late_unexplained: delays
+            .unexplained(|sent, came, limit| stalls.explain(sent, came, limit)),
+        frames_contradicting: delays.before_sent(),
         fault: result.fault,
     }
-}
-
-/// Judges what this end can know. What only both ends together show is not judged.
-fn judge(talkers: &[TalkerRow], listeners: &[ListenerRow]) -> (Verdict, Vec<String>) {
-    let mut broken = Vec::new();
-    let mut silent = Vec::new();
-    for row in talkers {
-        if let Some(fault) = &row.fault {
-            broken.push(format!("talker of `{}` ended: {fault}", row.stream));
-        }
-        if row.frames_refused > 0 {
-            broken.push(format!(
-                "{} frames of `{}` found no room in the interface's own queue",
-                row.frames_refused, row.stream
-            ));
-        }
-    }
-    for row in listeners {
-        if let Some(fault) = &row.fault {
-            broken.push(format!("listener of `{}` ended: {fault}", row.stream));
-        }
-        if row.frames_policed > 0 {
-            broken.push(format!(
-                "{} frames of `{}` were beyond its contract and dropped here",
-                row.frames_policed, row.stream
-            ));
-        }
-        if row.frames_lost > row.frames_policed && !row.best_effort {
-            let here = match row.socket_drops {
-                0 => "on the way",
-                _ => "here too: the listener was held up",
-            };
-            broken.push(format!(
-                "{} frames of `{}` were lost {here}",
-                row.frames_lost, row.stream
-            ));
-        }
-        if row.frames_foreign > 0 {
-            broken.push(format!(
-                "{} frames at the port of `{}` were of a foreign plan: their talker runs another plan, or another version of \
-                 this one; none was taken. Give all hosts the same plan file",
-                row.frames_foreign, row.stream
-            ));
-        }
-        if row.frames_too_long > 0 {
-            broken.push(format!(
-                "{} frames of `{}` were longer than its contract",
-                row.frames_too_long, row.stream
-            ));
-        }
-        if row.frames_too_frequent > 0 {
-            broken.push(format!(
-                "{} frames of `{}` were more frequent than its contract",
-                row.frames_too_frequent, row.stream
-            ));
-        }
-        if row.frames_received == 0 && row.fault.is_none() && !row.best_effort {
-            silent.push(format!("nothing of `{}` came", row.stream));
-        }
-    }
-    let verdict = match (broken.is_empty(), silent.is_empty()) {
-        (false, _) => Verdict::Broken,
-        (true, false) => Verdict::Inconclusive,
-        (true, true) => Verdict::Complete,
-    };
-    broken.append(&mut silent);
-    (verdict, broken)
 }
 
 #[cfg(test)]
@@ -314,6 +397,10 @@ pub(super) mod tests {
             interface: String::new(),
             started_tai_ns: 0,
             duration_s: 0.0,
+            interrupted: false,
+            clocks_differ_ns: None,
+            stalls: None,
+            evidence: None,
             path: "qdisc".to_owned(),
             receive_work: String::new(),
             missing: Vec::new(),
@@ -326,7 +413,7 @@ pub(super) mod tests {
         }
     }
 
-    fn heard(received: u64, lost: u64) -> ListenerRow {
+    pub(in crate::run) fn heard(received: u64, lost: u64) -> ListenerRow {
         ListenerRow {
             stream: "a".to_owned(),
             best_effort: false,
@@ -337,6 +424,9 @@ pub(super) mod tests {
             frames_duplicated: 0,
             frames_reordered: 0,
             frames_overtaken: 0,
+            arrivals_missed: 0,
+            frames_corrupted: 0,
+            frames_unchecked: 0,
             socket_drops: 0,
             frames_policed: 0,
             frames_foreign: 0,
@@ -346,40 +436,36 @@ pub(super) mod tests {
             delay_ns: None,
             frames_before_sent: 0,
             promise_ns: None,
+            deadline_ns: None,
+            frames_beyond_promise: 0,
+            frames_beyond_deadline: 0,
+            frames_late_unexplained: 0,
+            frames_contradicting: 0,
             fault: None,
         }
     }
 
-    #[test]
-    fn frames_of_another_plan_and_beyond_the_contract_break() {
-        let foreign = ListenerRow {
-            frames_foreign: 3,
-            ..heard(0, 0)
-        };
-        let (verdict, reasons) = judge(&[], &[foreign]);
-        assert_eq!(verdict, Verdict::Broken);
-        assert!(reasons[0].contains("foreign plan"), "{reasons:?}");
-        let long = ListenerRow {
-            frames_too_long: 1,
-            ..heard(5, 0)
-        };
-        assert_eq!(judge(&[], &[long]).0, Verdict::Broken);
-        let frequent = ListenerRow {
-            frames_too_frequent: 1,
-            ..heard(5, 0)
-        };
-        assert_eq!(judge(&[], &[frequent]).0, Verdict::Broken);
-    }
-
-    #[test]
-    fn what_is_missing_breaks_and_silence_settles_nothing() {
-        assert_eq!(judge(&[], &[heard(5, 0)]).0, Verdict::Complete);
-        assert_eq!(
-            judge(&[], &[heard(5, 0), heard(0, 0)]).0,
-            Verdict::Inconclusive
-        );
-        let (verdict, reasons) = judge(&[], &[heard(0, 0), heard(5, 1)]);
-        assert_eq!(verdict, Verdict::Broken);
-        assert_eq!(reasons.len(), 2, "{reasons:?}");
+    pub(in crate::run) fn said() -> TalkerRow {
+        TalkerRow {
+            stream: "a".to_owned(),
+            priority: 7,
+            realtime: 80,
+            frames_sent: 5,
+            frames_planned: Some(5),
+            ticks_skipped: 0,
+            frames_refused: 0,
+            lateness_ns: None,
+            wake_late_ns: None,
+            off_grid_ns: None,
+            spin_margin_ns: 0,
+            spun_ns: 0,
+            cpu_ns: 0,
+            tick_error_ns: 1_000,
+            cycles_late: 0,
+            cycles_unexplained: 0,
+            cycles_are_proof: false,
+            cycles_untold: false,
+            fault: None,
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! A listener: takes every frame of one stream and notes its times.
+//! A listener: takes every frame of one stream and notes its times, of a newest-value stream those of overtaken frames,
+//! too.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,15 +7,21 @@ use std::time::Duration;
 use rtwire_measure::noise::StallSource;
 
 use super::tail::Tail;
-use super::{Late, Schedule, become_real_time, now_ns};
+use super::{Late, Schedule, unwritten};
+use crate::error::SessionError;
+use crate::evidence::taps::ListenerTap;
+use crate::filler::Checker;
 use crate::listener::{StreamListener, StreamStatistics};
 use crate::outcome::ListenerResult;
+use crate::real_time::{become_real_time, now_ns};
 use crate::samples::{self, Arrival};
 use crate::values::Sink;
 
 /// The least time in ns from the kernel's timestamp to the reading that counts as a stall of the listener.
 const LATE_READ_NS: u64 = 1_000_000;
 const STALLS_MOST: usize = 4_096;
+/// The largest number of arrivals behind a value that was just read, among which it is searched.
+const FOLLOWERS_MOST: usize = 4_096;
 /// The time between two checks of a listener for the end of the run.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -29,19 +36,37 @@ pub(super) struct Listener {
     read: u64,
     delays: Tail,
     before_sent: u64,
+    checker: Checker,
+    tap: ListenerTap,
+}
+
+/// A value that was read, without its data.
+#[derive(Clone, Copy)]
+struct Read {
+    sequence: u32,
+    stamp_ns: Option<u64>,
+    sender_time_ns: Option<u64>,
+    read_ns: u64,
 }
 
 impl Listener {
-    pub(super) fn new(listener: StreamListener, sink: Sink) -> Self {
+    pub(super) fn new(listener: StreamListener, sink: Sink, tap: ListenerTap) -> Self {
         Self {
             arrivals: Vec::with_capacity(listener.task.frames_most),
+            checker: Checker::new(listener.task.key, listener.task.filler),
             listener,
             sink,
             late: Vec::with_capacity(STALLS_MOST),
             read: 0,
             delays: Tail::new(),
             before_sent: 0,
+            tap,
         }
+    }
+
+    /// Returns the receive path of its frames.
+    pub(super) fn path(&self) -> String {
+        self.listener.path().to_string()
     }
 
     pub(super) fn run(
@@ -50,19 +75,21 @@ impl Listener {
         drain_ns: u64,
         directory: Option<&Path>,
         host: &str,
-    ) -> Result<ListenerResult, String> {
+    ) -> Result<ListenerResult, SessionError> {
         become_real_time(self.listener.task.realtime)?;
         let fault = match schedule.wait() {
             Some((_, end_ns)) => {
                 let until_ns = end_ns.saturating_add(drain_ns);
-                self.read(schedule, until_ns, drain_ns).err()
+                let read = self.read(schedule, until_ns, drain_ns);
+                read.err().map(|error| error.to_string())
             }
             None => None,
         };
+        // Those that came since the last value was read.
+        self.collect(None);
         if let Some(directory) = directory {
             let path = samples::arrivals_path(directory, self.listener.task.stream, host);
-            samples::write_arrivals(&path, &self.arrivals)
-                .map_err(|e| format!("cannot write the samples: {e}"))?;
+            samples::write_arrivals(&path, &self.arrivals).map_err(|e| unwritten(&e))?;
         }
         let StreamStatistics {
             channel: statistics,
@@ -88,6 +115,9 @@ impl Listener {
             } else {
                 0
             },
+            arrivals_missed: self.listener.arrivals_missed(),
+            frames_corrupted: self.checker.corrupted(),
+            frames_unchecked: self.checker.unchecked(),
             frames_duplicated: statistics.duplicated,
             frames_reordered: statistics.reordered,
             frames_lost: statistics.lost,
@@ -101,7 +131,12 @@ impl Listener {
         })
     }
 
-    fn read(&mut self, schedule: &Schedule, until_ns: u64, drain_ns: u64) -> Result<(), String> {
+    fn read(
+        &mut self,
+        schedule: &Schedule,
+        until_ns: u64,
+        drain_ns: u64,
+    ) -> Result<(), SessionError> {
         let mut until_ns = until_ns;
         let mut stopping = false;
         loop {
@@ -117,7 +152,7 @@ impl Listener {
                 .listener
                 .task
                 .reads_most
-                .is_some_and(|most| self.arrivals.len() >= most)
+                .is_some_and(|most| self.read >= most as u64)
             {
                 std::thread::sleep(LOOK);
                 continue;
@@ -127,38 +162,117 @@ impl Listener {
     }
 
     /// Takes one frame, or returns after a moment without one.
-    fn take(&mut self) -> Result<(), String> {
-        let value = self.listener.recv(Some(LOOK)).map_err(|e| e.to_string())?;
+    fn take(&mut self) -> Result<(), SessionError> {
+        let value = self.listener.recv(Some(LOOK))?;
         let Some(value) = value else {
             return Ok(());
         };
         self.sink.put(&value);
+        self.checker.check(value.data, value.sequence);
         let (sequence, stamp_ns, sender_time_ns) =
             (value.sequence, value.arrival_ns, value.sender_time_ns);
-        let now = now_ns();
+        let read_ns = now_ns();
         self.read += 1;
-        if let Some(sent) = sender_time_ns {
-            let came = stamp_ns.unwrap_or(now);
-            self.before_sent += u64::from(came < sent);
-            self.delays.record(came.saturating_sub(sent));
+        let read = Read {
+            sequence,
+            stamp_ns,
+            sender_time_ns,
+            read_ns,
+        };
+        if self.listener.task.newest {
+            self.collect(Some(read));
+        } else {
+            self.note(read);
         }
-        if self.arrivals.len() < self.arrivals.capacity() {
-            self.arrivals.push(Arrival {
-                sequence,
-                stamp_ns,
-                app_sent_ns: sender_time_ns.unwrap_or(0),
-                app_received_ns: now,
-            });
-        }
-        if let Some(stamp) = stamp_ns.filter(|stamp| now.saturating_sub(*stamp) > LATE_READ_NS) {
+        if let Some(stamp) = stamp_ns.filter(|stamp| read_ns.saturating_sub(*stamp) > LATE_READ_NS)
+        {
             if self.late.len() < self.late.capacity() {
                 self.late.push(Late {
                     alive_ns: stamp,
                     due_ns: stamp,
-                    woke_ns: now,
+                    woke_ns: read_ns,
                 });
             }
         }
         Ok(())
+    }
+
+    /// Notes the times of a frame of a queue, which is read as it is taken.
+    fn note(&mut self, read: Read) {
+        let came_ns = read.stamp_ns.unwrap_or(read.read_ns);
+        self.tap.arrival(
+            read.sequence,
+            read.stamp_ns,
+            read.sender_time_ns,
+            read.read_ns,
+        );
+        delay(
+            &mut self.delays,
+            &mut self.before_sent,
+            (read.sender_time_ns, came_ns),
+        );
+        push(
+            &mut self.arrivals,
+            Arrival {
+                sequence: read.sequence,
+                stamp_ns: read.stamp_ns,
+                app_sent_ns: read.sender_time_ns.unwrap_or(0),
+                app_received_ns: Some(read.read_ns),
+            },
+        );
+    }
+
+    /// Notes the times of every newest value since the last call, read or not; `read` is the one that was just read.
+    fn collect(&mut self, read: Option<Read>) {
+        let Self {
+            listener,
+            arrivals,
+            delays,
+            before_sent,
+            tap,
+            ..
+        } = self;
+        listener.arrivals(|note| {
+            delay(delays, before_sent, (note.sender_time_ns, note.arrival_ns));
+            let stamp_ns = Some(note.arrival_ns).filter(|_| note.stamped);
+            // 0: overtaken before the program had it.
+            let read_ns = match read {
+                Some(read) if read.sequence == note.sequence => read.read_ns,
+                _ if note.stamped => 0,
+                _ => note.arrival_ns,
+            };
+            tap.arrival(note.sequence, stamp_ns, note.sender_time_ns, read_ns);
+            push(
+                arrivals,
+                Arrival {
+                    sequence: note.sequence,
+                    stamp_ns,
+                    app_sent_ns: note.sender_time_ns.unwrap_or(0),
+                    app_received_ns: None,
+                },
+            );
+        });
+        // It is among the last ones: behind it are only those that came since it was read.
+        if let Some(read) = read {
+            let mut last = arrivals.iter_mut().rev().take(FOLLOWERS_MOST);
+            if let Some(own) = last.find(|arrival| arrival.sequence == read.sequence) {
+                own.app_received_ns = Some(read.read_ns);
+            }
+        }
+    }
+}
+
+/// Records the time from sending to arrival, where the frame carries the former.
+fn delay(delays: &mut Tail, before_sent: &mut u64, (sent_ns, came_ns): (Option<u64>, u64)) {
+    if let Some(sent_ns) = sent_ns {
+        *before_sent += u64::from(came_ns < sent_ns);
+        delays.record(came_ns.saturating_sub(sent_ns));
+    }
+}
+
+/// Adds an arrival where there is room. Does not allocate.
+fn push(arrivals: &mut Vec<Arrival>, arrival: Arrival) {
+    if arrivals.len() < arrivals.capacity() {
+        arrivals.push(arrival);
     }
 }

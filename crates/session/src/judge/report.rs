@@ -1,0 +1,231 @@
+//! Makes the report: the same as the lab's.
+
+use std::collections::BTreeSet;
+
+use rtwire_measure::evidence::{ClockBasis, HostEvidence};
+use rtwire_measure::noise::{NoiseRecord, StallSource};
+use rtwire_measure::report::{HostReport, Machine, Report, StreamReport};
+use rtwire_measure::summary::Summary;
+use rtwire_measure::units::{self, duration};
+use rtwire_measure::verdict::{StreamEvidence, StreamJudgement, Verdict};
+use rtwire_plan::{ContractKind, Plan, Stream};
+
+use super::{EvidenceFile, JudgeOptions};
+use crate::picture::{drawn, utc};
+
+/// The numbers of a machine's cores in the report begin at a multiple of this, where there are several machines.
+const CORES_APART: u32 = 1_000;
+
+pub(super) fn assemble(
+    plan: &Plan,
+    files: &[EvidenceFile],
+    options: &JudgeOptions,
+    judged: Vec<(StreamEvidence, StreamJudgement)>,
+    (verdict, reasons, findings): (Verdict, Vec<String>, Vec<String>),
+) -> Report {
+    let (start_ns, duration_ns) = times(files);
+    let streams = judged.iter().map(|(evidence, judgement)| {
+        let mut streams = plan.network.streams.iter();
+        let stream = streams.find(|stream| stream.name == evidence.name);
+        let talker = stream.map_or("", |stream| stream.talker.as_str());
+        let description = stream.map(describe).unwrap_or_default();
+        let report = StreamReport::new(
+            evidence,
+            judgement,
+            talker,
+            &description,
+            start_ns,
+            duration_ns,
+        );
+        StreamReport {
+            receive_path: receive_path(files, evidence),
+            transmit_path: transmit_path(files, talker, evidence),
+            ..report
+        }
+    });
+    Report {
+        format: 2,
+        title: plan.network.name.clone(),
+        verdict,
+        reasons,
+        streams: streams.collect(),
+        talkers: Vec::new(),
+        ports: Vec::new(),
+        hosts: files.iter().map(|file| host(plan, file)).collect(),
+        calibration: Vec::new(),
+        noise: noise(files),
+        machine: match machines(files).as_slice() {
+            [only] => only.header.machine.clone(),
+            _ => Machine::this(&options.rtwire_version),
+        },
+        command: options.command.clone(),
+        started_at: utc(start_ns),
+        started_tai_ns: start_ns,
+        #[allow(clippy::cast_precision_loss)] // shown to a millisecond
+        duration_s: duration_ns as f64 / 1e9,
+        plan_hash: plan.input_hash.clone(),
+        rule: options.rule,
+        notes: notes(plan, files, findings),
+        network: drawn(&plan.network, |_, _| None),
+    }
+}
+
+/// Returns the first begin of any host, and the time from there to the last end, ns.
+fn times(files: &[EvidenceFile]) -> (u64, u64) {
+    let evidence = || files.iter().map(|file| &file.evidence);
+    let start_ns = evidence().map(|one| one.header.start_ns).min().unwrap_or(0);
+    let end = |one: &HostEvidence| one.end.map_or(one.known_to_ns(), |end| end.sent_to_ns);
+    let end_ns = evidence().map(end).max().unwrap_or(0);
+    (start_ns, end_ns.saturating_sub(start_ns))
+}
+
+/// Returns the evidence of one host of each machine.
+fn machines(files: &[EvidenceFile]) -> Vec<&HostEvidence> {
+    let mut seen = BTreeSet::new();
+    let evidence = files.iter().map(|file| &file.evidence);
+    evidence
+        .filter(|one| seen.insert(&one.header.boot_id))
+        .collect()
+}
+
+/// Returns the noise of all machines in one record.
+fn noise(files: &[EvidenceFile]) -> Option<NoiseRecord> {
+    let mut all: Option<NoiseRecord> = None;
+    for (number, machine) in (0_u32..).zip(machines(files)) {
+        let Some(mut noise) = machine.noise.clone() else {
+            continue;
+        };
+        let apart = number.saturating_mul(CORES_APART);
+        for core in &mut noise.cores {
+            core.core = core.core.saturating_add(apart);
+        }
+        for stall in &mut noise.stalls {
+            if let StallSource::Core(core) = &mut stall.source {
+                *core = core.saturating_add(apart);
+            }
+        }
+        match &mut all {
+            None => all = Some(noise),
+            Some(all) => {
+                all.from_ns = all.from_ns.min(noise.from_ns);
+                all.to_ns = all.to_ns.max(noise.to_ns);
+                all.cores.append(&mut noise.cores);
+                all.steal.append(&mut noise.steal);
+                all.add(noise.stalls);
+            }
+        }
+    }
+    all
+}
+
+fn of_host<'a>(files: &'a [EvidenceFile], host: &str) -> Option<&'a HostEvidence> {
+    let mut evidence = files.iter().map(|file| &file.evidence);
+    evidence.find(|one| one.header.host == host)
+}
+
+fn receive_path(files: &[EvidenceFile], stream: &StreamEvidence) -> Option<String> {
+    let listeners = &of_host(files, &stream.listener)?.header.listeners;
+    let entry = listeners.iter().find(|entry| entry.stream == stream.name);
+    entry.map(|entry| entry.path.clone())
+}
+
+fn transmit_path(files: &[EvidenceFile], talker: &str, stream: &StreamEvidence) -> Option<String> {
+    let talkers = &of_host(files, talker)?.header.talkers;
+    let entry = talkers.iter().find(|entry| entry.stream == stream.name);
+    let path = entry.map(|entry| entry.path.clone());
+    path.filter(|path| path != "qdisc")
+}
+
+fn host(plan: &Plan, file: &EvidenceFile) -> HostReport {
+    let evidence = &file.evidence;
+    let own = plan.network.streams.iter();
+    let own = own.filter(|stream| stream.talker == evidence.header.host);
+    let late = evidence
+        .sent
+        .iter()
+        .flatten()
+        .map(|record| u64::from(record.late_ns));
+    let late: Vec<u64> = late.collect();
+    HostReport {
+        name: evidence.header.host.clone(),
+        shaper_cpu_ns: None,
+        shaper_cpu_percent: None,
+        tick_error_declared_ns: own.map(|stream| stream.contract.tick_error_ns).max(),
+        wakeups: late.len() as u64,
+        tick_overshoot_ns: Summary::of(late),
+        ticks_skipped: evidence.talkers.iter().map(|one| one.cycles_skipped).sum(),
+    }
+}
+
+fn notes(plan: &Plan, files: &[EvidenceFile], findings: Vec<String>) -> Vec<String> {
+    let mut notes = findings;
+    notes.extend(plan.warnings.iter().cloned());
+    notes.push(
+        "Delays are from the kernel's transmit stamp at the talker to its receive stamp at the listener. Ports of switches give no \
+         evidence, so no backlog is judged."
+            .to_owned(),
+    );
+    for file in files {
+        let evidence = &file.evidence;
+        let header = &evidence.header;
+        notes.push(format!(
+            "Host {} on {}: {}, {}, rtwire {}; {}.",
+            header.host,
+            header.interface,
+            header.machine.kernel,
+            header.machine.model,
+            header.machine.rtwire_version,
+            clock_in_words(evidence)
+        ));
+    }
+    let machines = machines(files);
+    for (number, machine) in (1_u32..).zip(machines.iter().skip(1)) {
+        notes.push(format!(
+            "Cores {} and up are those of the machine of host {}.",
+            number.saturating_mul(CORES_APART),
+            machine.header.host
+        ));
+    }
+    if machines.len() == 1 && files.len() > 1 {
+        notes.push("All hosts share one kernel, and so one clock.".to_owned());
+    }
+    notes
+}
+
+fn clock_in_words(evidence: &HostEvidence) -> String {
+    match (evidence.header.clock, evidence.clock_uncertainty_ns()) {
+        (ClockBasis::Unknown, _) => {
+            "nobody knows how far its clock is from the network's".to_owned()
+        }
+        (ClockBasis::Stated { .. }, known) => format!(
+            "its clock is stated to be within {}",
+            duration(known.unwrap_or(0))
+        ),
+        (ClockBasis::Ptp { .. }, Some(known)) => {
+            format!("its clock followed ptp4l within {}", duration(known))
+        }
+        (ClockBasis::Ptp { .. }, None) => {
+            let looks = evidence.marks.iter().filter_map(|mark| mark.clock.as_ref());
+            let bad = looks.filter(|look| look.uncertainty_ns.is_none());
+            let state = bad.map(|look| look.state.clone()).next();
+            format!(
+                "its clock was not synchronised all the time ({})",
+                state.unwrap_or_else(|| "no look at it is recorded".to_owned())
+            )
+        }
+    }
+}
+
+/// Returns a short description of a stream.
+fn describe(stream: &Stream) -> String {
+    match stream.contract.kind {
+        _ if !stream.shaped => "shaper off".to_owned(),
+        ContractKind::Interval { interval_ns } => {
+            format!("{} B every {}", stream.frame_bytes, duration(interval_ns))
+        }
+        ContractKind::Rate | ContractKind::Declared => {
+            let rate = super::route::whole(stream.contract.rate.ceil());
+            format!("{} on the wire", units::rate(rate))
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The wait for an instant: asleep until a margin before it, spinning from there on.
+
+use rtwire_sys::clock::{self, Clock};
+
+use crate::error::SessionError;
+use crate::margin::{Margin, SpinMargin};
+use crate::real_time::{now_ns, sleep_until};
+
+/// The longest sleep of a measurement before the first cycle, ns: longer ones cost time and show the same.
+const MEASURED_SLEEP_NS: u64 = 1_000_000;
+
+/// One thread's wait for its instants. Allocates nothing, takes no lock.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    margin: Margin,
+    woke_ns: u64,
+    spun_ns: u64,
+}
+
+impl Waiting {
+    pub(crate) fn new(choice: SpinMargin) -> Self {
+        Self {
+            margin: Margin::new(choice),
+            woke_ns: 0,
+            spun_ns: 0,
+        }
+    }
+
+    /// Measures how late this thread is woken, for as long as the time until `until_ns` permits.
+    pub(crate) fn measure(&mut self, interval_ns: u64, until_ns: u64) -> Result<(), SessionError> {
+        let period_ns = interval_ns.clamp(1, MEASURED_SLEEP_NS);
+        let last_ns = until_ns.saturating_sub(2 * MEASURED_SLEEP_NS);
+        for _ in 0..self.margin.missing() {
+            let due_ns = now_ns() + period_ns;
+            if due_ns > last_ns {
+                break;
+            }
+            sleep_until(due_ns)?;
+            self.margin.woke(now_ns().saturating_sub(due_ns));
+        }
+        Ok(())
+    }
+
+    /// Sleeps until the margin before `due_ns`. Returns the lateness of the wake-up in ns; `None` if the thread did not
+    /// have to sleep.
+    pub(crate) fn sleep(&mut self, due_ns: u64) -> Result<Option<u64>, SessionError> {
+        let wake_ns = due_ns.saturating_sub(self.margin.ns());
+        if now_ns() >= wake_ns {
+            self.woke_ns = now_ns();
+            return Ok(None);
+        }
+        sleep_until(wake_ns)?;
+        self.woke_ns = now_ns();
+        let late_ns = self.woke_ns.saturating_sub(wake_ns);
+        self.margin.woke(late_ns);
+        Ok(Some(late_ns))
+    }
+
+    /// Spins until `due_ns`. Returns the time, ns.
+    pub(crate) fn spin(&mut self, due_ns: u64) -> u64 {
+        self.spun_ns += due_ns.saturating_sub(self.woke_ns);
+        loop {
+            let now = clock::now_ns(Clock::Tai);
+            if now >= due_ns {
+                return now;
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    /// The margin now, ns.
+    pub(crate) fn margin_ns(&self) -> u64 {
+        self.margin.ns()
+    }
+
+    /// The time so far from wake-ups to instants, ns: the processor time that the margin costs.
+    pub(crate) fn spun_ns(&self) -> u64 {
+        self.spun_ns
+    }
+}

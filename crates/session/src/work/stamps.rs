@@ -1,0 +1,188 @@
+//! The transmit timestamps of a talker, collected in a thread of their own: where each frame really left.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rtwire_channel::TxStamps;
+use rtwire_measure::summary::Summary;
+
+use super::tail::Tail;
+use crate::error::SessionError;
+use crate::evidence::taps::TalkerTap;
+use crate::samples::SentStamp;
+
+/// The time to wait for missing timestamps after the last frame.
+const WAIT: Duration = Duration::from_millis(300);
+/// The time between two looks for timestamps where nobody waits for them. The sending thread is then not disturbed by one
+/// wake-up for each frame.
+const LOOK: Duration = Duration::from_millis(20);
+/// The number of frames whose instants are kept until their timestamps are collected.
+const INSTANTS: usize = 16_384;
+
+/// The first timestamp of each frame, by its number; 0 for none.
+///
+/// A frame is stamped wherever it enters a queue: first at its host, then again in each switch of the lab. The kernel
+/// carries the request along with the frame. The host's own timestamp is taken while the send call runs, which tells it
+/// from later ones.
+#[derive(Debug)]
+pub(super) struct SentStamps(Vec<u64>);
+
+impl SentStamps {
+    /// Makes room for the timestamps of `frames` frames.
+    pub(super) fn new(frames: usize) -> Self {
+        Self(vec![0; frames])
+    }
+
+    pub(super) fn note(&mut self, frame: u64, stamp_ns: u64) {
+        let place = usize::try_from(frame)
+            .ok()
+            .and_then(|frame| self.0.get_mut(frame));
+        if let Some(first) = place {
+            if *first == 0 || stamp_ns < *first {
+                *first = stamp_ns;
+            }
+        }
+    }
+
+    /// Returns the timestamps that are not later than `returned_ns`, the end of their frame's send call.
+    pub(super) fn records(&self, returned_ns: &[u64]) -> Vec<SentStamp> {
+        (0_u32..)
+            .zip(self.0.iter().zip(returned_ns))
+            .filter(|(_, (stamp_ns, returned_ns))| **stamp_ns != 0 && stamp_ns <= returned_ns)
+            .map(|(sequence, (&stamp_ns, _))| SentStamp { sequence, stamp_ns })
+            .collect()
+    }
+}
+
+/// The instants of the newest frames, from the sending thread to the collector. No lock; the oldest are overwritten.
+#[derive(Debug)]
+pub(super) struct Instants(Box<[AtomicU64]>);
+
+impl Instants {
+    pub(super) fn new() -> Self {
+        Self((0..INSTANTS).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    fn place(&self, frame: u64) -> &AtomicU64 {
+        // The remainder fits: it is less than the length.
+        &self.0[(frame % INSTANTS as u64) as usize]
+    }
+
+    /// Notes the instant of a frame that is about to be sent.
+    pub(super) fn note(&self, frame: u64, due_ns: u64) {
+        self.place(frame).store(due_ns, Ordering::Release);
+    }
+
+    /// Returns the time in ns from a frame's instant to its timestamp; `None` if its instant was overwritten.
+    fn error_ns(&self, frame: u64, stamp_ns: u64) -> Option<u64> {
+        match self.place(frame).load(Ordering::Acquire) {
+            0 => None,
+            // A later frame's instant is behind the timestamp.
+            due_ns => stamp_ns.checked_sub(due_ns),
+        }
+    }
+}
+
+/// Collects the timestamps of one talker.
+#[derive(Debug)]
+pub(super) struct Collector<'a> {
+    sent: SentStamps,
+    /// The instants of a talker on a grid.
+    instants: Option<&'a Instants>,
+    off_grid: Tail,
+    /// The number of the next frame that has no timestamp yet: further ones of the same frame are of other queues.
+    next: u64,
+    /// The place of the evidence.
+    tap: TalkerTap,
+}
+
+impl<'a> Collector<'a> {
+    pub(super) fn new(sent: SentStamps, instants: Option<&'a Instants>, tap: TalkerTap) -> Self {
+        Self {
+            sent,
+            instants,
+            off_grid: Tail::new(),
+            next: 0,
+            tap,
+        }
+    }
+
+    /// Collects until the talker is `over` and no more timestamps come.
+    pub(super) fn collect(
+        &mut self,
+        stamps: &mut TxStamps,
+        over: &AtomicBool,
+    ) -> Result<(), SessionError> {
+        let kept = !self.sent.0.is_empty();
+        let mut last_news = Instant::now();
+        loop {
+            let was_over = over.load(Ordering::Acquire);
+            if !kept {
+                thread::sleep(LOOK);
+            }
+            let wait = if kept { LOOK } else { Duration::ZERO };
+            let count = stamps
+                .collect(wait, |stamp| self.note(stamp.frame, stamp.tai_ns))
+                .map_err(|error| SessionError::Work(error.to_string()))?;
+            if count > 0 {
+                last_news = Instant::now();
+            } else if was_over && last_news.elapsed() > WAIT {
+                return Ok(());
+            }
+        }
+    }
+
+    fn note(&mut self, frame: u64, stamp_ns: u64) {
+        self.sent.note(frame, stamp_ns);
+        self.tap.stamp(frame, stamp_ns);
+        if frame < self.next {
+            return;
+        }
+        self.next = frame + 1;
+        let instants = self.instants;
+        if let Some(error_ns) = instants.and_then(|all| all.error_ns(frame, stamp_ns)) {
+            self.off_grid.record(error_ns);
+        }
+    }
+
+    /// Returns the timestamps that are kept, and the summary of the errors against the grid.
+    pub(super) fn into_results(self) -> (SentStamps, Option<Summary>) {
+        let off_grid = self.off_grid.summary();
+        (self.sent, off_grid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_of_the_first_queue_and_of_the_frame_s_own_instant() {
+        let instants = Instants::new();
+        let mut collector =
+            Collector::new(SentStamps::new(0), Some(&instants), TalkerTap::default());
+        for frame in 0..3 {
+            instants.note(frame, 1_000_000 * (frame + 1));
+        }
+        collector.note(0, 1_005_000);
+        collector.note(0, 1_900_000);
+        // Frame 1 left nearly a cycle late, still by its own instant.
+        collector.note(1, 2_990_000);
+        collector.note(2, 3_007_000);
+        let (_, errors) = collector.into_results();
+        let errors = errors.unwrap();
+        assert_eq!((errors.samples, errors.max), (3, 990_000));
+        assert!(errors.p50.abs_diff(7_000) <= 7, "{errors:?}");
+    }
+
+    #[test]
+    fn an_instant_that_was_overwritten_counts_for_nothing() {
+        let instants = Instants::new();
+        instants.note(0, 1_000);
+        instants.note(INSTANTS as u64, 9_000);
+        assert_eq!(instants.error_ns(0, 1_500), None);
+        assert_eq!(instants.error_ns(INSTANTS as u64, 9_500), Some(500));
+        assert_eq!(instants.error_ns(7, 1_500), None, "never sent");
+    }
+}
