@@ -1,28 +1,33 @@
 //! The lab's own latency, measured before the run on the unloaded network.
 //!
-//! An emulated port releases a frame when a timer of this machine fires, not when a wire is free. For every frame the
-//! kernel program records the delay compared with an ideal link.
+//! An emulated port releases a frame when a timer of this machine fires, not when a wire is free. The calibration
+//! measures that lateness, for each port, with the same records and the same rule as the run.
 //!
-//! The plan uses the highest delay seen while the machine itself did not stall. It is at least the threshold below
-//! which the noise record reports no stall. A delay that is later not recorded as a stall must be part of the promise
-//! now. The latency is fixed before the first frame of the run and never changed afterwards.
+//! The latency of a port is the highest lateness that no recorded stall explains, plus the threshold below which the
+//! noise record reports no stall, and at least four times that threshold. It is no part of a promise: it says up to which lateness a port of the run
+//! counts as an exact one. It is fixed before the first frame of the run and never changed afterwards.
 
 use std::thread;
 use std::time::Duration;
 
 use rtwire_measure::noise::{NoiseOptions, NoiseRecord, NoiseRecorder};
 use rtwire_measure::report::Calibration;
+use rtwire_measure::verdict::{FrameId, StallLine, lateness};
+use rtwire_session::samples;
 use rtwire_sys::clock::{self, Clock};
 
-use rtwire_session::task::{Assignment, Order};
+use rtwire_session::task::Order;
 
 use crate::LabError;
+use crate::events::{EventReader, Events};
 use crate::fabric::{Fabric, PortIndex};
-use crate::ports::{Field, LATENESS_STEP_NS};
+use crate::passages::Passages;
 use crate::processes::Processes;
+use crate::tasks::Bursts;
 
-/// Duration of a slice: a stall invalidates one slice, not the whole calibration.
-const SLICE: Duration = Duration::from_millis(50);
+/// A latency is at least this many times the threshold below which a stall is not recorded. Several such stalls can hold a
+/// port up before its rate limiter has caught up.
+const LEAST_STALLS: u64 = 4;
 /// Latencies are multiples of this, ns.
 const ROUND_NS: u64 = 10_000;
 /// Largest acceptable latency of a port without a stall of the machine, ns. No promise should be based on a larger
@@ -33,25 +38,22 @@ const ATTEMPTS: u32 = 5;
 /// Time from the request for kernel timestamps until they certainly begin, ns.
 const SETTLE_NS: u64 = 400_000_000;
 
-/// The measurements of all ports in one slice.
-struct Slice {
-    from_ns: u64,
-    to_ns: u64,
-    ports: Vec<PortSlice>,
-}
-
-struct PortSlice {
-    port: PortIndex,
-    max_ns: u64,
-    histogram: Vec<u64>,
-}
-
 /// The latency of each port that carried a frame of the calibration.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Calibrated {
     pub(crate) ports: Vec<(PortIndex, Calibration)>,
-    /// Number of slices left out because the machine stalled, and number of all slices.
-    pub(crate) slices_left_out: (usize, usize),
+    /// The highest time from one port to the next, from the talker to its port, or from the last port to the listener,
+    /// that no stall explains, ns.
+    pub(crate) handover_ns: u64,
+}
+
+impl Calibrated {
+    /// Returns the latency of a port, ns. A port that no burst passed has the largest one that was measured.
+    pub(crate) fn latency_ns(&self, port: PortIndex) -> u64 {
+        let own = self.ports.iter().find(|(one, _)| *one == port);
+        let all = self.ports.iter().map(|(_, port)| port.latency_ns);
+        own.map_or_else(|| all.max().unwrap_or(0), |(_, port)| port.latency_ns)
+    }
 }
 
 /// Runs the calibration. Repeats it if the machine stalled all the time, because stalls can be temporary (for example
@@ -61,159 +63,118 @@ pub(crate) struct Calibrated {
 /// [`LabError`] if a host's process fails, or every slice had a stall.
 pub(crate) fn calibrate(
     fabric: &Fabric,
-    assignments: &[Assignment],
+    bursts: &Bursts,
     duration: Duration,
     stopped: &dyn Fn() -> bool,
     progress: &dyn Fn(&str),
 ) -> Result<Calibrated, LabError> {
     for attempt in 2..=ATTEMPTS {
-        match once(fabric, assignments, duration, stopped) {
+        match once(fabric, bursts, duration, stopped) {
             Err(LabError::NeverQuiet) => progress(&format!(
                 "the machine stalled all the time: measuring the unloaded network again ({attempt} of {ATTEMPTS})"
             )),
             other => return other,
         }
     }
-    once(fabric, assignments, duration, stopped)
+    once(fabric, bursts, duration, stopped)
 }
 
 fn once(
     fabric: &Fabric,
-    assignments: &[Assignment],
+    bursts: &Bursts,
     duration: Duration,
     stopped: &dyn Fn() -> bool,
 ) -> Result<Calibrated, LabError> {
-    let mut processes = Processes::start(assignments)?;
-    let options = NoiseOptions::default();
+    let mut processes = Processes::start(&bursts.assignments)?;
+    let options = NoiseOptions::beside_a_lab();
     let threshold_ns = options.stall_threshold_ns;
     let recorder = NoiseRecorder::start(options)?;
     let start_ns = clock::now_ns(Clock::Tai) + SETTLE_NS;
     let end_ns = start_ns + u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     processes.order(Order::Run { start_ns, end_ns });
-    let mut slices = Vec::new();
+    let reader = EventReader::start(fabric);
     while clock::now_ns(Clock::Tai) < end_ns && !stopped() {
-        slices.push(slice(fabric));
+        thread::sleep(Duration::from_millis(5));
     }
     processes.order(Order::Stop);
     for (_, result) in processes.finish() {
         let result = result?;
         if let Some(fault) = result.talkers.into_iter().find_map(|talker| talker.fault) {
-            return Err(LabError::Plan(format!("calibration: {fault}")));
+            return Err(LabError::Calibration(fault));
         }
     }
     let noise = recorder.stop()?;
+    let events = reader.finish();
     if stopped() {
         return Err(LabError::Stopped);
     }
-    evaluate(fabric, &slices, &noise, threshold_ns)
-}
-
-fn slice(fabric: &Fabric) -> Slice {
-    let ports = 2 * fabric.blueprint.cables.len();
-    (0..ports).for_each(|port| fabric.records.reset(port));
-    let from_ns = clock::now_ns(Clock::Tai);
-    thread::sleep(SLICE);
-    Slice {
-        from_ns,
-        to_ns: clock::now_ns(Clock::Tai),
-        ports: (0..ports)
-            .filter(|&port| fabric.records.get(port, Field::LatenessFrames) > 0)
-            .map(|port| PortSlice {
-                port,
-                max_ns: fabric.records.get(port, Field::LatenessMaxNs),
-                histogram: fabric.records.lateness(port),
-            })
-            .collect(),
-    }
+    evaluate(fabric, bursts, &events, &noise, threshold_ns)
 }
 
 fn evaluate(
     fabric: &Fabric,
-    slices: &[Slice],
+    bursts: &Bursts,
+    events: &Events,
     noise: &NoiseRecord,
     threshold_ns: u64,
 ) -> Result<Calibrated, LabError> {
-    let record = noise.stall_record();
-    let stalls: Vec<(u64, u64)> = record.possible().collect();
-    let quiet: Vec<&Slice> = slices
-        .iter()
-        .filter(|slice| {
-            !stalls
-                .iter()
-                .any(|&(from, to)| from < slice.to_ns && to > slice.from_ns)
-        })
-        .collect();
-    let mut ports = Vec::new();
-    for port in 0..2 * fabric.blueprint.cables.len() {
-        let of_port: Vec<&PortSlice> = quiet
-            .iter()
-            .flat_map(|slice| &slice.ports)
-            .filter(|slice| slice.port == port)
-            .collect();
+    let stalls = StallLine::new(noise.stall_record().possible());
+    let mut sent = Vec::new();
+    for flow in 0..bursts.flows.len() {
+        let stamps = samples::read_sent(&samples::sent_path(&bursts.directory, flow))?;
+        sent.push(samples::stamps_by_sequence(&stamps));
+    }
+    let stamp = |id: FrameId| {
+        let stamps = sent.get(id.flow as usize)?;
+        stamps.get(id.seq as usize).copied().filter(|&ns| ns != 0)
+    };
+    let ports = 2 * fabric.blueprint.cables.len();
+    let passages = Passages::new(&events.all, ports, &bursts.flows, stamp);
+    let mut calibrated = Calibrated {
+        handover_ns: LEAST_STALLS * threshold_ns,
+        ..Calibrated::default()
+    };
+    for (port, passage) in passages.ports.iter().enumerate() {
         let Some((node, neighbour)) = fabric.blueprint.port_ends(port) else {
             continue;
         };
-        let used = slices
-            .iter()
-            .any(|slice| slice.ports.iter().any(|p| p.port == port));
-        if !used {
+        if passage.frames.is_empty() {
             continue;
         }
-        if of_port.is_empty() {
+        let rate_bps = fabric.blueprint.cables[port / 2].rate_bps;
+        let mut late = lateness(&passage.frames, rate_bps, &stalls);
+        late.sort_unstable();
+        let max_ns = late.last().copied().unwrap_or(0);
+        let handovers = passage.frames.iter().filter_map(|frame| {
+            let came_ns = frame.came_ns?;
+            let stalled = stalls.stalled_between(came_ns, frame.entered_ns);
+            Some(
+                frame
+                    .entered_ns
+                    .saturating_sub(came_ns)
+                    .saturating_sub(stalled),
+            )
+        });
+        let handover_ns = handovers.max().unwrap_or(0);
+        if max_ns.max(handover_ns) > LATENCY_MOST_NS {
             return Err(LabError::NeverQuiet);
         }
-        let max_ns = of_port.iter().map(|slice| slice.max_ns).max().unwrap_or(0);
-        if max_ns > LATENCY_MOST_NS {
-            return Err(LabError::NeverQuiet);
-        }
-        let mut histogram = vec![0; of_port.first().map_or(0, |slice| slice.histogram.len())];
-        for slice in &of_port {
-            for (sum, count) in histogram.iter_mut().zip(&slice.histogram) {
-                *sum += count;
-            }
-        }
+        calibrated.handover_ns = calibrated.handover_ns.max(handover_ns + threshold_ns);
         let name = |node: usize| fabric.blueprint.nodes[node].name.clone();
-        ports.push((
+        calibrated.ports.push((
             port,
             Calibration {
                 node: name(node),
                 port: name(neighbour),
-                latency_ns: max_ns.max(threshold_ns).next_multiple_of(ROUND_NS),
-                samples: histogram.iter().sum(),
-                p50_ns: median(&histogram).min(max_ns),
+                latency_ns: (max_ns + threshold_ns)
+                    .max(LEAST_STALLS * threshold_ns)
+                    .next_multiple_of(ROUND_NS),
+                samples: late.len() as u64,
+                p50_ns: late.get(late.len() / 2).copied().unwrap_or(0),
                 max_ns,
             },
         ));
     }
-    Ok(Calibrated {
-        ports,
-        slices_left_out: (slices.len() - quiet.len(), slices.len()),
-    })
-}
-
-/// Returns the upper edge of the bucket that contains the median, ns.
-fn median(histogram: &[u64]) -> u64 {
-    let half = histogram.iter().sum::<u64>().div_ceil(2);
-    let mut seen = 0;
-    for (bucket, count) in (1_u64..).zip(histogram) {
-        seen += count;
-        if seen >= half && half > 0 {
-            return bucket * LATENESS_STEP_NS;
-        }
-    }
-    0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_median_is_the_upper_edge_of_its_bucket() {
-        assert_eq!(median(&[]), 0);
-        assert_eq!(median(&[0, 0]), 0);
-        assert_eq!(median(&[1, 0]), LATENESS_STEP_NS);
-        assert_eq!(median(&[1, 2]), 2 * LATENESS_STEP_NS);
-        assert_eq!(median(&[2, 2]), LATENESS_STEP_NS);
-    }
+    calibrated.handover_ns = calibrated.handover_ns.next_multiple_of(ROUND_NS);
+    Ok(calibrated)
 }

@@ -69,7 +69,7 @@ pub enum LabError {
         /// The largest possible overhead.
         most: u64,
     },
-    /// Every slice of the calibration had a stall of the machine.
+    /// A port was later than any calibrated latency may be, and no recorded stall of the machine explains it.
     #[error(
         "the unloaded network could not be calibrated, because the machine stalled all the time: nothing can be measured on it now; try again, or calibrate longer (--calibration)"
     )]
@@ -86,9 +86,14 @@ pub enum LabError {
         /// The number of samples that fit.
         most: u64,
     },
-    /// The plan overflowed after the lab's own latencies were added.
-    #[error("the plan with the lab's own latencies: {0}")]
-    Plan(String),
+    /// A talker or listener of the calibration ended early.
+    #[error("the calibration: {0}")]
+    Calibration(String),
+    /// The simulator refuses the recorded frames.
+    #[error(
+        "the recorded frames cannot be replayed through the described network: {0}; please report this"
+    )]
+    Replay(#[from] rtwire_sim::SimulationError),
     /// A node's process failed.
     #[error("host `{host}`: {message}")]
     Worker {

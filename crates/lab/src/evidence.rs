@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use rtwire_measure::noise::NoiseRecord;
 use rtwire_measure::verdict::{
-    Evidence, PortEvidence, PortId, Rule, Sample, StreamEvidence, TalkerEvidence, excess_bits,
+    EmulatedStream, Emulation, Evidence, PortEvidence, PortId, Rule, Sample, StreamEvidence,
     hold_ns,
 };
 use rtwire_plan::{BestEffort, ContractKind, Network, Plan, PortPlan, Ratio, Stream};
@@ -14,16 +15,24 @@ use rtwire_session::samples::{self, Arrival, SentStamp};
 use rtwire_session::streams::frames_planned;
 
 use crate::LabError;
+use crate::calibrate::Calibrated;
+use crate::events::Events;
 use crate::fabric::{Fabric, PortIndex};
 use crate::monitor::PortWatch;
 use crate::ports::Field;
+use crate::replayed::Exact;
 
 /// The collected results of a run.
 pub(crate) struct Collected<'a> {
     pub(crate) network: &'a Network,
-    /// The plan that the run is judged by, including the lab's own latencies.
+    /// The description's own plan, by which the run is judged.
     pub(crate) plan: &'a Plan,
     pub(crate) fabric: &'a Fabric,
+    pub(crate) calibrated: &'a Calibrated,
+    pub(crate) events: &'a Events,
+    pub(crate) noise: &'a NoiseRecord,
+    pub(crate) exact: &'a Exact,
+    pub(crate) interrupted: bool,
     pub(crate) results: &'a BTreeMap<String, HostResult>,
     pub(crate) watches: Vec<PortWatch>,
     pub(crate) directory: &'a Path,
@@ -33,24 +42,31 @@ pub(crate) struct Collected<'a> {
 }
 
 impl Collected<'_> {
-    /// Returns the evidence for the verdict. The caller adds the stalls from the noise record.
+    /// Returns the evidence for the verdict.
     pub(crate) fn evidence(&self) -> Result<Evidence, LabError> {
         let mut streams = Vec::new();
         let mut talkers = Vec::new();
         for (index, stream) in self.network.streams.iter().enumerate() {
             let sent = samples::read_sent(&samples::sent_path(self.directory, index))?;
             if let Some(result) = self.talker(index, &stream.talker) {
-                talkers.push(self.talker_evidence(stream, result, &sent));
+                talkers.push(self.talker_evidence(index, stream, result));
             }
             for (way, listener) in stream.listeners.iter().enumerate() {
                 streams.push(self.stream_evidence(index, stream, way, listener, &sent)?);
             }
         }
+        talkers.extend(self.best_effort_evidence());
         Ok(Evidence {
             streams,
             ports: self.port_evidence(),
             talkers,
-            stalls: rtwire_measure::noise::StallRecord::default(),
+            stalls: self.noise.stall_record(),
+            stalls_doubted: self.noise.doubts(),
+            interrupted: self.interrupted,
+            emulation: Some(Emulation {
+                handover_ns: self.calibrated.handover_ns,
+                records_lost: self.events.lost,
+            }),
             rule: self.rule,
         })
     }
@@ -113,6 +129,7 @@ impl Collected<'_> {
             frames_sent,
             frames_received: result.frames_received,
             frames_overtaken: result.frames_overtaken,
+            frames_corrupted: result.frames_corrupted,
             samples,
             frames_duplicated: result.frames_duplicated,
             frames_reordered: result.frames_reordered,
@@ -128,7 +145,12 @@ impl Collected<'_> {
                 .max()
                 .unwrap_or(0),
             hold_ns: route.iter().map(|id| self.hold_ns(id)).max().unwrap_or(0),
-            unseen_ns: route.iter().map(|id| self.unseen_ns(stream, id)).sum(),
+            emulated: Some(EmulatedStream {
+                transmission_ns,
+                ..self.exact.stream(index, way, listener)
+            }),
+            // All hosts of a lab share this machine's clock.
+            clock_uncertainty_ns: Some(0),
             route,
         })
     }
@@ -147,65 +169,6 @@ impl Collected<'_> {
                 u64::try_from(ns).unwrap_or(u64::MAX)
             })
             .sum()
-    }
-
-    /// Returns the most by which a real port could have delayed a frame of this stream more than the emulated one, ns.
-    ///
-    /// An emulated link hands a frame over when its transmission begins. A larger frame in front then reaches the next
-    /// port too early by its own transmission time. Only this frame's own transmission time is added to its delay.
-    /// After a pause the rate limiter may also be ahead of a real link; the kernel program has recorded the lead.
-    fn unseen_ns(&self, stream: &Stream, id: &PortId) -> u64 {
-        let Some(plan) = self.port_plan(id) else {
-            return 0;
-        };
-        let (streams, others) = self.passing(id);
-        let sizes = streams
-            .map(|s| s.wire_bytes)
-            .chain(others.map(|o| o.wire_bytes));
-        let larger = sizes.max().unwrap_or(0).saturating_sub(stream.wire_bytes);
-        let ns = u128::from(larger) * 8_000_000_000 / u128::from(plan.link_rate_bps.max(1));
-        let early = self.port_index(plan).map_or(0, |port| {
-            self.fabric.records.get(port, Field::EarlinessMaxNs)
-        });
-        u64::try_from(ns).unwrap_or(u64::MAX).saturating_add(early)
-    }
-
-    fn talker_evidence(
-        &self,
-        stream: &Stream,
-        result: &TalkerResult,
-        sent: &[SentStamp],
-    ) -> TalkerEvidence {
-        let mut ports: Vec<PortId> = stream.routes.iter().flat_map(|r| ports_of(r)).collect();
-        ports.sort();
-        ports.dedup();
-        let contract = &stream.contract;
-        let mut stamps: Vec<u64> = sent.iter().map(|stamp| stamp.stamp_ns).collect();
-        stamps.sort_unstable();
-        let bits = stream.wire_bytes * 8;
-        let (num, den) = (part(contract.rate.num()), part(contract.rate.den()));
-        let excess = excess_bits(
-            stamps.into_iter().map(|at| (at, bits)),
-            num,
-            den,
-            contract.burst_bits,
-        );
-        TalkerEvidence {
-            stream: stream.name.clone(),
-            ports,
-            rate_bps: num.div_ceil(den.max(1)),
-            tick_error_declared_ns: contract.tick_error_ns,
-            tick_overshoot_max_ns: result
-                .overshoots_ns
-                .iter()
-                .copied()
-                .max()
-                .unwrap_or(0)
-                .into(),
-            shaper_caps_burst: stream.shaped,
-            // A talker whose shaper is off has no contract. So what it sends explains no delay.
-            contract_excess_bits: Some(if stream.shaped { excess } else { 0 }),
-        }
     }
 
     fn port_plan(&self, id: &PortId) -> Option<&PortPlan> {
@@ -254,8 +217,10 @@ impl Collected<'_> {
             let records = &self.fabric.records;
             let id = PortId::new(&plan.node, &plan.port);
             let watch = self.watches.get(port).cloned().unwrap_or_default();
+            let ends = (plan.node.as_str(), plan.port.as_str());
             evidence.push(PortEvidence {
                 hold_ns: self.hold_ns(&id),
+                emulated: Some(self.exact.port(port, ends, self.calibrated)),
                 id,
                 link_rate_bps: plan.link_rate_bps,
                 promised_backlog_bytes: plan.backlog_bytes,
@@ -327,19 +292,21 @@ fn join(sent: &[SentStamp], arrivals: &[Arrival], transmission_ns: u64) -> Vec<S
             tx_ns: Some(stamps[arrival.sequence as usize]).filter(|&stamp| stamp != 0),
             rx_ns: arrival.stamp_ns.map(|stamp| stamp + transmission_ns),
             app_tx_ns: arrival.app_sent_ns,
-            app_rx_ns: arrival.app_received_ns + transmission_ns,
+            app_rx_ns: arrival
+                .app_received_ns
+                .map_or(0, |time| time + transmission_ns),
         })
         .collect()
 }
 
-fn ports_of(route: &[String]) -> Vec<PortId> {
+pub(crate) fn ports_of(route: &[String]) -> Vec<PortId> {
     route
         .windows(2)
         .map(|hop| PortId::new(&hop[0], &hop[1]))
         .collect()
 }
 
-fn part(value: i128) -> u64 {
+pub(crate) fn part(value: i128) -> u64 {
     u64::try_from(value).unwrap_or(u64::MAX)
 }
 
@@ -368,7 +335,7 @@ mod tests {
             sequence,
             stamp_ns: Some(at),
             app_sent_ns: 1,
-            app_received_ns: at + 1,
+            app_received_ns: Some(at + 1),
         }
     }
 

@@ -10,14 +10,17 @@ mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 use rtwire_host::Namespace;
 use rtwire_host::netlink::{BridgePort, Forwarding, Neighbour, Netlink, PortQueue};
+use rtwire_plan::Network;
 use rtwire_sys::bpf::{BpfObject, Direction};
 use rtwire_sys::netns;
 
 use crate::LabError;
-use crate::ports::{FOLLOWED_FRAMES, Field, POOL_WORDS, PORT_WORDS, PortRecords};
+use crate::events::{EVENT_WORDS, EventRing};
+use crate::ports::{Field, POOL_WORDS, PORT_WORDS, PortRecords};
 use wire::{End, connect};
 
 /// Interface index of the first end of the first cable. The kernel program has the same number.
@@ -90,6 +93,8 @@ pub(crate) struct Fabric {
     wires: Namespace,
     program: BpfObject,
     pub(crate) records: PortRecords,
+    /// The records of single frames at all ports.
+    pub(crate) events: Arc<EventRing>,
 }
 
 /// Largest delay of a release that the rate limiter still makes up for, ns.
@@ -163,6 +168,14 @@ impl Blueprint {
 }
 
 impl Fabric {
+    /// Returns the ports on a route of the network that this fabric was made from.
+    pub(crate) fn ports_of(&self, network: &Network, route: &[String]) -> Vec<PortIndex> {
+        let index = |name: &String| crate::blueprint::node_index(network, name);
+        let hops = route.windows(2);
+        hops.filter_map(|hop| self.blueprint.port(index(&hop[0])?, index(&hop[1])?))
+            .collect()
+    }
+
     /// Starts the network. After an error the caller removes by name what was made.
     ///
     /// # Errors
@@ -180,12 +193,17 @@ impl Fabric {
             program.map_array("ports", PORT_WORDS)?,
             program.map_array("pools", POOL_WORDS)?,
         );
+        let events = Arc::new(EventRing::new(
+            program.map_array("events", EVENT_WORDS)?,
+            program.map_array("events_written", 1)?,
+        ));
         let fabric = Self {
             blueprint,
             namespaces,
             wires,
             program,
             records,
+            events,
         };
         fabric.set_limits();
         fabric.make_bridges()?;
@@ -234,7 +252,6 @@ impl Fabric {
                         ..
                     } => (buffer_bytes, buffer_frames, 0),
                 };
-                let byte_time = (8_000_000_000_u128 << 16) / u128::from(cable.rate_bps.max(1));
                 self.records.set(
                     port,
                     Field::ForwardsOnly,
@@ -246,11 +263,6 @@ impl Fabric {
                 self.records.set(port, Field::Queues, node.queues.into());
                 self.records
                     .set(port, Field::OverheadBytes, self.blueprint.overhead_bytes);
-                self.records.set(
-                    port,
-                    Field::ByteTime,
-                    u64::try_from(byte_time).unwrap_or(u64::MAX),
-                );
             }
         }
     }
@@ -476,10 +488,6 @@ fn load(blueprint: &Blueprint) -> Result<BpfObject, LabError> {
     Ok(BpfObject::load(
         "switch",
         rtwire_bpf::SWITCH.bytes,
-        &[
-            ("ports", ports),
-            ("pools", pools),
-            ("starts", ports.saturating_mul(FOLLOWED_FRAMES)),
-        ],
+        &[("ports", ports), ("pools", pools)],
     )?)
 }

@@ -3,10 +3,12 @@
 //! ```text
 //!  Network ─► Layout ─► Fabric: a namespace a node, a veth pair a link, a bridge a switch,
 //!                          │    HTB for the rate, crates/bpf/programs/switch.bpf.c
-//!                          ├─► calibrate: the lab's own latency, on the unloaded network ─► plan anew
+//!                          ├─► calibrate: the lab's own latency, on the unloaded network
 //!                          ├─► Processes: one a host, talkers and listeners in real time
-//!                          └─► Monitor: backlog, drops          NoiseRecorder: the machine's stalls
-//!                                       └──────► Evidence ─► verdict ─► Report ◄──────┘
+//!                          ├─► Monitor: backlog, drops         NoiseRecorder: the machine's stalls
+//!                          └─► EventReader: each frame at each port ─► Passages     │
+//!            transmit stamps ─► sim::replay: exact delays ─┐            │           │
+//!                                                          └► Evidence ─► verdict ─► Report
 //! ```
 //!
 //! ```no_run
@@ -19,6 +21,7 @@
 //! let outcome = rtwire_lab::run(rtwire_lab::Options {
 //!     plan,
 //!     file: "five-nodes.toml".to_owned(),
+//!     at_most: std::time::Duration::from_secs(60),
 //!     duration: Duration::from_secs(10),
 //!     calibration: Duration::from_secs(3),
 //!     receive_path: rtwire_lab::ReceivePath::Auto,
@@ -41,13 +44,19 @@ mod awake;
 mod blueprint;
 mod calibrate;
 mod error;
+mod events;
 mod evidence;
 mod fabric;
+mod lasting;
 mod monitor;
+mod offered;
+mod passages;
 mod ports;
 mod privilege;
 mod processes;
 pub mod registry;
+mod replayed;
+mod report;
 mod run;
 #[cfg(test)]
 mod switch_tests;

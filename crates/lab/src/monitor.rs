@@ -21,8 +21,6 @@ const PRIORITY: u8 = 50;
 pub(crate) struct PortWatch {
     pub(crate) backlog: Vec<BacklogSample>,
     pub(crate) drops: Vec<DropWindow>,
-    /// End of a window and the port's highest lateness in it, ns, each time it exceeds all earlier ones.
-    pub(crate) lateness: Vec<(u64, u64)>,
 }
 
 /// Records ports until it is stopped.
@@ -93,13 +91,5 @@ fn look(
             frames: now_dropped - *dropped,
         });
         *dropped = now_dropped;
-    }
-    let lateness = records.get(port, Field::LatenessMaxNs);
-    if watch
-        .lateness
-        .last()
-        .is_none_or(|&(_, before)| lateness > before)
-    {
-        watch.lateness.push((to_ns, lateness));
     }
 }

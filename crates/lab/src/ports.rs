@@ -6,17 +6,10 @@ use std::sync::atomic::Ordering;
 
 use rtwire_sys::bpf::MappedArray;
 
-/// Number of buckets of the lateness histogram.
-pub(crate) const LATENESS_BUCKETS: usize = 64;
-/// Width of a bucket, ns.
-pub(crate) const LATENESS_STEP_NS: u64 = 8_000;
 /// Number of words of a `struct rtw_port`.
-pub(crate) const PORT_WORDS: usize = Field::Lateness as usize + LATENESS_BUCKETS;
+pub(crate) const PORT_WORDS: usize = Field::LeftFrames as usize + 1;
 /// Number of words of a `struct rtw_pool`.
 pub(crate) const POOL_WORDS: usize = 6;
-/// Number of frames in a port whose lateness is followed (ring entries of a port).
-pub(crate) const FOLLOWED_FRAMES: u32 = 2048;
-
 /// The fields of `struct rtw_port`, by word.
 #[derive(Clone, Copy, Debug)]
 #[repr(usize)]
@@ -27,7 +20,6 @@ pub(crate) enum Field {
     Pool,
     Queues,
     OverheadBytes,
-    ByteTime,
     ForwardsOnly,
     QueuedBytes,
     QueuedFrames,
@@ -39,22 +31,16 @@ pub(crate) enum Field {
     WireBytes,
     DroppedFrames,
     LeftFrames,
-    BusyUntilNs,
-    LatenessMaxNs,
-    EarlinessMaxNs,
-    LatenessFrames,
-    Lateness,
 }
 
-/// The names of the fields in the header. The last one is the first word of an array.
+/// The names of the fields in the header.
 #[cfg(test)]
-pub(crate) const FIELD_NAMES: [&str; 22] = [
+pub(crate) const FIELD_NAMES: [&str; 16] = [
     "limit_bytes",
     "limit_frames",
     "pool",
     "queues",
     "overhead_bytes",
-    "byte_time",
     "forwards_only",
     "queued_bytes",
     "queued_frames",
@@ -66,11 +52,6 @@ pub(crate) const FIELD_NAMES: [&str; 22] = [
     "wire_bytes",
     "dropped_frames",
     "left_frames",
-    "busy_until_ns",
-    "lateness_max_ns",
-    "earliness_max_ns",
-    "lateness_frames",
-    "lateness",
 ];
 
 /// Typed access to the mapped records.
@@ -110,17 +91,6 @@ impl PortRecords {
             .max(now)
     }
 
-    /// Returns the lateness histogram: the number of frames in each step of [`LATENESS_STEP_NS`].
-    pub(crate) fn lateness(&self, port: usize) -> Vec<u64> {
-        (0..LATENESS_BUCKETS)
-            .map(|bucket| {
-                self.ports
-                    .word(port, Field::Lateness as usize + bucket)
-                    .map_or(0, |word| word.load(Ordering::Relaxed))
-            })
-            .collect()
-    }
-
     /// Resets the counters, but neither the settings nor the current backlog.
     pub(crate) fn reset(&self, port: usize) {
         for field in [
@@ -130,16 +100,8 @@ impl PortRecords {
             Field::AcceptedBytes,
             Field::WireBytes,
             Field::DroppedFrames,
-            Field::LatenessMaxNs,
-            Field::EarlinessMaxNs,
-            Field::LatenessFrames,
         ] {
             self.set(port, field, 0);
-        }
-        for bucket in 0..LATENESS_BUCKETS {
-            if let Some(word) = self.ports.word(port, Field::Lateness as usize + bucket) {
-                word.store(0, Ordering::Relaxed);
-            }
         }
     }
 
@@ -189,22 +151,7 @@ mod tests {
         for (word, (name, offset_bits)) in (0_u32..).zip(&members) {
             assert_eq!(*offset_bits, word * 64, "field {name}");
         }
-        assert_eq!(FIELD_NAMES.len(), Field::Lateness as usize + 1);
+        assert_eq!(FIELD_NAMES.len(), PORT_WORDS);
         let _ = BtfType::type_id(&port);
-    }
-
-    #[test]
-    fn the_numbers_are_those_of_the_header() {
-        let header = include_str!("../../bpf/programs/switch_port.h");
-        for (name, value) in [
-            ("RTW_LATENESS_BUCKETS", LATENESS_BUCKETS as u64),
-            ("RTW_LATENESS_STEP_NS", LATENESS_STEP_NS),
-            ("RTW_FOLLOWED_FRAMES", FOLLOWED_FRAMES.into()),
-        ] {
-            assert!(
-                header.contains(&format!("#define {name} {value}\n")),
-                "{name}"
-            );
-        }
     }
 }

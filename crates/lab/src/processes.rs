@@ -17,6 +17,8 @@ use crate::worker::Answer;
 const READY_WITHIN: Duration = Duration::from_secs(20);
 /// The time that it has to write its samples after the end of its run.
 const DONE_WITHIN: Duration = Duration::from_secs(15);
+/// The time for each process beside it: all of them share this machine's cores.
+const BESIDE: Duration = Duration::from_secs(1);
 
 /// One host's process.
 struct Process {
@@ -51,7 +53,7 @@ impl Processes {
             let process = Process::start(&program, assignment)?;
             processes.all.push(process);
         }
-        let until = Instant::now() + READY_WITHIN;
+        let until = Instant::now() + READY_WITHIN + BESIDE * processes.count();
         for process in &processes.all {
             match process.answer(until)? {
                 Answer::Ready => {}
@@ -60,6 +62,10 @@ impl Processes {
             }
         }
         Ok(processes)
+    }
+
+    fn count(&self) -> u32 {
+        u32::try_from(self.all.len()).unwrap_or(u32::MAX)
     }
 
     /// Sends an order to all processes. The loss of one that has ended already is reported by [`Self::finish`].
@@ -78,7 +84,7 @@ impl Processes {
 
     /// Waits for the results of all processes. The error of one does not keep the others from answering.
     pub(crate) fn finish(mut self) -> Vec<(String, Result<HostResult, LabError>)> {
-        let until = Instant::now() + DONE_WITHIN;
+        let until = Instant::now() + DONE_WITHIN + BESIDE * self.count();
         let mut results = Vec::new();
         for process in &mut self.all {
             let result = match process.answer(until) {

@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use rtwire_sys::clock::{self, Clock};
 use rtwire_sys::netns;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,40 @@ pub struct Record {
     pub kept: bool,
     /// Its nodes with their network namespaces.
     pub nodes: Vec<NodeRecord>,
+    /// The phase of its run.
+    #[serde(default)]
+    pub phase: Phase,
+    /// The time at which this phase began, in ns of CLOCK_TAI.
+    #[serde(default)]
+    pub phase_since_tai_ns: u64,
+}
+
+/// The phase of a lab's run. Programs that act on a lab wait for one: `rtwire lab list --json`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// Its namespaces and links are made.
+    #[default]
+    BringingUp,
+    /// The unloaded network is measured, and then the hosts' processes of the run are started.
+    Calibrating,
+    /// The talkers of the run send, and their listeners receive.
+    Running,
+    /// The measurement is over: the lab is judged, and then it is kept or removed.
+    Ended,
+}
+
+impl Phase {
+    /// Returns the phase's name, as in the record.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::BringingUp => "bringing-up",
+            Self::Calibrating => "calibrating",
+            Self::Running => "running",
+            Self::Ended => "ended",
+        }
+    }
 }
 
 /// A node of a lab.
@@ -97,6 +132,8 @@ impl Claim {
                     pid: std::process::id(),
                     kept: false,
                     nodes: Vec::new(),
+                    phase: Phase::BringingUp,
+                    phase_since_tai_ns: clock::now_ns(Clock::Tai),
                 },
                 path,
                 _lock: lock,
@@ -111,9 +148,11 @@ impl Claim {
         prefix(&self.record.id)
     }
 
-    /// Returns the directory for the files of this run; it is removed with the lab.
-    pub(crate) fn directory(&self) -> &Path {
-        &self.path
+    /// Creates a directory for the files of one part of the run. No part reads another one's samples.
+    pub(crate) fn subdirectory(&self, name: &str) -> Result<PathBuf, LabError> {
+        let path = self.path.join(name);
+        fs::create_dir_all(&path).map_err(at(&path))?;
+        Ok(path)
     }
 
     /// Writes the record.
@@ -124,6 +163,13 @@ impl Claim {
         let aside = self.path.join("lab.json.new");
         fs::write(&aside, text).map_err(at(&aside))?;
         fs::rename(&aside, &path).map_err(at(&path))
+    }
+
+    /// Writes that a phase begins now.
+    pub(crate) fn enter(&mut self, phase: Phase) -> Result<(), LabError> {
+        self.record.phase = phase;
+        self.record.phase_since_tai_ns = clock::now_ns(Clock::Tai);
+        self.save()
     }
 
     /// Ends the registration and removes its files.
@@ -178,6 +224,8 @@ pub fn list() -> Result<Vec<(Record, State)>, LabError> {
             pid: 0,
             kept: false,
             nodes: Vec::new(),
+            phase: Phase::BringingUp,
+            phase_since_tai_ns: 0,
         });
         let state = match (held, record.kept) {
             (true, _) => State::Running,

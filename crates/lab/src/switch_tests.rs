@@ -3,8 +3,10 @@
 use rtwire_host::Namespace;
 use rtwire_host::netlink::{Netlink, VethEnd};
 use rtwire_sys::bpf::BpfObject;
+use rtwire_sys::clock::{self, Clock};
 use rtwire_sys::netns;
 
+use crate::events::{EVENT_WORDS, EventRing, Events, Kind};
 use crate::fabric::FIRST_IFINDEX;
 use crate::ports::{Field, POOL_WORDS, PORT_WORDS, PortRecords};
 
@@ -278,10 +280,77 @@ fn a_tag_that_the_kernel_keeps_beside_the_frame_still_counts() {
     assert_eq!(bench.records.get(0, Field::WireBytes), 88);
 }
 
+/// A frame of key 7 and number 9: Ethernet, tagged Ethernet, a datagram.
+fn identified() -> [Vec<u8>; 3] {
+    let mut rtdip = vec![0x10, 3, 0, 1, 0, 2, 0, 30];
+    rtdip.extend([0, 0, 0, 9, 0, 0, 0, 7]);
+    let mut tagged = vec![3 << 5, 0, 0x88, 0xb5];
+    tagged.extend(&rtdip);
+    let mut datagram = vec![0x45, 3 << 5, 0, 60, 0, 0, 0, 0, 64, 17, 0, 0];
+    datagram.extend([0; 8 + 8]);
+    datagram.extend(&rtdip);
+    [
+        frame(0x88b5, &rtdip, 60),
+        frame(0x8100, &tagged, 64),
+        frame(0x0800, &datagram, 60),
+    ]
+}
+
 #[test]
-fn a_frame_that_left_without_having_entered_is_no_lateness() {
-    let bench = Bench::new("stray");
-    bench.run("port_leave", 1, 0, &frame(0x88b5, &[], 60));
-    assert_eq!(bench.records.get(0, Field::LatenessFrames), 0);
-    assert_eq!(bench.records.get(0, Field::LatenessMaxNs), 0);
+fn each_frame_leaves_a_record_of_entering_leaving_and_dropping() {
+    let bench = Bench::new("records");
+    let ring = EventRing::new(
+        bench.program.map_array("events", EVENT_WORDS).unwrap(),
+        bench.program.map_array("events_written", 1).unwrap(),
+    );
+    let (mut next, mut events) = (0, Events::default());
+    let before = clock::now_ns(Clock::Tai);
+    for frame in identified() {
+        bench.enter(&frame);
+        bench.run("port_leave", 1, 0, &frame);
+    }
+    bench.records.set(0, Field::LimitBytes, 10);
+    bench.enter(&frame(0x86dd, &[0xff; 40], 60));
+    ring.read(&mut next, &mut events);
+    let after = clock::now_ns(Clock::Tai);
+    assert_eq!((events.all.len(), events.lost), (7, 0));
+    let mut last = before;
+    for (at, event) in events.all.iter().enumerate() {
+        assert!(
+            (last..=after).contains(&event.time_ns),
+            "the clock is TAI's"
+        );
+        last = event.time_ns;
+        let expected = [Kind::Entered, Kind::Left];
+        let (kind, identity, bytes) = match at {
+            6 => (Kind::Dropped, 0, 84),
+            2 | 3 => (expected[at % 2], 7 << 32 | 9, 88),
+            _ => (expected[at % 2], 7 << 32 | 9, 84),
+        };
+        let found = (event.kind, event.identity, event.wire_bytes, event.port);
+        assert_eq!(found, (kind, identity, bytes, 0), "record {at}");
+        assert_eq!(event.class, if at == 6 { 0 } else { 3 }, "record {at}");
+    }
+}
+
+#[test]
+fn records_that_were_overwritten_are_counted() {
+    let bench = Bench::new("overwritten");
+    let ring = EventRing::new(
+        bench.program.map_array("events", EVENT_WORDS).unwrap(),
+        bench.program.map_array("events_written", 1).unwrap(),
+    );
+    let (mut next, mut events) = (0, Events::default());
+    // The program has written a whole ring and one record more since the last reading.
+    let places = bench
+        .program
+        .map_array("events", EVENT_WORDS)
+        .unwrap()
+        .len() as u64;
+    let written = bench.program.map_array("events_written", 1).unwrap();
+    let count = written.word(0, 0).unwrap();
+    count.store(places, std::sync::atomic::Ordering::Relaxed);
+    bench.enter(&frame(0x88b5, &[], 60));
+    ring.read(&mut next, &mut events);
+    assert!(events.lost > 0);
 }

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use rtwire_plan::{Network, Plan, Ratio, Stream, Transport};
+use rtwire_plan::{BestEffortPlan, Network, Plan, Ratio, Stream, Transport};
+use rtwire_session::margin::SpinMargin;
 use rtwire_session::streams::{self, REALTIME, frames_in, frames_planned};
 use rtwire_session::task::{Address, Assignment, ListenerTask, Pattern, TalkerTask};
 use rtwire_session::{PeerAddress, ReceivePath, SessionError, SessionOptions, TxPath};
@@ -12,6 +13,7 @@ use rtwire_session::{PeerAddress, ReceivePath, SessionError, SessionOptions, TxP
 use crate::LabError;
 use crate::blueprint::{Layout, Reached, ip_group, node_index};
 use crate::fabric::{Fabric, HOST_INTERFACE, host_address, host_mac};
+use crate::passages::Flow;
 use crate::transmit;
 
 /// The largest number of samples of a run: some 40 bytes each, on both sides, and again while they are joined.
@@ -42,6 +44,15 @@ fn frames_most(network: &Network, stream: &Stream, duration_ns: u64) -> u64 {
         )
     };
     room(frames)
+}
+
+/// Returns the largest number of frames that a best-effort flow can send.
+fn best_effort_most(talker: &TalkerTask, duration_ns: u64) -> usize {
+    let (num, den) = talker.rate;
+    let bits = u128::from(num) * u128::from(duration_ns) / (u128::from(den.max(1)) * NS)
+        + u128::from(talker.burst_bits);
+    let frames = u64::try_from(bits / u128::from(talker.wire_bits.max(1))).unwrap_or(u64::MAX);
+    usize::try_from(room(frames)).unwrap_or(usize::MAX)
 }
 
 /// Refuses a run whose samples do not fit into memory.
@@ -85,8 +96,6 @@ pub(crate) fn assignments(
             address,
             frames_most,
             path: transmit::of(stream, options.path),
-            // The lab's hosts have no gates: frames keep their distance by the contract.
-            launch: None,
             stamps: true,
             ..streams::talker(plan, &stream.name, options)?
         };
@@ -94,6 +103,7 @@ pub(crate) fn assignments(
         for listener in &stream.listeners {
             let mut task = streams::listener(plan, &stream.name, listener, options)?;
             task.frames_most = frames_most;
+            task.filler = true;
             if let Address::Udp { ip } = address {
                 task.ip_group = Some(ip).filter(Ipv4Addr::is_multicast);
             }
@@ -101,15 +111,53 @@ pub(crate) fn assignments(
         }
     }
     for flow in streams::best_effort(plan, options) {
+        let frames_most = best_effort_most(&flow.talker, duration_ns);
         let talker = TalkerTask {
             path: TxPath::Qdisc,
             stamps: true,
+            frames_most,
             ..flow.talker
         };
+        let listener = ListenerTask {
+            frames_most,
+            ..flow.listener
+        };
         hosts.talker(&flow.host, talker);
-        hosts.listener(&flow.to, flow.listener);
+        hosts.listener(&flow.to, listener);
     }
     Ok(hosts.done())
+}
+
+/// Returns the flows of a run: the plan's streams, and behind them its best-effort flows.
+pub(crate) fn flows(plan: &Plan, fabric: &Fabric) -> Vec<Flow> {
+    let network = &plan.network;
+    let ports = |route: &Vec<String>| fabric.ports_of(network, route);
+    let streams = network.streams.iter().map(|stream| {
+        let planned = plan.streams.iter().find(|one| one.name == stream.name);
+        Flow {
+            key: planned.map_or(0, |one| one.identity.key),
+            routes: stream.routes.iter().map(ports).collect(),
+        }
+    });
+    let others = plan.best_effort.iter().map(|flow| Flow {
+        key: flow.identity.key,
+        routes: best_effort_route(network, flow)
+            .map(ports)
+            .into_iter()
+            .collect(),
+    });
+    streams.chain(others).collect()
+}
+
+/// Returns the route of a best-effort flow.
+pub(crate) fn best_effort_route<'a>(
+    network: &'a Network,
+    flow: &BestEffortPlan,
+) -> Option<&'a Vec<String>> {
+    let mut allowances = network.best_effort.iter();
+    let allowance = allowances.find(|one| one.name == flow.name)?;
+    let way = allowance.to.iter().position(|to| *to == flow.to)?;
+    allowance.routes.get(way)
 }
 
 /// Returns the addresses of all hosts of a lab.
@@ -162,13 +210,21 @@ fn link_rate(network: &Network, node: &str) -> u64 {
         .map_or(0, |link| link.rate_bps)
 }
 
+/// The bursts on the unloaded network.
+pub(crate) struct Bursts {
+    pub(crate) assignments: Vec<Assignment>,
+    pub(crate) flows: Vec<Flow>,
+    /// The directory of their samples.
+    pub(crate) directory: PathBuf,
+}
+
 /// Returns the assignments for the unloaded network: bursts on each route in use, one route after the other.
 pub(crate) fn calibration(
     plan: &Plan,
     fabric: &Fabric,
     directory: &Path,
     duration_ns: u64,
-) -> Vec<Assignment> {
+) -> Bursts {
     let network = &plan.network;
     let mut hosts = Hosts::new(network, fabric, directory, ReceivePath::Packet);
     let mut ways: BTreeMap<(&str, &str), (&Stream, &[String])> = BTreeMap::new();
@@ -196,7 +252,13 @@ pub(crate) fn calibration(
     let mut offset_ns = 0;
     let mut free = free_ports(plan);
     let headers = Transport::Rtdip.header_bytes(false);
+    let mut flows = Vec::new();
     for (index, ((talker, listener), (stream, route))) in ways.iter().enumerate() {
+        let key = u32::try_from(index + 1).unwrap_or(u32::MAX);
+        flows.push(Flow {
+            key,
+            routes: vec![fabric.ports_of(network, route)],
+        });
         let (Some(node), Some(port)) = (node_index(network, listener), free.next()) else {
             continue;
         };
@@ -211,7 +273,7 @@ pub(crate) fn calibration(
                     vlan: None,
                 },
                 port,
-                key: 0,
+                key,
                 pcp: stream.pcp,
                 newest: false,
                 payload_bytes: usize::try_from(1514 - headers).unwrap_or(0),
@@ -230,6 +292,7 @@ pub(crate) fn calibration(
                 path: TxPath::Qdisc,
                 launch: None,
                 stamps: true,
+                spin_margin: SpinMargin::Fixed { ns: 0 },
             },
         );
         hosts.listener(
@@ -239,9 +302,11 @@ pub(crate) fn calibration(
                 name: String::new(),
                 udp: false,
                 port,
-                key: 0,
+                key,
                 newest: false,
                 frames_most: usize::try_from(most).unwrap_or(usize::MAX),
+                arrivals: 0,
+                filler: true,
                 reads_most: None,
                 realtime: REALTIME,
                 group: None,
@@ -256,7 +321,11 @@ pub(crate) fn calibration(
             .saturating_mul(2)
             .max(BURST_INTERVAL_LEAST_NS / u64::try_from(ways.len()).unwrap_or(1).max(1));
     }
-    hosts.done()
+    Bursts {
+        assignments: hosts.done(),
+        flows,
+        directory: directory.to_owned(),
+    }
 }
 
 /// Assignments by host, as they grow.

@@ -11,7 +11,7 @@ use std::thread;
 
 use rtwire_session::outcome::HostResult;
 use rtwire_session::task::{Assignment, Order};
-use rtwire_session::{Schedule, Work};
+use rtwire_session::{Schedule, SessionError, Work};
 use rtwire_sys::{netns, sched};
 use serde::{Deserialize, Serialize};
 
@@ -64,13 +64,14 @@ fn work() -> Result<HostResult, String> {
     netns::enter(&assignment.namespace).map_err(|e| e.to_string())?;
     let schedule = Arc::new(Schedule::default());
     let work = Work::open(assignment).map_err(|e| e.to_string())?;
-    work.run(&schedule, || {
-        say(&Answer::Ready).map_err(|e| e.to_string())?;
+    let result = work.run(&schedule, || {
+        say(&Answer::Ready).map_err(|e| SessionError::Work(e.to_string()))?;
         // Not scoped: it blocks in a read until the lab or the process ends.
         let orders = schedule.clone();
         thread::spawn(move || follow_orders(&orders));
         Ok(())
-    })
+    });
+    result.map_err(|e| e.to_string())
 }
 
 /// Reads orders until the lab closes the pipe, which is also an order to stop.

@@ -1,0 +1,174 @@
+//! The evidence on what was offered: each talker's contract, its launch times, and the load of best effort.
+
+use std::collections::BTreeSet;
+
+use rtwire_measure::verdict::{
+    PortId, StallLine, TalkerEvidence, excess_bits, unexplained_excess_bits,
+};
+use rtwire_plan::{BestEffort, Stream};
+use rtwire_session::outcome::TalkerResult;
+use rtwire_session::streams::{frames_in, frames_planned};
+
+use crate::evidence::{Collected, part, ports_of};
+use crate::tasks;
+
+impl Collected<'_> {
+    pub(crate) fn talker_evidence(
+        &self,
+        index: usize,
+        stream: &Stream,
+        result: &TalkerResult,
+    ) -> TalkerEvidence {
+        let contract = &stream.contract;
+        let (num, den) = (part(contract.rate.num()), part(contract.rate.den()));
+        let terms = Terms {
+            rate: (num, den),
+            burst_bits: contract.burst_bits,
+            tolerance_bits: bits_in(num, den, self.calibrated.handover_ns),
+            frame_bits: stream.wire_bytes * 8,
+        };
+        // A talker whose shaper is off has no contract. So what it sends explains no delay.
+        let excess = match stream.shaped {
+            true => self.excess(index, &terms, result),
+            false => (0, 0),
+        };
+        TalkerEvidence {
+            stream: stream.name.clone(),
+            ports: distinct(stream.routes.iter().flat_map(|route| ports_of(route))),
+            rate_bps: terms.rate.0.div_ceil(terms.rate.1.max(1)),
+            tick_error_declared_ns: contract.tick_error_ns,
+            tick_overshoot_max_ns: latest(result),
+            shaper_caps_burst: stream.shaped,
+            contract_excess_bits: Some(excess.0),
+            unexplained_excess_bits: excess.1,
+            best_effort: false,
+            frames_off_launch: self.off_launch(index, stream),
+            frames_planned: frames_planned(stream, self.duration_ns),
+            frames_sent: result.frames_sent,
+        }
+    }
+
+    /// Returns the evidence on best effort, one for each receiver: a talker with a contract and an offered load.
+    pub(crate) fn best_effort_evidence(&self) -> Vec<TalkerEvidence> {
+        let behind = self.network.streams.len()..;
+        let flows = behind.zip(&self.plan.best_effort);
+        flows
+            .filter_map(|(index, flow)| {
+                let mut allowances = self.network.best_effort.iter();
+                let allowance = allowances.find(|one| one.name == flow.name)?;
+                let route = tasks::best_effort_route(self.network, flow)?;
+                Some(self.receiver_evidence(index, allowance, (&flow.to, route)))
+            })
+            .collect()
+    }
+
+    fn receiver_evidence(
+        &self,
+        index: usize,
+        allowance: &BestEffort,
+        (to, route): (&str, &[String]),
+    ) -> TalkerEvidence {
+        let share = allowance.to.len().max(1) as u64;
+        let (num, den) = (part(allowance.rate.num()), part(allowance.rate.den()));
+        let terms = Terms {
+            rate: (num, den.saturating_mul(share)),
+            // The allowance is for all receivers together; the receivers' frames alternate.
+            burst_bits: part(allowance.burst.ceil()),
+            tolerance_bits: bits_in(
+                num,
+                den,
+                self.network.defaults.tick_error_ns + self.calibrated.handover_ns,
+            ),
+            frame_bits: allowance.wire_bytes * 8,
+        };
+        let none = TalkerResult::default();
+        let result = self.talker(index, &allowance.host).unwrap_or(&none);
+        let excess = self.excess(index, &terms, result);
+        let rate = allowance.rate;
+        TalkerEvidence {
+            stream: format!("{} to {to}", allowance.name),
+            ports: ports_of(route),
+            rate_bps: terms.rate.0.div_ceil(terms.rate.1.max(1)),
+            tick_error_declared_ns: self.network.defaults.tick_error_ns,
+            tick_overshoot_max_ns: latest(result),
+            shaper_caps_burst: true,
+            contract_excess_bits: Some(excess.0),
+            unexplained_excess_bits: excess.1,
+            best_effort: true,
+            frames_off_launch: 0,
+            frames_planned: frames_in(rate, allowance.wire_bytes, self.duration_ns) / share,
+            frames_sent: result.frames_sent,
+        }
+    }
+
+    /// Returns the number of frames that departed at another time than their launch time, by more than the clocks' error.
+    fn off_launch(&self, flow: usize, stream: &Stream) -> u64 {
+        let mut planned = self.plan.streams.iter();
+        let planned = planned.find(|one| one.name == stream.name);
+        let Some(launch) = planned.and_then(|one| one.launch.as_ref()) else {
+            return 0;
+        };
+        let error_ns = self.network.schedule.clock_error_ns;
+        let (offset_ns, period_ns) = (launch.offset_ns, launch.period_ns.max(1));
+        let off = |at_ns: &&u64| {
+            let after_ns = (**at_ns + period_ns - offset_ns % period_ns) % period_ns;
+            after_ns.min(period_ns - after_ns) > error_ns
+        };
+        self.exact.departures_of(flow).iter().filter(off).count() as u64
+    }
+
+    /// Returns the number of bits of a flow beyond its contract, and the number of these that no stall explains.
+    fn excess(&self, flow: usize, terms: &Terms, result: &TalkerResult) -> (u64, u64) {
+        let departures = self.exact.departures_of(flow);
+        let frames = || departures.iter().map(|&at_ns| (at_ns, terms.frame_bits));
+        let (num, den) = terms.rate;
+        let excess = excess_bits(frames(), num, den, terms.burst_bits);
+        if excess == 0 {
+            return (0, 0);
+        }
+        // One frame more: a stamp can be late by a whole interval, but a talker that sends too much goes on doing so.
+        let burst_bits = terms.burst_bits + terms.tolerance_bits + terms.frame_bits;
+        let own = result
+            .stalls
+            .iter()
+            .map(|stall| (stall.due_ns, stall.woke_ns));
+        let record = self.noise.stall_record();
+        let stalls = StallLine::new(record.possible().chain(own));
+        let slack_ns = self.calibrated.handover_ns;
+        let unexplained =
+            unexplained_excess_bits(frames(), num, den, burst_bits, &stalls, slack_ns);
+        (excess, unexplained)
+    }
+}
+
+/// The contract of a flow on the wire.
+struct Terms {
+    /// bit/s, as a ratio.
+    rate: (u64, u64),
+    burst_bits: u64,
+    /// Bits beyond the burst that may be due to a stamp, late by what no stall record shows. For best effort also to a
+    /// tick late by the declared error, which a stream's burst contains.
+    tolerance_bits: u64,
+    frame_bits: u64,
+}
+
+/// Returns the number of bits at a rate in a time, rounded up.
+fn bits_in(num: u64, den: u64, ns: u64) -> u64 {
+    let bits = u128::from(num) * u128::from(ns);
+    let bits = bits.div_ceil(u128::from(den.max(1)) * 1_000_000_000);
+    u64::try_from(bits).unwrap_or(u64::MAX)
+}
+
+fn latest(result: &TalkerResult) -> u64 {
+    result
+        .overshoots_ns
+        .iter()
+        .copied()
+        .max()
+        .unwrap_or(0)
+        .into()
+}
+
+fn distinct(ports: impl Iterator<Item = PortId>) -> Vec<PortId> {
+    ports.collect::<BTreeSet<_>>().into_iter().collect()
+}

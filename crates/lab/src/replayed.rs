@@ -1,0 +1,165 @@
+//! The run once more, exactly: all frames that entered the network, through the described network.
+
+use std::path::Path;
+
+use rtwire_measure::verdict::{EmulatedPort, EmulatedStream, FrameId, ReplayedFrame};
+use rtwire_plan::Plan;
+use rtwire_session::samples;
+use rtwire_sim::replay::{Departure, Fate, Replay, Replayed};
+
+use crate::LabError;
+use crate::calibrate::Calibrated;
+use crate::events::Events;
+use crate::fabric::{Fabric, PortIndex};
+use crate::passages::{Flow, Passages};
+use crate::tasks;
+
+/// The frames of a run, in the emulated network and in the described one.
+pub(crate) struct Exact {
+    flows: Vec<Flow>,
+    passages: Passages,
+    /// For each flow, the time at which each frame entered the network, ns; 0 if it never did.
+    departed: Vec<Vec<u64>>,
+    replayed: Replayed,
+}
+
+impl Exact {
+    /// Reads the transmit stamps of all flows and replays them.
+    ///
+    /// # Errors
+    /// A file cannot be read, or the simulator refuses the record.
+    pub(crate) fn new(
+        plan: &Plan,
+        fabric: &Fabric,
+        directory: &Path,
+        events: &Events,
+    ) -> Result<Self, LabError> {
+        let flows = tasks::flows(plan, fabric);
+        let mut departed = Vec::new();
+        for flow in 0..flows.len() {
+            let stamps = samples::read_sent(&samples::sent_path(directory, flow))?;
+            departed.push(samples::stamps_by_sequence(&stamps));
+        }
+        let ports = 2 * fabric.blueprint.cables.len();
+        let passages = Passages::new(&events.all, ports, &flows, |id| stamp(&departed, id));
+        add_entries(&mut departed, &flows, &passages);
+        let replay = Replay::new(&plan.network, plan)?;
+        let replayed = replay.run(&departures(&departed))?;
+        Ok(Self {
+            flows,
+            passages,
+            departed,
+            replayed,
+        })
+    }
+
+    /// Returns the times at which a flow's frames entered the network, in order, ns.
+    pub(crate) fn departures_of(&self, flow: usize) -> Vec<u64> {
+        let departed = self.departed.get(flow).map_or(&[][..], Vec::as_slice);
+        let mut times: Vec<u64> = departed.iter().copied().filter(|&ns| ns != 0).collect();
+        times.sort_unstable();
+        times
+    }
+
+    /// Returns the evidence on one flow at one of its listeners, the `way`-th of the description.
+    pub(crate) fn stream(&self, flow: usize, way: usize, listener: &str) -> EmulatedStream {
+        let number = u32::try_from(flow).unwrap_or(u32::MAX);
+        let last = self
+            .flows
+            .get(flow)
+            .and_then(|flow| flow.routes.get(way)?.last());
+        let frames = self
+            .replayed
+            .at(flow, listener)
+            .map_or(&[][..], |it| &it.frames);
+        let frame = |frame: &rtwire_sim::replay::FrameReplay| {
+            // Sequence numbers of a run have 32 bits; the tape's numbers come from them.
+            let seq = u32::try_from(frame.frame).unwrap_or(u32::MAX);
+            ReplayedFrame {
+                seq,
+                exact_ns: match frame.fate {
+                    Fate::Arrives { most_ns, .. } => Some(most_ns),
+                    _ => None,
+                },
+                left_ns: last
+                    .and_then(|&port| self.passages.left_ns(port, FrameId { flow: number, seq })),
+            }
+        };
+        EmulatedStream {
+            flow: number,
+            transmission_ns: 0,
+            frames: frames.iter().map(frame).collect(),
+        }
+    }
+
+    /// Returns the evidence on one port of the description.
+    pub(crate) fn port(
+        &self,
+        port: PortIndex,
+        (node, neighbour): (&str, &str),
+        calibrated: &Calibrated,
+    ) -> EmulatedPort {
+        let mut ports = self.replayed.ports.iter();
+        let exact = ports.find(|it| it.node == node && it.port == neighbour);
+        let passage = self.passages.ports.get(port).cloned().unwrap_or_default();
+        EmulatedPort {
+            frames: passage.frames,
+            latency_ns: calibrated.latency_ns(port),
+            exact_backlog_bytes: exact.map(|it| it.backlog_bytes),
+            exact_dropped: exact.map_or(0, |it| it.dropped),
+            unmatched: passage.unmatched,
+        }
+    }
+}
+
+fn stamp(departed: &[Vec<u64>], id: FrameId) -> Option<u64> {
+    let stamps = departed.get(id.flow as usize)?;
+    stamps.get(id.seq as usize).copied().filter(|&ns| ns != 0)
+}
+
+/// Adds the frames without a transmit stamp: they entered the network when its first port saw them.
+fn add_entries(departed: &mut [Vec<u64>], flows: &[Flow], passages: &Passages) {
+    for (number, flow) in (0_u32..).zip(flows) {
+        let Some(first) = flow.routes.first().and_then(|route| route.first()) else {
+            continue;
+        };
+        let Some(own) = departed.get_mut(number as usize) else {
+            continue;
+        };
+        for frame in passages
+            .ports
+            .get(*first)
+            .map_or(&[][..], |port| &port.frames)
+        {
+            let Some(id) = frame.frame.filter(|id| id.flow == number) else {
+                continue;
+            };
+            let at = id.seq as usize;
+            // A sequence number far beyond the others belongs to no frame of this run.
+            if at >= own.len() + 1_000_000 {
+                continue;
+            }
+            if own.len() <= at {
+                own.resize(at + 1, 0);
+            }
+            if own[at] == 0 {
+                own[at] = frame.entered_ns;
+            }
+        }
+    }
+}
+
+fn departures(departed: &[Vec<u64>]) -> Vec<Departure> {
+    let of_flow = |(flow, stamps): (usize, &Vec<u64>)| {
+        let frames = (0_u64..).zip(stamps.clone());
+        let sent = frames.filter(|&(_, at_ns)| at_ns != 0);
+        sent.map(move |(frame, at_ns)| Departure {
+            flow,
+            frame,
+            at_ns,
+            wire_bytes: None,
+        })
+        .collect::<Vec<_>>()
+    };
+    departed.iter().enumerate().flat_map(of_flow).collect()
+}
