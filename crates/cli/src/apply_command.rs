@@ -1,6 +1,5 @@
 //! `rtwire apply`: brings this host's interface to its share of a plan.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
@@ -14,7 +13,7 @@ use rtwire_host::change::{self, Progress};
 
 use crate::arguments::{NETWORK_HELP, key_and_value, nanoseconds, parse_duration};
 use crate::common_time::TimeArguments;
-use crate::input;
+use crate::{input, output};
 
 /// The plan was refused, or the settings are not in force.
 const REFUSED: u8 = 1;
@@ -192,7 +191,7 @@ fn introduce(arguments: &ApplyArguments, report: &Report) {
     }
     if !arguments.explain {
         for note in &report.notes {
-            println(&format!("note: {note}"));
+            output::line(&format!("note: {note}"));
         }
     }
 }
@@ -202,13 +201,13 @@ fn show(arguments: &ApplyArguments, report: &Report) {
         print_json(report);
     } else if arguments.explain {
         for command in &report.commands {
-            println(command);
+            output::line(command);
         }
     } else if arguments.dry_run {
         for change in &report.changes {
-            println(&format!("would change  {}", change.show()));
+            output::line(&format!("would change  {}", change.show()));
         }
-        println(&format!("{} change(s), none made", report.changes.len()));
+        output::line(&format!("{} change(s), none made", report.changes.len()));
     }
 }
 
@@ -238,7 +237,7 @@ fn make(
                 Progress::Made => "changed ",
                 Progress::Undone => "put back",
             };
-            println(&format!("{word}  {}", change.show()));
+            output::line(&format!("{word}  {}", change.show()));
         }
     });
     let Applied { report, made } = applied.map_err(|refusal| refused(&refusal))?;
@@ -247,15 +246,15 @@ fn make(
         return Ok(());
     }
     if report.changes.is_empty() {
-        println("all is as planned already; nothing was changed");
+        output::line("all is as planned already; nothing was changed");
         return Ok(());
     }
     match &arguments.confirm_within {
-        Some(within) => println(&format!(
+        Some(within) => output::line(&format!(
             "{made} change(s) made and read back; they are put back in {} unless you say: rtwire confirm {interface}",
             rtwire_measure::units::short_duration(nanoseconds(*within))
         )),
-        None => println(&format!(
+        None => output::line(&format!(
             "{made} change(s) made and read back; `rtwire revert {interface}` puts them back"
         )),
     }
@@ -277,13 +276,7 @@ fn guardian(interface: &str) -> Result<Command, Failure> {
 
 fn print_json(report: &Report) {
     match serde_json::to_string_pretty(report) {
-        Ok(text) => println(&text),
+        Ok(text) => output::line(&text),
         Err(error) => eprintln!("rtwire apply: {error}"),
     }
-}
-
-fn println(text: &str) {
-    // A reader that has gone (`
-    //  head`) is no error.
-    let _ = writeln!(std::io::stdout(), "{text}");
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use rtwire_plan::Ratio;
 use rtwire_plan::units::{self, Dimension};
-use rtwire_session::ReceivePath;
+use rtwire_session::{ReceivePath, TxPath};
 
 /// The help of FILE, for every command that takes one.
 pub(crate) const NETWORK_HELP: &str =
@@ -63,6 +63,16 @@ pub(crate) fn parse_rate(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "a rate is at least 1 bit/s".to_owned())
 }
 
+/// Reads a size such as `500 MB`, in bytes, rounded up.
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
+    let bits = quantity(text, Dimension::Data)?.ceil();
+    let bytes = u64::try_from(bits).map_or(u64::MAX, |bits| bits.div_ceil(8));
+    match bytes {
+        0 => Err("a size is above 0; say for example 500MB".to_owned()),
+        bytes => Ok(bytes),
+    }
+}
+
 /// Reads `KEY=VALUE`.
 pub(crate) fn key_and_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
@@ -76,28 +86,17 @@ pub(crate) fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The receive path of RTDiP frames.
-#[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum ReceivePathArgument {
-    /// The receive program where it costs a listener less (newest values), else packet sockets
-    Auto,
-    /// The receive program in the driver, or an error
-    Native,
-    /// The receive program behind the driver, or an error
-    Generic,
-    /// Packet sockets
-    Packet,
+/// Returns the parser of a transmit path's name, for these paths.
+pub(crate) fn transmit_paths<const N: usize>(
+    paths: [TxPath; N],
+) -> impl TypedValueParser<Value = TxPath> {
+    PossibleValuesParser::new(paths.map(TxPath::name)).try_map(|name| name.parse::<TxPath>())
 }
 
-impl From<ReceivePathArgument> for ReceivePath {
-    fn from(way: ReceivePathArgument) -> Self {
-        match way {
-            ReceivePathArgument::Auto => Self::Auto,
-            ReceivePathArgument::Native => Self::Native,
-            ReceivePathArgument::Generic => Self::Generic,
-            ReceivePathArgument::Packet => Self::Packet,
-        }
-    }
+/// Returns the parser of a receive path's name.
+pub(crate) fn receive_path() -> impl TypedValueParser<Value = ReceivePath> {
+    PossibleValuesParser::new(ReceivePath::ALL.map(ReceivePath::name))
+        .try_map(|name| name.parse::<ReceivePath>())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `rtwire clock`: does this host share the network's time?
 
-use std::io::Write as _;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
@@ -10,6 +10,8 @@ use clap::Args;
 use rtwire_host::change::default_directory;
 use rtwire_host::clock::{self, ClockQuestion, ClockState};
 use rtwire_host::netlink::Netlink;
+
+use crate::output;
 
 /// Not synchronised.
 const APART: u8 = 1;
@@ -87,6 +89,7 @@ pub(crate) fn run(arguments: &ClockArguments) -> ExitCode {
                 "rtwire clock: cannot keep the record {}: {error}",
                 record.display()
             );
+            code = output::unwritten(code);
         }
         let this = match (&state.daemon, state.synchronised) {
             (_, true) => 0,
@@ -95,7 +98,8 @@ pub(crate) fn run(arguments: &ClockArguments) -> ExitCode {
         };
         // The worst look decides the exit code.
         code = code.max(this);
-        if start.elapsed() + Duration::from_secs(1) > watch {
+        // A reader that went away has seen enough.
+        if start.elapsed() + Duration::from_secs(1) > watch || output::is_lost() {
             return ExitCode::from(code);
         }
         thread::sleep(Duration::from_secs(1));
@@ -103,18 +107,24 @@ pub(crate) fn run(arguments: &ClockArguments) -> ExitCode {
 }
 
 fn show(arguments: &ClockArguments, state: &ClockState) {
-    let mut out = std::io::stdout();
     if arguments.json {
         let text = if arguments.watch.is_some() {
             serde_json::to_string(state)
         } else {
             serde_json::to_string_pretty(state)
         };
-        if let Ok(text) = text {
-            let _ = writeln!(out, "{text}");
+        match text {
+            Ok(text) => output::line(&text),
+            Err(error) => eprintln!("rtwire clock: {error}"),
         }
         return;
     }
+    output::print(&text(arguments, state));
+}
+
+/// Returns a look's line with `--watch`, otherwise its table.
+fn text(arguments: &ClockArguments, state: &ClockState) -> String {
+    let mut out = String::new();
     let known = |value: Option<String>| value.unwrap_or_else(|| "unknown".to_owned());
     if arguments.watch.is_some() {
         let offset = state.daemon.as_ref().and_then(|daemon| daemon.offset_ns);
@@ -129,7 +139,7 @@ fn show(arguments: &ClockArguments, state: &ClockState) {
             known(offset.map(|ns| format!("{ns} ns"))),
             state.reasons.join("; ")
         );
-        return;
+        return out;
     }
     if let Some(daemon) = &state.daemon {
         let ports: Vec<String> = daemon
@@ -182,4 +192,5 @@ fn show(arguments: &ClockArguments, state: &ClockState) {
     } else {
         let _ = writeln!(out, "NOT synchronised: {}", state.reasons.join("; "));
     }
+    out
 }

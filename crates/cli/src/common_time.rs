@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use rtwire_host::apply::Share;
 use rtwire_host::clock::{self, ClockQuestion, CommonTime};
-use rtwire_session::run::NetworkTime;
+use rtwire_session::run::{ClockSource, NetworkTime};
 
 /// A command's arguments about the network's time.
 #[derive(Args)]
@@ -32,16 +32,29 @@ impl TimeArguments {
     /// Returns the time that `interface` needs; `None` if the share needs no common time.
     pub(crate) fn for_share(&self, share: &Share, interface: &str) -> Option<CommonTime> {
         share.needs_common_time().then(|| CommonTime {
-            question: ClockQuestion {
-                socket: self.ptp_socket.clone(),
-                domain: self.ptp_domain,
-                limit_ns: self.clock_limit.unwrap_or(share.clock_limit_ns()),
-                gives_time: self.gives_time,
-                phc: clock::hardware_clock(interface),
-                ..ClockQuestion::default()
-            },
+            question: self.question(share, interface),
             waived: self.no_sync,
         })
+    }
+
+    fn question(&self, share: &Share, interface: &str) -> ClockQuestion {
+        ClockQuestion {
+            socket: self.ptp_socket.clone(),
+            domain: self.ptp_domain,
+            limit_ns: self.clock_limit.unwrap_or(share.clock_limit_ns()),
+            gives_time: self.gives_time,
+            phc: clock::hardware_clock(interface),
+            ..ClockQuestion::default()
+        }
+    }
+
+    /// Returns the reason to believe that this host's clock is the network's: a ptp4l that says so now, else none.
+    pub(crate) fn source(&self, share: &Share, interface: &str) -> ClockSource {
+        let question = self.question(share, interface);
+        match clock::state(&question).synchronised {
+            true => ClockSource::Ptp(question),
+            false => ClockSource::Unknown,
+        }
     }
 }
 

@@ -1,12 +1,13 @@
 //! `rtwire confirm`: keeps the changes of `rtwire apply --confirm-within`. And the guardian's process, which puts them
 //! back.
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Args;
 use rtwire_host::change::guardian::{self, GuardianError};
 use rtwire_host::change::{self, ConfirmError};
+
+use crate::output;
 
 /// Too late, or cut off.
 const REFUSED: u8 = 1;
@@ -30,10 +31,9 @@ pub(crate) fn run(arguments: &ConfirmArguments) -> ExitCode {
             _ => REFUSED,
         });
     }
-    let _ = writeln!(
-        std::io::stdout(),
+    output::line(&format!(
         "the settings of `{interface}` stay; `rtwire revert {interface}` puts them back"
-    );
+    ));
     ExitCode::SUCCESS
 }
 

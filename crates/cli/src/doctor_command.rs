@@ -1,6 +1,6 @@
 //! `rtwire doctor`: can this host keep a deadline?
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use rtwire_sys::signal;
 
 use crate::arguments::parse_duration;
 use crate::doctor_measure::{self, LoadArgument, MeasureOptions};
-use crate::doctor_table;
+use crate::{doctor_table, output};
 
 /// A fact can break a deadline.
 const ENDANGERED: u8 = 1;
@@ -83,11 +83,11 @@ pub(crate) fn run(arguments: &DoctorArguments) -> ExitCode {
     }
     if arguments.json {
         match serde_json::to_string_pretty(&examination) {
-            Ok(text) => print(&(text + "\n")),
+            Ok(text) => output::print(&(text + "\n")),
             Err(error) => eprintln!("rtwire doctor: {error}"),
         }
     } else {
-        print(&doctor_table::table(&examination, arguments.all));
+        output::print(&doctor_table::table(&examination, arguments.all));
     }
     for left in Leftover::list(&change::default_directory()) {
         eprintln!("rtwire doctor: {left}");
@@ -110,24 +110,18 @@ fn failed(error: &HostError) -> ExitCode {
     })
 }
 
-fn print(text: &str) {
-    // A reader that has gone (`
-    //  head`) is no error.
-    let _ = std::io::stdout().write_all(text.as_bytes());
-}
-
 /// Makes the safe changes and prints each.
 fn fix(examination: &Examination, tell: bool) -> Result<(), String> {
     let made = examination
         .fix(&change::default_directory(), &mut |made, progress| {
             if tell && progress == Progress::Made {
-                print(&format!("changed  {}\n", made.show()));
+                output::print(&format!("changed  {}\n", made.show()));
             }
         })
         .map_err(|error| error.to_string())?;
     if tell && made > 0 {
         let scope = examination.interface.as_deref().unwrap_or("host");
-        print(&format!(
+        output::print(&format!(
             "{made} change(s) made and read back; `rtwire revert {scope}` puts them back\n\n"
         ));
     }

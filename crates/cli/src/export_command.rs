@@ -3,7 +3,6 @@
 mod yang;
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -14,7 +13,7 @@ use rtwire_plan::{NodeKind, Plan, PortPlan};
 
 use crate::arguments::{NETWORK_HELP, key_and_value};
 use crate::columns::table;
-use crate::input;
+use crate::{input, output};
 
 /// Wrong usage or a faulty file.
 const FAULTY: u8 = 2;
@@ -46,8 +45,7 @@ pub(crate) struct ExportArguments {
 pub(crate) fn run(arguments: &ExportArguments) -> ExitCode {
     match export(arguments) {
         Ok(text) => {
-            // A reader that went away (`| head`) is no fault of ours.
-            let _ = std::io::stdout().write_all(text.as_bytes());
+            output::print(&text);
             ExitCode::SUCCESS
         }
         Err((message, code)) => {

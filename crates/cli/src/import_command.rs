@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use rtwire_plan::import::{ImportFault, Imported, saihu, tsnkit};
 
-use crate::plan_command::print;
+use crate::output;
 
 /// Wrong usage or a faulty file.
 const FAULTY: u8 = 2;
@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &ImportArguments) -> ExitCode {
             for note in &imported.notes {
                 eprintln!("rtwire import: changed or left out: {note}");
             }
-            print(&imported.description);
+            output::print(&imported.description);
             ExitCode::SUCCESS
         }
         Err(message) => {

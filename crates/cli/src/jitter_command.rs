@@ -1,12 +1,11 @@
-//! `rtwire jitter CAPTURE
-//! INTERFACE`: the jitter of a POWERLINK cycle, from a file or live.
+//! `rtwire jitter CAPTURE|INTERFACE`: the jitter of a POWERLINK cycle, from a file or live.
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, IsTerminal as _, Read, Write as _};
+use std::io::{self, BufReader, BufWriter, IsTerminal as _, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use rtwire_measure::capture::{CaptureError, LINK_ETHERNET, Packet, Reader};
@@ -19,6 +18,7 @@ use rtwire_sys::packet::PacketSocket;
 use rtwire_sys::{Batch, Wait, interface, signal};
 
 use crate::arguments::{nanoseconds, parse_duration, parse_rate};
+use crate::{interrupted, output};
 
 /// A limit was not kept.
 const BROKEN: u8 = 1;
@@ -100,6 +100,7 @@ fn jitter(arguments: &JitterArguments) -> Result<u8, Failure> {
     };
     let mut follower = Follower::new(settings);
     let mut notes = Vec::new();
+    let mut cut = false;
     let path = Path::new(&arguments.source);
     let beside = beside(arguments, settings)?;
     let format = if arguments.source == "-" {
@@ -123,8 +124,15 @@ fn jitter(arguments: &JitterArguments) -> Result<u8, Failure> {
     } else if interface::by_name(&arguments.source).is_ok() {
         let stop = signal::install_stop_flag().map_err(|error| (LACKING, error.to_string()))?;
         let mut live = Live::open(&arguments.source)?;
+        let begun = Instant::now();
         live.listen(&mut follower, arguments.duration, stop)?;
         notes = live.into_notes()?;
+        if stop.load(Ordering::Relaxed) {
+            let done = interrupted::time(begun.elapsed(), arguments.duration);
+            interrupted::say(&done);
+            notes.push(interrupted::sentence(&done));
+            cut = arguments.duration.is_some();
+        }
         "live".to_owned()
     } else {
         return Err((
@@ -143,11 +151,15 @@ fn jitter(arguments: &JitterArguments) -> Result<u8, Failure> {
         arguments.limit_soc.map(nanoseconds),
         arguments.limit_pres.map(nanoseconds),
     );
-    show(arguments, &report, beside.as_ref(), &around)?;
+    let written = show(arguments, &report, beside.as_ref(), &around)?;
     if report.soc.is_none() && report.latency_ns.is_none() {
         return Err((INCONCLUSIVE, nothing(&report)));
     }
-    Ok(if kept { 0 } else { BROKEN })
+    let code = interrupted::code(if kept { 0 } else { BROKEN }, cut);
+    match written {
+        Ok(()) => Ok(code),
+        Err(message) => Err((output::unwritten(code), message)),
+    }
 }
 
 fn open(path: &Path) -> Result<File, Failure> {
@@ -354,25 +366,7 @@ fn show(
     report: &JitterReport,
     beside: Option<&JitterReport>,
     around: &Neighbourhood,
-) -> Result<(), Failure> {
-    let unwritten = |path: &Path, error: &io::Error| {
-        (
-            LACKING,
-            format!("cannot write `{}`: {error}", path.display()),
-        )
-    };
-    if let Some(path) = &arguments.report {
-        let page = match beside {
-            Some(beside) => compared(report, beside),
-            None => report.to_html(),
-        };
-        std::fs::write(path, page).map_err(|error| unwritten(path, &error))?;
-    }
-    if let Some(path) = &arguments.worst_to {
-        File::create(path)
-            .and_then(|file| around.write(BufWriter::new(file)))
-            .map_err(|error| unwritten(path, &error))?;
-    }
+) -> Result<Result<(), String>, Failure> {
     let text = if arguments.json {
         serde_json::to_string_pretty(report)
             .map(|text| text + "\n")
@@ -380,9 +374,28 @@ fn show(
     } else {
         report.print_text()
     };
-    // A reader that has gone (`
-    //  head`) is no error.
-    let _ = io::stdout().write_all(text.as_bytes());
+    // The tables first: a file that cannot be written must not cost the measurement.
+    output::print(&text);
+    Ok(write_files(arguments, report, beside, around))
+}
+
+/// Writes the files that were asked for.
+fn write_files(
+    arguments: &JitterArguments,
+    report: &JitterReport,
+    beside: Option<&JitterReport>,
+    around: &Neighbourhood,
+) -> Result<(), String> {
+    if let Some(path) = &arguments.report {
+        let page = match beside {
+            Some(beside) => compared(report, beside),
+            None => report.to_html(),
+        };
+        output::replace(path, &page)?;
+    }
+    if let Some(path) = &arguments.worst_to {
+        output::replace_with(path, |file| around.write(BufWriter::new(file)))?;
+    }
     Ok(())
 }
 

@@ -1,18 +1,20 @@
 //! `rtwire lab`: a network brought up on this machine, measured, and managed.
 
-use std::io::{IsTerminal, Write as _};
+use std::io::IsTerminal;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use rtwire_lab::{LabError, Options, TxPath, registry};
+use rtwire_session::ReceivePath;
 
 use crate::arguments::{
-    NETWORK_HELP, ReceivePathArgument, key_and_value, parse_duration, parse_spin,
+    NETWORK_HELP, key_and_value, parse_duration, parse_spin, receive_path, transmit_paths,
 };
 use crate::input;
+use crate::output::{self, print};
 
 /// The arguments of `rtwire lab`.
 #[derive(Args)]
@@ -31,6 +33,10 @@ struct RunArguments {
     /// The duration of the measurement, for example `20s`, `500ms`
     #[arg(long, default_value = "20s", value_parser = parse_duration)]
     duration: Duration,
+    /// Extend the measurement up to this duration, until each stream has the frames that its verdict needs and the machine
+    /// was quiet for most of it
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    at_most: Option<Duration>,
     /// The duration of the measurement of the unloaded network before it
     #[arg(long, default_value = "3s", value_parser = parse_duration)]
     calibration: Duration,
@@ -42,8 +48,8 @@ struct RunArguments {
     json: bool,
     /// The receive path of RTDiP frames: receive program in the driver (native) or behind it (generic), packet sockets, or
     /// the cheapest for each listener (auto)
-    #[arg(long, value_enum, default_value = "auto")]
-    receive_path: ReceivePathArgument,
+    #[arg(long, value_name = "PATH", default_value = "auto", value_parser = receive_path())]
+    receive_path: ReceivePath,
     /// Drop and count frames beyond their stream's contract at its listeners; the tolerance is the promised delay plus this
     /// time for late hosts, for example `10ms`
     #[arg(long, value_name = "LATENESS", value_parser = parse_duration)]
@@ -51,9 +57,11 @@ struct RunArguments {
     /// The time that listeners, which are real-time threads, spin before they sleep, for example `50us`; at most `1ms`
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_spin)]
     spin: Duration,
-    /// The transmit path of RTDiP frames
-    #[arg(long, value_enum, default_value = "qdisc")]
-    transmit_path: TransmitPathArgument,
+    /// The transmit path of RTDiP frames: through the queueing discipline of the host's interface (qdisc), past it (direct),
+    /// or past it by memory shared with the kernel, one stream for each host (xdp)
+    #[arg(long, value_name = "PATH", default_value = "qdisc",
+          value_parser = transmit_paths([TxPath::Qdisc, TxPath::Direct, TxPath::Xdp]))]
+    transmit_path: TxPath,
     /// Set a default of the description, for example `shaping-interval=100us`
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
     set: Vec<(String, String)>,
@@ -92,27 +100,6 @@ enum LabAction {
         #[arg(long)]
         all: bool,
     },
-}
-
-/// The transmit path of the lab's hosts.
-#[derive(Clone, Copy, ValueEnum)]
-enum TransmitPathArgument {
-    /// Through the queueing discipline of the host's interface
-    Qdisc,
-    /// Past the queueing discipline
-    Direct,
-    /// Past it by memory shared with the kernel (AF_XDP), one stream for each host
-    Xdp,
-}
-
-impl From<TransmitPathArgument> for TxPath {
-    fn from(way: TransmitPathArgument) -> Self {
-        match way {
-            TransmitPathArgument::Qdisc => Self::Qdisc,
-            TransmitPathArgument::Direct => Self::Direct,
-            TransmitPathArgument::Xdp => Self::Xdp,
-        }
-    }
 }
 
 /// Runs `rtwire lab`.
@@ -164,9 +151,10 @@ fn measure(arguments: &RunArguments) -> ExitCode {
         plan,
         file: arguments.file.display().to_string(),
         duration: arguments.duration,
+        at_most: arguments.at_most.unwrap_or(arguments.duration),
         calibration: arguments.calibration,
-        receive_path: arguments.receive_path.into(),
-        transmit_path: arguments.transmit_path.into(),
+        receive_path: arguments.receive_path,
+        transmit_path: arguments.transmit_path,
         spin: arguments.spin,
         police: arguments.police,
         keep: arguments.keep,
@@ -186,23 +174,26 @@ fn measure(arguments: &RunArguments) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    // Files first: a reader that goes away (`| head`) must not cost the report.
+    // The tables first: a report file that cannot be written must not cost the measurement.
+    if arguments.json {
+        print(&format!("{json}\n"));
+    } else {
+        print(&report.print_text());
+    }
+    let mut code = report.verdict.exit_code();
     if let Some(outputs) = &outputs {
-        if let Err(message) = outputs.write(&report.to_html(), &json) {
-            eprintln!("error: {message}");
-            return ExitCode::from(2);
+        match outputs.write(&report.to_html(), &json) {
+            Err(message) => {
+                eprintln!("error: {message}");
+                code = output::unwritten(code);
+            }
+            Ok(()) if arguments.json => {}
+            Ok(()) => {
+                let (html, json) = (outputs.html.display(), outputs.json.display());
+                print(&format!("report: {html}  data: {json}\n"));
+            }
         }
     }
-    let mut text = if arguments.json {
-        json + "\n"
-    } else {
-        report.print_text()
-    };
-    if let (Some(outputs), false) = (&outputs, arguments.json) {
-        let (html, json) = (outputs.html.display(), outputs.json.display());
-        text.push_str(&format!("report: {html}  data: {json}\n"));
-    }
-    print(&text);
     if let Some(record) = &outcome.kept {
         eprintln!("lab {} is still up; its nodes:", record.id);
         for node in &record.nodes {
@@ -210,13 +201,7 @@ fn measure(arguments: &RunArguments) -> ExitCode {
         }
         eprintln!("take it down with: rtwire lab down {}", record.id);
     }
-    ExitCode::from(report.verdict.exit_code())
-}
-
-/// Writes to standard output. A closed or full one is the reader's choice, not an error of the run.
-fn print(text: &str) {
-    let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    ExitCode::from(code)
 }
 
 /// The files of the report, which are checked before the run for write access.
@@ -280,8 +265,7 @@ impl Outputs {
 
     fn write(&self, html: &str, json: &str) -> Result<(), String> {
         for (path, text) in [(&self.html, html), (&self.json, json)] {
-            std::fs::write(path, text)
-                .map_err(|error| format!("cannot write `{}`: {error}", path.display()))?;
+            output::replace(path, text)?;
         }
         Ok(())
     }
@@ -326,6 +310,7 @@ fn list(json: bool) -> Result<(), LabError> {
                 serde_json::json!({
                     "id": record.id, "state": state, "network": record.network,
                     "file": record.file, "pid": record.pid, "nodes": record.nodes,
+                    "phase": record.phase, "phase_since_tai_ns": record.phase_since_tai_ns,
                 })
             })
             .collect();
@@ -337,18 +322,18 @@ fn list(json: bool) -> Result<(), LabError> {
         return Ok(());
     }
     print(&format!(
-        "{:<6}{:<10}{:<24}NODES\n",
+        "{:<6}{:<13}{:<24}NODES\n",
         "ID", "STATE", "NETWORK"
     ));
     for (record, state) in labs {
         let nodes: Vec<&str> = record.nodes.iter().map(|node| node.name.as_str()).collect();
         let state = match state {
-            registry::State::Running => "running",
+            registry::State::Running => record.phase.name(),
             registry::State::Kept => "kept",
             registry::State::Crashed => "crashed",
         };
         print(&format!(
-            "{:<6}{:<10}{:<24}{}\n",
+            "{:<6}{:<13}{:<24}{}\n",
             record.id,
             state,
             record.network,

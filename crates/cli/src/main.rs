@@ -7,6 +7,15 @@
 //! | 2 | wrong usage or a faulty file |
 //! | 3 | something is missing on the host |
 //! | 4 | inconclusive |
+//!
+//! Output that cannot be written turns 0 into 2. A reader of standard output that went away (`| head -1`) changes no code.
+
+#![deny(clippy::print_stdout, reason = "`output` checks every write")]
+#![deny(clippy::print_stderr, reason = "`output` has macros that do not panic")]
+
+// First: its macros are for all of them.
+#[macro_use]
+mod output;
 
 mod apply_command;
 mod arguments;
@@ -20,11 +29,13 @@ mod doctor_table;
 mod export_command;
 mod import_command;
 mod input;
+mod interrupted;
 mod jitter_command;
+mod judge_command;
 mod lab_command;
-mod output;
 mod ping_account;
 mod ping_command;
+mod ping_report;
 mod ping_stalls;
 mod plan_command;
 mod plan_schedule;
@@ -34,10 +45,12 @@ mod powerlink_command;
 mod respond_command;
 mod revert_command;
 mod run_command;
+mod run_text;
 mod schema_command;
 mod simulate_command;
 mod verify_command;
 
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -69,6 +82,8 @@ enum Command {
     Lab(lab_command::LabArguments),
     /// Run one host's streams of a plan on an interface of this machine
     Run(run_command::RunArguments),
+    /// Judge a real network: one verdict from the plan and the evidence of all its hosts
+    Judge(judge_command::JudgeArguments),
     /// Answer questions on an interface from its driver, within microseconds
     Respond(respond_command::RespondArguments),
     /// Ask a responder again and again, and account for every number and every round trip
@@ -100,13 +115,29 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match Arguments::parse().command {
+    output::end(match Arguments::try_parse() {
+        Ok(arguments) => run(arguments.command),
+        // Help and version are output; all else is wrong usage.
+        Err(shown) if !shown.use_stderr() => {
+            output::note(shown.print().and_then(|()| io::stdout().flush()));
+            ExitCode::SUCCESS
+        }
+        Err(fault) => {
+            let _ = fault.print();
+            ExitCode::from(2)
+        }
+    })
+}
+
+fn run(command: Command) -> ExitCode {
+    match command {
         Command::Plan(arguments) => plan_command::run(&arguments),
         Command::Verify(arguments) => verify_command::run(&arguments),
         Command::Import(arguments) => import_command::run(&arguments),
         Command::Simulate(arguments) => simulate_command::run(&arguments),
         Command::Lab(arguments) => lab_command::run(arguments),
         Command::Run(arguments) => run_command::run(&arguments),
+        Command::Judge(arguments) => judge_command::run(&arguments),
         Command::Respond(arguments) => respond_command::run(&arguments),
         Command::Ping(arguments) => ping_command::run(&arguments),
         Command::Jitter(arguments) => jitter_command::run(&arguments),
@@ -122,3 +153,7 @@ fn main() -> ExitCode {
         Command::LabWorker => rtwire_lab::worker_main(),
     }
 }
+
+#[cfg(test)]
+#[path = "command_line_tests.rs"]
+mod command_line_tests;

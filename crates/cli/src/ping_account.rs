@@ -15,6 +15,23 @@ enum State {
     Lost,
 }
 
+/// A number that is followed.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    sent_ns: u64,
+    state: State,
+    /// The core that sent it.
+    core: u32,
+}
+
+/// A question that was answered after the deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Overdue {
+    pub(crate) number: u64,
+    pub(crate) sent_ns: u64,
+    pub(crate) core: u32,
+}
+
 /// Counts; `sent = answered + late + lost + waiting` at any moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
@@ -39,7 +56,7 @@ pub(crate) struct Counts {
 
 /// Follows numbers from 0 on. On the wire they have 32 bits.
 pub(crate) struct Account {
-    states: Vec<(u64, State)>,
+    states: Vec<Entry>,
     counts: Counts,
     /// The number before which all are answered or given up.
     settled: u64,
@@ -57,7 +74,14 @@ impl Account {
         let round_trips = Histogram::new_with_bounds(1, LONGEST_NS, 3)
             .unwrap_or_else(|error| unreachable!("fixed bounds: {error}"));
         Self {
-            states: vec![(0, State::Unused); WINDOW as usize],
+            states: vec![
+                Entry {
+                    sent_ns: 0,
+                    state: State::Unused,
+                    core: 0
+                };
+                WINDOW as usize
+            ],
             counts: Counts::default(),
             settled: 0,
             highest: 0,
@@ -68,7 +92,7 @@ impl Account {
         }
     }
 
-    fn entry(&mut self, number: u64) -> &mut (u64, State) {
+    fn entry(&mut self, number: u64) -> &mut Entry {
         &mut self.states[(number % WINDOW) as usize]
     }
 
@@ -81,14 +105,18 @@ impl Account {
         self.counts.sent
     }
 
-    /// Notes that the next question is sent now.
-    pub(crate) fn sent(&mut self, now_ns: u64) {
+    /// Notes that the next question is sent now, by this core.
+    pub(crate) fn sent(&mut self, now_ns: u64, core: u32) {
         let number = self.counts.sent;
         // The window wraps: a number still waiting then is given up, whatever the timeout.
         while self.settled + WINDOW <= number {
             self.give_up_oldest();
         }
-        *self.entry(number) = (now_ns, State::Waiting);
+        *self.entry(number) = Entry {
+            sent_ns: now_ns,
+            state: State::Waiting,
+            core,
+        };
         self.counts.sent += 1;
         self.counts.waiting += 1;
     }
@@ -97,8 +125,8 @@ impl Account {
         let number = self.settled;
         self.settled += 1;
         let entry = self.entry(number);
-        if entry.1 == State::Waiting {
-            entry.1 = State::Lost;
+        if entry.state == State::Waiting {
+            entry.state = State::Lost;
             self.counts.waiting -= 1;
             self.counts.lost += 1;
         }
@@ -107,7 +135,7 @@ impl Account {
     /// Counts numbers as lost that waited longer than the timeout.
     pub(crate) fn expire(&mut self, now_ns: u64) {
         while self.settled < self.counts.sent {
-            let (sent_ns, state) = *self.entry(self.settled);
+            let Entry { sent_ns, state, .. } = *self.entry(self.settled);
             if state == State::Waiting && now_ns.saturating_sub(sent_ns) <= self.timeout_ns {
                 break;
             }
@@ -115,9 +143,9 @@ impl Account {
         }
     }
 
-    /// Notes an answer with the low 32 bits of its number. Returns the time of the question if the answer came after
-    /// the deadline.
-    pub(crate) fn answered(&mut self, sequence: u32, now_ns: u64) -> Option<u64> {
+    /// Notes an answer with the low 32 bits of its number. Returns the question if the answer came after the
+    /// deadline.
+    pub(crate) fn answered(&mut self, sequence: u32, now_ns: u64) -> Option<Overdue> {
         let next = self.counts.sent;
         let behind = u64::from((next as u32).wrapping_sub(sequence));
         if behind == 0 || behind > next || behind > WINDOW {
@@ -125,7 +153,11 @@ impl Account {
             return None;
         }
         let number = next - behind;
-        let (sent_ns, state) = *self.entry(number);
+        let Entry {
+            sent_ns,
+            state,
+            core,
+        } = *self.entry(number);
         match state {
             State::Unused => {
                 self.counts.unknown += 1;
@@ -148,7 +180,7 @@ impl Account {
                 self.counts.late += 1;
             }
         }
-        self.entry(number).1 = State::Answered;
+        self.entry(number).state = State::Answered;
         if number + 1 < self.highest {
             self.counts.reordered += 1;
         }
@@ -161,7 +193,11 @@ impl Account {
             .deadline_ns
             .is_some_and(|deadline| round_trip > deadline);
         self.counts.over_deadline += u64::from(late);
-        late.then_some(sent_ns)
+        late.then_some(Overdue {
+            number,
+            sent_ns,
+            core,
+        })
     }
 
     /// Returns minimum, p50, p99, p99.9 and maximum of all round trips, ns; `None` before the first.
@@ -193,7 +229,7 @@ mod tests {
     fn every_number_becomes_one_thing() {
         let mut account = Account::new(1000, Some(50));
         for number in 0..6 {
-            account.sent(number * 100);
+            account.sent(number * 100, 0);
         }
         account.answered(0, 10); // in time
         account.answered(0, 20); // again
@@ -229,7 +265,7 @@ mod tests {
     fn a_window_that_comes_around_gives_the_oldest_up() {
         let mut account = Account::new(u64::MAX, None);
         for now in 0..WINDOW + 10 {
-            account.sent(now);
+            account.sent(now, 0);
         }
         assert_eq!(account.counts().lost, 10);
         account.answered(9, WINDOW + 10);
@@ -246,7 +282,7 @@ mod tests {
         account.counts.answered = (1 << 32) - 2;
         account.settled = (1 << 32) - 2;
         for now in 0..4 {
-            account.sent(now);
+            account.sent(now, 0);
         }
         for sequence in [u32::MAX - 1, u32::MAX, 0, 1] {
             account.answered(sequence, 10);

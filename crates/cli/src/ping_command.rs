@@ -16,9 +16,11 @@ use rtwire_wire::rtdip::{Header, Semantics};
 use rtwire_wire::{EtherType, MINIMUM_FRAME_OCTETS, MacAddress, Pcp, ethernet};
 
 use crate::arguments::{nanoseconds, parse_duration_or_none};
-use crate::ping_account::{Account, WINDOW};
-use crate::ping_stalls::{Explainer, Late};
+use crate::ping_account::{Account, Counts, WINDOW};
+use crate::ping_report::{self, PingReport};
+use crate::ping_stalls::{self, Explainer, Found, Late};
 use crate::respond_command::DEFAULT_PORT;
+use crate::{interrupted, output};
 
 /// The arguments of `rtwire ping`.
 #[derive(Args)]
@@ -39,13 +41,22 @@ pub(crate) struct PingArguments {
     /// The time from one question to the next; `0s` sends each as soon as the one before is answered or given up
     #[arg(long, default_value = "1ms", value_parser = parse_duration_or_none)]
     interval: Duration,
-    /// Count round trips longer than this, for example `74.4us`, and compare them with this machine's own stalls, which
-    /// are recorded meanwhile
+    /// Count round trips longer than this, for example `74.4us`, and compare them with stalls of this machine: of the core
+    /// that asks, recorded meanwhile
     #[arg(long, value_parser = parse_duration_or_none)]
     deadline: Option<Duration>,
-    /// Record no stalls: the recording threads wake 10 000 times a second on each core
-    #[arg(long)]
+    /// Record no stalls: a recording thread wakes 10 000 times a second on each core
+    #[arg(long, conflicts_with = "also_cpu")]
     no_noise: bool,
+    /// Further cores of this machine that each frame passes, for example of the interface's interrupts, or of a responder
+    /// here: their stalls count too
+    #[arg(
+        long,
+        value_name = "CORE",
+        value_delimiter = ',',
+        requires = "deadline"
+    )]
+    also_cpu: Vec<u32>,
     /// The time after which a question is given up
     #[arg(long, default_value = "1s", value_parser = parse_duration_or_none)]
     timeout: Duration,
@@ -69,17 +80,20 @@ pub(crate) struct PingArguments {
     json: bool,
 }
 
+/// A number was lost or late, or a round trip over the deadline is not explained.
+const BROKEN: u8 = 1;
+/// Stalls of this machine explain what was over the deadline, or they cannot be told.
+const INCONCLUSIVE: u8 = 4;
+
 type Failure = (u8, String);
 
 /// Runs `rtwire ping`. Returns exit code 1 if a number was lost or late, or a round trip took longer than the deadline.
-/// Returns 4 if stalls of this machine explain all of those.
+/// Returns 4 if stalls explain all of those, if their record was full, or if the run was interrupted.
 pub(crate) fn run(arguments: &PingArguments) -> ExitCode {
     match ping(arguments) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
+        Ok(code) => ExitCode::from(code),
         Err((code, message)) => {
-            let head = if code == 4 { "" } else { "error: " };
-            eprintln!("{head}{message}");
+            eprintln!("error: {message}");
             ExitCode::from(code)
         }
     }
@@ -105,7 +119,7 @@ struct Pinger<'a> {
     _program: Option<ReceiveProgram>,
 }
 
-fn ping(arguments: &PingArguments) -> Result<bool, Failure> {
+fn ping(arguments: &PingArguments) -> Result<u8, Failure> {
     for (name, octets) in [("--size", arguments.size), ("--room", arguments.room)] {
         if octets > MAXIMUM_REPLY_OCTETS {
             return Err((
@@ -141,14 +155,41 @@ fn ping(arguments: &PingArguments) -> Result<bool, Failure> {
     ended.map_err(|error| (3, error.to_string()))?;
     let counts = pinger.account.counts();
     let found = pinger.stalls.as_ref().map(Explainer::found);
-    if counts.lost + counts.late == 0
-        && counts.over_deadline > 0
-        && found.is_some_and(|found| found.unexplained == 0)
-    {
-        let message = "inconclusive: every round trip over the deadline lies in a recorded stall of this machine";
-        return Err((4, message.to_owned()));
+    let own = judged(&counts, found.as_ref());
+    if !pinger.was_interrupted() {
+        return Ok(own);
     }
-    Ok(counts.lost + counts.late + counts.over_deadline == 0)
+    let done = match arguments.count {
+        Some(count) => format!("{} of {count} questions", counts.sent),
+        None => format!("{} questions", counts.sent),
+    };
+    interrupted::say(&done);
+    Ok(interrupted::code(own, arguments.count.is_some()))
+}
+
+/// Returns the exit code of an account. Says why it is inconclusive, where it is.
+fn judged(counts: &Counts, found: Option<&Found>) -> u8 {
+    if counts.lost + counts.late > 0 {
+        return BROKEN;
+    }
+    if counts.over_deadline == 0 {
+        return 0;
+    }
+    let Some(found) = found else {
+        return BROKEN;
+    };
+    let full = found.full();
+    if !full.is_empty() {
+        eprintln!("{}", ping_report::full(&full));
+        return INCONCLUSIVE;
+    }
+    if found.unexplained() > 0 {
+        return BROKEN;
+    }
+    eprintln!(
+        "inconclusive: every round trip over the deadline lies in a recorded stall of a core that it passed"
+    );
+    INCONCLUSIVE
 }
 
 fn open(arguments: &PingArguments) -> Result<Pinger<'_>, Failure> {
@@ -226,13 +267,32 @@ fn open(arguments: &PingArguments) -> Result<Pinger<'_>, Failure> {
 /// Records stalls if there is a deadline. Without the privilege, late answers stay unexplained, which is reported once.
 fn explainer(arguments: &PingArguments) -> Option<Explainer> {
     let deadline = arguments.deadline.filter(|_| !arguments.no_noise)?;
-    match Explainer::start(nanoseconds(deadline)) {
+    let deadline_ns = nanoseconds(deadline);
+    let also = arguments.also_cpu.clone();
+    // A question of a pinned process passes no other core of it.
+    let cores = match arguments.cpu.map(u32::try_from) {
+        Some(Ok(cpu)) => [&[cpu], also.as_slice()].concat(),
+        _ => allowed_cores(&also)?,
+    };
+    match Explainer::start(ping_stalls::options(deadline_ns, cores), deadline_ns, also) {
         Ok(explainer) => Some(explainer),
         Err(error) => {
             eprintln!("note: this machine's stalls are not recorded: {error}");
             None
         }
     }
+}
+
+/// Returns the cores that this process may run on, and these.
+fn allowed_cores(also: &[u32]) -> Option<Vec<u32>> {
+    let allowed = sched::affinity().ok()?;
+    let allowed = allowed
+        .into_iter()
+        .filter_map(|core| u32::try_from(core).ok());
+    let mut cores: Vec<u32> = allowed.chain(also.iter().copied()).collect();
+    cores.sort_unstable();
+    cores.dedup();
+    Some(cores)
 }
 
 /// Attaches an XDP program to a veth: only then does it receive frames that its peer's driver sends (`XDP_TX`).
@@ -251,6 +311,12 @@ fn prepare_veth(name: &str) -> rtwire_sys::Result<Option<ReceiveProgram>> {
             Ok(None)
         }
     }
+}
+
+/// Returns the core that this thread runs on.
+fn this_core() -> u32 {
+    // The kernel has far fewer cores than that.
+    sched::cpu() as u32
 }
 
 fn now_ns() -> u64 {
@@ -292,7 +358,13 @@ impl Pinger<'_> {
             .arguments
             .count
             .is_some_and(|count| self.account.next() >= count);
-        all || self.stop.load(Ordering::Relaxed)
+        all || self.stop.load(Ordering::Relaxed) || output::is_lost()
+    }
+
+    /// Returns true if Ctrl-C or SIGTERM ended it before its count.
+    fn was_interrupted(&self) -> bool {
+        let all = (self.arguments.count).is_some_and(|count| self.account.next() >= count);
+        !all && self.stop.load(Ordering::Relaxed)
     }
 
     fn ask(&mut self) -> Result<(), LinkError> {
@@ -301,7 +373,7 @@ impl Pinger<'_> {
         let header = &mut self.frame[ethernet::HEADER_OCTETS..];
         header[8..12].copy_from_slice(&self.header.sequence.to_be_bytes());
         header[16..24].copy_from_slice(&self.header.time_ns.unwrap_or(0).to_be_bytes());
-        self.account.sent(now_ns());
+        self.account.sent(now_ns(), this_core());
         match self.sender.send(&self.frame) {
             Ok(_) => Ok(()),
             Err(LinkError::QueueFull) => {
@@ -345,11 +417,13 @@ impl Pinger<'_> {
             if let Some((header, _)) = answer {
                 if header.source_port == self.arguments.port && header.key == self.arguments.key {
                     let late = self.account.answered(header.sequence, now);
-                    if let (Some(sent_ns), Some(stalls)) = (late, &self.stalls) {
+                    if let (Some(late), Some(stalls)) = (late, &self.stalls) {
                         let to_tai = clock::now_ns(Clock::Tai).wrapping_sub(now_ns());
                         stalls.note(Late {
-                            sent_ns: sent_ns.wrapping_add(to_tai),
+                            number: late.number,
+                            sent_ns: late.sent_ns.wrapping_add(to_tai),
                             answered_ns: now.wrapping_add(to_tai),
+                            cores: [late.core, this_core()],
                         });
                     }
                 }
@@ -359,65 +433,24 @@ impl Pinger<'_> {
     }
 
     fn print(&self) {
-        let counts = self.account.counts();
-        let round_trips = self.account.round_trips();
-        let deadline = self.arguments.deadline;
         let found = self.stalls.as_ref().map(Explainer::found);
+        let report = PingReport {
+            interface: &self.arguments.interface,
+            responder: self.arguments.mac.to_string(),
+            port: self.arguments.port,
+            octets: self.arguments.size,
+            counts: self.account.counts(),
+            queue_full: self.queue_full,
+            cycles_skipped: self.skipped,
+            deadline_ns: self.arguments.deadline.map(nanoseconds),
+            found: found.as_ref(),
+            round_trips: self.account.round_trips(),
+            interrupted: self.was_interrupted(),
+        };
         if self.arguments.json {
-            let trips = round_trips.map(|[min, p50, p99, p999, max]| {
-                serde_json::json!({"min": min, "p50": p50, "p99": p99, "p999": p999, "max": max})
-            });
-            let json = serde_json::json!({
-                "interface": self.arguments.interface, "responder": self.arguments.mac.to_string(),
-                "port": self.arguments.port, "octets": self.arguments.size,
-                "sent": counts.sent, "answered": counts.answered, "late": counts.late, "lost": counts.lost,
-                "waiting": counts.waiting, "duplicate": counts.duplicate, "reordered": counts.reordered,
-                "unknown": counts.unknown, "queue_full": self.queue_full, "cycles_skipped": self.skipped,
-                "deadline_ns": deadline.map(nanoseconds),
-                "over_deadline": deadline.map(|_| counts.over_deadline),
-                "over_deadline_explained": found.map(|found| found.explained),
-                "over_deadline_unexplained": found.map(|found| found.unexplained),
-                "stalls_recorded": found.map(|found| found.stalls),
-                "round_trip_ns": trips,
-            });
-            println!("{json}");
-            return;
-        }
-        println!(
-            "sent {}, answered {}, late {}, lost {}, waiting {}; duplicate {}, reordered {}, unknown {}",
-            counts.sent,
-            counts.answered,
-            counts.late,
-            counts.lost,
-            counts.waiting,
-            counts.duplicate,
-            counts.reordered,
-            counts.unknown
-        );
-        if self.queue_full + self.skipped > 0 {
-            println!(
-                "dropped by our own interface {}, cycles skipped {}",
-                self.queue_full, self.skipped
-            );
-        }
-        if let Some(trips) = round_trips {
-            let [min, p50, p99, p999, max] = trips.map(|ns| ns as f64 / 1000.0);
-            println!(
-                "round trip, µs: min {min:.2}, p50 {p50:.2}, p99 {p99:.2}, p99.9 {p999:.2}, max {max:.2}"
-            );
-        }
-        if let Some(deadline) = deadline {
-            let deadline = nanoseconds(deadline) as f64 / 1000.0;
-            println!(
-                "round trips over the deadline of {deadline} µs: {}",
-                counts.over_deadline
-            );
-            if let Some(found) = found.filter(|_| counts.over_deadline > 0) {
-                println!(
-                    "of these in stalls of this machine {}, not explained by any {}; stalls recorded {}",
-                    found.explained, found.unexplained, found.stalls
-                );
-            }
+            output::line(&report.json().to_string());
+        } else {
+            output::print(&report.text());
         }
     }
 }

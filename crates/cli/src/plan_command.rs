@@ -1,7 +1,6 @@
 //! `rtwire plan FILE`: promises and needed memory, or the reasons of a refusal.
 
 use std::cell::Cell;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
@@ -122,7 +121,7 @@ pub(crate) fn run(arguments: &PlanArguments) -> ExitCode {
                 InputFault::Other(_) => None,
             };
             if let (Some(answer), true, None) = (answer, arguments.json, &arguments.diff) {
-                let _ = output::print(&plan_file::json_text(&answer));
+                output::print(&plan_file::json_text(&answer));
             }
             return fail(&fault.to_string());
         }
@@ -167,11 +166,11 @@ pub(crate) fn run(arguments: &PlanArguments) -> ExitCode {
         Ok(plan) => good(arguments, plan),
         Err(refusal) => {
             if let (Some(name), Some(plan)) = (&arguments.explain, &refusal.plan) {
-                print(&explanation(plan, name));
+                output::print(&explanation(plan, name));
             } else if let (Some(_), Some(plan), false) =
                 (ended.get(), &refusal.plan, arguments.json)
             {
-                print(&tables(&network.name, plan));
+                output::print(&tables(&network.name, plan));
             }
             match ended.get() {
                 Some(Ended::Stopped) => eprintln!(
@@ -186,9 +185,7 @@ pub(crate) fn run(arguments: &PlanArguments) -> ExitCode {
             eprintln!("rtwire plan: {file}: {refusal}");
             if arguments.json {
                 let answer = Answer::from(&Err(refusal));
-                if let Err(message) = output::print(&plan_file::json_text(&answer)) {
-                    return fail(&message);
-                }
+                output::print(&plan_file::json_text(&answer));
             }
             ExitCode::from(REFUSED)
         }
@@ -217,10 +214,8 @@ fn good(arguments: &PlanArguments, plan: Plan) -> ExitCode {
                 path.display()
             ));
         }
-        if let Err(message) = output::replace(path, &plan_file::text(&plan)) {
-            return fail(&format!("--output: {message}"));
-        }
     }
+    let file = arguments.output.as_ref().map(|_| plan_file::text(&plan));
     let text = match (&arguments.explain, arguments.csv) {
         _ if arguments.json => plan_file::json_text(&Answer::from(&Ok(plan))),
         (Some(name), _) => explanation(&plan, name),
@@ -229,10 +224,14 @@ fn good(arguments: &PlanArguments, plan: Plan) -> ExitCode {
         (None, None) if arguments.gates => plan_schedule::lists(&plan),
         (None, None) => tables(&plan.network.name, &plan),
     };
-    match output::print(&text) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => fail(&message),
+    // The tables first: a file that cannot be written does not cost them.
+    output::print(&text);
+    if let (Some(path), Some(file)) = (&arguments.output, file) {
+        if let Err(message) = output::replace(path, &file) {
+            return fail(&format!("--output: {message}"));
+        }
     }
+    ExitCode::SUCCESS
 }
 
 /// Shows a plan that exists already; plans nothing anew.
@@ -297,11 +296,11 @@ fn differences(
         let found: PlanDiff = diff(&before, plan);
         if arguments.json {
             match serde_json::to_string_pretty(&found) {
-                Ok(text) => print(&(text + "\n")),
+                Ok(text) => output::print(&(text + "\n")),
                 Err(fault) => return fail(&fault.to_string()),
             }
         } else {
-            print(&found.print_text());
+            output::print(&found.print_text());
         }
     }
     match refusal {
@@ -316,9 +315,4 @@ fn differences(
 fn fail(message: &str) -> ExitCode {
     eprintln!("rtwire plan: {message}");
     ExitCode::from(FAULTY)
-}
-
-pub(crate) fn print(text: &str) {
-    // A reader that went away (`| head`) is no fault of ours.
-    let _ = std::io::stdout().write_all(text.as_bytes());
 }

@@ -1,7 +1,6 @@
 //! `rtwire powerlink check`: explains a configuration or a device description in words.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -46,9 +45,7 @@ pub(crate) fn run(arguments: &CheckArguments) -> ExitCode {
     } else {
         to_text(&explanation)
     };
-    // A reader that has gone (`
-    //  head`) is no error.
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    crate::output::print(&text);
     for fault in &explanation.faults {
         eprintln!("rtwire powerlink check: {name}: {fault}");
     }

@@ -127,31 +127,50 @@ fn station(arguments: &RunArguments, managing: bool) -> Result<(), Failure> {
             ended.store(true, Ordering::Relaxed);
             result
         });
-        show(arguments, &handle, stop, &ended);
-        loops.join()
+        let took = show(arguments, &handle, stop, &ended);
+        (loops.join(), took)
     });
     drop(control);
     match result {
-        Ok(result) => result.map_err(|error| failure(&error)),
+        (Ok(Ok(())), Some(took)) => interrupted(took, arguments.duration),
+        (Ok(result), _) => result.map_err(|error| failure(&error)),
         // A panic of the loop has reported itself already.
-        Err(_) => Err((
+        (Err(_), _) => Err((
             LACKING,
             "the real-time loop has ended by a fault of its own".to_owned(),
         )),
     }
 }
 
-/// Shows the state until the end.
-fn show(arguments: &RunArguments, handle: &Handle, stop: &AtomicBool, ended: &AtomicBool) {
+/// Says that a run was interrupted. One that was to last longer is an error.
+fn interrupted(took: Duration, planned: Option<Duration>) -> Result<(), Failure> {
+    let done = crate::interrupted::time(took, planned);
+    if planned.is_some() {
+        let code = crate::interrupted::code(0, true);
+        return Err((code, crate::interrupted::sentence(&done)));
+    }
+    crate::interrupted::say(&done);
+    Ok(())
+}
+
+/// Shows the state until the end. Returns the time until it was interrupted, if it was. A station goes on where its
+/// state cannot be written: what it controls must not stop for that.
+fn show(
+    arguments: &RunArguments,
+    handle: &Handle,
+    stop: &AtomicBool,
+    ended: &AtomicBool,
+) -> Option<Duration> {
     let begun = std::time::Instant::now();
     let mut screen = live::Screen::new(arguments.json);
     let mut next = Duration::ZERO;
     let over = || stop.load(Ordering::Relaxed) || ended.load(Ordering::Relaxed);
+    let mut complete = false;
     while !over() {
-        if arguments
+        complete = arguments
             .duration
-            .is_some_and(|duration| begun.elapsed() >= duration)
-        {
+            .is_some_and(|duration| begun.elapsed() >= duration);
+        if complete {
             stop.store(true, Ordering::Relaxed);
             break;
         }
@@ -165,7 +184,10 @@ fn show(arguments: &RunArguments, handle: &Handle, stop: &AtomicBool, ended: &At
         let wait = next.saturating_sub(begun.elapsed());
         thread::sleep(wait.clamp(Duration::from_millis(5), LOOK));
     }
+    let cut = !complete && stop.load(Ordering::Relaxed);
+    let took = cut.then(|| begun.elapsed());
     if let Some(status) = handle.last_status() {
         screen.last(&status);
     }
+    took
 }

@@ -11,7 +11,9 @@ use rtwire_link::program::{
 };
 use rtwire_link::responder::PacketResponder;
 use rtwire_link::{LinkError, WakeUp};
-use rtwire_sys::{interface, signal};
+use rtwire_sys::{interface, sched, signal};
+
+use crate::{interrupted, output};
 
 /// The time between checks that the interface still exists.
 const LOOK: Duration = Duration::from_millis(100);
@@ -39,6 +41,9 @@ pub(crate) struct RespondArguments {
     /// The mode of XDP; `best` is native if the driver supports it
     #[arg(long, value_enum, default_value_t = Mode::Best)]
     mode: Mode,
+    /// Answer on this core only (with `--path packet`; the kernel chooses the core of a driver)
+    #[arg(long, value_name = "CORE")]
+    cpu: Option<usize>,
     /// Print reports as JSON
     #[arg(long)]
     json: bool,
@@ -112,6 +117,13 @@ fn respond(arguments: &RespondArguments) -> Result<(), Failure> {
     let mac = interface::by_name(&arguments.interface)
         .map_err(system)?
         .mac;
+    if let Some(cpu) = arguments.cpu {
+        if arguments.path != Path::Packet {
+            let message = "--cpu is for `--path packet`: the kernel chooses the core that answers from the driver";
+            return Err((2, message.to_owned()));
+        }
+        sched::set_cpu(cpu).map_err(system)?;
+    }
     let (mut work, said) = open(arguments, content.as_deref()).map_err(|error| failure(&error))?;
     let mac = rtwire_wire::MacAddress(mac);
     eprintln!(
@@ -131,6 +143,9 @@ fn respond(arguments: &RespondArguments) -> Result<(), Failure> {
         }
     };
     print(arguments, &work);
+    if ended.is_ok() {
+        interrupted::say(&format!("{} answers", work.counters().accepted));
+    }
     ended
 }
 
@@ -235,18 +250,18 @@ fn print(arguments: &RespondArguments, work: &Work) {
             "no_question": counters.no_question, "unanswered": counters.unanswered,
             "no_room": counters.no_room,
         });
-        println!("{json}");
+        output::line(&json.to_string());
         return;
     }
-    println!(
+    output::line(&format!(
         "answered {}, wrong key {}, not from an asking port {}, unanswered {}",
         counters.accepted, counters.wrong_key, counters.no_question, counters.unanswered
-    );
+    ));
     if counters.no_room > 0 {
-        println!(
+        output::line(&format!(
             "no room for the answer in {} frames: the driver does not let them grow that far; send longer questions \
              (`rtwire ping --room`), or answer with `--path packet`",
             counters.no_room
-        );
+        ));
     }
 }

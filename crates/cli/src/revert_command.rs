@@ -1,11 +1,12 @@
 //! `rtwire revert`: puts back the changes of `rtwire apply` and `rtwire doctor --fix`.
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Args;
 use rtwire_host::change::{self, Progress, Record, RecordError};
 use rtwire_host::netlink::Netlink;
+
+use crate::output;
 
 /// Some settings could not be put back.
 const LEFT: u8 = 1;
@@ -28,7 +29,7 @@ pub(crate) fn run(arguments: &RevertArguments) -> ExitCode {
         None => Record::interfaces(&directory),
     };
     if interfaces.is_empty() {
-        println("nothing to put back");
+        output::line("nothing to put back");
         return ExitCode::SUCCESS;
     }
     let mut code = ExitCode::SUCCESS;
@@ -41,7 +42,7 @@ pub(crate) fn run(arguments: &RevertArguments) -> ExitCode {
             }
             // Cut off before its first line was whole, or another program has just put it back.
             Ok(None) if arguments.interface.is_none() => {
-                println(&format!("{interface}: nothing to put back"));
+                output::line(&format!("{interface}: nothing to put back"));
             }
             Ok(None) => {
                 eprintln!(
@@ -65,7 +66,7 @@ pub(crate) fn run(arguments: &RevertArguments) -> ExitCode {
 fn one(record: Record) -> Result<(), ExitCode> {
     let title = record.header.title.clone();
     if !record.header.is_of_this_boot() {
-        println(&format!(
+        output::line(&format!(
             "`{title}`: the machine was restarted since, which undid these settings; the record was removed"
         ));
         return record.remove().map_err(|error| {
@@ -75,11 +76,11 @@ fn one(record: Record) -> Result<(), ExitCode> {
     }
     match change::revert(&mut Netlink::new(), record, &mut |change, progress| {
         if progress == Progress::Undone {
-            println(&format!("put back  {}", change.show()));
+            output::line(&format!("put back  {}", change.show()));
         }
     }) {
         Ok(undone) => {
-            println(&format!(
+            output::line(&format!(
                 "`{title}`: {undone} setting(s) put back and read back"
             ));
             Ok(())
@@ -89,8 +90,4 @@ fn one(record: Record) -> Result<(), ExitCode> {
             Err(ExitCode::from(LEFT))
         }
     }
-}
-
-fn println(text: &str) {
-    let _ = writeln!(std::io::stdout(), "{text}");
 }

@@ -1,27 +1,27 @@
 //! `rtwire run`: one host's streams of a network, on a real interface.
 
-use std::fmt::Write as _;
-use std::io::{IsTerminal, Write as _};
+use std::io::Write as _;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, ValueEnum};
-use rtwire_measure::units;
 use rtwire_plan::{Plan, plan_file};
-use rtwire_session::run::{ReceiveWork, RunOptions, RunReport, Verdict, run_host};
-use rtwire_session::{PeerAddress, SessionOptions, TxPath, ValueEnd, ValueFormat};
+use rtwire_session::evidence::EvidenceOptions;
+use rtwire_session::run::{ClockSource, ReceiveWork, RunOptions, RunPhase, Verdict, run_host};
+use rtwire_session::{PeerAddress, ReceivePath, SessionOptions, TxPath, ValueEnd, ValueFormat};
 use rtwire_sys::signal;
 use rtwire_wire::MacAddress;
 
 use crate::arguments::{
-    NETWORK_HELP, ReceivePathArgument, key_and_value, parse_duration, parse_spin,
+    NETWORK_HELP, key_and_value, nanoseconds, parse_duration, parse_duration_or_none, parse_size,
+    parse_spin, receive_path, transmit_paths,
 };
-use crate::columns::table;
 use crate::common_time::TimeArguments;
 use crate::input::{self, Input};
+use crate::output;
+use crate::run_text;
 
 /// The arguments of `rtwire run`.
 #[derive(Args)]
@@ -50,13 +50,13 @@ pub(crate) struct RunArguments {
         visible_alias = "transmit-path",
         value_name = "PATH",
         default_value = "qdisc",
-        value_parser = PossibleValuesParser::new(TxPath::ALL.map(TxPath::name)).try_map(|name| name.parse::<TxPath>())
+        value_parser = transmit_paths(TxPath::ALL)
     )]
     path: TxPath,
     /// The receive path of RTDiP frames: receive program in the driver (native) or behind it (generic), packet sockets, or
     /// the cheapest for each listener (auto)
-    #[arg(long, value_enum, default_value = "auto")]
-    receive_path: ReceivePathArgument,
+    #[arg(long, value_name = "PATH", default_value = "auto", value_parser = receive_path())]
+    receive_path: ReceivePath,
     /// Drop and count frames beyond their stream's contract at its listeners; the tolerance is the promised delay plus this
     /// time for late hosts, for example `10ms`
     #[arg(long, value_name = "LATENESS", value_parser = parse_duration)]
@@ -64,6 +64,10 @@ pub(crate) struct RunArguments {
     /// The time that listeners, which are real-time threads, spin before they sleep, for example `50us`; at most `1ms`
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_spin)]
     spin: Duration,
+    /// The time before each instant at which a cyclic talker wakes, to spin until then, for example `60us`; at most `1ms`;
+    /// `0s`: it does not spin. Without it each talker measures how late it is woken
+    #[arg(long, value_name = "TIME", value_parser = parse_spin)]
+    spin_margin: Option<Duration>,
     /// The thread or interrupt that does the receive work
     #[arg(long, value_enum, default_value = "auto")]
     receive: Receive,
@@ -86,6 +90,20 @@ pub(crate) struct RunArguments {
     /// Set a default of the description, for example `shaping-interval=100us`
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
     set: Vec<(String, String)>,
+    /// Write what this host sees to this file while it runs: every frame with its stamps, for `rtwire judge`. Until the end
+    /// its name is FILE.part
+    #[arg(long, value_name = "FILE")]
+    evidence: Option<PathBuf>,
+    /// The largest size of that file; later frames are only counted, and the verdict is inconclusive
+    #[arg(long, value_name = "SIZE", default_value = "1000MB", value_parser = parse_size, requires = "evidence")]
+    evidence_limit: u64,
+    /// This host's clock is at most this far from the network's time, and so are those of the other hosts, for example
+    /// `1us`; without it, ptp4l is asked
+    #[arg(long, value_name = "TIME", value_parser = parse_duration_or_none)]
+    clock_uncertainty: Option<Duration>,
+    /// Record no stalls of this machine, which takes a real-time thread on each core; a late cycle is then never excused
+    #[arg(long)]
+    no_noise: bool,
     #[command(flatten)]
     time: TimeArguments,
     /// Run even if the network is refused, or its promises do not hold on the transmit path
@@ -180,7 +198,16 @@ fn run_here(arguments: &RunArguments) -> Result<Verdict, (u8, String)> {
         .map_err(|(code, message)| (code, format!("error: {message}{}", input::hint(code))))?;
     // An unknown host is refused below, with the list of hosts.
     let share = rtwire_host::apply::share(&plan.network, &plan, &arguments.host).ok();
-    let time = share.and_then(|share| arguments.time.for_share(&share, &arguments.interface));
+    let time = share
+        .as_ref()
+        .and_then(|share| arguments.time.for_share(share, &arguments.interface));
+    let clock = match (arguments.clock_uncertainty, &share) {
+        (Some(stated), _) => ClockSource::Stated {
+            uncertainty_ns: nanoseconds(stated),
+        },
+        (None, Some(share)) => arguments.time.source(share, &arguments.interface),
+        (None, None) => ClockSource::Unknown,
+    };
     if let Some(time) = time.as_ref().filter(|time| !time.waived) {
         if let Some(reasons) = time.missing() {
             let message = format!(
@@ -199,11 +226,13 @@ fn run_here(arguments: &RunArguments) -> Result<Verdict, (u8, String)> {
         session: SessionOptions {
             peers: arguments.peers.clone(),
             path: arguments.path,
-            receive_path: arguments.receive_path.into(),
+            receive_path: arguments.receive_path,
             spin: arguments.spin,
             police: arguments.police,
+            arrivals: 0,
             polls: matches!(arguments.receive, Receive::Poll),
             realtime: Some(arguments.realtime),
+            spin_margin: arguments.spin_margin,
             no_admission: arguments.no_admission,
         },
         duration: arguments.duration,
@@ -215,17 +244,15 @@ fn run_here(arguments: &RunArguments) -> Result<Verdict, (u8, String)> {
         },
         best_effort: arguments.best_effort,
         values: ends(arguments),
+        evidence: arguments.evidence.clone().map(|path| EvidenceOptions {
+            path,
+            limit_bytes: arguments.evidence_limit,
+        }),
+        clock,
+        noise: !arguments.no_noise,
+        rtwire_version: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    let run = || {
-        run_host(&options, stop, |receive| {
-            if std::io::stderr().is_terminal() {
-                eprintln!(
-                    "host {} on {}; receive work: {receive}; Ctrl-C ends it",
-                    options.host, options.interface
-                );
-            }
-        })
-    };
+    let run = || run_host(&options, stop, &|phase| tell(&options, phase));
     let result = match &time {
         None => run(),
         Some(time) => {
@@ -241,11 +268,38 @@ fn run_here(arguments: &RunArguments) -> Result<Verdict, (u8, String)> {
         let json = serde_json::to_string_pretty(&report);
         json.map_err(|error| (3, format!("error: {error}")))? + "\n"
     } else {
-        shown(&report)
+        run_text::shown(&report)
     };
-    // A reader that went away (`| head`) is no fault of ours.
-    let _ = std::io::stdout().write_all(text.as_bytes());
-    Ok(report.verdict)
+    output::print(&text);
+    match report.evidence.as_ref().map(|row| (&row.file, &row.fault)) {
+        Some((file, Some(fault))) => Err((
+            if report.verdict == Verdict::Broken {
+                1
+            } else {
+                3
+            },
+            format!(
+                "error: cannot write the evidence `{file}`: {fault}; what it has is a beginning, which `rtwire judge` calls \
+                 truncated"
+            ),
+        )),
+        _ => Ok(report.verdict),
+    }
+}
+
+/// Writes a phase to standard error. Scripts wait for these lines, so they are written without a terminal, too.
+fn tell(options: &RunOptions, phase: RunPhase<'_>) {
+    let (host, interface) = (&options.host, &options.interface);
+    let line = match phase {
+        RunPhase::Open { receive_work } => {
+            format!(
+                "host {host} on {interface}: open; receive work: {receive_work}; Ctrl-C ends it\n"
+            )
+        }
+        RunPhase::Running => format!("host {host} on {interface}: running\n"),
+    };
+    // Nobody may be reading: that is no fault of the run.
+    let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
 /// Returns the plan to run.
@@ -281,107 +335,4 @@ fn plan(arguments: &RunArguments) -> Result<Plan, (u8, String)> {
             "{file}: this plan was made from another description (or with other --set); plan again with `rtwire plan --output`"
         ),
     ))
-}
-
-fn shown(report: &RunReport) -> String {
-    let mut text = format!(
-        "host {} on {} for {:.3} s; receive work: {}\n",
-        report.host, report.interface, report.duration_s, report.receive_work
-    );
-    for missing in &report.missing {
-        let _ = writeln!(text, "missing for the plan's promises: {missing}");
-    }
-    let words = |words: &[&str]| {
-        words
-            .iter()
-            .map(|&word| word.to_owned())
-            .collect::<Vec<_>>()
-    };
-    let time = |ns: Option<u64>| ns.map_or("-".to_owned(), units::short_duration);
-    if !report.talkers.is_empty() {
-        let mut rows = vec![words(&[
-            "talker of",
-            "priority",
-            "sent",
-            "planned",
-            "refused",
-            "skipped",
-            "late p50",
-            "p99",
-            "max",
-            "declared",
-        ])];
-        rows.extend(report.talkers.iter().map(|row| {
-            let late = row.lateness_ns;
-            vec![
-                row.stream.clone(),
-                format!("{} (FIFO {})", row.priority, row.realtime),
-                units::grouped(row.frames_sent),
-                row.frames_planned.map_or("-".to_owned(), units::grouped),
-                row.frames_refused.to_string(),
-                row.ticks_skipped.to_string(),
-                time(late.map(|late| late.p50)),
-                time(late.map(|late| late.p99)),
-                time(late.map(|late| late.max)),
-                time(Some(row.tick_error_ns)),
-            ]
-        }));
-        text.push('\n');
-        table(&mut text, 1, &rows);
-    }
-    if !report.listeners.is_empty() {
-        let mut rows = vec![words(&[
-            "listener of",
-            "received",
-            "lost",
-            "twice",
-            "late order",
-            "overtaken",
-            "delay p50",
-            "p99",
-            "max",
-            "promised",
-        ])];
-        rows.extend(report.listeners.iter().map(|row| {
-            let delay = row.delay_ns;
-            vec![
-                row.stream.clone(),
-                units::grouped(row.frames_received),
-                row.frames_lost.to_string(),
-                row.frames_duplicated.to_string(),
-                row.frames_reordered.to_string(),
-                row.frames_overtaken.to_string(),
-                time(delay.map(|delay| delay.p50)),
-                time(delay.map(|delay| delay.p99)),
-                time(delay.map(|delay| delay.max)),
-                time(row.promise_ns),
-            ]
-        }));
-        text.push('\n');
-        table(&mut text, 1, &rows);
-        for row in &report.listeners {
-            let _ = writeln!(text, "{} comes by {}", row.stream, row.receive_path);
-        }
-        text += "\nDelays are from the talker's own time stamp to the kernel's here: as true as both hosts' clocks agree.\n";
-        if report
-            .listeners
-            .iter()
-            .any(|row| row.frames_before_sent > 0)
-        {
-            text += "They do not agree: frames came before they were sent.\n";
-        }
-    }
-    for (reason, count) in &report.strays {
-        let _ = writeln!(text, "{count} frames belonged to no channel here: {reason}");
-    }
-    let word = match report.verdict {
-        Verdict::Complete => "complete",
-        Verdict::Broken => "broken",
-        Verdict::Inconclusive => "inconclusive",
-    };
-    let _ = writeln!(text, "\n{word}");
-    for reason in &report.reasons {
-        let _ = writeln!(text, "  {reason}");
-    }
-    text
 }

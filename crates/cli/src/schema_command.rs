@@ -1,6 +1,5 @@
 //! `rtwire schema`: the JSON Schemas of the formats that rtwire reads and writes.
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
@@ -61,8 +60,6 @@ pub(crate) fn run(arguments: &SchemaArguments) -> ExitCode {
         Format::Apply => rtwire_host::apply::json_schema(),
         Format::Doctor => rtwire_host::doctor::json_schema(),
     };
-    // A reader that has gone (`
-    //  head`) is no error.
-    let _ = writeln!(std::io::stdout(), "{schema:#}");
+    crate::output::line(&format!("{schema:#}"));
     ExitCode::SUCCESS
 }

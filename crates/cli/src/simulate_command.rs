@@ -1,7 +1,7 @@
 //! `rtwire simulate FILE`: the plan, simulated frame by frame in virtual time.
 
 use std::fmt::Write as _;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
@@ -15,6 +15,7 @@ use rtwire_sim::{
 
 use crate::arguments::{NETWORK_HELP, key_and_value, nanoseconds, parse_duration};
 use crate::input::plan_of;
+use crate::{interrupted, output};
 
 /// A promise was exceeded, a frame was lost, or the plan was refused.
 const BROKEN: u8 = 1;
@@ -104,8 +105,8 @@ pub(crate) fn run(arguments: &SimulateArguments) -> ExitCode {
         }
     };
     match simulate(arguments, &plan.network, &plan) {
-        Ok(report) => {
-            print(&if arguments.json {
+        Ok((report, cut)) => {
+            output::print(&if arguments.json {
                 match serde_json::to_string_pretty(&report) {
                     Ok(text) => text + "\n",
                     Err(fault) => return fail(&fault.to_string()),
@@ -113,20 +114,22 @@ pub(crate) fn run(arguments: &SimulateArguments) -> ExitCode {
             } else {
                 tables(&report)
             });
-            match report.outcome {
-                Outcome::Kept => ExitCode::SUCCESS,
-                Outcome::Broken => ExitCode::from(BROKEN),
-            }
+            let own = match report.outcome {
+                Outcome::Kept => 0,
+                Outcome::Broken => BROKEN,
+            };
+            ExitCode::from(interrupted::code(own, cut))
         }
         Err(fault) => fail(&format!("{file}: {fault}")),
     }
 }
 
+/// Returns the report, and true if the search was interrupted.
 fn simulate(
     arguments: &SimulateArguments,
     network: &Network,
     plan: &Plan,
-) -> Result<Report, rtwire_sim::SimulationError> {
+) -> Result<(Report, bool), rtwire_sim::SimulationError> {
     let model = Model::with_plan(network, plan)?;
     let choice = PatternChoice::from(arguments.pattern);
     let scenario = Scenario::new(
@@ -139,6 +142,7 @@ fn simulate(
     let mut simulator = Simulator::new(&model);
     simulator.run(&scenario);
     let mut report = Report::new(&model, &simulator, &scenario, choice.word(), plan);
+    let mut cut = false;
     if let Some(simulations) = arguments.search {
         let options = SearchOptions {
             simulations,
@@ -148,6 +152,7 @@ fn simulate(
         // Ctrl-C ends the search and shows its result; without the handler it ends the program.
         let stop = rtwire_sys::signal::install_stop_flag().ok();
         let shown = std::io::stderr().is_terminal();
+        let mut last = 0;
         search(
             &model,
             &mut simulator,
@@ -158,24 +163,24 @@ fn simulate(
                 if shown && played % 256 == 0 {
                     eprint!("\r{played} of {simulations} simulations");
                 }
-                !stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+                last = played;
+                cut = stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
+                !cut
             },
         );
         if shown {
             eprint!("\r\x1b[K");
         }
+        if cut {
+            interrupted::say(&format!("{last} of {simulations} simulations"));
+        }
     }
-    Ok(report)
+    Ok((report, cut))
 }
 
 fn fail(message: &str) -> ExitCode {
     eprintln!("rtwire simulate: {message}");
     ExitCode::from(FAULTY)
-}
-
-fn print(text: &str) {
-    // A reader that went away (`| head`) is no fault of ours.
-    let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
 fn shown(ns: Option<u64>) -> String {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use rtwire_plan::{Finding, plan_file, verify};
+use rtwire_plan::{Finding, Plan, plan_file, verify};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -61,11 +61,28 @@ fn verified(arguments: &VerifyArguments) -> Result<bool, String> {
     let plan = plan_file::read_changed(&bytes, &file).map_err(|fault| fault.to_string())?;
     let findings = verify(&plan);
     let sound = findings.iter().all(Finding::is_checksum);
-    let mut holds = findings.is_empty();
-    if let (Some(out), true) = (&arguments.seal, sound) {
-        output::replace(out, &plan_file::text(&plan_file::sealed(plan.clone())))?;
-        holds = true;
-    }
+    let sealed = match &arguments.seal {
+        Some(out) if sound => {
+            output::replace(out, &plan_file::text(&plan_file::sealed(plan.clone())))
+        }
+        _ => Ok(()),
+    };
+    let seals = arguments.seal.is_some() && sound && sealed.is_ok();
+    let holds = findings.is_empty() || seals;
+    print(arguments, plan, findings, holds, sealed.is_err());
+    sealed.map(|()| holds)
+}
+
+/// Prints the findings.
+fn print(
+    arguments: &VerifyArguments,
+    plan: Plan,
+    findings: Vec<Finding>,
+    holds: bool,
+    unwritten: bool,
+) {
+    let file = arguments.plan.display();
+    let sound = findings.iter().all(Finding::is_checksum);
     if arguments.json {
         let report = VerifyReport {
             version: 1,
@@ -74,15 +91,13 @@ fn verified(arguments: &VerifyArguments) -> Result<bool, String> {
             epoch: plan.epoch,
             findings,
         };
-        output::print(&plan_file::json_text(&report))?;
-        return Ok(holds);
+        output::print(&plan_file::json_text(&report));
+        return;
     }
-    let promises: usize = plan
-        .streams
-        .iter()
-        .map(|stream| stream.promises.len())
-        .sum();
-    let promised = match promises {
+    let promises = plan.streams.iter().flat_map(|stream| &stream.promises);
+    let promises = promises.filter(|promise| promise.delay_ns.is_some());
+    let promised = match promises.count() {
+        0 => "there is no promise in it".to_owned(),
         1 => "the one promise holds".to_owned(),
         count => format!("all {count} promises hold"),
     };
@@ -91,6 +106,7 @@ fn verified(arguments: &VerifyArguments) -> Result<bool, String> {
         text += &format!("{finding}\n");
     }
     text += &match (&arguments.seal, sound, findings.len()) {
+        (Some(_), true, _) if unwritten => format!("{promised}; nothing was written\n"),
         (Some(out), true, _) => {
             format!(
                 "{promised}; written with a new checksum to {}\n",
@@ -113,8 +129,7 @@ fn verified(arguments: &VerifyArguments) -> Result<bool, String> {
             format!("{count} finding(s): this plan does not hold{seal}\n")
         }
     };
-    output::print(&text)?;
-    Ok(holds)
+    output::print(&text);
 }
 
 /// Returns the JSON Schema of the output of `--json`.

@@ -56,6 +56,7 @@
 //! Objects in PDOs are whole bytes; those of more than 8 bytes have no number. One station on an interface.
 
 mod configure;
+pub mod control;
 mod datagrams;
 pub mod driver;
 mod error;

@@ -1,11 +1,15 @@
 //! The project file: one station, and for a managing node its network.
 
 use crate::StationError;
+use crate::configure;
 use crate::driver::StationPath;
 use crate::reader::{Findings, Keys, WANTED, nearest, parse, short};
 use core::ops::Range;
 use rtwire_describe::foreign;
 use rtwire_powerlink::pdo::Mapped;
+use rtwire_powerlink::{ControlledNode, ManagingNode};
+use rtwire_wire::MacAddress;
+use rtwire_wire::powerlink::node;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
@@ -143,6 +147,28 @@ impl Project {
         match project {
             Some(project) if findings.is_clean() => Ok(project),
             _ => Err(StationError::Project(findings.into_faults(&name))),
+        }
+    }
+}
+
+impl Project {
+    /// Makes the node that the project describes, and drops it: a station would not begin with an error of this. Reads the
+    /// files that the project names.
+    ///
+    /// # Errors
+    /// A named file cannot be read or is faulty, or no node can be made of the configuration.
+    pub fn check(&self) -> Result<(), StationError> {
+        let address = MacAddress([2, 0, 0, 0, 0, self.node]);
+        let faulty = |source| StationError::Configuration {
+            path: self.path.clone(),
+            source,
+        };
+        if self.node == node::MN {
+            let config = configure::managing(self, address, 0)?;
+            ManagingNode::new(config).map(drop).map_err(faulty)
+        } else {
+            let config = configure::controlled(self, address)?;
+            ControlledNode::new(config).map(drop).map_err(faulty)
         }
     }
 }

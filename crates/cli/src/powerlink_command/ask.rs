@@ -1,5 +1,6 @@
 //! `rtwire powerlink sdo` and `nmt`: through the station that runs on the interface, or alone without one.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,9 +10,10 @@ use rtwire_powerlink_station::powerlink::{Description, ObjectDictionary};
 use rtwire_wire::powerlink::NmtCommandId;
 use serde_json::json;
 
-use super::live::print;
-use super::value::{Kind, hex, unhex};
-use super::{FAULTY, Failure, LACKING, REFUSED, alone, by_udp, control};
+use super::value::{Kind, hex};
+use super::{FAULTY, Failure, REFUSED, alone, by_udp, control};
+use crate::output::{self, print};
+use rtwire_powerlink_station::control::unhex;
 
 /// The size limit of files that are written into an object, bytes.
 const LARGEST_FILE_BYTES: u64 = 2 << 20;
@@ -168,8 +170,8 @@ pub(super) fn sdo(arguments: &SdoArguments) -> Result<(), Failure> {
     match &arguments.command {
         SdoCommand::Read {
             output: Some(file), ..
-        } => std::fs::write(file, &octets)
-            .map_err(|error| (LACKING, format!("{}: {error}", file.display())))?,
+        } => output::replace_with(file, |to| to.write_all(&octets))
+            .map_err(|message| (output::UNWRITTEN, message))?,
         _ if writes => {}
         _ => print(&(object.kind.show(&octets) + "\n")),
     }

@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use rtwire_powerlink_station::control::Question;
 use rtwire_powerlink_station::powerlink::sdo::{SdoJob, SdoOutcome};
 use rtwire_powerlink_station::{Handle, SdoReply};
 use rtwire_sys::interface;
-use rtwire_wire::powerlink::NmtCommandId;
 use serde_json::{Value, json};
 
-use super::value::{hex, unhex};
+use super::value::hex;
 use super::{Failure, LACKING, REFUSED};
 
 const FOLDER: &str = "/run/rtwire";
@@ -129,46 +129,56 @@ fn serve(listener: &UnixListener, handle: &Handle, stop: &AtomicBool) {
 }
 
 fn answer(line: &str, handle: &Handle) -> Value {
-    let Ok(question) = serde_json::from_str::<Value>(line) else {
-        return json!({ "error": "not understood" });
+    let question = match Question::parse(line) {
+        Ok(question) => question,
+        Err(message) => return json!({ "error": message }),
     };
-    let number = |key: &str| question[key].as_u64().unwrap_or(0);
-    let node = number("node") as u8;
-    match question["ask"].as_str() {
-        Some("status") => match handle.status(Duration::from_secs(1)) {
+    match question {
+        Question::Status => match handle.status(Duration::from_secs(1)) {
             Some(status) => serde_json::to_value(status).unwrap_or(Value::Null),
             None => json!({ "error": "the station does not report its state" }),
         },
-        Some("nmt") => {
-            if handle.nmt(NmtCommandId(number("command") as u8), node) {
+        Question::Nmt { node, command } => {
+            if handle.nmt(command, node) {
                 json!({})
             } else {
                 json!({ "error": "the station is busy; try again" })
             }
         }
-        Some("sdo") => {
-            let (index, subindex) = (number("index") as u16, number("subindex") as u8);
-            let job = match question["data"].as_str().and_then(unhex) {
-                Some(data) => SdoJob::Write(index, subindex, data),
-                None => SdoJob::Read(index, subindex),
-            };
-            let timeout = Duration::from_millis(number("timeout_ms").max(1));
-            match handle.sdo(node, job, timeout) {
-                SdoReply::Outcome(SdoOutcome::Done(data)) => json!({ "data": hex(&data) }),
-                SdoReply::Outcome(SdoOutcome::Failed(failure)) => json!({
-                    "error": format!("node {node} refuses {index:04X}h/{subindex}: {failure}")
-                }),
-                SdoReply::NoSuchNode => json!({
-                    "error": format!(
-                        "the station that runs here cannot ask node {node}: it is the station itself, or its project has no such node"
-                    )
-                }),
-                SdoReply::TimedOut => {
-                    json!({ "error": format!("node {node} does not answer in time") })
-                }
-                _ => json!({ "error": "the station is not running" }),
-            }
+        Question::Sdo {
+            node,
+            index,
+            subindex,
+            data,
+            timeout,
+        } => sdo(handle, node, (index, subindex), data, timeout),
+    }
+}
+
+fn sdo(
+    handle: &Handle,
+    node: u8,
+    (index, subindex): (u16, u8),
+    data: Option<Vec<u8>>,
+    timeout: Duration,
+) -> Value {
+    let job = match data {
+        Some(data) => SdoJob::Write(index, subindex, data),
+        None => SdoJob::Read(index, subindex),
+    };
+    match handle.sdo(node, job, timeout) {
+        SdoReply::Outcome(SdoOutcome::Done(data)) => json!({ "data": hex(&data) }),
+        SdoReply::Outcome(SdoOutcome::Failed(failure)) => json!({
+            "error": format!("node {node} refuses {index:04X}h/{subindex}: {failure}")
+        }),
+        SdoReply::NoSuchNode => json!({
+            "error": format!(
+                "the station that runs here cannot ask node {node}: it is the station itself, or its project has no such node"
+            )
+        }),
+        SdoReply::TimedOut => {
+            json!({ "error": format!("node {node} does not answer in time") })
         }
-        _ => json!({ "error": "not understood" }),
+        _ => json!({ "error": "the station is not running" }),
     }
 }

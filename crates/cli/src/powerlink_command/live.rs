@@ -1,10 +1,12 @@
 //! The live table: redrawn on a terminal, printed once at the end elsewhere; or JSON lines.
 
 use std::fmt::Write as _;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 
 use rtwire_measure::units::{duration, grouped};
 use rtwire_powerlink_station::StationStatus;
+
+use crate::output::print;
 
 /// The place where states are shown.
 pub(super) struct Screen {
@@ -25,7 +27,7 @@ impl Screen {
 
     pub(super) fn show(&mut self, status: &StationStatus) {
         if self.json {
-            // Plain data can always be written.
+            // Plain data always has a JSON form.
             if let Ok(line) = serde_json::to_string(status) {
                 print(&(line + "\n"));
             }
@@ -59,13 +61,6 @@ impl Screen {
     pub(super) fn is_terminal(&self) -> bool {
         self.terminal && !self.json
     }
-}
-
-pub(super) fn print(text: &str) {
-    // A reader that has gone (`
-    //  head`) is no error.
-    let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
 fn table(status: &StationStatus) -> String {

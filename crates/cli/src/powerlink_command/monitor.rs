@@ -10,9 +10,10 @@ use rtwire_measure::report::Machine;
 use rtwire_measure::units::{duration, grouped};
 use rtwire_sys::signal;
 
-use super::live::{self, Screen};
+use super::live::Screen;
 use super::{Failure, LACKING};
 use crate::jitter_command::Live;
+use crate::output::{self, print};
 
 /// Arguments of `rtwire powerlink monitor`.
 #[derive(Args)]
@@ -42,7 +43,11 @@ pub(super) fn run(arguments: &MonitorArguments) -> Result<(), Failure> {
         let left = arguments
             .duration
             .map(|duration| duration.saturating_sub(begun.elapsed()));
-        if left == Some(Duration::ZERO) || stop.load(Ordering::Relaxed) {
+        if stop.load(Ordering::Relaxed) {
+            return super::interrupted(begun.elapsed(), arguments.duration);
+        }
+        // A reader that went away has seen enough.
+        if left == Some(Duration::ZERO) || output::is_lost() {
             return Ok(());
         }
         let time = left.map_or(arguments.every, |left| left.min(arguments.every));
@@ -57,15 +62,14 @@ pub(super) fn run(arguments: &MonitorArguments) -> Result<(), Failure> {
             states.insert(node.node, node.last_state.clone());
         }
         if arguments.json {
-            if let Ok(line) = serde_json::to_string(&report) {
-                live::print(&(line + "\n"));
-            }
+            let line = serde_json::to_string(&report).map_err(|e| (LACKING, e.to_string()))?;
+            print(&(line + "\n"));
         } else {
             let text = table(&report, &states);
             if screen.is_terminal() {
                 screen.redraw(&text);
             } else {
-                live::print(&(text + "\n"));
+                print(&(text + "\n"));
             }
         }
     }

@@ -14,8 +14,8 @@ use rtwire_wire::{EtherType, MacAddress, Node, Outbox};
 
 use super::control;
 use super::listen::{LISTEN_NS, groups, shows_managing_node};
-use super::live::print;
 use super::{Failure, LACKING, REFUSED};
+use crate::output::print;
 
 /// The time that each number has to answer, ns.
 const ANSWER_NS: u64 = 2_500_000;

@@ -1,6 +1,7 @@
 //! Values of objects, as people write and read them.
 
 use clap::ValueEnum;
+use rtwire_powerlink_station::control::unhex;
 use rtwire_powerlink_station::powerlink::od::DataType;
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -95,14 +96,4 @@ impl Kind {
 
 pub(super) fn hex(octets: &[u8]) -> String {
     octets.iter().map(|octet| format!("{octet:02x}")).collect()
-}
-
-pub(super) fn unhex(text: &str) -> Option<Vec<u8>> {
-    let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
-    if text.len() % 2 != 0 || !text.is_ascii() {
-        return None;
-    }
-    (0..text.len() / 2)
-        .map(|at| u8::from_str_radix(&text[at * 2..at * 2 + 2], 16).ok())
-        .collect()
 }

@@ -209,7 +209,7 @@ impl Record {
             .append(true)
             .open(&path)
             .map_err(fault("open", &path))?;
-        let Some((header, changes, state)) = parse(&text) else {
+        let Some((header, changes, state)) = Self::parse(&text) else {
             // Cut off within its first line: nothing was changed yet.
             if !text.contains('\n') {
                 fs::remove_file(&path).map_err(fault("remove", &path))?;
@@ -246,7 +246,7 @@ impl Record {
     pub fn list(directory: &Path) -> Vec<(Header, State, usize)> {
         let read = |interface: String| {
             let text = fs::read_to_string(directory.join(stem(&interface) + ".undo")).ok()?;
-            let (header, changes, state) = parse(&text)?;
+            let (header, changes, state) = Self::parse(&text)?;
             Some((header, state, changes.len()))
         };
         Self::interfaces(directory)
@@ -294,6 +294,28 @@ impl Record {
         self.sync_directory()
     }
 
+    /// Returns header, changes and state; `None` if the first line is not whole. A line is on the disk before its change is
+    /// made, so changes after an unreadable line were never made. Pure.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<(Header, Vec<Change>, State)> {
+        let whole = &text[..text.rfind('\n')?];
+        let mut lines = whole.lines();
+        let Ok(Line::Begin(header)) = serde_json::from_str(lines.next()?) else {
+            return None;
+        };
+        let mut changes = Vec::new();
+        let mut state = State::Unfinished;
+        for line in lines {
+            match serde_json::from_str(line) {
+                Ok(Line::Change(change)) => changes.push(change),
+                Ok(Line::Applied) => state = State::Applied,
+                Ok(Line::Confirmed) => state = State::Confirmed,
+                Ok(Line::Begin(_)) | Err(_) => return None,
+            }
+        }
+        (header.version == 1).then_some((header, changes, state))
+    }
+
     fn line(&mut self, line: &Line) -> Result<(), RecordError> {
         let mut text = serde_json::to_string(line)
             .map_err(|error| fault("write", &self.path)(io::Error::other(error)))?;
@@ -314,27 +336,6 @@ impl Record {
 fn fault(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> RecordError {
     let path = path.to_owned();
     move |source| RecordError::File { what, path, source }
-}
-
-/// Returns header, changes and state; `None` if the first line is not whole. A line is on the disk before its change is
-/// made, so changes after an unreadable line were never made.
-fn parse(text: &str) -> Option<(Header, Vec<Change>, State)> {
-    let whole = &text[..text.rfind('\n')?];
-    let mut lines = whole.lines();
-    let Ok(Line::Begin(header)) = serde_json::from_str(lines.next()?) else {
-        return None;
-    };
-    let mut changes = Vec::new();
-    let mut state = State::Unfinished;
-    for line in lines {
-        match serde_json::from_str(line) {
-            Ok(Line::Change(change)) => changes.push(change),
-            Ok(Line::Applied) => state = State::Applied,
-            Ok(Line::Confirmed) => state = State::Confirmed,
-            Ok(Line::Begin(_)) | Err(_) => return None,
-        }
-    }
-    (header.version == 1).then_some((header, changes, state))
 }
 
 /// A lock is tried again for this long. A process that is just being started holds copies of its parent's descriptors

@@ -146,6 +146,57 @@ fn errors_of_the_medium_are_borne_below_the_threshold_and_bring_a_node_back_abov
     }
 }
 
+/// Delays the next SoC.
+fn delay_one_soc(network: &mut Network, delay_ns: u64) {
+    let mut is_done = false;
+    network.judge = Some(Box::new(move |_, _, frame| {
+        let is_soc = View::new(frame).message_type() == Some(MessageType::SOC);
+        if is_soc && !is_done {
+            is_done = true;
+            return Fate::Delay(delay_ns);
+        }
+        Fate::Deliver
+    }));
+}
+
+#[test]
+fn a_soc_is_jitter_above_its_range_and_an_error_at_the_threshold() {
+    // Less than a frame takes: a SoC that is so late still comes before the request behind it.
+    const RANGE_NS: u64 = 2 * US;
+    let with = |range_ns: u64, threshold: u64| {
+        let mut strict = cn_cdc(1000);
+        strict.push(0x1c13, 0, range_ns, 4);
+        strict.push(0x1c0e, 3, threshold, 4);
+        running(|cdc| cdc.push_data(0x1f22, 1, strict.emit()))
+    };
+    // A late SoC makes an interval too long by its delay, and the next one too short by as much. Each counts 8; the cycle
+    // between them takes 1 back.
+    for (range_ns, threshold, delay_ns, jitter, is_error) in [
+        (RANGE_NS, 15, RANGE_NS, 0, false),
+        (RANGE_NS, 15, RANGE_NS + 1, 2, true),
+        (RANGE_NS, 16, RANGE_NS + 1, 2, false),
+        (1, 15, 1, 0, false),
+        (1, 15, 2, 2, true),
+        // Without a range nothing is jitter.
+        (0, 15, 4 * US, 0, false),
+    ] {
+        let case = format!("{delay_ns} ns of {range_ns}, threshold {threshold}");
+        let mut network = with(range_ns, threshold);
+        delay_one_soc(&mut network, delay_ns);
+        network.run(20 * MS);
+        assert_eq!(
+            told(&network, 1, ErrorCode::SOC_JITTER) > 0,
+            is_error,
+            "{case}"
+        );
+        // The other node has the usual configuration: it does not look at jitter.
+        assert_eq!(told(&network, 2, ErrorCode::SOC_JITTER), 0, "{case}");
+        if !is_error {
+            assert_eq!(number(&mut network, 1, 0x1c0e, 1), jitter, "{case}");
+        }
+    }
+}
+
 #[test]
 fn errors_of_the_medium_are_only_counted_where_the_threshold_is_0() {
     let mut network = running(|cdc| {

@@ -1,8 +1,11 @@
 //! Faults and their effects.
 
 use crate::harness::*;
+use crate::port::Port;
 use rtwire_powerlink::{ErrorCode, Event, LostReason, NodeEvent};
-use rtwire_wire::powerlink::{MessageType, NmtState, View};
+use rtwire_wire::powerlink::{
+    Message, MessageType, NmtState, Packet, RequestedService, Soa, VERSION, View, multicast, node,
+};
 use rtwire_wire::{MacAddress, Node};
 
 fn is(frame: &[u8], kind: MessageType) -> bool {
@@ -564,4 +567,63 @@ fn a_silent_managing_node_leaves_nodes_in_pre_operational_1() {
     network.cut_ns[0] = u64::MAX;
     network.run(SECOND);
     assert_eq!(network.states()[1], NmtState::PRE_OPERATIONAL_1);
+}
+
+/// An invitation to send, as a SoA or between two of them (AInv).
+fn invitation(is_soa: bool, source: u8, target: u8) -> Vec<u8> {
+    let soa = Soa {
+        state: NmtState::PRE_OPERATIONAL_1,
+        exception_acknowledge: false,
+        exception_reset: false,
+        service: RequestedService::IDENT_REQUEST,
+        target,
+        version: VERSION,
+        redundancy: 0,
+        sync: None,
+    };
+    let packet = Packet {
+        destination_address: if is_soa {
+            multicast::SOA
+        } else {
+            multicast::ASND
+        },
+        source_address: address(source),
+        destination: node::BROADCAST,
+        source,
+        message: if is_soa {
+            Message::Soa(soa)
+        } else {
+            Message::AInv(soa)
+        },
+    };
+    let mut frame = [0; 64];
+    let octets = packet.emit(&mut frame).unwrap();
+    frame[..octets.max(60)].to_vec()
+}
+
+/// Two nodes that answer at once would collide.
+#[test]
+fn only_who_is_invited_by_the_managing_node_sends() {
+    for is_soa in [true, false] {
+        for (source, target, answers) in [
+            (240, 1, 1),
+            (240, 2, 0),
+            (240, 0, 0),
+            (240, node::BROADCAST, 0),
+            (2, 1, 0),
+        ] {
+            let (mut station, mut port) = (cn(1), Port::default());
+            station.start(MS, &mut port);
+            // It knows of the managing node, and nobody is invited.
+            station.frame(2 * MS, &invitation(true, 240, 0), &mut port);
+            assert_eq!(station.state(), NmtState::PRE_OPERATIONAL_1);
+            port.frames.clear();
+            station.frame(3 * MS, &invitation(is_soa, source, target), &mut port);
+            assert_eq!(
+                port.frames.len(),
+                answers,
+                "SoA {is_soa}, from {source}, for {target}"
+            );
+        }
+    }
 }
