@@ -4,7 +4,7 @@ CARGO ?= cargo
 RTWIRE = target/release/rtwire
 DEMO_DURATION ?= 10s
 
-.PHONY: help setup setup-test build demo test vm-test vm-shell vm-baseline soak fuzz lint package bench bench-main bench-receive bench-plan bench-host bench-powerlink docs generate clean
+.PHONY: help setup setup-test build demo test test-full vm-test vm-shell vm-baseline soak fuzz lint package bench bench-main bench-receive bench-plan bench-host bench-powerlink bench-run docs generate clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -19,10 +19,14 @@ build: setup ## build the `rtwire` command in release mode
 	$(CARGO) build --release --locked -p rtwire-cli
 
 demo: build ## five hosts, one switch: promised, run, measured; writes five-nodes.html and five-nodes.json
-	$(RTWIRE) lab examples/five-nodes.toml --duration $(DEMO_DURATION) --report five-nodes.html
+	$(RTWIRE) lab examples/five-nodes.toml --duration $(DEMO_DURATION) --at-most 60s --report five-nodes.html
 
-test: setup-test ## everything that tests this project
+test: setup-test ## everything that tests this project before a change lands; the time of each stage at the end
 	scripts/test
+
+test-full: setup-test ## before a release: both kernels, baselines, long runs, an hour of fuzzing, mutants, memory errors, licences
+	@scripts/setup full
+	scripts/test-full
 
 vm-test: setup-test ## the kernel lab: tests and measurements on Debian's real-time kernels in QEMU
 	scripts/vm test $(ONLY)
@@ -48,7 +52,7 @@ lint: setup ## formatting, plain English, lints, documentation, packages, direct
 	$(CARGO) package --workspace --locked --no-verify --allow-dirty --quiet
 	@scripts/longest-files
 
-bench: bench-main bench-receive bench-plan bench-host bench-powerlink ## all benchmarks; results in target/bench
+bench: bench-main bench-receive bench-plan bench-host bench-powerlink bench-run ## all benchmarks; results in target/bench
 
 bench-main: setup-test ## round trip of RTDiP, UDP and TCP, interleaved in one run
 	$(CARGO) bench --locked -p rtwire-channel --bench round_trip
@@ -67,6 +71,10 @@ bench-plan: build ## bounds beside what can happen; speed of planning, admission
 bench-host: setup-test build ## setting up and back, latencies, clock state, YANG; launch times and OSADL in the kernel lab; QUICK=1: some
 	@scripts/setup bench
 	$(CARGO) bench --locked -p rtwire-benches --bench host $(if $(QUICK),-- --quick)
+
+bench-run: setup-test build ## cyclic senders beside each other, judged from outside; docs/measurements/run-peers.md, some 10 minutes; QUICK=1: one cycle, no page
+	@scripts/setup bench
+	$(CARGO) bench --locked -p rtwire-benches --bench run -- $(if $(QUICK),--quick,--page $(CURDIR)/docs/measurements/run-peers.md)
 
 docs: setup ## the crates' documentation
 	$(CARGO) doc --workspace --no-deps --locked

@@ -1,5 +1,8 @@
 //! The common part of the benchmarks of the whole product. Run them with `make bench-plan`, `bench-host`,
-//! `bench-powerlink`.
+//! `bench-powerlink`, `bench-run`.
+
+pub mod busy;
+pub mod cyclictest;
 
 use std::path::{Path, PathBuf};
 

@@ -10,7 +10,13 @@ fuzz_target!(|bytes: &[u8]| {
     match rtwire_plan::read(text, "fuzz", &[]) {
         Ok(network) => {
             for ignore_limits in [false, true] {
-                if let Err(refusal) = rtwire_plan::plan(&network, &rtwire_plan::Options { ignore_limits, ..Default::default() }) {
+                if let Err(refusal) = rtwire_plan::plan(
+                    &network,
+                    &rtwire_plan::Options {
+                        ignore_limits,
+                        ..Default::default()
+                    },
+                ) {
                     assert!(!refusal.to_string().is_empty());
                 }
             }

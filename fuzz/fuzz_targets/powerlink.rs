@@ -15,7 +15,9 @@ fuzz_target!(|bytes: &[u8]| {
     }
     if let Ok(sdo) = Sdo::parse_datagram(bytes) {
         let mut again = vec![0; bytes.len() + 16];
-        let octets = sdo.emit_datagram(&mut again).expect("what was parsed can be written");
+        let octets = sdo
+            .emit_datagram(&mut again)
+            .expect("what was parsed can be written");
         assert_eq!(Sdo::parse_datagram(&again[..octets]), Ok(sdo));
     }
 });
@@ -23,11 +25,18 @@ fuzz_target!(|bytes: &[u8]| {
 fn check(frame: &[u8]) {
     let view = View::new(frame);
     view.fields(&mut |field| assert!(field.at + field.octets <= frame.len()));
-    let _ = (view.state(), view.requested(), view.send_request(), view.payload());
+    let _ = (
+        view.state(),
+        view.requested(),
+        view.send_request(),
+        view.payload(),
+    );
     let Ok(packet) = Packet::parse(frame) else {
         return;
     };
     let mut again = vec![0; frame.len() + 16];
-    let octets = packet.emit(&mut again).expect("what was parsed can be written");
+    let octets = packet
+        .emit(&mut again)
+        .expect("what was parsed can be written");
     assert_eq!(Packet::parse(&again[..octets]), Ok(packet));
 }

@@ -28,14 +28,21 @@ fn nodes() -> Nodes {
     let mut dictionary = ObjectDictionary::controlled_node();
     dictionary.set_number(0x1006, 0, 1000);
     let address = |last| MacAddress([2, 0, 0, 0, 0, last]);
-    let cn = ControlledNode::new(ControlledConfig { node: 1, address: address(1), dictionary });
+    let cn = ControlledNode::new(ControlledConfig {
+        node: 1,
+        address: address(1),
+        dictionary,
+    });
     let mut cdc = Cdc::default();
     cdc.push(0x1006, 0, 1000, 4);
     cdc.push(0x1f89, 1, 1, 4);
     cdc.push(0x1f81, 1, 0x8000_000f, 4);
     cdc.push(0x1f81, 2, 0x8000_4207, 4);
     let mn = ManagingConfig::from_cdc(address(240), &cdc).and_then(ManagingNode::new);
-    Nodes { cn: cn.expect("a right configuration"), mn: mn.expect("a right configuration") }
+    Nodes {
+        cn: cn.expect("a right configuration"),
+        mn: mn.expect("a right configuration"),
+    }
 }
 
 fuzz_target!(|bytes: &[u8]| {

@@ -13,7 +13,10 @@ struct Store(BTreeMap<(u16, u8), Vec<u8>>);
 
 impl ObjectAccess for Store {
     fn read_object(&mut self, index: u16, subindex: u8) -> Result<Vec<u8>, AbortCode> {
-        self.0.get(&(index, subindex)).cloned().ok_or(AbortCode::NO_OBJECT)
+        self.0
+            .get(&(index, subindex))
+            .cloned()
+            .ok_or(AbortCode::NO_OBJECT)
     }
 
     fn write_object(&mut self, index: u16, subindex: u8, data: &[u8]) -> Result<(), AbortCode> {
@@ -29,7 +32,9 @@ const PEER: Peer = Peer::Node(240);
 
 fn octets(sdo: &Sdo<'_>) -> Vec<u8> {
     let mut out = vec![0; 2000];
-    let length = sdo.emit_datagram(&mut out).expect("what is sent can be written");
+    let length = sdo
+        .emit_datagram(&mut out)
+        .expect("what is sent can be written");
     out.truncate(length);
     out
 }
@@ -44,19 +49,22 @@ struct Ends {
 impl Ends {
     fn of_client(&mut self) -> Option<Vec<u8>> {
         let mut frame = None;
-        self.client.next_frame(self.now_ns, &mut |sdo| frame = Some(octets(sdo)));
+        self.client
+            .next_frame(self.now_ns, &mut |sdo| frame = Some(octets(sdo)));
         frame
     }
 
     fn of_server(&mut self) -> Option<Vec<u8>> {
         let mut frame = None;
-        self.server.next_frame(self.now_ns, true, &mut |_, sdo| frame = Some(octets(sdo)));
+        self.server
+            .next_frame(self.now_ns, true, &mut |_, sdo| frame = Some(octets(sdo)));
         frame
     }
 
     fn to_server(&mut self, frame: &[u8]) {
         if let Ok(sdo) = Sdo::parse_datagram(frame) {
-            self.server.receive(self.now_ns, PEER, &sdo, &mut self.store);
+            self.server
+                .receive(self.now_ns, PEER, &sdo, &mut self.store);
         }
     }
 
@@ -85,7 +93,8 @@ fuzz_target!(|bytes: &[u8]| {
     let mut jobs = vec![
         ends.client.submit(0, SdoJob::Write(0x2000, 0, new.clone())),
         ends.client.submit(0, SdoJob::Read(0x2000, 0)),
-        ends.client.submit(0, SdoJob::ReadMultiple(vec![(0x2000, 0), (0x2001, 0)])),
+        ends.client
+            .submit(0, SdoJob::ReadMultiple(vec![(0x2000, 0), (0x2001, 0)])),
     ];
     let read = jobs[1];
     let mut kept: Option<(bool, Vec<u8>)> = None;
@@ -107,7 +116,11 @@ fuzz_target!(|bytes: &[u8]| {
                 }
             }
             // Lost.
-            4 => drop(if what & 8 == 0 { ends.of_client() } else { ends.of_server() }),
+            4 => drop(if what & 8 == 0 {
+                ends.of_client()
+            } else {
+                ends.of_server()
+            }),
             // The last one comes again.
             5 => match kept.clone() {
                 Some((true, frame)) => ends.to_server(&frame),
@@ -138,9 +151,16 @@ fuzz_target!(|bytes: &[u8]| {
     while let Some((id, outcome)) = ends.client.outcome() {
         let before = jobs.len();
         jobs.retain(|job| *job != id);
-        assert_eq!(jobs.len() + 1, before, "an outcome for each job, and one only");
+        assert_eq!(
+            jobs.len() + 1,
+            before,
+            "an outcome for each job, and one only"
+        );
         if let (false, true, SdoOutcome::Done(data)) = (forged, id == read, outcome) {
-            assert!(data == old || data == new, "neither what was there nor what was written");
+            assert!(
+                data == old || data == new,
+                "neither what was there nor what was written"
+            );
         }
     }
     assert!(jobs.is_empty(), "a job without outcome");
