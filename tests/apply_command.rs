@@ -47,8 +47,7 @@ fn what_is_applied_is_in_force_and_what_is_reverted_is_as_before_to_the_byte() {
         said(&again)
     );
     code(&bench.rtwire(&["revert", "rtwa"]), 0);
-    thread::sleep(Duration::from_millis(300));
-    same(&bench.looks(), &before, "");
+    bench.comes_back_to(&before, "");
 }
 
 #[test]
@@ -66,8 +65,7 @@ fn queues_of_somebody_else_come_back_or_are_left_alone() {
         code(&bench.apply(&[]), 0);
         assert_ne!(bench.looks(), before);
         code(&bench.rtwire(&["revert", "rtwa"]), 0);
-        thread::sleep(Duration::from_millis(300));
-        same(&bench.looks(), &before, queues);
+        bench.comes_back_to(&before, queues);
         bench.sh("tc qdisc del dev rtwa root");
     }
     // Filters of a kind that cannot be put back.
@@ -115,6 +113,7 @@ fn unconfirmed_settings_go_back_by_themselves_and_confirmed_ones_stay() {
     code(&bench.apply(&["--confirm-within", "4s"]), 0);
     let applied = bench.looks();
     code(&bench.rtwire(&["confirm", "rtwa"]), 0);
+    // Longer than the time to confirm: nobody puts anything back.
     thread::sleep(Duration::from_secs(5));
     same(&bench.looks(), &applied, "");
     // Applied twice is refused: the record of the first would be lost.
@@ -123,8 +122,7 @@ fn unconfirmed_settings_go_back_by_themselves_and_confirmed_ones_stay() {
     code(&twice, 1);
     assert!(said(&twice).contains("rtwire revert"), "{}", said(&twice));
     code(&bench.rtwire(&["revert"]), 0);
-    thread::sleep(Duration::from_millis(300));
-    same(&bench.looks(), &before, "");
+    bench.comes_back_to(&before, "");
 }
 
 #[test]
@@ -148,6 +146,7 @@ fn a_guardian_that_was_killed_too_leaves_a_record_that_the_next_run_finds() {
                 .success()
         );
     }
+    // Longer than the time to confirm.
     thread::sleep(Duration::from_secs(3));
     assert_ne!(bench.looks(), before, "nobody is there to put it back");
     let doctor = bench.rtwire(&["doctor", "rtwa"]);
@@ -159,8 +158,7 @@ fn a_guardian_that_was_killed_too_leaves_a_record_that_the_next_run_finds() {
     // Too late: puts back what nobody confirmed.
     let late = bench.rtwire(&["confirm", "rtwa"]);
     code(&late, 1);
-    thread::sleep(Duration::from_millis(300));
-    same(&bench.looks(), &before, "");
+    bench.comes_back_to(&before, "");
 }
 
 #[test]
@@ -188,12 +186,7 @@ fn killed_at_any_moment_it_can_be_put_back() {
         }
         assert_eq!(bench.records(), Vec::<PathBuf>::new(), "moment {moment}");
         if moment % 10 == 9 {
-            thread::sleep(Duration::from_millis(200));
-            same(
-                &bench.looks(),
-                &before,
-                &format!("killed at moment {moment}"),
-            );
+            bench.comes_back_to(&before, &format!("killed at moment {moment}"));
         }
     }
     assert!(

@@ -10,7 +10,7 @@ use std::fs;
 use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use apply_common::{Bench, code, said, same};
 use rtwire_testkit::require;
@@ -48,9 +48,9 @@ fn own(line: &str) -> Output {
 }
 
 fn settled(bench: &Bench) -> String {
-    thread::sleep(Duration::from_millis(300));
+    let looks = bench.settled();
     let settings = "cd /proc/sys/net; grep -r . ipv4/conf/rtwa ipv6/conf/rtwa ipv4/neigh/rtwa ipv6/neigh/rtwa 2>/dev/null || true";
-    bench.looks() + &bench.sh(settings)
+    looks + &bench.sh(settings)
 }
 
 #[test]

@@ -357,7 +357,12 @@ fn what_is_fixed_stays_fixed_until_it_is_taken_back_to_the_byte() {
     let healthy = Healthy::new();
     healthy.sh(
         "ip address add 10.77.0.1/24 dev rtwa; ip route add 10.9.0.0/16 via 10.77.0.2; ethtool -K rtwa gro off tso on rx-udp-gro-forwarding on; \
-         ip link set rtwa arp on; sysctl -qw net.ipv6.conf.rtwa.disable_ipv6=0; sleep 2",
+         ip link set rtwa arp on; sysctl -qw net.ipv6.conf.rtwa.disable_ipv6=0",
+    );
+    // Its own address is probed for a while; until then it is tentative.
+    healthy.sh(
+        "timeout 20 sh -c 'until ip -6 address show dev rtwa scope link | grep -q inet6 && \
+         ! ip -6 address show dev rtwa | grep -q tentative; do sleep 0.1; done'",
     );
     let before = looks(&healthy);
     let output = healthy.rtwire(&["doctor", "rtwa", "--fix"]);
@@ -375,9 +380,11 @@ fn what_is_fixed_stays_fixed_until_it_is_taken_back_to_the_byte() {
     healthy.rtwire(&["doctor", "rtwa", "--fix"]);
     let output = healthy.rtwire(&["revert", "rtwa"]);
     assert!(output.status.success(), "{output:?}");
-    healthy.sh("sleep 2");
-    let after = looks(&healthy);
-    assert_eq!(before, after);
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while looks(&healthy) != before && std::time::Instant::now() < end {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    assert_eq!(before, looks(&healthy));
     let again = healthy.rtwire(&["revert", "rtwa"]);
     assert_eq!(again.status.code(), Some(2));
 }

@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rtwire_sys::clock::{Clock, now_ns, sleep_until};
 use rtwire_sys::filter::{Filter, Instruction};
@@ -213,6 +213,17 @@ fn station(side: &Side, stop: &AtomicBool) -> u64 {
     seen
 }
 
+/// The frames that an interface has sent, as the kernel counts them.
+fn frames_sent(side: &Side) -> u64 {
+    let path = format!("/sys/class/net/{}/statistics/tx_packets", side.interface);
+    let output = Command::new("ip")
+        .args(["netns", "exec", &side.namespace, "cat", &path])
+        .output()
+        .unwrap();
+    let count = String::from_utf8_lossy(&output.stdout).trim().parse();
+    count.unwrap()
+}
+
 #[test]
 fn an_interface_that_goes_ends_the_measurement_with_what_there_is() {
     require!(root, program "ip");
@@ -227,9 +238,14 @@ fn an_interface_that_goes_ends_the_measurement_with_what_there_is() {
         "none",
         "--json",
     ];
+    let before = frames_sent(&pair.a);
     let child = doctor(Some(&pair.a), &[], &all).spawn().unwrap();
-    // On its own cable first, for three seconds.
-    thread::sleep(Duration::from_millis(5_000));
+    // It measures on its own cable first.
+    let until = Instant::now() + Duration::from_secs(60);
+    while frames_sent(&pair.a) < before + 200 {
+        assert!(Instant::now() < until, "it never sends on rtwa");
+        thread::sleep(Duration::from_millis(20));
+    }
     ip(&pair.a.namespace, "link del rtwa");
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);

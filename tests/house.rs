@@ -26,7 +26,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     (
         "lab",
         &[
-            "bpf", "describe", "plan", "session", "host", "measure", "wire", "sys",
+            "bpf", "describe", "plan", "sim", "session", "host", "measure", "wire", "sys",
         ],
     ),
     (

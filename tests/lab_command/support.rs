@@ -1,11 +1,13 @@
 //! What the tests of `rtwire lab` share: a lab started, found, examined, signalled and ended.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rtwire_sys::clock::{Clock, now_ns};
 use serde_json::Value;
 
 /// Two labs at a time would be each other's noise.
@@ -46,6 +48,13 @@ pub(crate) fn measured(file: &Path, arguments: &[&str]) -> (i32, Value) {
     (output.status.code().unwrap(), report)
 }
 
+/// The id of the lab that stays, from what `--keep` says of it.
+pub(crate) fn kept_id(said: &str) -> &str {
+    let line = said.lines().find(|line| line.contains(" is still up;"));
+    let id = line.and_then(|line| line.strip_prefix("lab ")?.split_once(' '));
+    id.unwrap_or_else(|| panic!("no lab stays: {said}")).0
+}
+
 pub(crate) fn labs() -> Vec<Value> {
     let output = rtwire(&["lab", "list", "--json"]).output().unwrap();
     serde_json::from_slice(&output.stdout).unwrap()
@@ -59,17 +68,54 @@ pub(crate) fn namespaces(id: &str) -> Vec<String> {
         .collect()
 }
 
-/// Waits until the lab of this process is up, with the processes of its hosts at work; gives its record.
-pub(crate) fn wait_for_lab(pid: u32) -> Value {
-    let until = Instant::now() + Duration::from_secs(30);
+/// Waits until the lab of this process is in this phase or a later one; returns its record.
+pub(crate) fn wait_for_phase(pid: u32, phase: &str) -> Value {
+    let place = |name: &Value| PHASES.iter().position(|known| name == known);
+    let wanted = place(&phase.into());
+    assert!(wanted.is_some(), "there is no phase `{phase}`");
+    let until = Instant::now() + Duration::from_secs(60);
     while Instant::now() < until {
         let found = labs().into_iter().find(|lab| lab["pid"] == pid);
-        if let Some(lab) = found.filter(|_| !workers(pid).is_empty()) {
+        if let Some(lab) = found.filter(|lab| place(&lab["phase"]) >= wanted) {
             return lab;
         }
-        thread::sleep(Duration::from_millis(50));
+        thread::sleep(Duration::from_millis(20));
     }
-    panic!("the lab of process {pid} does not come up");
+    panic!("the lab of process {pid} does not come to the phase `{phase}`");
+}
+
+const PHASES: [&str; 4] = ["bringing-up", "calibrating", "running", "ended"];
+
+/// The time since a record's phase began, ns.
+pub(crate) fn since_ns(lab: &Value) -> u64 {
+    now_ns(Clock::Tai).saturating_sub(lab["phase_since_tai_ns"].as_u64().unwrap())
+}
+
+/// Does something to a lab that runs, and proves that it still ran when that was done. Returns the lab's record.
+pub(crate) fn while_running(pid: u32, act: impl FnOnce(&Value)) -> Value {
+    let lab = wait_for_phase(pid, "running");
+    assert_eq!(lab["phase"], "running", "it ended too soon: {lab}");
+    act(&lab);
+    let after = wait_for_phase(pid, "running");
+    assert_eq!(after["phase"], "running", "it ended meanwhile: {after}");
+    assert_eq!(after["phase_since_tai_ns"], lab["phase_since_tai_ns"]);
+    lab
+}
+
+/// The process of a lab's host: the worker whose network namespace is the host's.
+pub(crate) fn worker_of(lab: &Value, host: &str) -> u32 {
+    let nodes = lab["nodes"].as_array().unwrap();
+    let node = nodes.iter().find(|node| node["name"] == host).unwrap();
+    let namespace = format!("/run/netns/{}", node["namespace"].as_str().unwrap());
+    let namespace = std::fs::metadata(namespace).unwrap().ino();
+    let pid = u32::try_from(lab["pid"].as_u64().unwrap()).unwrap();
+    let of_host = |worker: &u32| {
+        let own = std::fs::metadata(format!("/proc/{worker}/ns/net"));
+        own.is_ok_and(|own| own.ino() == namespace)
+    };
+    let found: Vec<u32> = workers(pid).into_iter().filter(of_host).collect();
+    assert_eq!(found.len(), 1, "host {host} has one process: {found:?}");
+    found[0]
 }
 
 /// The processes of a lab's hosts.
@@ -93,6 +139,24 @@ pub(crate) fn signal(pid: u32, name: &str) {
         .args([&format!("-{name}"), &pid.to_string()])
         .status();
     assert!(status.unwrap().success(), "kill -{name} {pid}");
+}
+
+/// Waits until the kernel has stopped every thread of a process.
+pub(crate) fn wait_until_stopped(pid: u32) {
+    let until = Instant::now() + Duration::from_secs(10);
+    let is_stopped = |task: std::io::Result<std::fs::DirEntry>| {
+        let stat = std::fs::read_to_string(task.unwrap().path().join("stat")).unwrap_or_default();
+        // The state is the first field behind the name.
+        stat.rsplit_once(") ")
+            .is_some_and(|(_, behind)| behind.starts_with('T'))
+    };
+    while !std::fs::read_dir(format!("/proc/{pid}/task"))
+        .unwrap()
+        .all(is_stopped)
+    {
+        assert!(Instant::now() < until, "process {pid} does not stop");
+        thread::sleep(Duration::from_millis(2));
+    }
 }
 
 pub(crate) fn started(command: &mut Command) -> Child {
@@ -173,7 +237,7 @@ pub(crate) fn check_shape(report: &Value) {
             "frames_lost",
             "frames_duplicated",
             "frames_reordered",
-            "samples_excluded",
+            "frames_explained",
             "verdict",
         ] {
             assert!(stream.get(key).is_some(), "no `{key}` in a stream");

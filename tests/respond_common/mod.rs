@@ -2,7 +2,9 @@
 #![allow(dead_code, reason = "not every test needs all of it")]
 
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rtwire_testkit::Side;
 use serde_json::Value;
@@ -25,9 +27,30 @@ pub(crate) fn rtwire(side: &Side, arguments: &[&str]) -> Command {
     command
 }
 
+/// The frames that an interface has sent, as the kernel counts them.
+pub(crate) fn frames_sent(side: &Side) -> u64 {
+    let path = format!("/sys/class/net/{}/statistics/tx_packets", side.interface);
+    let output = Command::new("ip")
+        .args(["netns", "exec", &side.namespace, "cat", &path])
+        .output()
+        .unwrap();
+    let count = String::from_utf8_lossy(&output.stdout).trim().parse();
+    count.unwrap()
+}
+
+/// Waits until an interface has sent so many frames since it was made.
+pub(crate) fn wait_until_sent(side: &Side, frames: u64) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while frames_sent(side) < frames {
+        assert!(Instant::now() < until, "{frames} frames are never sent");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// A responder at work; killed when dropped. (`ip netns exec` becomes the command: its id is the command's.)
 pub(crate) struct Running {
     child: Child,
+    stdout: BufReader<ChildStdout>,
     stderr: BufReader<ChildStderr>,
     pub(crate) said: String,
 }
@@ -43,6 +66,7 @@ impl Running {
         stderr.read_line(&mut said).unwrap();
         assert!(said.starts_with("answering"), "{said}");
         Self {
+            stdout: BufReader::new(child.stdout.take().unwrap()),
             child,
             stderr,
             said,
@@ -64,18 +88,20 @@ impl Running {
         );
     }
 
-    /// Stops it with `signal`, if any, and gives exit code, all reports, and what it said.
+    /// Waits for its next report.
+    pub(crate) fn report(&mut self) -> Value {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+
+    /// Stops it with `signal`, if any, and gives exit code, the reports still to come, and what it said.
     pub(crate) fn end(mut self, signal: Option<&str>) -> (Option<i32>, Vec<Value>, String) {
         if let Some(name) = signal {
             self.signal(name);
         }
         let mut out = String::new();
-        self.child
-            .stdout
-            .take()
-            .unwrap()
-            .read_to_string(&mut out)
-            .unwrap();
+        self.stdout.read_to_string(&mut out).unwrap();
         let mut said = self.said.clone();
         self.stderr.read_to_string(&mut said).unwrap();
         let code = self.child.wait().unwrap().code();

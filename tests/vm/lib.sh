@@ -12,12 +12,15 @@ expect() {
 	shift
 	code=0
 	output=$("$@" 2>&1) || code=$?
-	[ "$code" = "$wanted" ] || fail "\`$*\` ended with $code instead of $wanted: $output"
+	# The reason comes last: of a long output only the end is shown.
+	[ "$code" = "$wanted" ] || fail "$output
+\`$*\` ended with $code instead of $wanted"
 }
 
 # says TEXT: fails unless the last expect's output has the text.
 says() {
-	case $output in *"$1"*) ;; *) fail "no \`$1\` in: $output" ;; esac
+	case $output in *"$1"*) ;; *) fail "$output
+no \`$1\` in this" ;; esac
 }
 
 # pair [QUEUES]: namespaces vm-a and vm-b with a veth cable ra-rb, 10.7.0.1 and 10.7.0.2, no IPv6, fixed neighbours.

@@ -155,8 +155,11 @@ test_receive_contexts_are_undone() {
 }
 
 test_measured_launch_times_are_kept_by_the_queue_that_was_asked_for() {
-	# An emulated machine has its weaknesses, which doctor tells by ending with 1.
-	expect 1 rtwire doctor --measure --duration 1s --load none --json
+	# Whether this emulated machine is fit at the moment (0) or has its weaknesses (1) is not the question here.
+	code=0
+	output=$(rtwire doctor --measure --duration 1s --load none --json 2>&1) || code=$?
+	case $code in 0 | 1) ;; *) fail "$output
+doctor ended with $code" ;; esac
 	says '"what": "launch"'
 	says '"asked": "etf"'
 	! echo "$output" | grep -q '"in_force": false' || fail "$(echo "$output" | grep -B5 '"in_force": false')"

@@ -1,0 +1,422 @@
+//! `rtwire run --evidence` on two hosts, and `rtwire judge`, as a user runs them. Needs root.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+#[path = "run_common/mod.rs"]
+mod run_common;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rtwire_measure::evidence::{self, ClockBasis, HostEvidence};
+use rtwire_testkit::{NetnsPair, require, tc};
+use serde_json::Value;
+
+use run_common::Running;
+
+/// A machine that stalls may spoil a run; this many in a row it does not.
+const TRIES: usize = 6;
+
+const QUIET: &str = r#"
+[network]
+name = "two hosts"
+
+[defaults]
+tick-error = "5 ms"
+link-rate = "1 Gbit/s"
+
+[[host]]
+name = "A"
+latency = "2 ms"
+[[host]]
+name = "B"
+latency = "2 ms"
+
+[[link]]
+ends = ["A", "B"]
+
+[[stream]]
+name = "there"
+talker = "A"
+listeners = ["B"]
+payload = "64 B"
+interval = "1 ms"
+priority = 6
+
+[[stream]]
+name = "back"
+talker = "B"
+listeners = ["A"]
+payload = "200 B"
+interval = "1 ms"
+"#;
+
+/// Four frames at the same instants: some 50 us at 1 Gbit/s.
+fn four_at_once() -> String {
+    let head = r#"
+[network]
+name = "four at once"
+[defaults]
+tick-error = "1 ms"
+link-rate = "1 Gbit/s"
+[[host]]
+name = "A"
+[[host]]
+name = "B"
+[[link]]
+ends = ["A", "B"]
+"#;
+    let stream = |number: u32| {
+        format!(
+            "[[stream]]\nname = \"s{number}\"\ntalker = \"A\"\nlisteners = [\"B\"]\npayload = \"1400 B\"\ninterval = \"10 ms\"\n\
+             deadline = \"2 ms\"\n"
+        )
+    };
+    (0..4).fold(head.to_owned(), |all, number| all + &stream(number))
+}
+
+struct Bench {
+    pair: NetnsPair,
+    folder: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new(network: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let description = folder.path().join("network.toml");
+        std::fs::write(&description, network).unwrap();
+        let planned = Command::new(env!("CARGO_BIN_EXE_rtwire"))
+            .arg("plan")
+            .args([&description, Path::new("--output")])
+            .arg(folder.path().join("plan.json"))
+            .stdout(Stdio::null())
+            .status()
+            .unwrap();
+        assert!(planned.success());
+        Self {
+            pair: NetnsPair::new(),
+            folder,
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn start(&self, host: &str, evidence: &Path, arguments: &[&str]) -> Running {
+        let side = run_common::side(&self.pair, host);
+        let mut command = run_common::run(side, &self.path("plan.json"), host);
+        Running::start(command.arg("--evidence").arg(evidence).args(arguments))
+    }
+
+    /// Runs both hosts, B first. Returns how each of them ended.
+    fn run(&self, arguments: &[&str]) -> [Ended; 2] {
+        let b = self.start("B", &self.path("B.evidence"), arguments);
+        self.wait_for("B.evidence.part", 1);
+        let a = self.start("A", &self.path("A.evidence"), arguments);
+        [a, b].map(|run| Ended::of(&run.output()))
+    }
+
+    /// Waits until a file has more than this many bytes.
+    fn wait_for(&self, name: &str, bytes: u64) {
+        let start = Instant::now();
+        while std::fs::metadata(self.path(name)).map_or(0, |file| file.len()) < bytes {
+            assert!(start.elapsed() < Duration::from_secs(60), "no {name}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn judge(&self, files: &[&str], arguments: &[&str]) -> Ended {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rtwire"));
+        command
+            .current_dir(self.folder.path())
+            .args(["judge", "plan.json", "--json"])
+            .args(files)
+            .args(arguments);
+        Ended::of(&command.output().unwrap())
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) {
+        std::fs::write(self.path(name), bytes).unwrap();
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.path(name)).unwrap()
+    }
+}
+
+#[derive(Debug)]
+struct Ended {
+    code: Option<i32>,
+    report: Value,
+    said: String,
+}
+
+impl Ended {
+    fn of(output: &std::process::Output) -> Self {
+        Self {
+            code: output.status.code(),
+            report: serde_json::from_slice(&output.stdout).unwrap_or(Value::Null),
+            said: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    fn reasons(&self) -> String {
+        format!("{} {}", self.report["reasons"], self.report["notes"])
+    }
+}
+
+/// Two hosts of a quiet network are kept, and every way to spoil their files is found.
+#[test]
+fn a_quiet_network_is_kept_and_spoiled_evidence_is_not() {
+    require!(root, program "ip");
+    let bench = Bench::new(QUIET);
+    let files = ["A.evidence", "B.evidence"];
+    let mut tries = Vec::new();
+    let kept = (0..TRIES).find_map(|_| {
+        let runs = bench.run(&["--duration", "2s"]);
+        let judged = bench.judge(&files, &["--report", "r.html"]);
+        if judged.code == Some(0) {
+            return Some(judged);
+        }
+        // A stall of the machine is the only excuse.
+        let said = format!("{:?} {} {runs:?}", judged.code, judged.reasons());
+        assert!(
+            judged.code == Some(4) || said.contains("stalls of the machine"),
+            "{said}"
+        );
+        tries.push(judged.reasons());
+        None
+    });
+    let kept = kept.unwrap_or_else(|| panic!("never kept: {tries:#?}"));
+    assert_eq!(kept.report["verdict"], "kept");
+    let schema = rtwire_measure::report::json_schema();
+    let fault = jsonschema::validate(&schema, &kept.report).err();
+    assert!(fault.is_none(), "{fault:?}");
+    assert!(
+        String::from_utf8(bench.read("r.html"))
+            .unwrap()
+            .contains("there")
+    );
+    for stream in kept.report["streams"].as_array().unwrap() {
+        assert!(
+            stream["frames_received"].as_u64().unwrap() > 1_000,
+            "{stream}"
+        );
+    }
+    spoiled(&bench);
+    differing_clocks(&bench);
+}
+
+fn spoiled(bench: &Bench) {
+    let refused = |files: &[&str], part: &str| {
+        let judged = bench.judge(files, &[]);
+        assert_eq!(judged.code, Some(2), "{}{}", judged.said, judged.report);
+        assert!(judged.said.contains(part), "{}", judged.said);
+        assert_eq!(judged.said.lines().count(), 1, "{}", judged.said);
+    };
+    let open = |files: &[&str], part: &str| {
+        let judged = bench.judge(files, &[]);
+        assert_eq!(judged.code, Some(4), "{}{}", judged.said, judged.report);
+        assert!(judged.reasons().contains(part), "{}", judged.reasons());
+    };
+    open(&["A.evidence"], "no evidence of host B");
+    let whole = bench.read("A.evidence");
+    bench.write("copy.evidence", &whole);
+    refused(
+        &["A.evidence", "copy.evidence", "B.evidence"],
+        "give it once",
+    );
+    bench.write("cut.part", &whole[..whole.len() / 2]);
+    open(&["cut.part", "B.evidence"], "truncated");
+    let mut changed = whole.clone();
+    changed[whole.len() / 3] ^= 4;
+    bench.write("changed.evidence", &changed);
+    refused(
+        &["changed.evidence", "B.evidence"],
+        "changed.evidence: was changed",
+    );
+    refused(&["plan.json", "B.evidence"], "no evidence");
+    bench.write("other.toml", QUIET.replace("200 B", "201 B").as_bytes());
+    let mut foreign = Command::new(env!("CARGO_BIN_EXE_rtwire"));
+    let foreign = foreign.current_dir(bench.folder.path());
+    let foreign = foreign.args(["judge", "other.toml", "A.evidence", "B.evidence"]);
+    let foreign = Ended::of(&foreign.output().unwrap());
+    assert_eq!(foreign.code, Some(2), "{}", foreign.said);
+    assert!(foreign.said.contains("another plan"), "{}", foreign.said);
+}
+
+/// The same evidence, as if B had been another machine whose clock is ahead.
+fn differing_clocks(bench: &Bench) {
+    let read = |name| evidence::read(&bench.read(name)).unwrap();
+    let claim = |evidence: &mut HostEvidence, boot: &str| {
+        evidence.header.boot_id = boot.to_owned();
+        evidence.header.clock = ClockBasis::Stated {
+            uncertainty_ns: 100_000,
+        };
+    };
+    let mut a = read("A.evidence");
+    claim(&mut a, "a machine");
+    bench.write("a.evidence", &a.to_bytes());
+    let shifted = |ns: i64| {
+        let mut b = read("B.evidence");
+        claim(&mut b, "another machine");
+        let shift = |time: &mut u64| *time = time.saturating_add_signed(ns);
+        for arrival in b.arrivals.iter_mut().flatten() {
+            shift(&mut arrival.stamp_ns);
+            shift(&mut arrival.read_ns);
+        }
+        for sent in b.sent.iter_mut().flatten() {
+            shift(&mut sent.called_ns);
+            shift(&mut sent.returned_ns);
+        }
+        b.stamps
+            .iter_mut()
+            .flatten()
+            .for_each(|one| shift(&mut one.stamp_ns));
+        bench.write("b.evidence", &b.to_bytes());
+        // What A received from B carries B's time.
+        let mut a = a.clone();
+        a.arrivals
+            .iter_mut()
+            .flatten()
+            .for_each(|one| shift(&mut one.sender_ns));
+        bench.write("a.evidence", &a.to_bytes());
+        bench.judge(&["a.evidence", "b.evidence"], &[])
+    };
+    let within = shifted(150_000);
+    assert_eq!(within.code, Some(0), "{}", within.reasons());
+    let beyond = shifted(1_500_000);
+    assert_eq!(beyond.code, Some(4), "{}", beyond.reasons());
+    assert!(
+        beyond.reasons().contains("before they were sent"),
+        "{}",
+        beyond.reasons()
+    );
+}
+
+/// A shaper that the plan does not know, at the talker: some 50 us are promised, the last of four frames takes over 3 ms.
+#[test]
+fn a_shaper_behind_the_plan_s_back_is_broken() {
+    require!(root, program "ip", program "tc");
+    let bench = Bench::new(&four_at_once());
+    tc(
+        &bench.pair.a.namespace,
+        "qdisc add dev rtwa root tbf rate 10mbit burst 1600 limit 100000",
+    );
+    let [_, b] = bench.run(&["--duration", "2s"]);
+    // Alone, B knows nothing of A's clock, and says so.
+    assert_eq!(b.code, Some(4), "{}{:#}", b.said, b.report);
+    assert!(
+        b.reasons().contains("--clock-uncertainty"),
+        "{}",
+        b.reasons()
+    );
+    let judged = bench.judge(&["A.evidence", "B.evidence"], &[]);
+    assert_eq!(judged.code, Some(1), "{}{}", judged.said, judged.reasons());
+    assert!(
+        judged.reasons().contains("took longer than the promised"),
+        "{}",
+        judged.reasons()
+    );
+    // Which of the four comes last is for their threads to settle.
+    let slowest = judged.report["streams"].as_array().unwrap().iter();
+    let slowest = slowest
+        .filter_map(|one| one["network_delay_ns"]["max"].as_u64())
+        .max();
+    assert!(slowest.unwrap() > 3_000_000, "{slowest:?}");
+    // With clocks that it is told to trust, B alone finds the deadline missed.
+    let [_, b] = bench.run(&["--duration", "2s", "--clock-uncertainty", "1us"]);
+    assert_eq!(b.code, Some(1), "{}{:#}", b.said, b.report);
+    assert!(
+        b.reasons().contains("missed the deadline of 2.000 ms"),
+        "{}",
+        b.reasons()
+    );
+}
+
+#[test]
+fn a_run_that_is_cut_off_or_cannot_write_says_so() {
+    require!(root, program "ip");
+    let bench = Bench::new(QUIET);
+    // A full disk: the report is there, one message, no file beside the device.
+    let full = bench.start("A", Path::new("/dev/full"), &["--duration", "300ms"]);
+    let full = Ended::of(&full.output());
+    assert_eq!(full.code, Some(3), "{}{:#}", full.said, full.report);
+    let faults = full.said.lines().filter(|line| line.starts_with("error"));
+    assert_eq!(faults.count(), 1, "{}", full.said);
+    assert!(
+        full.said.contains("/dev/full") && full.said.contains("No space"),
+        "{}",
+        full.said
+    );
+    assert!(
+        full.report["evidence"]["fault"].is_string(),
+        "{:#}",
+        full.report
+    );
+    let nowhere = bench.start("A", Path::new("/nowhere/a"), &["--duration", "300ms"]);
+    let nowhere = Ended::of(&nowhere.output());
+    assert_eq!(
+        (nowhere.code, nowhere.said.lines().count()),
+        (Some(2), 1),
+        "{}",
+        nowhere.said
+    );
+    // Ctrl-C before its end.
+    let cut = bench.start("A", &bench.path("A.evidence"), &["--duration", "60s"]);
+    bench.wait_for("A.evidence.part", 20_000);
+    cut.signal("-INT");
+    let cut = Ended::of(&cut.output());
+    assert_eq!(
+        (cut.code, &cut.report["interrupted"]),
+        (Some(4), &Value::Bool(true)),
+        "{}",
+        cut.said
+    );
+    let schema = rtwire_session::run::json_schema();
+    let fault = jsonschema::validate(&schema, &cut.report).err();
+    assert!(fault.is_none(), "{fault:?}");
+    let judged = bench.judge(&["A.evidence"], &[]);
+    assert!(
+        judged.reasons().contains("interrupted after"),
+        "{}",
+        judged.reasons()
+    );
+    // The end of a run without a duration is no interruption.
+    let free = bench.start("A", &bench.path("free.evidence"), &[]);
+    bench.wait_for("free.evidence.part", 20_000);
+    free.signal("-INT");
+    assert_eq!(Ended::of(&free.output()).report["interrupted"], false);
+    // A machine that loses its power: the beginning is there, under a name that says so.
+    let killed = bench.start("B", &bench.path("B.evidence"), &[]);
+    bench.wait_for("B.evidence.part", 20_000);
+    killed.signal("-KILL");
+    killed.output();
+    assert!(!bench.path("B.evidence").exists());
+    let judged = bench.judge(&["B.evidence.part"], &[]);
+    assert_eq!(judged.code, Some(4), "{}", judged.said);
+    assert!(
+        judged.reasons().contains("truncated"),
+        "{}",
+        judged.reasons()
+    );
+}
+
+#[test]
+fn a_file_of_limited_size_counts_what_comes_after() {
+    require!(root, program "ip");
+    let bench = Bench::new(QUIET);
+    let [a, _] = bench.run(&["--duration", "1s", "--evidence-limit", "10kB"]);
+    let missing = a.report["evidence"]["records_missing"].as_u64().unwrap();
+    assert!(missing > 500, "{:#}", a.report);
+    assert!(bench.read("A.evidence").len() < 40_000);
+    let judged = bench.judge(&["A.evidence", "B.evidence"], &[]);
+    assert_eq!(judged.code, Some(4), "{}", judged.reasons());
+    assert!(
+        judged.reasons().contains("largest size"),
+        "{}",
+        judged.reasons()
+    );
+}
