@@ -9,4 +9,5 @@ mod kept;
 mod leftovers;
 mod planted;
 mod promises;
+mod random;
 mod support;

@@ -164,7 +164,7 @@ rate = "40 Mbit/s"
 priority = 0
 "#;
 
-fn written(text: &str) -> (TempDir, PathBuf) {
+pub(crate) fn written(text: &str) -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("net.toml");
     std::fs::write(&file, text).unwrap();
@@ -258,10 +258,10 @@ fn a_run_lasts_until_its_slowest_stream_has_its_frames() {
 }
 
 /// A process that takes all the time that it gets, until it is dropped.
-struct Busy(Child);
+pub(crate) struct Busy(Child);
 
 impl Busy {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let mut command = Command::new("sh");
         command
             .args(["-c", "while :; do :; done"])
