@@ -4,7 +4,7 @@
 # passes both times is named at the end as unsteady, with its first output above: it is a fault to be found, in the test or in the code.
 # Unit tests, property tests of a library, and documents depend on no time: they get no second look. Nor do many failures at once.
 
-AGAIN_AT_MOST=4
+AGAIN_AT_MOST=${RTWIRE_SECOND_LOOKS:-4}
 
 # failed_tests LOG: of the output of `cargo test`, a line `TARGET<tab>TEST` for each test that failed, and `TARGET<tab>` for a target that
 # ended without a list of failures. TARGET is what cargo says to run it again.

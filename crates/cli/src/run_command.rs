@@ -233,6 +233,7 @@ fn run_here(arguments: &RunArguments) -> Result<Verdict, (u8, String)> {
             polls: matches!(arguments.receive, Receive::Poll),
             realtime: Some(arguments.realtime),
             spin_margin: arguments.spin_margin,
+            one_machine: false,
             no_admission: arguments.no_admission,
         },
         duration: arguments.duration,

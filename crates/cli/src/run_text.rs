@@ -21,11 +21,11 @@ fn grid(text: &mut String, report: &RunReport) {
             vec![
                 row.stream.clone(),
                 time(off.map(|off| off.p50)),
-                time(off.map(|off| off.p99)),
-                time(off.map(|off| off.p999)),
+                time(off.and_then(|off| off.known_p99())),
+                time(off.and_then(|off| off.known_p999())),
                 time(off.map(|off| off.max)),
                 time(woke.map(|woke| woke.p50)),
-                time(woke.map(|woke| woke.p99)),
+                time(woke.and_then(|woke| woke.known_p99())),
                 time(Some(row.spin_margin_ns)),
                 format!("{share:.1} %"),
             ]
@@ -89,7 +89,7 @@ pub(crate) fn shown(report: &RunReport) -> String {
                 row.frames_refused.to_string(),
                 row.ticks_skipped.to_string(),
                 time(late.map(|late| late.p50)),
-                time(late.map(|late| late.p99)),
+                time(late.and_then(|late| late.known_p99())),
                 time(late.map(|late| late.max)),
                 time(Some(row.tick_error_ns)),
             ]
@@ -121,7 +121,7 @@ pub(crate) fn shown(report: &RunReport) -> String {
                 row.frames_reordered.to_string(),
                 row.frames_overtaken.to_string(),
                 time(delay.map(|delay| delay.p50)),
-                time(delay.map(|delay| delay.p99)),
+                time(delay.and_then(|delay| delay.known_p99())),
                 time(delay.map(|delay| delay.max)),
                 time(row.promise_ns),
             ]

@@ -198,8 +198,7 @@ fn measure(
         receive_path: options.receive_path,
         spin: options.spin,
         police: options.police,
-        // All hosts share this machine's cores: what one spins, the others lack.
-        spin_margin: Some(Duration::ZERO),
+        one_machine: true,
         ..SessionOptions::default()
     };
     let how = (ns(options.at_most()), &how);

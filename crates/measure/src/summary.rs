@@ -57,6 +57,18 @@ impl Summary {
             samples: sorted.len() as u64,
         })
     }
+
+    /// Returns the 99th percentile in ns, if there are samples enough for one: 100, so that one of them can lie above it.
+    #[must_use]
+    pub fn known_p99(&self) -> Option<u64> {
+        (self.samples >= 100).then_some(self.p99)
+    }
+
+    /// Returns the 99.9th percentile in ns, if there are samples enough for one: 1 000.
+    #[must_use]
+    pub fn known_p999(&self) -> Option<u64> {
+        (self.samples >= 1_000).then_some(self.p999)
+    }
 }
 
 /// The ranks that tables show of a distribution: name, and permille for [`nearest_rank`].
@@ -156,6 +168,16 @@ mod tests {
         assert_eq!(nearest_rank(&[7], 990), Some(7));
         assert_eq!(nearest_rank::<u64>(&[], 500), None);
         assert_eq!(Summary::of(vec![]), None);
+    }
+
+    #[test]
+    fn a_percentile_is_known_where_a_sample_can_lie_above_it() {
+        let of = |count| Summary::of((1..=count).collect()).unwrap();
+        assert_eq!((of(99).known_p99(), of(100).known_p99()), (None, Some(99)));
+        assert_eq!(
+            (of(999).known_p999(), of(1_000).known_p999()),
+            (None, Some(999))
+        );
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub struct SessionOptions {
     /// The time before each instant at which a cyclic talker wakes, to spin until then; 0: it does not spin. `None`: each
     /// talker measures how late it is woken, and spins as long as that needs.
     pub spin_margin: Option<Duration>,
+    /// True if all hosts of the plan share this machine's cores, as in the lab: what one talker spins, the others lack.
+    pub one_machine: bool,
     /// Also opens streams on a transmit path that does not keep the plan's promises.
     pub no_admission: bool,
 }
@@ -55,6 +57,7 @@ impl Default for SessionOptions {
             polls: false,
             realtime: None,
             spin_margin: None,
+            one_machine: false,
             no_admission: false,
         }
     }

@@ -8,8 +8,8 @@
 //!   and counted: late, it would be closer to the next frame than the promises of other streams allow.
 //! - A stream with launch times in the plan has windows instead of a contract between frames: its frame is sent, late or
 //!   not.
-//! - A frame whose sender was held up inside its send call counts at the end of that call. So the next one is skipped if it
-//!   would be too close.
+//! - A frame whose sender was held up inside its send call counts at the kernel's timestamp, where one has come, else at the end
+//!   of that call. So the next one is skipped if it would be too close.
 
 use rtwire_channel::Shaper;
 
@@ -145,18 +145,18 @@ impl Pace {
         Turn::Send { due_ns, late_ns }
     }
 
-    /// Notes that the send call of the newest frame ended at `returned_ns`.
+    /// Notes that the newest frame left at `left_ns` or before: the kernel's timestamp, or the end of the send call.
     ///
     /// A thread can be stopped between its decision and the kernel's part of the call. Its frame may then have left as late
     /// as the call ended.
-    pub fn sent(&mut self, returned_ns: u64) {
+    pub fn sent(&mut self, left_ns: u64) {
         let Some((before, taken_ns)) = self.before.take() else {
             return;
         };
-        if returned_ns.saturating_sub(taken_ns) > CALL_NS.max(self.tick_error_ns) {
+        if left_ns.saturating_sub(taken_ns) > CALL_NS.max(self.tick_error_ns) {
             let mut later = before;
             // More time has passed since, so there are at least as many tokens.
-            if later.take(returned_ns, self.wire_bits).is_ok() {
+            if later.take(left_ns, self.wire_bits).is_ok() {
                 self.shaper = Some(later);
             }
         }

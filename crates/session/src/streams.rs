@@ -112,7 +112,7 @@ pub fn talker(
     })
 }
 
-/// Returns the spinning of a stream's talker. Talkers of one host share its cores.
+/// Returns the spinning of a stream's talker. Talkers of one machine share its cores.
 fn spin_margin(plan: &Plan, stream: &Stream, options: &SessionOptions) -> SpinMargin {
     let interval_of = |stream: &Stream| match stream.contract.kind {
         ContractKind::Interval { interval_ns } if stream.shaped => Some(interval_ns),
@@ -122,8 +122,8 @@ fn spin_margin(plan: &Plan, stream: &Stream, options: &SessionOptions) -> SpinMa
         (Some(fixed), Some(_)) => SpinMargin::Fixed { ns: ns(fixed) },
         (None, Some(interval_ns)) => {
             let streams = plan.network.streams.iter();
-            let cyclic =
-                streams.filter(|one| one.talker == stream.talker && interval_of(one).is_some());
+            let beside = |one: &&Stream| options.one_machine || one.talker == stream.talker;
+            let cyclic = streams.filter(|one| beside(one) && interval_of(one).is_some());
             let cores = std::thread::available_parallelism().map_or(1, usize::from);
             SpinMargin::measured(interval_ns, cyclic.count(), cores)
         }

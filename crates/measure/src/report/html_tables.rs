@@ -133,8 +133,8 @@ impl<'a> Table<'a> {
     fn percentiles(&mut self, summary: Option<Summary>) {
         for ns in [
             summary.map(|s| s.p50),
-            summary.map(|s| s.p99),
-            summary.map(|s| s.p999),
+            summary.and_then(|s| s.known_p99()),
+            summary.and_then(|s| s.known_p999()),
         ] {
             self.cell("", &time(ns));
         }
@@ -215,11 +215,15 @@ pub(super) fn streams(out: &mut String, streams: &[StreamReport]) {
             table.cell("", &time(stream.published_max_ns));
         }
         table.cell("", &time(delay.map(|d| d.p50)));
-        table.cell("", &time(delay.map(|d| d.p99)));
+        table.cell("", &time(delay.and_then(|d| d.known_p99())));
         table.cell("", &format!("{:.1}\u{a0}%", stream.coverage_percent));
         if emulated {
-            for ns in [|d: Summary| d.max, |d: Summary| d.p50, |d: Summary| d.p99] {
-                table.cell("", &time(delivered.map(ns)));
+            for ns in [
+                delivered.map(|d| d.max),
+                delivered.map(|d| d.p50),
+                delivered.and_then(|d| d.known_p99()),
+            ] {
+                table.cell("", &time(ns));
             }
         }
     }

@@ -65,7 +65,7 @@ fn delays(streams: &[StreamReport]) -> String {
             time(s.deadline_ns),
             time(s.promised_delay_ns),
             time(judged.map(|d| d.p50)),
-            time(judged.map(|d| d.p99)),
+            time(judged.and_then(|d| d.known_p99())),
             time(judged.map(|d| d.max)),
         ];
         row.push(used(s).map_or_else(|| "-".to_owned(), |p| format!("{p:.0} %")));
@@ -102,7 +102,7 @@ fn delivered(streams: &[StreamReport]) -> String {
         table.rows.push(vec![
             format!("{} at {}", s.name, s.listener),
             time(delay.map(|d| d.p50)),
-            time(delay.map(|d| d.p99)),
+            time(delay.and_then(|d| d.known_p99())),
             time(delay.map(|d| d.max)),
             s.frames_explained.to_string(),
             s.frames_unexplained.to_string(),
@@ -207,8 +207,8 @@ fn hosts(hosts: &[HostReport]) -> String {
             h.ticks_skipped.to_string(),
             time(h.tick_error_declared_ns),
             time(tick.map(|t| t.p50)),
-            time(tick.map(|t| t.p99)),
-            time(tick.map(|t| t.p999)),
+            time(tick.and_then(|t| t.known_p99())),
+            time(tick.and_then(|t| t.known_p999())),
             time(tick.map(|t| t.max)),
         ]);
     }
@@ -239,8 +239,8 @@ fn noise_table(noise: &NoiseRecord) -> String {
             ),
             late.map_or(0, |l| l.samples).to_string(),
             time(late.map(|l| l.p50)),
-            time(late.map(|l| l.p99)),
-            time(late.map(|l| l.p999)),
+            time(late.and_then(|l| l.known_p99())),
+            time(late.and_then(|l| l.known_p999())),
             time(late.map(|l| l.max)),
             core.stalls.to_string(),
             time(Some(core.stalled_ns)),
@@ -274,14 +274,14 @@ fn time(ns: Option<u64>) -> String {
 }
 
 fn five(summary: Option<Summary>) -> [String; 5] {
-    let s = |f: fn(Summary) -> u64| time(summary.map(f));
     [
-        s(|s| s.min),
-        s(|s| s.p50),
-        s(|s| s.p99),
-        s(|s| s.p999),
-        s(|s| s.max),
+        summary.map(|s| s.min),
+        summary.map(|s| s.p50),
+        summary.and_then(|s| s.known_p99()),
+        summary.and_then(|s| s.known_p999()),
+        summary.map(|s| s.max),
     ]
+    .map(time)
 }
 
 /// Rows with columns as wide as needed. The first column is cut if the terminal is too narrow.

@@ -55,18 +55,42 @@ impl SentStamps {
     }
 }
 
-/// The instants of the newest frames, from the sending thread to the collector. No lock; the oldest are overwritten.
+/// What the sending thread and the collector tell each other. No lock.
 #[derive(Debug)]
-pub(super) struct Instants(Box<[AtomicU64]>);
+pub(super) struct Instants {
+    /// From the sending thread: the instants of the newest frames. The oldest are overwritten.
+    due_ns: Box<[AtomicU64]>,
+    /// From the collector: the newest frame with a timestamp, counted from 1; 0 while the timestamp changes.
+    stamped: AtomicU64,
+    stamp_ns: AtomicU64,
+}
 
 impl Instants {
     pub(super) fn new() -> Self {
-        Self((0..INSTANTS).map(|_| AtomicU64::new(0)).collect())
+        Self {
+            due_ns: (0..INSTANTS).map(|_| AtomicU64::new(0)).collect(),
+            stamped: AtomicU64::new(0),
+            stamp_ns: AtomicU64::new(0),
+        }
     }
 
     fn place(&self, frame: u64) -> &AtomicU64 {
         // The remainder fits: it is less than the length.
-        &self.0[(frame % INSTANTS as u64) as usize]
+        &self.due_ns[(frame % INSTANTS as u64) as usize]
+    }
+
+    /// Notes the first timestamp of a frame.
+    fn left(&self, frame: u64, stamp_ns: u64) {
+        self.stamped.store(0, Ordering::SeqCst);
+        self.stamp_ns.store(stamp_ns, Ordering::SeqCst);
+        self.stamped.store(frame + 1, Ordering::SeqCst);
+    }
+
+    /// Returns the timestamp of the frame, if it is the newest that has one. Two or three loads.
+    pub(super) fn left_ns(&self, frame: u64) -> Option<u64> {
+        let is_newest = || self.stamped.load(Ordering::SeqCst) == frame + 1;
+        let stamp_ns = is_newest().then(|| self.stamp_ns.load(Ordering::SeqCst));
+        stamp_ns.filter(|_| is_newest())
     }
 
     /// Notes the instant of a frame that is about to be sent.
@@ -140,8 +164,11 @@ impl<'a> Collector<'a> {
             return;
         }
         self.next = frame + 1;
-        let instants = self.instants;
-        if let Some(error_ns) = instants.and_then(|all| all.error_ns(frame, stamp_ns)) {
+        let Some(instants) = self.instants else {
+            return;
+        };
+        instants.left(frame, stamp_ns);
+        if let Some(error_ns) = instants.error_ns(frame, stamp_ns) {
             self.off_grid.record(error_ns);
         }
     }
@@ -167,6 +194,8 @@ mod tests {
         }
         collector.note(0, 1_005_000);
         collector.note(0, 1_900_000);
+        assert_eq!(instants.left_ns(0), Some(1_005_000), "its own queue's");
+        assert_eq!(instants.left_ns(1), None);
         // Frame 1 left nearly a cycle late, still by its own instant.
         collector.note(1, 2_990_000);
         collector.note(2, 3_007_000);

@@ -288,6 +288,8 @@ impl Sending<'_> {
         });
         waiting.measure(pace.interval_ns(), times.0)?;
         let mut core = sched::CoreHold::new();
+        // The number of the newest frame, and the end of its send call, ns.
+        let mut newest = None;
         while pace.due_ns() < end_ns && !schedule.is_stopped() {
             let due_ns = pace.due_ns();
             if let Some(late_ns) = waiting.sleep(due_ns)? {
@@ -297,15 +299,21 @@ impl Sending<'_> {
             let found = source.take(&mut self.payload);
             // The record of stalls interrupts this thread for a moment. It must not move to another core for that.
             core.here();
+            if let Some((number, returned_ns)) = newest.take() {
+                // The call may have taken long behind the timestamp: where a switch is emulated, it does the switch's work.
+                let stamped = self.instants.and_then(|all| all.left_ns(number));
+                pace.sent(stamped.unwrap_or(returned_ns));
+            }
             let now = waiting.spin(due_ns);
             if let Turn::Send { due_ns, .. } = pace.turn(now) {
                 match found {
                     Found::Length(length) => {
+                        let number = self.number;
                         if let Some(instants) = self.instants {
-                            instants.note(self.number, due_ns);
+                            instants.note(number, due_ns);
                         }
                         self.send(length, (lead_ns > 0).then_some(due_ns + lead_ns))?;
-                        pace.sent(now_ns());
+                        newest = Some((number, now_ns()));
                     }
                     Found::Nothing => {}
                     Found::Over => {
