@@ -51,6 +51,7 @@ mod lasting;
 mod monitor;
 mod offered;
 mod passages;
+mod phases;
 mod ports;
 mod privilege;
 mod processes;

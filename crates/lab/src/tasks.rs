@@ -14,6 +14,7 @@ use crate::LabError;
 use crate::blueprint::{Layout, Reached, ip_group, node_index};
 use crate::fabric::{Fabric, HOST_INTERFACE, host_address, host_mac};
 use crate::passages::Flow;
+use crate::phases;
 use crate::transmit;
 
 /// The largest number of samples of a run: some 40 bytes each, on both sides, and again while they are joined.
@@ -88,6 +89,8 @@ pub(crate) fn assignments(
         ..options.clone()
     };
     let mut hosts = Hosts::new(network, fabric, directory, options.receive_path);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let phases = phases::of(plan, cores);
     for (index, stream) in network.streams.iter().enumerate() {
         let frames_most =
             usize::try_from(frames_most(network, stream, duration_ns)).unwrap_or(usize::MAX);
@@ -97,6 +100,7 @@ pub(crate) fn assignments(
             frames_most,
             path: transmit::of(stream, options.path),
             stamps: true,
+            phase_ns: phases.get(index).copied().unwrap_or(0),
             ..streams::talker(plan, &stream.name, options)?
         };
         hosts.talker(&stream.talker, task);
@@ -291,6 +295,7 @@ pub(crate) fn calibration(
                 realtime: REALTIME,
                 path: TxPath::Qdisc,
                 launch: None,
+                phase_ns: 0,
                 stamps: true,
                 spin_margin: SpinMargin::Fixed { ns: 0 },
             },

@@ -53,8 +53,8 @@ pub(crate) fn pace(task: &TalkerTask, launch_delta_ns: Option<u64>, start_ns: u6
     let lead_ns = launch_delta_ns.map_or(0, |delta| delta + task.tick_error_ns + HAND_OVER_NS);
     let base_ns = match task.launch {
         Some((offset_ns, period_ns @ 1..)) => offset_ns % period_ns,
-        // Whole multiples: the same phase on every host.
-        _ => 0,
+        // Whole multiples: the same phase on every host, unless the task has its own.
+        _ => task.phase_ns % interval_ns,
     };
     let grid = Grid {
         // One period earlier where the offset is smaller than the lead.

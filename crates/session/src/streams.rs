@@ -107,6 +107,7 @@ pub fn talker(
             .launch
             .as_ref()
             .map(|launch| (launch.offset_ns, launch.period_ns)),
+        phase_ns: 0,
         stamps: false,
         spin_margin: spin_margin(plan, stream, options),
     })
@@ -294,6 +295,7 @@ pub fn best_effort(plan: &Plan, options: &SessionOptions) -> Vec<Flow> {
                     options.path
                 },
                 launch: None,
+                phase_ns: 0,
                 stamps: false,
                 spin_margin: SpinMargin::Fixed { ns: 0 },
             },

@@ -131,6 +131,8 @@ pub struct TalkerTask {
     pub path: TxPath,
     /// The plan's launch: the offset after whole periods of CLOCK_TAI, and the period, ns.
     pub launch: Option<(u64, u64)>,
+    /// The time in ns from whole intervals of CLOCK_TAI to its instants, where it is cyclic and has no launch.
+    pub phase_ns: u64,
     /// True if the kernel's transmit timestamps are collected.
     pub stamps: bool,
     /// The time that it spins before each instant of its grid.
