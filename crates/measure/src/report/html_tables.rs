@@ -194,10 +194,6 @@ pub(super) fn streams(out: &mut String, streams: &[StreamReport]) {
         "p99",
         "Judged on",
     ];
-    let emulated = streams.iter().any(|stream| stream.exact_delay_ns.is_some());
-    if emulated {
-        columns.extend(["Delivered slowest", "Delivered p50", "Delivered p99"]);
-    }
     if published {
         columns.insert(6, "Slowest published");
     }
@@ -205,7 +201,7 @@ pub(super) fn streams(out: &mut String, streams: &[StreamReport]) {
     for stream in streams {
         table.row();
         table.raw("", &name_of(stream));
-        let (delay, delivered) = (judged(stream), stream.network_delay_ns);
+        let delay = judged(stream);
         table.verdict(stream.verdict);
         table.cell("", &time(stream.deadline_ns));
         table.cell("strong", &time(stream.promised_delay_ns));
@@ -217,24 +213,50 @@ pub(super) fn streams(out: &mut String, streams: &[StreamReport]) {
         table.cell("", &time(delay.map(|d| d.p50)));
         table.cell("", &time(delay.and_then(|d| d.known_p99())));
         table.cell("", &format!("{:.1}\u{a0}%", stream.coverage_percent));
-        if emulated {
-            for ns in [
-                delivered.map(|d| d.max),
-                delivered.map(|d| d.p50),
-                delivered.and_then(|d| d.known_p99()),
-            ] {
-                table.cell("", &time(ns));
-            }
-        }
     }
     table.close();
-    if emulated {
+    if streams.iter().any(|stream| stream.exact_delay_ns.is_some()) {
         out.push_str(
             "<p><small>Slowest, p50, p99: the delay in the described network, from a replay of all frames as they were \
-             really sent; it is judged. Delivered: the delay in the emulated network, whose errors need a recorded cause. Judged on: \
-             the share of the frames whose delivery needed none.</small></p>",
+             really sent; it is judged. Judged on: the share of the frames whose delivery needed no explanation.</small></p>",
         );
+        delivered(out, streams);
     }
+}
+
+/// The delay in the emulated network, whose errors need a recorded cause.
+fn delivered(out: &mut String, streams: &[StreamReport]) {
+    let columns = vec![
+        "As the emulation delivered it",
+        "Slowest",
+        "Min",
+        "p50",
+        "p99",
+        "p99.9",
+        "Late by stalls",
+        "Late without a cause",
+    ];
+    let mut table = Table::open(out, columns);
+    for stream in streams {
+        table.row();
+        table.raw("", &at_listener(stream));
+        let delay = stream.network_delay_ns;
+        table.cell("", &time(delay.map(|d| d.max)));
+        table.cell("", &time(delay.map(|d| d.min)));
+        table.percentiles(delay);
+        table.cell("", &grouped(stream.frames_explained));
+        table.fault(stream.frames_unexplained);
+    }
+    table.close();
+}
+
+/// Returns the stream's name and its listener, on one line.
+fn at_listener(stream: &StreamReport) -> String {
+    format!(
+        "<b>{}</b> <small style=\"display:inline\">at {}</small>",
+        escape(&stream.name),
+        escape(&stream.listener)
+    )
 }
 
 /// Draws the used share of the promise as a bar with a notch at the median.
@@ -276,12 +298,7 @@ pub(super) fn frames(out: &mut String, streams: &[StreamReport]) {
     let mut table = Table::open(out, columns);
     for stream in streams {
         table.row();
-        let name = escape(&stream.name);
-        let at = escape(&stream.listener);
-        table.raw(
-            "",
-            &format!("<b>{name}</b> <small style=\"display:inline\">at {at}</small>"),
-        );
+        table.raw("", &at_listener(stream));
         table.cell("", &grouped(stream.frames_sent));
         table.fault(stream.frames_lost);
         table.fault(stream.frames_duplicated);

@@ -174,14 +174,7 @@ fn overall_reasons(
         return reasons;
     }
     // All reasons of this verdict and no milder ones: those are in the parts.
-    let of_streams = streams.iter().filter(|s| s.verdict == verdict).map(|s| {
-        format!(
-            "Stream {} at {}: {}",
-            s.name,
-            s.listener,
-            s.reasons[..s.decisive].join(" ")
-        )
-    });
+    let of_streams = of_streams(streams.iter().filter(|s| s.verdict == verdict));
     let of_ports = ports
         .iter()
         .filter(|p| p.verdict == verdict)
@@ -191,6 +184,27 @@ fn overall_reasons(
         .filter(|t| t.verdict == verdict)
         .map(|t| format!("Talker of {}: {}", t.name, t.reasons.join(" ")));
     of_talkers.chain(of_streams).chain(of_ports).collect()
+}
+
+/// Returns the reasons of streams. One that is the same at several listeners of a stream is told once.
+fn of_streams<'a>(judged: impl Iterator<Item = &'a StreamJudgement>) -> Vec<String> {
+    let mut told: Vec<(&str, String, String)> = Vec::new();
+    for stream in judged {
+        let why = stream.reasons[..stream.decisive].join(" ");
+        match told
+            .iter_mut()
+            .find(|(name, _, said)| *name == stream.name && *said == why)
+        {
+            Some((_, listeners, _)) => {
+                listeners.push_str(", ");
+                listeners.push_str(&stream.listener);
+            }
+            None => told.push((&stream.name, stream.listener.clone(), why)),
+        }
+    }
+    told.into_iter()
+        .map(|(name, listeners, why)| format!("Stream {name} at {listeners}: {why}"))
+        .collect()
 }
 
 /// Returns the number of bits that talkers sent beyond their contracts. It counts all talkers that can reach these

@@ -403,6 +403,29 @@ fn the_worst_part_decides() {
 }
 
 #[test]
+fn a_reason_of_several_listeners_is_told_once() {
+    let of = |name: &str, listener: &str, frames: usize| {
+        let mut one = stream(&good(frames));
+        (one.name, one.listener) = (name.to_owned(), listener.to_owned());
+        one
+    };
+    let mut e = evidence(of("s", "B", 10));
+    e.streams.push(of("other", "B", 10));
+    e.streams.push(of("s", "C", 10));
+    e.streams.push(of("s", "D", 11));
+    let told = judge(&e).reasons;
+    let begins: Vec<&str> = told
+        .iter()
+        .filter_map(|why| why.split(':').next())
+        .collect();
+    assert_eq!(
+        begins,
+        ["Stream s at B, C", "Stream other at B", "Stream s at D"],
+        "{told:?}"
+    );
+}
+
+#[test]
 fn a_missed_deadline_below_the_promise_is_not_kept() {
     let mut evidence = evidence(stream(&vec![PROMISE - 100; 2_000]));
     evidence.streams[0].deadline_ns = Some(PROMISE - 100);
