@@ -435,6 +435,8 @@ fn file_of(world: &World, place: &str) -> File {
         }
         // It grows while the run lasts, under another name: `tests/judge_command.rs`.
         "lab --report" | "run --evidence" => File::Own,
+        // A folder of files: `tests/export_command.rs`.
+        "export --into" => File::Own,
         "plan --keep"
         | "plan --diff"
         | "run --plan"

@@ -1,4 +1,4 @@
-//! Data for switches: `yanglint` checks the output of `rtwire export --yang` for every example.
+//! Data for switches: `rtwire export --yang` of every example, held against the published structure.
 
 use std::process::Command;
 use std::time::Instant;
@@ -35,7 +35,7 @@ pub(crate) fn rows() -> Vec<Row> {
             match lint(folder.path(), data) {
                 Ok((true, _)) => valid += 1,
                 Ok((false, said)) => why = Some(format!("{}, {name}: {said}", path.display())),
-                Err(error) => why = Some(format!("yanglint cannot be started: {error}")),
+                Err(error) => why = Some(format!("the referee cannot be asked: {error}")),
             }
         }
     }
@@ -46,7 +46,7 @@ pub(crate) fn rows() -> Vec<Row> {
             held: Some(valid == total && total > 0),
             why,
             ..row(
-                "switches whose exported YANG data yanglint accepts",
+                "switches whose exported YANG data are as published",
                 valid as f64,
                 "",
                 total,

@@ -1,64 +1,102 @@
-//! A switch's share as IEEE 802.1Q YANG data in JSON (RFC 7951).
+//! A switch's share as IEEE 802.1Q and 802.1CB YANG data in JSON (RFC 7951).
 //!
-//! Names and structure follow the modules of IEEE Std 802.1Q as amended by 802.1Qcw-2023 and 802.1Qcr-2020:
-//! `ieee802-dot1q-bridge` (traffic classes), `ieee802-dot1q-sched` and `-sched-bridge` (gates),
-//! `ieee802-dot1q-stream-filters-gates` (stream filters and gates).
+//! Names and structure follow the modules as published, of 2023 and later:
+//!
+//! | module | content |
+//! |---|---|
+//! | `ieee802-dot1q-bridge` | the bridge, its VLANs, static forwarding, ports, traffic classes |
+//! | `ieee802-dot1q-sched`, `-sched-bridge` | gates of the ports |
+//! | `ieee802-dot1q-cbsa-bridge` | credits (802.1Qav) |
+//! | `ieee802-dot1q-stream-filters-gates-bridge` | stream filters and gates |
+//! | `ieee802-dot1cb-stream-identification` | the frames that a filter is for |
+
+mod component;
 
 use serde_json::{Value, json};
 
-use super::Share;
+use super::share::{Share, SharePort};
 use rtwire_plan::PortPlan;
 
 const NANOSECONDS: u64 = 1_000_000_000;
 /// An interval has 32 bits.
 const LONGEST_INTERVAL_NS: u64 = 4_000_000_000;
-const WORDS: [&str; 8] = [
-    "zero", "one", "two", "three", "four", "five", "six", "seven",
-];
+/// The longest name of a bridge (`name-type`).
+const NAME_CHARACTERS: usize = 32;
 
-/// All of a switch.
+/// Returns all data of a switch.
 pub(super) fn data(share: &Share<'_>) -> Value {
     let interfaces: Vec<Value> = share
         .ports
         .iter()
-        .map(|(name, port)| interface(share, name, port))
+        .map(|port| interface(share, port))
         .collect();
-    json!({
+    let mut all = json!({
         "ietf-interfaces:interfaces": { "interface": interfaces },
         "ieee802-dot1q-bridge:bridges": { "bridge": [ {
-            "name": share.name,
-            "component": [ {
-                "name": share.name,
-                "ieee802-dot1q-stream-filters-gates:stream-filters": {
-                    "stream-filter-instance-table": filters(share),
-                },
-                "ieee802-dot1q-stream-filters-gates:stream-gates": {
-                    "stream-gate-instance-table": [ {
-                        "stream-gate-instance-id": 1,
-                        "gate-enable": false,
-                        "admin-gate-states": "open",
-                        "admin-ipv": "null",
-                    } ],
-                },
-            } ],
+            "name": bridge_name(share),
+            "address": text(share.address),
+            "bridge-type": "ieee802-dot1q-bridge:customer-vlan-bridge",
+            "component": [component::component(share)],
         } ] },
-    })
+    });
+    let identities = component::identities(share);
+    if !identities.is_empty() {
+        all["ieee802-dot1cb-stream-identification:stream-identity"] = identities.into();
+    }
+    all
 }
 
-fn interface(share: &Share<'_>, name: &str, port: &PortPlan) -> Value {
+/// Returns the bridge's name. The component has the whole one.
+fn bridge_name(share: &Share<'_>) -> String {
+    share.name.chars().take(NAME_CHARACTERS).collect()
+}
+
+/// Returns an address as IEEE Std 802 writes it.
+pub(super) fn text(address: [u8; 6]) -> String {
+    address.map(|byte| format!("{byte:02X}")).join("-")
+}
+
+fn interface(share: &Share<'_>, port: &SharePort<'_>) -> Value {
     let mut classes = serde_json::Map::new();
     classes.insert("number-of-traffic-classes".to_owned(), share.queues.into());
     for (pcp, class) in share.classes().iter().enumerate() {
         classes.insert(format!("priority{pcp}"), (*class).into());
     }
-    let mut bridge_port = json!({ "traffic-class": { "traffic-class-table": classes } });
-    if let Some(table) = gates(share, port) {
+    let mut bridge_port = json!({
+        "bridge-name": bridge_name(share),
+        "component-name": share.name,
+        "port-type": "ieee802-dot1q-bridge:c-vlan-bridge-port",
+        "pvid": share.untagged_vlan,
+        "traffic-class": { "traffic-class-table": classes },
+    });
+    if let Some(table) = gates(share, port.plan) {
         bridge_port["ieee802-dot1q-sched-bridge:gate-parameter-table"] = table;
     }
+    let credits = share.credits(port.plan);
+    if !credits.is_empty() {
+        let algorithms: Vec<Value> = credits
+            .iter()
+            .map(|(class, _)| {
+                json!({
+                    "traffic-class": class,
+                    "transmission-selection-algorithm": "ieee802-dot1q-types:credit-based-shaper",
+                })
+            })
+            .collect();
+        let slopes: Vec<Value> = credits
+            .iter()
+            .map(|(class, slope_bps)| {
+                json!({ "traffic-class": class, "admin-idle-slope": slope_bps.to_string() })
+            })
+            .collect();
+        bridge_port["transmission-selection-algorithm-table"] =
+            json!({ "transmission-selection-algorithm-map": algorithms });
+        bridge_port["ieee802-dot1q-cbsa-bridge:cbsa"] = json!({ "cbsa-parameter-table": slopes });
+    }
     json!({
-        "name": name,
+        "name": port.name,
         "type": "iana-if-type:ethernetCsmacd",
-        "description": format!("{} to {}", port.node, port.port),
+        "description": format!("port {}: {} to {}", port.number, port.plan.node, port.plan.port),
         "ieee802-dot1q-bridge:bridge-port": bridge_port,
     })
 }
@@ -80,7 +118,7 @@ fn seconds(duration_ns: u64) -> Value {
 fn gates(share: &Share<'_>, port: &PortPlan) -> Option<Value> {
     let Some(list) = &port.gates else {
         let gated = share.network.gates(share.name).is_some()
-            || share.ports.iter().any(|(_, other)| other.gates.is_some());
+            || share.ports.iter().any(|other| other.plan.gates.is_some());
         return gated.then(|| {
             json!({
                 "gate-enabled": false,
@@ -127,24 +165,4 @@ fn gates(share: &Share<'_>, port: &PortPlan) -> Option<Value> {
         },
         "config-change": true,
     }))
-}
-
-/// A filter for each stream: no frame of its priority may be longer than the plan counted with.
-fn filters(share: &Share<'_>) -> Vec<Value> {
-    const HEADER: u64 = 14;
-    const TAG: u64 = 4;
-    share
-        .streams()
-        .enumerate()
-        .map(|(number, stream)| {
-            let tag = if stream.vlan.is_some() { TAG } else { 0 };
-            json!({
-                "stream-filter-instance-id": number + 1,
-                "stream-handle": number + 1,
-                "priority-spec": WORDS[usize::from(stream.pcp & 7)],
-                "max-sdu-size": stream.frame_bytes.saturating_sub(HEADER + tag),
-                "stream-gate-ref": 1,
-            })
-        })
-        .collect()
 }
