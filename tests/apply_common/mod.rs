@@ -147,9 +147,10 @@ pub(crate) fn same(now: &str, before: &str, context: &str) {
         .lines()
         .filter(|line| !before.lines().any(|one| one == *line))
         .collect();
+    let first = now.lines().zip(before.lines()).find(|(a, b)| a != b);
     assert!(
         now == before,
-        "{context}\nmissing: {missing:#?}\nnew: {new:#?}"
+        "{context}\nmissing: {missing:#?}\nnew: {new:#?}\nfirst difference, now and before: {first:#?}"
     );
 }
 

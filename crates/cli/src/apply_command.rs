@@ -58,6 +58,9 @@ pub(crate) struct ApplyArguments {
     /// Show what would change, and change nothing
     #[arg(long)]
     dry_run: bool,
+    /// Compare this host with its share, name each difference, and change nothing; exit code 1 if there is one
+    #[arg(long, conflicts_with_all = ["dry_run", "explain", "confirm_within"])]
+    check: bool,
     /// Show the `ip`, `tc`, `ethtool` lines that do the same, and change nothing
     #[arg(long)]
     explain: bool,
@@ -166,6 +169,10 @@ fn apply_plan(arguments: &ApplyArguments) -> Result<(), Failure> {
         introduce(arguments, prepared.report());
     }
     let lacking = prepared.complete();
+    if arguments.check {
+        return check(arguments, prepared.report())
+            .and(lacking.map_err(|refusal| refused(&refusal)));
+    }
     if arguments.dry_run || arguments.explain || lacking.is_err() {
         show(arguments, prepared.report());
         return lacking.map_err(|refusal| refused(&refusal));
@@ -208,6 +215,31 @@ fn show(arguments: &ApplyArguments, report: &Report) {
             output::line(&format!("would change  {}", change.show()));
         }
         output::line(&format!("{} change(s), none made", report.changes.len()));
+    }
+}
+
+/// Names each difference between the host and its share.
+fn check(arguments: &ApplyArguments, report: &Report) -> Result<(), Failure> {
+    if arguments.json {
+        print_json(report);
+    } else {
+        for change in &report.changes {
+            output::line(&format!("differs  {}", change.show()));
+        }
+    }
+    match report.changes.len() {
+        0 if arguments.json => Ok(()),
+        0 => {
+            output::line("all is as planned");
+            Ok(())
+        }
+        number => Err((
+            format!(
+                "{number} setting(s) of `{}` differ from the plan",
+                report.interface
+            ),
+            REFUSED,
+        )),
     }
 }
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use rtwire_host::change::guardian::{self, GuardianError};
-use rtwire_host::change::{self, ConfirmError};
+use rtwire_host::change::{self, ConfirmError, Record};
 
 use crate::output;
 
@@ -23,8 +23,11 @@ pub(crate) struct ConfirmArguments {
 
 /// Confirms and prints.
 pub(crate) fn run(arguments: &ConfirmArguments) -> ExitCode {
-    let interface = &arguments.interface;
-    if let Err(error) = change::confirm(&change::default_directory(), interface) {
+    let directory = change::default_directory();
+    // It may have been renamed since.
+    let name = Record::name_for(&directory, &arguments.interface);
+    let interface = name.as_ref().unwrap_or(&arguments.interface);
+    if let Err(error) = change::confirm(&directory, interface) {
         eprintln!("rtwire confirm: {error}");
         return ExitCode::from(match error {
             ConfirmError::Nothing(_) => FAULTY,

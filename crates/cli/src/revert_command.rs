@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use rtwire_host::change::{self, Progress, Record, RecordError};
+use rtwire_host::change::{self, Change, Progress, Record, RecordError};
 use rtwire_host::netlink::Netlink;
 
 use crate::output;
@@ -19,13 +19,19 @@ pub(crate) struct RevertArguments {
     /// The interface whose settings are put back; `host` for settings without an interface. Without it, all of this
     /// network namespace
     interface: Option<String>,
+    /// Remove the record even if some settings cannot be put back; each is named, with the command that would do it
+    #[arg(long)]
+    force: bool,
 }
 
 /// Puts back and prints.
 pub(crate) fn run(arguments: &RevertArguments) -> ExitCode {
     let directory = change::default_directory();
     let interfaces: Vec<String> = match &arguments.interface {
-        Some(interface) => vec![interface.clone()],
+        // It may have been renamed since.
+        Some(interface) => {
+            vec![Record::name_for(&directory, interface).unwrap_or_else(|| interface.clone())]
+        }
         None => Record::interfaces(&directory),
     };
     if interfaces.is_empty() {
@@ -36,7 +42,7 @@ pub(crate) fn run(arguments: &RevertArguments) -> ExitCode {
     for interface in interfaces {
         match Record::open(&directory, &interface) {
             Ok(Some(record)) => {
-                if let Err(worse) = one(record) {
+                if let Err(worse) = one(record, arguments.force) {
                     code = worse;
                 }
             }
@@ -49,6 +55,18 @@ pub(crate) fn run(arguments: &RevertArguments) -> ExitCode {
                     "rtwire revert: there is no record for `{interface}`: nothing was changed, or all was put back"
                 );
                 code = ExitCode::from(FAULTY);
+            }
+            Err(RecordError::Unreadable(path)) if arguments.force => {
+                code = ExitCode::from(LEFT);
+                match std::fs::remove_file(&path) {
+                    Ok(()) => eprintln!(
+                        "rtwire revert: {}: nobody can read what was to be put back; the record was removed",
+                        path.display()
+                    ),
+                    Err(error) => {
+                        eprintln!("rtwire revert: cannot remove {}: {error}", path.display());
+                    }
+                }
             }
             Err(error @ RecordError::Busy(_)) => {
                 eprintln!("rtwire revert: {error}");
@@ -63,7 +81,7 @@ pub(crate) fn run(arguments: &RevertArguments) -> ExitCode {
     code
 }
 
-fn one(record: Record) -> Result<(), ExitCode> {
+fn one(record: Record, force: bool) -> Result<(), ExitCode> {
     let title = record.header.title.clone();
     if !record.header.is_of_this_boot() {
         output::line(&format!(
@@ -74,16 +92,33 @@ fn one(record: Record) -> Result<(), ExitCode> {
             ExitCode::from(LEFT)
         });
     }
-    match change::revert(&mut Netlink::new(), record, &mut |change, progress| {
+    let mut show = |change: &Change, progress| {
         if progress == Progress::Undone {
             output::line(&format!("put back  {}", change.show()));
         }
-    }) {
-        Ok(undone) => {
+    };
+    let done = if force {
+        change::revert_by_force(&mut Netlink::new(), record, &mut show)
+    } else {
+        change::revert(&mut Netlink::new(), record, &mut show).map(|undone| (undone, Vec::new()))
+    };
+    match done {
+        Ok((undone, left)) => {
             output::line(&format!(
                 "`{title}`: {undone} setting(s) put back and read back"
             ));
-            Ok(())
+            for one in &left {
+                eprintln!(
+                    "rtwire revert: given up: {}\n  by hand: {}",
+                    one.why,
+                    one.command.replace('\n', "\n           ")
+                );
+            }
+            if left.is_empty() {
+                Ok(())
+            } else {
+                Err(ExitCode::from(LEFT))
+            }
         }
         Err(error) => {
             eprintln!("rtwire revert: {error}");

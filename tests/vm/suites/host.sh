@@ -164,3 +164,104 @@ doctor ended with $code" ;; esac
 	says '"asked": "etf"'
 	! echo "$output" | grep -q '"in_force": false' || fail "$(echo "$output" | grep -B5 '"in_force": false')"
 }
+
+# foreign QUEUES…: a host with these queues before `rtwire apply`; what `tc` shows of them is the same after `rtwire revert`.
+foreign() {
+	network "" ""
+	in_a tc qdisc del dev ra root 2>/dev/null || true
+	local line
+	for line in "$@"; do
+		# shellcheck disable=SC2086
+		in_a tc $line
+	done
+	in_a tc -d qdisc show dev ra >queues.before
+	in_a tc -d class show dev ra >>queues.before
+	looks >before
+	expect 0 apply --isolation addresses --no-sync
+	expect 0 apply --isolation addresses --no-sync --check
+	expect 0 nsenter --net=/run/netns/vm-a rtwire revert ra
+	looks >after
+	in_a tc -d qdisc show dev ra >queues.after
+	in_a tc -d class show dev ra >>queues.after
+	cmp queues.before queues.after || {
+		diff queues.before queues.after || true
+		fail "other queues than before: $*"
+	}
+	cmp before after || {
+		diff before after || true
+		fail "not as before: $*"
+	}
+}
+
+test_foreign_mqprio_comes_back() {
+	pair 4
+	foreign "qdisc add dev ra root handle 100: mqprio num_tc 3 map 2 2 1 0 2 2 2 2 2 2 2 2 2 2 2 2 queues 1@0 1@1 2@2 hw 0"
+	foreign "qdisc add dev ra root handle 100: mqprio num_tc 2 map 0 1 queues 2@0 2@2 hw 0" \
+		"qdisc add dev ra parent 100:1 handle 21: fq_codel limit 900 target 7ms interval 90ms" \
+		"qdisc add dev ra parent 100:2 handle 22: sfq perturb 10" \
+		"qdisc add dev ra parent 100:3 handle 23: pfifo limit 9"
+}
+
+test_foreign_queues_of_each_kind_come_back() {
+	pair 4
+	local kind
+	for kind in fq_codel "fq_codel limit 900 target 7ms interval 90ms ce_threshold 3ms noecn" "sfq perturb 10 quantum 3000" \
+		fq "netem delay 3ms 1ms loss 2%" "prio bands 4" "tbf rate 20mbit burst 4k latency 5ms" mq; do
+		foreign "qdisc add dev ra root handle 5: $kind"
+	done
+}
+
+test_foreign_htb_with_sfq_and_fq_codel_comes_back() {
+	pair 4
+	foreign "qdisc add dev ra root handle 1: htb default 20" \
+		"class add dev ra parent 1: classid 1:1 htb rate 50mbit ceil 60mbit burst 20k" \
+		"class add dev ra parent 1:1 classid 1:10 htb rate 30mbit ceil 50mbit prio 1" \
+		"class add dev ra parent 1:1 classid 1:20 htb rate 1mbit ceil 50mbit prio 3 quantum 2000" \
+		"qdisc add dev ra parent 1:10 sfq perturb 10" \
+		"qdisc add dev ra parent 1:20 handle 30: fq_codel"
+	# Its counters are no settings.
+	in_a ping -c 3 -i 0.1 10.7.0.2 >/dev/null 2>&1 || true
+}
+
+test_a_small_mtu_with_vlan_and_macvlan_children() {
+	pair 4
+	in_a ip link add link ra name ra.7 type vlan id 7
+	in_a ip link add link ra.7 name rm type macvlan
+	in_a sysctl -qw net.ipv6.conf.ra.disable_ipv6=0 net.ipv6.conf.ra/7.disable_ipv6=0 net.ipv6.conf.rm.disable_ipv6=0
+	in_a ip link set ra.7 up
+	in_a ip link set rm up
+	in_a ip address add 10.17.0.1/24 dev ra.7
+	in_a ip -6 address add fd17::1/64 dev ra.7 nodad
+	in_a ip -6 address add fd18::1/64 dev rm nodad
+	in_a ip -6 route add fd19::/64 via fd17::2 dev ra.7
+	in_a ip neigh add 10.7.0.50 lladdr 02:00:00:00:00:50 dev ra nud permanent
+	all() {
+		looks
+		in_a ip address
+		in_a ip -6 route show table all | sort
+		in_a ip neigh show nud permanent
+	}
+	wait_quiet() { # Link-local addresses are probed for a second or two.
+		for _ in $(seq 40); do
+			in_a ip -6 address | grep -q tentative || break
+			sleep 0.2
+		done
+	}
+	network "" ""
+	sed -i 's/frame = "1514 B"/frame = "614 B"/' plan.toml
+	sleep 2
+	wait_quiet
+	all | sed 's/ tentative//' >before
+	expect 0 apply --no-sync
+	expect 0 in_a ip link show rm
+	says "mtu 600"
+	expect 0 apply --no-sync --check
+	expect 0 nsenter --net=/run/netns/vm-a rtwire revert ra
+	sleep 2
+	wait_quiet
+	all | sed 's/ tentative//' >after
+	cmp before after || {
+		diff before after || true
+		fail "not as before"
+	}
+}

@@ -24,6 +24,9 @@ const OFF: [&str; 10] = [
     "rx-udp-gro-forwarding",
 ];
 
+/// The smallest MTU with which the kernel lets an interface have IPv6, bytes (RFC 8200, section 5).
+const LEAST_IPV6_MTU: u64 = 1280;
+
 /// Returns the name of the VLAN link that rtwire makes on an interface.
 #[must_use]
 pub fn vlan_name(index: u32, vlan: u16) -> String {
@@ -35,7 +38,17 @@ pub fn vlan_name(index: u32, vlan: u16) -> String {
 pub fn configure(share: &Share, present: &Present, choices: &Choices) -> Configuration {
     let mut all = Configuration::default();
     driver(&mut all, present);
-    frame_size(&mut all, share, present);
+    let mtu = frame_size(&mut all, share, present);
+    // With the MTU IPv6 goes and comes.
+    let now = u64::from(present.mtu);
+    let ipv6 = match mtu >= LEAST_IPV6_MTU {
+        true => present.ipv6 || (now < LEAST_IPV6_MTU && present.ipv6_known),
+        false => false,
+    };
+    let present = &Present {
+        ipv6,
+        ..present.clone()
+    };
     let links = vlans(&mut all, share, present);
     let moved = isolation::isolate(&mut all, share, present, choices);
     rate(&mut all, share, present);
@@ -104,8 +117,9 @@ fn driver(all: &mut Configuration, present: &Present) {
     }
 }
 
-/// Sets the MTU: frames of the plan's sizes must fit, and best effort must not send larger frames than planned.
-fn frame_size(all: &mut Configuration, share: &Share, present: &Present) {
+/// Sets the MTU: frames of the plan's sizes must fit, and best effort must not send larger frames than planned. Returns the
+/// MTU, bytes.
+fn frame_size(all: &mut Configuration, share: &Share, present: &Present) -> u64 {
     const ETHERNET: u64 = 14;
     let streams = share.sends.iter().chain(&share.receives);
     let needed = streams
@@ -124,12 +138,36 @@ fn frame_size(all: &mut Configuration, share: &Share, present: &Present) {
     // The smallest MTU of Ethernet links.
     const LEAST: u64 = 68;
     let mtu = mtu.max(LEAST);
-    if mtu != now {
-        let subject = Subject::Mtu {
-            interface: present.interface.clone(),
-        };
-        want(all, subject, Value::Number(mtu));
+    // The kernel takes the links on the interface down to its MTU, and never up again.
+    for (child, child_mtu) in present.children.iter().rev() {
+        lower(all, child, u64::from(*child_mtu), mtu);
     }
+    if mtu > now {
+        let interface = present.interface.clone();
+        want(all, Subject::Mtu { interface }, Value::Number(mtu));
+    }
+    lower(all, &present.interface, now, mtu);
+    if present.ipv6 && now >= LEAST_IPV6_MTU && mtu < LEAST_IPV6_MTU {
+        all.notes.push(format!(
+            "best effort sends frames of at most {} B: the MTU falls below {LEAST_IPV6_MTU}, and the kernel takes IPv6 from the interface until `rtwire revert`",
+            mtu + ETHERNET
+        ));
+    }
+    mtu
+}
+
+/// Lowers the MTU of an interface, bytes.
+fn lower(all: &mut Configuration, interface: &str, now: u64, mtu: u64) {
+    if mtu >= now {
+        return;
+    }
+    let interface = interface.to_owned();
+    let subject = if now >= LEAST_IPV6_MTU && mtu < LEAST_IPV6_MTU {
+        Subject::MtuAndIpv6 { interface }
+    } else {
+        Subject::Mtu { interface }
+    };
+    want(all, subject, Value::Number(mtu));
 }
 
 /// Adds the VLAN links and returns their names. The caller brings them up.

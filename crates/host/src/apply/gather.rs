@@ -4,10 +4,10 @@ use super::choices::Isolation;
 use super::isolation::namespace_name;
 use super::present::Present;
 use super::refusal::ApplyRefusal;
-use crate::Namespace;
-use crate::change::{self, Subject, Value};
+use crate::change::{self, Kept, Subject, Value};
 use crate::doctor::Facts;
 use crate::netlink::Netlink;
+use crate::{HostError, Namespace};
 
 /// The place of an interface, which decides where the facts are gathered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,14 +31,25 @@ pub fn gather(interface: &str, isolation: Isolation) -> Result<Present, ApplyRef
     // A name that no interface can have is refused below, with a better message.
     let found = change::read(&mut Netlink::new(), &subject).unwrap_or(Value::Absent);
     let own = Namespace::lasting(&namespace);
-    let facts = || Facts::gather(Some(interface));
+    let addresses = Subject::Addresses {
+        interface: interface.to_owned(),
+    };
+    let facts = || -> Result<_, HostError> {
+        let facts = Facts::gather(Some(interface))?;
+        let kept = match change::read(&mut Netlink::new(), &addresses)? {
+            Value::Addresses(kept) => kept,
+            _ => Kept::default(),
+        };
+        Ok((facts, kept))
+    };
     let place = place(interface, &found, isolation, own.is_some())?;
-    let facts = match (&place, own) {
+    let (facts, kept) = match (&place, own) {
         (Place::There(_), Some(inside)) => inside.run(facts)??,
         _ => facts()?,
     };
     Ok(Present {
         moved: place != Place::Here,
+        four: kept.family(false),
         ..Present::from_facts(&facts)?
     })
 }

@@ -70,6 +70,10 @@ pub(super) fn isolate(
     } else {
         all.notes
             .push("UDP streams need addresses: IPv4 and ARP stay as they are".to_owned());
+        if present.ipv6 {
+            // Without IPv6 its addresses, routes and neighbours are gone: recorded here, they come back.
+            want(all, addresses, Value::Addresses(present.four.clone()));
+        }
     }
     if present.ipv6 {
         let path = format!("/proc/sys/net/ipv6/conf/{}/disable_ipv6", present.interface);

@@ -40,10 +40,16 @@ pub struct Present {
     pub held_by: Vec<String>,
     /// Its IPv4 addresses.
     pub addresses: Kept,
+    /// Its IPv4 addresses, routes and static neighbours.
+    pub four: Kept,
     /// The kernel's queueing disciplines, and `vlan`: whether it has each.
     pub kinds: BTreeMap<&'static str, bool>,
     /// True if the interface has an IPv6 setting.
     pub ipv6: bool,
+    /// True if an interface gets IPv6 as soon as its MTU allows it.
+    pub ipv6_known: bool,
+    /// The links that depend on it, each with its MTU, bytes.
+    pub children: Vec<(String, u32)>,
     /// True if the default route of its network namespace uses it.
     pub default_route: bool,
 }
@@ -95,6 +101,7 @@ impl Present {
             interrupt_threads,
             receive_contexts: interface.napis.len(),
             moved: false,
+            four: Kept::default(),
             held_by,
             addresses: Kept::of(four),
             interface: link.name.clone(),
@@ -108,6 +115,10 @@ impl Present {
             interrupts,
             kinds: facts.kinds.clone(),
             ipv6: facts.files.has(&ipv6),
+            ipv6_known: facts
+                .files
+                .has("/proc/sys/net/ipv6/conf/default/disable_ipv6"),
+            children: interface.children.clone(),
             default_route: interface.routes.iter().any(|route| route.default),
         })
     }

@@ -15,13 +15,24 @@ pub struct Item {
     pub raw: String,
 }
 
-/// Addresses and routes.
+impl Item {
+    /// Returns whether the kernel's description is of IPv6.
+    fn is_six(&self) -> bool {
+        const AF_INET6: &str = "0a";
+        self.raw.starts_with(AF_INET6)
+    }
+}
+
+/// Addresses, routes and static neighbours.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Kept {
     /// The addresses, in the kernel's order.
     pub addresses: Vec<Item>,
-    /// The routes on the interface that do not come with an address.
+    /// The routes that depend on the interface and do not come with an address.
     pub routes: Vec<Item>,
+    /// The static neighbours, and those that the interface answers for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub neighbours: Vec<Item>,
 }
 
 impl Kept {
@@ -33,14 +44,46 @@ impl Kept {
         };
         Self {
             addresses: addresses.map(item).collect(),
-            routes: Vec::new(),
+            ..Self::default()
         }
+    }
+
+    /// Returns the part of IPv6, or else that of IPv4.
+    pub(crate) fn family(&self, six: bool) -> Self {
+        let of = |items: &[Item]| {
+            let own = items.iter().filter(|item| item.is_six() == six);
+            own.cloned().collect()
+        };
+        Self {
+            addresses: of(&self.addresses),
+            routes: of(&self.routes),
+            neighbours: of(&self.neighbours),
+        }
+    }
+
+    /// Returns whether all of `other` is here, its IPv4 addresses in the same order. What came in addition does not
+    /// count.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        let mut here = self.addresses.iter();
+        let addresses = other
+            .addresses
+            .iter()
+            .all(|one| here.any(|item| item.shown == one.shown));
+        let among = |items: &[Item], one: &Item| items.iter().any(|item| item.shown == one.shown);
+        addresses
+            && other.routes.iter().all(|one| among(&self.routes, one))
+            && other
+                .neighbours
+                .iter()
+                .all(|one| among(&self.neighbours, one))
     }
 
     /// Returns them in words: `10.0.0.1/24, 10.0.0.2/24`.
     #[must_use]
     pub fn shown(&self) -> Vec<&str> {
         let items = self.addresses.iter().chain(&self.routes);
+        let items = items.chain(&self.neighbours);
         items.map(|item| item.shown.as_str()).collect()
     }
 }
@@ -56,36 +99,37 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
         .collect()
 }
 
-/// Reads the present addresses and routes.
+/// Reads the present addresses, routes and static neighbours.
 pub(super) fn keep(netlink: &mut Netlink, index: u32) -> Result<Kept, HostError> {
     const BY_KERNEL: u8 = 2;
-    const LOCAL_TABLE: u32 = 255;
     let addresses = netlink.addresses(index)?;
-    let routes = netlink.routes(index)?;
+    let routes = netlink.routes(index, &addresses)?;
+    let item = |shown, raw: &[u8]| Item {
+        shown,
+        raw: to_hex(raw),
+    };
     Ok(Kept {
-        // The kernel's own addresses come and go with IPv6 itself.
-        addresses: Kept::of(addresses.iter().filter(|address| !address.automatic)).addresses,
+        // Those that a router announced come again with its next word.
+        addresses: Kept::of(addresses.iter().filter(|address| address.permanent)).addresses,
         routes: routes
             .iter()
-            .filter(|route| route.protocol != BY_KERNEL && route.table != LOCAL_TABLE)
-            .map(|route| Item {
-                shown: route.shown(),
-                raw: to_hex(&route.raw),
-            })
+            .filter(|route| route.protocol != BY_KERNEL)
+            .map(|route| item(route.shown(), &route.raw))
+            .collect(),
+        neighbours: netlink
+            .static_neighbours(index)?
+            .into_iter()
+            .map(|one| item(one.shown, &one.raw))
             .collect(),
     })
 }
 
-/// Restores addresses and routes: removes those not wanted, adds those missing.
+/// Restores addresses, routes and neighbours: removes those not wanted, adds those missing.
 pub(super) fn restore(
     netlink: &mut Netlink,
     interface: &str,
     wanted: &Kept,
 ) -> Result<(), HostError> {
-    let broken = || HostError::Value {
-        what: format!("the addresses of interface `{interface}`"),
-        value: "a record that cannot be read".to_owned(),
-    };
     let Some(link) = netlink.link(interface)? else {
         return Ok(());
     };
@@ -99,27 +143,71 @@ pub(super) fn restore(
     };
     let six = |item: &Item| item.shown.contains(':');
     let (keep_six, keep_four) = (same(&six), same(&|item| !six(item)));
+    let among = |items: &[Item], item: &Item| items.iter().any(|one| one.shown == item.shown);
+    for item in &present.neighbours {
+        if !among(&wanted.neighbours, item) {
+            netlink.remove_neighbour(&bytes(item)?, &item.shown)?;
+        }
+    }
+    for item in &present.routes {
+        if !among(&wanted.routes, item) {
+            netlink.remove_route(&bytes(item)?, &item.shown)?;
+        }
+    }
     for item in &present.addresses {
         let stays = if six(item) { keep_six } else { keep_four };
         if !stays {
-            let raw = from_hex(&item.raw).ok_or_else(broken)?;
-            netlink.remove_address(&raw, &item.shown)?;
+            netlink.remove_address(&bytes(item)?, &item.shown)?;
         }
     }
+    add(netlink, interface, wanted)
+}
+
+/// Adds what is missing, and removes nothing.
+pub(super) fn add(netlink: &mut Netlink, interface: &str, wanted: &Kept) -> Result<(), HostError> {
+    let Some(link) = netlink.link(interface)? else {
+        return Ok(());
+    };
     let present = keep(netlink, link.index)?;
+    let among = |items: &[Item], item: &Item| items.iter().any(|one| one.shown == item.shown);
     for item in &wanted.addresses {
-        if !present.addresses.iter().any(|one| one.shown == item.shown) {
-            let raw = from_hex(&item.raw).ok_or_else(broken)?;
-            netlink.put_address(&raw, link.index, &item.shown)?;
+        if !among(&present.addresses, item) {
+            netlink.put_address(&bytes(item)?, link.index, interface, &item.shown)?;
         }
     }
-    for item in &wanted.routes {
-        if !present.routes.iter().any(|one| one.shown == item.shown) {
-            let raw = from_hex(&item.raw).ok_or_else(broken)?;
-            netlink.put_route(&raw, &item.shown)?;
+    // A route may lead over another one that follows it in the list.
+    let mut left: Vec<&Item> = wanted.routes.iter().collect();
+    left.retain(|item| !among(&present.routes, item));
+    while !left.is_empty() {
+        let mut refused = Vec::new();
+        let mut first = None;
+        for item in &left {
+            if let Err(error) = netlink.put_route(&bytes(item)?, &item.shown) {
+                refused.push(*item);
+                first = first.or(Some(error));
+            }
+        }
+        if refused.len() == left.len() {
+            if let Some(error) = first {
+                return Err(error);
+            }
+        }
+        left = refused;
+    }
+    for item in &wanted.neighbours {
+        if !among(&present.neighbours, item) {
+            netlink.put_neighbour(&bytes(item)?, link.index, &item.shown)?;
         }
     }
     Ok(())
+}
+
+/// Returns the kernel's bytes of an item.
+fn bytes(item: &Item) -> Result<Vec<u8>, HostError> {
+    from_hex(&item.raw).ok_or_else(|| HostError::Value {
+        what: item.shown.clone(),
+        value: "a record that cannot be read".to_owned(),
+    })
 }
 
 #[cfg(test)]

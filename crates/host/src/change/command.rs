@@ -13,6 +13,7 @@ impl Subject {
             Self::Up { interface } => format!("{interface}: up"),
             Self::Arp { interface } => format!("{interface}: ARP"),
             Self::Mtu { interface } => format!("{interface}: MTU"),
+            Self::MtuAndIpv6 { interface } => format!("{interface}: MTU and IPv6"),
             Self::Offload { interface, feature } => format!("{interface}: offload {feature}"),
             Self::Parameter {
                 interface, name, ..
@@ -45,6 +46,15 @@ impl Value {
             Self::Flag(true) => "on".to_owned(),
             Self::Flag(false) => "off".to_owned(),
             Self::Number(number) => number.to_string(),
+            Self::Frames { mtu, ipv6: None } => format!("{mtu} without IPv6"),
+            Self::Frames {
+                mtu,
+                ipv6: Some(ipv6),
+            } if ipv6.kept.shown().is_empty() => format!("{mtu} with IPv6"),
+            Self::Frames {
+                mtu,
+                ipv6: Some(ipv6),
+            } => format!("{mtu} with IPv6, {}", ipv6.kept.shown().join(", ")),
             Self::Text(text) => text.clone(),
             Self::Addresses(kept) if kept.shown().is_empty() => "none".to_owned(),
             Self::Addresses(kept) => kept.shown().join(", "),
@@ -137,7 +147,10 @@ impl Wanted {
             (Subject::Arp { interface }, Value::Flag(arp)) => {
                 format!("ip link set {interface} arp {}", on_off(*arp))
             }
-            (Subject::Mtu { interface }, Value::Number(mtu)) => {
+            (
+                Subject::Mtu { interface } | Subject::MtuAndIpv6 { interface },
+                Value::Number(mtu) | Value::Frames { mtu, .. },
+            ) => {
                 format!("ip link set {interface} mtu {mtu}")
             }
             (Subject::Offload { interface, feature }, Value::Flag(on)) => {

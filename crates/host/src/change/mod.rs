@@ -15,7 +15,7 @@
 //! |---|---|
 //! | `setting` | subjects, values, changes: data, and the difference |
 //! | `command` | settings in words, and as command lines |
-//! | `operate`, `place`, `addresses`, `queues` | reading and writing one setting |
+//! | `operate`, `place`, `addresses`, `frames`, `queues` | reading and writing one setting |
 //! | `foresee` | the changes that the present state asks for |
 //! | `transaction` | all changes or none, and all of them back |
 //! | `record`, `leftover` | the undo record on the disk, and those that nobody finished |
@@ -25,6 +25,7 @@ mod addresses;
 mod command;
 mod confirm;
 mod foresee;
+mod frames;
 pub mod guardian;
 mod leftover;
 mod operate;
@@ -40,5 +41,5 @@ pub use foresee::{foreseen, pending};
 pub use leftover::Leftover;
 pub use operate::{read, write};
 pub use record::{Header, Record, RecordError, State, default_directory};
-pub use setting::{Change, Subject, Value, Wanted, difference};
-pub use transaction::{ApplyError, Progress, apply, revert};
+pub use setting::{Change, Ipv6, Subject, Value, Wanted, difference};
+pub use transaction::{ApplyError, GivenUp, Progress, apply, revert, revert_by_force};

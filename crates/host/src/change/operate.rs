@@ -7,7 +7,7 @@ use rtwire_sys::sched::Policy;
 use rtwire_sys::sched::thread::{self, Want};
 
 use super::setting::{Subject, Value};
-use super::{addresses, place};
+use super::{addresses, frames, place};
 use crate::netlink::Netlink;
 use crate::{HostError, Namespace, napi};
 
@@ -63,6 +63,7 @@ pub fn read(netlink: &mut Netlink, subject: &Subject) -> Result<Value, HostError
             Some(link) => Value::Number(u64::from(link.mtu)),
             None => Value::Absent,
         },
+        Subject::MtuAndIpv6 { interface } => frames::read(netlink, interface)?,
         Subject::Offload { interface, feature } => {
             if netlink.link(interface)?.is_none() {
                 return Ok(Value::Absent);
@@ -145,7 +146,10 @@ pub fn write(netlink: &mut Netlink, subject: &Subject, to: &Value) -> Result<(),
         (Subject::Up { interface }, Value::Flag(up)) => netlink.set_flag(interface, 1, *up),
         // The flag IFF_NOARP means *no* address resolution.
         (Subject::Arp { interface }, Value::Flag(arp)) => netlink.set_flag(interface, 0x80, !*arp),
-        (Subject::Mtu { interface }, Value::Number(mtu)) => {
+        (Subject::MtuAndIpv6 { interface }, Value::Frames { mtu, ipv6 }) => {
+            frames::put(netlink, interface, *mtu, ipv6.as_ref())
+        }
+        (Subject::Mtu { interface } | Subject::MtuAndIpv6 { interface }, Value::Number(mtu)) => {
             netlink.set_mtu(interface, u32::try_from(*mtu).unwrap_or(u32::MAX))
         }
         (Subject::Offload { interface, feature }, Value::Flag(on)) => {

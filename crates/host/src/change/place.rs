@@ -18,7 +18,7 @@ use crate::{HostError, Namespace};
 const FOLDERS: [&str; 4] = ["ipv4/conf", "ipv4/neigh", "ipv6/conf", "ipv6/neigh"];
 
 /// Reads the settings of an interface below `/proc/sys/net`, by path from there. Skips those that cannot be read.
-fn settings(interface: &str) -> BTreeMap<String, String> {
+pub(super) fn settings(interface: &str) -> BTreeMap<String, String> {
     let files = Files::default();
     let mut found = BTreeMap::new();
     for folder in FOLDERS {
@@ -86,6 +86,13 @@ pub(super) fn fetch(
     if netlink.link(interface)?.is_none() {
         inside(namespace, |netlink| netlink.move_link(interface, &home))?;
     }
+    put(interface, kept);
+    Ok(())
+}
+
+/// Puts settings of an interface back, by path below `/proc/sys/net`. Some cannot be written; reading back shows whether
+/// all are as before.
+pub(super) fn put(interface: &str, kept: &BTreeMap<String, String>) {
     let now = settings(interface);
     for (path, value) in kept {
         // A record comes from a file, and a file can be forged.
@@ -93,11 +100,9 @@ pub(super) fn fetch(
             .iter()
             .any(|folder| path.starts_with(&format!("{folder}/{interface}/")));
         if ours && !path.contains("..") && now.get(path) != Some(value) {
-            // Some cannot be written; reading back shows whether all are as before.
             let _ = fs::write(format!("/proc/sys/net/{path}"), value);
         }
     }
-    Ok(())
 }
 
 /// Removes a namespace that rtwire made, if it holds only links of the kernel's own.

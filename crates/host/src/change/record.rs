@@ -25,6 +25,9 @@ pub struct Header {
     pub boot: String,
     /// The interface, or `host`.
     pub interface: String,
+    /// The interface's index, by which it is found after it was renamed; none for `host`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<u32>,
     /// The end of the time to confirm, ns of CLOCK_BOOTTIME; none if no confirmation is needed.
     pub confirm_until_ns: Option<u64>,
 }
@@ -38,6 +41,9 @@ impl Header {
             title: title.into(),
             boot: boot(),
             interface: interface.to_owned(),
+            index: rtwire_sys::interface::by_name(interface)
+                .ok()
+                .map(|found| found.index),
             confirm_until_ns,
         }
     }
@@ -159,10 +165,12 @@ impl Record {
     /// # Errors
     /// A record exists already, another program holds it, or the directory cannot be written.
     pub fn begin(directory: &Path, header: Header) -> Result<Self, RecordError> {
-        if let Some(old) = Self::open(directory, &header.interface)? {
+        let name = Self::name_for(directory, &header.interface);
+        let name = name.as_ref().unwrap_or(&header.interface);
+        if let Some(old) = Self::open(directory, name)? {
             if old.header.boot == header.boot {
                 return Err(RecordError::Exists {
-                    interface: header.interface,
+                    interface: name.clone(),
                     title: old.header.title,
                 });
             }
@@ -239,6 +247,20 @@ impl Record {
             Some(interface.to_owned())
         };
         names.iter().filter_map(interface).collect()
+    }
+
+    /// Returns the name by which `interface` has a record: its own, or the one that it had before it was renamed. `None` if
+    /// it has no record.
+    #[must_use]
+    pub fn name_for(directory: &Path, interface: &str) -> Option<String> {
+        if directory.join(stem(interface) + ".undo").exists() {
+            return Some(interface.to_owned());
+        }
+        let index = rtwire_sys::interface::by_name(interface).ok()?.index;
+        let mut records = Self::list(directory).into_iter();
+        let own =
+            records.find(|(header, ..)| header.index == Some(index) && header.is_of_this_boot());
+        own.map(|(header, ..)| header.interface)
     }
 
     /// Returns header, state and number of changes of each readable record of this network namespace. Takes no lock.

@@ -35,6 +35,12 @@ pub enum Subject {
         /// The interface's name.
         interface: String,
     },
+    /// The largest payload where it falls below 1280 bytes, by which the kernel takes IPv6 from the interface: settings,
+    /// addresses, routes, neighbours.
+    MtuAndIpv6 {
+        /// The interface's name.
+        interface: String,
+    },
     /// An offload (`ethtool -k`).
     Offload {
         /// The interface's name.
@@ -102,6 +108,39 @@ pub enum Subject {
 }
 
 impl Subject {
+    /// Returns the same subject after the interface `old` was renamed.
+    #[must_use]
+    pub fn renamed(&self, old: &str, new: &str) -> Self {
+        let mut subject = self.clone();
+        match &mut subject {
+            Self::Up { interface }
+            | Self::Arp { interface }
+            | Self::Mtu { interface }
+            | Self::MtuAndIpv6 { interface }
+            | Self::Offload { interface, .. }
+            | Self::Parameter { interface, .. }
+            | Self::Addresses { interface }
+            | Self::Vlan { interface, .. }
+            | Self::Queues { interface }
+            | Self::Receive { interface } => {
+                if interface == old {
+                    new.clone_into(interface);
+                }
+            }
+            Self::Setting { path } => {
+                let parts = path.split('/');
+                let parts = parts.map(|part| if part == old { new } else { part });
+                *path = parts.collect::<Vec<_>>().join("/");
+            }
+            // In a namespace of its own an interface keeps the name by which it is found there.
+            Self::Place { .. }
+            | Self::Inside { .. }
+            | Self::Namespace { .. }
+            | Self::Thread { .. } => {}
+        }
+        subject
+    }
+
     /// Returns the interface of the setting, if it has one.
     #[must_use]
     pub fn interface(&self) -> Option<&str> {
@@ -109,6 +148,7 @@ impl Subject {
             Self::Up { interface }
             | Self::Arp { interface }
             | Self::Mtu { interface }
+            | Self::MtuAndIpv6 { interface }
             | Self::Offload { interface, .. }
             | Self::Parameter { interface, .. }
             | Self::Addresses { interface }
@@ -134,6 +174,13 @@ pub enum Value {
     Number(u64),
     /// A text, without white space around it.
     Text(String),
+    /// The largest payload, and what the kernel forgets when it falls below 1280 bytes.
+    Frames {
+        /// Bytes.
+        mtu: u64,
+        /// All that makes IPv6; none where the interface has no IPv6.
+        ipv6: Option<Ipv6>,
+    },
     /// Addresses and routes.
     Addresses(Kept),
     /// A VLAN link.
@@ -156,6 +203,15 @@ pub enum Value {
     Fifo(u8),
     /// Time sharing with a nice value.
     Nice(i8),
+}
+
+/// All that makes IPv6 of an interface.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Ipv6 {
+    /// Its settings, by path without the interface's name: `conf/hop_limit`, `neigh/…`.
+    pub settings: BTreeMap<String, String>,
+    /// Its addresses, routes and neighbours.
+    pub kept: Kept,
 }
 
 /// A setting and its wanted value.
@@ -216,7 +272,35 @@ impl Value {
             (Self::Text(a), Self::Text(b)) => a.split_whitespace().eq(b.split_whitespace()),
             (Self::Addresses(a), Self::Addresses(b)) => a.shown() == b.shown(),
             (Self::Threads(a), Self::Threads(b)) => same_threads(a, b),
+            (Self::Frames { mtu, .. }, Self::Number(number))
+            | (Self::Number(number), Self::Frames { mtu, .. }) => mtu == number,
             (a, b) => a == b,
+        }
+    }
+
+    /// Returns whether `before` is back where this value is in force. Addresses, routes and neighbours that came in
+    /// addition belong to others.
+    #[must_use]
+    pub fn is_back(&self, before: &Self) -> bool {
+        match (self, before) {
+            (Self::Addresses(now), Self::Addresses(before)) => now.covers(before),
+            (
+                Self::Frames { mtu, ipv6 },
+                Self::Frames {
+                    mtu: mtu_before,
+                    ipv6: ipv6_before,
+                },
+            ) => {
+                let back = match (ipv6, ipv6_before) {
+                    (_, None) => true,
+                    (None, Some(_)) => false,
+                    (Some(now), Some(before)) => {
+                        now.settings == before.settings && now.kept.covers(&before.kept)
+                    }
+                };
+                mtu == mtu_before && back
+            }
+            (now, before) => now.is_as(before),
         }
     }
 }

@@ -40,7 +40,10 @@ pub enum ApplyError {
         undone: bool,
     },
     /// Some settings could not be put back; the record stays.
-    #[error("not put back: {}; the record stays, so `rtwire revert` can be tried again", .0.join("; "))]
+    #[error(
+        "not put back: {}; the record stays, so `rtwire revert` can be tried again; to give these up: rtwire revert --force",
+        .0.join("; ")
+    )]
     Left(Vec<String>),
     /// The record could not be written; no further change was made.
     #[error(transparent)]
@@ -118,9 +121,88 @@ pub fn revert(
     record: Record,
     show: &mut dyn FnMut(&Change, Progress),
 ) -> Result<usize, ApplyError> {
+    let (undone, left) = put_back(netlink, &record, show)?;
+    if !left.is_empty() {
+        return Err(ApplyError::Left(
+            left.into_iter().map(|(_, why)| why).collect(),
+        ));
+    }
+    record.remove()?;
+    Ok(undone)
+}
+
+/// A setting that could not be put back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GivenUp {
+    /// The command with the same effect.
+    pub command: String,
+    /// The setting, its value before, and the value in force or the kernel's reason.
+    pub why: String,
+}
+
+/// Puts back what can be put back, as [`revert`], and removes the record whatever was left. Returns the number of settings
+/// that were put back, and those that were not.
+///
+/// # Errors
+/// The record could not be removed.
+pub fn revert_by_force(
+    netlink: &mut Netlink,
+    record: Record,
+    show: &mut dyn FnMut(&Change, Progress),
+) -> Result<(usize, Vec<GivenUp>), ApplyError> {
+    let (undone, left) = put_back(netlink, &record, show).unwrap_or_else(|error| {
+        let all = record.changes.iter().map(Change::reversed);
+        let why = error.to_string();
+        (
+            0,
+            all.map(|change| (change.command(), why.clone())).collect(),
+        )
+    });
+    record.remove()?;
+    let left = left.into_iter();
+    let left = left.map(|(command, why)| GivenUp { command, why });
+    Ok((undone, left.collect()))
+}
+
+/// Returns the record's changes by the name that its interface has now.
+fn by_present_name(netlink: &mut Netlink, record: &Record) -> Result<Vec<Change>, HostError> {
+    let old = &record.header.interface;
+    let moved = record
+        .changes
+        .iter()
+        .any(|change| matches!(change.subject, Subject::Place { .. }));
+    let Some(index) = record.header.index.filter(|_| !moved) else {
+        return Ok(record.changes.clone());
+    };
+    let now = netlink.links()?;
+    let now = now.into_iter().find(|link| link.index == index);
+    let Some(now) = now.filter(|link| link.name != *old) else {
+        return Ok(record.changes.clone());
+    };
+    let changes = record.changes.iter();
+    let changes = changes.map(|change| Change {
+        subject: change.subject.renamed(old, &now.name),
+        ..change.clone()
+    });
+    Ok(changes.collect())
+}
+
+/// Undoes all that a record names, newest first. Returns the number of settings put back, and for each setting that is not as
+/// before its command and the reason.
+fn put_back(
+    netlink: &mut Netlink,
+    record: &Record,
+    show: &mut dyn FnMut(&Change, Progress),
+) -> Result<(usize, Vec<(String, String)>), ApplyError> {
+    let changes = by_present_name(netlink, record).map_err(|error| {
+        ApplyError::Left(vec![format!(
+            "all of `{}` ({error})",
+            record.header.interface
+        )])
+    })?;
     let mut left = Vec::new();
     let mut undone = 0;
-    for change in record.changes.iter().rev() {
+    for change in changes.iter().rev() {
         // A refused setting may become possible once the others are back: all are checked again below.
         if let Ok(true) = undo(netlink, change) {
             undone += 1;
@@ -129,8 +211,8 @@ pub fn revert(
     }
     // Settings depend on each other (one offload needs another), so each is judged only when all are back. A subject's
     // original value is the one that its first change found.
-    for (nth, change) in record.changes.iter().enumerate() {
-        let earlier = &record.changes[..nth];
+    for (nth, change) in changes.iter().enumerate() {
+        let earlier = &changes[..nth];
         if earlier.iter().any(|one| one.subject == change.subject) {
             continue;
         }
@@ -139,27 +221,21 @@ pub fn revert(
             Ok(true) => operate::read(netlink, &change.subject).map_err(|error| error.to_string()),
             Err(reason) => Err(reason),
         };
-        match again {
-            Ok(now) if now.is_as(&change.from) => {}
-            Ok(now) => left.push(format!(
-                "{} ({} is in force)",
-                change.reversed().show(),
-                now.show()
-            )),
-            Err(reason) => left.push(format!("{} ({reason})", change.reversed().show())),
-        }
+        let why = match again {
+            Ok(now) if now.is_back(&change.from) => continue,
+            Ok(now) => format!("{} is in force", now.show()),
+            Err(reason) => reason,
+        };
+        let back = change.reversed();
+        left.push((back.command(), format!("{} ({why})", back.show())));
     }
-    if !left.is_empty() {
-        return Err(ApplyError::Left(left));
-    }
-    record.remove()?;
-    Ok(undone)
+    Ok((undone, left))
 }
 
 /// Undoes one change. Returns whether there was something to put back.
 fn undo(netlink: &mut Netlink, change: &Change) -> Result<bool, String> {
     let now = operate::read(netlink, &change.subject).map_err(|error| error.to_string())?;
-    if now.is_as(&change.from) {
+    if now.is_back(&change.from) {
         return Ok(false);
     }
     if now == Value::Absent && !matches!(change.subject, Subject::Vlan { .. }) {

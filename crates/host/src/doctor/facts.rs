@@ -34,6 +34,9 @@ pub struct InterfaceFacts {
     pub driver: Option<String>,
     /// The names of the links on it, such as VLAN links.
     pub upper: Vec<String>,
+    /// The links that depend on it, also by others in between, each with its MTU in bytes. The last ones depend on those
+    /// before them.
+    pub children: Vec<(String, u32)>,
     /// Its addresses.
     pub addresses: Vec<Address>,
     /// The routes on it.
@@ -126,17 +129,16 @@ impl InterfaceFacts {
         ] {
             parameters.insert(group, netlink.parameters(group, name).unwrap_or_default());
         }
+        let links = netlink.links()?;
         let (speed_mbps, full_duplex) = netlink.link_mode(name).unwrap_or_default();
         Ok(Self {
             driver: rtwire_sys::interface::driver(name).ok().flatten(),
-            upper: netlink
-                .links()?
-                .into_iter()
-                .filter(|one| one.lower == Some(link.index) && one.kind.as_deref() != Some("veth"))
-                .map(|one| one.name)
+            upper: upper(&links, link.index)
+                .map(|one| one.name.clone())
                 .collect(),
+            children: children(&links, link.index),
             addresses: netlink.addresses(link.index)?,
-            routes: netlink.routes(link.index)?,
+            routes: netlink.routes(link.index, &[])?,
             qdiscs: netlink.qdiscs(link.index)?,
             offloads: netlink.offloads(name).unwrap_or_default(),
             time_stamping: netlink.time_stamping(name).unwrap_or_default(),
@@ -154,6 +156,32 @@ impl InterfaceFacts {
     pub fn parameter(&self, group: Parameters, name: &str) -> Option<u64> {
         self.parameters.get(&group)?.get(name).copied()
     }
+}
+
+/// Returns the links on an interface. The far end of a veth is none.
+fn upper(links: &[LinkFacts], index: u32) -> impl Iterator<Item = &LinkFacts> {
+    let own = links.iter().filter(move |one| one.lower == Some(index));
+    own.filter(|one| one.kind.as_deref() != Some("veth"))
+}
+
+/// Returns the links that depend on an interface, nearest first.
+fn children(links: &[LinkFacts], index: u32) -> Vec<(String, u32)> {
+    let mut found: Vec<&LinkFacts> = upper(links, index).collect();
+    let mut at = 0;
+    // Each link is listed once, so this ends even if the kernel reported a ring.
+    while let Some(one) = found.get(at) {
+        let next: Vec<&LinkFacts> = upper(links, one.index).collect();
+        for one in next {
+            if !found.iter().any(|other| other.index == one.index) {
+                found.push(one);
+            }
+        }
+        at += 1;
+    }
+    found
+        .iter()
+        .map(|one| (one.name.clone(), one.mtu))
+        .collect()
 }
 
 /// Tries the kinds that the kernel has, in a temporary namespace of its own.

@@ -11,10 +11,12 @@ mod ethtool;
 mod facts;
 mod links;
 mod napi;
+mod neighbours;
 mod queues;
 mod raw;
 #[cfg(test)]
 mod tests;
+mod told;
 mod tree;
 
 pub use addresses::{Address, Route};
@@ -25,6 +27,7 @@ pub use ethtool::{Coalescing, Offloads, Parameter, Parameters, TimeStamping};
 pub use facts::{LinkFacts, Qdisc, VlanFacts, XdpAbilities};
 pub use links::{BridgePort, Forwarding, Neighbour, VethEnd};
 pub use napi::Napi;
+pub use neighbours::StaticNeighbour;
 pub(crate) use queues::OWN_RATE;
 pub use queues::PortQueue;
 pub use tree::{Filter, Queue, Tree};

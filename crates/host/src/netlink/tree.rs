@@ -7,6 +7,7 @@ use super::Netlink;
 use super::attributes::{Writer, find, i32_at, text, u32_at};
 use super::discipline::Discipline;
 use super::raw::RawRequest;
+use super::told::{settings, told};
 use crate::HostError;
 
 const RTM_NEWQDISC: u16 = 36;
@@ -48,11 +49,19 @@ impl PartialEq for Queue {
         (self.handle, self.parent, self.class) == (other.handle, other.parent, other.class)
             && self.discipline == other.discipline
             && self.overhead_bytes == other.overhead_bytes
-            && (!foreign || self.raw == other.raw)
+            && (!foreign || self.settings() == other.settings())
     }
 }
 
 impl Eq for Queue {}
+
+impl Queue {
+    /// Returns the kernel's description without what changes by itself.
+    fn settings(&self) -> Option<Vec<u8>> {
+        let raw = from_hex(self.raw.as_ref()?)?;
+        Some(settings(self.discipline.kind(), &raw))
+    }
+}
 
 /// A filter that assigns frames to a class: all masked words of the frame behind its Ethernet header must match.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -248,7 +257,8 @@ impl Netlink {
         for queue in &tree.queues {
             let kind = queue.discipline.kind();
             let options = match &queue.raw {
-                Some(raw) => as_told(queue, from_hex(raw).unwrap_or_default()),
+                Some(raw) if queue.class => from_hex(raw).unwrap_or_default(),
+                Some(raw) => told(kind, from_hex(raw).unwrap_or_default()),
                 None => queue.discipline.encode(),
             };
             let body = Writer::behind(&header(index, queue.handle, queue.parent, 0))
@@ -307,26 +317,6 @@ pub(super) fn overhead_bytes(attributes: &[u8]) -> Option<u16> {
     let plain = specification.get(..4)? == [0; 4] && sizes.iter().all(|octet| *octet == 0);
     let overhead = i32_at(specification, 4).filter(|_| plain)?;
     u16::try_from(overhead).ok()
-}
-
-/// Returns the kernel's description of a discipline in the form that it accepts: HTB reports its whole version and
-/// expects half of it.
-fn as_told(queue: &Queue, raw: Vec<u8>) -> Vec<u8> {
-    const INIT: u16 = 2;
-    const DIRECT_QUEUE_LENGTH: u16 = 5;
-    const VERSION: u32 = 3;
-    if queue.class || !matches!(queue.discipline, Discipline::Htb { .. }) {
-        return raw;
-    }
-    let mut init = find(&raw, INIT).unwrap_or_default().to_vec();
-    if let Some(version) = init.get_mut(..4) {
-        version.copy_from_slice(&VERSION.to_ne_bytes());
-    }
-    let told = Writer::default().bytes(INIT, &init);
-    match find(&raw, DIRECT_QUEUE_LENGTH) {
-        Some(length) => told.bytes(DIRECT_QUEUE_LENGTH, length).finish(),
-        None => told.finish(),
-    }
 }
 
 const TERMINAL: u8 = 1;
