@@ -447,7 +447,8 @@ fn file_of(world: &World, place: &str) -> File {
         | "powerlink sdo write --description"
         | "powerlink sdo write --file"
         | "apply --ptp-socket"
-        | "clock --socket" => File::Read,
+        | "clock --socket"
+        | "doctor --plan" => File::Read,
         // Arguments without a name are what a command reads.
         positional if positional.ends_with('>') => File::Read,
         new => panic!(

@@ -1,18 +1,21 @@
 //! `rtwire doctor`: can this host keep a deadline?
 
 use std::io::IsTerminal as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
 use rtwire_host::HostError;
+use rtwire_host::apply;
 use rtwire_host::change::{self, Leftover, Progress};
 use rtwire_host::doctor::{self, Examination, Facts};
+use rtwire_host::netlink::Netlink;
 use rtwire_sys::signal;
 
 use crate::arguments::parse_duration;
 use crate::doctor_measure::{self, LoadArgument, MeasureOptions};
-use crate::{doctor_table, output};
+use crate::{doctor_table, input, output};
 
 /// A fact can break a deadline.
 const ENDANGERED: u8 = 1;
@@ -26,6 +29,12 @@ const LACKING: u8 = 3;
 pub(crate) struct DoctorArguments {
     /// The interface for real-time traffic; without it only the machine is examined
     interface: Option<String>,
+    /// Follow each stream that this host sends through the queues of INTERFACE: its class, its gates, what is on its way
+    #[arg(long, value_name = "FILE", requires_all = ["interface", "host"])]
+    plan: Option<PathBuf>,
+    /// The host of the plan that this machine is
+    #[arg(long, value_name = "NAME", requires = "plan")]
+    host: Option<String>,
     /// Print JSON (its schema: `rtwire schema doctor`)
     #[arg(long)]
     json: bool,
@@ -62,6 +71,10 @@ pub(crate) fn run(arguments: &DoctorArguments) -> ExitCode {
             Err(error) => return failed(&error),
         }
         examination = doctor::examine(&facts);
+    }
+    if let Err((message, code)) = follow(arguments, &mut examination) {
+        eprintln!("rtwire doctor: {message}");
+        return ExitCode::from(code);
     }
     let mut broken_off = None;
     if arguments.measure {
@@ -100,6 +113,27 @@ pub(crate) fn run(arguments: &DoctorArguments) -> ExitCode {
         Ok(()) if examination.ready => ExitCode::SUCCESS,
         Ok(()) => ExitCode::from(ENDANGERED),
     }
+}
+
+/// Adds what becomes of the plan's streams in the queues of the interface.
+fn follow(arguments: &DoctorArguments, examination: &mut Examination) -> Result<(), (String, u8)> {
+    let (Some(file), Some(host), Some(interface)) =
+        (&arguments.plan, &arguments.host, &arguments.interface)
+    else {
+        return Ok(());
+    };
+    let plan = input::plan_without_redundancy(file, &[], false)
+        .map_err(|(code, message)| (message, code))?;
+    let share = apply::share(&plan.network, &plan, host)
+        .map_err(|error| (format!("{}: {error}", file.display()), FAULTY))?;
+    let lacking = |error: HostError| (error.to_string(), LACKING);
+    let mut netlink = Netlink::new();
+    let Some(link) = netlink.link(interface).map_err(lacking)? else {
+        return Ok(());
+    };
+    let tree = netlink.tree(link.index).map_err(lacking)?;
+    examination.followed(doctor::follow(&share, interface, link.mtu, &tree));
+    Ok(())
 }
 
 fn failed(error: &HostError) -> ExitCode {

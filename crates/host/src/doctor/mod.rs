@@ -21,6 +21,7 @@ mod kernel;
 mod limits;
 mod measurement;
 mod queues;
+mod streams;
 mod talkers;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ pub use facts::{Facts, InterfaceFacts, Process, Task};
 pub use finding::{Area, Certainty, Finding, Level, Remedy};
 pub use fix::FixError;
 pub use measurement::{Measurement, Noise, Right, Stalled, Verification};
+pub use streams::follow;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

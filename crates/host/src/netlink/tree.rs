@@ -56,6 +56,12 @@ impl PartialEq for Queue {
 impl Eq for Queue {}
 
 impl Queue {
+    /// Returns the number in an attribute of the kernel's description.
+    pub(crate) fn option(&self, kind: u16) -> Option<u64> {
+        let raw = from_hex(self.raw.as_ref()?)?;
+        find(&raw, kind).and_then(super::attributes::number)
+    }
+
     /// Returns the kernel's description without what changes by itself.
     fn settings(&self) -> Option<Vec<u8>> {
         let raw = from_hex(self.raw.as_ref()?)?;
