@@ -3,6 +3,12 @@
 use std::fmt;
 use std::io;
 
+impl From<Errno> for io::Error {
+    fn from(errno: Errno) -> Self {
+        Self::from_raw_os_error(errno.0)
+    }
+}
+
 /// An error number of the kernel, for calls of the hot path: no text, no allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Errno(pub i32);
@@ -102,6 +108,7 @@ pub struct Error {
     object: String,
     errno: Errno,
     capability: Option<&'static str>,
+    remedy: Option<&'static str>,
 }
 
 impl Error {
@@ -118,7 +125,15 @@ impl Error {
             object: object.into(),
             errno,
             capability,
+            remedy: None,
         }
+    }
+
+    /// Ends the message with this remedy instead of the usual one of its kind.
+    #[must_use]
+    pub fn with_remedy(mut self, remedy: &'static str) -> Self {
+        self.remedy = Some(remedy);
+        self
     }
 
     /// Creates an error of the call that has just failed on this thread.
@@ -154,6 +169,9 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} for {}: {}", self.call, self.object, self.errno)?;
+        if let Some(remedy) = self.remedy {
+            return write!(f, "; {remedy}");
+        }
         match self.kind() {
             ErrorKind::Permission => match self.capability {
                 Some(capability) => write!(

@@ -1,143 +1,168 @@
-//! A name that only one socket of a network namespace can hold: a lock that ends with its process, however it ends.
+//! A name that one process of this host holds: a lock on a file in [`FOLDER`], which ends with its process, however it ends.
+//!
+//! Each network namespace has names of its own. Only who may write to the folder can hold a name, so a process without
+//! privilege blocks nobody.
+//!
+//! # Limits
+//! Containers that share a network namespace must share the folder, too. Not for a real-time loop.
+
+mod folder;
+#[cfg(test)]
+mod tests;
 
 use crate::error::{Errno, Error, Result};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::time::Duration;
+use crate::socket;
+use folder::{Folder, errno, refused};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
 
-/// The number of tries for a name that its holder has released, each after a pause.
-const TRIES: u32 = 500;
-const PAUSE: Duration = Duration::from_millis(2);
+/// The folder of the locks. Its owner is root or the caller, and only its owner and its group may write to it.
+pub const FOLDER: &str = "/run/rtwire";
 
-/// A held name. Names are in the abstract space of UNIX sockets; each network namespace has its own.
+/// The number of tries for a file that its holder removes at the same moment.
+const TRIES: u32 = 100;
+/// Longest name, in bytes.
+const MOST_BYTES: usize = 100;
+
+/// A held name.
 ///
-/// The kernel frees a name when the last descriptor of its socket is closed. A process that another thread has just
-/// forked holds a copy of each descriptor until it runs its program. So a name may outlive its holder for a moment.
-/// The holder shuts the socket down to show that it has released the name; the next one waits for that moment to
-/// pass.
+/// Its file is removed when this is dropped. If the process is killed, the kernel frees the lock when the last descriptor
+/// of the file is closed. A process that it has started holds none: descriptors are closed when its program begins.
 #[derive(Debug)]
 pub struct NameLock {
-    socket: OwnedFd,
+    file: File,
+    path: PathBuf,
 }
 
 impl Drop for NameLock {
     fn drop(&mut self) {
-        // SAFETY: all arguments are numbers. A failure costs the next holder a short wait, and nothing else.
-        unsafe { libc::shutdown(self.socket.as_raw_fd(), libc::SHUT_RDWR) };
+        // Whoever opens the path from now on makes a new file. So a copy of the descriptor, in a process that another
+        // thread has just forked, does not keep the name.
+        if folder::is_at(&self.file, &self.path) {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 
 impl NameLock {
-    /// Takes the name.
+    /// Takes the name in the calling thread's network namespace.
     ///
     /// # Errors
-    /// Another process holds it ([`crate::ErrorKind::InUse`]), or it is longer than 100 bytes.
+    /// Another process holds it ([`crate::ErrorKind::InUse`]), or it is longer than 100 bytes. The folder is missing and
+    /// cannot be made, belongs to another user, or others may write to it ([`crate::ErrorKind::Permission`]).
     pub fn take(name: &str) -> Result<Self> {
-        let (address, length) = address(name)?;
-        let socket = socket(name)?;
-        let mut tries_left = TRIES;
-        loop {
-            // SAFETY: the address is valid for the whole call and `length` lies within it.
-            let result =
-                unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
-            if result == 0 {
-                return Ok(Self { socket });
+        Self::take_in(&Folder::ready()?, name)
+    }
+
+    fn take_in(folder: &Folder, name: &str) -> Result<Self> {
+        let path = folder.path(&file_name(name)?);
+        let failed = |call, errno| refused(call, &path, errno, folder::REMEDY);
+        // Nobody removes leftovers between the next two steps.
+        let _no_removal = folder.shared()?;
+        for _ in 0..TRIES {
+            let file = folder
+                .open(&path)
+                .map_err(|error| failed("open", errno(&error)))?;
+            match request(&file, libc::F_OFD_SETLK, libc::F_WRLCK) {
+                Ok(_) if folder::is_at(&file, &path) => return Ok(Self { file, path }),
+                Err(errno) if !errno.would_block() && errno.0 != libc::EACCES => {
+                    return Err(failed("fcntl(F_OFD_SETLK)", errno));
+                }
+                Err(_) if folder::is_at(&file, &path) => {
+                    let object = format!("the name `{name}`");
+                    return Err(Error::new("lock", object, Errno(libc::EADDRINUSE), None));
+                }
+                // The file's holder has just removed it: another file is the lock now.
+                Ok(_) | Err(_) => {}
             }
-            let errno = Errno::last();
-            if tries_left == 0 || errno.0 != libc::EADDRINUSE || is_held(name)? {
-                return Err(Error::new(
-                    "bind",
-                    format!("the name `{name}`"),
-                    errno,
-                    None,
-                ));
-            }
-            tries_left -= 1;
-            std::thread::sleep(PAUSE);
         }
+        let object = format!("the name `{name}`");
+        Err(Error::new("lock", object, Errno(libc::EADDRINUSE), None))
     }
 }
 
-/// True if a process in the calling thread's network namespace holds the name.
+/// True if a process holds the name in the calling thread's network namespace.
 ///
 /// # Errors
-/// No socket can be opened, or the name is longer than 100 bytes.
+/// The name is longer than 100 bytes, or the folder is not as [`FOLDER`] says.
 pub fn is_held(name: &str) -> Result<bool> {
-    let (address, length) = address(name)?;
-    let socket = socket(name)?;
-    // SAFETY: the address is valid for the whole call and `length` lies within it.
-    let result = unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), length) };
-    if result != 0 {
-        return Ok(Errno::last().0 != libc::ECONNREFUSED);
+    let file = file_name(name)?;
+    match Folder::there()? {
+        Some(folder) => is_held_in(&folder, &file),
+        None => Ok(false),
     }
-    // A released name refuses a message. A held one takes an empty message, or has no room for more.
-    let how = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
-    // SAFETY: no byte is read from the null pointer, since the length is 0.
-    let sent = unsafe { libc::send(socket.as_raw_fd(), std::ptr::null(), 0, how) };
-    Ok(sent >= 0 || !matches!(Errno::last().0, libc::EPIPE | libc::ECONNREFUSED))
 }
 
-fn socket(name: &str) -> Result<OwnedFd> {
-    // SAFETY: all arguments are numbers.
-    let fd = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
-    if fd < 0 {
-        return Err(Error::last(
-            "socket(AF_UNIX)",
-            format!("the name `{name}`"),
-            None,
-        ));
-    }
-    // SAFETY: the descriptor is new and has no other owner.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-fn address(name: &str) -> Result<(libc::sockaddr_un, libc::socklen_t)> {
-    if name.len() > 100 {
-        let object = format!("the name `{name}`");
-        return Err(Error::new("bind", object, Errno(libc::ENAMETOOLONG), None));
-    }
-    // SAFETY: sockaddr_un is plain data, for which all zeroes is a valid value.
-    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
-    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
-    // The first byte stays 0: that makes the name abstract.
-    for (to, from) in address.sun_path[1..].iter_mut().zip(name.as_bytes()) {
-        *to = *from as libc::c_char;
-    }
-    let length = std::mem::offset_of!(libc::sockaddr_un, sun_path) + 1 + name.len();
-    Ok((address, length as libc::socklen_t))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_has_one_holder_at_a_time() {
-        let name = format!("rtwire-port-lock-test-{}", std::process::id());
-        assert!(!is_held(&name).unwrap());
-        let held = NameLock::take(&name).unwrap();
-        // More requests than messages fit a socket without a reader.
-        for _ in 0..100 {
-            assert!(is_held(&name).unwrap());
+fn is_held_in(folder: &Folder, file_name: &str) -> Result<bool> {
+    let path = folder.path(file_name);
+    let file = match folder::open_existing(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => {
+            return Err(refused("open", &path, errno(&error), folder::REMEDY));
         }
-        let taken = NameLock::take(&name).unwrap_err();
-        assert_eq!(taken.kind(), crate::ErrorKind::InUse);
-        drop(held);
-        assert!(!is_held(&name).unwrap());
-        NameLock::take(&name).unwrap();
-    }
+    };
+    is_locked(&file).map_err(|errno| refused("fcntl(F_OFD_GETLK)", &path, errno, folder::REMEDY))
+}
 
-    #[test]
-    fn a_name_let_go_is_had_although_a_forked_process_still_has_its_socket() {
-        let name = format!("rtwire-port-lock-copy-{}", std::process::id());
-        let held = NameLock::take(&name).unwrap();
-        let copy = held.socket.try_clone().unwrap();
-        drop(held);
-        assert!(!is_held(&name).unwrap());
-        let closes = std::thread::spawn(move || {
-            std::thread::sleep(Duration::from_millis(50));
-            drop(copy);
-        });
-        NameLock::take(&name).unwrap();
-        closes.join().unwrap();
+/// Returns true if another opened file has a lock on this one. It takes no lock, so it disturbs nobody.
+fn is_locked(file: &File) -> std::result::Result<bool, Errno> {
+    Ok(request(file, libc::F_OFD_GETLK, libc::F_WRLCK)? != libc::F_UNLCK)
+}
+
+/// Makes a request about a lock of the whole file; returns the kind of lock that the kernel reports.
+fn request(file: &File, command: i32, kind: i32) -> std::result::Result<i32, Errno> {
+    // SAFETY: flock is plain data, for which all zeroes is a valid value: from the beginning to the end of the file.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = kind as libc::c_short;
+    lock.l_whence = libc::SEEK_SET as libc::c_short;
+    loop {
+        // SAFETY: the descriptor is open and `lock` is a valid place for the whole call.
+        if unsafe { libc::fcntl(file.as_raw_fd(), command, &raw mut lock) } == 0 {
+            return Ok(i32::from(lock.l_type));
+        }
+        let errno = Errno::last();
+        if !errno.interrupted() {
+            return Err(errno);
+        }
     }
 }
+
+/// Returns the name of the file that is the lock: it begins with the cookie of the network namespace.
+fn file_name(name: &str) -> Result<String> {
+    if name.len() > MOST_BYTES {
+        let object = format!("the name `{name}`");
+        return Err(Error::new("lock", object, Errno(libc::ENAMETOOLONG), None));
+    }
+    Ok(format!("{:x}-{}", namespace()?, name.replace('/', "-")))
+}
+
+/// Returns the cookie of the calling thread's network namespace. No two namespaces have the same one until the
+/// next boot, unlike their inodes. Needs Linux 5.14.
+fn namespace() -> Result<u64> {
+    let object = "the network namespace";
+    let kind = (libc::AF_UNIX, libc::SOCK_DGRAM, 0);
+    let socket = socket::open("socket(AF_UNIX)", object, kind, None)?;
+    let mut cookie = 0_u64;
+    let mut length = size_of::<u64>() as libc::socklen_t;
+    // SAFETY: `cookie` is a valid place of the size given.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            SO_NETNS_COOKIE,
+            (&raw mut cookie).cast(),
+            &raw mut length,
+        )
+    };
+    if result == 0 {
+        Ok(cookie)
+    } else {
+        Err(Error::last("getsockopt(SO_NETNS_COOKIE)", object, None))
+    }
+}
+
+/// Missing in `libc`; the same on all architectures but PA-RISC and SPARC.
+const SO_NETNS_COOKIE: i32 = 71;

@@ -63,6 +63,7 @@ fn scheduling_is_read_back() {
 
 #[test]
 fn a_name_is_held_once_and_let_go() {
+    require!(root);
     let name = format!("rtwtest/{}", std::process::id());
     assert!(!port_lock::is_held(&name).unwrap());
     let lock = port_lock::NameLock::take(&name).unwrap();

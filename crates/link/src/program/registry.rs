@@ -1,7 +1,7 @@
 //! Owners of the channels of a program that several processes share.
 //!
-//! A channel's entry names the port that owns it. The port's lock tells whether its process still exists: it is a
-//! name in the network namespace that ends with the process. So the channels of a process that ended without closing
+//! A channel's entry names the port that owns it. The port's lock tells whether its process still exists: it
+//! ends with the process. So the channels of a process that ended without closing
 //! them are found. The next process that opens a channel finds them, or any other that shares the program, within about
 //! a second.
 

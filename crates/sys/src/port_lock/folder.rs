@@ -1,0 +1,173 @@
+//! The folder of the locks: made by root, checked by everybody, cleared of the files of ended processes.
+
+use super::{FOLDER, is_locked, request};
+use crate::error::{Errno, Error, Result};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Once;
+
+pub(super) const REMEDY: &str = "run as root; or let root make the folder once, for a group of users: `install -d -m 2770 -g GROUP /run/rtwire`";
+/// The file whose lock is exclusive while leftovers are removed.
+const GUARD: &str = ".guard";
+
+/// A folder that was checked.
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    /// Permissions of its files: the owner's, and the group's if that may write to the folder.
+    mode: u32,
+}
+
+impl Folder {
+    /// Returns the folder, made if it is missing. The first call of a process removes the files of ended processes.
+    pub(super) fn ready() -> Result<Self> {
+        static CLEARED: Once = Once::new();
+        let folder = Self::made(Path::new(FOLDER))?;
+        CLEARED.call_once(|| folder.clear());
+        Ok(folder)
+    }
+
+    /// Returns the folder; `None` if it is missing.
+    pub(super) fn there() -> Result<Option<Self>> {
+        Self::checked(Path::new(FOLDER))
+    }
+
+    pub(super) fn made(path: &Path) -> Result<Self> {
+        for _ in 0..2 {
+            if let Some(folder) = Self::checked(path)? {
+                return Ok(folder);
+            }
+            match DirBuilder::new().mode(0o700).create(path) {
+                Ok(()) => {}
+                // Another process was faster.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(refused("mkdir", path, errno(&error), REMEDY)),
+            }
+        }
+        Err(refused("mkdir", path, Errno(libc::ENOENT), REMEDY))
+    }
+
+    /// Checks owner and permissions: nobody but root, the caller and the folder's group may make a lock.
+    pub(super) fn checked(path: &Path) -> Result<Option<Self>> {
+        let found = match fs::symlink_metadata(path) {
+            Ok(found) => found,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(refused("stat", path, errno(&error), REMEDY)),
+        };
+        let wrong = |errno, remedy| Err(refused("check", path, Errno(errno), remedy));
+        if !found.is_dir() {
+            return wrong(libc::ENOTDIR, "remove it: it must be a folder");
+        }
+        // SAFETY: the call has no arguments and cannot fail.
+        let own = unsafe { libc::geteuid() };
+        if found.uid() != 0 && found.uid() != own {
+            return wrong(
+                libc::EPERM,
+                "it belongs to another user: it must be root's, `chown root /run/rtwire`",
+            );
+        }
+        if found.mode() & 0o002 != 0 {
+            return wrong(
+                libc::EPERM,
+                "everybody may write to it, and so take each lock: `chmod o-rwx /run/rtwire`",
+            );
+        }
+        let group = if found.mode() & 0o020 == 0 { 0 } else { 0o060 };
+        Ok(Some(Self {
+            path: path.to_owned(),
+            mode: 0o600 | group,
+        }))
+    }
+
+    pub(super) fn path(&self, file: &str) -> PathBuf {
+        self.path.join(file)
+    }
+
+    /// Opens a lock's file, and makes it if it is missing.
+    pub(super) fn open(&self, path: &Path) -> io::Result<File> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(self.mode)
+            .custom_flags(libc::O_NOFOLLOW)
+            .open(path)?;
+        // Against the process's umask, which may take the group's permissions. Only the owner can.
+        if file.metadata()?.mode() & 0o777 != self.mode {
+            let _ = file.set_permissions(Permissions::from_mode(self.mode));
+        }
+        Ok(file)
+    }
+
+    /// Keeps leftovers from being removed until the result is dropped. Waits while another process removes some.
+    pub(super) fn shared(&self) -> Result<File> {
+        let path = self.path(GUARD);
+        let guard = self
+            .open(&path)
+            .map_err(|error| refused("open", &path, errno(&error), REMEDY))?;
+        request(&guard, libc::F_OFD_SETLKW, libc::F_RDLCK)
+            .map_err(|errno| refused("fcntl(F_OFD_SETLKW)", &path, errno, REMEDY))?;
+        Ok(guard)
+    }
+
+    /// Removes the files of processes that ended without doing so. Does nothing while another process takes a lock: the
+    /// next one will do it.
+    pub(super) fn clear(&self) {
+        let Ok(guard) = self.open(&self.path(GUARD)) else {
+            return;
+        };
+        if request(&guard, libc::F_OFD_SETLK, libc::F_WRLCK).is_err() {
+            return;
+        }
+        for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
+            if entry.file_name() == GUARD {
+                continue;
+            }
+            let path = entry.path();
+            let free = open_existing(&path).is_ok_and(|file| is_locked(&file) == Ok(false));
+            if free {
+                let _ = fs::remove_file(path);
+            }
+        }
+    }
+}
+
+pub(super) fn open_existing(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(path)
+}
+
+/// Returns true if the opened file is still the one at `path`.
+pub(super) fn is_at(file: &File, path: &Path) -> bool {
+    let same = |own: fs::Metadata, there: fs::Metadata| {
+        (own.dev(), own.ino()) == (there.dev(), there.ino())
+    };
+    match (file.metadata(), fs::symlink_metadata(path)) {
+        (Ok(own), Ok(there)) => same(own, there),
+        _ => false,
+    }
+}
+
+pub(super) fn errno(error: &io::Error) -> Errno {
+    Errno(error.raw_os_error().unwrap_or(libc::EIO))
+}
+
+pub(super) fn refused(
+    call: &'static str,
+    path: &Path,
+    errno: Errno,
+    remedy: &'static str,
+) -> Error {
+    let object = format!("`{}` (locks of ports)", path.display());
+    let error = Error::new(call, object, errno, None);
+    match errno.0 {
+        libc::EPERM | libc::EACCES | libc::ENOTDIR => error.with_remedy(remedy),
+        _ => error,
+    }
+}

@@ -1,0 +1,240 @@
+//! A name has one holder at a time, in each network namespace, and none when its process has ended.
+
+use super::*;
+use crate::ErrorKind;
+use rtwire_testkit::{NetnsPair, require};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// A folder of this test alone, removed at the end.
+struct Own(PathBuf);
+
+impl Own {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("rtwlock-{name}-{}", std::process::id()));
+        std::fs::create_dir(&path).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).unwrap();
+        Self(path)
+    }
+
+    fn set_mode(&self, mode: u32) {
+        std::fs::set_permissions(&self.0, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn files(&self) -> usize {
+        let all = std::fs::read_dir(&self.0).unwrap();
+        all.filter(|entry| entry.as_ref().unwrap().file_name() != ".guard")
+            .count()
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn unique(name: &str) -> String {
+    format!("rtwire-lock-test/{name}/{}", std::process::id())
+}
+
+#[test]
+fn a_name_has_one_holder_at_a_time() {
+    require!(root);
+    let name = unique("one");
+    assert!(!is_held(&name).unwrap());
+    let held = NameLock::take(&name).unwrap();
+    for _ in 0..100 {
+        assert!(is_held(&name).unwrap());
+    }
+    let taken = NameLock::take(&name).unwrap_err();
+    assert_eq!(taken.kind(), ErrorKind::InUse, "{taken}");
+    drop(held);
+    assert!(!is_held(&name).unwrap());
+    NameLock::take(&name).unwrap();
+}
+
+#[test]
+fn a_name_let_go_is_had_although_a_forked_process_still_has_its_file() {
+    require!(root);
+    let name = unique("copy");
+    let held = NameLock::take(&name).unwrap();
+    let copy = held.file.try_clone().unwrap();
+    drop(held);
+    assert!(!is_held(&name).unwrap());
+    let again = NameLock::take(&name).unwrap();
+    drop(copy);
+    assert!(is_held(&name).unwrap());
+    drop(again);
+}
+
+#[test]
+fn each_network_namespace_has_names_of_its_own() {
+    require!(root, program "ip");
+    let pair = NetnsPair::new();
+    let name = unique("namespaces");
+    let in_a = pair.a.run(|| NameLock::take(&name)).unwrap();
+    assert!(!pair.b.run(|| is_held(&name)).unwrap());
+    let in_b = pair.b.run(|| NameLock::take(&name)).unwrap();
+    drop(in_a);
+    assert!(!pair.a.run(|| is_held(&name)).unwrap());
+    assert!(pair.b.run(|| is_held(&name)).unwrap());
+    drop(in_b);
+}
+
+/// Threads take one name in turn, while it is released and its file removed each time.
+#[test]
+fn a_race_for_a_name_has_one_winner() {
+    let own = Own::new("race");
+    use std::sync::atomic::Ordering::SeqCst;
+    let holders = std::sync::atomic::AtomicU32::new(0);
+    let won = std::sync::atomic::AtomicU32::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let folder = Folder::checked(&own.0).unwrap().unwrap();
+                while won.load(SeqCst) < 2000 {
+                    let Ok(lock) = NameLock::take_in(&folder, "race") else {
+                        continue;
+                    };
+                    assert_eq!(holders.fetch_add(1, SeqCst), 0, "two hold the name");
+                    won.fetch_add(1, SeqCst);
+                    // Long enough for another thread to look meanwhile.
+                    std::thread::sleep(Duration::from_micros(20));
+                    holders.fetch_sub(1, SeqCst);
+                    drop(lock);
+                    if won.load(SeqCst) % 64 == 0 {
+                        folder.clear();
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(own.files(), 0);
+}
+
+/// Holds a name until it is killed, and leaves a process behind that it has started.
+#[test]
+#[ignore = "run by the next test"]
+fn child_that_holds_a_name() {
+    let name = std::env::var("RTWIRE_TEST_NAME").unwrap();
+    let _held = NameLock::take(&name).unwrap();
+    let orphan = Command::new("sleep")
+        .arg("60")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    println!("\nHOLDS {}", orphan.id());
+    std::thread::sleep(Duration::from_secs(60));
+}
+
+#[test]
+fn a_killed_process_holds_nothing_and_its_file_is_removed() {
+    require!(root, program "sleep");
+    let name = unique("killed");
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "port_lock::tests::child_that_holds_a_name"])
+        .args(["--ignored", "--nocapture"])
+        .env("RTWIRE_TEST_NAME", &name)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let orphan = lines
+        .find_map(|line| {
+            line.unwrap()
+                .strip_prefix("HOLDS ")
+                .map(|id| id.parse::<i32>())
+        })
+        .unwrap()
+        .unwrap();
+    assert!(is_held(&name).unwrap());
+    assert_eq!(NameLock::take(&name).unwrap_err().kind(), ErrorKind::InUse);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // SAFETY: all arguments are numbers; the process is the one that our child has started.
+    let alive = unsafe { libc::kill(orphan, 0) } == 0;
+    let held = is_held(&name).unwrap();
+    let left = Path::new(FOLDER).join(file_name(&name).unwrap());
+    // The killed process could not remove its file. Another process may just be removing it.
+    let begun = std::time::Instant::now();
+    while left.exists() && begun.elapsed() < Duration::from_secs(5) {
+        Folder::there().unwrap().unwrap().clear();
+    }
+    let cleared = !left.exists();
+    let taken = NameLock::take(&name);
+    // SAFETY: as above.
+    unsafe { libc::kill(orphan, libc::SIGKILL) };
+    assert!(alive && !held && cleared);
+    taken.unwrap();
+}
+
+#[test]
+fn leftovers_are_removed_and_held_names_are_not() {
+    let own = Own::new("leftovers");
+    let folder = Folder::checked(&own.0).unwrap().unwrap();
+    let held = NameLock::take_in(&folder, "held").unwrap();
+    std::fs::write(own.0.join("left"), "").unwrap();
+    assert_eq!(own.files(), 2);
+    folder.clear();
+    assert_eq!(own.files(), 1);
+    assert!(held.path.exists());
+    drop(held);
+    assert_eq!(own.files(), 0);
+}
+
+/// Nobody but the owner and its group may reach a lock.
+#[test]
+fn a_folder_that_others_could_use_is_refused() {
+    require!(root);
+    let own = Own::new("modes");
+    for (mode, files) in [
+        (0o700, Some(0o600)),
+        (0o755, Some(0o600)),
+        (0o2770, Some(0o660)),
+        (0o777, None),
+        (0o1777, None),
+    ] {
+        own.set_mode(mode);
+        let folder = Folder::checked(&own.0);
+        let Some(files) = files else {
+            let refused = folder.unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Permission, "{mode:o}: {refused}");
+            assert!(refused.to_string().contains("chmod o-rwx"), "{refused}");
+            continue;
+        };
+        let lock = NameLock::take_in(&folder.unwrap().unwrap(), "mode").unwrap();
+        let there = lock.file.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(there, files, "{mode:o}");
+    }
+    own.set_mode(0o700);
+    std::os::unix::fs::chown(&own.0, Some(65534), None).unwrap();
+    let refused = Folder::checked(&own.0).unwrap_err();
+    assert!(refused.to_string().contains("chown root"), "{refused}");
+    std::os::unix::fs::chown(&own.0, Some(0), None).unwrap();
+
+    // A link could lead to a folder of somebody else.
+    let link = own.0.join("link");
+    symlink("/tmp", &link).unwrap();
+    assert_eq!(
+        Folder::checked(&link).unwrap_err().errno(),
+        Errno(libc::ENOTDIR)
+    );
+    // And a file that is a link is no lock.
+    let folder = Folder::checked(&own.0).unwrap().unwrap();
+    let target = own.0.join("target");
+    std::fs::write(&target, "").unwrap();
+    symlink(&target, folder.path(&file_name("linked").unwrap())).unwrap();
+    assert!(NameLock::take_in(&folder, "linked").is_err());
+    // A missing folder is made for its owner alone.
+    let made = own.0.join("made");
+    Folder::made(&made).unwrap();
+    assert_eq!(
+        made.metadata().unwrap().permissions().mode() & 0o7777,
+        0o700
+    );
+}
