@@ -216,17 +216,27 @@ fn another_programs_place_is_respected() {
                 .index;
             foreign.attach_xdp("foreign", index, mode).unwrap()
         });
-        let output = rtwire(&pair.b, &["respond", &pair.b.interface])
+        let output = rtwire(&pair.b, &["respond", &pair.b.interface, "--path", "xdp"])
             .output()
             .unwrap();
         let (code, _, stderr) = finished(&output);
         assert_eq!(code, Some(3), "{stderr}");
-        assert!(
-            stderr.contains("another XDP program is there already"),
-            "{stderr}"
-        );
+        let named = "another XDP program is there already: `foreign`, number ";
+        assert!(stderr.contains(named), "{stderr}");
+        assert!(stderr.contains(&format!("in {mode} mode")), "{stderr}");
         assert!(stderr.contains("--path packet"), "{stderr}");
         assert_eq!(theirs.is_attached(), Ok(true));
+        // As the help of `--path auto` says, a packet socket takes the driver's place, and it is reported.
+        let responder = Running::start(&pair.b, &[]);
+        assert!(
+            responder.said.contains("packet socket"),
+            "{}",
+            responder.said
+        );
+        assert!(responder.said.contains(named), "{}", responder.said);
+        assert_eq!(ping(&pair.a, &["--count", "10"]).0, Some(0));
+        assert_eq!(theirs.is_attached(), Ok(true));
+        drop(responder);
         // With a packet socket the two get along.
         let _responder = Running::start(&pair.b, &["--path", "packet"]);
         assert_eq!(ping(&pair.a, &["--count", "10"]).0, Some(0));

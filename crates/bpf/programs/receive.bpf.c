@@ -95,6 +95,14 @@ struct {
 	__array(values, struct rtw_note_memory);
 } notes SEC(".maps");
 
+/* Where one processor collects the sources of an answer's patches. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct rtw_patch_source);
+} patch_sources SEC(".maps");
+
 static __always_inline int for_this_station(const __u8 *to, const __u8 *own)
 {
 	const __u16 *a = (const __u16 *)to, *b = (const __u16 *)own;
@@ -133,13 +141,14 @@ static __always_inline int parse(struct xdp_md *ctx,
 	if ((void *)(header + 1) > end)
 		goto truncated;
 	if (header->version_flags >> 4 != RTW_VERSION) {
-		__sync_fetch_and_add(&control->wrong_version, 1);
+		rtw_count(control, wrong_version);
 		return 0;
 	}
 	frame->flags = header->version_flags & 0xf;
 	if (frame->flags & ~(RTW_FLAG_NEWEST | RTW_FLAG_TIME))
 		goto malformed;
-	frame->bytes = (long)end - (long)data;
+	/* The difference of two pointers would need CAP_PERFMON. */
+	frame->bytes = bpf_xdp_get_buff_len(ctx);
 	frame->data_at = frame->at + RTW_HEADER_BYTES;
 	frame->sender_ns = 0;
 	if (frame->flags & RTW_FLAG_TIME) {
@@ -153,7 +162,7 @@ static __always_inline int parse(struct xdp_md *ctx,
 	room = frame->bytes - frame->data_at;
 	frame->length = bpf_ntohs(header->length);
 	if (frame->length > room) {
-		__sync_fetch_and_add(&control->wrong_length, 1);
+		rtw_count(control, wrong_length);
 		return 0;
 	}
 	frame->priority = header->priority;
@@ -169,10 +178,10 @@ static __always_inline int parse(struct xdp_md *ctx,
 			bpf_ntohs(header->source_port);
 	return 1;
 truncated:
-	__sync_fetch_and_add(&control->truncated, 1);
+	rtw_count(control, truncated);
 	return 0;
 malformed:
-	__sync_fetch_and_add(&control->malformed, 1);
+	rtw_count(control, malformed);
 	return 0;
 }
 
@@ -196,7 +205,7 @@ int receive(struct xdp_md *ctx)
 	if (!entry)
 		return XDP_PASS;
 	if (!entry->channel) {
-		__sync_fetch_and_add(&entry->passed, 1);
+		rtw_count(entry, passed);
 		return XDP_PASS;
 	}
 	index = entry->channel - 1;
@@ -206,17 +215,17 @@ int receive(struct xdp_md *ctx)
 
 	/* The key first: another channel's frames do not empty this one's bucket. */
 	if (channel->action != RTW_PASS && frame.key != (__u32)channel->key) {
-		__sync_fetch_and_add(&channel->wrong_key, 1);
+		rtw_count(channel, wrong_key);
 		return XDP_DROP;
 	}
 	if ((channel->action == RTW_NEWEST &&
 	     !(frame.flags & RTW_FLAG_NEWEST)) ||
 	    (channel->action == RTW_QUEUE && frame.flags & RTW_FLAG_NEWEST)) {
-		__sync_fetch_and_add(&channel->wrong_semantics, 1);
+		rtw_count(channel, wrong_semantics);
 		return XDP_DROP;
 	}
 	if (!rtw_conforms(channel, frame.bytes)) {
-		__sync_fetch_and_add(&channel->policed, 1);
+		rtw_count(channel, policed);
 		return XDP_DROP;
 	}
 	if (channel->action == RTW_QUEUE) {
@@ -235,10 +244,16 @@ int receive(struct xdp_md *ctx)
 	}
 	if (channel->action == RTW_RESPOND) {
 		reply = bpf_map_lookup_elem(&replies, &index);
-		return reply ? rtw_respond(ctx, &frame, common, channel, reply) :
-			       XDP_PASS;
+		if (!reply)
+			return XDP_PASS;
+		memory = 0;
+		if (reply->patched) {
+			index = 0;
+			memory = bpf_map_lookup_elem(&patch_sources, &index);
+		}
+		return rtw_respond(ctx, &frame, common, channel, reply, memory);
 	}
-	__sync_fetch_and_add(&channel->accepted, 1);
+	rtw_count(channel, accepted);
 	return XDP_PASS;
 }
 

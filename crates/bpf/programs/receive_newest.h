@@ -54,7 +54,7 @@ static __always_inline void rtw_note_arrival(struct rtw_channel *channel,
 	struct rtw_note *note = bpf_map_lookup_elem(memory, &index);
 
 	if (!note) {
-		__sync_fetch_and_add(&channel->broken, 1);
+		rtw_count(channel, broken);
 		return;
 	}
 	note->arrival_ns = value->arrival_ns;
@@ -75,14 +75,14 @@ static __always_inline int rtw_newest(struct xdp_md *ctx,
 
 	barrier_var(length);
 	if (length > RTW_DATA_BYTES) {
-		__sync_fetch_and_add(&channel->oversize, 1);
+		rtw_count(channel, oversize);
 		return XDP_DROP;
 	}
 	/* Another processor writes to this slot; its value is just as new. */
 	if (version & 1 ||
 	    __sync_val_compare_and_swap(&slot->version, version,
 					version + 1) != version) {
-		__sync_fetch_and_add(&channel->busy, 1);
+		rtw_count(channel, busy);
 		return XDP_DROP;
 	}
 	last = &slot->value[(version >> 1) % RTW_BUFFERS];

@@ -13,7 +13,10 @@
 #include "receive.h"
 #include "rtwire_bpf.h"
 
-/* The source of patches; each names an offset in it. */
+/*
+ * The source of patches; each names an offset in it. It lies in a map: a
+ * variable offset on the stack would need CAP_PERFMON.
+ */
 struct rtw_patch_source {
 	__u8 question[RTW_PATCH_QUESTION]; /* its user data, then zeros */
 	__u32 sequence;			   /* its number, network order */
@@ -24,12 +27,13 @@ struct rtw_patch_source {
 
 /*
  * Collects the sources from a question with `length` bytes of data at `data_at`.
- * `source` must be all zeros before.
  */
 static __always_inline int rtw_patch_collect(struct xdp_md *ctx, __u32 data_at,
 					     __u32 length, __u32 sequence,
 					     struct rtw_patch_source *source)
 {
+	/* The last question was another one; its data may have been longer. */
+	__builtin_memset(source, 0, sizeof(*source));
 	source->sequence = bpf_htonl(sequence);
 	source->arrival_ns = bpf_cpu_to_be64(bpf_ktime_get_tai_ns());
 	if (length > RTW_PATCH_QUESTION)
@@ -49,6 +53,11 @@ static __always_inline int rtw_patch_apply(struct xdp_md *ctx, __u32 at,
 					   const struct rtw_content *content,
 					   const struct rtw_patch_source *source)
 {
+	/*
+	 * Each patch at a constant offset: without CAP_PERFMON, an instruction may
+	 * not add another number to a pointer in each round.
+	 */
+#pragma unroll
 	for (int i = 0; i < RTW_PATCHES; i++) {
 		__u64 patch = READ_ONCE(content->patch[i]);
 		__u32 length = patch & 0xff;

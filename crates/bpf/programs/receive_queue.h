@@ -51,7 +51,7 @@ static __always_inline int rtw_queue(struct xdp_md *ctx,
 
 	barrier_var(length);
 	if (length > RTW_DATA_BYTES) {
-		__sync_fetch_and_add(&channel->oversize, 1);
+		rtw_count(channel, oversize);
 		return XDP_DROP;
 	}
 	queue = bpf_map_lookup_elem(memory, &index);
@@ -84,7 +84,7 @@ static __always_inline int rtw_queue(struct xdp_md *ctx,
 	rtw_publish(place->turn, position + 1);
 	return rtw_wake(&queue->wakes, &queue->asleep);
 broken:
-	__sync_fetch_and_add(&channel->broken, 1);
+	rtw_count(channel, broken);
 	return XDP_DROP;
 }
 

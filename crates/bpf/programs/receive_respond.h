@@ -34,9 +34,16 @@ static __always_inline int rtw_answer_headers(struct xdp_md *ctx,
 	struct ethhdr *eth = data;
 	__u16 port;
 
-	/* Two layouts, with and without tag, each at a constant offset. */
-	header = at == ETH_HLEN ? data + ETH_HLEN :
-				  data + ETH_HLEN + RTW_TAG_BYTES;
+	/*
+	 * Two layouts, with and without tag, each at a constant offset: without
+	 * CAP_PERFMON, a pointer takes no offset that was chosen before.
+	 */
+	header = data + ETH_HLEN;
+	barrier_var(header);
+	if (at != ETH_HLEN) {
+		header = data + ETH_HLEN + RTW_TAG_BYTES;
+		barrier_var(header);
+	}
 	if ((void *)(header + 1) > end)
 		return -1;
 	__builtin_memcpy(eth->h_dest, eth->h_source, ETH_ALEN);
@@ -65,7 +72,7 @@ static __always_inline int rtw_answer_content(struct xdp_md *ctx,
 {
 	__u32 at = frame->at + RTW_HEADER_BYTES + RTW_TIME_BYTES;
 	__u32 copied = READ_ONCE(content->length);
-	long now = (long)ctx->data_end - (long)ctx->data;
+	int now = bpf_xdp_get_buff_len(ctx);
 
 	*length = copied;
 	if (copied < RTW_LEAST_CONTENT)
@@ -75,7 +82,7 @@ static __always_inline int rtw_answer_content(struct xdp_md *ctx,
 		return -1;
 	if (at + copied != now && bpf_xdp_adjust_tail(ctx, at + copied - now)) {
 		/* The driver decides how far a frame may grow. */
-		__sync_fetch_and_add(&channel->no_room, 1);
+		rtw_count(channel, no_room);
 		return -1;
 	}
 	/* Never 0, but the verifier no longer knows that; the one of
@@ -86,7 +93,12 @@ static __always_inline int rtw_answer_content(struct xdp_md *ctx,
 		return -1;
 	if (bpf_xdp_store_bytes(ctx, at, content->data, copied + 1))
 		return -1;
-	return content->patches ? rtw_patch_apply(ctx, at, content, source) : 0;
+	if (!content->patches)
+		return 0;
+	/* The first content with patches came just now. */
+	if (!source)
+		return -1;
+	return rtw_patch_apply(ctx, at, content, source);
 }
 
 static __always_inline int rtw_set_time_flag(struct xdp_md *ctx,
@@ -102,9 +114,9 @@ static __always_inline int rtw_respond(struct xdp_md *ctx,
 				       const struct rtw_frame *frame,
 				       const struct rtw_control *control,
 				       struct rtw_channel *channel,
-				       struct rtw_reply *reply)
+				       struct rtw_reply *reply,
+				       struct rtw_patch_source *source)
 {
-	struct rtw_patch_source source = {};
 	__u32 length = frame->length;
 	__u64 version;
 	int i;
@@ -112,19 +124,19 @@ static __always_inline int rtw_respond(struct xdp_md *ctx,
 	/* A frame from a group address, or from no asking port, is no question. */
 	if ((__u16)frame->source < RTW_FIRST_ASKING_PORT ||
 	    frame->source >> 56 & 1) {
-		__sync_fetch_and_add(&channel->no_question, 1);
+		rtw_count(channel, no_question);
 		return XDP_DROP;
 	}
 	if (!reply->echo) {
-		if (reply->patched &&
+		if (source &&
 		    rtw_patch_collect(ctx, frame->data_at, frame->length,
-				      frame->sequence, &source))
+				      frame->sequence, source))
 			goto unanswered;
 		for (i = 0; i < RTW_REPLY_TRIES; i++) {
 			version = READ_ONCE(reply->version);
 			if (rtw_answer_content(ctx, frame, channel,
 					       &reply->content[version % RTW_BUFFERS],
-					       &source, &length))
+					       source, &length))
 				return XDP_DROP;
 			/* A full barrier: the copy is made before this read. */
 			if (__sync_fetch_and_add(&reply->version, 0) - version < RTW_BUFFERS - 1)
@@ -135,10 +147,10 @@ static __always_inline int rtw_respond(struct xdp_md *ctx,
 	}
 	if (rtw_answer_headers(ctx, frame, control, length))
 		goto unanswered;
-	__sync_fetch_and_add(&channel->accepted, 1);
+	rtw_count(channel, accepted);
 	return XDP_TX;
 unanswered:
-	__sync_fetch_and_add(&channel->unanswered, 1);
+	rtw_count(channel, unanswered);
 	return XDP_DROP;
 }
 

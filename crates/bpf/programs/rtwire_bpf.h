@@ -35,6 +35,8 @@ static long (*const bpf_redirect_peer)(__u32 ifindex, __u64 flags) =
 	(void *)BPF_FUNC_redirect_peer;
 static long (*const bpf_xdp_adjust_tail)(struct xdp_md *ctx, int delta) =
 	(void *)BPF_FUNC_xdp_adjust_tail;
+static __u64 (*const bpf_xdp_get_buff_len)(struct xdp_md *ctx) =
+	(void *)BPF_FUNC_xdp_get_buff_len;
 static long (*const bpf_xdp_load_bytes)(struct xdp_md *ctx, __u32 offset,
 					void *to, __u32 length) =
 	(void *)BPF_FUNC_xdp_load_bytes;
@@ -59,6 +61,20 @@ static long (*const bpf_xdp_store_bytes)(struct xdp_md *ctx, __u32 offset,
 #define READ_ONCE(x) (*(const volatile typeof(x) *)&(x))
 /* Keeps the compiler from removing a bound that the verifier has to see. */
 #define barrier_var(x) asm volatile("" : "+r"(x))
+
+/*
+ * Adds one to a counter of a structure. Compilers join the ends of several
+ * branches, and add the counter's offset to the pointer there. Without
+ * CAP_PERFMON the kernel refuses such an addition; an instruction with a
+ * constant offset cannot be joined with another.
+ */
+#define rtw_count(structure, field)                            \
+	asm volatile("lock *(u64 *)(%0 + %1) += %2"            \
+		     :                                         \
+		     : "r"(structure),                         \
+		       "i"(__builtin_offsetof(typeof(*(structure)), field)), \
+		       "r"(1ULL)                               \
+		     : "memory")
 
 /*
  * Stores a word after all earlier stores. On processors that keep stores in

@@ -183,10 +183,12 @@ fn open(
             }
             Ok((Work::Xdp(program, responder), said))
         }
-        Err(error) if arguments.path == Path::Auto && error.is_lacking() => Ok((
-            packet()?,
-            format!("packet socket, since XDP is not available: {error}"),
-        )),
+        Err(error) if arguments.path == Path::Auto && (error.is_lacking() || error.is_in_use()) => {
+            Ok((
+                packet()?,
+                format!("packet socket, since XDP is not available: {error}"),
+            ))
+        }
         Err(error) => Err(error),
     }
 }

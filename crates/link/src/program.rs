@@ -24,7 +24,7 @@
 //! The whole description is `docs/receive-program.md`.
 //!
 //! # Limits
-//! Needs Linux 6.1, CAP_BPF and CAP_NET_ADMIN (root); processes that share an interface also need CAP_SYS_ADMIN.
+//! Needs Linux 6.1, CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW; processes that share an interface also need CAP_SYS_ADMIN.
 //! There are 64 channels, and frames of the usual size (user data up to 1484 bytes). An answer may be longer than its
 //! question only as far as the driver lets a frame grow. Over veth, do not rely on any growth. A reply over veth
 //! needs an XDP program at the peer, too, in native mode.

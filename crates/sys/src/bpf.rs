@@ -72,13 +72,15 @@ pub enum BpfError {
     },
     /// Another XDP program is attached already.
     #[error(
-        "cannot attach XDP program `{program}` to interface {ifindex}: another XDP program is there already; end what put it there, or see `ip link show` and `bpftool net`"
+        "cannot attach XDP program `{program}` to interface {ifindex}: another XDP program is there already: {there}; end what put it there, or see `ip link show` and `bpftool net`"
     )]
     XdpInUse {
         /// The program.
         program: String,
         /// The interface's index.
         ifindex: u32,
+        /// The program that is there, by name and number.
+        there: String,
     },
     /// An XDP program was not attached for another reason.
     #[error("cannot attach XDP program `{program}` to interface {ifindex} in {mode} mode: {errno}{}", xdp::remedy(*.errno))]

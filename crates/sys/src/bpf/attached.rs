@@ -61,6 +61,24 @@ pub fn identity(program: BorrowedFd<'_>) -> Result<(u32, Tag), Errno> {
     Ok((info.id, info.tag))
 }
 
+/// Describes the XDP program at an interface of the calling thread's network namespace, for a message: its name, number
+/// and mode. Without CAP_SYS_ADMIN the kernel does not tell the name.
+#[must_use]
+pub fn describe(ifindex: u32) -> String {
+    let Ok(Some((id, mode))) = program_at(ifindex) else {
+        return "it has just been detached".to_owned();
+    };
+    // SAFETY: the argument is a number.
+    let program = owned(unsafe { libbpf_sys::bpf_prog_get_fd_by_id(id) });
+    match program.and_then(|program| program_info(program.as_fd(), &mut [])) {
+        Ok(info) => format!("`{}`, number {id}, in {mode} mode", name(&info.name)),
+        Err(errno) if matches!(errno.0, libc::EPERM | libc::EACCES) => format!(
+            "number {id}, in {mode} mode (CAP_SYS_ADMIN is needed to see its name, and to share it if it is rtwire's own)"
+        ),
+        Err(_) => format!("number {id}, in {mode} mode"),
+    }
+}
+
 impl AttachedXdp {
     /// Finds the program at an interface of the calling thread's network namespace; `None` if there is none. Needs
     /// CAP_SYS_ADMIN.

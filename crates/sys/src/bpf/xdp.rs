@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use libbpf_rs::{ProgramInput, libbpf_sys};
 
-use super::{BpfError, BpfObject};
+use super::{BpfError, BpfObject, attached};
 use crate::error::Errno;
 
 /// The mode of an XDP program: the place where it runs.
@@ -150,7 +150,11 @@ fn refused(program: &str, ifindex: u32, mode: XdpMode, errno: i32) -> BpfError {
     let program = program.to_owned();
     match errno {
         // EEXIST: one in the other mode.
-        libc::EBUSY | libc::EEXIST => BpfError::XdpInUse { program, ifindex },
+        libc::EBUSY | libc::EEXIST => BpfError::XdpInUse {
+            program,
+            ifindex,
+            there: attached::describe(ifindex),
+        },
         errno => BpfError::Xdp {
             program,
             ifindex,
