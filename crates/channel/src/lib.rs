@@ -67,8 +67,8 @@ pub use queue::QueueListener;
 pub use rtwire_link::launch::card_queue;
 pub use rtwire_link::program::{Police, ProgramError};
 pub use rtwire_link::{
-    LaunchMode, LaunchQueue, LinkError, TxPath, TxStamp, TxStampKind, TxStamping, TxStamps, WakeUp,
-    shared_memory_queue,
+    LaunchMode, LaunchQueue, LinkError, TxPath, TxPathInUse, TxStamp, TxStampKind, TxStamping,
+    TxStamps, WakeUp, shared_memory_queue,
 };
 pub use rtwire_link::{PathInUse, ReceivePath};
 pub use rtwire_wire::rtdip::Semantics;

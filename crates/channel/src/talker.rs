@@ -3,7 +3,7 @@
 use crate::config::{TalkerConfig, Transport};
 use crate::error::ChannelError;
 use crate::statistics::TalkerStatistics;
-use rtwire_link::{LaunchQueue, LinkError, Sender, SenderConfig, TxPath, TxStamps};
+use rtwire_link::{LaunchQueue, LinkError, Sender, SenderConfig, TxPath, TxPathInUse, TxStamps};
 use rtwire_sys::clock::{self, Clock};
 use rtwire_wire::rtdip;
 use rtwire_wire::{MINIMUM_FRAME_OCTETS, MacAddress, VLAN_TAG_OCTETS, ethernet};
@@ -165,6 +165,12 @@ impl Talker {
     #[must_use]
     pub fn launch_queue(&self) -> Option<LaunchQueue> {
         self.sender.launch_queue()
+    }
+
+    /// Returns the transmit path in use, and whether the kernel copies each frame on it.
+    #[must_use]
+    pub fn path_in_use(&self) -> TxPathInUse {
+        self.sender.path_in_use()
     }
 
     fn give(&mut self, data: &[u8], launch_ns: Option<u64>) -> Result<u32, ChannelError> {

@@ -57,6 +57,27 @@ impl std::str::FromStr for TxPath {
     }
 }
 
+/// The transmit path in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TxPathInUse {
+    /// The path.
+    pub path: TxPath,
+    /// On a path of AF_XDP: true if the driver sends from the shared memory, false if the kernel copies each frame. `None`
+    /// on other paths.
+    pub zero_copy: Option<bool>,
+}
+
+impl std::fmt::Display for TxPathInUse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.path.name())?;
+        match self.zero_copy {
+            Some(true) => f.write_str(" (zero copy)"),
+            Some(false) => f.write_str(" (copy)"),
+            None => Ok(()),
+        }
+    }
+}
+
 /// The requested receive path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum ReceivePath {

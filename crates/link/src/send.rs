@@ -6,6 +6,7 @@ mod card_tests;
 
 use crate::error::LinkError;
 use crate::launch::{self, LaunchMode, LaunchQueue};
+use crate::path::TxPathInUse;
 use crate::stamps::TxStamps;
 use rtwire_sys::clock::Clock;
 use rtwire_sys::interface::{self, Interface};
@@ -14,6 +15,8 @@ use rtwire_sys::packet::PacketSocket;
 use rtwire_sys::stamps::{TxStampReader, TxStamping};
 use rtwire_sys::udp::UdpSocket;
 use rtwire_sys::xsk::XdpSocket;
+
+pub use rtwire_sys::xsk::ZeroCopy;
 use rtwire_sys::{Errno, InterfaceSocket};
 use std::net::SocketAddrV4;
 
@@ -33,8 +36,9 @@ pub enum TxPath {
     /// or TAPRIO. The queue is looked for when the sender is opened, since a kernel without it ignores launch times
     /// silently. Needs sch_etf and CAP_NET_ADMIN.
     Launch(LaunchMode),
-    /// Bypasses the queueing discipline through memory shared with the kernel (AF_XDP), without a copy if the driver
-    /// can. The frame's priority selects one of the driver's queues. Each queue serves one sender.
+    /// Bypasses the queueing discipline through memory shared with the kernel (AF_XDP), with one copy of each frame unless
+    /// [`SenderConfig::zero_copy`] asks for none. The frame's priority selects one of the driver's queues. Each queue
+    /// serves one sender.
     Xdp,
     /// As [`Xdp`](Self::Xdp), with launch times ([`Sender::send_at`]) that the card observes. Refused if the driver
     /// does not report that it observes them (Linux 6.15: igc, stmmac). Also refused if no ETF has enabled them at
@@ -57,6 +61,9 @@ pub struct SenderConfig {
     pub stamping: Option<TxStamping>,
     /// Bytes of room for timestamps that wait to be collected; each uses about 800.
     pub stamp_room: usize,
+    /// Choice of the path [`TxPath::Xdp`]: a copy of each frame by the kernel, or none. Frames with launch times
+    /// ([`TxPath::XdpLaunch`]) go without a copy where the driver can, also with [`ZeroCopy::Never`].
+    pub zero_copy: ZeroCopy,
 }
 
 impl SenderConfig {
@@ -70,6 +77,7 @@ impl SenderConfig {
             type_of_service: 0,
             stamping: None,
             stamp_room: 8 << 20,
+            zero_copy: ZeroCopy::Never,
         }
     }
 }
@@ -85,6 +93,7 @@ enum Socket {
 #[derive(Debug)]
 pub struct Sender {
     socket: Socket,
+    path: TxPath,
     interface: Interface,
     frames: u64,
     refused: u64,
@@ -155,6 +164,7 @@ impl Sender {
         let reader = config.reader(&socket)?;
         Ok(Self {
             socket: Socket::Packet(socket),
+            path: config.path,
             interface,
             frames: 0,
             refused: 0,
@@ -175,11 +185,18 @@ impl Sender {
             });
         }
         let socket = match launch {
-            None => XdpSocket::open(&interface, queue)?,
-            Some(_) => XdpSocket::open_for_launches(&interface, queue)?,
+            None => XdpSocket::open(&interface, queue, config.zero_copy)?,
+            Some(_) => {
+                let zero_copy = match config.zero_copy {
+                    ZeroCopy::Never | ZeroCopy::IfPossible => ZeroCopy::IfPossible,
+                    ZeroCopy::Only => ZeroCopy::Only,
+                };
+                XdpSocket::open_for_launches(&interface, queue, zero_copy)?
+            }
         };
         Ok(Self {
             socket: Socket::Xdp(Box::new(socket)),
+            path: config.path,
             interface,
             frames: 0,
             refused: 0,
@@ -206,12 +223,25 @@ impl Sender {
         let reader = config.reader(&socket)?;
         Ok(Self {
             socket: Socket::Udp(socket),
+            path: config.path,
             interface,
             frames: 0,
             refused: 0,
             reader,
             launch,
         })
+    }
+
+    /// Returns the transmit path in use, and whether the kernel copies each frame on it.
+    #[must_use]
+    pub fn path_in_use(&self) -> TxPathInUse {
+        TxPathInUse {
+            path: self.path,
+            zero_copy: match &self.socket {
+                Socket::Xdp(socket) => Some(socket.is_zero_copy()),
+                Socket::Packet(_) | Socket::Udp(_) => None,
+            },
+        }
     }
 
     /// Returns the interface as it was when the sender was opened.

@@ -1,12 +1,16 @@
 //! Sending through an AF_XDP socket: frames are built in memory that is shared with the kernel.
 //!
-//! They bypass the queueing discipline and go to one queue of the driver, without a copy if the driver can. Needs
-//! CAP_NET_RAW and Linux 5.4.
+//! They bypass the queueing discipline and go to one queue of the driver. Needs CAP_NET_RAW and Linux 5.4.
+//!
+//! With a copy the kernel makes a packet of each frame; every driver can do it, and reception stays as it is. Without one,
+//! the driver also receives into this memory, for the same queue. So there is room for its frames, and the driver takes
+//! them from a ring that is filled before the socket is bound ([`ZeroCopy`]).
 //!
 //! A frame may have a launch time, which stands in front of it ([`XdpSocket::open_for_launches`]). The kernel only
 //! passes it to the driver; [`crate::netdev`] reports whether the driver obeys it.
 
 mod metadata;
+mod mode;
 mod shared;
 #[cfg(test)]
 mod tests;
@@ -15,10 +19,13 @@ use crate::error::{Errno, Error, Result};
 use crate::interface::{self, Interface};
 use crate::socket;
 use metadata::Metadata;
+use mode::RECEIVE_PLACES;
 use shared::{Ring, map};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+
+pub use mode::ZeroCopy;
 
 /// Bytes of a frame's place, including its metadata in front of it.
 const ROOM: usize = 2048;
@@ -41,10 +48,14 @@ pub struct XdpSocket {
     queue: u32,
     zero_copy: bool,
     frames: *mut u8,
+    /// The memory's length.
+    octets: usize,
     /// Bytes in front of each frame: 0, or those of its metadata.
     in_front: usize,
     transmit: Ring,
     completion: Ring,
+    /// The places that the driver may receive into.
+    fill: Ring,
     /// The numbers of the places that are free.
     free: Vec<u32>,
 }
@@ -72,8 +83,11 @@ impl XdpSocket {
     /// # Errors
     /// CAP_NET_RAW is missing. The kernel has no AF_XDP. The interface is gone or has no such queue. Another socket has
     /// the queue ([`crate::ErrorKind::InUse`], after a second of trying again).
-    pub fn open(interface: &Interface, queue: u32) -> Result<Self> {
-        Self::open_with(interface, queue, 0)
+    ///
+    /// With [`ZeroCopy::Only`]: the driver cannot do it, or not with its present settings, such as without an XDP program in
+    /// native mode ([`crate::ErrorKind::Unsupported`], or the driver's own answer).
+    pub fn open(interface: &Interface, queue: u32, zero_copy: ZeroCopy) -> Result<Self> {
+        Self::open_with(interface, queue, 0, zero_copy)
     }
 
     /// Opens a sender for frames with launch times ([`push_at`](Self::push_at)). Needs Linux 6.15, and a driver that
@@ -81,19 +95,36 @@ impl XdpSocket {
     ///
     /// # Errors
     /// As for [`open`](Self::open). Before Linux 6.11 the kernel refuses such memory (`EINVAL`).
-    pub fn open_for_launches(interface: &Interface, queue: u32) -> Result<Self> {
-        Self::open_with(interface, queue, Metadata::OCTETS)
+    pub fn open_for_launches(
+        interface: &Interface,
+        queue: u32,
+        zero_copy: ZeroCopy,
+    ) -> Result<Self> {
+        Self::open_with(interface, queue, Metadata::OCTETS, zero_copy)
     }
 
-    fn open_with(interface: &Interface, queue: u32, in_front: usize) -> Result<Self> {
+    fn open_with(
+        interface: &Interface,
+        queue: u32,
+        in_front: usize,
+        zero_copy: ZeroCopy,
+    ) -> Result<Self> {
+        // With copies nothing is ever received here.
+        let receive_places = match zero_copy {
+            ZeroCopy::Never => 0,
+            ZeroCopy::IfPossible | ZeroCopy::Only => RECEIVE_PLACES,
+        };
+        let octets = (PLACES + receive_places) as usize * ROOM;
         let name = format!("queue {queue} of interface `{}`", interface.name);
         let kind = (libc::AF_XDP, libc::SOCK_RAW, 0);
         let socket = socket::open("socket(AF_XDP)", &name, kind, Some("CAP_NET_RAW"))?;
-        let frames = map(None, PLACES as usize * ROOM, 0)
-            .map_err(|errno| Error::new("mmap", &name, errno, None))?;
+        let frames =
+            map(None, octets, 0).map_err(|errno| Error::new("mmap", &name, errno, None))?;
         let mut this = Self {
             transmit: Ring::NONE,
             completion: Ring::NONE,
+            fill: Ring::NONE,
+            octets,
             interface: interface.index,
             queue,
             zero_copy: false,
@@ -111,7 +142,7 @@ impl XdpSocket {
         };
         let registration = Registration {
             address: frames as u64,
-            octets: (PLACES as usize * ROOM) as u64,
+            octets: octets as u64,
             chunk: ROOM as u32,
             headroom: 0,
             flags: if in_front == 0 {
@@ -123,10 +154,11 @@ impl XdpSocket {
         };
         this.set("XDP_UMEM_REG", libc::XDP_UMEM_REG, registration)?;
         // A socket needs a fill ring even if nothing is received.
+        let fill_entries = receive_places.max(PLACES);
         this.set(
             "XDP_UMEM_FILL_RING",
             libc::XDP_UMEM_FILL_RING,
-            PLACES as i32,
+            fill_entries as i32,
         )?;
         this.set(
             "XDP_UMEM_COMPLETION_RING",
@@ -134,10 +166,29 @@ impl XdpSocket {
             PLACES as i32,
         )?;
         this.set("XDP_TX_RING", libc::XDP_TX_RING, PLACES as i32)?;
-        this.map_rings()?;
-        this.bind()?;
+        this.map_rings(fill_entries)?;
+        this.fill_with(receive_places);
+        this.bind(zero_copy)?;
         this.zero_copy = this.is_zero_copy_now();
         Ok(this)
+    }
+
+    /// Gives the places behind those of sent frames to the driver. Once is enough: a frame is never received here, and
+    /// the driver uses a place again when it has passed the frame to Linux or to the XDP program.
+    fn fill_with(&self, places: u32) {
+        let ring = &self.fill;
+        for number in 0..places {
+            let address = u64::from(PLACES + number) * ROOM as u64;
+            // SAFETY: the ring has at least as many entries as there are such places, and the kernel reads none before
+            // the position is stored.
+            unsafe {
+                ring.entries
+                    .cast::<u64>()
+                    .add(number as usize)
+                    .write(address)
+            };
+        }
+        ring.producer().store(places, Ordering::Release);
     }
 
     fn set<T: socket::Plain>(&self, call: &'static str, option: i32, value: T) -> Result<()> {
@@ -145,7 +196,7 @@ impl XdpSocket {
             .map_err(|errno| Error::new(call, &self.name, errno, Some("CAP_NET_RAW")))
     }
 
-    fn map_rings(&mut self) -> Result<()> {
+    fn map_rings(&mut self, fill_entries: u32) -> Result<()> {
         // SAFETY: xdp_mmap_offsets is plain data, for which all zeroes is a valid value.
         let mut offsets: libc::xdp_mmap_offsets = unsafe { std::mem::zeroed() };
         let mut length = size_of_val(&offsets) as libc::socklen_t;
@@ -166,8 +217,8 @@ impl XdpSocket {
                 None,
             ));
         }
-        let ring = |offset: &libc::xdp_ring_offset, entry: usize, page: u64| {
-            let octets = offset.desc as usize + PLACES as usize * entry;
+        let ring = |offset: &libc::xdp_ring_offset, entries: u32, entry: usize, page: u64| {
+            let octets = offset.desc as usize + entries as usize * entry;
             let memory = map(Some(&self.socket), octets, page)
                 .map_err(|errno| Error::new("mmap(AF_XDP)", &self.name, errno, None))?;
             // SAFETY: the kernel says that positions and entries lie at these offsets of the mapping.
@@ -177,32 +228,42 @@ impl XdpSocket {
                     octets,
                     producer: memory.add(offset.producer as usize).cast(),
                     consumer: memory.add(offset.consumer as usize).cast(),
+                    flags: memory.add(offset.flags as usize).cast(),
                     entries: memory.add(offset.desc as usize),
                 }
             })
         };
-        let (transmit, completion) = (
+        let (transmit, completion, fill) = (
             ring(
                 &offsets.tx,
+                PLACES,
                 size_of::<libc::xdp_desc>(),
                 libc::XDP_PGOFF_TX_RING as u64,
             )?,
             ring(
                 &offsets.cr,
+                PLACES,
                 size_of::<u64>(),
                 libc::XDP_UMEM_PGOFF_COMPLETION_RING,
             )?,
+            ring(
+                &offsets.fr,
+                fill_entries,
+                size_of::<u64>(),
+                libc::XDP_UMEM_PGOFF_FILL_RING,
+            )?,
         );
+        self.fill = fill;
         self.transmit = transmit;
         self.completion = completion;
         Ok(())
     }
 
-    fn bind(&self) -> Result<()> {
+    fn bind(&self, zero_copy: ZeroCopy) -> Result<()> {
         // SAFETY: sockaddr_xdp is plain data, for which all zeroes is a valid value.
         let mut address: libc::sockaddr_xdp = unsafe { std::mem::zeroed() };
         address.sxdp_family = libc::AF_XDP as u16;
-        address.sxdp_flags = libc::XDP_USE_NEED_WAKEUP;
+        address.sxdp_flags = libc::XDP_USE_NEED_WAKEUP | zero_copy.flags();
         address.sxdp_ifindex = self.interface;
         address.sxdp_queue_id = self.queue;
         let start = Instant::now();
@@ -218,7 +279,11 @@ impl XdpSocket {
             if result == 0 {
                 return Ok(());
             }
-            let error = Error::last("bind(AF_XDP)", &self.name, None);
+            let call = match zero_copy {
+                ZeroCopy::Only => "bind(AF_XDP, zero copy)",
+                ZeroCopy::Never | ZeroCopy::IfPossible => "bind(AF_XDP)",
+            };
+            let error = Error::last(call, &self.name, None);
             if error.errno().0 != libc::EBUSY || start.elapsed() > PATIENCE {
                 return Err(error);
             }
@@ -231,7 +296,8 @@ impl XdpSocket {
             .is_ok_and(|options| options as u32 & libc::XDP_OPTIONS_ZEROCOPY != 0)
     }
 
-    /// True if the driver sends from this memory itself; else the kernel makes one copy of each frame.
+    /// True if the driver sends from this memory itself, as the kernel reports it; else the kernel makes one copy of each
+    /// frame.
     #[must_use]
     pub fn is_zero_copy(&self) -> bool {
         self.zero_copy
@@ -326,8 +392,12 @@ impl XdpSocket {
     #[inline]
     pub fn flush(&mut self) -> std::result::Result<(), Errno> {
         let mut dropped = None;
+        if self.zero_copy && self.fill.needs_wakeup() {
+            self.wake_receiving();
+        }
         for _ in 0..KICKS {
-            if self.waiting() == 0 {
+            // Without a copy the driver takes the frames by itself, at once or when it is woken.
+            if self.waiting() == 0 || (self.zero_copy && !self.transmit.needs_wakeup()) {
                 break;
             }
             // SAFETY: no data and no address: all arguments are numbers.
@@ -356,6 +426,18 @@ impl XdpSocket {
         }
         self.collect();
         dropped.map_or(Ok(()), Err)
+    }
+
+    /// Wakes a driver that waits for places to receive into: it has stopped when it found none, and some are free again.
+    #[cold]
+    fn wake_receiving(&self) {
+        let mut request = libc::pollfd {
+            fd: self.socket.as_raw_fd(),
+            events: libc::POLLOUT,
+            revents: 0,
+        };
+        // SAFETY: `request` is valid for the whole call, which does not wait.
+        unsafe { libc::poll(&raw mut request, 1, 0) };
     }
 
     /// Withdraws the frames that the kernel has refused. It takes frames only within a call of ours or, without
@@ -405,6 +487,6 @@ impl XdpSocket {
 impl Drop for XdpSocket {
     fn drop(&mut self) {
         // SAFETY: the very range that `open` mapped; nothing borrows from it any more.
-        unsafe { libc::munmap(self.frames.cast(), PLACES as usize * ROOM) };
+        unsafe { libc::munmap(self.frames.cast(), self.octets) };
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::error::Errno;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A ring of the kernel's interface, of which this process is one side.
 #[derive(Debug)]
@@ -11,6 +11,7 @@ pub(super) struct Ring {
     pub(super) octets: usize,
     pub(super) producer: *const AtomicU32,
     pub(super) consumer: *const AtomicU32,
+    pub(super) flags: *const AtomicU32,
     pub(super) entries: *mut u8,
 }
 
@@ -20,6 +21,7 @@ impl Ring {
         octets: 0,
         producer: std::ptr::null(),
         consumer: std::ptr::null(),
+        flags: std::ptr::null(),
         entries: std::ptr::null_mut(),
     };
 
@@ -32,6 +34,13 @@ impl Ring {
     pub(super) fn consumer(&self) -> &AtomicU32 {
         // SAFETY: as above.
         unsafe { &*self.consumer }
+    }
+
+    /// Returns true if the kernel asks for a system call to go on with this ring.
+    pub(super) fn needs_wakeup(&self) -> bool {
+        // SAFETY: as above.
+        let flags = unsafe { &*self.flags };
+        flags.load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
     }
 }
 

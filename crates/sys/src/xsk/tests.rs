@@ -24,7 +24,7 @@ fn pair() -> NetnsPair {
 fn open(pair: &NetnsPair) -> Result<XdpSocket> {
     pair.a.run(|| {
         let near = interface::by_name("near").unwrap();
-        XdpSocket::open_for_launches(&near, 0)
+        XdpSocket::open_for_launches(&near, 0, ZeroCopy::Never)
     })
 }
 
@@ -191,7 +191,7 @@ fn no_other_length_of_metadata_is_registered() {
     for length in [7, 20, 255, 256] {
         let refused = pair.a.run(|| {
             let near = interface::by_name("near").unwrap();
-            XdpSocket::open_with(&near, 0, length).unwrap_err()
+            XdpSocket::open_with(&near, 0, length, ZeroCopy::Never).unwrap_err()
         });
         assert_eq!(refused.errno().0, libc::EINVAL, "{length}: {refused}");
         assert!(refused.to_string().starts_with("XDP_UMEM_REG"), "{refused}");
@@ -204,13 +204,49 @@ fn a_socket_without_metadata_takes_no_launch_times() {
     let pair = pair();
     let mut socket = pair.a.run(|| {
         let near = interface::by_name("near").unwrap();
-        XdpSocket::open(&near, 0).unwrap()
+        XdpSocket::open(&near, 0, ZeroCopy::Never).unwrap()
     });
     write(&mut socket, 1, 60);
     assert!(!socket.push_at(60, 1));
     assert_eq!((socket.waiting(), socket.free.len()), (0, PLACES as usize));
     assert!(socket.push(ROOM), "as long as the place");
     assert!(!socket.push(ROOM + 1));
+}
+
+/// A veth always copies: the kernel's answer says so, and who insists on no copy is refused.
+#[test]
+fn the_mode_is_chosen_and_told_as_the_kernel_reports_it() {
+    require!(root, program "ip");
+    let pair = pair();
+    let open = |zero_copy| {
+        pair.a.run(|| {
+            let near = interface::by_name("near").unwrap();
+            XdpSocket::open(&near, 0, zero_copy)
+        })
+    };
+    let refused = open(ZeroCopy::Only).unwrap_err();
+    assert_eq!(refused.kind(), crate::ErrorKind::Unsupported, "{refused}");
+    for (zero_copy, filled) in [(ZeroCopy::Never, 0), (ZeroCopy::IfPossible, RECEIVE_PLACES)] {
+        let mut socket = open(zero_copy).unwrap();
+        assert!(!socket.is_zero_copy());
+        // What a driver without copies would receive into: each place once, and none of a sent frame.
+        assert_eq!(socket.fill.producer().load(Ordering::Relaxed), filled);
+        let mut places: Vec<u64> = (0..filled as usize)
+            // SAFETY: the ring has this many entries.
+            .map(|number| unsafe { *socket.fill.entries.cast::<u64>().add(number) })
+            .collect();
+        places.sort_unstable();
+        places.dedup();
+        assert_eq!(places.len(), filled as usize);
+        let room = ROOM as u64;
+        assert!(places.iter().all(|at| at % room == 0
+            && at / room >= PLACES.into()
+            && (at + room) as usize <= socket.octets));
+        write(&mut socket, 1, 60);
+        assert!(socket.push(60));
+        socket.flush().unwrap();
+        assert_eq!(socket.waiting(), 0);
+    }
 }
 
 /// The number of entries of the transmit ring that the kernel has skipped.

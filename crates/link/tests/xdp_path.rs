@@ -1,0 +1,157 @@
+//! The transmit path `xdp` on an interface that also receives: no frame is lost either way, with each XDP program and
+//! without one, and the sender tells its mode.
+#![allow(clippy::unwrap_used)]
+
+use rtwire_link::program::{Attach, ProgramConfig, QueueConfig, ReceiveProgram, XdpMode};
+use rtwire_link::responder::port_filter;
+use rtwire_link::{
+    LinkError, Receiver, ReceiverConfig, Sender, SenderConfig, TxPath, WakeUp, ZeroCopy,
+};
+use rtwire_testkit::{NetnsPair, Side, foreign_xdp, require};
+use rtwire_wire::rtdip::{Header, Semantics};
+use rtwire_wire::{EtherType, MacAddress, Pcp, ethernet};
+use std::time::Duration;
+
+const IN_PROGRAM: u16 = 1001;
+const IN_LINUX: u16 = 1002;
+const FRAMES: u32 = 100;
+const SOON: Option<Duration> = Some(Duration::from_secs(2));
+
+fn sender(side: &Side, path: TxPath, zero_copy: ZeroCopy) -> Result<Sender, LinkError> {
+    let config = SenderConfig {
+        path,
+        zero_copy,
+        ..SenderConfig::new(side.interface.as_str())
+    };
+    side.run(|| Sender::frames(&config))
+}
+
+fn receiver(side: &Side, port: u16) -> Receiver {
+    let config = ReceiverConfig {
+        interface: side.interface.clone(),
+        wake_up: WakeUp::Block,
+        queue_frames: 256,
+        stamps: false,
+        one_by_one: true,
+    };
+    let filter = port_filter(port).unwrap();
+    side.run(|| Receiver::frames(&config, EtherType::RTDIP.0, &filter))
+        .unwrap()
+}
+
+fn frame(from: &Side, to: &Side, port: u16, sequence: u32) -> Vec<u8> {
+    let ethernet = ethernet::Header {
+        destination: MacAddress(to.mac),
+        source: MacAddress(from.mac),
+        vlan: None,
+        ether_type: EtherType::RTDIP,
+    };
+    let header = Header {
+        semantics: Semantics::Queue,
+        priority: Pcp::LOWEST,
+        destination_port: port,
+        source_port: 7,
+        sequence,
+        key: 0,
+        time_ns: None,
+    };
+    let mut frame = vec![0; 64];
+    let at = ethernet.emit(&mut frame).unwrap();
+    header.emit(b"0123456789", &mut frame[at..]).unwrap();
+    frame
+}
+
+/// Counts frames until none has come for a while.
+fn taken(receiver: &mut Receiver) -> u32 {
+    let mut frames = 0;
+    while frames < FRAMES && receiver.wait(SOON).unwrap() {
+        receiver.release();
+        frames += 1;
+    }
+    frames
+}
+
+enum There {
+    Nothing,
+    Ours(XdpMode),
+    Foreign(XdpMode),
+}
+
+#[test]
+fn what_arrives_beside_the_path_xdp_is_received_and_what_is_sent_arrives() {
+    require!(root, program "ip");
+    for there in [
+        There::Nothing,
+        There::Ours(XdpMode::Native),
+        There::Ours(XdpMode::Generic),
+        There::Foreign(XdpMode::Native),
+        There::Foreign(XdpMode::Generic),
+    ] {
+        // Asked for zero copy, a veth copies: then too, the memory that a driver would receive into is of no harm.
+        for zero_copy in [ZeroCopy::Never, ZeroCopy::IfPossible] {
+            let pair = NetnsPair::new();
+            let mut program = None;
+            let mut foreign = None;
+            match there {
+                There::Nothing => {}
+                There::Ours(mode) => {
+                    let config = ProgramConfig {
+                        attach: Attach::Only(mode),
+                        ..ProgramConfig::new(pair.b.interface.as_str())
+                    };
+                    program = Some(pair.b.run(|| ReceiveProgram::with(&config)).unwrap());
+                }
+                There::Foreign(mode) => {
+                    let object = foreign_xdp();
+                    let interface = &pair.b.interface;
+                    let index = rtwire_sys::interface::by_name;
+                    let link = pair.b.run(|| {
+                        object.attach_xdp("foreign", index(interface).unwrap().index, mode)
+                    });
+                    foreign = Some((link.unwrap(), object));
+                }
+            }
+            let mut answering = sender(&pair.b, TxPath::Xdp, zero_copy).unwrap();
+            assert_eq!(answering.path_in_use().to_string(), "xdp (copy)");
+            let mut queue = program.as_ref().map(|program| {
+                let open = || program.queue_channel(IN_PROGRAM, 0, &QueueConfig::default());
+                pair.b.run(open).unwrap()
+            });
+            let mut linux = receiver(&pair.b, IN_LINUX);
+            let mut far = receiver(&pair.a, IN_LINUX);
+            let mut asking = sender(&pair.a, TxPath::Qdisc, ZeroCopy::Never).unwrap();
+            for number in 0..FRAMES {
+                for port in [IN_PROGRAM, IN_LINUX] {
+                    asking.send(&frame(&pair.a, &pair.b, port, number)).unwrap();
+                }
+                let answer = frame(&pair.b, &pair.a, IN_LINUX, number);
+                answering.send(&answer).unwrap();
+            }
+            if let Some(queue) = &mut queue {
+                let mut frames = 0;
+                while frames < FRAMES && queue.wait(SOON).unwrap() {
+                    queue.release();
+                    frames += 1;
+                }
+                assert_eq!(frames, FRAMES);
+            }
+            assert_eq!(taken(&mut linux), FRAMES);
+            assert_eq!(taken(&mut far), FRAMES);
+            drop((answering, foreign));
+        }
+    }
+}
+
+#[test]
+fn who_insists_on_zero_copy_is_refused_by_a_driver_that_copies() {
+    require!(root, program "ip");
+    let pair = NetnsPair::new();
+    let refused = sender(&pair.a, TxPath::Xdp, ZeroCopy::Only).unwrap_err();
+    let text = refused.to_string();
+    assert!(text.contains("queue 0 of interface `rtwa`"), "{text}");
+    assert!(text.contains("zero copy"), "{text}");
+    for path in [TxPath::Qdisc, TxPath::Direct] {
+        let sender = sender(&pair.a, path, ZeroCopy::Only).unwrap();
+        assert_eq!(sender.path_in_use().to_string(), path.name());
+    }
+}
