@@ -72,6 +72,32 @@ fn a_link_that_goes_down_and_comes_back_costs_only_what_was_asked_meanwhile() {
 }
 
 #[test]
+fn a_new_address_of_the_interface_is_answered_at() {
+    require!(root, program "ip");
+    for more in [
+        &["--mode", "native"][..],
+        &["--mode", "generic"],
+        &["--path", "packet"],
+    ] {
+        let pair = NetnsPair::new();
+        let responder = Running::start(&pair.b, more);
+        assert_eq!(ping(&pair.a, &["--count", "10"]).0, Some(0), "{more:?}");
+        let address = "02:00:00:00:00:77";
+        ip(
+            &pair.b.namespace,
+            &format!("link set rtwb address {address}"),
+        );
+        // The responder looks at the address ten times a second.
+        thread::sleep(Duration::from_millis(500));
+        let asking = ["ping", "rtwa", address, "--json", "--count", "50"];
+        let (code, report, stderr) = finished(&rtwire(&pair.a, &asking).output().unwrap());
+        assert_eq!(code, Some(0), "{more:?}: {report} {stderr}");
+        assert_eq!(number(&report, "answered"), 50, "{more:?}");
+        assert_eq!(responder.end(Some("-INT")).0, Some(0), "{more:?}");
+    }
+}
+
+#[test]
 fn a_new_name_of_the_interface_changes_nothing() {
     require!(root, program "ip");
     for more in [

@@ -31,8 +31,8 @@
 //! frames over only on a timer of milliseconds.
 //!
 //! # Limits
-//! The kernel removes a VLAN tag before a packet socket sees the frame, so a received frame never shows one. Frames
-//! have at most 1518 bytes. Timestamps are the kernel's; hardware timestamps are not requested.
+//! The kernel removes a VLAN tag before a packet socket sees the frame; a receiver shows it beside the frame if it was asked
+//! to. Frames have at most 1518 bytes. Timestamps are the kernel's; hardware timestamps are not requested.
 
 mod cycle;
 mod error;

@@ -68,7 +68,7 @@ mod wait;
 use layout::{Action, Channel, Control, PORTS, Port};
 use rtwire_sys::Errno;
 use rtwire_sys::bpf::{MapOfMaps, MappedArray, XdpLink};
-use rtwire_sys::interface::{self, Interface};
+use rtwire_sys::interface::{self, AddressWatch, Interface};
 use rtwire_sys::port_lock::NameLock;
 use rtwire_wire::EtherType;
 use std::os::fd::OwnedFd;
@@ -167,6 +167,8 @@ pub struct ReceiveProgram {
 #[derive(Debug)]
 pub(crate) struct Shared {
     interface: Interface,
+    /// Shows the interface's address, which may change.
+    watch: AddressWatch,
     ether_type: EtherType,
     attachment: Mutex<Attachment>,
     program: OwnedFd,
@@ -264,13 +266,17 @@ impl ReceiveProgram {
     }
 
     /// Returns `true` if the program is still attached; `false` if its interface is gone or another process detached
-    /// it. One system call. Once a second it makes some more, to close the channels of processes that ended without
+    /// it. It also tells the program the interface's address, if that has changed: call it a few times a second where no
+    /// channel's reader waits. Three system calls. Once a second it makes some more, to close the channels of processes that ended without
     /// doing so.
     ///
     /// # Errors
     /// The kernel does not report it.
     pub fn is_attached(&self) -> Result<bool, Errno> {
         self.shared.tidy_now_and_then();
+        if let Some(address) = self.shared.watch.address() {
+            self.shared.set_address(address);
+        }
         self.shared.is_attached()
     }
 

@@ -55,6 +55,9 @@ pub struct Frame<'a> {
     pub stamp_tai_ns: Option<u64>,
     /// The sender's address, for datagrams.
     pub source: Option<SocketAddrV4>,
+    /// The VLAN tag (PCP, DEI, VID) that the kernel or the card removed from the frame, of a receiver that was opened with
+    /// [`Receiver::frames_with_tags`].
+    pub tag: Option<u16>,
 }
 
 /// Receives the frames of one interface that pass a filter, or the datagrams for one address.
@@ -81,20 +84,50 @@ impl Receiver {
         filter: &Filter,
     ) -> Result<Self, LinkError> {
         let interface = interface::by_name(&config.interface)?;
-        let ringed = config.wake_up != WakeUp::Block;
         let (socket, ring) = PacketSocket::receiver(&interface, ether_type, filter, |socket| {
-            if config.stamps {
-                socket.enable_rx_stamps()?;
-            }
-            if ringed {
-                return Ok(Some(Ring::new(socket, config.queue_frames)?));
-            }
-            socket.set_receive_room(config.queue_frames.saturating_mul(CHARGE_OCTETS))?;
-            Ok(None)
+            Self::configure(config, socket)
         })?;
+        Self::of_socket(config, interface, (socket, ring), false)
+    }
+
+    /// Opens a receiver of the frames of any EtherType that pass `filter`, with their VLAN tags ([`Frame::tag`]). Its
+    /// filter runs for each frame of the interface: the kernel has forgotten the tag where it looks at the EtherType.
+    ///
+    /// # Errors
+    /// As [`frames`](Self::frames).
+    pub fn frames_with_tags(config: &ReceiverConfig, filter: &Filter) -> Result<Self, LinkError> {
+        let interface = interface::by_name(&config.interface)?;
+        let (socket, ring) = PacketSocket::first_receiver(&interface, filter, |socket| {
+            socket.enable_tags()?;
+            Self::configure(config, socket)
+        })?;
+        Self::of_socket(config, interface, (socket, ring), true)
+    }
+
+    /// Sets a packet socket's options before the first frame can come.
+    fn configure(
+        config: &ReceiverConfig,
+        socket: &PacketSocket,
+    ) -> rtwire_sys::Result<Option<Ring>> {
+        if config.stamps {
+            socket.enable_rx_stamps()?;
+        }
+        if config.wake_up != WakeUp::Block {
+            return Ok(Some(Ring::new(socket, config.queue_frames)?));
+        }
+        socket.set_receive_room(config.queue_frames.saturating_mul(CHARGE_OCTETS))?;
+        Ok(None)
+    }
+
+    fn of_socket(
+        config: &ReceiverConfig,
+        interface: Interface,
+        (socket, ring): (PacketSocket, Option<Ring>),
+        tags: bool,
+    ) -> Result<Self, LinkError> {
         let source = match ring {
             Some(ring) => Source::Ring { socket, ring },
-            None => Source::batch(config, Socket::Packet(socket)),
+            None => Source::batch(config, Socket::Packet(socket), tags),
         };
         Self::new(source, interface, config)
     }
@@ -110,7 +143,7 @@ impl Receiver {
         if config.stamps {
             socket.enable_rx_stamps()?;
         }
-        let source = Source::batch(config, Socket::Udp(socket));
+        let source = Source::batch(config, Socket::Udp(socket), false);
         Self::new(source, interface, config)
     }
 

@@ -1,7 +1,7 @@
 //! A responder over packet sockets: it does the work of [`program`](crate::program) where XDP is missing.
 //!
-//! It has the same rules and the same counters, but each answer costs a wake-up of this process. The kernel removes a
-//! VLAN tag before a packet socket sees the frame, so answers have none.
+//! It has the same rules and the same counters, but each answer costs a wake-up of this process. An answer has the VLAN tag
+//! of its question: the kernel removes it before a packet socket sees the frame, and shows it beside the frame.
 
 use crate::program::{
     ChannelCounters, FIRST_ASKING_PORT, Patch, ProgramError, apply_patches, check_patches,
@@ -10,9 +10,10 @@ use crate::{LinkError, Receiver, ReceiverConfig, Sender, SenderConfig, TxPath, W
 use rtwire_sys::ErrorKind;
 use rtwire_sys::clock::{self, Clock};
 use rtwire_sys::filter::{Filter, Instruction, Test};
+use rtwire_sys::interface::AddressWatch;
 use rtwire_sys::port_lock::NameLock;
 use rtwire_wire::rtdip::Header;
-use rtwire_wire::{EtherType, MINIMUM_FRAME_OCTETS, MacAddress, ethernet};
+use rtwire_wire::{EtherType, MINIMUM_FRAME_OCTETS, MacAddress, VlanTag, ethernet};
 use std::time::Duration;
 
 /// Returns a filter for frames, given from behind the EtherType, that have a whole header and this destination port.
@@ -33,12 +34,33 @@ pub fn port_filter(port: u16) -> rtwire_sys::Result<Filter> {
     ])
 }
 
+/// Returns a filter for frames of any EtherType that keeps those with this one and this destination port. The kernel has
+/// taken a VLAN tag out before.
+///
+/// # Errors
+/// None for this filter; the type only allows them.
+pub fn whole_frame_filter(ether_type: u16, port: u16) -> rtwire_sys::Result<Filter> {
+    const ETHER_TYPE_AT: u32 = 12;
+    const PORT_AT: u32 = ethernet::HEADER_OCTETS as u32 + 2;
+    let jump = |test, yes, no| Instruction::Jump { test, yes, no };
+    Filter::new(&[
+        Instruction::LoadHalf(ETHER_TYPE_AT),
+        jump(Test::Equal(ether_type.into()), 0, 3),
+        Instruction::LoadHalf(PORT_AT),
+        jump(Test::Equal(port.into()), 0, 1),
+        Instruction::Accept,
+        Instruction::Reject,
+    ])
+}
+
 /// Answers the questions for one port in this process.
 #[derive(Debug)]
 pub struct PacketResponder {
     receiver: Receiver,
     sender: Sender,
     mac: MacAddress,
+    /// Shows the interface's address, which may change.
+    watch: AddressWatch,
     port: u16,
     key: u32,
     content: Option<Vec<u8>>,
@@ -99,7 +121,11 @@ impl PacketResponder {
             one_by_one: false,
         };
         Ok(Self {
-            receiver: Receiver::frames(&config, EtherType::RTDIP.0, &port_filter(port)?)?,
+            receiver: Receiver::frames_with_tags(
+                &config,
+                &whole_frame_filter(EtherType::RTDIP.0, port)?,
+            )?,
+            watch: AddressWatch::new(sender.interface())?,
             mac: MacAddress(sender.interface().mac),
             sender,
             port,
@@ -136,6 +162,7 @@ impl PacketResponder {
     /// The interface is gone or down.
     pub fn answer_one(&mut self, timeout: Duration) -> Result<bool, LinkError> {
         if !self.receiver.wait(Some(timeout))? {
+            self.look_at_address();
             return Ok(false);
         }
         let octets = self.prepare();
@@ -151,9 +178,25 @@ impl PacketResponder {
         Ok(true)
     }
 
+    /// Reads the interface's address anew. Two system calls.
+    #[cold]
+    fn look_at_address(&mut self) {
+        if let Some(address) = self.watch.address() {
+            self.mac = MacAddress(address);
+        }
+    }
+
     /// Builds the answer if the oldest frame is a question; returns the answer's length.
     fn prepare(&mut self) -> Option<usize> {
-        let question = ethernet::Frame::new(self.receiver.peek()?.data).ok()?;
+        let destination = ethernet::Frame::new(self.receiver.peek()?.data)
+            .ok()?
+            .destination();
+        if destination != self.mac && !destination.is_group() {
+            // A frame for another station, or the address has changed.
+            self.look_at_address();
+        }
+        let frame = self.receiver.peek()?;
+        let question = ethernet::Frame::new(frame.data).ok()?;
         // Faulty frames and frames for other stations are no questions.
         let (header, data) = Header::parse(question.payload()).ok()?;
         let to_us = question.destination() == self.mac || question.destination().is_group();
@@ -183,7 +226,7 @@ impl PacketResponder {
         let ethernet = ethernet::Header {
             destination: question.source(),
             source: self.mac,
-            vlan: None,
+            vlan: frame.tag.map(VlanTag::from_bits),
             ether_type: EtherType::RTDIP,
         };
         let at = ethernet.emit(&mut self.frame).ok()?;

@@ -49,12 +49,13 @@ pub(crate) enum Source {
 impl Source {
     /// Creates a source of batches. One call fetches as many frames as may wait in the kernel, since a later one may
     /// be more urgent than the first.
-    pub(crate) fn batch(config: &ReceiverConfig, socket: Socket) -> Self {
+    /// `tags` asks for the VLAN tags of frames.
+    pub(crate) fn batch(config: &ReceiverConfig, socket: Socket, tags: bool) -> Self {
         let capacity = config.queue_frames.clamp(1, MOST);
         let names = matches!(socket, Socket::Udp(_));
         Self::Batch {
             socket,
-            batch: Batch::new(capacity, ROOM).with_only(names, config.stamps),
+            batch: Batch::new(capacity, ROOM).with_only(names, config.stamps || tags),
             next: 0,
             timeout: None,
         }
@@ -128,12 +129,14 @@ impl Source {
                 truncated: frame.truncated,
                 stamp_tai_ns: frame.stamp_realtime_ns.map(tai),
                 source: None,
+                tag: frame.tag,
             }),
             Self::Batch { batch, next, .. } => batch.get(*next).map(|message| Frame {
                 data: message.data,
                 truncated: message.truncated,
                 stamp_tai_ns: message.stamp_realtime_ns.map(tai),
                 source: message.source,
+                tag: message.tag,
             }),
         }
     }

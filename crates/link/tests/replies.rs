@@ -1,16 +1,17 @@
-//! Prepared answers on the wire: the driver, in each mode, and the packet socket send the same bytes.
+//! Answers on the wire: the driver, in each mode, and the packet socket send the same bytes, with the question's VLAN tag,
+//! and also when the interface's address has changed.
 #![allow(clippy::unwrap_used)]
 
 use rtwire_link::program::{
-    Attach, FIRST_ASKING_PORT, Patch, PatchSource, ProgramConfig, ReceiveProgram, Responder,
-    XdpMode,
+    Attach, FIRST_ASKING_PORT, Patch, PatchSource, ProgramConfig, QueueConfig, ReceiveProgram,
+    Responder, XdpMode,
 };
-use rtwire_link::responder::{PacketResponder, port_filter};
+use rtwire_link::responder::{PacketResponder, whole_frame_filter};
 use rtwire_link::{Receiver, ReceiverConfig, Sender, SenderConfig, WakeUp};
 use rtwire_sys::clock::{Clock, now_ns};
-use rtwire_testkit::{NetnsPair, require};
+use rtwire_testkit::{NetnsPair, ip, require};
 use rtwire_wire::rtdip::{Header, Semantics};
-use rtwire_wire::{EtherType, MacAddress, Pcp, ethernet};
+use rtwire_wire::{EtherType, MacAddress, Pcp, VlanTag, ethernet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -28,8 +29,16 @@ enum Answering {
 
 impl Answering {
     fn open(pair: &NetnsPair, mode: Option<XdpMode>) -> (Self, Vec<ReceiveProgram>) {
+        Self::open_with(pair, mode, WakeUp::Block)
+    }
+
+    fn open_with(
+        pair: &NetnsPair,
+        mode: Option<XdpMode>,
+        wake_up: WakeUp,
+    ) -> (Self, Vec<ReceiveProgram>) {
         let Some(mode) = mode else {
-            let place = (pair.b.interface.as_str(), WakeUp::Block);
+            let place = (pair.b.interface.as_str(), wake_up);
             let open = || PacketResponder::open(place.0, place.1, PORT, KEY, Some(b"none yet"));
             let responder = pair.b.run(open).unwrap();
             return (Self::Socket(Box::new(responder)), Vec::new());
@@ -62,6 +71,7 @@ struct Asking {
     receiver: Receiver,
     from: MacAddress,
     to: MacAddress,
+    vlan: Option<VlanTag>,
 }
 
 impl Asking {
@@ -74,12 +84,13 @@ impl Asking {
             stamps: false,
             one_by_one: true,
         };
-        let filter = port_filter(ASKING).unwrap();
+        let filter = whole_frame_filter(EtherType::RTDIP.0, ASKING).unwrap();
         pair.a.run(|| Self {
             sender: Sender::frames(&SenderConfig::new(name)).unwrap(),
-            receiver: Receiver::frames(&config, EtherType::RTDIP.0, &filter).unwrap(),
+            receiver: Receiver::frames_with_tags(&config, &filter).unwrap(),
             from: MacAddress(pair.a.mac),
             to: MacAddress(pair.b.mac),
+            vlan: None,
         })
     }
 
@@ -87,7 +98,7 @@ impl Asking {
         let ethernet = ethernet::Header {
             destination: self.to,
             source: self.from,
-            vlan: None,
+            vlan: self.vlan,
             ether_type: EtherType::RTDIP,
         };
         let header = Header {
@@ -110,6 +121,7 @@ impl Asking {
     fn answer(&mut self) -> (Header, Vec<u8>) {
         assert!(self.receiver.wait(Some(SOON)).unwrap(), "no answer");
         let frame = self.receiver.peek().unwrap();
+        assert_eq!(frame.tag.map(VlanTag::from_bits), self.vlan);
         let frame = ethernet::Frame::new(frame.data).unwrap();
         assert_eq!((frame.source(), frame.destination()), (self.to, self.from));
         let (header, data) = Header::parse(frame.payload()).unwrap();
@@ -196,6 +208,77 @@ fn answers_are_patched_and_replaced_alike_by_driver_and_socket() {
             answering.replace(&[!round; 70], &[]);
             let (.., data) = ask(&mut answering, sequence);
             assert_eq!(data, [!round; 70], "{mode:?}");
+        }
+    }
+}
+
+#[test]
+fn an_answer_has_the_vlan_and_the_priority_of_its_question() {
+    require!(root, program "ip");
+    const VLAN: u16 = 42;
+    let tag = |pcp: u16, vid| Some(VlanTag::from_bits(pcp << 13 | vid));
+    for (mode, wake_up) in [
+        (Some(XdpMode::Native), WakeUp::Block),
+        (Some(XdpMode::Generic), WakeUp::Block),
+        (None, WakeUp::Block),
+        (None, WakeUp::Spin),
+    ] {
+        let pair = NetnsPair::new();
+        let (mut answering, _programs) = Answering::open_with(&pair, mode, wake_up);
+        let mut asking = Asking::new(&pair);
+        let mut ask = |vlan, sequence| {
+            asking.vlan = vlan;
+            while_answering(&mut answering, || {
+                asking.ask(sequence, b"0123456789012345678901234567890123456789");
+                asking.answer();
+            });
+        };
+        for (number, vlan) in [
+            tag(5, VLAN),
+            None,
+            tag(3, 0),
+            tag(0, 1),
+            tag(7, 4094),
+            Some(VlanTag::from_bits(1 << 12 | 2 << 13 | VLAN)),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            ask(vlan, number as u32);
+        }
+    }
+}
+
+#[test]
+fn a_changed_address_leaves_no_responder_deaf() {
+    require!(root, program "ip");
+    for mode in [Some(XdpMode::Native), Some(XdpMode::Generic), None] {
+        let pair = NetnsPair::new();
+        let (mut answering, programs) = Answering::open(&pair, mode);
+        let mut asking = Asking::new(&pair);
+        let mut queue = programs.first().map(|program| {
+            let open = || program.queue_channel(PORT + 1, KEY, &QueueConfig::default());
+            pair.b.run(open).unwrap()
+        });
+        for last in [0x77, 0x78] {
+            ip(
+                &pair.b.namespace,
+                &format!("link set rtwb address 02:00:00:00:00:{last:02x}"),
+            );
+            asking.to = MacAddress([2, 0, 0, 0, 0, last]);
+            // The one makes the program look at the address as `rtwire respond` does, the other as a waiting reader does.
+            if let Some(queue) = queue.as_mut().filter(|_| last == 0x78) {
+                assert!(!queue.wait(Some(Duration::from_millis(150))).unwrap());
+            } else if let Some(program) = programs.first() {
+                assert_eq!(program.is_attached(), Ok(true));
+            }
+            while_answering(&mut answering, || {
+                for number in 0..20 {
+                    asking.ask(number, b"0123456789012345678901234567890123456789");
+                    // Its source is the new address.
+                    asking.answer();
+                }
+            });
         }
     }
 }

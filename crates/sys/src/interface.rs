@@ -165,6 +165,53 @@ pub fn exists(socket: &OwnedFd, index: u32) -> bool {
     unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFNAME, &raw mut request) == 0 }
 }
 
+/// Returns the hardware address that an interface has now, in the namespace of `socket`; `None` if it is gone. Two system
+/// calls.
+#[must_use]
+pub fn address(socket: &OwnedFd, index: u32) -> Option<[u8; 6]> {
+    let mut request = empty_request();
+    request.ifr_ifru.ifru_ifindex = i32::try_from(index).unwrap_or(0);
+    // The name that the first request writes is where the second one reads it.
+    for number in [libc::SIOCGIFNAME, libc::SIOCGIFHWADDR] {
+        // SAFETY: the request is valid for the whole call; both read and write only within it.
+        if unsafe { libc::ioctl(socket.as_raw_fd(), number, &raw mut request) } != 0 {
+            return None;
+        }
+    }
+    // SAFETY: the kernel has filled this member of the union.
+    let hardware = unsafe { request.ifr_ifru.ifru_hwaddr };
+    let mut mac = [0; 6];
+    for (to, from) in mac.iter_mut().zip(hardware.sa_data) {
+        *to = from as u8;
+    }
+    Some(mac)
+}
+
+/// Shows the address of an interface, however often it changes.
+#[derive(Debug)]
+pub struct AddressWatch {
+    socket: OwnedFd,
+    index: u32,
+}
+
+impl AddressWatch {
+    /// Opens a watch of an interface of the calling thread's network namespace. Needs no privilege.
+    ///
+    /// # Errors
+    /// No socket can be opened.
+    pub fn new(interface: &Interface) -> Result<Self> {
+        let socket = Query::new(&interface.name)?.socket;
+        let index = interface.index;
+        Ok(Self { socket, index })
+    }
+
+    /// Returns the interface's address; `None` if it is gone. Two system calls.
+    #[must_use]
+    pub fn address(&self) -> Option<[u8; 6]> {
+        address(&self.socket, self.index)
+    }
+}
+
 fn empty_request() -> libc::ifreq {
     // SAFETY: ifreq is plain data, for which all zeroes is a valid value.
     unsafe { std::mem::zeroed() }

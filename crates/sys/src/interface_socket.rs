@@ -131,6 +131,12 @@ impl InterfaceSocket {
         socket::take_error(&self.socket)
     }
 
+    /// Returns the hardware address that the interface has now; `None` if it is gone. Two system calls.
+    #[must_use]
+    pub fn address(&self) -> Option<[u8; 6]> {
+        interface::address(&self.socket, self.interface)
+    }
+
     /// True if the interface still exists. One system call.
     #[must_use]
     pub fn interface_exists(&self) -> bool {

@@ -31,6 +31,8 @@ pub struct RingFrame<'a> {
     pub truncated: bool,
     /// The time at which the kernel received it, ns of CLOCK_REALTIME; `None` without a timestamp.
     pub stamp_realtime_ns: Option<u64>,
+    /// The VLAN tag (PCP, DEI, VID) that the kernel or the card removed from the frame.
+    pub tag: Option<u16>,
 }
 
 impl Ring {
@@ -134,11 +136,13 @@ impl Ring {
         // SAFETY: `start + length` lies within the slot (both cut above), which is ours as said above.
         let data = unsafe { std::slice::from_raw_parts(base.add(start), length) };
         let stamped = status & libc::TP_STATUS_TS_SOFTWARE != 0;
+        let tagged = status & libc::TP_STATUS_VLAN_VALID != 0;
         Some(RingFrame {
             data,
             truncated: header.tp_len as usize > length,
             stamp_realtime_ns: stamped
                 .then(|| u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec)),
+            tag: tagged.then_some(header.tp_vlan_tci),
         })
     }
 

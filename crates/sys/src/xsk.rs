@@ -173,7 +173,7 @@ impl XdpSocket {
         Ok(this)
     }
 
-    /// Gives the places behind those of sent frames to the driver. Once is enough: a frame is never received here, and
+    /// Hands over the places behind those of sent frames to the driver. Once is enough: a frame is never received here, and
     /// the driver uses a place again when it has passed the frame to Linux or to the XDP program.
     fn fill_with(&self, places: u32) {
         let ring = &self.fill;

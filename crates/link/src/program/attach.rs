@@ -6,7 +6,7 @@ use super::layout::{
 use super::{Attach, Attachment, ProgramError, Shared, XdpMode};
 use crate::xdp::{self, AttachError};
 use rtwire_sys::bpf::{AttachedXdp, BpfError, BpfObject, XdpLink, attach_xdp, attached};
-use rtwire_sys::interface::Interface;
+use rtwire_sys::interface::{AddressWatch, Interface};
 use rtwire_sys::{Errno, netns};
 use rtwire_wire::EtherType;
 use std::os::fd::AsFd;
@@ -70,6 +70,7 @@ pub(super) fn load(
         queues: object.map_of_maps("queues")?,
         notes: object.map_of_maps("notes")?,
         program: object.program_descriptor(PROGRAM)?,
+        watch: AddressWatch::new(&interface)?,
         interface,
         ether_type,
         attachment: Mutex::new(Attachment {
@@ -81,16 +82,22 @@ pub(super) fn load(
         tidied_ns: AtomicU64::new(0),
     };
     debug_assert_eq!(shared.ports.len(), PORTS);
-    let mut mac = [0; 8];
-    mac[..6].copy_from_slice(&shared.interface.mac);
-    let set = |field: Control, value| {
-        if let Some(word) = shared.control.word(0, field as usize) {
-            word.store(value, Ordering::Relaxed);
-        }
-    };
-    set(Control::EtherType, ether_type.0.into());
-    set(Control::Mac, u64::from_ne_bytes(mac));
+    if let Some(word) = shared.control.word(0, Control::EtherType as usize) {
+        word.store(ether_type.0.into(), Ordering::Relaxed);
+    }
+    shared.set_address(shared.interface.mac);
     Ok((object, shared))
+}
+
+impl Shared {
+    /// Tells the program the interface's address. No system call.
+    pub(super) fn set_address(&self, mac: [u8; 6]) {
+        let mut octets = [0; 8];
+        octets[..6].copy_from_slice(&mac);
+        if let Some(word) = self.control.word(0, Control::Mac as usize) {
+            word.store(u64::from_ne_bytes(octets), Ordering::Relaxed);
+        }
+    }
 }
 
 /// Returns the inode of the calling thread's network namespace; 0 if it cannot be read.
@@ -139,6 +146,7 @@ fn join(own: &Shared, how: Attach, in_use: AttachError) -> Result<Shared, Progra
         queues: found.map_of_maps("queues").map_err(map)?,
         notes: found.map_of_maps("notes").map_err(map)?,
         program: found.program().try_clone_to_owned().map_err(map)?,
+        watch: AddressWatch::new(&own.interface)?,
         interface: own.interface.clone(),
         ether_type: own.ether_type,
         attachment: Mutex::new(Attachment {

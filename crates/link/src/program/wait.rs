@@ -1,8 +1,11 @@
 //! Waiting for the program's memory. The reader polls the memory, or sleeps at a packet socket until the program lets
 //! a frame through to wake it.
+//!
+//! The socket is one that the kernel serves before all else ([`PacketSocket::first_receiver`]). So nothing on the frame's
+//! further way through Linux can keep it from waking the reader: no filter of traffic control, no bridge, no VLAN interface.
 
 use super::{ProgramError, Shared};
-use crate::responder::port_filter;
+use crate::responder::whole_frame_filter;
 use crate::slices::{CHECK, Slices, nanoseconds};
 use crate::{LinkError, WakeUp};
 use rtwire_sys::clock::{self, Clock};
@@ -56,12 +59,14 @@ impl Bell {
 
 impl Waiter {
     pub(super) fn new(program: &Shared, port: u16, wake_up: WakeUp) -> Result<Self, ProgramError> {
-        let (socket, ()) = PacketSocket::receiver(
-            &program.interface,
-            program.ether_type.0,
-            &port_filter(port)?,
-            |socket| socket.set_receive_room(BELL_OCTETS).map(drop),
-        )?;
+        // Who never sleeps needs the socket only to see that the interface is there.
+        let socket = if wake_up == WakeUp::Spin {
+            PacketSocket::sender(&program.interface)?
+        } else {
+            let filter = whole_frame_filter(program.ether_type.0, port)?;
+            let room = |socket: &PacketSocket| socket.set_receive_room(BELL_OCTETS).map(drop);
+            PacketSocket::first_receiver(&program.interface, &filter, room)?.0
+        };
         Ok(Self {
             bell: Some(Bell {
                 socket,
@@ -169,7 +174,7 @@ impl Waiter {
         }
     }
 
-    /// Checks that interface and program still exist. Three system calls.
+    /// Checks that interface and program still exist, and that the program has the interface's address. Four system calls.
     #[cold]
     pub(super) fn check(&self, program: &Shared) -> Result<(), LinkError> {
         let Some(bell) = &self.bell else {
@@ -189,11 +194,12 @@ impl Waiter {
     }
 
     fn check_interface(&self, program: &Shared, bell: &Bell) -> Result<(), LinkError> {
-        if !bell.socket.interface_exists() {
+        let Some(address) = bell.socket.address() else {
             return Err(LinkError::InterfaceGone {
                 interface: program.interface.name.clone(),
             });
-        }
+        };
+        program.set_address(address);
         match bell.socket.take_error() {
             Some(errno) => Err(self.failed(program, errno)),
             None => Ok(()),
