@@ -9,6 +9,7 @@ use crate::responder::whole_frame_filter;
 use crate::slices::{CHECK, Slices, nanoseconds};
 use crate::{LinkError, WakeUp};
 use rtwire_sys::clock::{self, Clock};
+use rtwire_sys::filter::{Filter, Instruction};
 use rtwire_sys::packet::PacketSocket;
 use rtwire_sys::{Batch, Errno, Wait};
 use std::time::Duration;
@@ -59,9 +60,11 @@ impl Bell {
 
 impl Waiter {
     pub(super) fn new(program: &Shared, port: u16, wake_up: WakeUp) -> Result<Self, ProgramError> {
-        // Who never sleeps needs the socket only to see that the interface is there.
+        // Who never sleeps needs no frame, only the socket's error when the interface goes down.
         let socket = if wake_up == WakeUp::Spin {
-            PacketSocket::sender(&program.interface)?
+            let none = Filter::new(&[Instruction::Reject])?;
+            let ether_type = program.ether_type.0;
+            PacketSocket::receiver(&program.interface, ether_type, &none, |_| Ok(()))?.0
         } else {
             let filter = whole_frame_filter(program.ether_type.0, port)?;
             let room = |socket: &PacketSocket| socket.set_receive_room(BELL_OCTETS).map(drop);
