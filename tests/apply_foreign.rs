@@ -143,7 +143,7 @@ fn what_somebody_set_comes_back_where_the_mtu_stays() {
 fn a_small_mtu_that_the_plan_raises_does_not_bring_ipv6_up() {
     require!(root, program "ip", program "tc", program "ethtool", program "sysctl");
     let bench = Bench::new();
-    bench.sh("ip link set rtwa mtu 600");
+    bench.sh("ip link set rtwa mtu 600; sysctl -qw net.ipv6.conf.default.disable_ipv6=0");
     let text = fs::read_to_string(bench.plan()).unwrap();
     fs::write(
         bench.plan(),
@@ -156,6 +156,10 @@ fn a_small_mtu_that_the_plan_raises_does_not_bring_ipv6_up() {
         bench.sh("ip link show rtwa").contains("mtu 1428"),
         "{}",
         bench.sh("ip link show rtwa")
+    );
+    assert_eq!(
+        bench.sh("sysctl -n net.ipv6.conf.rtwa.disable_ipv6").trim(),
+        "1"
     );
     assert_eq!(bench.sh("ip -6 address show dev rtwa"), "");
     code(&bench.apply(&["--check"]), 0);
@@ -370,7 +374,7 @@ fn start_state(rng: &mut Rng) -> String {
         [
             "",
             "ip link set rtwa mtu 600",
-            "ip link set rtwa mtu 1279",
+            "sysctl -qw net.ipv6.conf.default.disable_ipv6=0; ip link set rtwa mtu 1279",
             "ip link set rtwa mtu 1280",
             "ip link set rtwa mtu 9000",
             "ip link set rtwa mtu 9000; ip link add link rtwa name rtwn type macvlan; ip link set rtwn mtu 4000 up; \

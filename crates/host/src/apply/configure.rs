@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::choices::Choices;
+use super::choices::{Choices, Isolation};
 use super::configuration::{Configuration, Lack, want};
 use super::present::Present;
 use super::share::Share;
@@ -45,6 +45,15 @@ pub fn configure(share: &Share, present: &Present, choices: &Choices) -> Configu
         true => present.ipv6 || (now < LEAST_IPV6_MTU && present.ipv6_known),
         false => false,
     };
+    if ipv6 && !present.ipv6 && choices.isolation != Isolation::None {
+        // Before the addresses are recorded: those that the kernel makes with IPv6 were not there before.
+        let path = format!("/proc/sys/net/ipv6/conf/{}/disable_ipv6", present.interface);
+        want(
+            &mut all,
+            Subject::Setting { path },
+            Value::Text("1".to_owned()),
+        );
+    }
     let present = &Present {
         ipv6,
         ..present.clone()
