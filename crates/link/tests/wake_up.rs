@@ -19,7 +19,7 @@ const FRAMES: usize = 21;
 /// A reader that nobody wakes looks again after 100 ms. Half of the frames then wait for more than 50 ms.
 const SOON_NS: u64 = 15_000_000;
 
-/// What happens to a frame behind the driver.
+/// The fate of a frame behind the driver.
 #[derive(Clone, Copy, Debug)]
 enum Behind {
     Nothing,

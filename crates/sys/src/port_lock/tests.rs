@@ -122,14 +122,14 @@ fn a_race_for_a_name_has_one_winner() {
 fn child_that_holds_a_name() {
     let name = std::env::var("RTWIRE_TEST_NAME").unwrap();
     let _held = NameLock::take(&name).unwrap();
-    let orphan = Command::new("sleep")
+    let mut orphan = Command::new("sleep")
         .arg("60")
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
     println!("\nHOLDS {}", orphan.id());
-    std::thread::sleep(Duration::from_secs(60));
+    orphan.wait().unwrap();
 }
 
 #[test]
