@@ -192,7 +192,7 @@ fn explain_dictionary(
     let receive = channels(pdo::RECEIVE, &received, &mut explanation.faults);
     let transmit = channels(pdo::TRANSMIT, &sent, &mut explanation.faults);
     if managing {
-        nodes(d, cycle_us, &receive, &transmit, explanation);
+        nodes(d, cycle_us, &receive, &transmit, how, explanation);
     }
     for (transmit, channels) in [(false, &receive), (true, &transmit)] {
         for channel in channels {
@@ -232,6 +232,7 @@ fn nodes(
     cycle_us: u64,
     receive: &[Channel],
     transmit: &[Channel],
+    how: Check,
     explanation: &mut Explanation,
 ) {
     let mut slowest_ns = 0;
@@ -284,9 +285,15 @@ fn nodes(
         });
     }
     if explanation.nodes.is_empty() {
-        explanation
-            .faults
-            .push("object 1F81h names no controlled node".into());
+        let what = "object 1F81h names no controlled node";
+        // A description is of a kind of device: the nodes come with the configuration of a network.
+        if how == Check::Objects {
+            explanation
+                .summary
+                .push(format!("{what}: the configuration of a network will do so"));
+        } else {
+            explanation.faults.push(what.into());
+        }
     }
     if cycle_us > 0 && slowest_ns > cycle_us * 1000 {
         explanation.remarks.push(format!(

@@ -19,12 +19,28 @@ pub struct Description {
     pub least_cycle_us: Option<u64>,
     /// The objects as in the description.
     pub objects: ObjectDictionary,
+    /// Ranges of objects that a configurator makes where they are mapped (`dynamicChannels`).
+    pub dynamic: Vec<DynamicChannel>,
     /// Values that were ignored because they do not fit their type, with their line numbers.
     pub ignored: Vec<(u32, String)>,
 }
 
+/// A range of objects that exist as soon as they are mapped: a managing node's network variables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DynamicChannel {
+    /// First index.
+    pub first: u16,
+    /// Last index.
+    pub last: u16,
+    /// Type of each sub-index from 1 to 254.
+    pub data_type: DataType,
+}
+
 /// Size limit of a file in bytes; descriptions have some hundred kilobytes.
 const MAXIMUM_OCTETS: usize = 64 << 20;
+
+/// The most ranges that are read; devices have some sixteen, one of each type and direction.
+const MAXIMUM_CHANNELS: usize = 256;
 
 struct Reader<'a> {
     document: &'a Document<'a>,
@@ -74,6 +90,13 @@ impl Description {
             let (index, object) = reader.object(node)?;
             objects.insert(index, object);
         }
+        let channels = document
+            .descendants()
+            .filter(|node| node.tag_name().name() == "dynamicChannel")
+            .take(MAXIMUM_CHANNELS);
+        let dynamic = channels
+            .map(|node| reader.dynamic_channel(node))
+            .collect::<Result<_, _>>()?;
         let text_of = |name| named(name).and_then(|node| node.text()).unwrap_or_default();
         let general = named("GeneralFeatures");
         let feature = |name: &str| general.and_then(|node| node.attribute(name));
@@ -83,6 +106,7 @@ impl Description {
             managing: feature("DLLFeatureMN") == Some("true"),
             least_cycle_us: feature("NMTCycleTimeMin").and_then(|text| text.parse().ok()),
             objects,
+            dynamic,
             ignored: reader.ignored,
         })
     }
@@ -110,7 +134,30 @@ impl Description {
             }
             dictionary.insert(index, object);
         }
+        for channel in &self.dynamic {
+            for index in channel.first..=channel.last {
+                if dictionary.object(index).is_none() {
+                    dictionary.insert(index, channel.object());
+                }
+            }
+        }
         dictionary
+    }
+}
+
+impl DynamicChannel {
+    /// Returns the object behind each index of the range.
+    fn object(self) -> Object {
+        let mut count = Entry::new("NumberOfEntries", DataType::Unsigned(1));
+        count.value = vec![254];
+        let mut variable = Entry::new("NetworkVariable", self.data_type);
+        variable.mappable = Mappable::Both;
+        Object {
+            name: "NetworkVariables".into(),
+            kind: ObjectKind::Array,
+            entries: [(0, count)].into(),
+            others: Some((254, variable)),
+        }
     }
 }
 
@@ -139,6 +186,21 @@ impl<'a> Reader<'a> {
                 );
                 self.wrong(node, what)
             })
+    }
+
+    fn dynamic_channel(&self, node: Node<'a, 'a>) -> Result<DynamicChannel, Error> {
+        let index = |name| self.hexadecimal(node, name, 0xffff);
+        let (first, last) = (index("startIndex")? as u16, index("endIndex")? as u16);
+        if last < first {
+            let what = format!("`endIndex` {last:04X} is less than `startIndex` {first:04X}");
+            return Err(self.wrong(node, what));
+        }
+        let code = self.hexadecimal(node, "dataType", 0xffff)? as u16;
+        Ok(DynamicChannel {
+            first,
+            last,
+            data_type: DataType::from_code(code),
+        })
     }
 
     fn object(&mut self, node: Node<'a, 'a>) -> Result<(u16, Object), Error> {

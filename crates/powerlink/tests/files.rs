@@ -98,6 +98,97 @@ fn faults_of_a_description_are_named_with_their_line() {
     );
 }
 
+/// A managing node's description: no node of a network, and objects that are made where they are mapped.
+fn managing_xdd() -> String {
+    let mapping = |index: &str, value: &str| {
+        format!(
+            r#"<Object index="{index}" name="m" objectType="8">
+<SubObject subIndex="00" name="n" objectType="7" dataType="0005" accessType="rw" defaultValue="0" actualValue="1"/>
+<SubObject subIndex="01" name="m" objectType="7" dataType="001B" accessType="rw" defaultValue="0" actualValue="{value}"/>
+</Object>"#
+        )
+    };
+    let limits = |index: &str| {
+        format!(
+            r#"<Object index="{index}" name="l" objectType="8"><SubObject subIndex="01" name="l" objectType="7" dataType="0006" accessType="rw" defaultValue="36"/></Object>"#
+        )
+    };
+    let node = |index: &str| {
+        format!(
+            r#"<Object index="{index}" name="c" objectType="9"><SubObject subIndex="01" name="c" objectType="7" dataType="0005" accessType="rw" actualValue="1"/></Object>"#
+        )
+    };
+    let objects = [
+        node("1400"),
+        node("1800"),
+        mapping("1600", "0x000800000001A4C0"),
+        mapping("1A00", "0x001000000002A100"),
+        limits("1F8B"),
+        limits("1F8D"),
+    ]
+    .concat();
+    let start = XDD.find("      <Object index=\"1600\"").unwrap();
+    let end = XDD.find("      <Object index=\"1F82\"").unwrap();
+    let channels = r#"<dynamicChannels>
+<dynamicChannel dataType="0005" accessType="readWriteOutput" startIndex="A4C0" endIndex="A4CF" maxNumber="4064" addressOffset="0000" bitAlignment="0"/>
+<dynamicChannel dataType="0006" accessType="readOnly" startIndex="A100" endIndex="A107" maxNumber="2032" addressOffset="0000" bitAlignment="0"/>
+</dynamicChannels>"#;
+    let text = format!("{}{objects}{}", &XDD[..start], &XDD[end..]);
+    let text = text.replace("</ObjectList>", &format!("</ObjectList>{channels}"));
+    text.replace("DLLFeatureMN=\"false\"", "DLLFeatureMN=\"true\"")
+}
+
+#[test]
+fn a_description_of_a_managing_node_is_right_without_nodes() {
+    let description = Description::parse(&managing_xdd()).unwrap();
+    assert!(description.managing);
+    assert_eq!(description.dynamic.len(), 2);
+    let explanation = explain_description(&description);
+    assert_eq!(explanation.faults, Vec::<String>::new());
+    assert!(
+        explanation
+            .summary
+            .iter()
+            .any(|line| line.contains("1F81h names no"))
+    );
+    let mapped: Vec<_> = explanation
+        .pdos
+        .iter()
+        .map(|pdo| pdo.mapped.clone())
+        .collect();
+    assert_eq!(mapped, [vec![(0xa4c0, 1, 0, 1)], vec![(0xa100, 2, 0, 2)]]);
+    // Objects outside of the ranges, and of another length, are faults all the same.
+    for (right, wrong) in [
+        ("000800000001A4C0", "000800000001A4D0"),
+        ("001000000002A100", "000800000002A100"),
+    ] {
+        let text = managing_xdd().replace(right, wrong);
+        let explanation = explain_description(&Description::parse(&text).unwrap());
+        assert_eq!(
+            explanation.faults.len(),
+            1,
+            "{wrong}: {:?}",
+            explanation.faults
+        );
+    }
+    let text = managing_xdd().replace("endIndex=\"A107\"", "endIndex=\"A0FF\"");
+    let error = Description::parse(&text).unwrap_err();
+    assert!(
+        error.to_string().contains("`endIndex` A0FF is less"),
+        "{error}"
+    );
+    // The configuration of a network does name its nodes.
+    let mut cdc = Cdc::default();
+    cdc.push(0x1006, 0, 1000, 4);
+    cdc.push(0x1f81, 240, 0x8000_0001, 4);
+    assert!(
+        explain_cdc(&cdc)
+            .faults
+            .iter()
+            .any(|fault| fault.contains("1F81h names no"))
+    );
+}
+
 #[test]
 fn a_configuration_is_read_and_written_as_it_was() {
     let mut cdc = Cdc::default();
