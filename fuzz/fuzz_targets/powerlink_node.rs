@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rtwire_powerlink::cn::ControlledConfig;
+use rtwire_powerlink::cn::{ControlledConfig, Limits};
 use rtwire_powerlink::mn::ManagingConfig;
 use rtwire_powerlink::sdo::SdoJob;
 use rtwire_powerlink::{Cdc, ControlledNode, ManagingNode, ObjectDictionary};
@@ -32,6 +32,10 @@ fn nodes() -> Nodes {
         node: 1,
         address: address(1),
         dictionary,
+        limits: Limits {
+            silence_ns: 0,
+            ..Limits::default()
+        },
     });
     let mut cdc = Cdc::default();
     cdc.push(0x1006, 0, 1000, 4);
@@ -62,6 +66,10 @@ fuzz_target!(|bytes: &[u8]| {
         let (body, after) = more.split_at((*octets as usize).min(more.len()));
         rest = after;
         now_ns += u64::from(*wait) * 100_000;
+        // Long frames are read late.
+        let read_ns = now_ns + u64::from(*octets) * 100_000;
+        cn.reads_at(read_ns);
+        mn.reads_at(read_ns);
         for node in [&mut cn as &mut dyn Node, &mut mn] {
             for _ in 0..4 {
                 if node.wake_at_ns().is_some_and(|at| at <= now_ns) {

@@ -2,7 +2,7 @@
 
 use crate::StationError;
 use crate::project::{Direction, MappedObject, NodeEntry, Project};
-use rtwire_powerlink::cn::ControlledConfig;
+use rtwire_powerlink::cn::{ControlledConfig, Limits};
 use rtwire_powerlink::mn::ManagingConfig;
 use rtwire_powerlink::od::{Access, DataType, Entry, Mappable, Object, ObjectKind};
 use rtwire_powerlink::{Cdc, Description, ObjectDictionary, pdo};
@@ -221,6 +221,7 @@ pub(crate) fn controlled(
         node: project.node,
         address,
         dictionary,
+        limits: Limits::default(),
     })
 }
 

@@ -99,6 +99,12 @@ pub struct Statistics {
     pub lost_soa: u64,
     /// Invalid POWERLINK frames.
     pub invalid_frames: u64,
+    /// Requests that were not answered: they were read when their slot was over.
+    pub stale_requests: u64,
+    /// Requests, SoC and SoA that were refused: the managing node has not sent them.
+    pub foreign_requests: u64,
+    /// Times that this program stood still for longer than its watchdog allows.
+    pub lapses: u64,
     /// Frames with a wrong check sequence, as reported by the driver.
     pub crc_errors: u64,
     /// Collisions, as reported by the driver.

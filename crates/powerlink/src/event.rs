@@ -55,6 +55,8 @@ error_codes! {
     BOOT_STEP_2 = 0x8430, "a mandatory node did not become ready in time";
     CHECK_COMMUNICATION = 0x8440, "a mandatory node does not respond";
     WRONG_STATE = 0x8480, "the node is in an unexpected state";
+    PROGRAM_STOOD_STILL = 0xf003, "this station's program stood still for longer than its watchdog allows";
+    YIELDED = 0xf004, "this managing node yields to another one, and waits until it hears it no more";
     NO_STATUS = 0xf002, "the node does not answer status requests";
 }
 

@@ -17,12 +17,13 @@
 //! point as launch time. The next request follows when a response arrives; only a missing one costs its timeout. Call
 //! `frame` with the time of *arrival* (the kernel's timestamp): a response that arrived in time is in time, however
 //! late it is read. Where `moment` comes late, the node itself was stalled. It then looks once more for an unread
-//! response before it counts a loss, and counts the stall (`own_stalls`).
+//! response before it counts a loss, and counts the stall (`own_stalls`). Tell with `reads_at` when a frame is read. A node answers
+//! no request whose slot is over, and calls no data valid that were set before a long stop.
 //!
 //! **Process image.** `image().inputs` has the received values, `image_mut().outputs` those to send. At each SoC both nodes
 //! take the outputs over into their prepared frames; the managing node into the requests of that whole cycle. A controlled node
-//! also does so on [`ControlledNode::commit`]. `image().place(index, subindex)` returns the place of an object. The layout
-//! changes only with [`Event::Image`].
+//! also does so on [`ControlledNode::commit`]. `image().place(index, subindex)` returns the place of an object, and
+//! `image().validity(channel)` the age of its data. The layout changes only with [`Event::Image`].
 //!
 //! **Frames that leave from the driver.** A receive program can do the isochronous phase. The nodes give it
 //! [actions](rtwire_wire::action), with the slots and cues of [`prepared`]:
@@ -57,6 +58,7 @@ pub mod pdo;
 pub mod prepared;
 mod queue;
 pub mod sdo;
+mod validity;
 pub mod xdd;
 
 pub use cdc::{Cdc, CdcEntry};
@@ -67,4 +69,5 @@ pub use event::{ErrorCode, Event, LostReason, NodeEvent};
 pub use mn::ManagingNode;
 pub use od::ObjectDictionary;
 pub use pdo::ProcessImage;
+pub use validity::Validity;
 pub use xdd::Description;

@@ -3,6 +3,7 @@
 //! A node's process image has a received part and a transmitted part. Each PDO has a range of its part. The objects
 //! in this range have the same places as in the frame, so a frame is copied as a whole.
 
+use crate::validity::Origin;
 use crate::{AbortCode, Error, ObjectDictionary};
 
 /// Index of the first communication parameters of received PDOs; the mapping is 200h above.
@@ -172,6 +173,10 @@ pub struct ProcessImage {
     pub receive: Vec<Channel>,
     /// Transmitted PDOs.
     pub transmit: Vec<Channel>,
+    /// Origins of the received data, one for each received PDO.
+    pub(crate) origins: Vec<Origin>,
+    /// The cycle that runs.
+    pub(crate) cycle: u64,
 }
 
 impl ProcessImage {
@@ -182,8 +187,10 @@ impl ProcessImage {
         Self {
             inputs: vec![0; octets(&receive)],
             outputs: vec![0; octets(&transmit)],
+            origins: vec![Origin::default(); receive.len()],
             receive,
             transmit,
+            cycle: 0,
         }
     }
 
@@ -202,8 +209,8 @@ impl ProcessImage {
     }
 
     /// Copies a payload if its mapping has the same main version and it is long enough; returns `true` if it did.
-    pub fn take(&mut self, channel: usize, version: u8, payload: &[u8]) -> bool {
-        let Some(channel) = self.receive.get(channel) else {
+    pub fn take(&mut self, at: usize, version: u8, payload: &[u8]) -> bool {
+        let Some(channel) = self.receive.get(at) else {
             return false;
         };
         // Version 0 on either side disables the check (DS 301, 6.4.2).
@@ -212,6 +219,7 @@ impl ProcessImage {
         match (place, payload.get(..channel.octets)) {
             (Some(place), Some(payload)) if versions => {
                 place.copy_from_slice(payload);
+                self.came(at);
                 true
             }
             _ => false,

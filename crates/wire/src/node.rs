@@ -100,7 +100,8 @@ pub trait Outbox {
         }
     }
 
-    /// Returns true where the port itself has sent the frame of this slot of a chain since it was prepared.
+    /// Returns true where the port itself has sent the frame of this slot: of a chain, since it was prepared; a reply, on the frame
+    /// that the node is being shown.
     fn has_left(&self, slot: Slot) -> bool {
         let _ = slot;
         false

@@ -54,6 +54,10 @@ impl ControlledNode {
         service: RequestedService,
         outbox: &mut dyn Outbox,
     ) {
+        // The slot of another node by now.
+        if service != RequestedService::NO_SERVICE && self.is_late(now_ns, None, outbox) {
+            return;
+        }
         let sent = match service {
             RequestedService::IDENT_REQUEST => {
                 let ident = self.ident();

@@ -21,6 +21,10 @@ impl ControlledNode {
                 return;
             }
         };
+        if self.is_silent(now_ns) {
+            self.reset_again(now_ns, &packet);
+            return;
+        }
         self.hear(now_ns, packet.source);
         if packet.source == self.node && !core::mem::replace(&mut self.conflict_told, true) {
             self.events.push(Event::Error {
@@ -40,23 +44,32 @@ impl ControlledNode {
             self.arm_basic_ethernet(now_ns);
         }
         let for_me = [self.node, node::BROADCAST].contains(&packet.destination);
+        if self.is_foreign(now_ns, &packet) {
+            return;
+        }
+        let from_managing = packet.source == node::MN;
+        if from_managing {
+            self.look_for_stop(now_ns);
+        }
         match packet.message {
-            Message::Soc(soc) if packet.source == node::MN => self.soc(now_ns, &soc),
+            Message::Soc(soc) if from_managing => self.soc(now_ns, &soc),
             Message::PReq(request) if packet.destination == self.node => {
-                self.managing_address = Some(packet.source_address);
                 self.preq(now_ns, &request, outbox);
             }
             Message::PRes(response) => {
+                let channel = self.image.receive_of(packet.source);
+                let channel = channel.filter(|_| packet.source != 0);
+                self.image.set_state(channel, response.state);
                 self.pres(now_ns, packet.source, &response.poll, outbox);
             }
-            Message::Soa(soa) if packet.source == node::MN => {
-                self.managing_address = Some(packet.source_address);
+            Message::Soa(soa) if from_managing => {
+                self.image.set_state(self.request_channel, soa.state);
                 self.soa(now_ns, &soa, outbox);
             }
-            Message::AInv(soa) if packet.source == node::MN && soa.target == self.node => {
+            Message::AInv(soa) if from_managing && soa.target == self.node => {
                 self.invited(now_ns, soa.service, outbox);
             }
-            Message::Asnd(Asnd::NmtCommand(command)) if for_me && packet.source == node::MN => {
+            Message::Asnd(Asnd::NmtCommand(command)) if for_me && from_managing => {
                 self.nmt_command(now_ns, &command);
             }
             Message::Asnd(Asnd::Sdo(sdo)) if packet.destination == self.node => {
@@ -79,6 +92,7 @@ impl ControlledNode {
 
     fn soc(&mut self, now_ns: u64, soc: &Soc) {
         self.statistics.cycles += 1;
+        self.image.begin_cycle(self.statistics.cycles);
         self.net_time = soc.net_time;
         match self.state {
             NmtState::NOT_ACTIVE => self.enter(NmtState::PRE_OPERATIONAL_1),
@@ -122,6 +136,7 @@ impl ControlledNode {
             self.recover();
         }
         self.last_soc_ns = now_ns;
+        self.look_for_return(now_ns);
         self.told.renewed = false;
         self.polled = false;
         self.dll = Dll::WaitPreq;
@@ -157,8 +172,10 @@ impl ControlledNode {
         if !self.answers() {
             return;
         }
-        self.respond(None, outbox);
-        self.statistics.responses += 1;
+        if !self.is_late(now_ns, self.limits.answer_within_ns, outbox) {
+            self.respond(None, outbox);
+            self.statistics.responses += 1;
+        }
         self.polled = true;
         self.ever_polled = true;
         self.dll = Dll::WaitSoa;
@@ -173,7 +190,8 @@ impl ControlledNode {
             self.state,
             NmtState::READY_TO_OPERATE | NmtState::OPERATIONAL
         );
-        if !poll.ready || !mapped {
+        // Data of a request that lay unread for too long are no input of today.
+        if !poll.ready || !mapped || self.freshness.is_behind() {
             return;
         }
         if !self.image.take(channel, poll.pdo_version, poll.payload) {
@@ -191,8 +209,10 @@ impl ControlledNode {
         if source == node::MN && self.timing.chained && self.answers() {
             // PollResponse chaining: the managing node's response is the request to all.
             let at = (self.timing.chain_ns > 0).then_some(now_ns + self.timing.chain_ns);
-            self.respond(at, outbox);
-            self.statistics.responses += 1;
+            if !self.is_late(now_ns, None, outbox) {
+                self.respond(at, outbox);
+                self.statistics.responses += 1;
+            }
             self.polled = true;
             self.dll = Dll::WaitSoa;
         }

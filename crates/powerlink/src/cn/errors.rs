@@ -73,6 +73,7 @@ impl ControlledNode {
         self.soc_deadline_ns = None;
         self.wants_ready = false;
         self.ever_polled = false;
+        self.image.forget_inputs();
         self.enter(NmtState::PRE_OPERATIONAL_1);
     }
 }

@@ -4,10 +4,12 @@ mod answering;
 mod asynchronous;
 mod cycle;
 mod errors;
+mod limits;
 mod objects;
 mod service;
 mod signalling;
 mod state;
+pub use limits::Limits;
 pub(crate) use objects::Objects;
 pub(crate) use state::Heartbeat;
 
@@ -18,6 +20,7 @@ use crate::queue::{Events, Frames};
 use crate::sdo::{SdoClients, SdoServer};
 use crate::{Error, Event, ObjectDictionary};
 use answering::Told;
+use limits::Freshness;
 use rtwire_wire::powerlink::{
     MINIMUM_OCTETS, Message, NetTime, NmtState, Packet, Response, SendRequest, multicast, node, pad,
 };
@@ -36,6 +39,8 @@ pub struct ControlledConfig {
     pub address: MacAddress,
     /// The objects: those of [`ObjectDictionary::controlled_node`] or of a device description, with changes.
     pub dictionary: ObjectDictionary,
+    /// Time limits that no object holds.
+    pub limits: Limits,
 }
 
 /// The state of the cycle (DS 301, 4.2.4.5).
@@ -112,7 +117,15 @@ pub struct ControlledNode {
     history: History,
     events: Events,
     statistics: Statistics,
+    limits: Limits,
+    /// The time at which the frame that is shown was read, ns; what was read before has an earlier one.
+    read_ns: u64,
+    freshness: Freshness,
+    /// The time until which the node is silent after a reset, ns.
+    silent_until_ns: u64,
     managing_address: Option<MacAddress>,
+    /// The time at which that address was last heard, ns.
+    managing_heard_ns: u64,
     application_ready: bool,
     wants_ready: bool,
     polled: bool,
@@ -180,7 +193,12 @@ impl ControlledNode {
             history: History::default(),
             events: Events::default(),
             statistics: Statistics::default(),
+            limits: config.limits,
+            read_ns: 0,
+            freshness: Freshness::default(),
+            silent_until_ns: 0,
             managing_address: None,
+            managing_heard_ns: 0,
             application_ready: true,
             wants_ready: false,
             polled: false,
@@ -252,6 +270,7 @@ impl ControlledNode {
     /// Takes the outputs over into the prepared PRes. May be called in a real-time loop; [`Node::settle`] hands the
     /// new frame to the port.
     pub fn commit(&mut self) {
+        self.freshness.commit();
         self.prepare_pres();
     }
 
@@ -315,6 +334,17 @@ impl ControlledNode {
             self.image = image;
             self.events.push(Event::Image);
         }
+        // Nodes of multiplexed slots have a turn in some cycles only.
+        let (d, own) = (&self.dictionary, self.node);
+        let period = |of: u8| {
+            let of = if of == 0 { own } else { of };
+            if d.number(0x1f9b, of) > 0 {
+                d.number(0x1f98, 7)
+            } else {
+                1
+            }
+        };
+        self.image.set_periods(period);
         self.request_channel = self
             .image
             .receive_of(0)
@@ -337,7 +367,7 @@ impl ControlledNode {
 
     /// Writes the PRes anew.
     fn prepare_pres(&mut self) {
-        let operational = self.state == NmtState::OPERATIONAL;
+        let ready = self.state == NmtState::OPERATIONAL && self.freshness.is_valid();
         // The mapping is in force from the reset on; RD says whether the data are valid.
         let payload = self.image.payload(0);
         let version = self
@@ -356,7 +386,7 @@ impl ControlledNode {
                 request: self.send_request(),
                 poll: rtwire_wire::powerlink::Poll {
                     multiplexed: self.timing.multiplexed,
-                    ready: operational,
+                    ready,
                     pdo_version: version,
                     payload,
                 },

@@ -1,6 +1,7 @@
 //! The controlled node's NMT states (DS 301, 7.1.4), and its deadlines.
 
 use super::errors::LOSSES_OF_LINK;
+use super::limits::Freshness;
 use super::{ControlledNode, Dll, Timing};
 use crate::counter::Counter;
 use crate::history;
@@ -97,6 +98,9 @@ impl ControlledNode {
         self.wants_ready = false;
         self.ever_polled = false;
         self.managing_address = None;
+        self.freshness = Freshness::default();
+        self.image.forget_inputs();
+        self.silent_until_ns = now_ns.saturating_add(self.limits.silence_ns);
         self.last_soc_ns = 0;
         self.seen_cycle_ns = 0;
         self.reduced_soa = 0;
@@ -205,7 +209,8 @@ impl ControlledNode {
 
     pub(super) fn arm_basic_ethernet(&mut self, now_ns: u64) {
         let wait = self.timing.basic_ethernet_ns;
-        self.basic_ethernet_ns = (wait > 0).then_some(now_ns + wait);
+        let from_ns = now_ns.max(self.silent_until_ns);
+        self.basic_ethernet_ns = (wait > 0).then_some(from_ns.saturating_add(wait));
     }
 
     /// Handles deadlines that have passed: SoC, BasicEthernet, service data and heartbeats.

@@ -49,10 +49,16 @@ impl ManagingNode {
             return;
         }
         self.enter(now_ns, NmtState::NOT_ACTIVE);
+        self.listen(now_ns);
+    }
+
+    /// Listens for another managing node, before the network starts.
+    pub(super) fn listen(&mut self, now_ns: u64) {
         // The nodes may have been running: they begin anew, too, and forget their configuration.
         for cn in &mut self.nodes {
             cn.configured = false;
         }
+        self.urgent.clear();
         self.queue_command(NmtCommandId::RESET_NODE, number::BROADCAST, &[]);
         let wait = self.dictionary.number(0x1f89, 1) * 1000;
         self.phase = Phase::Listen {
@@ -102,6 +108,7 @@ impl ManagingNode {
         };
         cn.boot = Boot::Search;
         cn.state = NmtState::NOT_ACTIVE;
+        self.image.set_state(cn.receive_channel, cn.state);
         cn.ident_due_ns = now_ns;
         cn.ident_tries = 0;
         cn.deadline_ns = None;
@@ -312,6 +319,7 @@ impl ManagingNode {
             return;
         };
         let node = cn.number;
+        self.image.set_state(cn.receive_channel, state);
         if cn.state != state {
             cn.state = state;
             self.dictionary.set_number(0x1f8e, node, u64::from(state.0));

@@ -116,6 +116,23 @@ impl ManagingNode {
         stalled
     }
 
+    /// Notes that this program stood still for longer than the watchdog allows. Returns true where it did.
+    fn look_for_stop(&mut self, late_ns: u64) -> bool {
+        let watchdog_ns = self.timing.watchdog_ns;
+        let stopped = watchdog_ns > 0 && late_ns > watchdog_ns;
+        if stopped && !core::mem::replace(&mut self.lapsed, true) {
+            self.statistics.lapses += 1;
+            self.fault(node::MN, ErrorCode::PROGRAM_STOOD_STILL);
+        }
+        stopped
+    }
+
+    /// Tells the time at which the next frame is read, ns, before [`Node::frame`](rtwire_wire::Node::frame) is called with its
+    /// time of arrival. Where it is not told, frames count as read when they arrive.
+    pub const fn reads_at(&mut self, now_ns: u64) {
+        self.read_ns = now_ns;
+    }
+
     /// Judges whether the node was stalled while it sent frames, and extends the deadline by the stall.
     ///
     /// Sending takes time by itself: over a veth it includes the answers of eight nodes. So only a time beyond four times the
@@ -176,6 +193,7 @@ impl ManagingNode {
         let cycle_ns = self.timing.cycle_ns;
         let lead_ns = self.timing.lead_ns;
         let late_ns = now_ns.saturating_sub(self.next_soc_ns.saturating_sub(lead_ns));
+        self.look_for_stop(late_ns);
         // Too late for this one: take the next that can still be sent at its time. Never a burst to catch up.
         if late_ns >= cycle_ns {
             let to_next = late_ns.div_ceil(cycle_ns);
@@ -204,7 +222,12 @@ impl ManagingNode {
             self.recover();
         }
         self.statistics.cycles += 1;
+        self.image.begin_cycle(self.statistics.cycles);
         self.count_slots();
+        self.stale = core::mem::take(&mut self.lapsed);
+        if self.stale {
+            self.image.forget_inputs();
+        }
         self.prepare_polls();
         self.announce_polls(outbox);
         self.send_soc(at_ns, outbox);
@@ -263,6 +286,12 @@ impl ManagingNode {
     /// Asks the node of the request at `at`, or the first one behind it that still takes part. Ends the requests where there is
     /// none.
     pub(super) fn poll(&mut self, now_ns: u64, at: usize, outbox: &mut dyn Outbox) {
+        // The requests that are left were prepared before a long stall.
+        let seen_ns = now_ns.max(self.read_ns);
+        if self.look_for_stop(seen_ns.saturating_sub(self.last_soc_ns)) {
+            self.finish(seen_ns, outbox);
+            return;
+        }
         let takes_part = |at: &usize| {
             let cn = self.polls.get(*at).and_then(|poll| self.cn(poll.node));
             cn.is_some_and(Cn::isochronous)
@@ -272,7 +301,11 @@ impl ManagingNode {
             self.chained_or_finish(now_ns, outbox);
             return;
         };
-        match self.slot(at) {
+        // A request that the driver has sent left as the response came; any other one leaves now.
+        let slot = self.slot(at);
+        let has_left = slot.is_some_and(|slot| outbox.has_left(slot));
+        let now_ns = if has_left { now_ns } else { seen_ns };
+        match slot {
             Some(slot) => outbox.act(Action::Due {
                 slot,
                 frame: &poll.frame,

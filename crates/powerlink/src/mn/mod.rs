@@ -9,6 +9,7 @@ mod node;
 mod publish;
 mod receive;
 mod requests;
+mod rival;
 mod schedule;
 mod service;
 
@@ -24,6 +25,7 @@ use cycle::Phase;
 use errors::Counters;
 use node::Cn;
 pub use node::NodeStatus;
+use rival::Rival;
 use rtwire_wire::powerlink::{NetTime, NmtCommandId, NmtState, node as number};
 use rtwire_wire::{MacAddress, Node, Outbox};
 
@@ -56,6 +58,9 @@ pub struct ManagingConfig {
     pub net_time_offset_ns: Option<i64>,
     /// The gap between two responses of PollResponse chaining, ns.
     pub chain_margin_ns: u64,
+    /// The cycles for which a program that stands still counts as running. The requests behind a longer stall carry data that are
+    /// not valid (RD = 0): what was set before it. 0: no limit.
+    pub watchdog_cycles: u32,
 }
 
 impl ManagingConfig {
@@ -87,6 +92,7 @@ impl ManagingConfig {
             lead_ns: 0,
             net_time_offset_ns: None,
             chain_margin_ns: 10_000,
+            watchdog_cycles: 10,
         })
     }
 }
@@ -115,6 +121,8 @@ struct Timing {
     start_up: u64,
     /// The time beyond the cycle for which the nodes wait for a SoC: a stall of this node up to it is no error.
     bearable_ns: u64,
+    /// The longest stall behind which the process data are still valid, ns; 0: no limit.
+    watchdog_ns: u64,
 }
 
 /// A managing node.
@@ -165,6 +173,14 @@ pub struct ManagingNode {
     released: bool,
     scratch: Vec<u8>,
     own_response: bool,
+    /// True in the cycle behind a stall that the watchdog does not allow: its process data were set before it.
+    stale: bool,
+    /// True from such a stall until the next cycle.
+    lapsed: bool,
+    /// The time at which the frame that is shown was read, ns.
+    read_ns: u64,
+    /// Another managing node that is heard.
+    rival: Option<Rival>,
 }
 
 impl ManagingNode {
@@ -213,6 +229,10 @@ impl ManagingNode {
             released: false,
             scratch: vec![0; FRAME_OCTETS],
             own_response: false,
+            stale: false,
+            lapsed: false,
+            read_ns: 0,
+            rival: None,
         };
         this.take_configuration()?;
         Ok(this)
@@ -233,6 +253,7 @@ impl ManagingNode {
             mtu: (d.number(0x1f98, 8) as usize).clamp(300, 1500),
             start_up: d.number(0x1f80, 0),
             bearable_ns: d.number(0x1c14, 0),
+            watchdog_ns: cycle_ns.saturating_mul(self.config.watchdog_cycles.into()),
         };
         if self.timing.cycle_ns == 0 {
             return Err(wrong("object 1006h is 0: it holds the cycle time in µs"));
@@ -267,6 +288,15 @@ impl ManagingNode {
             self.image = image;
             self.events.push(Event::Image);
         }
+        let period = |of: u8| {
+            let turn = nodes.iter().find(|cn| cn.number == of);
+            if turn.is_some_and(|cn| cn.slot > 0) {
+                d.number(0x1f98, 7)
+            } else {
+                1
+            }
+        };
+        self.image.set_periods(period);
         self.nodes = nodes;
         *self.places = places;
         self.own_response = d.number(0x1f81, number::MN) & node::MN_RESPONDS != 0

@@ -37,7 +37,7 @@ impl ManagingNode {
             }
         }
         if source == node::MN {
-            self.other_managing_node(now_ns, &packet.message);
+            self.other_managing_node(now_ns, packet.source_address, &packet.message);
             return;
         }
         let place = self.places.get(usize::from(source)).copied().flatten();
@@ -81,26 +81,6 @@ impl ManagingNode {
         self.answered(now_ns);
         if matches!(self.phase, Phase::Reduced { .. }) {
             self.reduced(now_ns, outbox);
-        }
-    }
-
-    fn other_managing_node(&mut self, now_ns: u64, message: &Message<'_>) {
-        if !matches!(message, Message::Soc(_) | Message::Soa(_)) {
-            return;
-        }
-        let code = match self.phase {
-            Phase::Listen { .. } => {
-                // It may go away: listen on.
-                let wait = self.dictionary.number(0x1f89, 1) * 1000;
-                self.phase = Phase::Listen {
-                    until_ns: now_ns + wait,
-                };
-                ErrorCode::OTHER_MN
-            }
-            _ => ErrorCode::MULTIPLE_MN,
-        };
-        if !core::mem::replace(&mut self.warned, true) {
-            self.fault(node::MN, code);
         }
     }
 

@@ -5,7 +5,7 @@ use crate::capture;
 use rtwire_powerlink::cn::ControlledConfig;
 use rtwire_powerlink::od::{DataType, Entry, Mappable, Object, ObjectKind};
 use rtwire_powerlink::{ControlledNode, ObjectDictionary};
-use rtwire_wire::powerlink::{NmtState, RequestedService, View};
+use rtwire_wire::powerlink::{AsndService, NmtState, RequestedService, View};
 use rtwire_wire::{MacAddress, Node, Outbox};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -54,6 +54,10 @@ fn replay(number: u8) -> (BTreeMap<String, usize>, usize, NmtState) {
         node: number,
         address: MacAddress([2, 0, 0, 0, 0x0e, number]),
         dictionary: d,
+        limits: rtwire_powerlink::cn::Limits {
+            silence_ns: 0,
+            ..rtwire_powerlink::cn::Limits::default()
+        },
     })
     .unwrap();
     let mut sent = Sent(VecDeque::new());
@@ -171,6 +175,70 @@ fn each_recorded_node_can_be_replaced() {
                 allowed.is_some_and(|allowed| *count <= allowed.1),
                 "node {number}: {count} times: {deviation}; all: {deviations:#?}"
             );
+        }
+    }
+}
+
+/// Replays the managing node's frames to a node with the default limits. It is switched on at a time of the capture's clock, which
+/// may lie before its begin. Returns the time from each reset to the node's next word in ns, and its last state.
+fn started(number: u8, at_ns: i64) -> (Vec<u64>, NmtState) {
+    const SHIFT_NS: u64 = 10_000_000_000;
+    let begin_ns = SHIFT_NS.saturating_add_signed(at_ns);
+    let mut node = ControlledNode::new(ControlledConfig {
+        node: number,
+        address: MacAddress([2, 0, 0, 0, 0x0e, number]),
+        dictionary: demonstration_node(),
+        limits: rtwire_powerlink::cn::Limits::default(),
+    })
+    .unwrap();
+    let mut sent = Sent(VecDeque::new());
+    node.start(begin_ns, &mut sent);
+    let (mut reset_ns, mut silences) = (Some(begin_ns), Vec::new());
+    for (ns, frame) in capture::frames() {
+        let ns = ns + SHIFT_NS;
+        if ns < begin_ns {
+            continue;
+        }
+        while let Some(due_ns) = node.wake_at_ns().filter(|due_ns| *due_ns <= ns) {
+            node.moment(due_ns, &mut sent);
+        }
+        let view = View::new(&frame);
+        if view.source() != Some(240) {
+            continue;
+        }
+        node.frame(ns, &frame, &mut sent);
+        let command = view.asnd_service() == Some(AsndService::NMT_COMMAND);
+        let to_it = [Some(number), Some(255)].contains(&view.destination());
+        if command && to_it && matches!(frame[18], 0x28..=0x2b) {
+            reset_ns = Some(ns);
+            sent.0.clear();
+        }
+        if !sent.0.is_empty() {
+            sent.0.clear();
+            silences.extend(reset_ns.take().map(|reset_ns| ns - reset_ns));
+        }
+    }
+    (silences, node.state())
+}
+
+/// Another stack's managing node ends where nodes answer 50 ms after a reset. The recorded nodes are silent for 540 ms and more.
+#[test]
+fn with_its_silence_it_boots_whoever_is_started_first() {
+    let ms = 1_000_000;
+    for number in [1, 32, 110] {
+        for at_ms in [-5_000, -400, 0, 300] {
+            let (silences, state) = started(number, at_ms * ms);
+            assert_eq!(state, NmtState::OPERATIONAL, "node {number} at {at_ms} ms");
+            assert!(
+                silences.len() >= 2,
+                "node {number} at {at_ms} ms: {silences:?}"
+            );
+            for silence_ns in silences {
+                assert!(
+                    silence_ns >= 540_000_000,
+                    "node {number} at {at_ms} ms: {silence_ns}"
+                );
+            }
         }
     }
 }

@@ -215,6 +215,10 @@ fn two_nodes_of_one_number_are_noticed() {
         node: 1,
         address: MacAddress([2, 0, 0, 0, 9, 9]),
         dictionary: cn_dictionary(),
+        limits: rtwire_powerlink::cn::Limits {
+            silence_ns: 0,
+            ..rtwire_powerlink::cn::Limits::default()
+        },
     };
     twin.dictionary.set_number(0x1018, 1, 0x42);
     let stations = vec![

@@ -344,6 +344,10 @@ pub fn cn(node: u8) -> ControlledNode {
         node,
         address: address(node),
         dictionary: cn_dictionary(),
+        limits: rtwire_powerlink::cn::Limits {
+            silence_ns: 0,
+            ..rtwire_powerlink::cn::Limits::default()
+        },
     };
     ControlledNode::new(config).unwrap()
 }

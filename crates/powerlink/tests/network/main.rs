@@ -13,4 +13,6 @@ mod large;
 mod launch;
 mod peers;
 mod port;
+mod safety;
 mod service;
+mod validity;

@@ -188,6 +188,10 @@ fn alone() -> ControlledNode {
         node: 1,
         address: address(1),
         dictionary: cn_dictionary(),
+        limits: rtwire_powerlink::cn::Limits {
+            silence_ns: 0,
+            ..rtwire_powerlink::cn::Limits::default()
+        },
     })
     .unwrap();
     node.start(MS, &mut Sent::default());
@@ -296,4 +300,52 @@ fn a_server_that_has_begun_anew_tells_its_client_at_once() {
         ));
     });
     assert_eq!(said, Some((Connection::None, Connection::None, false)));
+}
+
+/// The response time of another stack's node, as measured. Its SoC work comes first, so it answers a request close behind SoC
+/// later. It was seen at 44 us (300 us) and at 108 us (163 us).
+fn slow_response_ns(behind_soc_ns: u64) -> u64 {
+    if behind_soc_ns < 108 * US {
+        300 * US
+    } else {
+        163 * US
+    }
+}
+
+/// Returns the responses lost or late in 80 s, from the start on, of their network of three nodes: 50 ms, and 200 us for each response.
+fn slow_nodes(wait_soc_preq_ns: u64) -> u64 {
+    const NODES: [u8; 3] = [1, 32, 110];
+    let mut network = network(50_000, &NODES, |cdc| {
+        cdc.push(0x1f8a, 1, wait_soc_preq_ns, 4);
+        for node in NODES {
+            cdc.push(0x1f92, node, 200_000, 4);
+        }
+    });
+    let (mut soc_ns, mut request_ns) = (0, 0);
+    network.judge = Some(Box::new(move |now_ns, from, frame| {
+        match View::new(frame).message_type() {
+            Some(MessageType::SOC) => soc_ns = now_ns,
+            Some(MessageType::PREQ) => request_ns = now_ns,
+            Some(MessageType::PRES) if from > 0 => {
+                // The harness has a node react within 2 us.
+                return Fate::Delay(slow_response_ns(request_ns - soc_ns) - 2 * US);
+            }
+            _ => {}
+        }
+        Fate::Deliver
+    }));
+    network.run(80 * SECOND);
+    let statistics = network.mn().statistics();
+    let bad = statistics.lost_responses + statistics.late_responses;
+    assert!(bad > 0 || network.operational());
+    bad
+}
+
+#[test]
+fn slow_nodes_are_given_time_between_soc_and_their_request() {
+    // The pause by default at 50 ms (`Project::wait_soc_preq_ns`).
+    assert_eq!(slow_nodes(150 * US), 0);
+    // Without it, node 1 is late in each cycle.
+    assert!(slow_nodes(0) > 20);
+    assert!(slow_nodes(44 * US) > 20);
 }

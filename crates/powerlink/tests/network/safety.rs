@@ -1,0 +1,411 @@
+//! Tests that something does not happen: old requests answered into other nodes' slots, requests of strangers obeyed, old data
+//! shown as valid, two managing nodes side by side.
+
+use crate::harness::*;
+use rtwire_powerlink::cn::{ControlledConfig, Limits};
+use rtwire_powerlink::mn::ManagingConfig;
+use rtwire_powerlink::{ControlledNode, ErrorCode, Event, ManagingNode};
+use rtwire_wire::powerlink::{AsndService, MessageType, NmtState, View};
+use rtwire_wire::{MacAddress, Node, Outbox};
+
+/// Keeps what is sent.
+#[derive(Default)]
+struct Sent(Vec<Vec<u8>>);
+
+impl Outbox for Sent {
+    fn send(&mut self, frame: &[u8], _launch_ns: Option<u64>) {
+        self.0.push(frame.to_vec());
+    }
+}
+
+fn kind(frame: &[u8]) -> Option<MessageType> {
+    View::new(frame).message_type()
+}
+
+fn of_type(frames: &[Vec<u8>], wanted: MessageType) -> impl Iterator<Item = &Vec<u8>> {
+    frames
+        .iter()
+        .filter(move |frame| kind(frame) == Some(wanted))
+}
+
+/// Returns an operational node 1 of a cycle of 2 ms, and the next frames that the managing node sends it, with their arrival.
+fn operational_node(cycles: u64) -> (ControlledNode, Vec<(u64, Vec<u8>)>) {
+    let mut network = network(2_000, &[1], |_| ());
+    network.run_till(5 * SECOND, "operational", Network::operational);
+    network.run(20 * MS);
+    let node = network.cn(1).clone();
+    network.record = Some(Vec::new());
+    network.run(cycles * 2 * MS);
+    let all = network.record.take().unwrap();
+    let of_mn = all.into_iter().filter(|(_, frame)| frame[16] == 240);
+    (
+        node,
+        of_mn
+            .map(|(at_ns, frame)| (at_ns + 7 * US, frame))
+            .collect(),
+    )
+}
+
+#[test]
+fn what_lay_unread_for_50_ms_is_not_answered_into_other_slots() {
+    let (mut node, frames) = operational_node(26);
+    let requests = frames
+        .iter()
+        .filter(|(_, f)| kind(f) == Some(MessageType::PREQ));
+    assert!(requests.count() >= 25);
+    // Read in time, each is answered.
+    let mut twin = node.clone();
+    let mut sent = Sent::default();
+    for (at_ns, frame) in &frames {
+        twin.reads_at(at_ns + 100 * US);
+        twin.frame(*at_ns, frame, &mut sent);
+    }
+    assert!(sent.0.len() >= 25);
+    assert_eq!(twin.statistics().stale_requests, 0);
+    // Read together, 300 us behind the last of them: only what belongs to the cycle that still runs.
+    let mut sent = Sent::default();
+    let read_ns = frames.last().unwrap().0 + 300 * US;
+    for (at_ns, frame) in &frames {
+        node.reads_at(read_ns);
+        node.frame(*at_ns, frame, &mut sent);
+    }
+    let answers = sent.0.iter().filter(|f| kind(f) == Some(MessageType::PRES));
+    assert!(answers.count() <= 1, "{}", sent.0.len());
+    assert!(node.statistics().stale_requests >= 24);
+    // None of it counts as a loss of the network, and the node goes on.
+    assert_eq!(node.state(), NmtState::OPERATIONAL);
+    assert_eq!(node.statistics().lost_soa, 0);
+}
+
+#[test]
+fn a_limit_of_its_own_makes_a_request_late_within_its_cycle() {
+    let (_, frames) = operational_node(3);
+    for (limit_ns, age_ns, answered) in [
+        (None, 900 * US, true),
+        (Some(250 * US), 240 * US, true),
+        (Some(250 * US), 260 * US, false),
+    ] {
+        let mut config = ControlledConfig {
+            node: 1,
+            address: address(1),
+            dictionary: cn_dictionary(),
+            limits: Limits {
+                silence_ns: 0,
+                ..Limits::default()
+            },
+        };
+        config.limits.answer_within_ns = limit_ns;
+        let mut other = ControlledNode::new(config).unwrap();
+        let mut sent = Sent::default();
+        other.start(frames[0].0 - MS, &mut sent);
+        for (at_ns, frame) in &frames {
+            other.reads_at(at_ns + age_ns);
+            other.frame(*at_ns, frame, &mut sent);
+        }
+        let answers = sent
+            .0
+            .iter()
+            .filter(|f| kind(f) == Some(MessageType::PRES))
+            .count();
+        assert_eq!(answers > 0, answered, "{limit_ns:?} {age_ns}");
+        assert_eq!(other.statistics().stale_requests == 0, answered);
+    }
+}
+
+#[test]
+fn behind_a_stop_the_data_are_not_valid_until_the_application_had_its_turn() {
+    // An application that reports its turn, and one that does not.
+    for reports in [true, false] {
+        let (mut node, frames) = operational_node(60);
+        let resumed_ns = frames[0].0 + 80 * MS;
+        let (mut answers, mut in_time) = (Vec::new(), 0);
+        for (at_ns, frame) in &frames {
+            let read_ns = resumed_ns.max(at_ns + 10 * US);
+            node.reads_at(read_ns);
+            let mut sent = Sent::default();
+            node.frame(*at_ns, frame, &mut sent);
+            for answer in of_type(&sent.0, MessageType::PRES) {
+                assert!(at_ns + 2 * MS > resumed_ns, "an old request is answered");
+                answers.push((in_time, View::new(answer).ready().unwrap()));
+            }
+            if kind(frame) == Some(MessageType::SOC) {
+                in_time += u32::from(read_ns - at_ns <= 2 * MS);
+                if reports {
+                    node.commit();
+                }
+            }
+        }
+        let turns = if reports { 1 } else { 2 };
+        for (in_time, ready) in &answers {
+            assert_eq!(*ready, *in_time >= turns, "{answers:?}");
+        }
+        assert!(answers.len() > 10 && answers.iter().any(|(_, ready)| *ready));
+        assert!(reports || answers.iter().any(|(_, ready)| !ready));
+        assert_eq!(node.statistics().lapses, 1);
+        let code = ErrorCode::PROGRAM_STOOD_STILL;
+        let events: Vec<_> = std::iter::from_fn(|| node.next_event()).collect();
+        let told = events
+            .iter()
+            .filter(|event| **event == Event::Error { node: 1, code });
+        assert_eq!(told.count(), 1);
+    }
+}
+
+#[test]
+fn requests_of_strangers_are_refused_and_counted() {
+    let (mut node, frames) = operational_node(40);
+    let (mut right, mut forged, mut answers) = (0, 0, 0);
+    for (at_ns, frame) in &frames {
+        let mut sent = Sent::default();
+        if kind(frame) == Some(MessageType::PREQ) {
+            // From another address, from another number, and both; with other data.
+            for (mac, source) in [(9, 240), (240, 9), (9, 9)] {
+                let mut copy = frame.clone();
+                (copy[11], copy[16]) = (mac, source);
+                copy[24] = 0x5a;
+                node.frame(*at_ns, &copy, &mut sent);
+                forged += 1;
+            }
+            assert!(sent.0.is_empty(), "a forged request is answered");
+            assert_ne!(node.image().inputs[0], 0x5a);
+            right += 1;
+        }
+        // A forged reset, and the SoC of a stranger, do nothing either.
+        if kind(frame) == Some(MessageType::SOC) {
+            let mut soc = frame.clone();
+            soc[11] = 9;
+            node.frame(*at_ns, &soc, &mut sent);
+            forged += 1;
+        }
+        node.frame(*at_ns, frame, &mut sent);
+        answers += sent
+            .0
+            .iter()
+            .filter(|f| kind(f) == Some(MessageType::PRES))
+            .count();
+    }
+    assert_eq!(answers, right);
+    assert_eq!(node.statistics().foreign_requests, forged);
+    assert_eq!(node.state(), NmtState::OPERATIONAL);
+    // Where the managing node was replaced, its successor is heard once the old one is silent.
+    let later_ns = frames.last().unwrap().0 + 100 * MS;
+    for (at_ns, frame) in frames
+        .iter()
+        .filter(|(_, f)| kind(f) == Some(MessageType::SOC))
+    {
+        let mut soc = frame.clone();
+        soc[11] = 9;
+        node.frame(later_ns + at_ns - frames[0].0, &soc, &mut Sent::default());
+    }
+    let mut successor = address(240);
+    successor.0[5] = 9;
+    assert_eq!(node.managing_address(), Some(successor));
+}
+
+#[test]
+fn a_node_is_silent_behind_each_reset() {
+    let cdc = mn_cdc(10_000, &[1], |_| ());
+    let config = ControlledConfig {
+        node: 1,
+        address: address(1),
+        dictionary: cn_dictionary(),
+        limits: Limits::default(),
+    };
+    let node = ControlledNode::new(config).unwrap();
+    let stations = vec![Station::Mn(Box::new(mn(&cdc))), Station::Cn(Box::new(node))];
+    let mut network = Network::new(stations);
+    network.record = Some(Vec::new());
+    network.run_till(8 * SECOND, "operational", Network::operational);
+    let frames = network.record.take().unwrap();
+    let mut reset_ns = MS;
+    let (mut resets, mut words) = (0, 0);
+    for (at_ns, frame) in &frames {
+        let view = View::new(frame);
+        let command = view.asnd_service() == Some(AsndService::NMT_COMMAND);
+        if command && matches!(frame[18], 0x28..=0x2b) {
+            (reset_ns, resets) = (*at_ns, resets + 1);
+        } else if view.source() == Some(1) {
+            assert!(
+                at_ns - reset_ns >= 600 * MS,
+                "{} ms",
+                (at_ns - reset_ns) / MS
+            );
+            words += 1;
+        }
+    }
+    assert!(resets >= 2 && words > 10, "{resets} {words}");
+}
+
+fn with_address(cdc: &rtwire_powerlink::Cdc, last: u8) -> ManagingNode {
+    let own = MacAddress([2, 0, 0, 0, 0xff, last]);
+    ManagingNode::new(ManagingConfig::from_cdc(own, cdc).unwrap()).unwrap()
+}
+
+/// Two networks, each with an operational managing node, that are joined after 6 s.
+fn joined(cycles_us: [u64; 2]) -> Network {
+    let alone =
+        |node: u8| move |cdc: &mut rtwire_powerlink::Cdc| cdc.push(0x1f81, node, 0x8000_0007, 4);
+    let cdcs = [1, 2].map(|node| mn_cdc(cycles_us[usize::from(node) - 1], &[node], alone(node)));
+    let stations = vec![
+        Station::Mn(Box::new(with_address(&cdcs[0], 1))),
+        Station::Mn(Box::new(with_address(&cdcs[1], 2))),
+        Station::Cn(Box::new(cn(1))),
+    ];
+    let mut network = Network::new(stations);
+    network.cut_ns[1] = 6 * SECOND;
+    network.run_until(6 * SECOND - MS);
+    assert!(network.operational() || network.states()[1] == NmtState::OPERATIONAL);
+    assert_eq!(network.states()[..2], [NmtState::OPERATIONAL; 2]);
+    network
+}
+
+#[test]
+fn of_two_managing_nodes_one_is_left_and_says_so() {
+    for cycles_us in [[2_000, 2_000], [2_000, 10_000], [50_000, 2_000]] {
+        let mut network = joined(cycles_us);
+        network.run_until(8 * SECOND);
+        assert_eq!(network.states()[0], NmtState::OPERATIONAL, "{cycles_us:?}");
+        assert_eq!(
+            network.states()[1],
+            NmtState::NOT_ACTIVE,
+            "the higher address yields"
+        );
+        let code = ErrorCode::YIELDED;
+        let told = Event::Error { node: 240, code };
+        assert!(
+            network
+                .happened(|at, event| at == 1 && *event == told)
+                .is_some()
+        );
+        network.run_until(20 * SECOND);
+        // It sends nothing while the other one is there, and takes over when it is gone.
+        network.record = Some(Vec::new());
+        network.run(SECOND);
+        let frames = network.record.take().unwrap();
+        assert!(
+            frames.iter().all(|(_, frame)| frame[11] != 2),
+            "{cycles_us:?}"
+        );
+        assert_eq!(network.states()[0], NmtState::OPERATIONAL);
+        network.cut_ns[0] = u64::MAX;
+        network.run(8 * SECOND);
+        assert_eq!(network.states()[1], NmtState::OPERATIONAL, "{cycles_us:?}");
+    }
+}
+
+#[test]
+fn a_rival_that_never_yields_is_yielded_to() {
+    // A recording of another managing node, with a higher address, that goes on whatever it hears.
+    let mut network = joined([2_000, 10_000]);
+    let soc = {
+        let mut one = network_of_one();
+        one[11] = 9;
+        one
+    };
+    network.cut_ns[1] = u64::MAX;
+    let begun_ns = network.now_ns;
+    let mut yielded = None;
+    while network.now_ns < begun_ns + 5 * SECOND && yielded.is_none() {
+        network.run(2 * MS);
+        let now_ns = network.now_ns;
+        network.mn().frame(now_ns, &soc, &mut Sent::default());
+        if network.states()[0] == NmtState::NOT_ACTIVE {
+            yielded = Some(now_ns - begun_ns);
+        }
+    }
+    let after_ns = yielded.expect("never");
+    assert!((900 * MS..1200 * MS).contains(&after_ns), "{after_ns}");
+    // A stray frame or two stop nobody, whatever address they have.
+    for last in [0, 9] {
+        let mut soc = soc.clone();
+        soc[11] = last;
+        let mut network = joined([2_000, 10_000]);
+        network.cut_ns[1] = u64::MAX;
+        for _ in 0..20 {
+            for _ in 0..2 {
+                let now_ns = network.now_ns;
+                network.mn().frame(now_ns, &soc, &mut Sent::default());
+            }
+            network.run(600 * MS);
+        }
+        assert_eq!(network.states()[0], NmtState::OPERATIONAL, "{last}");
+    }
+}
+
+/// A SoC of node 240 with an address above all others here.
+fn network_of_one() -> Vec<u8> {
+    let (_, frames) = operational_node(2);
+    let mut soc = frames
+        .into_iter()
+        .find(|(_, f)| kind(f) == Some(MessageType::SOC))
+        .unwrap()
+        .1;
+    soc[6..12].copy_from_slice(&[2, 0, 0, 0, 0xff, 9]);
+    soc
+}
+
+#[test]
+fn a_managing_node_that_stood_still_sends_no_old_data_as_valid() {
+    for stop_us in [0, 300, 1_000] {
+        let mut network = network(2_000, &[1, 2, 3], |cdc| {
+            cdc.push(0x1c14, 0, 500_000_000, 4);
+        });
+        network.run_till(5 * SECOND, "operational", Network::operational);
+        network.run(20 * MS + stop_us * US);
+        let stop_ns = network.now_ns;
+        network.stalled_ns[0] = stop_ns + 60 * MS;
+        network.record = Some(Vec::new());
+        network.run(120 * MS);
+        let frames = network.record.take().unwrap();
+        let behind = frames
+            .iter()
+            .filter(|(at_ns, _)| *at_ns > stop_ns + 20 * MS);
+        let (mut socs, mut requests) = (0, [0; 3]);
+        for (_, frame) in behind {
+            match kind(frame) {
+                Some(MessageType::SOC) => socs += 1,
+                Some(MessageType::PREQ) => {
+                    let ready = View::new(frame).ready().unwrap();
+                    // The first cycle behind the stop has what was set before it.
+                    assert_eq!(ready, socs > 1, "{stop_us} us: {socs}");
+                    requests[usize::from(socs > 0) + usize::from(socs > 1)] += 1;
+                }
+                _ => {}
+            }
+        }
+        assert_eq!(
+            requests[0], 0,
+            "requests of the cycle in which it was stopped"
+        );
+        assert!(requests[1] > 0 && requests[2] > 0, "{requests:?}");
+        assert!(network.mn().statistics().lapses == 1);
+    }
+}
+
+#[test]
+fn a_managing_node_that_was_stopped_between_two_requests_leaves_the_rest_out() {
+    let mut network = network(2_000, &[1, 2, 3], |_| ());
+    network.run_till(5 * SECOND, "operational", Network::operational);
+    network.run(20 * MS);
+    let soc_ns = network.mn().next_soc_ns();
+    network.run_until(soc_ns + 2 * US);
+    // It has asked node 1, and waits. The response comes in time, and is read at once, or behind a stop.
+    let waiting = network.mn().clone();
+    network.record = Some(Vec::new());
+    network.run(100 * US);
+    let frames = network.record.take().unwrap();
+    let (at_ns, response) = frames
+        .iter()
+        .find(|(_, f)| kind(f) == Some(MessageType::PRES))
+        .unwrap();
+    assert_eq!(response[16], 1);
+    for (stop_ns, requests) in [(0, 1), (10 * MS, 1), (60 * MS, 0)] {
+        let mut node = waiting.clone();
+        let mut sent = Sent::default();
+        node.reads_at(at_ns + 7 * US + stop_ns);
+        node.frame(at_ns + 7 * US, response, &mut sent);
+        let count = of_type(&sent.0, MessageType::PREQ).count();
+        assert_eq!(count, requests, "stopped for {stop_ns} ns");
+        assert_eq!(node.statistics().lapses, u64::from(requests == 0));
+    }
+}
