@@ -7,6 +7,10 @@
  * response counts as the request, and the answer leaves at its set time after
  * it. Managing node: a poll response makes the next poll leave.
  *
+ * User space renews what it has prepared, by a store in each cycle. A program
+ * that stands still renews nothing: answers end after the watchdog's cycles,
+ * and a chain at its time.
+ *
  * Every frame for the node's state machine is put into a ring in memory, with
  * its time and the program's action. So the state machine gets the same frames
  * in the same order as without this program. Only frames that cannot wait wake
@@ -102,6 +106,7 @@ rtw_pl_record(struct xdp_md *ctx, struct rtw_pl_control *common, __u64 now,
 	record->arrival_ns = now;
 	record->length = length;
 	record->did = 0;
+	record->cycle = READ_ONCE(common->cycle);
 	/* Checked already, but the verifier no longer knows it; the one of Linux
 	 * 6.1 learns nothing from `length != 0`. */
 	last_octet = length - 1;
@@ -137,6 +142,39 @@ static __always_inline int rtw_pl_become(struct xdp_md *ctx,
 	return bpf_xdp_store_bytes(ctx, 0, prepared->data, length);
 }
 
+/* The frame's sender, as in `control`. */
+static __always_inline __u64 rtw_pl_sender(const struct rtw_pl_header *header)
+{
+	__u64 mac = 0;
+
+	__builtin_memcpy(&mac, header->source_mac, ETH_ALEN);
+	return mac;
+}
+
+/* Not 0 where the managing node, once it is known, has sent the frame. */
+static __always_inline int rtw_pl_is_managing(const struct rtw_pl_control *common,
+					      const struct rtw_pl_header *header)
+{
+	__u64 managing = READ_ONCE(common->managing);
+
+	return header->source == RTW_PL_MN &&
+	       (!managing || rtw_pl_sender(header) == managing);
+}
+
+/*
+ * Counts the cycles that the watchdog goes by: SoC, and poll requests without a
+ * SoC between them.
+ */
+static __always_inline void rtw_pl_count(struct rtw_pl_control *common,
+					 __u8 message)
+{
+	__u64 polled = __sync_lock_test_and_set(&common->polled,
+						message != RTW_PL_SOC);
+
+	if (message == RTW_PL_SOC || polled)
+		__sync_fetch_and_add(&common->cycle, 1);
+}
+
 /* Answers a poll request for this node. */
 static __always_inline int rtw_pl_answer(struct xdp_md *ctx,
 					 struct rtw_pl_control *common,
@@ -151,6 +189,12 @@ static __always_inline int rtw_pl_answer(struct xdp_md *ctx,
 	ready = bpf_map_lookup_elem(&response, &zero);
 	if (!ready || !ready->armed)
 		goto left;
+	/* The signed difference: user space may just have renewed. */
+	if ((__s64)(READ_ONCE(common->cycle) - READ_ONCE(ready->renewed)) >
+	    (__s64)READ_ONCE(common->watchdog)) {
+		__sync_fetch_and_add(&common->lapsed, 1);
+		goto left;
+	}
 	for (i = 0; i < RTW_PL_TRIES; i++) {
 		version = READ_ONCE(ready->version);
 		if (rtw_pl_become(ctx, &ready->prepared[version % RTW_PL_BUFFERS]))
@@ -200,7 +244,7 @@ static __always_inline int rtw_pl_answer_in_chain(struct xdp_md *ctx,
 static __always_inline int rtw_pl_next(struct xdp_md *ctx,
 				       struct rtw_pl_control *common,
 				       struct rtw_pl_record *record,
-				       __u64 number, __u8 source)
+				       __u64 number, __u8 source, __u64 now)
 {
 	struct rtw_pl_prepared *waiting, *next;
 	struct rtw_pl_chain *links;
@@ -219,6 +263,10 @@ static __always_inline int rtw_pl_next(struct xdp_md *ctx,
 	if (index + 1 >= count || index + 1 >= RTW_PL_POLLS)
 		goto pass;
 	index += base;
+	if (now > READ_ONCE(links->until_ns)) {
+		__sync_fetch_and_add(&common->lapsed, 1);
+		goto pass;
+	}
 	waiting = bpf_map_lookup_elem(&polls, &index);
 	if (!waiting || waiting->node != source)
 		goto pass;
@@ -253,6 +301,7 @@ int powerlink(struct xdp_md *ctx)
 	__u8 message, destination, source;
 	__u64 number = 0, now;
 	__u32 zero = 0;
+	int answers;
 
 	if (data + ETH_HLEN > end || header->type != bpf_htons(ETH_P_POWERLINK))
 		return XDP_PASS;
@@ -276,6 +325,17 @@ int powerlink(struct xdp_md *ctx)
 	    (!(common->role & RTW_PL_CONTROLLED) ||
 	     destination != (__u8)common->node))
 		return XDP_DROP;
+	if (message == RTW_PL_PREQ && !rtw_pl_is_managing(common, header)) {
+		__sync_fetch_and_add(&common->foreign, 1);
+		return XDP_DROP;
+	}
+	answers = message == RTW_PL_PREQ ||
+		  (message == RTW_PL_PRES && source == RTW_PL_MN &&
+		   common->role & RTW_PL_CONTROLLED && common->chained_in &&
+		   rtw_pl_is_managing(common, header));
+	if (answers || (message == RTW_PL_SOC && common->role & RTW_PL_CONTROLLED &&
+			rtw_pl_is_managing(common, header)))
+		rtw_pl_count(common, message);
 
 	now = bpf_ktime_get_ns();
 	record = rtw_pl_record(ctx, common, now, &number);
@@ -283,11 +343,10 @@ int powerlink(struct xdp_md *ctx)
 		return XDP_PASS;
 	if (message == RTW_PL_PREQ)
 		return rtw_pl_answer(ctx, common, record, number);
-	if (message == RTW_PL_PRES && source == RTW_PL_MN &&
-	    common->role & RTW_PL_CONTROLLED && common->chained_in)
+	if (answers)
 		return rtw_pl_answer_in_chain(ctx, common, record, number, now);
 	if (message == RTW_PL_PRES && common->role & RTW_PL_MANAGING)
-		return rtw_pl_next(ctx, common, record, number, source);
+		return rtw_pl_next(ctx, common, record, number, source, now);
 	rtw_pl_show(record, number, 0);
 	/*
 	 * A controlled node reads the SoC and the other nodes' responses when

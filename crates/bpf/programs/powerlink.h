@@ -43,6 +43,8 @@ struct rtw_pl_control {
 	__u64 wanted[4];	/* bit n: poll responses of node n go to the ring */
 	__u64 chained_in;	/* 1: the managing node's response counts as this node's poll request */
 	__u64 after_ns;		/* time from its arrival to the answer */
+	__u64 managing;		/* the managing node's address, as `mac`; 0: not known yet */
+	__u64 watchdog;		/* cycles for which answers go on without renewal */
 	/* state and counters, written by the program */
 	__u64 head;		/* frames put into the ring so far */
 	__u64 answered;		/* poll requests answered */
@@ -52,6 +54,11 @@ struct rtw_pl_control {
 				 * space */
 	__u64 unwanted;		/* poll responses not put into the ring */
 	__u64 malformed;	/* shorter than their header, or too long */
+	__u64 foreign;		/* poll requests that the managing node has not sent */
+	__u64 lapsed;		/* frames left to user space: the watchdog had ended
+				 * the answers, or the chain */
+	__u64 cycle;		/* cycles so far, by their SoC */
+	__u64 polled;		/* 1: a poll request has come since the last SoC */
 };
 
 /*
@@ -63,6 +70,7 @@ struct rtw_pl_record {
 	__u64 arrival_ns;	/* CLOCK_MONOTONIC */
 	__u64 length;
 	__u64 did;		/* RTW_PL_ANSWERED, RTW_PL_CHAINED */
+	__u64 cycle;		/* the cycle that the frame is in */
 	__u8 data[RTW_PL_FRAME_BYTES];
 };
 
@@ -81,6 +89,7 @@ struct rtw_pl_prepared {
 struct rtw_pl_response {
 	__u64 version;
 	__u64 armed;		/* 1: poll requests are answered */
+	__u64 renewed;		/* the cycle in which user space has renewed that */
 	struct rtw_pl_prepared prepared[RTW_PL_BUFFERS];
 };
 
@@ -91,6 +100,7 @@ struct rtw_pl_response {
  */
 struct rtw_pl_chain {
 	__u64 turn;
+	__u64 until_ns;		/* CLOCK_MONOTONIC: no poll leaves later */
 	__u64 count[RTW_PL_CYCLES];
 };
 

@@ -1,6 +1,7 @@
 //! Makes the nodes' configurations from a project.
 
 use crate::StationError;
+use crate::io::number;
 use crate::project::{Direction, MappedObject, NodeEntry, Project};
 use rtwire_powerlink::cn::{ControlledConfig, Limits};
 use rtwire_powerlink::mn::ManagingConfig;
@@ -169,15 +170,26 @@ pub(crate) fn managing(
 ) -> Result<ManagingConfig, StationError> {
     let mut cdc = Cdc::default();
     cdc.push(0x1f8a, 2, ASYNC_SLOT_NS, 4);
-    cdc.entries.extend(read_cdc(project)?.entries);
+    let given = read_cdc(project)?;
+    let of_cdc = given.entries.iter().rfind(|entry| entry.index == 0x1006);
+    let cycle_ns = match project.cycle_ns {
+        0 => of_cdc.map_or(0, |entry| number(&entry.data) * 1_000),
+        cycle_ns => cycle_ns,
+    };
+    cdc.push(0x1f8a, 1, Project::wait_soc_preq_ns(cycle_ns), 4);
+    cdc.entries.extend(given.entries);
     // What the project says is said last.
     cdc.entries.extend(network(project)?.entries);
+    if let Some(wait_ns) = project.wait_soc_preq_ns {
+        cdc.push(0x1f8a, 1, wait_ns, 4);
+    }
     let mut config =
         ManagingConfig::from_cdc(address, &cdc).map_err(|source| StationError::Configuration {
             path: project.cdc.clone().unwrap_or_else(|| project.path.clone()),
             source,
         })?;
     config.net_time_offset_ns = Some(net_time_offset_ns);
+    config.watchdog_cycles = project.watchdog_cycles(cycle_ns);
     address_of(project, &mut config.dictionary);
     Ok(config)
 }
@@ -217,11 +229,16 @@ pub(crate) fn controlled(
     }
     cdc.apply(&mut dictionary).map_err(faulty(&project.path))?;
     address_of(project, &mut dictionary);
+    let cycle_ns = dictionary.number(0x1006, 0) * 1_000;
     Ok(ControlledConfig {
         node: project.node,
         address,
         dictionary,
-        limits: Limits::default(),
+        limits: Limits {
+            silence_ns: project.silence_ns,
+            watchdog_cycles: project.watchdog_cycles(cycle_ns),
+            answer_within_ns: project.answer_within_ns,
+        },
     })
 }
 

@@ -19,6 +19,17 @@
 //! themselves. Requests are those of this cycle. The first request of a cycle, SoC and SoA come from user space, and so does
 //! every request after a response that is missing. A request that the node leaves out stops the chain for this cycle.
 //!
+//! # The watchdog
+//! A program that stands still (SIGSTOP, a debugger, a stall) must not leave a driver behind that answers for it with frozen data.
+//! A controlled node renews its PRes in each cycle that it has read. That is one store into mapped memory. The driver counts
+//! cycles by their SoC, and answers for [`DriverConfig::watchdog_cycles`] of them without renewal. A managing node's chain ends
+//! with its cycle's last request. No request leaves later than [`DriverConfig::chain_ns`] behind the first. What the watchdog
+//! ends is left to user space and counted ([`DriverCounters::lapsed`]).
+//!
+//! # The managing node's address
+//! A PReq from another node number than 240 is dropped and counted, and so is one from another address than
+//! [`DriverPort::set_managing`] has told.
+//!
 //! # Limits
 //! - Needs Linux 6.1, CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW (root), and an interface without another XDP program.
 //! - Over a veth in native mode, frames that the driver sends arrive only where the peer has an XDP program, too.
@@ -38,6 +49,8 @@ mod port;
 mod replies;
 mod requests;
 mod ring;
+#[cfg(test)]
+mod safety_tests;
 mod station;
 #[cfg(test)]
 mod tests;
@@ -48,6 +61,7 @@ use layout::{
 use rtwire_link::xdp::{self, Attach, AttachError};
 use rtwire_sys::bpf::{BpfError, BpfObject, MappedArray, XdpLink};
 use rtwire_sys::interface::Interface;
+use rtwire_wire::MacAddress;
 use std::sync::atomic::Ordering;
 
 pub use error::DriverError;
@@ -80,6 +94,10 @@ pub struct DriverCounters {
     pub unwanted: u64,
     /// Frames shorter than their header, or longer than 1520 bytes.
     pub malformed: u64,
+    /// PReqs that were dropped: the managing node has not sent them.
+    pub foreign: u64,
+    /// Frames that it has left to user space because the watchdog had ended its answers or its chain.
+    pub lapsed: u64,
     /// Frames that were overwritten before user space read them.
     pub overrun: u64,
 }
@@ -103,6 +121,7 @@ impl Program {
         role: Role,
         node: u8,
         wanted: &[u8],
+        watchdog_cycles: u32,
     ) -> Result<(BpfObject, Self), BpfError> {
         // A controlled node polls nobody: memory for that would be most of what its driver takes.
         let polls = match role {
@@ -121,10 +140,9 @@ impl Program {
             polls: object.map_array("polls", PREPARED_WORDS)?,
         };
         debug_assert_eq!(this.polls.len(), polls);
-        let mut mac = [0; 8];
-        mac[..6].copy_from_slice(&interface.mac);
-        this.set(Control::Mac, u64::from_ne_bytes(mac));
+        this.set(Control::Mac, word_of(MacAddress(interface.mac)));
         this.set(Control::Node, node.into());
+        this.set(Control::Watchdog, watchdog_cycles.into());
         let mut bits = [0_u64; 4];
         for node in wanted {
             bits[usize::from(node >> 6)] |= 1 << (node & 63);
@@ -168,9 +186,18 @@ impl Program {
             unchained: self.get(Control::Unchained),
             unwanted: self.get(Control::Unwanted),
             malformed: self.get(Control::Malformed),
+            foreign: self.get(Control::Foreign),
+            lapsed: self.get(Control::Lapsed),
             overrun,
         }
     }
+}
+
+/// Returns an address as the program compares it: in the first 6 bytes of a word.
+fn word_of(address: MacAddress) -> u64 {
+    let mut octets = [0; 8];
+    octets[..6].copy_from_slice(&address.0);
+    u64::from_ne_bytes(octets)
 }
 
 /// Writes a frame that is ready to leave: its length and its bytes.

@@ -11,7 +11,9 @@
 use crate::io::{Io, Point, number};
 use crate::triple::{Reader, Writer, triple};
 use core::ops::Range;
+use rtwire_powerlink::Validity;
 use rtwire_sys::futex;
+use rtwire_wire::powerlink::NmtState;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -26,6 +28,8 @@ const RELAXED: Ordering = Ordering::Relaxed;
 struct Span {
     output: bool,
     octets: Range<usize>,
+    /// An input: the place of its validity among the words behind those of the points.
+    validity: Option<usize>,
 }
 
 /// The state that both ends share.
@@ -34,6 +38,8 @@ struct Shared {
     spans: Box<[Span]>,
     /// The number of cycles; the program waits for it to grow.
     cycles: AtomicU32,
+    /// The words of all points.
+    words: usize,
     waits: AtomicBool,
     ended: AtomicBool,
 }
@@ -75,6 +81,20 @@ fn load(words: &[AtomicU64], octets: &mut [u8]) {
     }
 }
 
+/// Packs a validity into a word: age + 1 (0: none), the state, live.
+fn packed(validity: Validity) -> u64 {
+    let age = validity.age_cycles.map_or(0, |age| age.saturating_add(1));
+    age.min(u64::MAX >> 16) << 16 | u64::from(validity.state.0) << 8 | u64::from(validity.live)
+}
+
+fn unpacked(word: u64) -> Validity {
+    Validity {
+        live: word & 1 != 0,
+        age_cycles: (word >> 16).checked_sub(1),
+        state: NmtState((word >> 8) as u8),
+    }
+}
+
 /// Returns the words of a point; its bytes begin with one.
 fn words<'a>(all: &'a [AtomicU64], span: &Span) -> &'a [AtomicU64] {
     let words = span.octets.start / WORD_OCTETS..span.octets.end.div_ceil(WORD_OCTETS);
@@ -98,7 +118,7 @@ impl LoopEnd {
             }
         }
         let (cycle, now_ns, missing) = (io.cycle, io.now_ns, io.missing);
-        let spans = &self.shared.spans;
+        let (spans, words_of_points) = (&self.shared.spans, self.shared.words);
         self.inputs.write(|all| {
             for (word, value) in all.iter().zip([cycle, now_ns, missing]) {
                 word.store(value, RELAXED);
@@ -106,6 +126,12 @@ impl LoopEnd {
             let all = all.get(HEAD..).unwrap_or_default();
             for (at, span) in spans.iter().enumerate().filter(|(_, s)| !s.output) {
                 store(words(all, span), io.octets(Point(at)));
+                let place = span
+                    .validity
+                    .and_then(|place| all.get(words_of_points + place));
+                if let Some(word) = place {
+                    word.store(packed(io.validity(Point(at))), RELAXED);
+                }
             }
         });
         self.shared.signal();
@@ -132,6 +158,7 @@ pub struct CycleImage {
     /// The cycles that were passed over between the previous image and this one.
     pub missed: u64,
     octets: Box<[u8]>,
+    validities: Box<[u64]>,
     changed: bool,
 }
 
@@ -144,6 +171,20 @@ impl CycleImage {
     #[must_use]
     pub fn get(&self, point: Point) -> u64 {
         number(self.octets(point))
+    }
+
+    /// Returns the validity of an input in this cycle, as [`Io::validity`].
+    #[must_use]
+    pub fn validity(&self, point: Point) -> Validity {
+        let place = self.span(point).and_then(|span| span.validity);
+        let word = place.and_then(|place| self.validities.get(place));
+        word.map_or_else(Validity::default, |word| unpacked(*word))
+    }
+
+    /// Returns the value of an input if it is live.
+    #[must_use]
+    pub fn live(&self, point: Point) -> Option<u64> {
+        self.validity(point).live.then(|| self.get(point))
     }
 
     /// Returns the bytes of a point.
@@ -190,24 +231,28 @@ pub(crate) struct Program {
 pub(crate) fn ends<'a>(points: impl Iterator<Item = (bool, &'a [u8])>) -> (LoopEnd, Program) {
     let mut octets = Vec::new();
     let mut spans = Vec::new();
+    let mut inputs_so_far = 0;
     for (output, value) in points {
         let begin = octets.len();
         octets.extend_from_slice(value);
         spans.push(Span {
             output,
             octets: begin..octets.len(),
+            validity: (!output).then_some(inputs_so_far),
         });
+        inputs_so_far += usize::from(!output);
         // Each begins with a word.
         octets.resize(octets.len().next_multiple_of(WORD_OCTETS), 0);
     }
+    let count = octets.len() / WORD_OCTETS;
     let shared = Arc::new(Shared {
         spans: spans.into(),
+        words: count,
         cycles: AtomicU32::new(0),
         waits: AtomicBool::new(false),
         ended: AtomicBool::new(false),
     });
-    let count = octets.len() / WORD_OCTETS;
-    let (inputs_in, inputs) = triple(HEAD + count);
+    let (inputs_in, inputs) = triple(HEAD + count + inputs_so_far);
     let (outputs, outputs_out) = triple(count);
     let image = CycleImage {
         shared: Arc::clone(&shared),
@@ -216,6 +261,7 @@ pub(crate) fn ends<'a>(points: impl Iterator<Item = (bool, &'a [u8])>) -> (LoopE
         missing: 0,
         missed: 0,
         octets: octets.into(),
+        validities: vec![0; inputs_so_far].into(),
         changed: false,
     };
     let end = LoopEnd {
@@ -292,6 +338,10 @@ impl Program {
         for span in self.shared.spans.iter().filter(|span| !span.output) {
             let place = image.octets.get_mut(span.octets.clone());
             load(words(all, span), place.unwrap_or_default());
+        }
+        let validities = all.get(self.shared.words..).unwrap_or_default();
+        for (validity, word) in image.validities.iter_mut().zip(validities) {
+            *validity = word.load(RELAXED);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::kind::Key;
 use core::ops::Range;
-use rtwire_powerlink::ProcessImage;
+use rtwire_powerlink::{ProcessImage, Validity};
 
 /// One object in the process image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Io<'a> {
     /// The time at which the loop was called, ns of CLOCK_MONOTONIC.
     pub now_ns: u64,
     /// The frames that are missing since the station began: responses at a managing node, SoC at a controlled node. Where the
-    /// number grows, inputs are old.
+    /// number grows, inputs are old: [`Io::validity`] tells which.
     pub missing: u64,
     /// The stalls of this node since the station began: times that it was stopped for more than half a cycle.
     pub own_stalls: u64,
@@ -37,6 +37,13 @@ pub(crate) fn octets_of<'a>(
     from.get(range.clone()).unwrap_or_default()
 }
 
+/// Returns the validity of a point in a process image.
+pub(crate) fn validity_of(image: &ProcessImage, (key, range): &(Key, Range<usize>)) -> Validity {
+    let channel = image.receive_at(range.start);
+    let input = channel.filter(|_| !key.output && !range.is_empty());
+    input.map_or_else(Validity::default, |channel| image.validity(channel))
+}
+
 /// Returns the unsigned little-endian value of up to 8 bytes; 0 of more.
 pub(crate) fn number(octets: &[u8]) -> u64 {
     let mut wide = [0; 8];
@@ -51,6 +58,20 @@ impl Io<'_> {
     #[must_use]
     pub fn get(&self, point: Point) -> u64 {
         number(self.octets(point))
+    }
+
+    /// Returns the validity of an input: whether its value came with the last cycle, its age, and its sender's state. Never live for
+    /// an output, or for an object that is mapped no more. No allocation, no system call.
+    #[must_use]
+    pub fn validity(&self, point: Point) -> Validity {
+        let place = self.points.get(point.0);
+        place.map_or_else(Validity::default, |place| validity_of(self.image, place))
+    }
+
+    /// Returns the value of an input if it is live, as of [`Io::validity`].
+    #[must_use]
+    pub fn live(&self, point: Point) -> Option<u64> {
+        self.validity(point).live.then(|| self.get(point))
     }
 
     /// Sets an output, which is sent in the next cycle. Does nothing with an input.

@@ -3,6 +3,7 @@
 use core::ops::Range;
 use rtwire_powerlink::sdo::SdoJob;
 use rtwire_powerlink::{ControlledNode, Event, LinkErrors, ManagingNode, ProcessImage, Statistics};
+use rtwire_sys::clock::{self, Clock};
 use rtwire_wire::{Node, Outbox};
 
 #[derive(Debug)]
@@ -144,9 +145,17 @@ impl Node for Kind {
     }
 
     fn frame(&mut self, now_ns: u64, frame: &[u8], outbox: &mut dyn Outbox) {
+        // No system call: the clock is read from mapped memory.
+        let read_ns = clock::now_ns(Clock::Monotonic);
         match self {
-            Self::Managing(node) => node.frame(now_ns, frame, outbox),
-            Self::Controlled(node) => node.frame(now_ns, frame, outbox),
+            Self::Managing(node) => {
+                node.reads_at(read_ns);
+                node.frame(now_ns, frame, outbox);
+            }
+            Self::Controlled(node) => {
+                node.reads_at(read_ns);
+                node.frame(now_ns, frame, outbox);
+            }
         }
     }
 

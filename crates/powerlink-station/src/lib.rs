@@ -67,6 +67,8 @@ mod io;
 mod kind;
 mod launch;
 mod project;
+#[cfg(test)]
+mod project_tests;
 mod reader;
 mod running;
 mod station;
@@ -81,6 +83,7 @@ pub use handle::{Handle, SdoReply};
 pub use io::{Io, Point};
 pub use project::{Direction, MappedObject, NodeEntry, Project, SocSending, place};
 pub use rtwire_powerlink as powerlink;
+pub use rtwire_powerlink::Validity;
 pub use running::RunningStation;
 pub use station::Station;
 pub use status::{NodeStatus, SocLaunchStatus, StationEvent, StationStatus};

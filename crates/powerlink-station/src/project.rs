@@ -6,6 +6,7 @@ use crate::driver::StationPath;
 use crate::reader::{Findings, Keys, WANTED, nearest, parse, short};
 use core::ops::Range;
 use rtwire_describe::foreign;
+use rtwire_powerlink::cn::Limits;
 use rtwire_powerlink::pdo::Mapped;
 use rtwire_powerlink::{ControlledNode, ManagingNode};
 use rtwire_wire::MacAddress;
@@ -43,6 +44,15 @@ pub struct Project {
     pub soc_margin_ns: u64,
     /// The time for which the loop polls for the next frame before it sleeps, ns.
     pub linger_ns: u64,
+    /// The cycles for which a program that stands still counts as running; `None`: as [`Project::watchdog_cycles`] says.
+    pub watchdog: Option<u32>,
+    /// A controlled node's silence after each reset, ns.
+    pub silence_ns: u64,
+    /// The longest time from the arrival of a PReq at a controlled node to its PRes, ns; `None`: until its cycle is over.
+    pub answer_within_ns: Option<u64>,
+    /// The pause of a managing node between SoC and the first PReq, ns; `None`: that of the `cdc`, else as
+    /// [`Project::wait_soc_preq_ns`] says.
+    pub wait_soc_preq_ns: Option<u64>,
     /// A configurator's configuration (CDC), applied first.
     pub cdc: Option<PathBuf>,
     /// A controlled node's device description (XDD, XDC): its objects and identity.
@@ -173,6 +183,45 @@ impl Project {
     }
 }
 
+/// The least time that a watchdog lasts by default, ns: ordinary machines stand still for some milliseconds now and then.
+const WATCHDOG_NS: u64 = 20_000_000;
+/// The least number of its cycles by default.
+const WATCHDOG_CYCLES: u64 = 5;
+/// The watchdog's cycles where the cycle is not known.
+const WATCHDOG_BLIND: u32 = 10;
+/// The longest pause between SoC and the first PReq by default, ns.
+const PAUSE_NS: u64 = 150_000;
+/// The longest pause that object 1F8Ah/1 holds, twice, ns.
+const LONGEST_PAUSE_NS: u64 = 8_000_000_000;
+/// The pause by default, as a part of the cycle.
+const PAUSE_PART: u64 = 50;
+/// The shortest cycle with a pause by default, ns: in shorter ones nodes are fast, and time is scarce.
+const PAUSE_FROM_NS: u64 = 2_000_000;
+
+impl Project {
+    /// Returns the watchdog's cycles for a cycle of this length in ns; 0: not known. By default there are 5, or as many as last 20 ms.
+    #[must_use]
+    pub fn watchdog_cycles(&self, cycle_ns: u64) -> u32 {
+        let by_default = match cycle_ns {
+            0 => WATCHDOG_BLIND,
+            cycle_ns => WATCHDOG_CYCLES.max(WATCHDOG_NS.div_ceil(cycle_ns)) as u32,
+        };
+        self.watchdog.unwrap_or(by_default)
+    }
+
+    /// Returns the pause between SoC and the first PReq by default, ns, for a cycle of this length in ns. It is a fiftieth of it, at
+    /// most 150 µs, and none in cycles below 2 ms.
+    #[must_use]
+    pub const fn wait_soc_preq_ns(cycle_ns: u64) -> u64 {
+        let part_ns = cycle_ns / PAUSE_PART;
+        match cycle_ns {
+            0..PAUSE_FROM_NS => 0,
+            _ if part_ns < PAUSE_NS => part_ns,
+            _ => PAUSE_NS,
+        }
+    }
+}
+
 const TABLES: [&str; 2] = ["station", "node"];
 
 fn read_document(
@@ -232,6 +281,18 @@ fn read_document(
     let cpu = keys.number("cpu", 0..1024).map(|cpu| cpu as usize);
     let spin_ns = keys.time("spin", 0).unwrap_or(50_000);
     let linger_ns = keys.time("linger", 0).unwrap_or(0);
+    let watchdog = keys.number("watchdog", 2..100_001);
+    let silence_ns = keys.time("silence-after-reset", 0);
+    let answer_within_ns = keys.time("answer-within", 1_000);
+    let wait_soc_preq_ns = keys.time("wait-soc-preq", 0);
+    if let (Some(wait_ns), Some(value)) = (wait_soc_preq_ns, table.get("wait-soc-preq")) {
+        let most_ns = cycle_ns.unwrap_or(LONGEST_PAUSE_NS).min(LONGEST_PAUSE_NS) / 2;
+        if wait_ns > most_ns {
+            let message =
+                format!("`wait-soc-preq` is too long: at most half a cycle, {most_ns} ns");
+            keys.findings.at(&value.span(), message, None);
+        }
+    }
     let soc = match keys.choice("soc", &["auto", "spin", "launch"]) {
         Some("spin") => SocSending::Spin,
         Some("launch") => SocSending::Launch,
@@ -270,6 +331,12 @@ fn read_document(
                 None,
             );
         }
+        for key in ["silence-after-reset", "answer-within"] {
+            if let Some(value) = table.get(key) {
+                let message = format!("only a controlled node (node = 1 to 239) has `{key}`");
+                keys.findings.at(&value.span(), message, None);
+            }
+        }
         if nodes.is_empty() && cdc.is_none() {
             keys.findings.at(
                 &station.span(),
@@ -279,7 +346,7 @@ fn read_document(
             );
         }
     } else if node.is_some() {
-        for key in ["soc", "soc-priority", "soc-margin"] {
+        for key in ["soc", "soc-priority", "soc-margin", "wait-soc-preq"] {
             if let Some(value) = table.get(key) {
                 let message = format!("only a managing node (node = 240) sends SoC: no `{key}`");
                 keys.findings.at(&value.span(), message, None);
@@ -307,6 +374,10 @@ fn read_document(
         soc_priority: soc_priority as u32,
         soc_margin_ns,
         linger_ns,
+        watchdog: watchdog.map(|cycles| cycles as u32),
+        silence_ns: silence_ns.unwrap_or(Limits::default().silence_ns),
+        answer_within_ns,
+        wait_soc_preq_ns,
         cdc,
         description,
         ethernet,

@@ -80,6 +80,7 @@ impl Station {
             Kind::Managing(Box::new(node)),
             Role::Managing,
             wanted,
+            cycle_ns,
             Some(soc),
         )
     }
@@ -99,6 +100,7 @@ impl Station {
         }
         let address = MacAddress(interface::by_name(&project.interface)?.mac);
         let config = configure::controlled(project, address)?;
+        let cycle_ns = config.dictionary.number(0x1006, 0) * 1_000;
         let node = ControlledNode::new(config).map_err(|source| StationError::Configuration {
             path: project.path.clone(),
             source,
@@ -110,6 +112,7 @@ impl Station {
             Kind::Controlled(Box::new(node)),
             Role::Controlled,
             wanted,
+            cycle_ns,
             None,
         )
     }
@@ -119,6 +122,7 @@ impl Station {
         kind: Kind,
         role: Role,
         wanted: Vec<u8>,
+        cycle_ns: u64,
         soc: Option<SocWay>,
     ) -> Result<Self, StationError> {
         let groups = vec![
@@ -131,12 +135,16 @@ impl Station {
             groups,
             ..PortConfig::new(&project.interface, EtherType::POWERLINK.0)
         };
+        let watchdog_cycles = project.watchdog_cycles(cycle_ns);
         let config = DriverConfig {
             wanted: Some(wanted),
             most_requests: 240,
+            watchdog_cycles,
+            chain_ns: cycle_ns.saturating_mul(watchdog_cycles.into()),
             ..DriverConfig::new(port, role, project.node)
         };
         let (mut port, mut said) = StationPort::open(&config, project.station_path)?;
+        said = format!("{said}; watchdog {watchdog_cycles} cycles");
         let mut reports = None;
         if let Some(soc) = soc {
             said = format!("{said}; {}", soc.said);

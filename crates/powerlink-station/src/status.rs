@@ -40,6 +40,14 @@ pub struct StationStatus {
     pub frames_invalid: u64,
     /// Frames that could not be sent.
     pub frames_unsent: u64,
+    /// Requests that were not answered: they were read when their slot was over.
+    pub requests_stale: u64,
+    /// Requests, SoC and SoA that were refused: they came from another address or number than the managing node's.
+    pub requests_foreign: u64,
+    /// Times that this program stood still for longer than its watchdog allows.
+    pub watchdog_lapses: u64,
+    /// Requests that the driver has left to user space since the watchdog had ended; null in user space.
+    pub left_by_watchdog: Option<u64>,
     /// PReqs that the driver has answered or sent; null in user space.
     pub sent_by_driver: Option<u64>,
     /// A managing node's SoC that leave by launch time; null without launch times.
@@ -122,6 +130,10 @@ impl StationStatus {
             frames_received: 0,
             frames_invalid: 0,
             frames_unsent: 0,
+            requests_stale: 0,
+            requests_foreign: 0,
+            watchdog_lapses: 0,
+            left_by_watchdog: None,
             sent_by_driver: None,
             soc_launch: None,
             system_calls: 0,
@@ -139,6 +151,9 @@ impl StationStatus {
         self.skipped_cycles = statistics.skipped_cycles;
         self.frames_invalid = statistics.invalid_frames;
         self.soc_lost = statistics.lost_soc;
+        self.requests_stale = statistics.stale_requests;
+        self.requests_foreign = statistics.foreign_requests;
+        self.watchdog_lapses = statistics.lapses;
         self.own_stalls = statistics.own_stalls;
         self.worst_stall_ns = statistics.worst_stall_ns;
     }
@@ -159,6 +174,8 @@ impl StationStatus {
         self.system_calls = run.waits + run.sent;
         self.interface_downs = run.downs;
         self.sent_by_driver = by_driver;
+        self.left_by_watchdog = driver.map(|counters| counters.lapsed);
+        self.requests_foreign += driver.map_or(0, |counters| counters.foreign);
     }
 
     pub(crate) fn take_managing(

@@ -83,6 +83,9 @@ impl<'a> Work<'a> {
         now_ns: u64,
         control: &mut impl FnMut(&mut Io<'_>),
     ) {
+        if let Kind::Controlled(node) = &*kind {
+            port.set_managing(node.managing_address());
+        }
         if let Some(seen) = self.beside.watch.as_mut().and_then(|watch| watch.news()) {
             kind.observe(now_ns, &seen);
         }

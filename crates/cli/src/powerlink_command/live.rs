@@ -98,6 +98,9 @@ fn table(status: &StationStatus) -> String {
         (status.link_losses, "losses of the link"),
         (status.crc_errors, "frames with a wrong check sequence"),
         (status.collisions, "collisions"),
+        (Some(status.requests_stale), "requests read too late"),
+        (Some(status.requests_foreign), "frames of strangers refused"),
+        (Some(status.watchdog_lapses), "stops beyond the watchdog"),
     ];
     let told = told.iter().filter_map(|(count, what)| {
         let count = count.filter(|count| *count > 0)?;

@@ -144,6 +144,7 @@ impl PacketPort {
                 if config.promiscuous {
                     socket.take_all()?;
                 }
+                socket.enable_rx_stamps()?;
                 Ring::new(socket, config.queue_frames)
             })?;
         let sender = Sender::frames(&SenderConfig {
@@ -201,6 +202,15 @@ impl PacketPort {
     }
 }
 
+/// Turns the kernel's stamp into CLOCK_MONOTONIC; never later than now. Where somebody has set CLOCK_REALTIME since the frame came,
+/// it is wrong by that, for the frames that lie unread at that moment. No system call.
+fn monotonic_ns(stamp_realtime_ns: u64) -> u64 {
+    let realtime_ns = clock::now_ns(Clock::Realtime);
+    // Read last: a pause between both readings makes a frame younger, and never older than it is.
+    let now_ns = clock::now_ns(Clock::Monotonic);
+    now_ns.saturating_sub(realtime_ns.saturating_sub(stamp_realtime_ns))
+}
+
 impl Port for PacketPort {
     fn send(&mut self, frame: &[u8]) -> Result<(), LinkError> {
         self.sender.send(frame).map(drop)
@@ -222,7 +232,7 @@ impl Port for PacketPort {
             return Ok(false);
         };
         show(Arrived {
-            at_ns: None,
+            at_ns: frame.stamp_realtime_ns.map(monotonic_ns),
             frame: frame.data,
             offload: None,
         });

@@ -36,6 +36,8 @@ pub(super) enum Control {
     Wanted = 3,
     ChainedIn = 7,
     AfterNs,
+    Managing,
+    Watchdog,
     Head,
     Answered,
     Unanswered,
@@ -43,8 +45,12 @@ pub(super) enum Control {
     Unchained,
     Unwanted,
     Malformed,
+    Foreign,
+    Lapsed,
+    Cycle,
+    Polled,
 }
-pub(super) const CONTROL_WORDS: usize = Control::Malformed as usize + 1;
+pub(super) const CONTROL_WORDS: usize = Control::Polled as usize + 1;
 
 /// The fields of `struct rtw_pl_record`.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +60,7 @@ pub(super) enum Record {
     ArrivalNs,
     Length,
     Did,
+    Cycle,
     Data,
 }
 pub(super) const RECORD_WORDS: usize = Record::Data as usize + FRAME_WORDS;
@@ -74,6 +81,7 @@ pub(super) const PREPARED_WORDS: usize = Prepared::Data as usize + FRAME_WORDS;
 pub(super) enum Response {
     Version,
     Armed,
+    Renewed,
     Prepared,
 }
 pub(super) const RESPONSE_WORDS: usize =
@@ -84,6 +92,7 @@ pub(super) const RESPONSE_WORDS: usize =
 #[repr(usize)]
 pub(super) enum Chain {
     Turn,
+    UntilNs,
     Count,
 }
 pub(super) const CHAIN_WORDS: usize = Chain::Count as usize + CYCLES;
@@ -104,6 +113,8 @@ pub(super) const FIELDS: [Layout; 5] = [
             ("wanted", Control::Wanted as usize),
             ("chained_in", Control::ChainedIn as usize),
             ("after_ns", Control::AfterNs as usize),
+            ("managing", Control::Managing as usize),
+            ("watchdog", Control::Watchdog as usize),
             ("head", Control::Head as usize),
             ("answered", Control::Answered as usize),
             ("unanswered", Control::Unanswered as usize),
@@ -111,6 +122,10 @@ pub(super) const FIELDS: [Layout; 5] = [
             ("unchained", Control::Unchained as usize),
             ("unwanted", Control::Unwanted as usize),
             ("malformed", Control::Malformed as usize),
+            ("foreign", Control::Foreign as usize),
+            ("lapsed", Control::Lapsed as usize),
+            ("cycle", Control::Cycle as usize),
+            ("polled", Control::Polled as usize),
         ],
         CONTROL_WORDS,
     ),
@@ -121,6 +136,7 @@ pub(super) const FIELDS: [Layout; 5] = [
             ("arrival_ns", Record::ArrivalNs as usize),
             ("length", Record::Length as usize),
             ("did", Record::Did as usize),
+            ("cycle", Record::Cycle as usize),
             ("data", Record::Data as usize),
         ],
         RECORD_WORDS,
@@ -139,6 +155,7 @@ pub(super) const FIELDS: [Layout; 5] = [
         &[
             ("version", Response::Version as usize),
             ("armed", Response::Armed as usize),
+            ("renewed", Response::Renewed as usize),
             ("prepared", Response::Prepared as usize),
         ],
         RESPONSE_WORDS,
@@ -147,6 +164,7 @@ pub(super) const FIELDS: [Layout; 5] = [
         "rtw_pl_chain",
         &[
             ("turn", Chain::Turn as usize),
+            ("until_ns", Chain::UntilNs as usize),
             ("count", Chain::Count as usize),
         ],
         CHAIN_WORDS,

@@ -14,6 +14,8 @@ pub(super) struct Driver {
     pub(super) requests: Requests,
     /// True where the driver has answered the frame that the node is being shown.
     pub(super) answered: bool,
+    /// The cycle of the frame that the node is shown, or was shown last.
+    pub(super) cycle: u64,
 }
 
 impl Driver {
@@ -22,7 +24,9 @@ impl Driver {
             Action::Prepare { slot, frame } if slot == prepared::RESPONSE => {
                 replies::prepare_response(&self.program, frame);
             }
-            Action::Arm(arm) if arm.slot == prepared::RESPONSE => replies::arm(&self.program, &arm),
+            Action::Arm(arm) if arm.slot == prepared::RESPONSE => {
+                replies::arm(&self.program, &arm, self.cycle);
+            }
             Action::Disarm { slot } if slot == prepared::RESPONSE => replies::disarm(&self.program),
             Action::Due { slot, .. } if slot == prepared::RESPONSE => {
                 return core::mem::take(&mut self.answered);
@@ -59,7 +63,10 @@ impl Offload for Driver {
     }
 
     fn has_left(&self, slot: Slot) -> bool {
-        self.role == Role::Managing && self.requests.has_left(&self.program, slot)
+        match self.role {
+            Role::Controlled => slot == prepared::RESPONSE && self.answered,
+            Role::Managing => self.requests.has_left(&self.program, slot),
+        }
     }
 
     fn stop(&mut self) {

@@ -10,6 +10,7 @@ use rtwire_link::run::{Arrived, LaunchWindow, Launches, Offload, PacketPort, Por
 use rtwire_link::xdp::Attach;
 use rtwire_sys::bpf::{XdpLink, XdpMode};
 use rtwire_sys::interface::Interface;
+use rtwire_wire::MacAddress;
 use std::time::Duration;
 
 /// The settings of a driver port.
@@ -25,6 +26,10 @@ pub struct DriverConfig {
     pub wanted: Option<Vec<u8>>,
     /// The most requests in a cycle that the driver sends, for a managing node: 1 to 255.
     pub most_requests: usize,
+    /// The cycles for which the driver answers PReqs without renewal by user space, for a controlled node.
+    pub watchdog_cycles: u32,
+    /// The time from a cycle's first request after which the driver sends no further one, ns, for a managing node.
+    pub chain_ns: u64,
     /// The mode to attach in.
     pub attach: Attach,
 }
@@ -39,6 +44,8 @@ impl DriverConfig {
             node,
             wanted: None,
             most_requests: 64,
+            watchdog_cycles: 10,
+            chain_ns: 100_000_000,
             attach: Attach::Best,
         }
     }
@@ -52,6 +59,8 @@ pub struct DriverPort {
     driver: Driver,
     /// True where a frame came out of the ring since the socket last had one.
     came: bool,
+    /// The managing node's address, as the program has it.
+    managing: Option<MacAddress>,
 }
 
 impl DriverPort {
@@ -68,6 +77,7 @@ impl DriverPort {
             config.role,
             config.node,
             config.wanted.as_ref().unwrap_or(&all),
+            config.watchdog_cycles,
         )?;
         program.attach(&object, packet.interface().index, config.attach)?;
         Ok(Self {
@@ -76,10 +86,12 @@ impl DriverPort {
             driver: Driver {
                 program,
                 role: config.role,
-                requests: Requests::new(config.most_requests),
+                requests: Requests::new(config.most_requests, config.chain_ns),
                 answered: false,
+                cycle: 0,
             },
             came: true,
+            managing: None,
         })
     }
 
@@ -106,6 +118,16 @@ impl DriverPort {
     #[must_use]
     pub fn counters(&self) -> DriverCounters {
         self.driver.program.counters(self.reader.overrun())
+    }
+
+    /// Tells the program the managing node's address: PReqs of others are dropped and counted. `None`: any address of node 240.
+    /// May be called in a real-time loop; costs a comparison where nothing has changed.
+    pub fn set_managing(&mut self, managing: Option<MacAddress>) {
+        if self.managing != managing {
+            self.managing = managing;
+            let word = managing.map_or(0, super::word_of);
+            self.driver.program.set(Control::Managing, word);
+        }
     }
 
     /// Sends frames with a launch instant through `launches` from now on.
@@ -158,6 +180,7 @@ impl Port for DriverPort {
         };
         self.came = true;
         self.driver.answered = taken.did & ANSWERED != 0;
+        self.driver.cycle = taken.cycle;
         show(Arrived {
             at_ns: Some(taken.arrival_ns),
             frame: &self.reader.octets()[..taken.length],

@@ -20,7 +20,12 @@ pub(super) fn prepare_response(program: &Program, frame: &[u8]) {
     version.store(next, Ordering::Release);
 }
 
-pub(super) fn arm(program: &Program, arm: &Arm) {
+/// Arms the PRes, and renews it: as of `cycle`, which the program has counted for the frame that the node was shown. A program
+/// that reads old frames renews for old cycles.
+pub(super) fn arm(program: &Program, arm: &Arm, cycle: u64) {
+    if let Some(word) = program.response.word(0, Response::Renewed as usize) {
+        word.store(cycle, Ordering::Relaxed);
+    }
     if arm.cue == prepared::PREQ {
         set_armed(program, 1);
     } else if arm.cue == prepared::pres(node::MN) {

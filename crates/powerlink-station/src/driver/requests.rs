@@ -3,6 +3,7 @@
 use super::layout::{CYCLES, Chain, POLLS, Prepared};
 use super::{Program, prepare};
 use rtwire_powerlink::prepared;
+use rtwire_sys::clock::{self, Clock};
 use rtwire_wire::{Arm, Slot};
 use std::sync::atomic::Ordering;
 
@@ -25,6 +26,8 @@ enum Stage {
 pub(super) struct Requests {
     /// The most requests that the driver sends in a cycle; user space sends those behind.
     most: usize,
+    /// The time from the first request after which the driver sends no other one, ns.
+    chain_ns: u64,
     /// The cycle's number; its last bit says which set of slots it has.
     cycle: u64,
     /// The requests that are prepared and armed.
@@ -33,9 +36,10 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    pub(super) fn new(most: usize) -> Self {
+    pub(super) fn new(most: usize, chain_ns: u64) -> Self {
         Self {
             most: most.clamp(1, POLLS - 1),
+            chain_ns,
             cycle: 0,
             count: 0,
             stage: Stage::Over,
@@ -135,6 +139,11 @@ impl Requests {
     pub(super) fn leaves(&mut self, program: &Program, slot: Slot) {
         if self.stage == Stage::Prepared && self.place(slot) == Some(0) {
             self.stage = Stage::Runs;
+            // Without a system call: the clock is read from mapped memory, too.
+            let until_ns = clock::now_ns(Clock::Monotonic).saturating_add(self.chain_ns);
+            if let Some(word) = program.chain.word(0, Chain::UntilNs as usize) {
+                word.store(until_ns, Ordering::Relaxed);
+            }
             self.set_turn(program, 0);
         }
     }

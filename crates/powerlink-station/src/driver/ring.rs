@@ -10,6 +10,8 @@ pub(super) struct Taken {
     pub(super) arrival_ns: u64,
     pub(super) length: usize,
     pub(super) did: u64,
+    /// The cycle that the program counted when it arrived.
+    pub(super) cycle: u64,
 }
 
 /// User space's place in the ring.
@@ -71,6 +73,7 @@ impl Reader {
                 arrival_ns: word(Record::ArrivalNs),
                 length: (word(Record::Length) as usize).min(FRAME_OCTETS),
                 did: word(Record::Did),
+                cycle: word(Record::Cycle),
             };
             let copied = ring.copy_octets(
                 value,

@@ -6,6 +6,7 @@ use rtwire_link::run::{Arrived, LaunchWindow, Launches, Offload, PacketPort, Por
 use rtwire_link::xdp::Attach;
 use rtwire_sys::bpf::XdpMode;
 use rtwire_sys::interface::{self, Interface};
+use rtwire_wire::MacAddress;
 use std::time::Duration;
 
 /// A port whose isochronous phase runs in user space or in the driver.
@@ -98,6 +99,14 @@ impl StationPort {
         match self {
             Self::User(port) => port.launch_by(launches),
             Self::Driver(port) => port.launch_by(launches),
+        }
+    }
+
+    /// Tells the driver the managing node's address, as [`DriverPort::set_managing`]. Does nothing in user space.
+    #[inline]
+    pub fn set_managing(&mut self, managing: Option<MacAddress>) {
+        if let Self::Driver(port) = self {
+            port.set_managing(managing);
         }
     }
 

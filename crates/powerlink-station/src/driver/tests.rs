@@ -11,21 +11,23 @@ use rtwire_sys::clock::{self, Clock};
 use rtwire_testkit::{allocations, require};
 use rtwire_wire::{Action, Arm, Cue, Slot};
 
-const DROP: u32 = 1;
-const PASS: u32 = 2;
-const TX: u32 = 3;
+pub(super) const DROP: u32 = 1;
+pub(super) const PASS: u32 = 2;
+pub(super) const TX: u32 = 3;
+/// Longer than any of these tests.
+const CHAIN_NS: u64 = 1_000_000_000_000;
 const OWN: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
-struct Bench {
+pub(super) struct Bench {
     object: BpfObject,
-    driver: Driver,
+    pub(super) driver: Driver,
     reader: Reader,
     out: Vec<u8>,
     cycle: u64,
 }
 
 impl Bench {
-    fn new(role: Role, node: u8) -> Self {
+    pub(super) fn new(role: Role, node: u8) -> Self {
         Self::with(role, node, 8)
     }
 
@@ -38,15 +40,16 @@ impl Bench {
             up: true,
         };
         let wanted: Vec<u8> = (1..=240).collect();
-        let (object, program) =
-            Program::load(&interface, role, node, &wanted).expect("these tests need root");
+        let (object, program) = Program::load(&interface, role, node, &wanted, 1_000_000)
+            .expect("these tests need root");
         Self {
             object,
             driver: Driver {
                 program,
                 role,
-                requests: Requests::new(most_requests),
+                requests: Requests::new(most_requests, CHAIN_NS),
                 answered: false,
+                cycle: 0,
             },
             reader: Reader::new(),
             out: Vec::new(),
@@ -54,7 +57,7 @@ impl Bench {
         }
     }
 
-    fn run(&mut self, frame: &[u8]) -> u32 {
+    pub(super) fn run(&mut self, frame: &[u8]) -> u32 {
         let run = self
             .object
             .test_run_xdp(PROGRAM, frame, &mut self.out, 1)
@@ -62,15 +65,15 @@ impl Bench {
         run.verdict
     }
 
-    fn program(&self) -> &Program {
+    pub(super) fn program(&self) -> &Program {
         &self.driver.program
     }
 
-    fn counters(&self) -> DriverCounters {
+    pub(super) fn counters(&self) -> DriverCounters {
         self.program().counters(self.reader.overrun())
     }
 
-    fn take(&mut self) -> Option<(Taken, Vec<u8>)> {
+    pub(super) fn take(&mut self) -> Option<(Taken, Vec<u8>)> {
         let head = self.program().get(Control::Head);
         let taken = self.reader.take(&self.driver.program.ring, head)?;
         Some((taken, self.reader.octets()[..taken.length].to_vec()))
@@ -80,7 +83,7 @@ impl Bench {
         self.driver.act(action)
     }
 
-    fn arm_reply(&mut self, cue: Cue, after_ns: u64) {
+    pub(super) fn arm_reply(&mut self, cue: Cue, after_ns: u64) {
         let slot = prepared::RESPONSE;
         self.act(Action::Arm(Arm {
             slot,
@@ -91,7 +94,7 @@ impl Bench {
     }
 
     /// Prepares the PRes, and arms it on PReqs.
-    fn prepare_response(&mut self, frame: &[u8]) {
+    pub(super) fn prepare_response(&mut self, frame: &[u8]) {
         let slot = prepared::RESPONSE;
         self.act(Action::Prepare { slot, frame });
         self.arm_reply(prepared::PREQ, 0);
@@ -123,13 +126,13 @@ impl Bench {
         }
     }
 
-    fn prepare_nodes(&mut self, nodes: &[u8]) {
+    pub(super) fn prepare_nodes(&mut self, nodes: &[u8]) {
         let requests: Vec<_> = nodes.iter().map(|node| (*node, preq(*node))).collect();
         self.prepare_requests(&requests);
     }
 
     /// Makes the request at this place due. Returns true where it has left; else sends it as the loop does.
-    fn due(&mut self, place: usize) -> bool {
+    pub(super) fn due(&mut self, place: usize) -> bool {
         let slot = self.slot(place);
         let left = self.act(Action::Due {
             slot,
@@ -158,15 +161,15 @@ fn frame(message: u8, destination: u8, source: u8, content: &[u8]) -> Vec<u8> {
     frame
 }
 
-fn soc() -> Vec<u8> {
+pub(super) fn soc() -> Vec<u8> {
     frame(1, 255, 240, &[])
 }
 
-fn preq(node: u8) -> Vec<u8> {
+pub(super) fn preq(node: u8) -> Vec<u8> {
     frame(3, node, 240, &[0, 1, 2, 3, node])
 }
 
-fn pres(node: u8) -> Vec<u8> {
+pub(super) fn pres(node: u8) -> Vec<u8> {
     frame(4, 255, node, &[0xfd, node])
 }
 
