@@ -248,7 +248,7 @@ fn wrong_files_and_options_have_one_message() {
     let text = std::fs::read_to_string(&plan).unwrap();
     std::fs::write(&cut, &text[..text.len() / 2]).unwrap();
     let old = folder.path().join("old.json");
-    std::fs::write(&old, text.replacen("\"version\": 2", "\"version\": 1", 1)).unwrap();
+    std::fs::write(&old, text.replacen("\"version\": 3", "\"version\": 1", 1)).unwrap();
     let refused = folder.path().join("refused.json");
     let answer = rtwire(&[
         "plan",
@@ -262,7 +262,7 @@ fn wrong_files_and_options_have_one_message() {
         (shown(&cut), "the plan is cut off here"),
         (
             shown(&old),
-            "this is a plan of version 1; this rtwire reads version 2: plan again with `rtwire plan",
+            "this is a plan of version 1; this rtwire reads version 3: plan again with `rtwire plan",
         ),
         (shown(&refused), "`unbounded`; mend the description"),
         ("/nowhere/p.json", "cannot read `/nowhere/p.json`"),

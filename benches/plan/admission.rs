@@ -45,6 +45,7 @@ pub(crate) fn tree(layers: &[usize], hosts: usize) -> Network {
                     bytes: 64 << 20,
                     frames: None,
                     shared: false,
+                    ..Default::default()
                 },
                 queues: 4,
                 ..Default::default()

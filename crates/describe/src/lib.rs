@@ -53,8 +53,8 @@ pub mod units;
 
 pub use description::{Fault, Faults, read, read_bytes};
 pub use network::{
-    BestEffort, Buffer, Contract, ContractKind, Defaults, Host, Link, Network, PortLatency,
-    PortShaper, Semantics, ShaperKind, Stream, Switch, Transport,
+    BestEffort, Buffer, Contract, ContractKind, Defaults, Host, LatencyRange, Link, Network,
+    PortLatency, PortShaper, Release, Semantics, ShaperKind, Stream, Switch, Transport,
 };
 pub use profile::{GateProfile, Isolation, ScheduleRules};
 pub use ratio::{Overflow, Ratio};

@@ -4,8 +4,10 @@
 
 mod check;
 mod contract;
+mod latency;
 
 pub use contract::{Contract, ContractKind};
+pub use latency::{LatencyRange, PortLatency};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -87,8 +89,11 @@ pub struct Host {
 pub struct Switch {
     /// Its name.
     pub name: String,
-    /// Switching latency t_mux, nanoseconds.
+    /// The largest latency t_mux of a frame: from its last bit on the input to its queue, nanoseconds.
     pub latency_ns: u64,
+    /// The least latency of a frame, nanoseconds. Each frame has its own latency in between.
+    #[serde(default)]
+    pub latency_min_ns: u64,
     /// The memory in which frames wait.
     pub buffer: Buffer,
     /// Queues of each port (strict priority), 1 to 8; 1 is FIFO.
@@ -108,6 +113,20 @@ pub struct Buffer {
     pub frames: Option<u64>,
     /// True if all ports of the switch share one pool; else each port has this size.
     pub shared: bool,
+    /// The moment at which a frame's memory is free again.
+    #[serde(default)]
+    pub release: Release,
+}
+
+/// The moment at which the memory of a frame that is being sent is free again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Release {
+    /// All of it with the frame's last bit.
+    #[default]
+    Frame,
+    /// Each bit as it leaves.
+    Bit,
 }
 
 /// A shaper of one class, at one port or at all ports of a node.
@@ -320,19 +339,6 @@ pub struct BestEffort {
     pub routes: Vec<Vec<String>>,
 }
 
-/// The latency of one port, measured or declared. A frame may leave late by this time; then the port catches up faster
-/// than its rate.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PortLatency {
-    /// The node that sends.
-    pub from: String,
-    /// The neighbour that it sends to.
-    pub to: String,
-    /// The latency, nanoseconds.
-    pub latency_ns: u64,
-}
-
 impl Network {
     /// Sets the worst-case latency of the port of `from` towards its neighbour `to`, nanoseconds.
     ///
@@ -354,24 +360,23 @@ impl Network {
             .text();
     }
 
-    /// Returns the latency of the port of `from` towards `to` in nanoseconds, and true if the port catches up after
-    /// it.
+    /// Returns the latency of the port of `from` towards `to`.
     ///
     /// Host ports and ports set by [`Network::set_port_latency`] catch up.
     #[must_use]
-    pub fn port_latency(&self, from: &str, to: &str) -> (u64, bool) {
+    pub fn port_latency(&self, from: &str, to: &str) -> LatencyRange {
         if let Some(port) = self
             .port_latencies
             .iter()
             .find(|port| port.from == from && port.to == to)
         {
-            return (port.latency_ns, true);
+            return LatencyRange::catching_up(port.latency_ns);
         }
         if let Some(host) = self.hosts.iter().find(|host| host.name == from) {
-            return (host.latency_ns, true);
+            return LatencyRange::catching_up(host.latency_ns);
         }
         let switch = self.switches.iter().find(|switch| switch.name == from);
-        (switch.map_or(0, |switch| switch.latency_ns), false)
+        switch.map_or_else(LatencyRange::default, LatencyRange::of_switch)
     }
 
     /// Checks that no stream has a second copy, for callers that can plan redundancy but not run it.

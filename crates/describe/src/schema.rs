@@ -84,6 +84,15 @@ fn key_schema(key: &Key) -> Value {
             let pattern = format!("^ *([0-9]+ *[x×])? *[0-9][0-9_. /]*({}) *$", data.join("|"));
             json!({ "type": "string", "pattern": pattern })
         }
+        Kind::Latency => {
+            let time = json!({ "type": "string", "pattern": pattern(Dimension::Time) });
+            json!({ "oneOf": [time, {
+                "type": "object",
+                "additionalProperties": false,
+                "required": ["min", "max"],
+                "properties": { "min": time, "max": time },
+            }] })
+        }
         Kind::Choice(words) => json!({ "enum": words }),
     };
     schema["description"] = json!(key.doc);
@@ -153,6 +162,7 @@ fn value_form(kind: Kind) -> String {
             dimension: Dimension::Share,
             ..
         } => "share".to_owned(),
+        Kind::Latency => "duration, or `{ min, max }`".to_owned(),
         Kind::Buffer => "amount of data, or `n x size`".to_owned(),
         Kind::Choice(words) => words
             .iter()

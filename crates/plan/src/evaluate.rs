@@ -8,7 +8,7 @@ use crate::bound::graph::{ClassShaper, PortBound};
 use crate::bound::loeser_haertig::{ClosedForm, Input, closed_form};
 use crate::bound::segments::Segments;
 use crate::mapping::{CLOSED_GATES, Mapped, Nodes, map};
-use crate::network::Network;
+use crate::network::{Network, Release, Switch};
 use crate::plan::{
     Analysis, ClassPlan, NodeKind, Options, PLAN_VERSION, Plan, PlanOptions, PortPlan,
 };
@@ -185,18 +185,25 @@ fn closed(
         return Ok(None);
     }
     let server = &graph.servers[index];
+    let load = sum(sums.iter().map(|input| input.rate))?.over(server.rate)?;
+    let variation = server.latency.minus(server.latency_min)?;
     let limit = nodes
         .switch(&port.node)
         .map(|switch| switch.buffer)
         .filter(|buffer| !buffer.shared);
-    match closed_form(
-        server.rate,
-        frame,
-        server.latency,
-        &sums,
-        limit.map(|buffer| buffer.bytes),
-    ) {
-        Ok(form) => Ok(Some(form)),
+    let whole_frame = u64::try_from(frame.over(Ratio::whole(8))?.ceil()).map_err(|_| Overflow)?;
+    let room = limit.map(|buffer| match buffer.release {
+        Release::Frame => buffer.bytes.saturating_sub(whole_frame),
+        Release::Bit => buffer.bytes,
+    });
+    match closed_form(server.rate, frame, server.latency, &sums, room) {
+        Ok(mut form) => {
+            form.values = match form.values {
+                Some(values) => Some(values.with_variation(variation, load)?),
+                None => None,
+            };
+            Ok(Some(form))
+        }
         // The general bound, which is rounded on the way, still holds.
         Err(Overflow) => Ok(None),
     }
@@ -243,13 +250,14 @@ fn port_plan(
     let to_bytes = |bits: Ratio| -> Result<u64, Overflow> {
         u64::try_from(bits.over(Ratio::whole(8))?.ceil()).map_err(|_| Overflow)
     };
+    let switch = nodes.switch(&port.node);
+    let whole_frame = whole_frame_bytes(mapped, &flows, switch)?;
     let general = result.bound.backlog.map(to_bytes).transpose()?;
     let closed = result.closed.as_ref().and_then(|form| form.values.as_ref());
     let backlog_bytes = match (general, closed) {
         (Some(general), Some(closed)) => Some(general.min(closed.buffer_bytes)),
         (general, _) => general,
     };
-    let switch = nodes.switch(&port.node);
     let mut classes = Vec::new();
     for class in 0..mapped.graph.servers[index].classes {
         let names: Vec<String> = passing
@@ -274,7 +282,7 @@ fn port_plan(
         latency_ns: port.latency_ns,
         utilization,
         utilization_permille: permille,
-        backlog_bytes,
+        backlog_bytes: backlog_bytes.map(|bytes| bytes.saturating_add(whole_frame)),
         backlog_frames: backlog_frames(mapped, &flows, backlog_bytes, result)?,
         buffer_bytes: switch.map(|switch| switch.buffer.bytes),
         buffer_frames: switch.and_then(|switch| switch.buffer.frames),
@@ -283,6 +291,24 @@ fn port_plan(
         loeser_haertig: result.closed.clone(),
         gates: None,
     })
+}
+
+/// Returns the memory of the frame that is being sent, bytes: the largest one. It is zero if each bit is freed as it
+/// leaves, and if nothing passes.
+fn whole_frame_bytes(
+    mapped: &Mapped,
+    flows: &[usize],
+    switch: Option<&Switch>,
+) -> Result<u64, Overflow> {
+    if switch.is_some_and(|switch| switch.buffer.release == Release::Bit) {
+        return Ok(0);
+    }
+    let frames = flows
+        .iter()
+        .filter(|flow| mapped.flow_names[**flow] != CLOSED_GATES)
+        .map(|flow| mapped.graph.flows[*flow].frame_max);
+    let largest = frames.fold(Ratio::ZERO, Ratio::max);
+    u64::try_from(largest.over(Ratio::whole(8))?.ceil()).map_err(|_| Overflow)
 }
 
 /// Returns the largest number of frames that wait at once: as many of the smallest ones as the backlog holds.

@@ -58,6 +58,7 @@ pub use verify::{Finding, verify};
 
 pub use rtwire_describe::{
     BestEffort, Buffer, Contract, ContractKind, Defaults, Fault, Faults, GateProfile, Host,
-    Isolation, Link, Network, Overflow, PortLatency, PortShaper, Ratio, ScheduleRules, Semantics,
-    ShaperKind, Stream, Switch, Transport, foreign, import, network, read, read_bytes, units,
+    Isolation, LatencyRange, Link, Network, Overflow, PortLatency, PortShaper, Ratio, Release,
+    ScheduleRules, Semantics, ShaperKind, Stream, Switch, Transport, foreign, import, network,
+    read, read_bytes, units,
 };

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::bound::graph::{ClassShaper, Flow, Graph, Hop, Server};
-use crate::network::{ContractKind, Host, Network, ShaperKind, Switch, class_of};
+use crate::network::{ContractKind, Host, LatencyRange, Network, ShaperKind, Switch, class_of};
 use crate::plan::NodeKind;
 use crate::schedule::Closing;
 use rtwire_describe::ratio::{Overflow, Ratio};
@@ -72,19 +72,21 @@ impl<'a> Nodes<'a> {
     }
 
     /// Returns the same as [`Network::port_latency`].
-    fn port_latency(&self, network: &Network, from: &str, to: &str) -> (u64, bool) {
+    fn port_latency(&self, network: &Network, from: &str, to: &str) -> LatencyRange {
         let of_port = network.port_latencies.iter();
         if let Some(port) = of_port
             .into_iter()
             .find(|port| port.from == from && port.to == to)
         {
-            return (port.latency_ns, true);
+            return LatencyRange::catching_up(port.latency_ns);
         }
         if let Some(host) = self.hosts.get(from) {
-            return (host.latency_ns, true);
+            return LatencyRange::catching_up(host.latency_ns);
         }
         let switch = self.switches.get(from);
-        (switch.map_or(0, |switch| switch.latency_ns), false)
+        switch.map_or_else(LatencyRange::default, |switch| {
+            LatencyRange::of_switch(switch)
+        })
     }
 }
 
@@ -111,7 +113,7 @@ pub(crate) fn map(network: &Network, closings: &[Closing]) -> Result<Mapped, Ove
     for link in &network.links {
         let [a, b] = &link.ends;
         for (node, to) in [(a, b), (b, a)] {
-            let (latency_ns, catches_up) = nodes.port_latency(network, node, to);
+            let latency = nodes.port_latency(network, node, to);
             let kind = nodes.kind(node);
             let of_node = numbers.entry(node.clone()).or_default();
             of_node.entry(to.clone()).or_insert(ports.len());
@@ -120,15 +122,15 @@ pub(crate) fn map(network: &Network, closings: &[Closing]) -> Result<Mapped, Ove
                 to: to.clone(),
                 kind,
                 rate_bps: link.rate_bps,
-                latency_ns,
+                latency_ns: latency.max_ns,
                 cable_ns: link.cable_delay_ns,
             });
             servers.push(Server {
                 rate: Ratio::whole(i128::from(link.rate_bps)),
-                latency: Ratio::from_ns(latency_ns),
-                latency_min: Ratio::ZERO,
+                latency: Ratio::from_ns(latency.max_ns),
+                latency_min: Ratio::from_ns(latency.min_ns),
                 // Without latency there is nothing to catch up.
-                catches_up: catches_up && latency_ns > 0,
+                catches_up: latency.catches_up && latency.max_ns > 0,
                 classes: nodes.queues(node),
                 foreign_frame: Ratio::ZERO,
                 ..Server::default()

@@ -11,7 +11,7 @@ use crate::schedule::gates::{GateList, Launch};
 use rtwire_describe::ratio::Ratio;
 
 /// The version of the plan's form.
-pub const PLAN_VERSION: u32 = 2;
+pub const PLAN_VERSION: u32 = 3;
 
 /// The options of planning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -209,13 +209,19 @@ fn each_fault_has_one_message_that_says_what_to_do() {
     for (bytes, begins, ends) in [
         (text[..text.len() / 2].to_owned(), "p.json:", again),
         (
-            text.replacen("\"version\": 2", "\"version\": 1", 1),
-            "p.json: this is a plan of version 1; this rtwire reads version 2",
+            text.replacen("\"version\": 3", "\"version\": 1", 1),
+            "p.json: this is a plan of version 1; this rtwire reads version 3",
             again,
         ),
         (
-            text.replacen("\"version\": 2", "\"version\": 3", 1),
-            "p.json: this is a plan of version 3, made by a newer rtwire",
+            // Its promises rest on another meaning of `latency`.
+            text.replacen("\"version\": 3", "\"version\": 2", 1),
+            "p.json: this is a plan of version 2; this rtwire reads version 3",
+            again,
+        ),
+        (
+            text.replacen("\"version\": 3", "\"version\": 4", 1),
+            "p.json: this is a plan of version 4, made by a newer rtwire",
             "or plan again here",
         ),
         (

@@ -22,9 +22,16 @@ fn random_description(dice: &mut Dice) -> String {
     for switch in 0..switches {
         let queues = if strict { 1 + dice.below(8) } else { 1 };
         let latency = [0, 5, 50][usize::try_from(dice.below(3)).unwrap()];
+        // Mostly any latency up to that one, at times a constant one, or one from a least on.
+        let latency = match dice.below(5) {
+            0 => format!("{{ min = \"{latency} us\", max = \"{latency} us\" }}"),
+            1 => format!("{{ min = \"{} us\", max = \"{latency} us\" }}", latency / 2),
+            _ => format!("\"{latency} us\""),
+        };
+        let release = ["frame", "frame", "bit"][usize::try_from(dice.below(3)).unwrap()];
         writeln!(
             text,
-            "[[switch]]\nname = \"s{switch}\"\nlatency = \"{latency} us\"\nqueues = {queues}\nbuffer = \"100 MB\""
+            "[[switch]]\nname = \"s{switch}\"\nlatency = {latency}\nqueues = {queues}\nbuffer = \"100 MB\"\nbuffer-release = \"{release}\""
         )
         .unwrap();
     }

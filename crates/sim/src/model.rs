@@ -25,6 +25,8 @@ pub struct Model {
     pub(crate) nodes: Vec<String>,
     /// Largest error of a clock against the network's time, ps.
     pub(crate) clock_error_ps: u64,
+    /// Number of lanes.
+    pub(crate) lanes: usize,
     /// Number of regulators.
     pub(crate) regulators: usize,
     /// Approximate time between two events, ps.
@@ -41,7 +43,9 @@ pub(crate) struct PortModel {
     pub(crate) to: String,
     pub(crate) line: LineClock,
     pub(crate) cable_ps: u64,
+    /// The largest and the least latency of a frame.
     pub(crate) latency_ps: u64,
+    pub(crate) latency_min_ps: u64,
     /// True if the port holds frames after sending and then hands them over at once, instead of starting late.
     pub(crate) catches_up: bool,
     pub(crate) classes: u8,
@@ -59,6 +63,8 @@ pub(crate) struct PoolModel {
     /// Size in bits on the wire; `u64::MAX` at hosts.
     pub(crate) limit_bits: u64,
     pub(crate) limit_frames: u64,
+    /// True if a frame keeps all of its memory until its last bit has left.
+    pub(crate) whole_frames: bool,
 }
 
 /// One port on the route of one flow.
@@ -67,6 +73,8 @@ pub(crate) struct Edge {
     pub(crate) port: u32,
     pub(crate) flow: u32,
     pub(crate) class: u8,
+    /// The lane before its queue: all frames of one input link and one class. They stay in order.
+    pub(crate) lane: u32,
     /// The regulator in front of its queue.
     pub(crate) regulator: u32,
     /// The token bucket of its regulator: the number of the edge that has it.

@@ -26,15 +26,22 @@ pub enum Pattern {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Lateness {
-    /// No latency.
+    /// Each frame has the least latency.
     Prompt,
     /// A switch begins each busy period with the full latency. A host holds what it sends in that time and hands it
     /// over at once.
     BusyStart,
-    /// Each frame waits for the full latency before it may be chosen, as in a pipeline.
+    /// Each frame has the full latency.
     Pipeline,
-    /// Random latency: of a switch at the start of each busy period, of a host for each frame.
+    /// Each frame has a random latency. At a switch, frames of different inputs may overtake each other by it.
     Random,
+    /// Each frame of a switch has the latency with which it reaches its queue as close to `at_ps` as possible: full
+    /// latency for early frames, the least one for late frames. The flow that is last at ties has the full latency. A
+    /// host is late as with `BusyStart`.
+    Gather {
+        /// The time at which frames meet in the queue, picoseconds.
+        at_ps: u64,
+    },
 }
 
 /// The behaviour of one source.

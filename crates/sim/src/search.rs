@@ -15,7 +15,7 @@ use crate::random::Random;
 use crate::report::{Report, Witness, promise_ns};
 use crate::scenario::{Behaviour, Lateness, Pattern, Scenario, clocks, cycle_ps};
 use crate::simulator::Simulator;
-use meetings::Meeting;
+use meetings::{Gathering, Meeting};
 
 /// Number of unsuccessful changes in a row after which a climb ends.
 const PATIENCE: u32 = 40;
@@ -47,6 +47,9 @@ struct Search<'a, 'm> {
     /// together with the victim's worst one. The times are from the last kept scenario.
     meetings: Vec<Meeting>,
     shifts: Vec<Option<i64>>,
+    /// The ports of the victim's route whose latency varies, each with the time at which the victim's worst frame
+    /// enters the queue there if its latency is the largest.
+    gatherings: Vec<Gathering>,
 }
 
 /// Searches and adds the results to `report`: its worst cases, its verdict and its witnesses.
@@ -92,6 +95,7 @@ pub fn search(
         played: 0,
         meetings: Vec::new(),
         shifts: Vec::new(),
+        gatherings: Vec::new(),
     };
     if victims.is_empty() {
         return;
@@ -257,8 +261,13 @@ impl Search<'_, '_> {
             };
             sources.push(Behaviour::new(pattern, phase_ps));
         }
-        let lateness = [Lateness::BusyStart, Lateness::Pipeline, Lateness::Prompt];
-        let all = lateness[self.random.below(3) as usize];
+        let all = match self.random.below(5) {
+            0 => Lateness::BusyStart,
+            1 => Lateness::Pipeline,
+            2 => Lateness::Prompt,
+            // The victim late, all others prompt: until the time at which they meet is known.
+            _ => Lateness::Gather { at_ps: 0 },
+        };
         Scenario {
             seed,
             duration_ps: self.duration_ps,
@@ -319,10 +328,16 @@ impl Search<'_, '_> {
             let at = self.random.below(scenario.clocks.len() as u64) as usize;
             scenario.clocks[at].error_ps = -scenario.clocks[at].error_ps;
         }
+        if self.random.once_in(6) && self.gather(scenario) {
+            return;
+        }
         if !self.shifts.is_empty() && self.random.once_in(3) {
             // Makes one flow arrive at a port together with the victim.
             let at = self.random.below(self.shifts.len() as u64) as usize;
-            if let Some(shift) = self.shifts[at] {
+            if let Some(mut shift) = self.shifts[at] {
+                if self.random.once_in(2) {
+                    shift -= self.head_start_ps(at, scenario);
+                }
                 let source = &mut scenario.sources[self.meetings[at].flow];
                 source.phase_ps = source.phase_ps.saturating_add_signed(shift);
                 return;

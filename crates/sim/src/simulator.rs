@@ -35,7 +35,8 @@ struct Frame {
 enum Event {
     /// The last bit of the frame has left its edge's cable.
     Arrives(Frame),
-    /// A pipeline has passed the frame to the queue. `came_ps` is its arrival at the port.
+    /// The frame is through its latency and its regulator. `came_ps` is its arrival at the port, later by its time in
+    /// the regulator.
     Eligible { frame: Frame, came_ps: u64 },
     /// A port may choose its next frame.
     Wakes(u32),
@@ -70,9 +71,8 @@ struct Port {
     last_release_ps: u64,
     /// The tie number of the last hand-over. At equal times a link keeps its order.
     last_tie: u16,
-    /// For a port with gates: the valid wake-up, and the time at which the last frame reached its queue.
+    /// For a port with gates: the valid wake-up.
     wake_ps: u64,
-    last_eligible_ps: u64,
     /// The credit of each class with a credit-based shaper.
     credits: Vec<Option<Credit>>,
     seen: PortSeen,
@@ -133,6 +133,8 @@ pub struct Simulator<'a> {
     /// port, ps.
     trace: Vec<(u64, u32, u64)>,
     regulators: Regulators,
+    /// For each lane: the time at which its last frame leaves it, and that frame's tie number.
+    lanes: Vec<(u64, u16)>,
     /// For a replay: the recorded departures and what becomes of them.
     tape: Option<Tape>,
 }
@@ -171,7 +173,6 @@ impl<'a> Simulator<'a> {
             last_release_ps: 0,
             last_tie: 0,
             wake_ps: u64::MAX,
-            last_eligible_ps: 0,
             credits: credits(port),
             seen: PortSeen {
                 class_delay_ps: vec![0; usize::from(port.classes)],
@@ -200,6 +201,7 @@ impl<'a> Simulator<'a> {
             first_came_ps: vec![u64::MAX; model.edges.len()],
             trace: Vec::new(),
             regulators: Regulators::new(model),
+            lanes: vec![(0, 0); model.lanes],
             tape: None,
         }
     }
@@ -247,6 +249,7 @@ impl<'a> Simulator<'a> {
     fn reset(&mut self, scenario: &Scenario) {
         self.events.clear();
         self.regulators.reset(self.model);
+        self.lanes.fill((0, 0));
         for (port, model) in self.ports.iter_mut().zip(&self.model.ports) {
             port.credits = credits(model);
             for queue in &mut port.queues {
@@ -263,7 +266,6 @@ impl<'a> Simulator<'a> {
             port.last_release_ps = 0;
             port.last_tie = 0;
             port.wake_ps = u64::MAX;
-            port.last_eligible_ps = 0;
             port.seen.off_window = 0;
             port.seen.backlog_bits = 0;
             port.seen.backlog_frames = 0;

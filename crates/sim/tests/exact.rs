@@ -68,10 +68,16 @@ fn two_frames_meet_at_a_port() {
     let port = simulator.port(3).unwrap();
     assert_eq!((port.backlog_bits, port.backlog_frames), (16_000, 2));
     assert_eq!(port.class_delay_ps, [160 * US]);
-    // Half of the first frame has been sent when the second arrives.
+    // Half of the first frame has been sent when the second arrives. Its memory is free with its last bit.
     simulator.run(&scenario(&model, &[0, 40_000], Lateness::Prompt));
     assert_eq!(worst_ps(&simulator), [160 * US, 200 * US]);
-    assert_eq!(simulator.port(3).unwrap().backlog_bits, 12_000);
+    assert_eq!(simulator.port(3).unwrap().backlog_bits, 16_000);
+    // Or with each bit, where the switch does so.
+    let by_bit = format!("{ROOM}\nbuffer-release = \"bit\"");
+    let by_bit = star(&by_bit, &["A", "B", "C"], &rest);
+    let mut by_bit = Simulator::new(&by_bit);
+    by_bit.run(&scenario(&model, &[0, 40_000], Lateness::Prompt));
+    assert_eq!(by_bit.port(3).unwrap().backlog_bits, 12_000);
     // At ties the flow that is to be last arrives last.
     let mut last = scenario(&model, &[0, 0], Lateness::Prompt);
     last.last_at_ties = Some(0);
@@ -115,7 +121,7 @@ fn priorities_are_classes_by_the_number_of_queues() {
 }
 
 #[test]
-fn latency_of_a_switch_counts_once_in_a_busy_period() {
+fn a_late_start_of_a_switch_counts_once_in_a_busy_period() {
     let switch = "latency = \"10 us\"\nbuffer = \"1 MB\"";
     let rest = stream("a", "A", 1000, "") + &stream("c", "C", 1000, "");
     let model = star(switch, &["A", "B", "C"], &rest);
@@ -213,15 +219,24 @@ fn memory_overflows_by_the_last_frame_to_come() {
     assert_eq!(lost("buffer = \"4000 B\"", &[0, 0, 0, 0]), [1, 1, 1, 1]);
     assert_eq!(lost("buffer = \"3999 B\"", &[0, 0, 0, 0]), [1, 1, 1, 0]);
     assert_eq!(lost("buffer = \"2000 B\"", &[0, 0, 0, 0]), [1, 1, 0, 0]);
-    // At 120 µs half of the first is on the wire: 500 B and 1000 B wait, 500 B are free. At 160 µs it fits.
+    // At 120 µs half of the first is on the wire. It takes 1000 B until 160 µs, so that nothing else fits before.
     assert_eq!(
         lost("buffer = \"2000 B\"", &[0, 0, 40_000, 80_000]),
         [1, 1, 0, 1]
     );
     assert_eq!(
-        lost("buffer = \"2500 B\"", &[0, 0, 40_000, 500_000]),
+        lost("buffer = \"2999 B\"", &[0, 0, 79_999, 500_000]),
+        [1, 1, 0, 1]
+    );
+    assert_eq!(
+        lost("buffer = \"2999 B\"", &[0, 0, 80_000, 500_000]),
         [1, 1, 1, 1]
     );
+    // Freed bit by bit, 500 B and 1000 B are in use at 120 µs.
+    let by_bit = "buffer = \"2500 B\"\nbuffer-release = \"bit\"";
+    assert_eq!(lost(by_bit, &[0, 0, 40_000, 500_000]), [1, 1, 1, 1]);
+    let by_bit = "buffer = \"2499 B\"\nbuffer-release = \"bit\"";
+    assert_eq!(lost(by_bit, &[0, 0, 40_000, 500_000]), [1, 1, 0, 1]);
     // An otherwise unused pool behaves the same, and so does a limit in frames, however small they are.
     assert_eq!(
         lost("shared-buffer = \"2000 B\"", &[0, 0, 0, 0]),

@@ -13,7 +13,7 @@ use super::nodes::Nodes;
 use super::value::{quantity, short};
 use super::walk::{Record, Records, Span};
 use crate::hash::Fingerprint;
-use crate::network::{BestEffort, Buffer, Defaults, Host, Network, Switch};
+use crate::network::{BestEffort, Buffer, Defaults, Host, Network, Release, Switch};
 use crate::ratio::Ratio;
 
 pub(super) fn build(
@@ -204,13 +204,20 @@ fn switches(
             // Missing or faulty, which has been noted.
             (None, None) => ((Ratio::ZERO, None), false),
         };
+        let latency = record.latency("latency");
+        let latency = latency.unwrap_or((Ratio::ZERO, Ratio::ZERO));
         switches.push(Switch {
             name,
-            latency_ns: record.quantity("latency").map_or(0, ns),
+            latency_ns: ns(latency.1),
+            latency_min_ns: ns(latency.0),
             buffer: Buffer {
                 bytes: bytes(size.0).unwrap_or(0),
                 frames: size.1,
                 shared,
+                release: match record.text("buffer-release") {
+                    Some("bit") => Release::Bit,
+                    _ => Release::Frame,
+                },
             },
             queues: queues(record, 1),
             gates: profiles.find(record, findings),

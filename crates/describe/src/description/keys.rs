@@ -32,6 +32,8 @@ pub(crate) enum Kind {
         /// True if zero is allowed.
         zero: bool,
     },
+    /// A duration from zero to its value, or one between `{ min, max }`.
+    Latency,
     /// A size, also as `count x size`.
     Buffer,
     /// One of a few words.

@@ -1,7 +1,7 @@
 //! Checks one value of a description for its kind and its range, and notes a fault.
 
 use toml::Spanned;
-use toml::de::DeValue;
+use toml::de::{DeTable, DeValue};
 
 use super::fault::Findings;
 use super::keys::{Key, Kind};
@@ -159,6 +159,11 @@ pub(super) fn parse_value(
                 }
             }
         }
+        (Kind::Latency, DeValue::String(text)) => {
+            let max = latency_end(key.name, text, &span, findings)?;
+            Some(Value::Latency(Ratio::ZERO, max))
+        }
+        (Kind::Latency, DeValue::Table(ends)) => latency_range(key.name, ends, &span, findings),
         (Kind::Buffer, DeValue::String(text)) => match units::parse_buffer(text) {
             Ok((value, frames)) => match in_range(key.name, text, value, Dimension::Data, false) {
                 Ok(())
@@ -193,6 +198,67 @@ pub(super) fn parse_value(
     }
 }
 
+/// Parses one end of a latency.
+fn latency_end(key: &str, text: &str, span: &Span, findings: &mut Findings<'_>) -> Option<Ratio> {
+    quantity(key, text, Dimension::Time, true)
+        .map_err(|(message, help)| findings.at(span, message, help))
+        .ok()
+}
+
+/// Parses `{ min, max }`: both are stated, and `min` is not above `max`.
+fn latency_range(
+    key: &str,
+    ends: &DeTable<'_>,
+    span: &Span,
+    findings: &mut Findings<'_>,
+) -> Option<Value> {
+    const HELP: &str = "for instance { min = \"2 us\", max = \"5 us\" }";
+    let (mut found, mut faulty) = ([None, None], false);
+    for (name, value) in ends {
+        let at = match name.get_ref().as_ref() {
+            "min" => 0,
+            "max" => 1,
+            other => {
+                let message = format!("unknown key `{}` in `{key}`", short(other));
+                findings.at(&name.span(), message, Some("keys are min, max".to_owned()));
+                faulty = true;
+                continue;
+            }
+        };
+        let what = format!("{key}.{}", ["min", "max"][at]);
+        match value.get_ref() {
+            DeValue::String(text) => {
+                found[at] = latency_end(&what, text, &value.span(), findings);
+                faulty |= found[at].is_none();
+            }
+            other => {
+                wrong_type(
+                    findings,
+                    &value.span(),
+                    &what,
+                    Dimension::Time.wanted(),
+                    other,
+                );
+                faulty = true;
+            }
+        }
+    }
+    match found {
+        _ if faulty => None,
+        [Some(min), Some(max)] if min <= max => Some(Value::Latency(min, max)),
+        [Some(_), Some(_)] => {
+            let message = format!("`{key}`: `min` is above `max`");
+            findings.at(span, message, Some(HELP.to_owned()));
+            None
+        }
+        _ => {
+            let message = format!("`{key}` states one end, but expected are `min` and `max`");
+            findings.at(span, message, Some(HELP.to_owned()));
+            None
+        }
+    }
+}
+
 const fn wanted(kind: Kind) -> &'static str {
     match kind {
         Kind::Text => "a text",
@@ -201,6 +267,7 @@ const fn wanted(kind: Kind) -> &'static str {
         Kind::Ends => "a list of two names",
         Kind::Integer { .. } => "a whole number",
         Kind::Quantity { dimension, .. } => dimension.wanted(),
+        Kind::Latency => "a duration such as \"5 us\", or { min = \"5 us\", max = \"5 us\" }",
         Kind::Buffer => "an amount of data such as \"512 KiB\" or \"86 x 1514 B\"",
         Kind::Choice(_) => "one of few words",
     }

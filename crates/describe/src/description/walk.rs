@@ -19,6 +19,8 @@ pub(crate) enum Value {
     Names(Vec<(String, Span)>),
     Integer(i64),
     Quantity(Ratio),
+    /// The least and the largest latency.
+    Latency(Ratio, Ratio),
     Buffer(Ratio, Option<u64>),
 }
 
@@ -70,6 +72,14 @@ impl Record {
     pub(crate) fn quantity(&self, key: &str) -> Option<Ratio> {
         match self.values.get(key) {
             Some((Value::Quantity(value), _)) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// Returns the least and the largest latency.
+    pub(crate) fn latency(&self, key: &str) -> Option<(Ratio, Ratio)> {
+        match self.values.get(key) {
+            Some((Value::Latency(min, max), _)) => Some((*min, *max)),
             _ => None,
         }
     }

@@ -22,6 +22,8 @@ pub(super) const LARGEST_ON_WIRE: u64 = LARGEST_TAGGED + OVERHEAD;
 pub(super) struct Switch {
     pub(super) name: String,
     pub(super) latency_ns: u64,
+    /// The least latency, if it is not the same for all frames.
+    pub(super) latency_min_ns: u64,
     pub(super) queues: u8,
 }
 
@@ -138,8 +140,8 @@ impl Draft {
         for switch in &self.switches {
             let _ = write!(
                 text,
-                "\n[[switch]]\nname = \"{}\"\nlatency = \"{} ns\"\nqueues = {}\nbuffer = \"1024 MiB\"\n{gates}",
-                switch.name, switch.latency_ns, switch.queues
+                "\n[[switch]]\nname = \"{}\"\nlatency = {{ min = \"{} ns\", max = \"{} ns\" }}\nqueues = {}\nbuffer = \"1024 MiB\"\n{gates}",
+                switch.name, switch.latency_min_ns, switch.latency_ns, switch.queues
             );
         }
         for host in &self.hosts {

@@ -64,13 +64,14 @@ pub(super) fn lay_out(
         let latency_ns = list.iter().copied().max().unwrap_or(0);
         if list.iter().any(|other| *other != latency_ns) {
             draft.notes.push(format!(
-                "the ports of {} have one latency, the largest: {latency_ns} ns",
+                "the ports of {} have one latency, between the least and the largest: {latency_ns} ns",
                 switch(first)
             ));
         }
         draft.switches.push(Switch {
             name: switch(first),
             latency_ns,
+            latency_min_ns: list.iter().copied().min().unwrap_or(0),
             queues: 1,
         });
     }

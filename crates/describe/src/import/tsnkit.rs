@@ -183,8 +183,8 @@ fn directions(text: &str) -> Result<BTreeMap<(u32, u32), Direction>, ImportFault
     Ok(found)
 }
 
-/// Adds the nodes: a node with one link is an end station, all others are switches. A node's latency is the slowest
-/// processing of what it receives.
+/// Adds the nodes: a node with one link is an end station, all others are switches. A node's latency is the
+/// processing of what it receives: constant, unless its links differ.
 fn nodes(directions: &BTreeMap<(u32, u32), Direction>, draft: &mut Draft) {
     let mut neighbours: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
     for &(from, to) in directions.keys() {
@@ -201,7 +201,7 @@ fn nodes(directions: &BTreeMap<(u32, u32), Direction>, draft: &mut Draft) {
         let latency_ns = times.last().copied().unwrap_or(0);
         if times.len() > 1 {
             draft.notes.push(format!(
-                "t_proc of the links to node {node} differs: all take its largest, {latency_ns} ns"
+                "t_proc of the links to node {node} differs: frames take between the least and the largest, {latency_ns} ns"
             ));
         }
         let leaving = directions.iter().filter(|((from, _), _)| from == node);
@@ -214,6 +214,7 @@ fn nodes(directions: &BTreeMap<(u32, u32), Direction>, draft: &mut Draft) {
         draft.switches.push(Switch {
             name: format!("n{node}"),
             latency_ns,
+            latency_min_ns: times.first().copied().unwrap_or(0),
             queues: queues.first().copied().unwrap_or(1),
         });
     }

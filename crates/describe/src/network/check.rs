@@ -70,6 +70,12 @@ impl Network {
                 0,
                 LONGEST_NS,
             )?;
+            within(
+                &format!("{what}: `latency_min_ns`"),
+                switch.latency_min_ns,
+                0,
+                switch.latency_ns,
+            )?;
             let bytes = switch.buffer.bytes;
             within(
                 &format!("{what}: its buffer"),

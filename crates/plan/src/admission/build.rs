@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::network::Network;
+use crate::network::{Network, Release};
 
 use super::check::{Known, Label, Port, PortClass, Sum, room_bits};
 use super::types::{AdmissionError, Budgets, LEAST_BITS, NONE, Offer, Pool, RATE_BITS, TIME_BITS};
@@ -147,7 +147,9 @@ impl Admission {
         inputs: Arc<[Sum]>,
         slot_behind: u32,
     ) -> Result<(), AdmissionError> {
-        let (latency_ns, catches_up) = network.port_latency(name.from, name.to);
+        let late = network.port_latency(name.from, name.to);
+        let (latency_ns, catches_up) = (late.max_ns, late.catches_up);
+        let variation = time_up(late.variation_ns().min(LONGEST_NS));
         let shown = format!("{}>{}", name.from, name.to);
         let range = |what: &str| AdmissionError::Range {
             what: format!("port {shown}: {what}"),
@@ -172,6 +174,11 @@ impl Admission {
         let latency = time_up(latency_ns.min(LONGEST_NS));
         let latency_bits = super::check::bits_up(rate, latency);
         let switch = network.switch(name.from);
+        // What comes during the latency, and the frame that is being sent.
+        let taken_bits = match switch.map(|switch| switch.buffer.release) {
+            Some(Release::Frame) => latency_bits + self.largest_frame_bits,
+            _ => latency_bits,
+        };
         let is_host = network.host(name.from).is_some();
         let classes = network.queues(name.from).clamp(1, 8);
         let (mut pool, mut memory_bits) = (NONE, u64::MAX);
@@ -180,11 +187,11 @@ impl Admission {
                 let at = self.pools.iter().position(|pool| pool.node == switch.name);
                 pool = at.and_then(|at| u16::try_from(at).ok()).unwrap_or(NONE);
                 if let Some(pool) = self.pools.get_mut(usize::from(pool)) {
-                    pool.room_bits = pool.room_bits.saturating_sub(latency_bits);
+                    pool.room_bits = pool.room_bits.saturating_sub(taken_bits);
                 }
             } else {
                 let memory = self.memory(switch.buffer.bytes, switch.buffer.frames);
-                memory_bits = memory.saturating_sub(latency_bits);
+                memory_bits = memory.saturating_sub(taken_bits);
             }
         }
         let slots = if is_host { 1 } else { inputs.len().max(1) };
@@ -206,6 +213,7 @@ impl Admission {
             memory_bits,
             inputs,
             latency,
+            variation,
         };
         self.labels.push(Label {
             name: shown.clone().into_boxed_str(),
@@ -278,10 +286,10 @@ fn line(
             what: format!("the rate of the link {}>{}", name.from, name.to),
         });
     }
-    let (latency_ns, catches_up) = network.port_latency(name.from, name.to);
+    let late = network.port_latency(name.from, name.to);
     let rate = name.rate_bps << RATE_BITS;
-    let late = if catches_up {
-        super::check::bits_up(rate, time_up(latency_ns.min(LONGEST_NS)))
+    let late = if late.catches_up {
+        super::check::bits_up(rate, time_up(late.max_ns.min(LONGEST_NS)))
     } else {
         0
     };

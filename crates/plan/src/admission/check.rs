@@ -7,7 +7,8 @@
 //!     + L_low <= C (s + d - T)
 //! ```
 //!
-//! Here `h` are the classes above. The left side less `C s` is concave; its largest value is where the slope turns
+//! A latency that varies by `V` adds `r V` to each burst and `C_i V` to each line: frames may be closer together in the
+//! queue than on the link. Here `h` are the classes above. The left side less `C s` is concave; its largest value is where the slope turns
 //! negative. Corners are rounded down. A falling straight line that is read too early is too high, never too low.
 
 use crate::network::class_of;
@@ -91,12 +92,14 @@ pub(super) struct Port {
     pub(super) pool: u16,
     /// The number of this link among the inputs of the node that it leads to.
     pub(super) slot_behind: u32,
-    /// The bits that the memory holds, less the latency's share.
+    /// The bits that the memory holds, less the latency's share and the frame that is being sent.
     pub(super) memory_bits: u64,
     /// The rate and `L + C L_late` of each input link, if `lines` is true.
     pub(super) inputs: std::sync::Arc<[Sum]>,
     /// The latency T in 2^-40 s, rounded up.
     pub(super) latency: u64,
+    /// The time by which the latency before the queue differs between frames, 2^-40 s, rounded up.
+    pub(super) variation: u64,
 }
 
 /// The data that no decision needs.
@@ -359,6 +362,13 @@ fn look(
         let contracts = equal.rate + above.rate;
         value = value.checked_add(above.burst)?;
         let line = port.inputs.get(slot).filter(|_| port.lines);
+        // A latency that varies lets frames follow each other closer than on the link.
+        let line = line.map(|line| Sum {
+            burst: line
+                .burst
+                .saturating_add(bits_up(line.rate, port.variation)),
+            ..*line
+        });
         match line.filter(|line| equal.burst > line.burst) {
             Some(line) => {
                 // The line until it meets the contracts; where it never does, to the end.

@@ -22,7 +22,7 @@
 //!
 //! let network = rtwire_plan::read(include_str!("../../../../examples/line.toml"), "line.toml", &[])?;
 //! let plan = rtwire_plan::plan(&network, &Default::default())?;
-//! let mut admission = Admission::new(&network, &Budgets::around(&plan, 1_500))?;
+//! let mut admission = Admission::new(&network, &Budgets::around(&plan, 2_000))?;
 //! let stream = &network.streams[0];
 //! let route = admission.route(&stream.routes)?;
 //! // Another one like it: is there room, and is it in time?

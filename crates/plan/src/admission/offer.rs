@@ -160,7 +160,9 @@ impl Admission {
             class: port.class(offer.pcp),
             cell: route.hops[at].cell,
             sum: Sum {
-                burst: offer.burst_bits.saturating_add(bits_up(rate, jitter)),
+                burst: offer
+                    .burst_bits
+                    .saturating_add(bits_up(rate, jitter.saturating_add(port.variation))),
                 rate,
             },
             jitter,

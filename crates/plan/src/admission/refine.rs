@@ -135,10 +135,11 @@ impl Admission {
                     .saturating_sub(least(before, offer.frame_bits))
             };
             jitters.push(jitter);
-            let class = self.ports[hop.port as usize].class(offer.pcp);
+            let port = &self.ports[hop.port as usize];
+            let class = port.class(offer.pcp);
             let cell = &mut cells[route.hops[at].cell as usize + usize::from(class)];
             // No more than what was checked when it was admitted.
-            cell.burst += offer.burst_bits + bits_up(rate, jitter);
+            cell.burst += offer.burst_bits + bits_up(rate, jitter.saturating_add(port.variation));
             cell.rate += rate;
         }
     }

@@ -57,6 +57,8 @@ impl Class {
 #[derive(Clone, Debug)]
 pub(super) struct Input {
     pub(super) from: Option<usize>,
+    /// The time by which frames may be closer together in the queue than on the link.
+    pub(super) shift: Time,
     pub(super) classes: Vec<Class>,
 }
 
@@ -91,7 +93,13 @@ impl Bundle {
     }
 
     /// Returns every line that bounds these flows. The first is the sum of their contracts.
-    pub(super) fn lines(&self, link: Option<&Departures>) -> Result<Vec<Line>, Overflow> {
+    ///
+    /// Frames may be closer together than on the link by `shift`. The contracts contain it already.
+    pub(super) fn lines(
+        &self,
+        link: Option<&Departures>,
+        shift: Time,
+    ) -> Result<Vec<Line>, Overflow> {
         let mut lines = vec![self.contracts];
         // Flows that enter here come over no link: nothing but their contracts holds them back.
         let Some(link) = link.filter(|_| !self.contracts.is_nothing()) else {
@@ -118,6 +126,9 @@ impl Bundle {
                     ..line
                 }));
             }
+        }
+        for line in &mut lines[1..] {
+            *line = line.shifted(shift);
         }
         Ok(lines)
     }

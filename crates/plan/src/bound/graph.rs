@@ -7,11 +7,14 @@ use rtwire_describe::ratio::Ratio;
 pub struct Server {
     /// Rate, bit/s.
     pub rate: Ratio,
-    /// Largest latency on top of queueing and transmission, seconds.
+    /// Largest latency of a frame on top of queueing and transmission, seconds.
     pub latency: Ratio,
-    /// Least latency, seconds. Zero unless proven.
+    /// Least latency of a frame, seconds.
     pub latency_min: Ratio,
-    /// True if frames may leave faster than `rate` after they were late.
+    /// True if the latency is behind the queue: frames may leave faster than `rate` after they were late.
+    ///
+    /// Else it is before the queue, and each frame has its own. Only the frames of one input link and class stay in
+    /// order.
     pub catches_up: bool,
     /// Number of classes; a larger number is more urgent.
     pub classes: u8,

@@ -11,6 +11,8 @@ pub(crate) enum Term {
     Blocking,
     /// The port's latency.
     Latency,
+    /// The time by which the latency before a queue differs between frames.
+    LatencyVariation,
     /// The frames that overtake while a frame waits.
     Overtaking,
     /// The jitter that flows gain at a port.

@@ -113,6 +113,8 @@ fn cases() -> Vec<Case> {
     periodic.period = Some(Ratio::from_ns(10_000_000));
     let mut catching = late(port(100), 1_000);
     catching.catches_up = true;
+    let mut holding = late(port(100), 500);
+    holding.catches_up = true;
     let mut regulated = port(100);
     regulated.shapers[0] = ClassShaper::Regulated;
     let behind_others =
@@ -144,6 +146,14 @@ fn cases() -> Vec<Case> {
             of: Of::Delay(0, 0),
             reached: 170,
             how: "the port is as late as it may be",
+        },
+        Case {
+            term: Term::LatencyVariation,
+            servers: vec![late(port(100), 500)],
+            flows: vec![flow(LONG, 1, 100, &[0]), flow(LONG, 1, 40_000, &[0])],
+            of: Of::Delay(0, 0),
+            reached: 860,
+            how: "frames of 0 and 300 us are in the queue at 500 us, before one of 0 us whose latency is as long",
         },
         Case {
             term: Term::Overtaking,
@@ -190,11 +200,11 @@ fn cases() -> Vec<Case> {
         },
         Case {
             term: Term::AggregateLatency,
-            servers: vec![late(port(100), 500), port(50)],
+            servers: vec![holding, port(50)],
             flows: vec![flow(LONG, 1, 40_000, &[0, 1])],
             of: Of::Delay(1, 0),
-            reached: 560,
-            how: "as with the least latency",
+            reached: 480,
+            how: "the frames of 0 and 300 us are handed over at 620 us",
         },
         Case {
             term: Term::AggregateBlocking,

@@ -5,7 +5,7 @@
 //! and the others of the class (those that do not share the whole segment) bringing b_X + r_X t:
 //!
 //!   R_k     = C - r_H                  what the class is served in order of arrival,
-//!   T_k     = (C T + b_H + L_low) / R_k    after this time
+//!   T_k     = T + (b_H + L_low) / R_k      after this time
 //!   wait_k  = T_k + b_X / R_k          after this time the sharers are served R_k - r_X
 //!   + L / C                            but for the last port: the next one waits for whole frames
 //!
@@ -109,13 +109,18 @@ impl<'a> Segments<'a> {
         let Hop { server, class, .. } = self.analysis.graph.flows[flow].hops[hop];
         let place = self.analysis.flows[flow].first + hop;
         let here = self.analysis.added_jitter[place];
-        let has_jitter = here.is_some_and(|here| here != AddedJitter::default());
-        if self.is_exhausted() || self.is_shaped(server) || !has_jitter {
+        let varies = self.analysis.variation(server);
+        let has_jitter = here.is_some_and(|here| here != AddedJitter::default()) || varies > 0;
+        if self.is_exhausted() || self.is_shaped(server) || here.is_none() || !has_jitter {
             return Ok(None);
         }
         let cost = self.analysis.passing[server].len();
         self.work = self.work.saturating_sub(cost as u64);
-        self.analysis.added_jitter[place] = Some(AddedJitter::default());
+        // The latency's variation is in the time until the frame enters the queue, too. So it is taken off again.
+        self.analysis.added_jitter[place] = Some(AddedJitter {
+            late: -varies,
+            line: -varies,
+        });
         let delay = self.analysis.delay_of(server, class);
         self.analysis.added_jitter[place] = here;
         // What leaves the range of numbers is not bounded this way.
@@ -196,6 +201,7 @@ impl<'a> Segments<'a> {
         let here = &analysis.servers[server];
         let (mut above, mut others) = (Line::default(), Line::default());
         let mut low = here.foreign;
+        let varies = analysis.variation(server);
         for &(flow, hop) in &analysis.passing[server] {
             let (flow, hop) = (flow as usize, hop as usize);
             let own = &analysis.flows[flow];
@@ -215,7 +221,7 @@ impl<'a> Segments<'a> {
             let Some(added_jitter) = analysis.added_jitter[own.first + hop] else {
                 return Ok(None);
             };
-            let line = own.line.shifted(added_jitter.line);
+            let line = own.line.shifted(plus(added_jitter.line, varies)?);
             if its > class {
                 above = above.plus(line)?;
             } else {
@@ -228,7 +234,11 @@ impl<'a> Segments<'a> {
             return Ok(None);
         }
         let add = |a: Data, b: Data| a.checked_add(b).ok_or(Overflow);
-        let mut first = product(here.rate, here.latency);
+        let (before, mut first) = if analysis.graph.servers[server].catches_up {
+            (0, product(here.rate, here.latency))
+        } else {
+            (here.latency, 0)
+        };
         if keeps(Term::SegmentUrgent) {
             first = add(first, above.burst)?;
         }
@@ -238,7 +248,8 @@ impl<'a> Segments<'a> {
         if keeps(Term::SegmentOthers) {
             first = add(first, others.burst)?;
         }
-        Ok(Some((quotient_up(first, served)?, left)))
+        let wait = plus(quotient_up(first, served)?, before)?;
+        Ok(Some((wait, left)))
     }
 
     /// Returns the arrivals of the sharers at the first port, by input. `None` if a port before has no bound.
@@ -248,6 +259,7 @@ impl<'a> Segments<'a> {
         sharers: &[(usize, usize)],
     ) -> Result<Option<Vec<Arrivals>>, Overflow> {
         let analysis = &self.analysis;
+        let varies = analysis.variation(first);
         let mut inputs: Vec<(Option<usize>, Class)> = Vec::new();
         for &(flow, hop) in sharers {
             let hops = &analysis.graph.flows[flow].hops;
@@ -267,14 +279,15 @@ impl<'a> Segments<'a> {
             };
             let class = &mut inputs[at].1;
             class.joined_by(own, before.map(|before| before.class));
-            class.bring(own, own.line.shifted(added_jitter.line), added_jitter.late)?;
+            let line = own.line.shifted(plus(added_jitter.line, varies)?);
+            class.bring(own, line, plus(added_jitter.late, varies)?)?;
         }
         let mut groups = Vec::with_capacity(inputs.len());
         for (from, class) in inputs {
             let mut bundle = Bundle::default();
             bundle.add(&class)?;
             groups.push(Arrivals {
-                lines: bundle.lines(from.map(|from| &analysis.departures[from]))?,
+                lines: bundle.lines(from.map(|from| &analysis.departures[from]), varies)?,
                 rest: class.rest,
                 stairs: class.stairs,
             });

@@ -31,6 +31,8 @@ pub(super) struct ServerNumbers {
     pub(super) rate_up: Rate,
     pub(super) latency: Time,
     pub(super) latency_min: Time,
+    /// The time by which the latency before the queue differs between frames; 0 if the latency is behind it.
+    pub(super) variation: Time,
     pub(super) foreign: Data,
     pub(super) slopes: [Option<Rate>; 8],
 }
@@ -167,6 +169,11 @@ impl<'a> Analysis<'a> {
                 rate_up: rate_up(server.rate)?,
                 latency: time_up(server.latency)?,
                 latency_min: time_down(server.latency_min)?,
+                variation: if server.catches_up {
+                    0
+                } else {
+                    time_up(server.latency.minus(server.latency_min)?)?.max(0)
+                },
                 foreign: fixed::data_up(server.foreign_frame)?,
                 slopes,
             };
@@ -260,7 +267,7 @@ impl<'a> Analysis<'a> {
 
     /// Bounds one server, and passes on its departures. Returns true if those changed.
     fn visit(&mut self, server: usize) -> Result<(PortBound, bool), Overflow> {
-        let inputs = self.inputs(server)?;
+        let inputs = self.inputs(server, self.variation(server))?;
         let port = self.port(server, &inputs)?;
         self.depart(server, &inputs, &port)?;
         let mut changed = false;
@@ -272,7 +279,7 @@ impl<'a> Analysis<'a> {
             let hop = hop_number as usize;
             let class = usize::from(flow.hops[hop].class);
             let delay = port.delays.get(class).copied().flatten();
-            // The least delay must not contain what need not happen: blocking, queueing, the largest latency.
+            // The least delay must not contain what need not happen: blocking, queueing, more than the least latency.
             let least = if !self.method.least_delay {
                 0
             } else {
@@ -323,8 +330,18 @@ impl<'a> Analysis<'a> {
         hop.before.is_none() || shapers.get(usize::from(hop.class)) == Some(&ClassShaper::Regulated)
     }
 
-    /// Returns the flows of a server by their input link, and by class.
-    fn inputs(&mut self, server: usize) -> Result<Vec<Input>, Overflow> {
+    /// Returns the time by which the latency before a server's queue differs between frames.
+    pub(super) fn variation(&self, server: usize) -> Time {
+        if keeps(Term::LatencyVariation) {
+            self.servers[server].variation
+        } else {
+            0
+        }
+    }
+
+    /// Returns the flows of a server by their input link, and by class. Their frames may be closer together than on
+    /// the link by `shift`.
+    fn inputs(&mut self, server: usize, shift: Time) -> Result<Vec<Input>, Overflow> {
         let here = &self.graph.servers[server];
         let classes = usize::from(here.classes);
         let mut inputs: Vec<Input> = Vec::new();
@@ -347,6 +364,7 @@ impl<'a> Analysis<'a> {
                 *place = new;
                 inputs.push(Input {
                     from,
+                    shift,
                     classes: vec![Class::default(); classes],
                 });
             }
@@ -378,9 +396,9 @@ impl<'a> Analysis<'a> {
                     rate: own.line.rate,
                 }
             } else {
-                own.line.shifted(added_jitter.line)
+                own.line.shifted(plus(added_jitter.line, shift)?)
             };
-            class.bring(own, line, added_jitter.late)?;
+            class.bring(own, line, plus(added_jitter.late, shift)?)?;
         }
         for input in &inputs {
             if let Some(from) = input.from {

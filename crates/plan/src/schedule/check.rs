@@ -111,7 +111,7 @@ fn held_ps(
     }
     let ps = |bits: i128| (bits * 1_000_000_000_000) / i128::from(rate_bps.max(1));
     let first = ps(waiting_bits + i128::from(under_way + wire_bytes) * 8)
-        + i128::from(network.port_latency(talker, to).0) * 1000;
+        + i128::from(network.port_latency(talker, to).max_ns) * 1000;
     let mut end = first;
     for _ in 0..1000 {
         // What comes until then goes first, too.
@@ -122,7 +122,7 @@ fn held_ps(
         end = later;
     }
     end - i128::from(sending_ps(wire_bytes, rate_bps))
-        - i128::from(network.port_latency(talker, to).0) * 1000
+        - i128::from(network.port_latency(talker, to).max_ns) * 1000
 }
 
 #[allow(
@@ -215,13 +215,13 @@ fn walk<'a>(
         }
         let (host_latency, next_latency) = (
             if network.host(from).is_some() {
-                network.port_latency(from, to).0
+                network.port_latency(from, to).max_ns
             } else {
                 0
             },
             route
                 .get(at + 2)
-                .map_or(0, |next| network.port_latency(to, next).0),
+                .map_or(0, |next| network.port_latency(to, next).max_ns),
         );
         first += sending + i128::from(link.cable_delay_ns) * 1000;
         last += sending + i128::from(link.cable_delay_ns + host_latency + next_latency) * 1000;

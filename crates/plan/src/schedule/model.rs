@@ -139,7 +139,7 @@ fn port(network: &Network, from: &str, to: &str) -> Result<Port, Overflow> {
         queues: network.queues(from),
         rate_bps,
         cable_ns: link.map_or(0, |link| link.cable_delay_ns),
-        latency_ns: network.port_latency(from, to).0,
+        latency_ns: network.port_latency(from, to).max_ns,
         frame_ns: 0,
         unscheduled: [Unscheduled::default(); 8],
         guard_ns: 0,

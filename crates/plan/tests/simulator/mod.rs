@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-use rtwire_plan::{ContractKind, Network};
+use rtwire_plan::{ContractKind, Network, Release};
 
 const PS: u128 = 1_000_000_000_000;
 
@@ -77,6 +77,11 @@ struct Port {
     sending: Option<(Frame, u128)>,
     rate: u128,
     latency_ps: u128,
+    least_ps: u128,
+    /// True if a frame keeps all its memory until its last bit has left.
+    keeps_whole: bool,
+    /// The instant at which the last frame of an input and a queue entered that queue.
+    entered: BTreeMap<(String, usize), u128>,
     catches_up: bool,
     cable_ps: u128,
     last_release: u128,
@@ -86,9 +91,10 @@ struct Port {
 enum Event {
     /// The end of a transmission at a port.
     Sent(usize),
-    /// A frame appears at a node.
+    /// A frame appears at a node, from a neighbour or from its own talker.
     Arrives {
         node: String,
+        from: String,
         flow: usize,
         born: u128,
     },
@@ -236,13 +242,17 @@ pub(crate) fn simulate(
     for link in &network.links {
         let [a, b] = &link.ends;
         for (from, to) in [(a, b), (b, a)] {
-            let (latency_ns, catches_up) = network.port_latency(from, to);
+            let latency = network.port_latency(from, to);
             names.insert((from.clone(), to.clone()), ports.len());
             ports.push(Port {
                 queues: vec![VecDeque::new(); usize::from(network.queues(from))],
                 rate: u128::from(link.rate_bps),
-                latency_ps: u128::from(latency_ns) * 1_000,
-                catches_up,
+                latency_ps: u128::from(latency.max_ns) * 1_000,
+                least_ps: u128::from(latency.min_ns) * 1_000,
+                keeps_whole: network
+                    .switch(from)
+                    .is_none_or(|switch| switch.buffer.release == Release::Frame),
+                catches_up: latency.catches_up,
                 cable_ps: u128::from(link.cable_delay_ns) * 1_000,
                 ..Port::default()
             });
@@ -269,6 +279,7 @@ pub(crate) fn simulate(
             };
             let event = Event::Arrives {
                 node: source.start.clone(),
+                from: source.start.clone(),
                 flow,
                 born: at,
             };
@@ -280,21 +291,59 @@ pub(crate) fn simulate(
         Behaviour::GreedyPrompt => 0,
         Behaviour::Random => u128::from(dice.below(u64::try_from(port.latency_ps + 1).unwrap())),
     };
+    // A switch's latency of one frame. What is left of the largest may come at the start of a busy period.
+    let of_frame = |port: &Port, dice: &mut Dice| match behaviour {
+        Behaviour::Greedy | Behaviour::GreedyPrompt => port.least_ps,
+        Behaviour::Random => match dice.below(3) {
+            0 => port.least_ps,
+            1 => port.latency_ps,
+            _ => {
+                let varies = u64::try_from(port.latency_ps - port.least_ps).unwrap();
+                port.least_ps + u128::from(dice.below(varies + 1))
+            }
+        },
+    };
     while let Some(std::cmp::Reverse((now, _, _, event))) = events.pop() {
         let mut push = |at: u128, rank: u8, event: Event| {
             serial += 1;
             events.push(std::cmp::Reverse((at, rank, serial, event)));
         };
         let index = match event {
-            Event::Arrives { node, flow, born } => {
+            Event::Arrives {
+                node,
+                from,
+                flow,
+                born,
+            } => {
                 if sources[flow].receivers.contains(&node) {
                     outcome.delivered += 1;
                     let most = outcome.delays_ps.entry((flow, node.clone())).or_default();
                     *most = (*most).max(now - born);
                 }
                 for next in sources[flow].next.get(&node).into_iter().flatten() {
-                    let port = names[&(node.clone(), next.clone())];
-                    push(now, 1, Event::Enters { port, flow, born });
+                    let index = names[&(node.clone(), next.clone())];
+                    let port = &mut ports[index];
+                    port.backlog += sources[flow].frame_bits;
+                    let sent = match port.sending {
+                        // Of the frame under way, what is on the wire already may be free (rounded down).
+                        Some((frame, start)) if !port.keeps_whole => {
+                            (now.saturating_sub(start) * port.rate / PS).min(frame.bits)
+                        }
+                        _ => 0,
+                    };
+                    let most = outcome.backlog_bits.entry(ends[index].clone()).or_default();
+                    *most = (*most).max(port.backlog - sent);
+                    let mut at = now;
+                    if !port.catches_up {
+                        // Frames of one input stay in order within a queue.
+                        let late = of_frame(port, dice);
+                        let queue = class(sources[flow].pcp, port.queues.len());
+                        let last = port.entered.entry((from.clone(), queue)).or_default();
+                        at = (now + late).max(*last);
+                        *last = at;
+                    }
+                    let port = index;
+                    push(at, 1, Event::Enters { port, flow, born });
                 }
                 continue;
             }
@@ -310,21 +359,11 @@ pub(crate) fn simulate(
                     born,
                 };
                 let queue = class(sources[flow].pcp, port.queues.len());
-                let was_idle = port.backlog == 0;
-                port.backlog += frame.bits;
-                let sent = match port.sending {
-                    // Of the frame under way, what is on the wire already no longer waits (rounded down).
-                    Some((frame, start)) => {
-                        (now.saturating_sub(start) * port.rate / PS).min(frame.bits)
-                    }
-                    None => 0,
-                };
-                let most = outcome.backlog_bits.entry(ends[index].clone()).or_default();
-                *most = (*most).max(port.backlog - sent);
+                let was_idle = port.sending.is_none() && port.queues.iter().all(VecDeque::is_empty);
                 port.queues[queue].push_back(frame);
-                if was_idle && !port.catches_up {
-                    // A switch may take its latency before it serves what found it idle.
-                    port.held_until = now + lateness(port, dice);
+                if was_idle && !port.catches_up && behaviour == Behaviour::Greedy {
+                    // All latencies of a busy period may end together, with that of its first frame.
+                    port.held_until = now + port.latency_ps - port.least_ps;
                     push(port.held_until, 2, Event::Wakes(index));
                     continue;
                 }
@@ -344,6 +383,7 @@ pub(crate) fn simulate(
                     port.last_release = release;
                     let event = Event::Arrives {
                         node: ends[index].1.clone(),
+                        from: ends[index].0.clone(),
                         flow: frame.flow,
                         born: frame.born,
                     };

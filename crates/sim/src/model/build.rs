@@ -1,6 +1,6 @@
 //! Builds the tables of the simulation from a network and its plan.
 
-use rtwire_plan::network::class_of;
+use rtwire_plan::network::{Release, class_of};
 use rtwire_plan::{ContractKind, Network, Plan, Ratio, ShaperKind};
 
 use super::{Binding, Edge, Flow, Listener, Model, NONE, PoolModel, PortModel};
@@ -65,13 +65,14 @@ impl Model {
             clock_error_ps: to_ps(network.schedule.clock_error_ns, || {
                 "the clock error".to_owned()
             })?,
+            lanes: 0,
             regulators: 0,
             gap_ps: 0,
             input_hash: network.input_hash.clone(),
             name: network.name.clone(),
         };
         let ports = model.add_ports(network)?;
-        let mut regulators = RegulatorNumbers::new();
+        let mut numbers = Numbers::default();
         for stream in &network.streams {
             let draft = Draft {
                 name: &stream.name,
@@ -105,7 +106,7 @@ impl Model {
                 branches: (0, 0),
                 listeners: (0, 0),
             };
-            model.add_flow(network, &ports, &draft, flow, &mut regulators)?;
+            model.add_flow(network, &ports, &draft, flow, &mut numbers)?;
         }
         for allowance in &network.best_effort {
             let draft = Draft {
@@ -133,7 +134,7 @@ impl Model {
                 branches: (0, 0),
                 listeners: (0, 0),
             };
-            model.add_flow(network, &ports, &draft, flow, &mut regulators)?;
+            model.add_flow(network, &ports, &draft, flow, &mut numbers)?;
         }
         model.gap_ps = model.event_gap_ps();
         Ok(model)
@@ -200,7 +201,7 @@ impl Model {
         for link in &network.links {
             for (node, to) in [(0, 1), (1, 0)] {
                 let (node, to) = (&link.ends[node], &link.ends[to]);
-                let (latency_ns, catches_up) = network.port_latency(node, to);
+                let latency = network.port_latency(node, to);
                 let at = number(self.ports.len());
                 let buffer = network.switch(node).map(|switch| switch.buffer);
                 let pool = match buffer {
@@ -215,6 +216,7 @@ impl Model {
                         limit_bits: buffer
                             .map_or(u64::MAX, |buffer| buffer.bytes.saturating_mul(8)),
                         limit_frames: buffer.and_then(|buffer| buffer.frames).unwrap_or(u64::MAX),
+                        whole_frames: buffer.is_none_or(|it| it.release == Release::Frame),
                     });
                 }
                 self.pools[pool as usize].ports.push(at);
@@ -224,8 +226,9 @@ impl Model {
                     to: to.clone(),
                     line: LineClock::new(link.rate_bps),
                     cable_ps: to_ps(link.cable_delay_ns, what)?,
-                    latency_ps: to_ps(latency_ns, what)?,
-                    catches_up,
+                    latency_ps: to_ps(latency.max_ns, what)?,
+                    latency_min_ps: to_ps(latency.min_ns, what)?,
+                    catches_up: latency.catches_up,
                     classes: network.queues(node).clamp(1, 8),
                     pool,
                     gates: None,
@@ -244,7 +247,7 @@ impl Model {
         ports: &PortNumbers,
         draft: &Draft<'_>,
         mut flow: Flow,
-        regulators: &mut RegulatorNumbers,
+        numbers: &mut Numbers,
     ) -> Result<(), SimulationError> {
         let number_of_flow = number(self.flows.len());
         let inconsistent = |what: String| SimulationError::Inconsistent { what };
@@ -284,6 +287,7 @@ impl Model {
                         port,
                         flow: number_of_flow,
                         class: class_of(draft.pcp, self.ports[port as usize].classes),
+                        lane: NONE,
                         regulator: NONE,
                         bucket: number(at),
                         listener: NONE,
@@ -313,16 +317,22 @@ impl Model {
         for (index, before) in befores.into_iter().enumerate() {
             let port = &self.ports[self.edges[first + index].port as usize];
             let class = self.edges[first + index].class;
+            let from = before.map_or(NONE, |before| self.edges[before].port);
+            let lane = (self.edges[first + index].port, class, from);
+            let next = number(numbers.lanes.len());
+            self.edges[first + index].lane = *numbers.lanes.entry(lane).or_insert(next);
             if network.shaper(&port.node, &port.to, class) == Some(ShaperKind::Asynchronous) {
                 let before = before.map_or((NONE, 0), |before| {
                     (self.edges[before].port, self.edges[before].class)
                 });
                 let key = (self.edges[first + index].port, class, before);
+                let regulators = &mut numbers.regulators;
                 let next = number(regulators.len());
                 self.edges[first + index].regulator = *regulators.entry(key).or_insert(next);
             }
         }
-        self.regulators = regulators.len();
+        self.lanes = numbers.lanes.len();
+        self.regulators = numbers.regulators.len();
         for (index, list) in children.into_iter().enumerate() {
             self.edges[first + index].branches = self.add_branches(&list);
         }
@@ -356,8 +366,14 @@ impl Model {
     }
 }
 
-/// The number of each regulator, by port and class, and by the port and class before them.
-type RegulatorNumbers = std::collections::HashMap<(u32, u8, (u32, u8)), u32>;
+/// The numbers that edges share.
+#[derive(Default)]
+struct Numbers {
+    /// The number of each lane, by port and class, and by the port before them.
+    lanes: std::collections::HashMap<(u32, u8, u32), u32>,
+    /// The number of each regulator, by port and class, and by the port and class before them.
+    regulators: std::collections::HashMap<(u32, u8, (u32, u8)), u32>,
+}
 
 fn idle_slopes(network: &Network, node: &str, to: &str) -> Vec<Option<u64>> {
     let classes = network.queues(node).clamp(1, 8);

@@ -2,7 +2,7 @@
 
 use super::Search;
 use crate::model::Edge;
-use crate::scenario::Scenario;
+use crate::scenario::{Lateness, Scenario};
 
 /// A port that another flow shares with the victim.
 #[derive(Clone, Copy)]
@@ -16,8 +16,20 @@ pub(super) struct Meeting {
     /// True if the flow joins the victim's route here over another link. If it joins several times, as on a ring, only
     /// the port nearest to its talker counts. There no other link has serialized it with others yet.
     joins: bool,
+    /// The time between frames of its burst on the input link, ps, and the number of frames that may follow each other.
+    spacing_ps: u64,
+    frames: u64,
     /// True for a lower class, which delays the victim only if its transmission has begun.
     lower: bool,
+}
+
+/// A port of the victim's route whose latency varies.
+#[derive(Clone, Copy)]
+pub(super) struct Gathering {
+    port: usize,
+    hop: usize,
+    /// The time at which the victim's worst frame enters the queue there if its latency is the largest, ps.
+    at_ps: u64,
 }
 
 impl Search<'_, '_> {
@@ -54,10 +66,51 @@ impl Search<'_, '_> {
                     mine,
                     hop,
                     joins: Some(place) == joins,
+                    spacing_ps: self.spacing_ps(&listener.path, place.1),
+                    frames: self.burst_frames(listener.flow as usize),
                     lower: edges[theirs as usize].class < edges[mine as usize].class,
                 });
             }
         }
+    }
+
+    /// Returns the time of a frame on the link before a position of its route, ps; 0 at its talker.
+    fn spacing_ps(&self, way: &[u32], at: usize) -> u64 {
+        let Some(before) = at
+            .checked_sub(1)
+            .map(|at| &self.model.edges[way[at] as usize])
+        else {
+            return 0;
+        };
+        let port = &self.model.ports[before.port as usize];
+        let bits = self.model.flows[before.flow as usize].bits;
+        port.line.transmit(bits, 0).0
+    }
+
+    /// Returns the number of frames that a flow may send at once.
+    fn burst_frames(&self, flow: usize) -> u64 {
+        let flow = &self.model.flows[flow];
+        let burst = u64::try_from(flow.burst.floor()).unwrap_or(u64::MAX);
+        (burst / u64::from(flow.bits.max(1))).clamp(1, 1 << 16)
+    }
+
+    /// Returns the time by which another flow's burst must be earlier than together with the victim, so that a later
+    /// one of its frames meets the victim in the queue.
+    pub(super) fn head_start_ps(&mut self, number: usize, scenario: &Scenario) -> i64 {
+        let meeting = self.meetings[number];
+        let port = self.model.edges[meeting.mine as usize].port as usize;
+        let port_model = &self.model.ports[port];
+        let ahead_ps = self
+            .random
+            .below(meeting.frames)
+            .saturating_mul(meeting.spacing_ps);
+        let later_ps = match scenario.lateness[port] {
+            // The victim has the largest latency, that frame the least.
+            Lateness::Gather { .. } => port_model.latency_ps - port_model.latency_min_ps,
+            _ => 0,
+        };
+        let signed = |ps: u64| i64::try_from(ps).unwrap_or(i64::MAX / 2);
+        signed(ahead_ps) - signed(later_ps)
     }
 
     /// Records the times at which all flows arrived at those ports.
@@ -75,6 +128,19 @@ impl Search<'_, '_> {
             Some(i64::try_from(wanted).ok()? - i64::try_from(theirs).ok()?)
         };
         self.shifts = self.meetings.iter().map(shift).collect();
+        let path = self.model.listeners[victim].path.iter().enumerate();
+        let gathering = |(hop, edge): (usize, &u32)| {
+            let number = self.model.edges[*edge as usize].port as usize;
+            let port = &self.model.ports[number];
+            let varies = !port.catches_up && port.latency_min_ps < port.latency_ps;
+            let came_ps = self.simulator.came_ps(born_ps, *edge)?;
+            varies.then(|| Gathering {
+                port: number,
+                hop,
+                at_ps: came_ps.saturating_add(port.latency_ps),
+            })
+        };
+        self.gatherings = path.filter_map(gathering).collect();
     }
 
     /// Returns the start of the busy period of the victim's class and above, when the victim arrives at a port at
@@ -107,8 +173,41 @@ impl Search<'_, '_> {
         since_ps.filter(|_| done_ps > mine_ps).unwrap_or(mine_ps)
     }
 
+    /// Lets all frames meet the victim's worst one in the queue of one port, or of all. Returns false if no port on its
+    /// route has a latency that varies.
+    pub(super) fn gather(&mut self, scenario: &mut Scenario) -> bool {
+        if self.gatherings.is_empty() {
+            return false;
+        }
+        let only = self.random.below(self.gatherings.len() as u64) as usize;
+        let all = self.random.once_in(2);
+        for (number, gathering) in self.gatherings.iter().enumerate() {
+            if !all && number != only {
+                continue;
+            }
+            let latency_ps = self.model.ports[gathering.port].latency_ps;
+            // Mostly at that instant; at times a little before it, or behind.
+            let at_ps = match self.random.below(4) {
+                0 => gathering
+                    .at_ps
+                    .saturating_sub(self.random.of_any_size(latency_ps)),
+                1 => gathering
+                    .at_ps
+                    .saturating_add(self.random.of_any_size(latency_ps)),
+                _ => gathering.at_ps,
+            };
+            scenario.lateness[gathering.port] = Lateness::Gather { at_ps };
+        }
+        true
+    }
+
     /// Makes most of the flows that join at a position of the victim's route arrive there together with it.
     pub(super) fn align(&mut self, hop: usize, scenario: &mut Scenario) {
+        for gathering in self.gatherings.iter().filter(|it| it.hop == hop) {
+            if let Lateness::Gather { at_ps } = &mut scenario.lateness[gathering.port] {
+                *at_ps = gathering.at_ps;
+            }
+        }
         for (meeting, shift) in self.meetings.iter().zip(&self.shifts) {
             if let (Some(shift), true) = (shift, meeting.joins && meeting.hop == hop) {
                 if !self.random.once_in(12) {

@@ -37,7 +37,9 @@ impl Simulator<'_> {
             0
         };
         if port.waiting_bits + in_full > port.seen.backlog_bits {
-            let left = if sending {
+            let left = if self.model.pools[port_model.pool as usize].whole_frames {
+                in_full
+            } else if sending {
                 port_model
                     .line
                     .bits_in(port.busy_until_ps - now_ps)
@@ -53,54 +55,67 @@ impl Simulator<'_> {
             frame,
             came_ps: now_ps,
         };
-        if port_model.gates.is_some() && !port_model.catches_up {
-            // A switch with gates delays frames before its queues, not behind them.
-            let late_ps = match self.lateness[index as usize] {
-                Lateness::Prompt => 0,
-                Lateness::BusyStart | Lateness::Pipeline => port_model.latency_ps,
-                Lateness::Random => self.random.up_to(port_model.latency_ps),
+        let in_front = port_model.latency_ps > 0 && !port_model.catches_up;
+        if in_front || edge.regulator != NONE {
+            let late_ps = if in_front {
+                self.late_ps(index, edge.flow)
+            } else {
+                0
             };
-            let at = now_ps
-                .saturating_add(late_ps)
-                .max(self.ports[index as usize].last_eligible_ps);
-            self.ports[index as usize].last_eligible_ps = at;
-            let tie = self.tie(edge.flow);
-            let came_ps = now_ps;
-            self.events
-                .push(at, tie, Event::Eligible { frame, came_ps });
-            return;
-        }
-        // A port with credits starts often. Therefore each frame has the full latency, or none.
-        let pipeline = match self.lateness[index as usize] {
-            Lateness::Pipeline => true,
-            Lateness::Prompt => false,
-            _ => !self.ports[index as usize].credits.is_empty(),
-        } && port_model.latency_ps > 0
-            && !port_model.catches_up;
-        if pipeline || edge.regulator != NONE {
-            let mut came_ps = now_ps;
-            if edge.regulator != NONE {
-                let passed =
-                    self.regulators
-                        .pass_ps(self.model, waiting.frame.edge, now_ps, frame.bits);
-                let Some(passed) = passed else {
-                    // It keeps its memory for ever: a frame larger than its stream's burst violates the contract.
-                    return;
-                };
-                came_ps = passed;
-            }
-            let late_ps = if pipeline { port_model.latency_ps } else { 0 };
-            let at = came_ps.saturating_add(late_ps);
-            let tie = self.tie(edge.flow);
-            self.events
-                .push(at, tie, Event::Eligible { frame, came_ps });
+            self.pass(waiting, late_ps);
             return;
         }
         self.queue(index, waiting);
     }
 
+    /// Returns the latency of a frame that arrives now at a port of a switch.
+    fn late_ps(&mut self, index: u32, flow: u32) -> u64 {
+        let port = &self.model.ports[index as usize];
+        let (least, most) = (port.latency_min_ps, port.latency_ps);
+        match self.lateness[index as usize] {
+            Lateness::Prompt => least,
+            Lateness::Pipeline => most,
+            // The rest of it is at the start of a busy period. A port with gates or credits starts often.
+            Lateness::BusyStart if port.gates.is_none() && port.idle_bps.is_empty() => least,
+            Lateness::BusyStart => most,
+            Lateness::Random => least + self.random.up_to(most - least),
+            Lateness::Gather { .. } if flow == self.last_at_ties => most,
+            Lateness::Gather { at_ps } => at_ps.saturating_sub(self.now_ps).clamp(least, most),
+        }
+    }
+
+    /// Lets a frame pass its latency and its regulator, in the order of its lane.
+    fn pass(&mut self, waiting: Waiting, late_ps: u64) {
+        let Waiting { frame, came_ps } = waiting;
+        let edge = &self.model.edges[frame.edge as usize];
+        let mut tie = self.tie(edge.flow);
+        let lane = &mut self.lanes[edge.lane as usize];
+        let mut at = self.now_ps.saturating_add(late_ps).max(lane.0);
+        let mut held_ps = 0;
+        if edge.regulator != NONE {
+            let passed = self
+                .regulators
+                .pass_ps(self.model, frame.edge, at, frame.bits);
+            let Some(passed) = passed else {
+                // It keeps its memory for ever: a frame larger than its stream's burst violates the contract.
+                return;
+            };
+            held_ps = passed - at;
+            *lane = (at, 0);
+            at = passed;
+        } else {
+            if at == lane.0 {
+                tie = tie.max(lane.1);
+            }
+            *lane = (at, tie);
+        }
+        let came_ps = came_ps.saturating_add(held_ps);
+        self.events
+            .push(at, tie, Event::Eligible { frame, came_ps });
+    }
+
     /// Returns true if a pool has room for `bits` more. The part of a frame that is already on the wire needs no
-    /// memory.
+    /// memory if each bit is freed as it leaves.
     pub(super) fn has_room(&self, pool: u32, bits: u64) -> bool {
         let pool = &self.model.pools[pool as usize];
         if pool.limit_bits == u64::MAX && pool.limit_frames == u64::MAX {
@@ -121,6 +136,9 @@ impl Simulator<'_> {
         }
         if waiting + sending <= pool.limit_bits {
             return true;
+        }
+        if pool.whole_frames {
+            return false;
         }
         let left: u64 = pool
             .ports
@@ -178,9 +196,8 @@ impl Simulator<'_> {
         let port_model = &self.model.ports[index as usize];
         let late_ps = match self.lateness[index as usize] {
             _ if port_model.catches_up || port_model.latency_ps == 0 => 0,
-            Lateness::Prompt | Lateness::Pipeline => 0,
-            Lateness::BusyStart => port_model.latency_ps,
-            Lateness::Random => self.random.up_to(port_model.latency_ps),
+            Lateness::BusyStart => port_model.latency_ps - port_model.latency_min_ps,
+            _ => 0,
         };
         if late_ps == 0 {
             self.choosing.push(index);
@@ -286,7 +303,7 @@ impl Simulator<'_> {
             }
             let late = match self.lateness[index as usize] {
                 Lateness::Prompt => end_ps,
-                Lateness::BusyStart => end_ps.max(port.hold_until_ps),
+                Lateness::BusyStart | Lateness::Gather { .. } => end_ps.max(port.hold_until_ps),
                 Lateness::Pipeline => end_ps.saturating_add(latency_ps),
                 Lateness::Random => end_ps.saturating_add(self.random.up_to(latency_ps)),
             };

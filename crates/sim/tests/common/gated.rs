@@ -42,11 +42,19 @@ pub(crate) fn random_gated(random: &mut Random) -> String {
     };
     for switch in 0..switches {
         let latency = pick(random, &[0, 0, 1, 4]);
+        let latency = if random.once_in(3) {
+            format!(
+                "{{ min = \"{} us\", max = \"{latency} us\" }}",
+                random.up_to(latency)
+            )
+        } else {
+            format!("\"{latency} us\"")
+        };
         let queues = pick(random, &[3, 8, 8]);
         let gates = pick(random, &["unlimited", "held", "few", "vsc9959"]);
         writeln!(
             text,
-            "[[switch]]\nname = \"s{switch}\"\nlatency = \"{latency} us\"\nqueues = {queues}\nbuffer = \"100 MB\"\ngates = \"{gates}\""
+            "[[switch]]\nname = \"s{switch}\"\nlatency = {latency}\nqueues = {queues}\nbuffer = \"100 MB\"\ngates = \"{gates}\""
         )
         .unwrap();
         if switch > 0 {

@@ -6,6 +6,23 @@ use rtwire_sim::random::Random;
 
 use super::{network, pick};
 
+/// Returns the keys of a switch's latency and of how its memory is freed.
+///
+/// Most switches delay each frame as they like up to the largest latency. For some it is constant, or has a least value.
+fn switch_latency(random: &mut Random, largest_us: &[u64]) -> String {
+    let max = pick(random, largest_us);
+    let latency = match random.below(6) {
+        0 => format!("{{ min = \"{max} us\", max = \"{max} us\" }}"),
+        1 => format!(
+            "{{ min = \"{} us\", max = \"{max} us\" }}",
+            random.up_to(max)
+        ),
+        _ => format!("\"{max} us\""),
+    };
+    let release = pick(random, &["frame", "frame", "bit"]);
+    format!("latency = {latency}\nbuffer-release = \"{release}\"")
+}
+
 /// Creates a random tree or line of up to 8 switches.
 pub(crate) fn random_description(random: &mut Random) -> String {
     let switches = 1 + random.below(8);
@@ -18,11 +35,11 @@ pub(crate) fn random_description(random: &mut Random) -> String {
     writeln!(text, "frame-overhead = \"{overhead}\"").unwrap();
     for switch in 0..switches {
         let queues = if strict { 1 + random.below(8) } else { 1 };
-        let latency = pick(random, &[0, 3, 10, 50]);
+        let latency = switch_latency(random, &[0, 3, 10, 50]);
         let buffer = pick(random, &["buffer", "shared-buffer"]);
         writeln!(
             text,
-            "[[switch]]\nname = \"s{switch}\"\nlatency = \"{latency} us\"\nqueues = {queues}\n{buffer} = \"100 MB\""
+            "[[switch]]\nname = \"s{switch}\"\n{latency}\nqueues = {queues}\n{buffer} = \"100 MB\""
         )
         .unwrap();
     }
@@ -203,10 +220,10 @@ pub(crate) fn random_line(random: &mut Random) -> String {
     let queues = pick(random, &[1, 1, 2]);
     let fast = pick(random, &["100 Mbit/s", "1 Gbit/s"]);
     for switch in 0..switches {
-        let latency = pick(random, &[0, 0, 5, 20]);
+        let latency = switch_latency(random, &[0, 0, 5, 20]);
         writeln!(
             text,
-            "[[switch]]\nname = \"s{switch}\"\nlatency = \"{latency} us\"\nqueues = {queues}\nbuffer = \"100 MB\""
+            "[[switch]]\nname = \"s{switch}\"\n{latency}\nqueues = {queues}\nbuffer = \"100 MB\""
         )
         .unwrap();
         for host in 0..3 {
@@ -256,11 +273,11 @@ pub(crate) fn random_ring(random: &mut Random) -> String {
         String::from("[network]\nname = \"ring\"\n[defaults]\nlink-rate = \"100 Mbit/s\"\n");
     let queues = pick(random, &[1, 1, 2, 8]);
     for switch in 0..switches {
-        let latency = pick(random, &[0, 5, 20]);
+        let latency = switch_latency(random, &[0, 5, 20]);
         let next = (switch + 1) % switches;
         writeln!(
             text,
-            "[[switch]]\nname = \"s{switch}\"\nlatency = \"{latency} us\"\nqueues = {queues}\nbuffer = \"100 MB\"\n\
+            "[[switch]]\nname = \"s{switch}\"\n{latency}\nqueues = {queues}\nbuffer = \"100 MB\"\n\
              [[link]]\nends = [\"s{switch}\", \"s{next}\"]\n\
              [[host]]\nname = \"h{switch}\"\n[[link]]\nends = [\"h{switch}\", \"s{switch}\"]\n\
              [[host]]\nname = \"g{switch}\"\n[[link]]\nends = [\"g{switch}\", \"s{switch}\"]"

@@ -206,9 +206,9 @@ pub(crate) const TABLES: &[Table] = &[
             ),
             with_default(
                 "latency",
-                TIME_OR_ZERO,
+                Kind::Latency,
                 "0 us",
-                "t_mux: what the switch adds to queueing and transmission, at most.",
+                "t_mux: the time of each frame from its last bit on the input to its queue. A single value is the largest, and the least is 0: each frame may differ. `{ min = \"5 us\", max = \"5 us\" }` is constant.",
             ),
             may(
                 "buffer",
@@ -219,6 +219,12 @@ pub(crate) const TABLES: &[Table] = &[
                 "shared-buffer",
                 Kind::Buffer,
                 "One pool of memory for all ports.",
+            ),
+            with_default(
+                "buffer-release",
+                Kind::Choice(&["frame", "bit"]),
+                "frame",
+                "When memory is free again: `frame`: all of a frame's memory with its last bit. `bit`: each bit as it leaves.",
             ),
             with_default(
                 "queues",

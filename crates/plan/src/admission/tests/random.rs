@@ -29,6 +29,7 @@ pub(super) fn network(dice: &mut Dice) -> Network {
                 bytes: dice.of(&[20_000, 100_000_000]),
                 frames: None,
                 shared: dice.below(3) == 0,
+                ..Default::default()
             },
             queues,
             ..Default::default()

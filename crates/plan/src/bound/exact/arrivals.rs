@@ -6,28 +6,45 @@ use super::tfa::{Analysis, Input, Passing};
 use rtwire_describe::ratio::{Overflow, Ratio};
 
 impl Analysis<'_> {
+    /// Returns the time by which the latency before a server's queue differs between frames.
+    pub(super) fn variation(&self, server: usize) -> Result<Ratio, Overflow> {
+        let here = &self.graph.servers[server];
+        if here.catches_up {
+            return Ok(Ratio::ZERO);
+        }
+        here.latency.minus(here.latency_min)
+    }
+
     pub(super) fn class(&self, (flow, hop): (usize, usize)) -> u8 {
         self.graph.flows[flow].hops[hop].class
     }
 
     /// Returns the contract of a flow at a hop. `None` if a port before has no bound.
-    pub(super) fn contract(&self, (flow, hop): (usize, usize)) -> Result<Option<Line>, Overflow> {
+    pub(super) fn contract(
+        &self,
+        (flow, hop): (usize, usize),
+        shift: Ratio,
+    ) -> Result<Option<Line>, Overflow> {
         let source = &self.graph.flows[flow];
         match self.jitter[flow][hop] {
             Some(jitter) => Line::new(source.burst, source.rate)?
-                .shifted(jitter)
+                .shifted(jitter.plus(shift)?)
                 .map(Some),
             None => Ok(None),
         }
     }
 
-    pub(super) fn contracts(&self, flows: &[Passing]) -> Result<Option<Line>, Overflow> {
+    pub(super) fn contracts(
+        &self,
+        flows: &[Passing],
+        shift: Ratio,
+    ) -> Result<Option<Line>, Overflow> {
         let mut total = Line {
             burst: Ratio::ZERO,
             rate: Ratio::ZERO,
         };
         for flow in flows {
-            match self.contract(*flow)? {
+            match self.contract(*flow, shift)? {
                 Some(line) => total = total.plus(line)?,
                 None => return Ok(None),
             }
@@ -65,8 +82,8 @@ impl Analysis<'_> {
                     });
                 }
                 _ => {
-                    if let Some(line) = self.contract((flow, hop))? {
-                        rest = rest.plus(line.shifted(ahead)?)?;
+                    if let Some(line) = self.contract((flow, hop), ahead)? {
+                        rest = rest.plus(line)?;
                     }
                 }
             }
@@ -88,8 +105,9 @@ impl Analysis<'_> {
         &self,
         from: Option<usize>,
         flows: &[Passing],
+        shift: Ratio,
     ) -> Result<Option<Vec<Line>>, Overflow> {
-        let Some(total) = self.contracts(flows)? else {
+        let Some(total) = self.contracts(flows, shift)? else {
             return Ok(None);
         };
         let mut lines = vec![total];
@@ -108,7 +126,7 @@ impl Analysis<'_> {
             } else {
                 Ratio::ZERO
             };
-            lines.push(Line::new(frame.plus(ahead)?, link.rate)?);
+            lines.push(Line::new(frame.plus(ahead)?, link.rate)?.shifted(shift)?);
         }
         if self.method.aggregates {
             let least = flows.iter().filter_map(|(flow, hop)| {
@@ -116,7 +134,7 @@ impl Analysis<'_> {
                 hops[*hop].before.map(|at| hops[at].class)
             });
             if let Some(line) = self.leaving(before, least.min().unwrap_or(0))? {
-                lines.push(line);
+                lines.push(line.shifted(shift)?);
             }
         }
         Ok(Some(lines))
@@ -130,7 +148,12 @@ impl Analysis<'_> {
             .copied()
             .filter(|passing| self.class(*passing) >= class)
             .collect();
-        let Some(total) = self.contracts(&flows)? else {
+        let late = if link.catches_up {
+            link.latency
+        } else {
+            self.variation(server)?
+        };
+        let Some(total) = self.contracts(&flows, Ratio::ZERO)? else {
             return Ok(None);
         };
         if total.rate > link.rate {
@@ -152,9 +175,7 @@ impl Analysis<'_> {
             .blocking(server, class)
             .plus(largest)?
             .minus(smallest)?;
-        total
-            .shifted(link.latency.plus(bits.over(link.rate)?)?)
-            .map(Some)
+        total.shifted(late.plus(bits.over(link.rate)?)?).map(Some)
     }
 
     /// Returns the flows of a server by their input link.

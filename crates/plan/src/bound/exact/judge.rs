@@ -11,14 +11,23 @@ use rtwire_describe::ratio::Ratio;
 /// Returns servers that feed only later ones, and flows along some of them.
 fn graph(dice: &mut Dice, classes: u8) -> Graph {
     let count = 1 + usize::try_from(dice.below(7)).unwrap();
-    let servers = (0..count).map(|_| Server {
-        rate: Ratio::whole(dice.of(&[100_000_000, 1_000_000_000, 33_333_333])),
-        latency: Ratio::from_ns(dice.of(&[0, 5_000, 123_457])),
-        latency_min: Ratio::ZERO,
-        catches_up: dice.below(4) == 0,
-        classes,
-        foreign_frame: Ratio::whole(dice.of(&[0, 12_304])),
-        ..Server::default()
+    let servers = (0..count).map(|_| {
+        let latency = dice.of(&[0, 5_000, 123_457]);
+        let catches_up = dice.below(4) == 0;
+        let least = if catches_up {
+            0
+        } else {
+            dice.of(&[0, latency / 2, latency])
+        };
+        Server {
+            rate: Ratio::whole(dice.of(&[100_000_000, 1_000_000_000, 33_333_333])),
+            latency: Ratio::from_ns(latency),
+            latency_min: Ratio::from_ns(least),
+            catches_up,
+            classes,
+            foreign_frame: Ratio::whole(dice.of(&[0, 12_304])),
+            ..Server::default()
+        }
     });
     let servers = servers.collect();
     let flows = (0..1 + dice.below(12)).map(|_| {

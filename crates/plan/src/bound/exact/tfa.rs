@@ -110,7 +110,7 @@ impl Analysis<'_> {
                 .classes
                 .get(usize::from(flow.hops[hop_index].class))
                 .and_then(|class| class.delay);
-            // The least delay must not contain what need not happen: blocking, queueing, the largest latency.
+            // The least delay must not contain what need not happen: blocking, queueing, more than the least latency.
             let least = if !self.method.least_delay {
                 Ratio::ZERO
             } else if here.catches_up {
@@ -170,7 +170,7 @@ impl Analysis<'_> {
             let mut groups = Vec::new();
             let mut bounded = true;
             for (from, flows) in &inputs {
-                let Some(lines) = self.lines(*from, flows)? else {
+                let Some(lines) = self.lines(*from, flows, Ratio::ZERO)? else {
                     bounded = false;
                     continue;
                 };
@@ -206,6 +206,7 @@ impl Analysis<'_> {
         inputs: &[Input],
     ) -> Result<Option<Ratio>, Overflow> {
         let here = &self.graph.servers[server];
+        let varies = self.variation(server)?;
         let mut parts = Vec::new();
         let (mut own, mut urgent) = (
             Line {
@@ -227,9 +228,9 @@ impl Analysis<'_> {
             };
             let (equal_flows, above_flows) = (of(|a, b| a == b), of(|a, b| a > b));
             let (Some(equal), Some(above), Some(both)) = (
-                self.lines(*from, &equal_flows)?,
-                self.lines(*from, &above_flows)?,
-                self.lines(*from, &of(|a, b| a >= b))?,
+                self.lines(*from, &equal_flows, varies)?,
+                self.lines(*from, &above_flows, varies)?,
+                self.lines(*from, &of(|a, b| a >= b), varies)?,
             ) else {
                 return Ok(None);
             };
@@ -247,12 +248,19 @@ impl Analysis<'_> {
         if rates >= here.rate {
             return Ok(None);
         }
-        let fixed = blocking.plus(here.rate.times(here.latency)?)?;
+        // A latency before the queue comes on top of the time in the queue.
+        let (before, fixed) = if here.catches_up {
+            let fixed = blocking.plus(here.rate.times(here.latency)?)?;
+            (Ratio::ZERO, fixed)
+        } else {
+            (here.latency, blocking)
+        };
         let needs = |d: Ratio| -> Result<Option<Ratio>, Overflow> {
             let mut groups = Vec::new();
             for part in &parts {
-                let (rest, mut stairs) = self.stairs(&part.equal_flows, Ratio::ZERO)?;
-                let (urgent_rest, urgent_stairs) = self.stairs(&part.above_flows, d)?;
+                let (rest, mut stairs) = self.stairs(&part.equal_flows, varies)?;
+                let (urgent_rest, urgent_stairs) =
+                    self.stairs(&part.above_flows, d.plus(varies)?)?;
                 stairs.extend(urgent_stairs);
                 groups.push(Arrivals {
                     lines: part.lines(d)?,
@@ -267,7 +275,7 @@ impl Analysis<'_> {
         if urgent.rate.is_zero() && urgent.burst.is_zero() {
             // Nothing overtakes, so that `d` is on one side only.
             return needs(Ratio::ZERO)?
-                .map(|delay| delay.tidied_up(TIME_GRID * 1_000))
+                .map(|delay| delay.plus(before)?.tidied_up(TIME_GRID * 1_000))
                 .transpose();
         }
         // Holds without the links' help; below it the condition is searched by halves, in picoseconds.
@@ -286,6 +294,6 @@ impl Analysis<'_> {
                 too_small = middle;
             }
         }
-        Ratio::new(enough, TIME_GRID).map(Some)
+        Ratio::new(enough, TIME_GRID)?.plus(before).map(Some)
     }
 }

@@ -56,7 +56,13 @@ impl Analysis<'_> {
                 blocking: fixed::bits(in_the_way)?,
             });
         }
-        let backlog = self.backlog(server, inputs, &delays)?;
+        // Memory is taken from a frame's arrival on, before any latency.
+        let backlog = if self.variation(server) > 0 {
+            let arrived = self.inputs(server, 0)?;
+            self.backlog(server, &arrived, &delays)?
+        } else {
+            self.backlog(server, inputs, &delays)?
+        };
         let bound = PortBound {
             classes: bounds,
             backlog: backlog.map(fixed::bits).transpose()?,
@@ -81,7 +87,7 @@ impl Analysis<'_> {
         server: usize,
         class: u8,
     ) -> Result<Option<Time>, Overflow> {
-        let inputs = self.inputs(server)?;
+        let inputs = self.inputs(server, self.variation(server))?;
         let class = usize::from(class);
         let low = self.below(server, class, &inputs);
         let credits = vec![None; usize::from(self.graph.servers[server].classes)];
@@ -129,7 +135,7 @@ impl Analysis<'_> {
             let mut bundle = Bundle::default();
             bundle.add(own)?;
             groups.push(Arrivals {
-                lines: bundle.lines(self.link(input))?,
+                lines: bundle.lines(self.link(input), input.shift)?,
                 rest: own.rest,
                 stairs: own.stairs.clone(),
             });
@@ -192,10 +198,10 @@ impl Analysis<'_> {
                 continue;
             }
             let link = self.link(input);
-            part.equal = equal.lines(link)?;
+            part.equal = equal.lines(link, input.shift)?;
             if !part.urgent.is_empty() {
-                part.above = above.lines(link)?;
-                part.both = both.lines(link)?;
+                part.above = above.lines(link, input.shift)?;
+                part.both = both.lines(link, input.shift)?;
             }
             own = own.plus(part.equal[0])?;
             urgent = urgent.plus(above.contracts)?;
@@ -221,7 +227,16 @@ impl Analysis<'_> {
         if plus(own.rate, urgent.rate)? >= rate {
             return Ok(None);
         }
-        let fixed_time = plus(quotient_up(blocking, rate)?, self.latency(server))?;
+        // A latency before the queue comes on top of the wait in the queue, in which frames of other classes overtake.
+        // Of one behind the queue it is not known when it happens, so they may overtake during it, too.
+        let latency = self.latency(server);
+        let (before, during) = if self.graph.servers[server].catches_up {
+            (0, latency)
+        } else {
+            (latency, 0)
+        };
+        let fixed_time = plus(quotient_up(blocking, rate)?, during)?;
+        let total = |queued: Time| plus(queued, before).map(Some);
         let mut groups = vec![Arrivals::default(); parts.len()];
         let walk = &mut self.walk;
         let mut needs = |d: Time| -> Result<Option<Time>, Overflow> {
@@ -238,7 +253,7 @@ impl Analysis<'_> {
         };
         if urgent.is_nothing() {
             // Nothing overtakes, so that `d` is on one side only.
-            return Ok(Some(d));
+            return total(d);
         }
         // Holds without the links' help.
         let all = own.burst.checked_add(urgent.burst).ok_or(Overflow)?;
@@ -250,7 +265,7 @@ impl Analysis<'_> {
                 return Ok(None);
             };
             if needed <= d {
-                return Ok(Some(needed));
+                return total(needed);
             }
             let step = needed - d;
             d = needed;
@@ -275,7 +290,7 @@ impl Analysis<'_> {
                 break;
             }
         }
-        Ok(Some(enough))
+        total(enough)
     }
 
     /// Returns the largest backlog of a port.
@@ -305,7 +320,7 @@ impl Analysis<'_> {
                 group.rest = group.rest.plus(class.rest)?;
                 group.stairs.extend_from_slice(&class.stairs);
             }
-            group.lines = bundle.lines(self.link(input))?;
+            group.lines = bundle.lines(self.link(input), input.shift)?;
             groups.push(group);
         }
         let latency = if keeps(Term::MemoryLatency) {
@@ -344,7 +359,7 @@ impl Analysis<'_> {
                 };
                 let mut bundle = Bundle::default();
                 bundle.add(class)?;
-                let lines = bundle.lines(self.link(input))?;
+                let lines = bundle.lines(self.link(input), input.shift)?;
                 let most = lines.iter().map(|line| line.at(*delay)).min();
                 total = total.checked_add(most.unwrap_or(0)).ok_or(Overflow)?;
             }
@@ -415,13 +430,13 @@ impl Analysis<'_> {
                 smallest = smallest.min(least_of[class]);
                 let low = self.below(server, class, inputs);
                 if let Some(arrived) = arrived.filter(|_| largest > 0) {
-                    let least = if here.catches_up {
-                        0
+                    // A latency before the queue is in the arrivals already, as far as it varies.
+                    let (latency, least) = if here.catches_up {
+                        (numbers.latency, 0)
                     } else {
-                        smallest.min(largest)
+                        (0, smallest.min(largest))
                     };
-                    all[class] =
-                        together(arrived, numbers.rate, numbers.latency, low, largest, least)?;
+                    all[class] = together(arrived, numbers.rate, latency, low, largest, least)?;
                 }
             }
         }
