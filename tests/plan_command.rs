@@ -106,7 +106,8 @@ fn description(vector: &Value) -> String {
         .unwrap_or(1_000_000_000);
     let mut text = format!(
         "[network]\nname = \"vector\"\n[defaults]\nframe-overhead = \"{overhead} B\"\nlink-rate = \"{rate} bit/s\"\n\
-         [[switch]]\nname = \"s1\"\nlatency = \"{latency} s\"\nbuffer = \"{buffer} B\"\n\
+         [[switch]]\nname = \"s1\"\nlatency = {{ min = \"{latency} s\", max = \"{latency} s\" }}\n\
+         buffer = \"{buffer} B\"\nbuffer-release = \"bit\"\n\
          [[host]]\nname = \"B\"\n[[link]]\nends = [\"B\", \"s1\"]\n"
     );
     for (index, input) in vector["ports_r_bps_b_bits"]

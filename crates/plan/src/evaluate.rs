@@ -22,6 +22,8 @@ use ways::{Ways, stream_plan};
 struct PortResult {
     bound: PortBound,
     closed: Option<ClosedForm>,
+    /// The delay by the closed form, with the variation of the latency, nanoseconds.
+    closed_delay_ns: Option<u64>,
 }
 
 /// The largest number of flows at ports that are looked at for segments. They take a fraction of a second.
@@ -61,7 +63,12 @@ pub(crate) fn evaluate(
         } else {
             None
         };
-        results.push(PortResult { bound, closed });
+        let (closed, closed_delay_ns) = closed.unzip();
+        results.push(PortResult {
+            bound,
+            closed,
+            closed_delay_ns: closed_delay_ns.flatten(),
+        });
     }
     let mut ports = Vec::new();
     for (index, result) in results.iter().enumerate() {
@@ -116,13 +123,13 @@ pub(crate) fn evaluate(
     Ok((plan, reasons))
 }
 
-/// Returns the closed form of a switch's port. It applies if all inputs are links of the port's own rate from hosts
+/// Returns the closed form of a switch's port, and the delay by it with the variation of the latency. It applies if all inputs are links of the port's own rate from hosts
 /// that add nothing.
 fn closed(
     nodes: &Nodes<'_>,
     mapped: &Mapped,
     index: usize,
-) -> Result<Option<ClosedForm>, Overflow> {
+) -> Result<Option<(ClosedForm, Option<u64>)>, Overflow> {
     let port = &mapped.ports[index];
     let graph = &mapped.graph;
     let shaped = |server: usize| graph.servers[server].shapers != [ClassShaper::None; 8];
@@ -191,18 +198,17 @@ fn closed(
         .switch(&port.node)
         .map(|switch| switch.buffer)
         .filter(|buffer| !buffer.shared);
-    let whole_frame = u64::try_from(frame.over(Ratio::whole(8))?.ceil()).map_err(|_| Overflow)?;
-    let room = limit.map(|buffer| match buffer.release {
-        Release::Frame => buffer.bytes.saturating_sub(whole_frame),
-        Release::Bit => buffer.bytes,
-    });
-    match closed_form(server.rate, frame, server.latency, &sums, room) {
-        Ok(mut form) => {
-            form.values = match form.values {
-                Some(values) => Some(values.with_variation(variation, load)?),
-                None => None,
-            };
-            Ok(Some(form))
+    match closed_form(
+        server.rate,
+        frame,
+        server.latency,
+        &sums,
+        limit.map(|buffer| buffer.bytes),
+    ) {
+        Ok(form) => {
+            let delay = form.values.as_ref();
+            let delay = delay.map(|values| values.varying_delay_ns(variation, load));
+            Ok(Some((form, delay.transpose()?)))
         }
         // The general bound, which is rounded on the way, still holds.
         Err(Overflow) => Ok(None),
@@ -216,12 +222,7 @@ fn class_delay(result: &PortResult, class: u8) -> Result<Option<u64>, Overflow> 
         .get(usize::from(class))
         .and_then(|bound| bound.delay);
     let general = general.map(Ratio::ceil_ns).transpose()?;
-    let closed = result
-        .closed
-        .as_ref()
-        .and_then(|form| form.values.as_ref())
-        .map(|values| values.delay_ns);
-    Ok(match (general, closed) {
+    Ok(match (general, result.closed_delay_ns) {
         (Some(general), Some(closed)) => Some(general.min(closed)),
         (general, _) => general,
     })

@@ -133,21 +133,19 @@ impl TryFrom<Flat> for ClosedForm {
 }
 
 impl Values {
-    /// Returns the values where each frame has its own latency, up to `variation` seconds less than t_mux. `load` is
-    /// the sum of the rates over C.
+    /// Returns the largest delay in nanoseconds, rounded up, where each frame has its own latency, up to `variation`
+    /// seconds less than t_mux. `load` is the sum of the rates over C.
     ///
     /// Input k then brings at most min(M + C (t + V), b_k + r_k (t + V)) to the queue, so that it has spent its burst at
     /// g_k - V or, if that is before zero, at once. Memory is taken from a frame's arrival on and does not change.
     ///
     /// # Errors
     /// [`Overflow`] if the exact fractions leave 128 bits.
-    pub fn with_variation(mut self, variation: Ratio, load: Ratio) -> Result<Values, Overflow> {
+    pub fn varying_delay_ns(&self, variation: Ratio, load: Ratio) -> Result<u64, Overflow> {
         let sooner = self.g_max_s.min(variation);
         let more = variation.times(load)?;
         let more = more.plus(sooner.times(Ratio::ONE.minus(load)?)?)?;
-        self.delay_s = self.delay_s.plus(more)?;
-        self.delay_ns = self.delay_s.ceil_ns()?;
-        Ok(self)
+        self.delay_s.plus(more)?.ceil_ns()
     }
 }
 
