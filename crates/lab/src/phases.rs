@@ -36,7 +36,7 @@ pub(crate) fn of(plan: &Plan, cores: usize) -> Vec<u64> {
     spread(&cycles, cores)
 }
 
-/// What counts of a cyclic stream.
+/// The interval and the tick error of a cyclic stream.
 #[derive(Clone, Copy, Debug)]
 struct Cycle {
     interval_ns: u64,

@@ -55,7 +55,7 @@ impl SentStamps {
     }
 }
 
-/// What the sending thread and the collector tell each other. No lock.
+/// The shared place of the sending thread and the collector. No lock.
 #[derive(Debug)]
 pub(super) struct Instants {
     /// From the sending thread: the instants of the newest frames. The oldest are overwritten.
