@@ -427,6 +427,18 @@ fn the_page_has_what_a_person_types_in() {
     }
 }
 
+/// A number that is stated for one port is not given to another. A number alone leaves the name.
+#[test]
+fn ports_without_a_number_get_those_that_are_free() {
+    for number in 1..=3 {
+        let (_folder, output) = export(GATED, &["--page", "--port", &format!("s>B=#{number}")]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{number}: {said}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.contains("port B (to B)"), "{text}");
+    }
+}
+
 #[test]
 fn wrong_usage_is_named() {
     for (more, part) in [
@@ -436,7 +448,11 @@ fn wrong_usage_is_named() {
             vec!["--page", "--port", "s>B=swp1#0"],
             "no number of a port",
         ),
-        (vec!["--page", "--port", "s>B=A"], "--port for each"),
+        (vec!["--page", "--port", "s>B=A"], "are both called A"),
+        (
+            vec!["--page", "--port", "s>B=#7", "--port", "s>A=#7"],
+            "both have the number 7",
+        ),
         (
             vec!["--yang", "--address", "x=00-1B-21-00-00-01"],
             "no such switch",

@@ -170,8 +170,12 @@ fn apply_plan(arguments: &ApplyArguments) -> Result<(), Failure> {
     }
     let lacking = prepared.complete();
     if arguments.check {
-        return check(arguments, prepared.report())
-            .and(lacking.map_err(|refusal| refused(&refusal)));
+        let differs = check(arguments, prepared.report());
+        lacking.map_err(|refusal| refused(&refusal))?;
+        if differs.is_ok() && !arguments.json {
+            output::line("all is as planned");
+        }
+        return differs;
     }
     if arguments.dry_run || arguments.explain || lacking.is_err() {
         show(arguments, prepared.report());
@@ -228,11 +232,7 @@ fn check(arguments: &ApplyArguments, report: &Report) -> Result<(), Failure> {
         }
     }
     match report.changes.len() {
-        0 if arguments.json => Ok(()),
-        0 => {
-            output::line("all is as planned");
-            Ok(())
-        }
+        0 => Ok(()),
         number => Err((
             format!(
                 "{number} setting(s) of `{}` differ from the plan",

@@ -60,7 +60,7 @@ fn what_tsnkit_says_and_we_cannot_is_told() {
     assert_eq!(
         imported.notes,
         [
-            "t_proc of the links to node 1 differs: frames take between the least and the largest, 3000 ns",
+            "t_proc of the links to node 1 differs: each frame takes 2000 to 3000 ns",
             "q_num of the links from node 2 differs: all have the least",
             "the directions of link (1, 2) differ: both take the slower rate and the longer way",
             "link (1, 11) has one direction: the other is taken to be the same",

@@ -137,31 +137,18 @@ impl<'a> Share<'a> {
     /// The message for the user: two of its ports have the same name or number.
     pub(super) fn new(plan: &'a Plan, name: &'a str, given: &Given<'_>) -> Result<Self, String> {
         let network = &plan.network;
-        let own = plan
-            .ports
-            .iter()
-            .filter(|port| port.node_kind == NodeKind::Switch && port.node == name);
-        let ports: Vec<SharePort<'a>> = own
-            .zip(1..)
-            .map(|(port, place)| {
-                let at = format!("{}>{}", port.node, port.port);
-                let stated = given.ports.iter().find(|(one, ..)| *one == at);
-                SharePort {
-                    name: stated
-                        .map_or_else(|| port.port.clone(), |(_, name, _)| (*name).to_owned()),
-                    number: stated.and_then(|(.., number)| *number).unwrap_or(place),
-                    plan: port,
-                }
-            })
-            .collect();
+        let ports = share_ports(plan, name, given);
         for (nth, port) in ports.iter().enumerate() {
             for other in &ports[..nth] {
-                if other.name == port.name || other.number == port.number {
-                    return Err(format!(
-                        "switch {name}: its ports to {} and {} are both {} with number {}; state --port for each, as in {name}>{}=swp1#1",
-                        other.plan.port, port.plan.port, port.name, port.number, port.plan.port
-                    ));
-                }
+                let same = match (other.name == port.name, other.number == port.number) {
+                    (true, _) => format!("are both called {}", port.name),
+                    (false, true) => format!("both have the number {}", port.number),
+                    (false, false) => continue,
+                };
+                return Err(format!(
+                    "switch {name}: its ports to {} and {} {same}; state --port for each, as in {name}>{}=swp1#1",
+                    other.plan.port, port.plan.port, port.plan.port
+                ));
             }
         }
         let place = network.switches.iter().position(|one| one.name == name);
@@ -233,6 +220,34 @@ impl<'a> Share<'a> {
         }
         found
     }
+}
+
+/// Returns the ports of the switch `name`. One without a stated number has the lowest that is free.
+fn share_ports<'a>(plan: &'a Plan, name: &str, given: &Given<'_>) -> Vec<SharePort<'a>> {
+    let own = plan
+        .ports
+        .iter()
+        .filter(|port| port.node_kind == NodeKind::Switch && port.node == name);
+    let stated = |port: &PortPlan| {
+        let at = format!("{}>{}", port.node, port.port);
+        given.ports.iter().find(|(one, ..)| *one == at)
+    };
+    let taken: BTreeSet<u32> = own
+        .clone()
+        .filter_map(|port| stated(port).and_then(|(.., number)| *number))
+        .collect();
+    let mut free = (1..).filter(|number| !taken.contains(number));
+    own.map(|port| {
+        let (name, number) = stated(port).map_or((None, None), |(_, name, number)| {
+            (Some(*name).filter(|name| !name.is_empty()), *number)
+        });
+        SharePort {
+            name: name.unwrap_or(&port.port).to_owned(),
+            number: number.or_else(|| free.next()).unwrap_or(LARGEST_PORT),
+            plan: port,
+        }
+    })
+    .collect()
 }
 
 /// Returns the address of frames, if the plan knows it.

@@ -62,16 +62,17 @@ pub(super) fn lay_out(
     }
     for (first, list) in latencies {
         let latency_ns = list.iter().copied().max().unwrap_or(0);
-        if list.iter().any(|other| *other != latency_ns) {
+        let latency_min_ns = list.iter().copied().min().unwrap_or(0);
+        if latency_min_ns != latency_ns {
             draft.notes.push(format!(
-                "the ports of {} have one latency, between the least and the largest: {latency_ns} ns",
+                "the latencies of the ports of {} differ: each frame takes {latency_min_ns} to {latency_ns} ns",
                 switch(first)
             ));
         }
         draft.switches.push(Switch {
             name: switch(first),
             latency_ns,
-            latency_min_ns: list.iter().copied().min().unwrap_or(0),
+            latency_min_ns,
             queues: 1,
         });
     }

@@ -201,7 +201,8 @@ fn nodes(directions: &BTreeMap<(u32, u32), Direction>, draft: &mut Draft) {
         let latency_ns = times.last().copied().unwrap_or(0);
         if times.len() > 1 {
             draft.notes.push(format!(
-                "t_proc of the links to node {node} differs: frames take between the least and the largest, {latency_ns} ns"
+                "t_proc of the links to node {node} differs: each frame takes {} to {latency_ns} ns",
+                times.first().copied().unwrap_or(0)
             ));
         }
         let leaving = directions.iter().filter(|((from, _), _)| from == node);

@@ -1,5 +1,6 @@
 //! Settings in words, and as the commands that a person would type.
 
+use super::addresses::Kept;
 use super::queues;
 use super::setting::{Change, Subject, Value, Wanted};
 use crate::napi::ReceiveThread;
@@ -121,6 +122,15 @@ fn pairs(egress: &std::collections::BTreeMap<u32, u8>) -> String {
     pairs.join(" ")
 }
 
+/// Returns a command for each address, and a line in words for each route and neighbour.
+fn kept(interface: &str, kept: &Kept) -> Vec<String> {
+    let addresses = kept.addresses.iter();
+    let addresses = addresses.map(|item| format!("ip address add {} dev {interface}", item.shown));
+    let others = kept.routes.iter().chain(&kept.neighbours);
+    let others = others.map(|item| format!("# {} (dev {interface})", item.shown));
+    addresses.chain(others).collect()
+}
+
 const fn on_off(on: bool) -> &'static str {
     if on { "on" } else { "off" }
 }
@@ -149,9 +159,26 @@ impl Wanted {
             }
             (
                 Subject::Mtu { interface } | Subject::MtuAndIpv6 { interface },
-                Value::Number(mtu) | Value::Frames { mtu, .. },
+                Value::Number(mtu) | Value::Frames { mtu, ipv6: None },
             ) => {
                 format!("ip link set {interface} mtu {mtu}")
+            }
+            (
+                Subject::MtuAndIpv6 { interface },
+                Value::Frames {
+                    mtu,
+                    ipv6: Some(ipv6),
+                },
+            ) => {
+                let mut lines = vec![format!("ip link set {interface} mtu {mtu}")];
+                lines.extend(ipv6.settings.iter().filter_map(|(path, value)| {
+                    let (folder, name) = path.split_once('/')?;
+                    Some(format!(
+                        "echo {value} > /proc/sys/net/ipv6/{folder}/{interface}/{name}"
+                    ))
+                }));
+                lines.extend(kept(interface, &ipv6.kept));
+                lines.join("\n")
             }
             (Subject::Offload { interface, feature }, Value::Flag(on)) => {
                 format!("ethtool -K {interface} {feature} {}", on_off(*on))
@@ -171,15 +198,12 @@ impl Wanted {
                 };
                 format!("ethtool {} {interface} {name} {value}", group.option())
             }
-            (Subject::Addresses { interface }, Value::Addresses(kept)) => {
-                if kept.addresses.is_empty() {
-                    format!("ip address flush dev {interface}")
+            (Subject::Addresses { interface }, Value::Addresses(wanted)) => {
+                let lines = kept(interface, wanted);
+                if wanted.addresses.is_empty() {
+                    let flush = format!("ip address flush dev {interface}");
+                    [vec![flush], lines].concat().join("\n")
                 } else {
-                    let lines: Vec<String> = kept
-                        .addresses
-                        .iter()
-                        .map(|item| format!("ip address add {} dev {interface}", item.shown))
-                        .collect();
                     lines.join("\n")
                 }
             }

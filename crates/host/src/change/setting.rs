@@ -279,7 +279,7 @@ impl Value {
     }
 
     /// Returns whether `before` is back where this value is in force. Addresses, routes and neighbours that came in
-    /// addition belong to others.
+    /// addition do not count.
     #[must_use]
     pub fn is_back(&self, before: &Self) -> bool {
         match (self, before) {

@@ -142,9 +142,14 @@ fn way(share: &Share, stream: &SharedStream, tree: &Tree) -> Way {
             way.class = Some(class);
             way.steps
                 .push(format!("class {:x}:{:x}", class >> 16, class & 0xffff));
-            if !known {
-                way.faults
-                    .push("no filter knows its frames: they are in the default class".to_owned());
+            match &tree.strange {
+                _ if known => {}
+                Some(strange) => way
+                    .faults
+                    .push(format!("its filters cannot be read: {strange}")),
+                None => way
+                    .faults
+                    .push("no filter knows its frames: they are in the default class".to_owned()),
             }
             for one in &tree.queues {
                 match &one.discipline {

@@ -65,6 +65,11 @@ fn all_fit(admission: &Admission, graph: &Graph, slack: Ratio) -> bool {
     for (number, port) in admission.ports.iter().enumerate() {
         let server = &graph.servers[number];
         let mut backlog = vec![Vec::new(); port.slots as usize];
+        // The network of this test states no least latency; a host is late behind its queue.
+        let variation = match server.catches_up {
+            true => Ratio::ZERO,
+            false => server.latency.minus(server.latency_min).unwrap(),
+        };
         for class in 0..port.classes {
             let here = admission.class(port, class);
             let budget = Ratio::from_ns(here.budget_ns);
@@ -95,10 +100,8 @@ fn all_fit(admission: &Admission, graph: &Graph, slack: Ratio) -> bool {
                         if hop.server != number || from != slot {
                             continue;
                         }
-                        let burst = flow
-                            .burst
-                            .plus(flow.rate.times(jitter[at]).unwrap())
-                            .unwrap();
+                        let window = jitter[at].plus(variation).unwrap();
+                        let burst = flow.burst.plus(flow.rate.times(window).unwrap()).unwrap();
                         if class == 0 {
                             backlog[slot as usize].push((burst, flow.rate));
                         }
@@ -123,9 +126,13 @@ fn all_fit(admission: &Admission, graph: &Graph, slack: Ratio) -> bool {
                 }];
                 if port.lines {
                     let input = port.inputs[slot as usize];
+                    let rate = ratio(input.rate, 10);
+                    // In the queue frames follow each other closer than on the link.
+                    let closer = rate.times(variation).unwrap();
+                    let burst = Ratio::whole(input.burst.into()).plus(closer).unwrap();
                     lines.push(Line {
-                        burst: Ratio::whole(input.burst.into()).plus(above.0).unwrap(),
-                        rate: ratio(input.rate, 10),
+                        burst: burst.plus(above.0).unwrap(),
+                        rate,
                     });
                 }
                 groups.push(lines);
@@ -162,9 +169,11 @@ fn all_fit(admission: &Admission, graph: &Graph, slack: Ratio) -> bool {
             }];
             if port.lines {
                 let input = port.inputs[slot];
+                let rate = ratio(input.rate, 10);
+                let closer = rate.times(variation).unwrap();
                 lines.push(Line {
-                    burst: Ratio::whole(input.burst.into()),
-                    rate: ratio(input.rate, 10),
+                    burst: Ratio::whole(input.burst.into()).plus(closer).unwrap(),
+                    rate,
                 });
             }
             groups.push(lines);
