@@ -252,7 +252,13 @@ impl<P: Port> Runner<P> {
                 busy_until = self.now_ns.saturating_add(self.config.linger_ns);
                 continue;
             }
-            let now = self.time();
+            // The clock first, then the ring: frames keep their times of arrival, and none is taken for later than it
+            // came. A stop right here would else make all frames that came meanwhile look new.
+            let now = now_ns().max(self.now_ns);
+            if self.port.is_ready() {
+                continue;
+            }
+            self.now_ns = now;
             if let Some(due) = node.wake_at_ns().filter(|due| *due <= now) {
                 let late = now - due;
                 self.statistics.worst_moment_ns = self.statistics.worst_moment_ns.max(late);
