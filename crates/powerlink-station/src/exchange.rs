@@ -8,6 +8,9 @@
 //! The loop never waits for the program. It makes a system call only where the program waits. Otherwise an exchange costs a
 //! copy of the points and a few atomic operations.
 
+#[cfg(test)]
+mod tests;
+
 use crate::io::{Io, Point, number};
 use crate::triple::{Reader, Writer, triple};
 use core::ops::Range;
@@ -42,6 +45,10 @@ struct Shared {
     words: usize,
     waits: AtomicBool,
     ended: AtomicBool,
+    /// The cycle that the loop has handed over last.
+    newest: AtomicU64,
+    /// The cycle that the program had seen when it handed over its outputs last.
+    turn: AtomicU64,
 }
 
 impl Shared {
@@ -103,6 +110,8 @@ fn words<'a>(all: &'a [AtomicU64], span: &Span) -> &'a [AtomicU64] {
 
 impl LoopEnd {
     pub(crate) fn cycle(&mut self, io: &mut Io<'_>) {
+        // Read before the outputs: those of this turn, or newer ones, are there then.
+        io.turn = self.shared.turn.load(Ordering::Acquire);
         self.set |= self.outputs.take();
         if self.set {
             // Also where nothing is new: an image that was laid out anew has lost what was set.
@@ -134,6 +143,7 @@ impl LoopEnd {
                 }
             }
         });
+        self.shared.newest.store(cycle, RELAXED);
         self.shared.signal();
     }
 }
@@ -225,6 +235,10 @@ pub(crate) struct Program {
     inputs: Reader,
     outputs: Writer,
     pub(crate) image: CycleImage,
+    /// The cycle that the program has seen last; 0: none.
+    seen: u64,
+    /// The newest cycle at the end of the program's last turn.
+    begun: u64,
 }
 
 /// Makes both ends for these points. Each has true for an output, and its first value.
@@ -251,6 +265,8 @@ pub(crate) fn ends<'a>(points: impl Iterator<Item = (bool, &'a [u8])>) -> (LoopE
         cycles: AtomicU32::new(0),
         waits: AtomicBool::new(false),
         ended: AtomicBool::new(false),
+        newest: AtomicU64::new(0),
+        turn: AtomicU64::new(0),
     });
     let (inputs_in, inputs) = triple(HEAD + count + inputs_so_far);
     let (outputs, outputs_out) = triple(count);
@@ -275,6 +291,8 @@ pub(crate) fn ends<'a>(points: impl Iterator<Item = (bool, &'a [u8])>) -> (LoopE
         inputs,
         outputs,
         image,
+        seen: 0,
+        begun: 0,
     };
     (end, program)
 }
@@ -312,17 +330,21 @@ impl Program {
         }
     }
 
+    /// Hands over the outputs. This ends the program's turn, also where nothing has changed.
     pub(crate) fn publish(&mut self) {
-        if !std::mem::take(&mut self.image.changed) {
-            return;
+        if std::mem::take(&mut self.image.changed) {
+            let (spans, octets) = (&self.shared.spans, &self.image.octets);
+            self.outputs.write(|all| {
+                for span in spans.iter().filter(|span| span.output) {
+                    let value = octets.get(span.octets.clone()).unwrap_or_default();
+                    store(words(all, span), value);
+                }
+            });
         }
-        let (spans, octets) = (&self.shared.spans, &self.image.octets);
-        self.outputs.write(|all| {
-            for span in spans.iter().filter(|span| span.output) {
-                let value = octets.get(span.octets.clone()).unwrap_or_default();
-                store(words(all, span), value);
-            }
-        });
+        // The turn of a program that never waits for a cycle has begun where its last one ended.
+        let turn = if self.seen > 0 { self.seen } else { self.begun };
+        self.shared.turn.store(turn, Ordering::Release);
+        self.begun = self.shared.newest.load(RELAXED);
     }
 
     fn take(&mut self) {
@@ -332,6 +354,7 @@ impl Program {
         let cycle = head(0);
         image.missed = cycle.saturating_sub(image.cycle).saturating_sub(1);
         image.cycle = cycle;
+        self.seen = cycle;
         image.now_ns = head(1);
         image.missing = head(2);
         let all = all.get(HEAD..).unwrap_or_default();
@@ -343,176 +366,5 @@ impl Program {
         for (validity, word) in image.validities.iter_mut().zip(validities) {
             *validity = word.load(RELAXED);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::io::octets_of;
-    use crate::kind::Key;
-    use rtwire_powerlink::ProcessImage;
-    use rtwire_testkit::{CountingAllocator, allocations};
-    use std::thread;
-
-    #[global_allocator]
-    static ALLOCATOR: CountingAllocator = CountingAllocator;
-
-    const KEY: Key = Key {
-        node: 1,
-        index: 0x6000,
-        subindex: 1,
-        output: false,
-    };
-
-    /// An image of inputs and as many outputs, each a point.
-    struct Plant {
-        image: ProcessImage,
-        points: Vec<(Key, Range<usize>)>,
-    }
-
-    impl Plant {
-        fn new(octets: &[usize]) -> Self {
-            let mut image = ProcessImage::default();
-            let mut points = Vec::new();
-            for output in [false, true] {
-                let mut end = 0;
-                for &octets in octets {
-                    points.push((Key { output, ..KEY }, end..end + octets));
-                    end += octets;
-                }
-                let values = if output {
-                    &mut image.outputs
-                } else {
-                    &mut image.inputs
-                };
-                values.resize(end, 0);
-            }
-            Self { image, points }
-        }
-
-        fn ends(&self) -> (LoopEnd, Program) {
-            let points = self.points.iter();
-            ends(points.map(|place| (place.0.output, octets_of(&self.image, place))))
-        }
-
-        fn io(&mut self, cycle: u64) -> Io<'_> {
-            Io {
-                image: &mut self.image,
-                points: &self.points,
-                cycle,
-                now_ns: cycle * 1000,
-                missing: 3,
-                own_stalls: 0,
-            }
-        }
-    }
-
-    #[test]
-    fn each_side_sees_what_the_other_has() {
-        let sizes = [1, 2, 4, 8, 9, 16];
-        let mut plant = Plant::new(&sizes);
-        let (mut end, mut program) = plant.ends();
-        let count = sizes.len();
-        for cycle in 1..=3_u8 {
-            plant.image.inputs.fill(cycle);
-            end.cycle(&mut plant.io(cycle.into()));
-            assert_eq!(program.wait(Duration::ZERO), Woken::Cycle);
-            let image = &mut program.image;
-            assert_eq!(
-                (image.cycle, image.missed, image.missing),
-                (cycle.into(), 0, 3)
-            );
-            assert_eq!(image.now_ns, u64::from(cycle) * 1000);
-            for (at, size) in sizes.iter().enumerate() {
-                assert_eq!(image.octets(Point(at)), vec![cycle; *size]);
-                // An input is not set, nor is what has another length.
-                image.set_octets(Point(at), &vec![0x77; *size]);
-                image.set_octets(Point(count + at), &vec![0x77; *size + 1]);
-                image.set_octets(Point(count + at), &vec![0x40 + cycle; *size]);
-            }
-            assert_eq!(
-                image.get(Point(2)),
-                u64::from_le_bytes([cycle, cycle, cycle, cycle, 0, 0, 0, 0])
-            );
-            assert_eq!(image.get(Point(4)), 0, "no number has 9 octets");
-            image.set(Point(count), 0x0142);
-            assert_eq!(image.get(Point(count)), 0x42);
-            program.publish();
-            end.cycle(&mut plant.io(u64::from(cycle) + 10));
-            assert_eq!(plant.image.outputs[0], 0x42);
-            assert_eq!(plant.image.outputs[1..], vec![0x40 + cycle; 39]);
-            assert_eq!(plant.image.inputs, vec![cycle; 40]);
-            assert_eq!(program.wait(Duration::ZERO), Woken::Cycle);
-            program.image.cycle = cycle.into();
-        }
-        // An image that is laid out anew has lost them: they are set again.
-        plant.image.outputs.fill(0);
-        end.cycle(&mut plant.io(20));
-        assert_eq!(plant.image.outputs[0], 0x42);
-    }
-
-    #[test]
-    fn who_is_late_sees_the_newest_and_how_many_passed() {
-        let mut plant = Plant::new(&[1]);
-        let (mut end, mut program) = plant.ends();
-        assert_eq!(program.wait(Duration::from_millis(5)), Woken::TimedOut);
-        for cycle in 1..=5_u8 {
-            plant.image.inputs[0] = cycle;
-            end.cycle(&mut plant.io(cycle.into()));
-        }
-        assert_eq!(program.wait(Duration::ZERO), Woken::Cycle);
-        assert_eq!((program.image.get(Point(0)), program.image.missed), (5, 4));
-        assert_eq!(program.wait(Duration::ZERO), Woken::TimedOut);
-        // The last one is seen, although the loop is over.
-        end.cycle(&mut plant.io(6));
-        drop(end);
-        assert_eq!(program.wait(Duration::MAX), Woken::Cycle);
-        assert_eq!(program.wait(Duration::MAX), Woken::Ended);
-    }
-
-    #[test]
-    fn a_program_that_waits_beside_a_loop_sees_whole_cycles_and_is_woken() {
-        const CYCLES: u64 = 50_000;
-        let mut plant = Plant::new(&[8; 40]);
-        let (mut end, mut program) = plant.ends();
-        let (points, outputs) = (0..40, 40..80);
-        thread::scope(|scope| {
-            scope.spawn(move || {
-                let mut echoed = 0;
-                for cycle in 1..=CYCLES {
-                    for value in plant.image.inputs.chunks_mut(8) {
-                        value.copy_from_slice(&cycle.to_le_bytes());
-                    }
-                    let before = allocations();
-                    end.cycle(&mut plant.io(cycle));
-                    assert_eq!(allocations(), before, "the loop allocates");
-                    let first = plant.io(cycle).get(Point(40));
-                    assert!(first >= echoed && first < cycle, "{first} of {cycle}");
-                    echoed = first;
-                    for point in 40..80 {
-                        assert_eq!(plant.io(cycle).get(Point(point)), first, "torn");
-                    }
-                    if cycle % 64 == 0 {
-                        // The program comes to wait.
-                        thread::sleep(Duration::from_micros(100));
-                    }
-                }
-            });
-            let (mut seen, mut missed) = (0, 0);
-            while program.wait(Duration::from_secs(60)) == Woken::Cycle {
-                let image = &mut program.image;
-                for point in points.clone() {
-                    assert_eq!(image.get(Point(point)), image.cycle, "torn");
-                }
-                for point in outputs.clone() {
-                    image.set(Point(point), image.cycle);
-                }
-                seen += 1;
-                missed += image.missed;
-            }
-            assert_eq!(seen + missed, CYCLES);
-            assert!(seen > CYCLES / 64 / 2, "{seen} seen");
-        });
     }
 }

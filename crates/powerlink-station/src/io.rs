@@ -13,6 +13,8 @@ pub struct Point(pub(crate) usize);
 pub struct Io<'a> {
     pub(crate) image: &'a mut ProcessImage,
     pub(crate) points: &'a [(Key, Range<usize>)],
+    /// The cycle whose inputs were seen for the outputs: this one, unless another thread has set them.
+    pub(crate) turn: u64,
     /// The cycle's number since the station began.
     pub cycle: u64,
     /// The time at which the loop was called, ns of CLOCK_MONOTONIC.

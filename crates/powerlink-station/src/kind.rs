@@ -36,10 +36,11 @@ impl Kind {
         }
     }
 
-    /// Takes outputs over into the PRes. A managing node takes them by itself at the next SoC.
-    pub(crate) fn commit(&mut self) {
-        if let Self::Controlled(node) = self {
-            node.commit();
+    /// Takes outputs over that were computed from the inputs of `cycle`: into the PRes, or with the next SoC.
+    pub(crate) fn commit_of(&mut self, cycle: u64) {
+        match self {
+            Self::Managing(node) => node.commit_of(cycle),
+            Self::Controlled(node) => node.commit_of(cycle),
         }
     }
 

@@ -59,6 +59,9 @@ impl RunningStation {
     }
 
     /// Hands over the outputs without waiting for the next cycle.
+    ///
+    /// Behind a stop of the program, outputs are valid (RD = 1) once the program has seen a cycle since. It must then have called
+    /// this or [`wait`](Self::wait), whether it has set any or not. A program that never waits calls this twice.
     pub fn publish(&mut self) {
         self.program.publish();
     }

@@ -103,15 +103,18 @@ impl<'a> Work<'a> {
         if cycles != self.cycles {
             self.cycles = cycles;
             let missing = kind.missing(&statistics);
-            control(&mut Io {
+            let mut io = Io {
                 image: kind.image_mut(),
                 points: self.points,
+                turn: cycles,
                 cycle: cycles,
                 now_ns,
                 missing,
                 own_stalls: statistics.own_stalls,
-            });
-            kind.commit();
+            };
+            control(&mut io);
+            let turn = io.turn;
+            kind.commit_of(turn);
             self.requests(kind, now_ns);
             if let Some(ethernet) = &mut self.beside.ethernet {
                 ethernet.hand_over(|frame| kind.send_ethernet(frame));

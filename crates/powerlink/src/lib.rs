@@ -51,6 +51,7 @@ mod counter;
 mod error;
 mod event;
 pub mod explain;
+mod freshness;
 mod history;
 pub mod mn;
 pub mod od;

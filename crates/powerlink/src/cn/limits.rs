@@ -36,33 +36,6 @@ impl Default for Limits {
     }
 }
 
-/// The validity of the data in the PRes.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Freshness {
-    /// True from the time at which frames were found too old until the application has had its turn.
-    stale: bool,
-    /// True since a SoC was read in time again.
-    caught_up: bool,
-}
-
-impl Freshness {
-    pub(super) const fn is_valid(self) -> bool {
-        !self.stale
-    }
-
-    /// Returns true while frames are read that are too old.
-    pub(super) const fn is_behind(self) -> bool {
-        self.stale && !self.caught_up
-    }
-
-    /// Takes the application's turn.
-    pub(super) const fn commit(&mut self) {
-        if self.caught_up {
-            self.stale = false;
-        }
-    }
-}
-
 impl ControlledNode {
     /// Tells the time at which the next frame is read, ns, before [`Node::frame`](rtwire_wire::Node::frame) is called with its
     /// time of arrival. Where it is not told, frames count as read when they arrive.
@@ -136,9 +109,8 @@ impl ControlledNode {
         if watchdog_ns == 0 || self.age_ns(now_ns) <= watchdog_ns || !self.cyclic() {
             return;
         }
-        self.freshness.caught_up = false;
         self.image.forget_inputs();
-        if !core::mem::replace(&mut self.freshness.stale, true) {
+        if self.freshness.lapse() {
             self.statistics.lapses += 1;
             self.fault(now_ns, ErrorCode::PROGRAM_STOOD_STILL);
             self.prepare_pres();
@@ -146,14 +118,9 @@ impl ControlledNode {
     }
 
     /// Takes a SoC that may be the first one read in time again.
-    pub(super) fn look_for_return(&mut self, now_ns: u64) {
-        if !self.freshness.stale {
-            return;
-        }
-        let in_time = self.age_ns(now_ns) <= self.watched_cycle_ns();
-        // An application that does not report its turn has had it between two SoC.
-        if in_time && core::mem::replace(&mut self.freshness.caught_up, true) {
-            self.freshness.stale = false;
+    pub(super) const fn look_for_return(&mut self, now_ns: u64) {
+        if self.age_ns(now_ns) <= self.watched_cycle_ns() {
+            self.freshness.catch_up(self.statistics.cycles);
         }
     }
 

@@ -14,13 +14,13 @@ pub(crate) use objects::Objects;
 pub(crate) use state::Heartbeat;
 
 use crate::counter::{Counter, Statistics};
+use crate::freshness::Freshness;
 use crate::history::History;
 use crate::pdo::{self, ProcessImage};
 use crate::queue::{Events, Frames};
 use crate::sdo::{SdoClients, SdoServer};
 use crate::{Error, Event, ObjectDictionary};
 use answering::Told;
-use limits::Freshness;
 use rtwire_wire::powerlink::{
     MINIMUM_OCTETS, Message, NetTime, NmtState, Packet, Response, SendRequest, multicast, node, pad,
 };
@@ -270,7 +270,13 @@ impl ControlledNode {
     /// Takes the outputs over into the prepared PRes. May be called in a real-time loop; [`Node::settle`] hands the
     /// new frame to the port.
     pub fn commit(&mut self) {
-        self.freshness.commit();
+        self.commit_of(self.statistics.cycles);
+    }
+
+    /// Takes the outputs over, as [`commit`](Self::commit). `cycle` is the one whose inputs the application has seen for them, by
+    /// [`Statistics::cycles`]. Outputs from before a stop stay invalid (RD = 0).
+    pub fn commit_of(&mut self, cycle: u64) {
+        self.freshness.commit(cycle);
         self.prepare_pres();
     }
 

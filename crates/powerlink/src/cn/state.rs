@@ -1,7 +1,6 @@
 //! The controlled node's NMT states (DS 301, 7.1.4), and its deadlines.
 
 use super::errors::LOSSES_OF_LINK;
-use super::limits::Freshness;
 use super::{ControlledNode, Dll, Timing};
 use crate::counter::Counter;
 use crate::history;
@@ -98,7 +97,6 @@ impl ControlledNode {
         self.wants_ready = false;
         self.ever_polled = false;
         self.managing_address = None;
-        self.freshness = Freshness::default();
         self.image.forget_inputs();
         self.silent_until_ns = now_ns.saturating_add(self.limits.silence_ns);
         self.last_soc_ns = 0;

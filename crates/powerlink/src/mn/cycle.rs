@@ -224,10 +224,11 @@ impl ManagingNode {
         self.statistics.cycles += 1;
         self.image.begin_cycle(self.statistics.cycles);
         self.count_slots();
-        self.stale = core::mem::take(&mut self.lapsed);
-        if self.stale {
+        if core::mem::take(&mut self.lapsed) {
+            self.freshness.lapse();
             self.image.forget_inputs();
         }
+        self.freshness.catch_up(self.statistics.cycles);
         self.prepare_polls();
         self.announce_polls(outbox);
         self.send_soc(at_ns, outbox);

@@ -77,7 +77,7 @@ impl ManagingNode {
             request: SendRequest::NONE,
             poll: Poll {
                 multiplexed: false,
-                ready: self.state == NmtState::OPERATIONAL && !self.stale,
+                ready: self.state == NmtState::OPERATIONAL && self.freshness.is_valid(),
                 pdo_version: version.map_or(0, |channel| channel.version),
                 payload,
             },
@@ -107,7 +107,7 @@ impl ManagingNode {
                 links: [false; 2],
                 poll: Poll {
                     multiplexed: cn.slot != 0,
-                    ready: self.state == NmtState::OPERATIONAL && !self.stale,
+                    ready: self.state == NmtState::OPERATIONAL && self.freshness.is_valid(),
                     pdo_version: version.map_or(0, |channel| channel.version),
                     payload,
                 },

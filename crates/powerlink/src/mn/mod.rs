@@ -16,6 +16,7 @@ mod service;
 use crate::cn::FRAME_OCTETS;
 use crate::cn::Heartbeat;
 use crate::counter::Statistics;
+use crate::freshness::Freshness;
 use crate::history::History;
 use crate::pdo::{self, Check, ProcessImage};
 use crate::queue::{Events, Frames};
@@ -173,8 +174,8 @@ pub struct ManagingNode {
     released: bool,
     scratch: Vec<u8>,
     own_response: bool,
-    /// True in the cycle behind a stall that the watchdog does not allow: its process data were set before it.
-    stale: bool,
+    /// The validity of the process data behind a stall that the watchdog does not allow.
+    freshness: Freshness,
     /// True from such a stall until the next cycle.
     lapsed: bool,
     /// The time at which the frame that is shown was read, ns.
@@ -229,7 +230,7 @@ impl ManagingNode {
             released: false,
             scratch: vec![0; FRAME_OCTETS],
             own_response: false,
-            stale: false,
+            freshness: Freshness::default(),
             lapsed: false,
             read_ns: 0,
             rival: None,
@@ -355,6 +356,13 @@ impl ManagingNode {
     /// Returns the process image, to write outputs. All requests of the next cycle carry them.
     pub const fn image_mut(&mut self) -> &mut ProcessImage {
         &mut self.image
+    }
+
+    /// Notes the application's turn. `cycle` is the one whose inputs it has seen for its outputs, by [`Statistics::cycles`]. Behind
+    /// a stall longer than the watchdog, requests are valid (RD = 1) only from the cycle behind such a turn on. An application that
+    /// never calls it is taken to have its turn in each cycle. May be called in a real-time loop.
+    pub const fn commit_of(&mut self, cycle: u64) {
+        self.freshness.commit(cycle);
     }
 
     /// Returns the length of a cycle, ns.

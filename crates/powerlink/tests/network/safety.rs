@@ -152,6 +152,92 @@ fn behind_a_stop_the_data_are_not_valid_until_the_application_had_its_turn() {
 }
 
 #[test]
+fn outputs_from_before_a_stop_stay_invalid_however_often_they_are_handed_over() {
+    let (mut node, frames) = operational_node(80);
+    let before = node.statistics().cycles;
+    let resumed_ns = frames[0].0 + 80 * MS;
+    let mut turn = before;
+    let (mut first_in_time, mut answers) = (None, [0; 3]);
+    for (at_ns, frame) in &frames {
+        let read_ns = resumed_ns.max(at_ns + 10 * US);
+        node.reads_at(read_ns);
+        let mut sent = Sent::default();
+        node.frame(*at_ns, frame, &mut sent);
+        for answer in of_type(&sent.0, MessageType::PRES) {
+            let seen = first_in_time.is_some_and(|first| turn >= first);
+            assert_eq!(View::new(answer).ready().unwrap(), seen, "{turn}");
+            answers[usize::from(first_in_time.is_some()) + usize::from(seen)] += 1;
+        }
+        if kind(frame) == Some(MessageType::SOC) {
+            let cycle = node.statistics().cycles;
+            if read_ns - at_ns <= 2 * MS {
+                // Its program runs again. For ten cycles it has seen none, then the last of the old ones, then a new one.
+                let first = *first_in_time.get_or_insert(cycle);
+                turn = match cycle - first {
+                    0..10 => before,
+                    10..20 => first - 1,
+                    _ => first,
+                };
+            }
+            node.commit_of(turn);
+        }
+    }
+    assert!(answers[1] >= 19 && answers[2] >= 10, "{answers:?}");
+}
+
+#[test]
+fn a_managing_node_calls_no_outputs_valid_that_its_program_has_set_before_a_stop() {
+    // The nodes wait for their SoC as long.
+    let mut network = network(2_000, &[1, 2], |cdc| {
+        cdc.push(0x1c14, 0, 500_000_000, 4);
+        let mut own = cn_cdc(2_000);
+        own.push(0x1c14, 0, 500_000_000, 4);
+        cdc.push_data(0x1f22, 1, own.emit());
+        cdc.push_data(0x1f22, 2, own.emit());
+    });
+    network.run_till(5 * SECOND, "operational", Network::operational);
+    network.run(20 * MS);
+    let before = network.mn().statistics().cycles;
+    network.mn().commit_of(before);
+    network.stalled_ns[0] = network.now_ns + 60 * MS;
+    while network.mn().statistics().cycles == before {
+        network.run(US);
+    }
+    // The program has set outputs before the stop, and sees the first cycle behind it a while later.
+    let first = network.mn().statistics().cycles;
+    network.mn().commit_of(before);
+    let mut requests = |turn: u64, cycles: u64| {
+        network.record = Some(Vec::new());
+        for _ in 0..cycles {
+            let next_ns = network.mn().next_soc_ns();
+            network.run_until(next_ns + US);
+            network.mn().commit_of(turn);
+            // To behind the last request.
+            network.run(MS);
+        }
+        let frames = network.record.take().unwrap();
+        let ready = of_type_timed(&frames, MessageType::PREQ)
+            .map(|request| View::new(request).ready().unwrap())
+            .collect::<Vec<_>>();
+        assert!(ready.len() as u64 >= cycles, "{}", ready.len());
+        ready
+    };
+    assert!(!requests(before, 10).contains(&true));
+    assert!(!requests(first - 1, 10).contains(&true));
+    // Its turn ends in this cycle: the next one carries what it has set.
+    assert!(!requests(first, 1).contains(&true));
+    assert!(!requests(first, 10).contains(&false));
+}
+
+fn of_type_timed(
+    frames: &[(u64, Vec<u8>)],
+    wanted: MessageType,
+) -> impl Iterator<Item = &Vec<u8>> {
+    let all = frames.iter().map(|(_, frame)| frame);
+    all.filter(move |frame| kind(frame) == Some(wanted))
+}
+
+#[test]
 fn requests_of_strangers_are_refused_and_counted() {
     let (mut node, frames) = operational_node(40);
     let (mut right, mut forged, mut answers) = (0, 0, 0);
