@@ -3,7 +3,7 @@
 use crate::StationError;
 use crate::io::number;
 use crate::project::{Direction, MappedObject, NodeEntry, Project};
-use rtwire_powerlink::cn::{ControlledConfig, Limits};
+use rtwire_powerlink::cn::ControlledConfig;
 use rtwire_powerlink::mn::ManagingConfig;
 use rtwire_powerlink::od::{Access, DataType, Entry, Mappable, Object, ObjectKind};
 use rtwire_powerlink::{Cdc, Description, ObjectDictionary, pdo};
@@ -229,16 +229,11 @@ pub(crate) fn controlled(
     }
     cdc.apply(&mut dictionary).map_err(faulty(&project.path))?;
     address_of(project, &mut dictionary);
-    let cycle_ns = dictionary.number(0x1006, 0) * 1_000;
     Ok(ControlledConfig {
         node: project.node,
         address,
         dictionary,
-        limits: Limits {
-            silence_ns: project.silence_ns,
-            watchdog_cycles: project.watchdog_cycles(cycle_ns),
-            answer_within_ns: project.answer_within_ns,
-        },
+        limits: project.limits(),
     })
 }
 

@@ -142,7 +142,7 @@ impl Program {
         debug_assert_eq!(this.polls.len(), polls);
         this.set(Control::Mac, word_of(MacAddress(interface.mac)));
         this.set(Control::Node, node.into());
-        this.set(Control::Watchdog, watchdog_cycles.into());
+        this.set_watchdog(watchdog_cycles);
         let mut bits = [0_u64; 4];
         for node in wanted {
             bits[usize::from(node >> 6)] |= 1 << (node & 63);
@@ -165,6 +165,16 @@ impl Program {
         self.link = Some(attached.link);
         self.why_generic = attached.why_generic;
         Ok(())
+    }
+
+    /// Sets the cycles for which the program answers without renewal; 0: no limit.
+    fn set_watchdog(&self, cycles: u32) {
+        // The program compares signed numbers.
+        let most = match cycles {
+            0 => i64::MAX as u64,
+            cycles => cycles.into(),
+        };
+        self.set(Control::Watchdog, most);
     }
 
     fn set(&self, field: Control, value: u64) {

@@ -44,7 +44,7 @@ pub struct Project {
     pub soc_margin_ns: u64,
     /// The time for which the loop polls for the next frame before it sleeps, ns.
     pub linger_ns: u64,
-    /// The cycles for which a program that stands still counts as running; `None`: as [`Project::watchdog_cycles`] says.
+    /// The cycles for which a program that stands still counts as running, 0: for ever; `None`: as [`Project::watchdog_cycles`] says.
     pub watchdog: Option<u32>,
     /// A controlled node's silence after each reset, ns.
     pub silence_ns: u64,
@@ -186,9 +186,7 @@ impl Project {
 /// The least time that a watchdog lasts by default, ns: ordinary machines stand still for some milliseconds now and then.
 const WATCHDOG_NS: u64 = 20_000_000;
 /// The least number of its cycles by default.
-const WATCHDOG_CYCLES: u64 = 5;
-/// The watchdog's cycles where the cycle is not known.
-const WATCHDOG_BLIND: u32 = 10;
+const WATCHDOG_CYCLES: u32 = 5;
 /// The longest pause between SoC and the first PReq by default, ns.
 const PAUSE_NS: u64 = 150_000;
 /// The longest pause that object 1F8Ah/1 holds, twice, ns.
@@ -202,11 +200,18 @@ impl Project {
     /// Returns the watchdog's cycles for a cycle of this length in ns; 0: not known. By default there are 5, or as many as last 20 ms.
     #[must_use]
     pub fn watchdog_cycles(&self, cycle_ns: u64) -> u32 {
-        let by_default = match cycle_ns {
-            0 => WATCHDOG_BLIND,
-            cycle_ns => WATCHDOG_CYCLES.max(WATCHDOG_NS.div_ceil(cycle_ns)) as u32,
-        };
-        self.watchdog.unwrap_or(by_default)
+        self.limits().watchdog_of(cycle_ns)
+    }
+
+    /// Returns the limits of a controlled node.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        Limits {
+            silence_ns: self.silence_ns,
+            watchdog_cycles: self.watchdog.unwrap_or(WATCHDOG_CYCLES),
+            watchdog_least_ns: self.watchdog.map_or(WATCHDOG_NS, |_| 0),
+            answer_within_ns: self.answer_within_ns,
+        }
     }
 
     /// Returns the pause between SoC and the first PReq by default, ns, for a cycle of this length in ns. It is a fiftieth of it, at

@@ -93,10 +93,16 @@ fn the_watchdog_lasts_five_cycles_or_twenty_milliseconds() {
         (5, 600_000_000)
     );
     assert_eq!(by_default.answer_within_ns, None);
+    assert_eq!(
+        [1, 50].map(|cycle_ms| by_default.watchdog_of(cycle_ms * ms)),
+        [20, 5],
+        "it follows a cycle time that is not the file's"
+    );
     let given = "cycle = \"10 ms\"\nwatchdog = 3\nsilence-after-reset = \"0 ms\"\nanswer-within = \"300 us\"";
     let given = limits(&controlled(given));
     assert_eq!((given.watchdog_cycles, given.silence_ns), (3, 0));
     assert_eq!(given.answer_within_ns, Some(300_000));
+    assert_eq!([0, ms].map(|cycle_ns| given.watchdog_of(cycle_ns)), [3, 3]);
     let config = configure::managing(
         &managing("cycle = \"10 ms\"\nwatchdog = 3"),
         MacAddress([2; 6]),

@@ -140,11 +140,19 @@ impl Station {
             wanted: Some(wanted),
             most_requests: 240,
             watchdog_cycles,
-            chain_ns: cycle_ns.saturating_mul(watchdog_cycles.into()),
+            chain_ns: DriverConfig::chain_of(cycle_ns, watchdog_cycles),
             ..DriverConfig::new(port, role, project.node)
         };
         let (mut port, mut said) = StationPort::open(&config, project.station_path)?;
-        said = format!("{said}; watchdog {watchdog_cycles} cycles");
+        let least_ms = project.limits().watchdog_least_ns / 1_000_000;
+        said = match role {
+            // Its managing node may write another cycle time.
+            Role::Controlled if least_ms > 0 => {
+                let cycles = project.limits().watchdog_cycles;
+                format!("{said}; watchdog {cycles} cycles, {least_ms} ms at least")
+            }
+            _ => format!("{said}; watchdog {watchdog_cycles} cycles"),
+        };
         let mut reports = None;
         if let Some(soc) = soc {
             said = format!("{said}; {}", soc.said);

@@ -85,6 +85,8 @@ impl<'a> Work<'a> {
     ) {
         if let Kind::Controlled(node) = &*kind {
             port.set_managing(node.managing_address());
+            // The managing node may have written another cycle time.
+            port.set_watchdog(node.watchdog_cycles());
         }
         if let Some(seen) = self.beside.watch.as_mut().and_then(|watch| watch.news()) {
             kind.observe(now_ns, &seen);

@@ -26,7 +26,7 @@ pub struct DriverConfig {
     pub wanted: Option<Vec<u8>>,
     /// The most requests in a cycle that the driver sends, for a managing node: 1 to 255.
     pub most_requests: usize,
-    /// The cycles for which the driver answers PReqs without renewal by user space, for a controlled node.
+    /// The cycles for which the driver answers PReqs without renewal by user space, for a controlled node; 0: no limit.
     pub watchdog_cycles: u32,
     /// The time from a cycle's first request after which the driver sends no further one, ns, for a managing node.
     pub chain_ns: u64,
@@ -49,6 +49,15 @@ impl DriverConfig {
             attach: Attach::Best,
         }
     }
+
+    /// Returns [`chain_ns`](Self::chain_ns) for a watchdog of `watchdog_cycles`; 0: no limit.
+    #[must_use]
+    pub const fn chain_of(cycle_ns: u64, watchdog_cycles: u32) -> u64 {
+        match watchdog_cycles {
+            0 => u64::MAX,
+            cycles => cycle_ns.saturating_mul(cycles as u64),
+        }
+    }
 }
 
 /// A port whose isochronous phase runs in the driver.
@@ -61,6 +70,8 @@ pub struct DriverPort {
     came: bool,
     /// The managing node's address, as the program has it.
     managing: Option<MacAddress>,
+    /// The watchdog's cycles, as the program has them.
+    watchdog_cycles: u32,
 }
 
 impl DriverPort {
@@ -92,6 +103,7 @@ impl DriverPort {
             },
             came: true,
             managing: None,
+            watchdog_cycles: config.watchdog_cycles,
         })
     }
 
@@ -127,6 +139,15 @@ impl DriverPort {
             self.managing = managing;
             let word = managing.map_or(0, super::word_of);
             self.driver.program.set(Control::Managing, word);
+        }
+    }
+
+    /// Sets the cycles for which the program answers PReqs without renewal, for a controlled node; 0: no limit. May be called in a
+    /// real-time loop; costs a comparison where nothing has changed.
+    pub fn set_watchdog(&mut self, cycles: u32) {
+        if self.watchdog_cycles != cycles {
+            self.watchdog_cycles = cycles;
+            self.driver.program.set_watchdog(cycles);
         }
     }
 

@@ -1,9 +1,11 @@
 //! The watchdog, and requests of others, in the program (`BPF_PROG_TEST_RUN`).
 
+use super::layout::Chain;
 use super::requests::Requests;
 use super::tests::{Bench, DROP, PASS, TX, preq, pres, soc};
 use super::*;
 use rtwire_powerlink::prepared;
+use rtwire_sys::clock::{self, Clock};
 use rtwire_testkit::require;
 
 #[test]
@@ -55,6 +57,26 @@ fn a_program_that_stands_still_is_not_answered_for() {
 }
 
 #[test]
+fn without_a_watchdog_the_driver_answers_for_ever() {
+    require!(root);
+    let mut bench = Bench::new(Role::Controlled, 7);
+    bench.program().set_watchdog(0);
+    bench.prepare_response(&pres(7));
+    for _ in 0..1_000 {
+        bench.run(&soc());
+        assert_eq!(bench.run(&preq(7)), TX);
+    }
+    bench.program().set_watchdog(3);
+    assert_eq!(bench.run(&preq(7)), PASS);
+    assert_eq!(bench.counters().lapsed, 1);
+    let mut bench = Bench::new(Role::Managing, 240);
+    bench.driver.requests = Requests::new(8, DriverConfig::chain_of(1_000_000, 0));
+    bench.prepare_nodes(&[1, 2]);
+    assert!(!bench.due(0));
+    assert_eq!(bench.run(&pres(1)), TX);
+}
+
+#[test]
 fn a_request_that_the_managing_node_has_not_sent_is_dropped_and_counted() {
     require!(root);
     let mut bench = Bench::new(Role::Controlled, 7);
@@ -89,12 +111,16 @@ fn a_chain_does_not_outlive_its_time() {
     require!(root);
     let mut bench = Bench::new(Role::Managing, 240);
     let cell = [1, 2, 3];
-    bench.driver.requests = Requests::new(8, 20_000_000);
+    // Longer than any test; then its end is moved to long ago.
+    bench.driver.requests = Requests::new(8, DriverConfig::chain_of(1_000_000_000, 1_000_000));
     bench.prepare_nodes(&cell);
     assert!(!bench.due(0));
     assert_eq!(bench.run(&pres(1)), TX, "in time");
-    std::thread::sleep(std::time::Duration::from_millis(25));
-    assert_eq!(bench.run(&pres(2)), PASS, "nobody has gone on for 20 ms");
+    let until = bench.program().chain.word(0, Chain::UntilNs as usize);
+    let begun_ns = until.unwrap().swap(1, Ordering::Relaxed) - 1_000_000_000_000_000;
+    let passed_ns = clock::now_ns(Clock::Monotonic).checked_sub(begun_ns);
+    assert!(passed_ns.is_some(), "it begins with the first request");
+    assert_eq!(bench.run(&pres(2)), PASS, "its time is over");
     assert_eq!(bench.counters().lapsed, 1);
     // User space, back again, sends it, and the next cycle's chain runs.
     assert!(!bench.due(2));

@@ -110,6 +110,14 @@ impl StationPort {
         }
     }
 
+    /// Tells the driver the watchdog's cycles, as [`DriverPort::set_watchdog`]. Does nothing in user space.
+    #[inline]
+    pub fn set_watchdog(&mut self, cycles: u32) {
+        if let Self::Driver(port) = self {
+            port.set_watchdog(cycles);
+        }
+    }
+
     /// Returns the driver port, if that path was taken.
     #[must_use]
     pub fn driver(&self) -> Option<&DriverPort> {

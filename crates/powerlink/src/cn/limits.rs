@@ -8,6 +8,8 @@ use rtwire_wire::{MacAddress, Outbox};
 
 /// The age from which a request counts as late where no cycle is known, ns.
 const LATE_WITHOUT_CYCLE_NS: u64 = 100_000_000;
+/// The watchdog's cycles where it has a least time, and no cycle is known.
+const WATCHDOG_BLIND: u64 = 10;
 /// The cycles without a frame of the known managing node after which another address may take its number.
 const SILENT_CYCLES: u64 = 3;
 
@@ -21,6 +23,8 @@ pub struct Limits {
     /// the data in the PRes invalid (RD = 0). They are valid again once the application had its turn in a cycle that was read in
     /// time.
     pub watchdog_cycles: u32,
+    /// The least time that those cycles last, ns: where the configured cycle is shorter, more of them count. 0: never more.
+    pub watchdog_least_ns: u64,
     /// The longest time from the arrival of a PReq to its PRes, ns. A PReq that is read later is dropped and counted. `None`:
     /// until its cycle is over.
     pub answer_within_ns: Option<u64>,
@@ -31,7 +35,31 @@ impl Default for Limits {
         Self {
             silence_ns: 600_000_000,
             watchdog_cycles: 10,
+            watchdog_least_ns: 0,
             answer_within_ns: None,
+        }
+    }
+}
+
+impl Limits {
+    /// Returns the watchdog's cycles for a cycle of this length in ns; 0: no limit. `cycle_ns` is 0 where no cycle is known.
+    #[must_use]
+    pub const fn watchdog_of(&self, cycle_ns: u64) -> u32 {
+        let cycles = self.watchdog_cycles;
+        if cycles == 0 || self.watchdog_least_ns == 0 {
+            return cycles;
+        }
+        let least = if cycle_ns == 0 {
+            WATCHDOG_BLIND
+        } else {
+            self.watchdog_least_ns.div_ceil(cycle_ns)
+        };
+        if least > u32::MAX as u64 {
+            u32::MAX
+        } else if (cycles as u64) < least {
+            least as u32
+        } else {
+            cycles
         }
     }
 }
@@ -41,6 +69,13 @@ impl ControlledNode {
     /// time of arrival. Where it is not told, frames count as read when they arrive.
     pub const fn reads_at(&mut self, now_ns: u64) {
         self.read_ns = now_ns;
+    }
+
+    /// Returns the cycles for which a program that stands still counts as running; 0: no limit. They follow the cycle time in object
+    /// 1006h, as each reset takes it. Before [`Node::start`](rtwire_wire::Node::start) there are none.
+    #[must_use]
+    pub const fn watchdog_cycles(&self) -> u32 {
+        self.timing.watchdog_cycles
     }
 
     /// Returns the time for which the frame that arrived at `now_ns` has lain unread, ns.
@@ -105,7 +140,7 @@ impl ControlledNode {
     /// Notes that this program stood still for longer than the watchdog allows, where the frame is that old.
     pub(super) fn look_for_stop(&mut self, now_ns: u64) {
         let cycle_ns = self.watched_cycle_ns();
-        let watchdog_ns = cycle_ns.saturating_mul(self.limits.watchdog_cycles.into());
+        let watchdog_ns = cycle_ns.saturating_mul(self.timing.watchdog_cycles.into());
         if watchdog_ns == 0 || self.age_ns(now_ns) <= watchdog_ns || !self.cyclic() {
             return;
         }

@@ -62,6 +62,8 @@ struct Timing {
     chained: bool,
     chain_ns: u64,
     mtu: usize,
+    /// The cycles for which a program that stands still counts as running; 0: no limit.
+    watchdog_cycles: u32,
 }
 
 /// The errors that a controlled node counts.

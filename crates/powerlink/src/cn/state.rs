@@ -110,8 +110,10 @@ impl ControlledNode {
     /// Takes settings from the dictionary.
     pub(super) fn take_configuration(&mut self) {
         let d = &self.dictionary;
+        let cycle_ns = d.number(0x1006, 0) * 1000;
         self.timing = Timing {
-            cycle_ns: d.number(0x1006, 0) * 1000,
+            cycle_ns,
+            watchdog_cycles: self.limits.watchdog_of(cycle_ns),
             tolerance_ns: d.number(0x1c14, 0),
             basic_ethernet_ns: d.number(0x1f99, 0) * 1000,
             multiplexed: d.number(0x1f98, 7) > 0 && d.number(0x1f9b, self.node) > 0,

@@ -229,12 +229,59 @@ fn a_managing_node_calls_no_outputs_valid_that_its_program_has_set_before_a_stop
     assert!(!requests(first, 10).contains(&false));
 }
 
-fn of_type_timed(
-    frames: &[(u64, Vec<u8>)],
-    wanted: MessageType,
-) -> impl Iterator<Item = &Vec<u8>> {
+fn of_type_timed(frames: &[(u64, Vec<u8>)], wanted: MessageType) -> impl Iterator<Item = &Vec<u8>> {
     let all = frames.iter().map(|(_, frame)| frame);
     all.filter(move |frame| kind(frame) == Some(wanted))
+}
+
+#[test]
+fn the_watchdog_follows_the_cycle_time_that_the_managing_node_has_written() {
+    let limits = Limits {
+        silence_ns: 0,
+        watchdog_cycles: 5,
+        watchdog_least_ns: 20 * MS,
+        answer_within_ns: None,
+    };
+    let (given, none) = (
+        Limits {
+            watchdog_least_ns: 0,
+            ..limits
+        },
+        Limits {
+            watchdog_cycles: 0,
+            ..limits
+        },
+    );
+    for (limits, [own, written]) in [(limits, [20, 5]), (given, [5, 5]), (none, [0, 0])] {
+        let mut dictionary = cn_dictionary();
+        dictionary.set_number(0x1006, 0, 1_000);
+        let config = ControlledConfig {
+            node: 1,
+            address: address(1),
+            dictionary,
+            limits,
+        };
+        let node = ControlledNode::new(config).unwrap();
+        let cdc = mn_cdc(50_000, &[1], |_| ());
+        let stations = vec![Station::Mn(Box::new(mn(&cdc))), Station::Cn(Box::new(node))];
+        let mut network = Network::new(stations);
+        assert_eq!(network.cn(1).watchdog_cycles(), own);
+        network.run_till(20 * SECOND, "operational", Network::operational);
+        assert_eq!(network.cn(1).watchdog_cycles(), written);
+        // Its program stands still for 4 cycles, and for 12.
+        for (stop_ms, lapses) in [(200, 0), (600, u64::from(written > 0))] {
+            let mut node = network.cn(1).clone();
+            network.record = Some(Vec::new());
+            network.run(stop_ms * MS);
+            let frames = network.record.take().unwrap();
+            let read_ns = network.now_ns;
+            for (at_ns, frame) in frames.iter().filter(|(_, frame)| frame[16] == 240) {
+                node.reads_at(read_ns);
+                node.frame(at_ns + 7 * US, frame, &mut Sent::default());
+            }
+            assert_eq!(node.statistics().lapses, lapses, "{stop_ms} ms");
+        }
+    }
 }
 
 #[test]
