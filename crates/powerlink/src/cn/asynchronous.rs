@@ -198,9 +198,14 @@ impl ControlledNode {
         self.answer(Asnd::SyncResponse(response), MINIMUM_OCTETS, outbox);
     }
 
+    /// Returns true where a command has no list of nodes, or this node is in it.
+    pub(super) fn is_addressed(&self, command: &NmtCommand<'_>) -> bool {
+        !command.command.has_node_list() || node_list_contains(command.data, self.node)
+    }
+
     pub(super) fn nmt_command(&mut self, now_ns: u64, command: &NmtCommand<'_>) {
         let id = command.command;
-        if id.has_node_list() && !node_list_contains(command.data, self.node) {
+        if !self.is_addressed(command) {
             return;
         }
         if !self.command(now_ns, id) {

@@ -25,7 +25,6 @@ impl ControlledNode {
             self.reset_again(now_ns, &packet);
             return;
         }
-        self.hear(now_ns, packet.source);
         if packet.source == self.node && !core::mem::replace(&mut self.conflict_told, true) {
             self.events.push(Event::Error {
                 node: self.node,
@@ -47,6 +46,7 @@ impl ControlledNode {
         if self.is_foreign(now_ns, &packet) {
             return;
         }
+        self.hear(now_ns, packet.source);
         let from_managing = packet.source == node::MN;
         if from_managing {
             self.look_for_stop(now_ns);

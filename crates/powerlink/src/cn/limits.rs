@@ -95,8 +95,9 @@ impl ControlledNode {
         if let Message::Asnd(Asnd::NmtCommand(command)) = packet.message
             && for_me
             && packet.source == node::MN
+            && self.is_addressed(&command)
             && matches!(
-                command.command,
+                command.command.plain(),
                 NmtCommandId::SW_RESET
                     | NmtCommandId::RESET_NODE
                     | NmtCommandId::RESET_COMMUNICATION
@@ -168,6 +169,8 @@ impl ControlledNode {
                 source == node::MN && !self.hear_managing(now_ns, from)
             }
             Message::PReq(_) => packet.destination == self.node && !self.is_managing(source, from),
+            // PollResponse chaining: a request to all, and data.
+            Message::PRes(_) => source == node::MN && !self.is_managing(source, from),
             Message::AInv(soa) => soa.target == self.node && !self.is_managing(source, from),
             Message::Asnd(Asnd::NmtCommand(_)) => for_me && !self.is_managing(source, from),
             _ => false,

@@ -344,8 +344,14 @@ impl ControlledNode {
         }
         // Nodes of multiplexed slots have a turn in some cycles only.
         let (d, own) = (&self.dictionary, self.node);
+        // A PReq comes in the node's own turn, also where its data are mapped as those of node 240.
+        let by_request = self.image.receive_of(0).is_none();
         let period = |of: u8| {
-            let of = if of == 0 { own } else { of };
+            let of = if of == 0 || of == node::MN && by_request {
+                own
+            } else {
+                of
+            };
             if d.number(0x1f9b, of) > 0 {
                 d.number(0x1f98, 7)
             } else {

@@ -15,4 +15,5 @@ mod peers;
 mod port;
 mod safety;
 mod service;
+mod strangers;
 mod validity;

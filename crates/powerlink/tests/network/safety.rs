@@ -1,16 +1,14 @@
-//! Tests that something does not happen: old requests answered into other nodes' slots, requests of strangers obeyed, old data
-//! shown as valid, two managing nodes side by side.
+//! Tests that something does not happen behind a stop: old requests answered into other nodes' slots, old data shown as valid.
 
 use crate::harness::*;
 use rtwire_powerlink::cn::{ControlledConfig, Limits};
-use rtwire_powerlink::mn::ManagingConfig;
-use rtwire_powerlink::{ControlledNode, ErrorCode, Event, ManagingNode};
-use rtwire_wire::powerlink::{AsndService, MessageType, NmtState, View};
-use rtwire_wire::{MacAddress, Node, Outbox};
+use rtwire_powerlink::{ControlledNode, ErrorCode, Event};
+use rtwire_wire::powerlink::{MessageType, NmtState, View};
+use rtwire_wire::{Node, Outbox};
 
 /// Keeps what is sent.
 #[derive(Default)]
-struct Sent(Vec<Vec<u8>>);
+pub struct Sent(pub Vec<Vec<u8>>);
 
 impl Outbox for Sent {
     fn send(&mut self, frame: &[u8], _launch_ns: Option<u64>) {
@@ -18,7 +16,7 @@ impl Outbox for Sent {
     }
 }
 
-fn kind(frame: &[u8]) -> Option<MessageType> {
+pub fn kind(frame: &[u8]) -> Option<MessageType> {
     View::new(frame).message_type()
 }
 
@@ -28,14 +26,18 @@ fn of_type(frames: &[Vec<u8>], wanted: MessageType) -> impl Iterator<Item = &Vec
         .filter(move |frame| kind(frame) == Some(wanted))
 }
 
-/// Returns an operational node 1 of a cycle of 2 ms, and the next frames that the managing node sends it, with their arrival.
-fn operational_node(cycles: u64) -> (ControlledNode, Vec<(u64, Vec<u8>)>) {
-    let mut network = network(2_000, &[1], |_| ());
+/// Returns an operational node 1 of a cycle of 2 ms, and the next frames that the managing node sends, with their arrival.
+pub fn operational_node(cycles: u64) -> (ControlledNode, Vec<(u64, Vec<u8>)>) {
+    next_frames(&mut network(2_000, &[1], |_| ()), cycles * 2 * MS)
+}
+
+/// The same of node 1 of a network, for so long.
+pub fn next_frames(network: &mut Network, for_ns: u64) -> (ControlledNode, Vec<(u64, Vec<u8>)>) {
     network.run_till(5 * SECOND, "operational", Network::operational);
     network.run(20 * MS);
     let node = network.cn(1).clone();
     network.record = Some(Vec::new());
-    network.run(cycles * 2 * MS);
+    network.run(for_ns);
     let all = network.record.take().unwrap();
     let of_mn = all.into_iter().filter(|(_, frame)| frame[16] == 240);
     (
@@ -282,199 +284,6 @@ fn the_watchdog_follows_the_cycle_time_that_the_managing_node_has_written() {
             assert_eq!(node.statistics().lapses, lapses, "{stop_ms} ms");
         }
     }
-}
-
-#[test]
-fn requests_of_strangers_are_refused_and_counted() {
-    let (mut node, frames) = operational_node(40);
-    let (mut right, mut forged, mut answers) = (0, 0, 0);
-    for (at_ns, frame) in &frames {
-        let mut sent = Sent::default();
-        if kind(frame) == Some(MessageType::PREQ) {
-            // From another address, from another number, and both; with other data.
-            for (mac, source) in [(9, 240), (240, 9), (9, 9)] {
-                let mut copy = frame.clone();
-                (copy[11], copy[16]) = (mac, source);
-                copy[24] = 0x5a;
-                node.frame(*at_ns, &copy, &mut sent);
-                forged += 1;
-            }
-            assert!(sent.0.is_empty(), "a forged request is answered");
-            assert_ne!(node.image().inputs[0], 0x5a);
-            right += 1;
-        }
-        // A forged reset, and the SoC of a stranger, do nothing either.
-        if kind(frame) == Some(MessageType::SOC) {
-            let mut soc = frame.clone();
-            soc[11] = 9;
-            node.frame(*at_ns, &soc, &mut sent);
-            forged += 1;
-        }
-        node.frame(*at_ns, frame, &mut sent);
-        answers += sent
-            .0
-            .iter()
-            .filter(|f| kind(f) == Some(MessageType::PRES))
-            .count();
-    }
-    assert_eq!(answers, right);
-    assert_eq!(node.statistics().foreign_requests, forged);
-    assert_eq!(node.state(), NmtState::OPERATIONAL);
-    // Where the managing node was replaced, its successor is heard once the old one is silent.
-    let later_ns = frames.last().unwrap().0 + 100 * MS;
-    for (at_ns, frame) in frames
-        .iter()
-        .filter(|(_, f)| kind(f) == Some(MessageType::SOC))
-    {
-        let mut soc = frame.clone();
-        soc[11] = 9;
-        node.frame(later_ns + at_ns - frames[0].0, &soc, &mut Sent::default());
-    }
-    let mut successor = address(240);
-    successor.0[5] = 9;
-    assert_eq!(node.managing_address(), Some(successor));
-}
-
-#[test]
-fn a_node_is_silent_behind_each_reset() {
-    let cdc = mn_cdc(10_000, &[1], |_| ());
-    let config = ControlledConfig {
-        node: 1,
-        address: address(1),
-        dictionary: cn_dictionary(),
-        limits: Limits::default(),
-    };
-    let node = ControlledNode::new(config).unwrap();
-    let stations = vec![Station::Mn(Box::new(mn(&cdc))), Station::Cn(Box::new(node))];
-    let mut network = Network::new(stations);
-    network.record = Some(Vec::new());
-    network.run_till(8 * SECOND, "operational", Network::operational);
-    let frames = network.record.take().unwrap();
-    let mut reset_ns = MS;
-    let (mut resets, mut words) = (0, 0);
-    for (at_ns, frame) in &frames {
-        let view = View::new(frame);
-        let command = view.asnd_service() == Some(AsndService::NMT_COMMAND);
-        if command && matches!(frame[18], 0x28..=0x2b) {
-            (reset_ns, resets) = (*at_ns, resets + 1);
-        } else if view.source() == Some(1) {
-            assert!(
-                at_ns - reset_ns >= 600 * MS,
-                "{} ms",
-                (at_ns - reset_ns) / MS
-            );
-            words += 1;
-        }
-    }
-    assert!(resets >= 2 && words > 10, "{resets} {words}");
-}
-
-fn with_address(cdc: &rtwire_powerlink::Cdc, last: u8) -> ManagingNode {
-    let own = MacAddress([2, 0, 0, 0, 0xff, last]);
-    ManagingNode::new(ManagingConfig::from_cdc(own, cdc).unwrap()).unwrap()
-}
-
-/// Two networks, each with an operational managing node, that are joined after 6 s.
-fn joined(cycles_us: [u64; 2]) -> Network {
-    let alone =
-        |node: u8| move |cdc: &mut rtwire_powerlink::Cdc| cdc.push(0x1f81, node, 0x8000_0007, 4);
-    let cdcs = [1, 2].map(|node| mn_cdc(cycles_us[usize::from(node) - 1], &[node], alone(node)));
-    let stations = vec![
-        Station::Mn(Box::new(with_address(&cdcs[0], 1))),
-        Station::Mn(Box::new(with_address(&cdcs[1], 2))),
-        Station::Cn(Box::new(cn(1))),
-    ];
-    let mut network = Network::new(stations);
-    network.cut_ns[1] = 6 * SECOND;
-    network.run_until(6 * SECOND - MS);
-    assert!(network.operational() || network.states()[1] == NmtState::OPERATIONAL);
-    assert_eq!(network.states()[..2], [NmtState::OPERATIONAL; 2]);
-    network
-}
-
-#[test]
-fn of_two_managing_nodes_one_is_left_and_says_so() {
-    for cycles_us in [[2_000, 2_000], [2_000, 10_000], [50_000, 2_000]] {
-        let mut network = joined(cycles_us);
-        network.run_until(8 * SECOND);
-        assert_eq!(network.states()[0], NmtState::OPERATIONAL, "{cycles_us:?}");
-        assert_eq!(
-            network.states()[1],
-            NmtState::NOT_ACTIVE,
-            "the higher address yields"
-        );
-        let code = ErrorCode::YIELDED;
-        let told = Event::Error { node: 240, code };
-        assert!(
-            network
-                .happened(|at, event| at == 1 && *event == told)
-                .is_some()
-        );
-        network.run_until(20 * SECOND);
-        // It sends nothing while the other one is there, and takes over when it is gone.
-        network.record = Some(Vec::new());
-        network.run(SECOND);
-        let frames = network.record.take().unwrap();
-        assert!(
-            frames.iter().all(|(_, frame)| frame[11] != 2),
-            "{cycles_us:?}"
-        );
-        assert_eq!(network.states()[0], NmtState::OPERATIONAL);
-        network.cut_ns[0] = u64::MAX;
-        network.run(8 * SECOND);
-        assert_eq!(network.states()[1], NmtState::OPERATIONAL, "{cycles_us:?}");
-    }
-}
-
-#[test]
-fn a_rival_that_never_yields_is_yielded_to() {
-    // A recording of another managing node, with a higher address, that goes on whatever it hears.
-    let mut network = joined([2_000, 10_000]);
-    let soc = {
-        let mut one = network_of_one();
-        one[11] = 9;
-        one
-    };
-    network.cut_ns[1] = u64::MAX;
-    let begun_ns = network.now_ns;
-    let mut yielded = None;
-    while network.now_ns < begun_ns + 5 * SECOND && yielded.is_none() {
-        network.run(2 * MS);
-        let now_ns = network.now_ns;
-        network.mn().frame(now_ns, &soc, &mut Sent::default());
-        if network.states()[0] == NmtState::NOT_ACTIVE {
-            yielded = Some(now_ns - begun_ns);
-        }
-    }
-    let after_ns = yielded.expect("never");
-    assert!((900 * MS..1200 * MS).contains(&after_ns), "{after_ns}");
-    // A stray frame or two stop nobody, whatever address they have.
-    for last in [0, 9] {
-        let mut soc = soc.clone();
-        soc[11] = last;
-        let mut network = joined([2_000, 10_000]);
-        network.cut_ns[1] = u64::MAX;
-        for _ in 0..20 {
-            for _ in 0..2 {
-                let now_ns = network.now_ns;
-                network.mn().frame(now_ns, &soc, &mut Sent::default());
-            }
-            network.run(600 * MS);
-        }
-        assert_eq!(network.states()[0], NmtState::OPERATIONAL, "{last}");
-    }
-}
-
-/// A SoC of node 240 with an address above all others here.
-fn network_of_one() -> Vec<u8> {
-    let (_, frames) = operational_node(2);
-    let mut soc = frames
-        .into_iter()
-        .find(|(_, f)| kind(f) == Some(MessageType::SOC))
-        .unwrap()
-        .1;
-    soc[6..12].copy_from_slice(&[2, 0, 0, 0, 0xff, 9]);
-    soc
 }
 
 #[test]

@@ -108,6 +108,35 @@ fn inputs_of_multiplexed_nodes_are_live_from_turn_to_turn() {
 }
 
 #[test]
+fn requests_in_multiplexed_slots_are_live_from_turn_to_turn() {
+    // The data of the PReq are mapped as those of node 0, or of node 240.
+    for of in [0, 240] {
+        let mut network = network(1_000, &[1, 2], |cdc| {
+            cdc.push(0x1f98, 7, 4, 1);
+            cdc.push(0x1f81, 2, 0x8000_020f, 4);
+            cdc.push(0x1f9b, 2, 3, 1);
+            let mut own = cn_cdc(1_000);
+            own.push(0x1400, 1, of, 1);
+            own.push(0x1f98, 7, 4, 1);
+            own.push(0x1f9b, 2, 3, 1);
+            cdc.push_data(0x1f22, 2, own.emit());
+        });
+        network.run_till(5 * SECOND, "operational", Network::operational);
+        network.run(20 * MS);
+        let mut oldest = Some(0);
+        for _ in 0..40 {
+            next_cycle(&mut network);
+            // Its SoC has come, and its PReq has not.
+            network.run(8 * US);
+            let told = network.cn(2).image().validity(0);
+            assert!(told.live, "{of}: {told:?}");
+            oldest = oldest.max(told.age_cycles);
+        }
+        assert_eq!(oldest, Some(3));
+    }
+}
+
+#[test]
 fn a_controlled_node_knows_that_its_inputs_are_old() {
     let mut network = network(1_000, &[1], |_| ());
     network.run_till(5 * SECOND, "operational", Network::operational);
