@@ -40,6 +40,10 @@ impl ManagingNode {
             self.other_managing_node(now_ns, packet.source_address, &packet.message);
             return;
         }
+        // The nodes answer another managing node now.
+        if matches!(self.phase, Phase::Listen { .. }) {
+            return;
+        }
         let place = self.places.get(usize::from(source)).copied().flatten();
         let Some(at) = place.map(usize::from) else {
             return;

@@ -13,17 +13,18 @@ use crate::ErrorCode;
 use rtwire_wire::MacAddress;
 use rtwire_wire::powerlink::{Message, NmtState, node};
 
-/// The frames of another managing node that make sure of it. A single one may be a stray.
+/// The frames of other managing nodes that make sure of them. A single one may be a stray.
 const SURE: u32 = 3;
 /// The longest time between two of them, ns; longer, and the rival is taken for gone.
 const TOGETHER_NS: u64 = 500_000_000;
 /// The time for which the node with the lower address waits for the other one to yield, ns.
 const PATIENCE_NS: u64 = 1_000_000_000;
 
-/// Another managing node that is heard.
+/// Other managing nodes that are heard. Each may be heard so seldom that only all of them together make sure.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rival {
-    address: MacAddress,
+    /// The lowest of their addresses.
+    lowest: MacAddress,
     first_ns: u64,
     last_ns: u64,
     frames: u32,
@@ -51,26 +52,38 @@ impl ManagingNode {
         }
         self.statistics.foreign_requests += 1;
         self.warn(ErrorCode::MULTIPLE_MN);
-        let known = self.rival.filter(|rival| {
-            rival.address == from && now_ns.saturating_sub(rival.last_ns) <= TOGETHER_NS
-        });
+        let known = self
+            .rival
+            .filter(|rival| now_ns.saturating_sub(rival.last_ns) <= TOGETHER_NS);
         let mut rival = known.unwrap_or(Rival {
-            address: from,
+            lowest: from,
             first_ns: now_ns,
             last_ns: now_ns,
             frames: 0,
         });
+        rival.lowest = rival.lowest.min(from);
         rival.last_ns = now_ns;
         rival.frames = rival.frames.saturating_add(1);
         self.rival = Some(rival);
-        let stays = rival.frames < SURE
-            || from > self.config.address && now_ns - rival.first_ns < PATIENCE_NS;
+        let passed_ns = now_ns.saturating_sub(rival.first_ns);
+        let stays =
+            rival.frames < SURE || rival.lowest > self.config.address && passed_ns < PATIENCE_NS;
         if !stays {
-            self.rival = None;
-            self.fault(node::MN, ErrorCode::YIELDED);
-            self.enter(now_ns, NmtState::NOT_ACTIVE);
-            self.listen(now_ns);
+            self.yield_to_rival(now_ns);
         }
+    }
+
+    /// Goes back to NotActive, and listens. The nodes are the other one's from here on: their states and data are not known.
+    fn yield_to_rival(&mut self, now_ns: u64) {
+        self.rival = None;
+        self.fault(node::MN, ErrorCode::YIELDED);
+        self.enter(now_ns, NmtState::NOT_ACTIVE);
+        self.image.forget_inputs();
+        for at in 0..self.nodes.len() {
+            let number = self.nodes.get(at).map_or(node::INVALID, |cn| cn.number);
+            self.search_again(now_ns, number);
+        }
+        self.listen(now_ns);
     }
 
     /// Reports an error of this state once.

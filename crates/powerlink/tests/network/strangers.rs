@@ -303,6 +303,66 @@ fn a_rival_that_never_yields_is_yielded_to() {
     }
 }
 
+#[test]
+fn rivals_that_take_turns_are_heard_together() {
+    let soc = network_of_one();
+    // Addresses of the rivals, each heard every 200 ms, one behind the other; the time until this node yields.
+    for (rivals, yields_ms) in [([8, 9], 900..1_300), ([0, 9], 200..250), ([9, 0], 200..250)] {
+        let mut network = joined([2_000, 10_000]);
+        network.cut_ns[1] = u64::MAX;
+        let begun_ns = network.now_ns;
+        let mut yielded = None;
+        for last in rivals.into_iter().cycle().take(50) {
+            let now_ns = network.now_ns;
+            let mut soc = soc.clone();
+            soc[11] = last;
+            network.mn().frame(now_ns, &soc, &mut Sent::default());
+            if network.states()[0] == NmtState::NOT_ACTIVE {
+                yielded = Some((now_ns - begun_ns) / MS);
+                break;
+            }
+            network.run(100 * MS);
+        }
+        let after_ms = yielded.expect("never");
+        assert!(yields_ms.contains(&after_ms), "{rivals:?}: {after_ms} ms");
+    }
+}
+
+#[test]
+fn who_has_yielded_calls_no_node_its_own_and_no_input_live() {
+    // The first one manages node 1, and yields to the second one, which is there from 6 s on.
+    let cdc = mn_cdc(2_000, &[1], |_| ());
+    let stations = vec![
+        Station::Mn(Box::new(with_address(&cdc, 2))),
+        Station::Mn(Box::new(with_address(&cdc, 1))),
+        Station::Cn(Box::new(cn(1))),
+    ];
+    let mut network = Network::new(stations);
+    network.cut_ns[1] = 6 * SECOND;
+    network.run_until(6 * SECOND - MS);
+    assert_eq!(network.states()[0], NmtState::OPERATIONAL);
+    let own = |network: &mut Network| {
+        let node = network.mn();
+        let known = node.nodes().next().unwrap();
+        (
+            known.operational,
+            known.state,
+            node.image().validity(0).live,
+        )
+    };
+    assert_eq!(own(&mut network), (true, NmtState::OPERATIONAL, true));
+    network.run_till(3 * SECOND, "yields", |network| {
+        network.states()[0] == NmtState::NOT_ACTIVE
+    });
+    let mut taken_over = false;
+    for _ in 0..2_000 {
+        assert_eq!(own(&mut network), (false, NmtState::NOT_ACTIVE, false));
+        network.run(5 * MS);
+        taken_over |= network.states()[1..] == [NmtState::OPERATIONAL; 2];
+    }
+    assert!(taken_over, "{:?}", network.states());
+}
+
 /// A SoC of node 240 with an address above all others here.
 fn network_of_one() -> Vec<u8> {
     let (_, frames) = operational_node(2);
@@ -314,4 +374,3 @@ fn network_of_one() -> Vec<u8> {
     soc[6..12].copy_from_slice(&[2, 0, 0, 0, 0xff, 9]);
     soc
 }
-
