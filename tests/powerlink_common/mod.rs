@@ -8,6 +8,8 @@
     reason = "each test uses a part of it"
 )]
 
+pub mod seen;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
