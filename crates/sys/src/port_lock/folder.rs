@@ -4,11 +4,12 @@ use super::{FOLDER, is_locked, request};
 use crate::error::{Errno, Error, Result};
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
-pub(super) const REMEDY: &str = "run as root; or let root make the folder once, for a group of users: `install -d -m 2770 -g GROUP /run/rtwire`";
+pub(super) const REMEDY: &str = "run as root; or let root open the folder to a group of users: `install -d -m 2770 -g GROUP /run/rtwire`, \
+     and then the files that are there already: `find /run/rtwire -maxdepth 1 -type f -exec chgrp GROUP {} + -exec chmod 660 {} +`";
 /// The file whose lock is exclusive while leftovers are removed.
 const GUARD: &str = ".guard";
 
@@ -18,6 +19,8 @@ pub(super) struct Folder {
     path: PathBuf,
     /// Permissions of its files: the owner's, and the group's if that may write to the folder.
     mode: u32,
+    /// The group of its files, if that may write to the folder.
+    group: Option<u32>,
 }
 
 impl Folder {
@@ -74,10 +77,11 @@ impl Folder {
                 "everybody may write to it, and so take each lock: `chmod o-rwx /run/rtwire`",
             );
         }
-        let group = if found.mode() & 0o020 == 0 { 0 } else { 0o060 };
+        let group = (found.mode() & 0o020 != 0).then_some(found.gid());
         Ok(Some(Self {
             path: path.to_owned(),
-            mode: 0o600 | group,
+            mode: if group.is_some() { 0o660 } else { 0o600 },
+            group,
         }))
     }
 
@@ -95,11 +99,26 @@ impl Folder {
             .mode(self.mode)
             .custom_flags(libc::O_NOFOLLOW)
             .open(path)?;
-        // Against the process's umask, which may take the group's permissions. Only the owner can.
-        if file.metadata()?.mode() & 0o777 != self.mode {
+        self.share(&file)?;
+        Ok(file)
+    }
+
+    /// Sets the folder's group, and the permissions for it, at a lock's file. Both may be missing: the process's umask takes
+    /// permissions away, and a file may be older than the folder's group. Only the file's owner and root can do it; for
+    /// others it does nothing.
+    fn share(&self, file: &File) -> io::Result<()> {
+        let found = file.metadata()?;
+        // A file with a second name is no lock: somebody of the group has linked it here.
+        if !found.is_file() || found.nlink() > 1 {
+            return Ok(());
+        }
+        if self.group.is_some_and(|group| group != found.gid()) {
+            let _ = fchown(file, None, self.group);
+        }
+        if found.mode() & 0o777 != self.mode {
             let _ = file.set_permissions(Permissions::from_mode(self.mode));
         }
-        Ok(file)
+        Ok(())
     }
 
     /// Keeps leftovers from being removed until the result is dropped. Waits while another process removes some.

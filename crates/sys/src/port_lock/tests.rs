@@ -4,7 +4,8 @@ use super::*;
 use crate::ErrorKind;
 use rtwire_testkit::{NetnsPair, require};
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -187,6 +188,91 @@ fn leftovers_are_removed_and_held_names_are_not() {
     assert_eq!(own.files(), 0);
 }
 
+/// Takes a name in the folder of the environment, and says how that went.
+#[test]
+#[ignore = "run by other tests"]
+fn child_that_takes_a_name() {
+    let path = std::env::var("RTWIRE_TEST_FOLDER").unwrap();
+    let taken = Folder::made(Path::new(&path)).and_then(|folder| NameLock::take_in(&folder, "a"));
+    match taken {
+        Ok(_) => println!("\nTOOK it"),
+        Err(error) => println!("\nREFUSED {error}"),
+    }
+}
+
+/// Returns the words of the process above, started by `command` in this folder.
+fn told_by(command: &mut Command, folder: &Path) -> String {
+    let output = command
+        .args(["--exact", "port_lock::tests::child_that_takes_a_name"])
+        .args(["--ignored", "--nocapture"])
+        .env("RTWIRE_TEST_FOLDER", folder)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let told = |line: &&str| line.starts_with("TOOK") || line.starts_with("REFUSED");
+    text.lines().find(told).unwrap_or(&text).to_owned()
+}
+
+/// Root used the folder before it was made for a group.
+#[test]
+fn a_folder_is_opened_to_a_group_after_root_has_used_it() {
+    require!(root);
+    const GROUP: u32 = 65534;
+    let user = |own: &Own| {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        told_by(command.uid(GROUP).gid(GROUP), &own.0)
+    };
+    let used_by_root = |name| {
+        let own = Own::new(name);
+        let folder = Folder::checked(&own.0).unwrap().unwrap();
+        let held = NameLock::take_in(&folder, "root").unwrap();
+        assert!(user(&own).starts_with("REFUSED"));
+        chown(&own.0, None, Some(GROUP)).unwrap();
+        own.set_mode(0o2770);
+        // The folder alone does not help: the files in it are still root's.
+        let refused = user(&own);
+        assert!(
+            refused.contains(".guard") && refused.contains("find /run"),
+            "{refused}"
+        );
+        (own, held)
+    };
+
+    // The next process of root that takes a lock opens the guard to the group.
+    let (own, _held) = used_by_root("group");
+    let folder = Folder::checked(&own.0).unwrap().unwrap();
+    let again = NameLock::take_in(&folder, "again").unwrap();
+    let there = again.file.metadata().unwrap();
+    assert_eq!((there.gid(), there.mode() & 0o777), (GROUP, 0o660));
+    assert_eq!(user(&own), "TOOK it");
+
+    // So does the command of the message, also for the locks that are held.
+    let (own, held) = used_by_root("remedy");
+    let commands = folder::REMEDY.split('`').skip(1).step_by(2);
+    let document = include_str!("../../../../docs/receive-program.md");
+    for command in commands {
+        assert!(document.contains(command), "the document lacks `{command}`");
+        let command = command.replace("/run/rtwire", own.0.to_str().unwrap());
+        let command = command.replace("GROUP", &GROUP.to_string());
+        let done = Command::new("sh").args(["-c", &command]).status().unwrap();
+        assert!(done.success(), "{command}");
+    }
+    let there = held.file.metadata().unwrap();
+    assert_eq!((there.gid(), there.mode() & 0o777), (GROUP, 0o660));
+    assert_eq!(user(&own), "TOOK it");
+
+    // A file that has another name elsewhere is none of ours, and stays as it is.
+    let elsewhere = Own::new("elsewhere");
+    let target = elsewhere.0.join("target");
+    std::fs::write(&target, "").unwrap();
+    std::fs::set_permissions(&target, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let linked = folder.path(&file_name("linked").unwrap());
+    std::fs::hard_link(&target, linked).unwrap();
+    let _ = NameLock::take_in(&folder, "linked");
+    let there = target.metadata().unwrap();
+    assert_eq!((there.gid(), there.mode() & 0o777), (0, 0o600));
+}
+
 /// Nobody but the owner and its group may reach a lock.
 #[test]
 fn a_folder_that_others_could_use_is_refused() {
@@ -212,10 +298,10 @@ fn a_folder_that_others_could_use_is_refused() {
         assert_eq!(there, files, "{mode:o}");
     }
     own.set_mode(0o700);
-    std::os::unix::fs::chown(&own.0, Some(65534), None).unwrap();
+    chown(&own.0, Some(65534), None).unwrap();
     let refused = Folder::checked(&own.0).unwrap_err();
     assert!(refused.to_string().contains("chown root"), "{refused}");
-    std::os::unix::fs::chown(&own.0, Some(0), None).unwrap();
+    chown(&own.0, Some(0), None).unwrap();
 
     // A link could lead to a folder of somebody else.
     let link = own.0.join("link");
