@@ -17,12 +17,15 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The folder of the locks. Its owner is root or the caller, and only its owner and its group may write to it.
 pub const FOLDER: &str = "/run/rtwire";
 
 /// The number of tries for a file that its holder removes at the same moment.
 const TRIES: u32 = 100;
+/// The longest wait for a process that removes leftovers.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// Longest name, in bytes.
 const MOST_BYTES: usize = 100;
 
@@ -47,27 +50,37 @@ impl Drop for NameLock {
 }
 
 impl NameLock {
-    /// Takes the name in the calling thread's network namespace.
+    /// Takes the name in the calling thread's network namespace. Waits for at most 2 s while another process removes the
+    /// files of ended processes.
     ///
     /// # Errors
     /// Another process holds it ([`crate::ErrorKind::InUse`]), or it is longer than 100 bytes. The folder is missing and
-    /// cannot be made, belongs to another user, or others may write to it ([`crate::ErrorKind::Permission`]).
+    /// cannot be made, belongs to another user, or others may write to it ([`crate::ErrorKind::Permission`]). A process
+    /// that removes files was stopped ([`crate::ErrorKind::Other`]).
     pub fn take(name: &str) -> Result<Self> {
-        Self::take_in(&Folder::ready()?, name)
+        Self::take_in(&Folder::ready()?, name, PATIENCE)
     }
 
-    fn take_in(folder: &Folder, name: &str) -> Result<Self> {
+    /// Takes the name as [`take`](Self::take) does, but never waits.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take); also where another process removes files at this moment.
+    pub fn try_take(name: &str) -> Result<Self> {
+        Self::take_in(&Folder::ready()?, name, Duration::ZERO)
+    }
+
+    fn take_in(folder: &Folder, name: &str, patience: Duration) -> Result<Self> {
         let path = folder.path(&file_name(name)?);
         let failed = |call, errno| refused(call, &path, errno, folder::REMEDY);
         // Nobody removes leftovers between the next two steps.
-        let _no_removal = folder.shared()?;
+        let _no_removal = folder.shared(patience)?;
         for _ in 0..TRIES {
             let file = folder
                 .open(&path)
                 .map_err(|error| failed("open", errno(&error)))?;
             match request(&file, libc::F_OFD_SETLK, libc::F_WRLCK) {
                 Ok(_) if folder::is_at(&file, &path) => return Ok(Self { file, path }),
-                Err(errno) if !errno.would_block() && errno.0 != libc::EACCES => {
+                Err(errno) if !is_locked_out(errno) => {
                     return Err(failed("fcntl(F_OFD_SETLK)", errno));
                 }
                 Err(_) if folder::is_at(&file, &path) => {
@@ -110,6 +123,11 @@ fn is_held_in(folder: &Folder, file_name: &str) -> Result<bool> {
 /// Returns true if another opened file has a lock on this one. It takes no lock, so it disturbs nobody.
 fn is_locked(file: &File) -> std::result::Result<bool, Errno> {
     Ok(request(file, libc::F_OFD_GETLK, libc::F_WRLCK)? != libc::F_UNLCK)
+}
+
+/// Returns true if the error says that another opened file has the lock: POSIX allows two numbers for it.
+fn is_locked_out(errno: Errno) -> bool {
+    errno.would_block() || errno.0 == libc::EACCES
 }
 
 /// Makes a request about a lock of the whole file; returns the kind of lock that the kernel reports.

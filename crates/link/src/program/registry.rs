@@ -165,8 +165,9 @@ impl Shared {
                 .compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed)
         };
         if due && claim().is_ok() {
-            // If another process is just doing the same, it is not needed here.
-            if let Ok(_alone) = NameLock::take(&self.name("channels")) {
+            // If another process is just doing the same, it is not needed here. A reader's thread must not wait for that
+            // process: the next second is soon enough.
+            if let Ok(_alone) = NameLock::try_take(&self.name("channels")) {
                 self.tidy();
             }
         }

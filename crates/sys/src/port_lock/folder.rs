@@ -1,15 +1,20 @@
 //! The folder of the locks: made by root, checked by everybody, cleared of the files of ended processes.
 
-use super::{FOLDER, is_locked, request};
+use super::{FOLDER, is_locked, is_locked_out, request};
 use crate::error::{Errno, Error, Result};
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
+use std::time::{Duration, Instant};
 
 pub(super) const REMEDY: &str = "run as root; or let root open the folder to a group of users: `install -d -m 2770 -g GROUP /run/rtwire`, \
      and then the files that are there already: `find /run/rtwire -maxdepth 1 -type f -exec chgrp GROUP {} + -exec chmod 660 {} +`";
+const STUCK: &str = "a process that removes leftovers there keeps it locked, and may be stopped: `fuser -v /run/rtwire/.guard` \
+     shows it; let it go on, or end it";
+/// The pause between two tries for the guard.
+const PAUSE: Duration = Duration::from_millis(1);
 /// The file whose lock is exclusive while leftovers are removed.
 const GUARD: &str = ".guard";
 
@@ -121,15 +126,28 @@ impl Folder {
         Ok(())
     }
 
-    /// Keeps leftovers from being removed until the result is dropped. Waits while another process removes some.
-    pub(super) fn shared(&self) -> Result<File> {
+    /// Keeps leftovers from being removed until the result is dropped. Waits for `patience` while another process removes
+    /// some; with zero it tries once. A wait in the kernel would have no end if that process were stopped.
+    pub(super) fn shared(&self, patience: Duration) -> Result<File> {
         let path = self.path(GUARD);
+        let failed = |call, errno| refused(call, &path, errno, REMEDY);
         let guard = self
             .open(&path)
-            .map_err(|error| refused("open", &path, errno(&error), REMEDY))?;
-        request(&guard, libc::F_OFD_SETLKW, libc::F_RDLCK)
-            .map_err(|errno| refused("fcntl(F_OFD_SETLKW)", &path, errno, REMEDY))?;
-        Ok(guard)
+            .map_err(|error| failed("open", errno(&error)))?;
+        let start = Instant::now();
+        loop {
+            match request(&guard, libc::F_OFD_SETLK, libc::F_RDLCK) {
+                Ok(_) => return Ok(guard),
+                Err(errno) if !is_locked_out(errno) => {
+                    return Err(failed("fcntl(F_OFD_SETLK)", errno));
+                }
+                Err(_) if start.elapsed() < patience => std::thread::sleep(PAUSE),
+                Err(_) => {
+                    let errno = Errno(libc::EAGAIN);
+                    return Err(failed("fcntl(F_OFD_SETLK)", errno).with_remedy(STUCK));
+                }
+            }
+        }
     }
 
     /// Removes the files of processes that ended without doing so. Does nothing while another process takes a lock: the

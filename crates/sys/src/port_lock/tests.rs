@@ -8,7 +8,6 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 /// A folder of this test alone, removed at the end.
 struct Own(PathBuf);
@@ -98,7 +97,7 @@ fn a_race_for_a_name_has_one_winner() {
             scope.spawn(|| {
                 let folder = Folder::checked(&own.0).unwrap().unwrap();
                 while won.load(SeqCst) < 2000 {
-                    let Ok(lock) = NameLock::take_in(&folder, "race") else {
+                    let Ok(lock) = NameLock::take_in(&folder, "race", PATIENCE) else {
                         continue;
                     };
                     assert_eq!(holders.fetch_add(1, SeqCst), 0, "two hold the name");
@@ -178,7 +177,7 @@ fn a_killed_process_holds_nothing_and_its_file_is_removed() {
 fn leftovers_are_removed_and_held_names_are_not() {
     let own = Own::new("leftovers");
     let folder = Folder::checked(&own.0).unwrap().unwrap();
-    let held = NameLock::take_in(&folder, "held").unwrap();
+    let held = NameLock::take_in(&folder, "held", PATIENCE).unwrap();
     std::fs::write(own.0.join("left"), "").unwrap();
     assert_eq!(own.files(), 2);
     folder.clear();
@@ -188,12 +187,55 @@ fn leftovers_are_removed_and_held_names_are_not() {
     assert_eq!(own.files(), 0);
 }
 
+/// Locks the guard as a process does that removes leftovers.
+fn removes_leftovers(own: &Own) -> File {
+    let guard = Folder::checked(&own.0).unwrap().unwrap();
+    let guard = guard.open(&own.0.join(".guard")).unwrap();
+    request(&guard, libc::F_OFD_SETLK, libc::F_WRLCK).unwrap();
+    guard
+}
+
+/// Takes a name in another thread; returns the result and the time that it took. Fails if that takes 10 s.
+fn taken_in_time(own: &Own, patience: Duration) -> (Result<NameLock>, Duration) {
+    let folder = Folder::checked(&own.0).unwrap().unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    let begun = std::time::Instant::now();
+    std::thread::spawn(move || tell.send(NameLock::take_in(&folder, "late", patience)));
+    let taken = told.recv_timeout(Duration::from_secs(10));
+    (taken.expect("it waits for ever"), begun.elapsed())
+}
+
+/// The process may be stopped while it has the guard: then nobody waits for it for ever.
+#[test]
+fn nobody_waits_long_for_a_process_that_removes_leftovers() {
+    let own = Own::new("stuck");
+    let guard = removes_leftovers(&own);
+    for patience in [Duration::ZERO, PATIENCE] {
+        let (taken, time) = taken_in_time(&own, patience);
+        let refused = taken.unwrap_err();
+        let most = patience + Duration::from_secs(3);
+        assert!(time >= patience && time < most, "{time:?}");
+        assert_eq!(refused.kind(), ErrorKind::Other, "the name itself is free");
+        let text = refused.to_string();
+        assert!(text.contains("stuck") && text.contains(".guard"), "{text}");
+        assert!(text.contains("fuser"), "{text}");
+    }
+    // A process that is done in time costs only a wait.
+    let done = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        drop(guard);
+    });
+    taken_in_time(&own, PATIENCE).0.unwrap();
+    done.join().unwrap();
+}
+
 /// Takes a name in the folder of the environment, and says how that went.
 #[test]
 #[ignore = "run by other tests"]
 fn child_that_takes_a_name() {
     let path = std::env::var("RTWIRE_TEST_FOLDER").unwrap();
-    let taken = Folder::made(Path::new(&path)).and_then(|folder| NameLock::take_in(&folder, "a"));
+    let taken =
+        Folder::made(Path::new(&path)).and_then(|folder| NameLock::take_in(&folder, "a", PATIENCE));
     match taken {
         Ok(_) => println!("\nTOOK it"),
         Err(error) => println!("\nREFUSED {error}"),
@@ -225,7 +267,7 @@ fn a_folder_is_opened_to_a_group_after_root_has_used_it() {
     let used_by_root = |name| {
         let own = Own::new(name);
         let folder = Folder::checked(&own.0).unwrap().unwrap();
-        let held = NameLock::take_in(&folder, "root").unwrap();
+        let held = NameLock::take_in(&folder, "root", PATIENCE).unwrap();
         assert!(user(&own).starts_with("REFUSED"));
         chown(&own.0, None, Some(GROUP)).unwrap();
         own.set_mode(0o2770);
@@ -241,7 +283,7 @@ fn a_folder_is_opened_to_a_group_after_root_has_used_it() {
     // The next process of root that takes a lock opens the guard to the group.
     let (own, _held) = used_by_root("group");
     let folder = Folder::checked(&own.0).unwrap().unwrap();
-    let again = NameLock::take_in(&folder, "again").unwrap();
+    let again = NameLock::take_in(&folder, "again", PATIENCE).unwrap();
     let there = again.file.metadata().unwrap();
     assert_eq!((there.gid(), there.mode() & 0o777), (GROUP, 0o660));
     assert_eq!(user(&own), "TOOK it");
@@ -268,7 +310,7 @@ fn a_folder_is_opened_to_a_group_after_root_has_used_it() {
     std::fs::set_permissions(&target, std::fs::Permissions::from_mode(0o600)).unwrap();
     let linked = folder.path(&file_name("linked").unwrap());
     std::fs::hard_link(&target, linked).unwrap();
-    let _ = NameLock::take_in(&folder, "linked");
+    let _ = NameLock::take_in(&folder, "linked", PATIENCE);
     let there = target.metadata().unwrap();
     assert_eq!((there.gid(), there.mode() & 0o777), (0, 0o600));
 }
@@ -293,7 +335,7 @@ fn a_folder_that_others_could_use_is_refused() {
             assert!(refused.to_string().contains("chmod o-rwx"), "{refused}");
             continue;
         };
-        let lock = NameLock::take_in(&folder.unwrap().unwrap(), "mode").unwrap();
+        let lock = NameLock::take_in(&folder.unwrap().unwrap(), "mode", PATIENCE).unwrap();
         let there = lock.file.metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!(there, files, "{mode:o}");
     }
@@ -315,7 +357,7 @@ fn a_folder_that_others_could_use_is_refused() {
     let target = own.0.join("target");
     std::fs::write(&target, "").unwrap();
     symlink(&target, folder.path(&file_name("linked").unwrap())).unwrap();
-    assert!(NameLock::take_in(&folder, "linked").is_err());
+    assert!(NameLock::take_in(&folder, "linked", PATIENCE).is_err());
     // A missing folder is made for its owner alone.
     let made = own.0.join("made");
     Folder::made(&made).unwrap();
