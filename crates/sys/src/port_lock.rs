@@ -33,14 +33,21 @@ const MOST_BYTES: usize = 100;
 ///
 /// Its file is removed when this is dropped. If the process is killed, the kernel frees the lock when the last descriptor
 /// of the file is closed. A process that it has started holds none: descriptors are closed when its program begins.
+/// A copy of this in a forked process is no lock: the name stays with the process that took it.
 #[derive(Debug)]
 pub struct NameLock {
     file: File,
     path: PathBuf,
+    /// The process that took it.
+    process: u32,
 }
 
 impl Drop for NameLock {
     fn drop(&mut self) {
+        // A forked process has a copy of this value, but the name and its file are its parent's.
+        if self.process != std::process::id() {
+            return;
+        }
         // Whoever opens the path from now on makes a new file. So a copy of the descriptor, in a process that another
         // thread has just forked, does not keep the name.
         if folder::is_at(&self.file, &self.path) {
@@ -79,7 +86,14 @@ impl NameLock {
                 .open(&path)
                 .map_err(|error| failed("open", errno(&error)))?;
             match request(&file, libc::F_OFD_SETLK, libc::F_WRLCK) {
-                Ok(_) if folder::is_at(&file, &path) => return Ok(Self { file, path }),
+                Ok(_) if folder::is_at(&file, &path) => {
+                    let process = std::process::id();
+                    return Ok(Self {
+                        file,
+                        path,
+                        process,
+                    });
+                }
                 Err(errno) if !is_locked_out(errno) => {
                     return Err(failed("fcntl(F_OFD_SETLK)", errno));
                 }

@@ -71,6 +71,31 @@ fn a_name_let_go_is_had_although_a_forked_process_still_has_its_file() {
     drop(again);
 }
 
+/// A process that is forked, and executes no other program, has a copy of everything.
+#[test]
+fn a_forked_process_lets_no_name_of_its_parent_go() {
+    let own = Own::new("forked");
+    let folder = Folder::checked(&own.0).unwrap().unwrap();
+    let held = NameLock::take_in(&folder, "forked", PATIENCE).unwrap();
+    // SAFETY: the child only drops a value, and ends without running anything of its parent's.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        drop(held);
+        // SAFETY: it ends the process at once.
+        unsafe { libc::_exit(0) }
+    }
+    assert!(child > 0);
+    let mut status = -1;
+    // SAFETY: `status` is a valid place, and the child is our own.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status, 0);
+    assert!(held.path.exists());
+    let taken = NameLock::take_in(&folder, "forked", PATIENCE).unwrap_err();
+    assert_eq!(taken.kind(), ErrorKind::InUse, "{taken}");
+    drop(held);
+    NameLock::take_in(&folder, "forked", PATIENCE).unwrap();
+}
+
 #[test]
 fn each_network_namespace_has_names_of_its_own() {
     require!(root, program "ip");
