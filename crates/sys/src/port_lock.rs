@@ -79,6 +79,7 @@ impl NameLock {
     fn take_in(folder: &Folder, name: &str, patience: Duration) -> Result<Self> {
         let path = folder.path(&file_name(name)?);
         let failed = |call, errno| refused(call, &path, errno, folder::REMEDY);
+        let in_use = || refused_name(name, libc::EADDRINUSE);
         // Nobody removes leftovers between the next two steps.
         let _no_removal = folder.shared(patience)?;
         for _ in 0..TRIES {
@@ -97,16 +98,12 @@ impl NameLock {
                 Err(errno) if !is_locked_out(errno) => {
                     return Err(failed("fcntl(F_OFD_SETLK)", errno));
                 }
-                Err(_) if folder::is_at(&file, &path) => {
-                    let object = format!("the name `{name}`");
-                    return Err(Error::new("lock", object, Errno(libc::EADDRINUSE), None));
-                }
+                Err(_) if folder::is_at(&file, &path) => return Err(in_use()),
                 // The file's holder has just removed it: another file is the lock now.
                 Ok(_) | Err(_) => {}
             }
         }
-        let object = format!("the name `{name}`");
-        Err(Error::new("lock", object, Errno(libc::EADDRINUSE), None))
+        Err(in_use())
     }
 }
 
@@ -162,11 +159,14 @@ fn request(file: &File, command: i32, kind: i32) -> std::result::Result<i32, Err
     }
 }
 
+fn refused_name(name: &str, errno: i32) -> Error {
+    Error::new("lock", format!("the name `{name}`"), Errno(errno), None)
+}
+
 /// Returns the name of the file that is the lock: it begins with the cookie of the network namespace.
 fn file_name(name: &str) -> Result<String> {
     if name.len() > MOST_BYTES {
-        let object = format!("the name `{name}`");
-        return Err(Error::new("lock", object, Errno(libc::ENAMETOOLONG), None));
+        return Err(refused_name(name, libc::ENAMETOOLONG));
     }
     Ok(format!("{:x}-{}", namespace()?, name.replace('/', "-")))
 }

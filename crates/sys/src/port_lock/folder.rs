@@ -13,6 +13,7 @@ pub(super) const REMEDY: &str = "run as root; or let root open the folder to a g
      and then the files that are there already: `find /run/rtwire -maxdepth 1 -type f -exec chgrp GROUP {} + -exec chmod 660 {} +`";
 const STUCK: &str = "a process that removes leftovers there keeps it locked, and may be stopped: `fuser -v /run/rtwire/.guard` \
      shows it; let it go on, or end it";
+const READ_ONLY: &str = "let this process write to the folder: `ReadWritePaths=/run/rtwire` in a service, the host's folder in a container";
 /// The pause between two tries for the guard.
 const PAUSE: Duration = Duration::from_millis(1);
 /// The file whose lock is exclusive while leftovers are removed.
@@ -204,7 +205,8 @@ pub(super) fn refused(
     let object = format!("`{}` (locks of ports)", path.display());
     let error = Error::new(call, object, errno, None);
     match errno.0 {
-        libc::EPERM | libc::EACCES | libc::ENOTDIR => error.with_remedy(remedy),
+        libc::EPERM | libc::EACCES | libc::ENOTDIR | libc::ENOENT => error.with_remedy(remedy),
+        libc::EROFS => error.with_remedy(READ_ONLY),
         _ => error,
     }
 }

@@ -340,6 +340,24 @@ fn a_folder_is_opened_to_a_group_after_root_has_used_it() {
     assert_eq!((there.gid(), there.mode() & 0o777), (0, 0o600));
 }
 
+/// A message says what to do.
+#[test]
+fn a_folder_that_cannot_be_used_is_told_with_a_remedy() {
+    require!(root, program "unshare", program "mount");
+    let own = Own::new("remedies");
+    let refused = Folder::made(&own.0.join("none/below")).unwrap_err();
+    assert_eq!(refused.errno(), Errno(libc::ENOENT));
+    assert!(refused.to_string().contains("install -d"), "{refused}");
+
+    let script =
+        "mount -t tmpfs -o ro,mode=700 rtwtest \"$RTWIRE_TEST_FOLDER\" && exec \"$0\" \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script]);
+    let refused = told_by(command.arg(std::env::current_exe().unwrap()), &own.0);
+    assert!(refused.contains("Read-only"), "{refused}");
+    assert!(refused.contains("ReadWritePaths=/run/rtwire"), "{refused}");
+}
+
 /// Nobody but the owner and its group may reach a lock.
 #[test]
 fn a_folder_that_others_could_use_is_refused() {
