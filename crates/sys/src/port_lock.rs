@@ -4,9 +4,11 @@
 //! privilege blocks nobody.
 //!
 //! # Limits
-//! Containers that share a network namespace must share the folder, too. Not for a real-time loop.
+//! Containers that share a network namespace must share the folder, too. Nothing may remove its files: to other processes, a
+//! name without a file is free. Not for a real-time loop.
 
 mod folder;
+mod own;
 #[cfg(test)]
 mod tests;
 
@@ -16,7 +18,7 @@ use folder::{Folder, errno, refused};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The folder of the locks. Its owner is root or the caller, and only its owner and its group may write to it.
@@ -48,6 +50,7 @@ impl Drop for NameLock {
         if self.process != std::process::id() {
             return;
         }
+        own::remove(&self.path);
         // Whoever opens the path from now on makes a new file. So a copy of the descriptor, in a process that another
         // thread has just forked, does not keep the name.
         if folder::is_at(&self.file, &self.path) {
@@ -88,6 +91,10 @@ impl NameLock {
                 .map_err(|error| failed("open", errno(&error)))?;
             match request(&file, libc::F_OFD_SETLK, libc::F_WRLCK) {
                 Ok(_) if folder::is_at(&file, &path) => {
+                    // False if somebody has removed the file of a name that this process holds.
+                    if !own::add(&path) {
+                        return Err(in_use());
+                    }
                     let process = std::process::id();
                     return Ok(Self {
                         file,
@@ -107,7 +114,8 @@ impl NameLock {
     }
 }
 
-/// True if a process holds the name in the calling thread's network namespace.
+/// True if a process holds the name in the calling thread's network namespace. If somebody has removed the name's file, only
+/// the process that holds it knows that.
 ///
 /// # Errors
 /// The name is longer than 100 bytes, or the folder is not as [`FOLDER`] says.
@@ -115,12 +123,15 @@ pub fn is_held(name: &str) -> Result<bool> {
     let file = file_name(name)?;
     match Folder::there()? {
         Some(folder) => is_held_in(&folder, &file),
-        None => Ok(false),
+        None => Ok(own::has(&Path::new(FOLDER).join(file))),
     }
 }
 
 fn is_held_in(folder: &Folder, file_name: &str) -> Result<bool> {
     let path = folder.path(file_name);
+    if own::has(&path) {
+        return Ok(true);
+    }
     let file = match folder::open_existing(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),

@@ -1,9 +1,11 @@
 //! One program shared by several processes: the child processes are this test program, started again.
 
 use super::queue_tests::message;
+use super::test_bench::{Bench, DROP, build};
 use super::*;
 use crate::{LinkError, Sender, SenderConfig};
 use rtwire_sys::bpf::attached::program_at;
+use rtwire_sys::port_lock::FOLDER;
 use rtwire_testkit::{NetnsPair, foreign_xdp, require};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -191,6 +193,33 @@ fn crashes_and_goes_on(mode: XdpMode) {
     assert!(attached(&pair));
     drop(program);
     assert!(!attached(&pair), "nothing is left behind");
+}
+
+/// A missing file of a lock must not make a process close its own channels.
+#[test]
+fn a_removed_lock_closes_no_channel_of_its_own_process() {
+    require!(root);
+    let mut bench = Bench::new();
+    let mut slot = bench.program.newest_channel(1001, 7).unwrap();
+    // No other program has this interface's number.
+    let end = format!("-rtwire-88b5-{}-1001", bench.program.interface().index);
+    let files = std::fs::read_dir(FOLDER).unwrap().flatten();
+    let files: Vec<_> = files
+        .filter(|file| file.file_name().to_string_lossy().ends_with(&end))
+        .collect();
+    assert_eq!(files.len(), 1);
+    std::fs::remove_file(files[0].path()).unwrap();
+    // Opening a channel closes those of ended processes.
+    let _other = bench.program.newest_channel(1002, 7).unwrap();
+    assert_eq!(bench.run(&build(1001, 1).frame(b"kept")), DROP);
+    let mut value = [0; 8];
+    let newest = slot.read(&mut value).unwrap();
+    assert_eq!(
+        (newest.sequence, &value[..newest.length]),
+        (1, &b"kept"[..])
+    );
+    let taken = bench.program.newest_channel(1001, 7);
+    assert!(matches!(taken, Err(ProgramError::PortInUse { .. })));
 }
 
 #[test]

@@ -6,7 +6,6 @@ use rtwire_testkit::{NetnsPair, require};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// A folder of this test alone, removed at the end.
@@ -69,6 +68,25 @@ fn a_name_let_go_is_had_although_a_forked_process_still_has_its_file() {
     drop(copy);
     assert!(is_held(&name).unwrap());
     drop(again);
+}
+
+#[test]
+fn a_process_keeps_its_names_when_somebody_empties_the_folder() {
+    let own = Own::new("emptied");
+    let folder = Folder::checked(&own.0).unwrap().unwrap();
+    let held = NameLock::take_in(&folder, "kept", PATIENCE).unwrap();
+    for file in std::fs::read_dir(&own.0).unwrap() {
+        std::fs::remove_file(file.unwrap().path()).unwrap();
+    }
+    let is_held = || is_held_in(&folder, &file_name("kept").unwrap()).unwrap();
+    assert!(is_held());
+    for _ in 0..2 {
+        let taken = NameLock::take_in(&folder, "kept", PATIENCE).unwrap_err();
+        assert_eq!(taken.kind(), ErrorKind::InUse, "{taken}");
+    }
+    drop(held);
+    assert!(!is_held());
+    NameLock::take_in(&folder, "kept", PATIENCE).unwrap();
 }
 
 /// A process that is forked, and executes no other program, has a copy of everything.
