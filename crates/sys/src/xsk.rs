@@ -22,7 +22,7 @@ use metadata::Metadata;
 use mode::RECEIVE_PLACES;
 use shared::{Ring, map};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
 
 pub use mode::ZeroCopy;
@@ -392,8 +392,13 @@ impl XdpSocket {
     #[inline]
     pub fn flush(&mut self) -> std::result::Result<(), Errno> {
         let mut dropped = None;
-        if self.zero_copy && self.fill.needs_wakeup() {
-            self.wake_receiving();
+        if self.zero_copy {
+            // The position of the newest frame was stored before; the flags are read behind. Without a full barrier the
+            // processor may read them first. A driver that then finds no frame, and sets its flag, would never be woken.
+            fence(Ordering::SeqCst);
+            if self.fill.needs_wakeup() {
+                self.wake_receiving();
+            }
         }
         for _ in 0..KICKS {
             // Without a copy the driver takes the frames by itself, at once or when it is woken.

@@ -37,6 +37,8 @@ impl Ring {
     }
 
     /// Returns true if the kernel asks for a system call to go on with this ring.
+    ///
+    /// Whoever has moved a position needs a full barrier before this.
     pub(super) fn needs_wakeup(&self) -> bool {
         // SAFETY: as above.
         let flags = unsafe { &*self.flags };
