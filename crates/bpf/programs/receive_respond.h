@@ -74,6 +74,11 @@ static __always_inline int rtw_answer_content(struct xdp_md *ctx,
 	__u32 copied = READ_ONCE(content->length);
 	int now = bpf_xdp_get_buff_len(ctx);
 
+	/* The first content with patches came just now. */
+	if (READ_ONCE(content->patches) && !source) {
+		rtw_count(channel, unanswered);
+		return -1;
+	}
 	*length = copied;
 	if (copied < RTW_LEAST_CONTENT)
 		copied = RTW_LEAST_CONTENT;
@@ -95,9 +100,11 @@ static __always_inline int rtw_answer_content(struct xdp_md *ctx,
 		return -1;
 	if (!content->patches)
 		return 0;
-	/* The first content with patches came just now. */
-	if (!source)
+	/* As above, where this content was replaced meanwhile. */
+	if (!source) {
+		rtw_count(channel, unanswered);
 		return -1;
+	}
 	return rtw_patch_apply(ctx, at, content, source);
 }
 

@@ -1,5 +1,6 @@
 //! Tests of answers: their headers, their content, its patches, and questions without an answer.
 
+use super::layout::Reply;
 use super::test_bench::{ASKING, Bench, DROP, OWN, PEER, build, tag};
 use super::*;
 use rtwire_sys::clock::{self, Clock};
@@ -185,4 +186,39 @@ fn fields_of_the_question_are_put_into_the_answer() {
     assert!(refused.to_string().contains("at most 8"), "{refused}");
     let (.., answer) = bench.answer(&build(1002, 1).frame(&[5; 40]));
     assert_eq!(answer, [9; 3], "what is refused changes nothing");
+}
+
+/// The first content with patches may come between two steps of the program: it has then collected no sources for them.
+#[test]
+fn a_question_between_two_contents_is_counted_and_left_as_it_came() {
+    require!(root);
+    let mut bench = Bench::new();
+    let patch = Patch {
+        source: PatchSource::Sequence,
+        octets: 4,
+        place: 0,
+    };
+    let mut responder = bench
+        .program
+        .respond_channel_with(1002, 7, Some(&[1; 900]), &[patch])
+        .unwrap();
+    let patched = Reply::Patched as usize;
+    let replies = &bench.program.shared.replies;
+    replies
+        .word(0, patched)
+        .unwrap()
+        .store(0, Ordering::Relaxed);
+    let question = build(1002, 1).frame(&[5; 40]);
+    assert_eq!(bench.run(&question), DROP);
+    assert_eq!(bench.left(), question);
+    let counted = |unanswered, accepted| ChannelCounters {
+        unanswered,
+        accepted,
+        ..Default::default()
+    };
+    assert_eq!(responder.counters(), counted(1, 0));
+    responder.replace_with(&[1; 900], &[patch]).unwrap();
+    let (.., answer) = bench.answer(&question);
+    assert_eq!(answer[..5], [0, 0, 0, 1, 1]);
+    assert_eq!(responder.counters(), counted(1, 1));
 }
