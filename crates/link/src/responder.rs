@@ -3,9 +3,13 @@
 //! It has the same rules and the same counters, but each answer costs a wake-up of this process. An answer has the VLAN tag
 //! of its question: the kernel removes it before a packet socket sees the frame, and shows it beside the frame.
 
+#[cfg(test)]
+mod tests;
+
 use crate::program::{
     ChannelCounters, FIRST_ASKING_PORT, Patch, ProgramError, apply_patches, check_patches,
 };
+use crate::slices::{CHECK, nanoseconds};
 use crate::{LinkError, Receiver, ReceiverConfig, Sender, SenderConfig, TxPath, WakeUp};
 use rtwire_sys::ErrorKind;
 use rtwire_sys::clock::{self, Clock};
@@ -53,7 +57,31 @@ pub fn whole_frame_filter(ether_type: u16, port: u16) -> rtwire_sys::Result<Filt
     ])
 }
 
+/// Lets something happen at most once in 100 ms.
+#[derive(Debug, Default)]
+struct Pace {
+    /// The moment at which it last happened, in ns of CLOCK_MONOTONIC; `None` before the first.
+    last_ns: Option<u64>,
+}
+
+impl Pace {
+    /// Returns `true` if it may happen now, and notes that it does.
+    fn is_due(&mut self, now_ns: u64) -> bool {
+        let since = |last_ns| now_ns.saturating_sub(last_ns);
+        let due = self
+            .last_ns
+            .is_none_or(|last_ns| since(last_ns) >= nanoseconds(CHECK));
+        if due {
+            self.last_ns = Some(now_ns);
+        }
+        due
+    }
+}
+
 /// Answers the questions for one port in this process.
+///
+/// It reads the interface's address where it waits in vain, and when a frame for another address comes, then at most once in
+/// 100 ms. So after a change of the address, questions for the new one may stay unanswered for as long.
 #[derive(Debug)]
 pub struct PacketResponder {
     receiver: Receiver,
@@ -61,6 +89,8 @@ pub struct PacketResponder {
     mac: MacAddress,
     /// Shows the interface's address, which may change.
     watch: AddressWatch,
+    /// Looks at it because of frames to other addresses.
+    looks: Pace,
     port: u16,
     key: u32,
     content: Option<Vec<u8>>,
@@ -126,6 +156,7 @@ impl PacketResponder {
                 &whole_frame_filter(EtherType::RTDIP.0, port)?,
             )?,
             watch: AddressWatch::new(sender.interface())?,
+            looks: Pace::default(),
             mac: MacAddress(sender.interface().mac),
             sender,
             port,
@@ -191,7 +222,8 @@ impl PacketResponder {
         let destination = ethernet::Frame::new(self.receiver.peek()?.data)
             .ok()?
             .destination();
-        if destination != self.mac && !destination.is_group() {
+        let foreign = destination != self.mac && !destination.is_group();
+        if foreign && self.looks.is_due(clock::now_ns(Clock::Monotonic)) {
             // A frame for another station, or the address has changed.
             self.look_at_address();
         }

@@ -271,6 +271,9 @@ fn a_changed_address_leaves_no_responder_deaf() {
                 assert!(!queue.wait(Some(Duration::from_millis(150))).unwrap());
             } else if let Some(program) = programs.first() {
                 assert_eq!(program.is_attached(), Ok(true));
+            } else {
+                // A packet responder looks at it when a frame for others comes, ten times a second.
+                thread::sleep(Duration::from_millis(110));
             }
             while_answering(&mut answering, || {
                 for number in 0..20 {
