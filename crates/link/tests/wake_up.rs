@@ -16,8 +16,9 @@ const QUEUE: u16 = 1001;
 const NEWEST: u16 = 1002;
 const BESIDE: u16 = 1003;
 const FRAMES: usize = 21;
-/// A reader that nobody wakes looks again after 100 ms. Half of the frames then wait for more than 50 ms.
-const SOON_NS: u64 = 15_000_000;
+/// The longest median of a reader that is woken. One that nobody wakes looks 100 ms after it went to sleep, and frames come 7 ms
+/// after that: each waits for some 93 ms.
+const SOON_NS: u64 = 50_000_000;
 
 /// The fate of a frame behind the driver.
 #[derive(Clone, Copy, Debug)]
@@ -165,8 +166,10 @@ fn check(mode: XdpMode, wake_up: WakeUp, behind: Behind) {
     let case = format!("{mode}, {wake_up:?}, {behind:?}: {of_queue}, {of_newest} ns");
     assert!(of_queue < SOON_NS && of_newest < SOON_NS, "{case}");
     sender.send(&frame(&pair, BESIDE, 1, vlan)).unwrap();
-    let came = beside.wait(Some(Duration::from_millis(200))).unwrap();
-    assert_eq!(came, matches!(behind, Behind::Nothing), "{case}");
+    let comes = matches!(behind, Behind::Nothing);
+    let patience = Duration::from_millis(if comes { 2000 } else { 200 });
+    let came = beside.wait(Some(patience)).unwrap();
+    assert_eq!(came, comes, "{case}");
 }
 
 #[test]
