@@ -266,9 +266,9 @@ impl ReceiveProgram {
     }
 
     /// Returns `true` if the program is still attached; `false` if its interface is gone or another process detached
-    /// it. It also tells the program the interface's address, if that has changed: call it a few times a second where no
-    /// channel's reader waits. Three system calls. Once a second it makes some more, to close the channels of processes that ended without
-    /// doing so.
+    /// it. It also tells the program the interface's address, if that has changed: call it a few times a second where
+    /// no channel's reader waits. Three system calls. Once a second it makes some more, to close the channels of
+    /// processes that ended without doing so.
     ///
     /// # Errors
     /// The kernel does not report it.

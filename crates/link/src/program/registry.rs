@@ -1,9 +1,8 @@
 //! Owners of the channels of a program that several processes share.
 //!
-//! A channel's entry names the port that owns it. The port's lock tells whether its process still exists: it
-//! ends with the process. So the channels of a process that ended without closing
-//! them are found. The next process that opens a channel finds them, or any other that shares the program, within about
-//! a second.
+//! A channel's entry names the port that owns it. The port's lock tells whether its process still exists: it ends with
+//! the process. So the channels of a process that ended without closing them are found. The next process that opens a
+//! channel finds them, or any other that shares the program, within about a second.
 
 use super::attach::namespace;
 use super::layout::{Action, CHANNELS, Channel, Control, Port, Slot};

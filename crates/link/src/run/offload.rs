@@ -14,8 +14,8 @@ pub trait Offload {
     /// [`Port::send_at`](super::Port::send_at) has taken it. A chain moves from here on.
     fn leaves(&mut self, slot: Slot);
 
-    /// Returns true where the port itself has sent the frame of this slot: of a chain, since it was prepared; a reply, on the frame
-    /// that the node is being shown.
+    /// Returns true if the port itself has sent the slot's frame. A frame of a chain counts if it left since it was prepared.
+    /// A reply counts if it left on the frame that the node is handling now.
     fn has_left(&self, slot: Slot) -> bool;
 
     /// Disarms every slot. The loop calls it when it ends, since nobody is there then to disarm them.
