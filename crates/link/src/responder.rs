@@ -2,6 +2,12 @@
 //!
 //! It has the same rules and the same counters, but each answer costs a wake-up of this process. An answer has the VLAN tag
 //! of its question: the kernel removes it before a packet socket sees the frame, and shows it beside the frame.
+//!
+//! # Limits
+//! The tag's own EtherType (TPID) is not kept: a question with a service tag (802.1ad, 0x88A8) is answered with a customer
+//! tag (0x8100). The driver's program leaves such questions to Linux. A responder answers the questions of every VLAN of its
+//! interface. On `eth0` it answers those of VLAN 5 also where an interface `eth0.5` exists, and with another responder there
+//! a question has two answers.
 
 #[cfg(test)]
 mod tests;

@@ -96,7 +96,8 @@ pub struct Message<'a> {
     pub truncated: bool,
     /// The time at which the kernel received it, ns of CLOCK_REALTIME; `None` without a timestamp.
     pub stamp_realtime_ns: Option<u64>,
-    /// The VLAN tag (PCP, DEI, VID) that the kernel or the card removed from the frame, if it was asked for.
+    /// The VLAN tag (PCP, DEI, VID) that the kernel or the card removed from the frame, if it was asked for. Its TPID is not
+    /// kept: it may be that of 802.1Q or 802.1ad.
     pub tag: Option<u16>,
     /// The sender's address, for UDP.
     pub source: Option<SocketAddrV4>,

@@ -31,7 +31,8 @@ pub struct RingFrame<'a> {
     pub truncated: bool,
     /// The time at which the kernel received it, ns of CLOCK_REALTIME; `None` without a timestamp.
     pub stamp_realtime_ns: Option<u64>,
-    /// The VLAN tag (PCP, DEI, VID) that the kernel or the card removed from the frame.
+    /// The VLAN tag (PCP, DEI, VID) that the kernel or the card removed from the frame. Its TPID is not kept: it may be that of
+    /// 802.1Q or 802.1ad.
     pub tag: Option<u16>,
 }
 
