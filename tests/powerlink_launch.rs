@@ -78,7 +78,7 @@ fn where_nothing_keeps_launch_times_it_is_refused_or_done_without() {
             "auto",
             "isochronous phase in user space; SoC sent by the loop, since no launch times: its queue is `noqueue`",
         ),
-        ("spin", "in user space; SoC sent by the loop\n"),
+        ("spin", "in user space; SoC sent by the loop; watchdog"),
     ] {
         let (code, said) = with(soc);
         assert_eq!(code, 0, "{said}");

@@ -145,14 +145,6 @@ impl Station {
         };
         let (mut port, mut said) = StationPort::open(&config, project.station_path)?;
         let least_ms = project.limits().watchdog_least_ns / 1_000_000;
-        said = match role {
-            // Its managing node may write another cycle time.
-            Role::Controlled if least_ms > 0 => {
-                let cycles = project.limits().watchdog_cycles;
-                format!("{said}; watchdog {cycles} cycles, {least_ms} ms at least")
-            }
-            _ => format!("{said}; watchdog {watchdog_cycles} cycles"),
-        };
         let mut reports = None;
         if let Some(soc) = soc {
             said = format!("{said}; {}", soc.said);
@@ -161,6 +153,14 @@ impl Station {
                 port.launch_by(launches);
             }
         }
+        said = match role {
+            // Its managing node may write another cycle time.
+            Role::Controlled if least_ms > 0 => {
+                let cycles = project.limits().watchdog_cycles;
+                format!("{said}; watchdog {cycles} cycles, {least_ms} ms at least")
+            }
+            _ => format!("{said}; watchdog {watchdog_cycles} cycles"),
+        };
         let ethernet = match project.ethernet {
             Some(address) => Some(Ethernet::open(
                 &project.interface,
