@@ -15,6 +15,8 @@ impl EtherType {
     pub const RTDIP: Self = Self(0x88B5);
     /// Ethernet POWERLINK, version 2.
     pub const POWERLINK: Self = Self(0x88AB);
+    /// OPC UA PubSub in its binary form (UADP).
+    pub const UADP: Self = Self(0xB62C);
     /// IPv4.
     pub const IPV4: Self = Self(0x0800);
     /// The mark of a customer VLAN tag (C-TAG), which follows it.

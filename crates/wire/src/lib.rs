@@ -5,6 +5,7 @@
 //!  bytes ◄── ethernet::Header::emit         ◄── rtdip::Header::emit
 //!  bytes ◄─► ptp::question, ptp::Message (management: what a PTP daemon is asked, and answers)
 //!  bytes ──► powerlink::View (lenient view)     powerlink::Packet (strict value) ◄──► bytes
+//!  bytes ──► uadp::View (lenient view)          uadp::NetworkMessage (strict value) ◄──► bytes
 //! ```
 //!
 //! A *lenient view* shows every field of any bytes that are long enough and judges nothing; a *strict value* holds only
@@ -40,6 +41,7 @@ mod priority;
 pub mod ptp;
 pub mod rtdip;
 mod size;
+pub mod uadp;
 
 pub use action::{Action, Arm, Cue, Slot};
 pub use ethernet::{EtherType, VlanTag};
