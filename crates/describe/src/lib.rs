@@ -46,6 +46,7 @@ pub mod import;
 mod nearest;
 pub mod network;
 pub mod profile;
+pub mod project_file;
 pub mod ratio;
 pub mod route;
 pub mod schema;

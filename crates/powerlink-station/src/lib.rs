@@ -69,7 +69,6 @@ mod launch;
 mod project;
 #[cfg(test)]
 mod project_tests;
-mod reader;
 mod running;
 mod station;
 mod status;

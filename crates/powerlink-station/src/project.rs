@@ -3,9 +3,9 @@
 use crate::StationError;
 use crate::configure;
 use crate::driver::StationPath;
-use crate::reader::{Findings, Keys, WANTED, nearest, parse, short};
 use core::ops::Range;
 use rtwire_describe::foreign;
+use rtwire_describe::project_file::{Findings, Keys, nearest, parse, short};
 use rtwire_powerlink::cn::Limits;
 use rtwire_powerlink::pdo::Mapped;
 use rtwire_powerlink::{ControlledNode, ManagingNode};
@@ -14,6 +14,8 @@ use rtwire_wire::powerlink::node;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
+/// The kind of file that is expected, for messages.
+const WANTED: &str = "a POWERLINK project (docs/powerlink-stations.md)";
 /// Longer files are refused unread.
 const LARGEST_FILE_BYTES: usize = 1 << 20;
 
@@ -148,7 +150,7 @@ impl Project {
             );
             return Err(StationError::Project(findings.into_faults(&name)));
         }
-        let document = parse(text, &TABLES, &mut findings);
+        let document = parse(text, &TABLES, WANTED, &mut findings);
         let project = if findings.is_clean() {
             read_document(document.get_ref(), path, &mut findings)
         } else {

@@ -1,33 +1,39 @@
-//! Reads values from TOML, and notes every fault with its place.
+//! Reads the values of a project file in TOML, and notes every fault with its place. Stations of a protocol read their
+//! files with it.
 
+use crate::foreign::Foreign;
+use crate::units::{self, Dimension};
+use crate::{Fault, Faults};
 use core::ops::Range;
-use rtwire_describe::foreign::Foreign;
-use rtwire_describe::units::{self, Dimension};
-use rtwire_describe::{Fault, Faults};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-
-/// The kind of file that is expected, for messages.
-pub(crate) const WANTED: &str = "a POWERLINK project (docs/powerlink-stations.md)";
 
 /// Longer lines are cut in excerpts.
 const EXCERPT_CHARACTERS: usize = 160;
 
 /// The faults found so far, in one file.
-pub(crate) struct Findings<'a> {
+pub struct Findings<'a> {
     text: &'a str,
     faults: Vec<(usize, Fault)>,
 }
 
+impl core::fmt::Debug for Findings<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Findings({})", self.faults.len())
+    }
+}
+
 impl<'a> Findings<'a> {
-    pub(crate) fn new(text: &'a str) -> Self {
+    /// Begins with no fault in `text`.
+    pub fn new(text: &'a str) -> Self {
         Self {
             text,
             faults: Vec::new(),
         }
     }
 
-    pub(crate) fn at(&mut self, span: &Range<usize>, message: String, help: Option<String>) {
+    /// Notes a fault at a place of the text, with a hint where there is one.
+    pub fn at(&mut self, span: &Range<usize>, message: String, help: Option<String>) {
         let mut start = span.start.min(self.text.len());
         while !self.text.is_char_boundary(start) {
             start -= 1;
@@ -53,11 +59,13 @@ impl<'a> Findings<'a> {
         ));
     }
 
-    pub(crate) fn is_clean(&self) -> bool {
+    /// Returns true while no fault was noted.
+    pub fn is_clean(&self) -> bool {
         self.faults.is_empty()
     }
 
-    pub(crate) fn into_faults(mut self, file_name: &str) -> Faults {
+    /// Returns all faults, in the order of their places.
+    pub fn into_faults(mut self, file_name: &str) -> Faults {
         self.faults.sort_by_key(|(at, _)| *at);
         Faults {
             file_name: file_name.to_owned(),
@@ -67,17 +75,18 @@ impl<'a> Findings<'a> {
 }
 
 /// Returns the document's tables. Notes a fault where it is not TOML, or where it is another kind of file without any of
-/// `tables`.
-pub(crate) fn parse<'t>(
+/// `tables`; `wanted` names the kind that was expected.
+pub fn parse<'t>(
     text: &'t str,
     tables: &[&str],
+    wanted: &str,
     findings: &mut Findings<'_>,
 ) -> Spanned<DeTable<'t>> {
     let (document, errors) = DeTable::parse_recoverable(text);
     let tables = tables.iter().copied();
     if let Some((first, foreign)) = Foreign::in_place_of(text, document.get_ref(), tables, &errors)
     {
-        findings.at(&first, foreign.message(), Some(foreign.help(WANTED)));
+        findings.at(&first, foreign.message(), Some(foreign.help(wanted)));
         return document;
     }
     for error in &errors {
@@ -88,17 +97,25 @@ pub(crate) fn parse<'t>(
 }
 
 /// A table that is being read: known keys are taken out one by one, and the rest is unknown.
-pub(crate) struct Keys<'d, 'f, 't> {
+pub struct Keys<'d, 'f, 't> {
     table: &'d DeTable<'d>,
     heading: &'static str,
     span: Range<usize>,
     known: Vec<&'static str>,
     missing: Vec<&'static str>,
-    pub(crate) findings: &'f mut Findings<'t>,
+    /// The faults found so far.
+    pub findings: &'f mut Findings<'t>,
+}
+
+impl core::fmt::Debug for Keys<'_, '_, '_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Keys({})", self.heading)
+    }
 }
 
 impl<'d, 'f, 't> Keys<'d, 'f, 't> {
-    pub(crate) fn new(
+    /// Begins to read a table, which messages name by `heading`.
+    pub fn new(
         table: &'d DeTable<'d>,
         heading: &'static str,
         span: Range<usize>,
@@ -114,13 +131,14 @@ impl<'d, 'f, 't> Keys<'d, 'f, 't> {
         }
     }
 
-    pub(crate) fn get(&mut self, key: &'static str) -> Option<&'d Spanned<DeValue<'d>>> {
+    /// Returns a key's value, and notes that the key is known.
+    pub fn get(&mut self, key: &'static str) -> Option<&'d Spanned<DeValue<'d>>> {
         self.known.push(key);
         self.table.get(key)
     }
 
     /// Notes a missing key. Called at the end, so that a misspelt key is one fault and not two.
-    pub(crate) fn missing(&mut self, key: &'static str) {
+    pub fn missing(&mut self, key: &'static str) {
         self.missing.push(key);
     }
 
@@ -138,7 +156,8 @@ impl<'d, 'f, 't> Keys<'d, 'f, 't> {
         self.findings.at(&value.span(), message, None);
     }
 
-    pub(crate) fn text(&mut self, key: &'static str) -> Option<(&'d str, Range<usize>)> {
+    /// Reads a text, with its place.
+    pub fn text(&mut self, key: &'static str) -> Option<(&'d str, Range<usize>)> {
         let value = self.get(key)?;
         if let DeValue::String(text) = value.get_ref() {
             return Some((text.as_ref(), value.span()));
@@ -147,7 +166,8 @@ impl<'d, 'f, 't> Keys<'d, 'f, 't> {
         None
     }
 
-    pub(crate) fn flag(&mut self, key: &'static str) -> Option<bool> {
+    /// Reads true or false.
+    pub fn flag(&mut self, key: &'static str) -> Option<bool> {
         let value = self.get(key)?;
         if let DeValue::Boolean(flag) = value.get_ref() {
             return Some(*flag);
@@ -156,7 +176,8 @@ impl<'d, 'f, 't> Keys<'d, 'f, 't> {
         None
     }
 
-    pub(crate) fn number(&mut self, key: &'static str, range: Range<u64>) -> Option<u64> {
+    /// Reads a whole number within a range.
+    pub fn number(&mut self, key: &'static str, range: Range<u64>) -> Option<u64> {
         let value = self.get(key)?;
         let DeValue::Integer(number) = value.get_ref() else {
             let wanted = format!("a whole number from {} to {}", range.start, range.end - 1);
@@ -178,11 +199,8 @@ impl<'d, 'f, 't> Keys<'d, 'f, 't> {
         }
     }
 
-    pub(crate) fn choice(
-        &mut self,
-        key: &'static str,
-        words: &[&'static str],
-    ) -> Option<&'static str> {
+    /// Reads one of a few words.
+    pub fn choice(&mut self, key: &'static str, words: &[&'static str]) -> Option<&'static str> {
         let (text, span) = self.text(key)?;
         let found = words.iter().find(|word| **word == text);
         if found.is_none() {
@@ -199,7 +217,7 @@ impl<'d, 'f, 't> Keys<'d, 'f, 't> {
     }
 
     /// Reads a duration in ns, at least `least_ns`.
-    pub(crate) fn time(&mut self, key: &'static str, least_ns: u64) -> Option<u64> {
+    pub fn time(&mut self, key: &'static str, least_ns: u64) -> Option<u64> {
         let value = self.get(key)?;
         let DeValue::String(text) = value.get_ref() else {
             self.wrong(key, value, "a duration, such as \"1 ms\"");
@@ -223,7 +241,8 @@ impl<'d, 'f, 't> Keys<'d, 'f, 't> {
         }
     }
 
-    pub(crate) fn texts(&mut self, key: &'static str) -> Vec<(&'d str, Range<usize>)> {
+    /// Reads a list of texts, each with its place.
+    pub fn texts(&mut self, key: &'static str) -> Vec<(&'d str, Range<usize>)> {
         let Some(value) = self.get(key) else {
             return Vec::new();
         };
@@ -242,7 +261,7 @@ impl<'d, 'f, 't> Keys<'d, 'f, 't> {
     }
 
     /// Notes unknown keys.
-    pub(crate) fn finish(mut self) {
+    pub fn finish(mut self) {
         for (name, _) in self.table {
             let text = name.get_ref().as_ref();
             if self.known.contains(&text) {
@@ -265,13 +284,13 @@ impl<'d, 'f, 't> Keys<'d, 'f, 't> {
 }
 
 /// Shortens a text from the file for a message.
-pub(crate) fn short(text: &str) -> String {
+pub fn short(text: &str) -> String {
     let clean = text.chars().map(|c| if c.is_control() { '?' } else { c });
     clean.take(64).collect()
 }
 
 /// Returns the nearest word, if it is a few edits away.
-pub(crate) fn nearest<'w>(word: &str, words: &[&'w str]) -> Option<&'w str> {
+pub fn nearest<'w>(word: &str, words: &[&'w str]) -> Option<&'w str> {
     let word: Vec<char> = word.chars().take(64).collect();
     let distance = |other: &str| {
         let other: Vec<char> = other.chars().collect();

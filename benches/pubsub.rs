@@ -1,0 +1,47 @@
+//! Figures about OPC UA PubSub: the codec.
+//!
+//! Writes `target/bench/pubsub.json`.
+//!
+//! - `--quick` measures each figure for a shorter time.
+//! - `--only WORD` runs one part: `codec`.
+//! - `--out FOLDER` writes to `FOLDER/bench`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_docs_in_private_items,
+    reason = "a benchmark that cannot run should stop"
+)]
+
+#[path = "pubsub/codec.rs"]
+mod codec;
+
+use rtwire_measure::bench::{Asked, BenchTable, Place, refuse};
+use rtwire_measure::noise::{NoiseOptions, NoiseRecorder};
+
+/// The parts, each with its own rows.
+const PARTS: [&str; 1] = ["codec"];
+
+fn main() {
+    let asked = Asked::from_command_line(&[], &[]);
+    let only = asked.value("--only");
+    if let Some(only) = only
+        && !PARTS.contains(&only)
+    {
+        refuse(&format!(
+            "unknown part `{only}`; there are {}",
+            PARTS.join(", ")
+        ));
+    }
+    let recorder = NoiseRecorder::start(NoiseOptions::beside_a_benchmark()).unwrap();
+    let mut rows = Vec::new();
+    if asked.wants("codec") {
+        rows.extend(codec::rows(asked.quick));
+    }
+    let noise = recorder.stop().unwrap();
+    let place = if only.is_some() {
+        Place::Part
+    } else {
+        Place::Whole
+    };
+    let (command, out) = (asked.command(), asked.out());
+    BenchTable::of(command, Some(noise), rows).publish(&out, "pubsub", place);
+}

@@ -1,0 +1,86 @@
+//! What does a program open for OPC UA PubSub? A publisher or a subscriber on a real interface, described by one file.
+//!
+//! ```text
+//!  project file (TOML), the same at both ends
+//!    ├─► PublisherStation ── run ──► sample (generators, memory-mapped image, program) ─► node ─► Sender
+//!    │     └── keeper: nonces on the disk, changes of the key file
+//!    └─► SubscriberStation ─ run ──► Receiver ─► node ─► NewestImage (any thread), counters, latency
+//! ```
+//!
+//! A publisher whose values come from a program:
+//!
+//! ```no_run
+//! use rtwire_pubsub_station::{Limit, Project, PublisherStation, Scalar};
+//! use rtwire_wire::uadp::BuiltIn;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let project = Project::read("axes.toml".as_ref())?;
+//! let mut publisher = PublisherStation::open(&project, None)?;
+//! let position = publisher.point("axes", "axis 1", "position")?;
+//! let stop = rtwire_sys::signal::install_stop_flag()?;
+//! publisher.run(stop, Limit::default(), |image| {
+//!     image.set(position, Scalar::of_number(BuiltIn::Int32, 42));
+//! })?;
+//! # Ok(()) }
+//! ```
+//!
+//! A control loop that reads the newest values, while another thread receives:
+//!
+//! ```no_run
+//! use rtwire_pubsub_station::{Goes, Project, SubscriberStation};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let project = Project::read("axes.toml".as_ref())?;
+//! let mut subscriber = SubscriberStation::open(&project, None)?;
+//! let mut axis = subscriber.image("axes", "axis 1")?;
+//! let stop = rtwire_sys::signal::install_stop_flag()?;
+//! std::thread::spawn(move || subscriber.run(stop, None, |_| Goes::On));
+//! if let Some(stamp) = axis.newest() {
+//!     println!("{} at {}", axis.values()[0], stamp.time_ns);
+//! }
+//! # Ok(()) }
+//! ```
+//!
+//! # Limits
+//! One thread serves all groups of a connection. Datagrams are IPv4. Keys come from a file; a security key service is not
+//! asked. Streams of a plan are not opened by name yet: the file states address, VLAN, PCP and offset.
+
+mod error;
+mod keeper;
+mod keys;
+mod memory;
+mod nonces;
+mod project;
+mod publisher;
+mod report;
+mod stamps;
+mod subscriber;
+mod wait;
+
+pub use error::StationError;
+pub use keys::KeyFile;
+pub use memory::{Stamp, ValueMemory};
+pub use nonces::NonceFile;
+pub use project::{
+    Connection, FieldSource, GroupEntry, Project, RealTime, SecurityFiles, Transport,
+};
+pub use publisher::{Limit, Point, PublishImage, PublisherStation};
+pub use report::{
+    FieldReport, PublishReport, ReaderGroupReport, ReaderReport, SubscribeReport, Times,
+    WriterGroupReport,
+};
+pub use rtwire_pubsub as pubsub;
+pub use rtwire_pubsub::Scalar;
+pub use subscriber::{Goes, NewestImage, SubscriberStation, Update};
+
+/// Returns the JSON Schema of a publisher's report, as it is committed in `schema/publish.schema.json`.
+#[must_use]
+pub fn publish_schema() -> schemars::Schema {
+    schemars::schema_for!(PublishReport)
+}
+
+/// Returns the JSON Schema of a subscriber's report, as it is committed in `schema/subscribe.schema.json`.
+#[must_use]
+pub fn subscribe_schema() -> schemars::Schema {
+    schemars::schema_for!(SubscribeReport)
+}

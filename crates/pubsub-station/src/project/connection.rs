@@ -1,0 +1,190 @@
+//! The tables `[connection]` and `[real-time]`.
+
+use core::ops::Range;
+use rtwire_describe::project_file::{Findings, Keys, short};
+use rtwire_link::TxPath;
+use rtwire_pubsub::Publisher;
+use rtwire_wire::{MacAddress, Pcp, VlanTag};
+use std::net::SocketAddrV4;
+use toml::de::DeTable;
+
+/// The way to the network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Connection {
+    /// The interface's name; `None` where the command names it.
+    pub interface: Option<String>,
+    /// Ethernet or UDP, with the destination.
+    pub transport: Transport,
+    /// The publisher.
+    pub publisher: Publisher,
+}
+
+/// Ethernet or UDP, with the destination of messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// Frames of EtherType 0xB62C.
+    Ethernet {
+        /// The destination: a group's address, or a station's.
+        address: MacAddress,
+        /// The VLAN tag.
+        vlan: Option<VlanTag>,
+    },
+    /// Datagrams.
+    Udp {
+        /// The destination: a group's address, or a host's.
+        address: SocketAddrV4,
+    },
+}
+
+/// The settings of a station's thread and its transmit path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RealTime {
+    /// The SCHED_FIFO priority; `None`: time sharing.
+    pub priority: Option<u8>,
+    /// The core to run on.
+    pub cpu: Option<usize>,
+    /// The time before an instant from which the publisher spins, ns.
+    pub spin_ns: u64,
+    /// The transmit path.
+    pub path: TxPath,
+    /// The socket priority (SO_PRIORITY); the PCP by default.
+    pub socket_priority: Option<u32>,
+}
+
+impl Default for RealTime {
+    fn default() -> Self {
+        Self {
+            priority: Some(50),
+            cpu: None,
+            spin_ns: 30_000,
+            path: TxPath::Qdisc,
+            socket_priority: None,
+        }
+    }
+}
+
+pub(super) fn read(
+    table: &DeTable<'_>,
+    span: Range<usize>,
+    findings: &mut Findings<'_>,
+) -> Option<Connection> {
+    let mut keys = Keys::new(table, "[connection]", span, findings);
+    let interface = keys.text("interface").map(|(text, _)| text.to_owned());
+    let transport = keys.choice("transport", &["ethernet", "udp"]);
+    let address = keys.text("address");
+    let vid = keys.number("vlan", 1..4095);
+    let pcp = keys.number("pcp", 0..8);
+    let publisher = publisher(&mut keys);
+    for key in ["address", "publisher-id"] {
+        if !table.contains_key(key) {
+            keys.missing(key);
+        }
+    }
+    let udp = transport == Some("udp");
+    if udp {
+        for key in ["vlan", "pcp"] {
+            if let Some(value) = table.get(key) {
+                let message = format!("`{key}` is for transport \"ethernet\"");
+                keys.findings.at(&value.span(), message, None);
+            }
+        }
+    }
+    let transport = address.and_then(|(text, span)| {
+        if udp {
+            let parsed = text.parse::<SocketAddrV4>().ok();
+            if parsed.is_none() {
+                let message = format!("`{}` is no IPv4 address with a port", short(text));
+                let help = Some("for instance \"239.0.0.1:4840\"".to_owned());
+                keys.findings.at(&span, message, help);
+            }
+            return parsed.map(|address| Transport::Udp { address });
+        }
+        match text.parse::<MacAddress>() {
+            Ok(address) => {
+                // A PCP alone makes a priority tag, with VLAN 0.
+                let vlan = (vid.is_some() || pcp.is_some()).then(|| {
+                    let vid = vid.and_then(|vid| u16::try_from(vid).ok()).unwrap_or(0);
+                    let pcp = pcp.and_then(|pcp| u8::try_from(pcp).ok()).unwrap_or(0);
+                    VlanTag::new(Pcp::new(pcp).unwrap_or_default(), vid)
+                });
+                Some(Transport::Ethernet {
+                    address,
+                    vlan: vlan.flatten(),
+                })
+            }
+            Err(error) => {
+                let message = format!("`{}`: {error}", short(text));
+                let help = Some("for instance \"01-00-5E-7F-00-01\"".to_owned());
+                keys.findings.at(&span, message, help);
+                None
+            }
+        }
+    });
+    keys.finish();
+    Some(Connection {
+        interface,
+        transport: transport?,
+        publisher: publisher?,
+    })
+}
+
+fn publisher(keys: &mut Keys<'_, '_, '_>) -> Option<Publisher> {
+    let kinds = ["Byte", "UInt16", "UInt32", "UInt64", "String"];
+    let kind = keys.choice("publisher-id-type", &kinds).unwrap_or("UInt16");
+    if kind == "String" {
+        let (text, span) = keys.text("publisher-id")?;
+        if text.is_empty() || text.len() > 255 {
+            let message = "a publisher id has 1 to 255 characters".to_owned();
+            keys.findings.at(&span, message, None);
+            return None;
+        }
+        return Some(Publisher::String(text.to_owned()));
+    }
+    let most: u64 = match kind {
+        "Byte" => 0x100,
+        "UInt16" => 0x1_0000,
+        "UInt32" => 0x1_0000_0000,
+        _ => u64::MAX,
+    };
+    let id = keys.number("publisher-id", 0..most)?;
+    Some(match kind {
+        "Byte" => Publisher::Byte(u8::try_from(id).ok()?),
+        "UInt16" => Publisher::UInt16(u16::try_from(id).ok()?),
+        "UInt32" => Publisher::UInt32(u32::try_from(id).ok()?),
+        _ => Publisher::UInt64(id),
+    })
+}
+
+pub(super) fn read_real_time(
+    table: &DeTable<'_>,
+    span: Range<usize>,
+    findings: &mut Findings<'_>,
+) -> RealTime {
+    let mut keys = Keys::new(table, "[real-time]", span, findings);
+    let usual = RealTime::default();
+    let priority = keys.number("priority", 0..100);
+    let cpu = keys
+        .number("cpu", 0..1024)
+        .and_then(|cpu| usize::try_from(cpu).ok());
+    let spin_ns = keys.time("spin", 0).unwrap_or(usual.spin_ns);
+    let path = keys.choice("path", &["qdisc", "direct", "xdp", "launch", "xdp-launch"]);
+    let socket_priority = keys.number("socket-priority", 0..16);
+    if let (true, Some(value)) = (spin_ns > 1_000_000, table.get("spin").map(|v| v.span())) {
+        let message = "`spin` is too long: at most 1 ms".to_owned();
+        keys.findings.at(&value, message, None);
+    }
+    keys.finish();
+    RealTime {
+        priority: match priority {
+            Some(0) => None,
+            Some(priority) => u8::try_from(priority).ok(),
+            None => usual.priority,
+        },
+        cpu,
+        spin_ns,
+        path: path
+            .and_then(|name| name.parse().ok())
+            .unwrap_or(usual.path),
+        socket_priority: socket_priority.and_then(|priority| u32::try_from(priority).ok()),
+    }
+}

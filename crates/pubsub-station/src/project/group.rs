@@ -1,0 +1,374 @@
+//! The tables `[[writer-group]]`, their data sets and fields.
+
+use core::ops::Range;
+use rtwire_describe::project_file::{Findings, Keys, short};
+use rtwire_pubsub::security::SecurityMode;
+use rtwire_pubsub::{DataSet, Field, Group, Profile, Publisher, Scalar, scalar_bytes};
+use rtwire_wire::uadp::{BuiltIn, FieldEncoding};
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+use toml::de::{DeArray, DeTable, DeValue};
+
+/// The time without a message after which a keep-alive is sent by default, ns.
+const KEEP_ALIVE_NS: u64 = 1_000_000_000;
+/// The least receive timeout by default, ns: ordinary machines stand still for some milliseconds now and then.
+const LEAST_TIMEOUT_NS: u64 = 100_000_000;
+
+/// A group and what only one end needs of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupEntry {
+    /// The group, as both ends know it.
+    pub group: Group,
+    /// The files of its keys; `None` without security.
+    pub security: Option<SecurityFiles>,
+    /// The sources of the fields' values, for each data set.
+    pub sources: Vec<Vec<FieldSource>>,
+}
+
+/// The files that message security needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecurityFiles {
+    /// The keys.
+    pub keys: PathBuf,
+    /// The publisher's used nonces.
+    pub nonces: PathBuf,
+    /// True where a subscriber accepts publishers that repeat their nonce.
+    pub accept_repeated_nonces: bool,
+}
+
+/// The source of a field's value at the publisher.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FieldSource {
+    /// A program, or a memory-mapped image.
+    Program,
+    /// Always the same.
+    Constant(Scalar),
+    /// The number of the cycle.
+    Counter,
+    /// The number of the cycle, below zero.
+    NegativeCounter,
+    /// The time of the sample, ns of CLOCK_TAI.
+    Time,
+    /// One period of a sine in 256 cycles, from -100 to 100.
+    Sine,
+}
+
+fn array<'d>(
+    table: &'d DeTable<'d>,
+    key: &str,
+    findings: &mut Findings<'_>,
+) -> Option<&'d Spanned<DeValue<'d>>> {
+    let value = table.get(key)?;
+    if matches!(value.get_ref(), DeValue::Array(_)) {
+        return Some(value);
+    }
+    let message = format!("`{key}` is a list: write `[[…{key}]]`");
+    findings.at(&value.span(), message, None);
+    None
+}
+
+fn tables<'d>(
+    list: &'d DeArray<'d>,
+    heading: &str,
+    findings: &mut Findings<'_>,
+) -> Vec<(&'d DeTable<'d>, Range<usize>)> {
+    let mut found = Vec::new();
+    for item in list {
+        match item.get_ref() {
+            DeValue::Table(table) => found.push((table, item.span())),
+            _ => findings.at(
+                &item.span(),
+                format!("an entry of {heading} is a table"),
+                None,
+            ),
+        }
+    }
+    found
+}
+
+pub(super) fn read_all(
+    document: &DeTable<'_>,
+    path: &Path,
+    publisher: Option<Publisher>,
+    findings: &mut Findings<'_>,
+) -> Vec<GroupEntry> {
+    const KEY: &str = "writer-group";
+    let Some(value) = array(document, KEY, findings) else {
+        if !document.contains_key(KEY) {
+            let message = "missing table `[[writer-group]]`".to_owned();
+            findings.at(&(0..0), message, None);
+        }
+        return Vec::new();
+    };
+    let DeValue::Array(list) = value.get_ref() else {
+        return Vec::new();
+    };
+    let publisher = publisher.unwrap_or(Publisher::UInt16(0));
+    let mut groups: Vec<GroupEntry> = Vec::new();
+    for (table, span) in tables(list, "[[writer-group]]", findings) {
+        let Some(entry) = read(table, span.clone(), path, &publisher, findings) else {
+            continue;
+        };
+        let same = |other: &GroupEntry| {
+            other.group.id == entry.group.id || other.group.name == entry.group.name
+        };
+        if groups.iter().any(same) {
+            let message = "two writer groups have the same id or name".to_owned();
+            findings.at(&span, message, Some("give each its own".to_owned()));
+        }
+        if groups.iter().any(|other| mix_up(other, &entry)) {
+            let message = "two writer groups have a data set with the same `writer`".to_owned();
+            let help = "messages of the profile `dynamic` name only the writer: number them through the whole file";
+            findings.at(&span, message, Some(help.to_owned()));
+        }
+        if let Err(fault) = entry.group.check() {
+            if findings.is_clean() {
+                findings.at(&span, fault.to_string(), None);
+            }
+        }
+        groups.push(entry);
+    }
+    groups
+}
+
+/// Returns true where a reader cannot tell the messages of two groups apart: those of the profile `dynamic` have no group header.
+fn mix_up(one: &GroupEntry, other: &GroupEntry) -> bool {
+    let dynamic = [one, other]
+        .iter()
+        .any(|entry| entry.group.profile == Profile::Dynamic);
+    let mut sets = one.group.data_sets.iter();
+    dynamic
+        && sets.any(|set| {
+            let mut others = other.group.data_sets.iter();
+            others.any(|other| other.writer == set.writer)
+        })
+}
+
+fn read(
+    table: &DeTable<'_>,
+    span: Range<usize>,
+    path: &Path,
+    publisher: &Publisher,
+    findings: &mut Findings<'_>,
+) -> Option<GroupEntry> {
+    let list = array(table, "data-set", findings);
+    let mut keys = Keys::new(table, "[[writer-group]]", span, findings);
+    let _ = keys.get("data-set");
+    let id = keys.number("id", 1..0x1_0000);
+    let name = keys.text("name").map(|(text, _)| text.to_owned());
+    let profile = match keys.choice("profile", &["fixed", "dynamic"]) {
+        Some("dynamic") => Profile::Dynamic,
+        _ => Profile::Fixed,
+    };
+    let interval_ns = keys.time("interval", 10_000);
+    let offset_ns = keys.time("offset", 0).unwrap_or(0);
+    let keep_alive_ns = keys.time("keep-alive", 1_000_000).unwrap_or(KEEP_ALIVE_NS);
+    let timeout_ns = keys.time("receive-timeout", 1_000_000);
+    let version = keys.number("version", 0..0x1_0000_0000);
+    let security = match keys.choice("security", &["none", "sign", "sign-and-encrypt"]) {
+        Some("sign") => SecurityMode::Sign,
+        Some("sign-and-encrypt") => SecurityMode::SignAndEncrypt,
+        _ => SecurityMode::None,
+    };
+    let relative = |file: &str| path.parent().unwrap_or(Path::new("")).join(file);
+    let key_file = keys.text("key-file").map(|(file, _)| relative(file));
+    let nonce_file = keys.text("nonce-file").map(|(file, _)| relative(file));
+    let accept = keys.flag("accept-repeated-nonces").unwrap_or(false);
+    for key in ["id", "interval", "data-set"] {
+        if !table.contains_key(key) {
+            keys.missing(key);
+        }
+    }
+    if security.is_secured() && !table.contains_key("key-file") {
+        keys.missing("key-file");
+    }
+    for key in ["key-file", "nonce-file", "accept-repeated-nonces"] {
+        if let (false, Some(value)) = (security.is_secured(), table.get(key)) {
+            let message = format!("`{key}` is for groups with security");
+            let help = Some("add security = \"sign-and-encrypt\"".to_owned());
+            keys.findings.at(&value.span(), message, help);
+        }
+    }
+    keys.finish();
+    let id = u16::try_from(id?).ok()?;
+    let name = name.unwrap_or_else(|| format!("group {id}"));
+    let mut group = Group {
+        name,
+        publisher: publisher.clone(),
+        id,
+        version: version
+            .and_then(|version| u32::try_from(version).ok())
+            .unwrap_or(1),
+        profile,
+        interval_ns: interval_ns?,
+        offset_ns,
+        keep_alive_ns,
+        receive_timeout_ns: 0,
+        security,
+        data_sets: Vec::new(),
+    };
+    group.receive_timeout_ns = timeout_ns.unwrap_or_else(|| {
+        let usual = match profile {
+            Profile::Fixed => group.interval_ns.saturating_mul(5),
+            Profile::Dynamic => group.interval_ns.max(keep_alive_ns).saturating_mul(3),
+        };
+        usual.max(LEAST_TIMEOUT_NS)
+    });
+    let mut sources = Vec::new();
+    if let Some(DeValue::Array(list)) = list.map(Spanned::get_ref) {
+        for (table, span) in tables(list, "[[writer-group.data-set]]", findings) {
+            if let Some((set, own)) = data_set(table, span, profile, findings) {
+                group.data_sets.push(set);
+                sources.push(own);
+            }
+        }
+    }
+    Some(GroupEntry {
+        security: key_file
+            .filter(|_| security.is_secured())
+            .map(|keys| SecurityFiles {
+                nonces: nonce_file.unwrap_or_else(|| keys.with_extension("nonces")),
+                keys,
+                accept_repeated_nonces: accept,
+            }),
+        group,
+        sources,
+    })
+}
+
+fn data_set(
+    table: &DeTable<'_>,
+    span: Range<usize>,
+    profile: Profile,
+    findings: &mut Findings<'_>,
+) -> Option<(DataSet, Vec<FieldSource>)> {
+    let list = array(table, "field", findings);
+    let mut keys = Keys::new(table, "[[writer-group.data-set]]", span, findings);
+    let _ = keys.get("field");
+    let writer = keys.number("writer", 1..0x1_0000);
+    let name = keys.text("name").map(|(text, _)| text.to_owned());
+    let encoding = match keys.choice("encoding", &["variant", "raw", "data-value"]) {
+        Some("variant") => FieldEncoding::Variant,
+        Some("raw") => FieldEncoding::RawData,
+        Some("data-value") => FieldEncoding::DataValue,
+        _ if profile == Profile::Fixed => FieldEncoding::RawData,
+        _ => FieldEncoding::Variant,
+    };
+    let key_frame_count = keys
+        .number("key-frame-count", 1..0x1_0000_0000)
+        .unwrap_or(1);
+    let major = keys.number("major-version", 0..0x1_0000_0000).unwrap_or(1);
+    let minor = keys.number("minor-version", 0..0x1_0000_0000).unwrap_or(1);
+    let zeros_are_data = keys.flag("zeros-are-data").unwrap_or(false);
+    for key in ["writer", "field"] {
+        if !table.contains_key(key) {
+            keys.missing(key);
+        }
+    }
+    keys.finish();
+    let mut fields = Vec::new();
+    let mut sources = Vec::new();
+    if let Some(DeValue::Array(list)) = list.map(Spanned::get_ref) {
+        for (table, span) in tables(list, "[[writer-group.data-set.field]]", findings) {
+            if let Some((field, source)) = field(table, span.clone(), findings) {
+                if fields.iter().any(|other: &Field| other.name == field.name) {
+                    let message = format!("two fields are named `{}`", short(&field.name));
+                    findings.at(&span, message, None);
+                }
+                fields.push(field);
+                sources.push(source);
+            }
+        }
+    }
+    let writer = u16::try_from(writer?).ok()?;
+    let number = |number| u32::try_from(number).unwrap_or(u32::MAX);
+    let set = DataSet {
+        writer,
+        name: name.unwrap_or_else(|| format!("writer {writer}")),
+        encoding,
+        key_frame_count: number(key_frame_count),
+        major_version: number(major),
+        minor_version: number(minor),
+        zeros_are_data,
+        fields,
+    };
+    Some((set, sources))
+}
+
+fn field(
+    table: &DeTable<'_>,
+    span: Range<usize>,
+    findings: &mut Findings<'_>,
+) -> Option<(Field, FieldSource)> {
+    let mut keys = Keys::new(table, "[[writer-group.data-set.field]]", span, findings);
+    let name = keys.text("name").map(|(text, _)| text.to_owned());
+    let words: Vec<&'static str> = BuiltIn::ALL
+        .into_iter()
+        .filter(|kind| scalar_bytes(*kind).is_some())
+        .map(BuiltIn::name)
+        .collect();
+    let kind = keys.choice("type", &words);
+    let kind = kind.and_then(|name| BuiltIn::ALL.into_iter().find(|kind| kind.name() == name));
+    let source = source(&mut keys, kind);
+    for key in ["name", "type"] {
+        if !table.contains_key(key) {
+            keys.missing(key);
+        }
+    }
+    keys.finish();
+    Some((
+        Field {
+            name: name?,
+            kind: kind?,
+        },
+        source,
+    ))
+}
+
+fn source(keys: &mut Keys<'_, '_, '_>, kind: Option<BuiltIn>) -> FieldSource {
+    let Some(value) = keys.get("value") else {
+        return FieldSource::Program;
+    };
+    let kind = kind.unwrap_or(BuiltIn::UInt64);
+    let constant = match value.get_ref() {
+        DeValue::Boolean(truth) => Some(Scalar::of_number(kind, i64::from(*truth))),
+        DeValue::Integer(number) => {
+            let text = number.as_str().replace('_', "");
+            i64::from_str_radix(&text, number.radix())
+                .ok()
+                .map(|number| Scalar::of_number(kind, number))
+                .filter(|scalar| {
+                    scalar.kind() == BuiltIn::Boolean
+                        || scalar.to_string() == text
+                        || number.radix() != 10
+                })
+        }
+        DeValue::Float(number) => number
+            .as_str()
+            .parse()
+            .ok()
+            .filter(|_| matches!(kind, BuiltIn::Float | BuiltIn::Double))
+            .map(|number| Scalar::of_float(kind, number)),
+        DeValue::String(_) => {
+            let words = ["program", "counter", "negative-counter", "time", "sine"];
+            return match keys.choice("value", &words) {
+                Some("counter") => FieldSource::Counter,
+                Some("negative-counter") => FieldSource::NegativeCounter,
+                Some("time") => FieldSource::Time,
+                Some("sine") => FieldSource::Sine,
+                _ => FieldSource::Program,
+            };
+        }
+        _ => None,
+    };
+    match constant {
+        Some(scalar) => FieldSource::Constant(scalar),
+        None => {
+            let message = format!("`value` is no {kind}, and none of the generators");
+            let help = "write a number of the type, \"counter\", \"negative-counter\", \"time\", \"sine\" or \"program\"";
+            keys.findings
+                .at(&value.span(), message, Some(help.to_owned()));
+            FieldSource::Program
+        }
+    }
+}

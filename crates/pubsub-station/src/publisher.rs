@@ -1,0 +1,485 @@
+//! A publisher on a real interface: sample, write, send, at each instant.
+
+use crate::StationError;
+use crate::keeper::Keeper;
+use crate::memory::ValueMemory;
+use crate::project::{FieldSource, Project, RealTime, Transport};
+use crate::report::{Collector, PublishReport, Times, WriterGroupReport};
+use crate::wait::{self, Waited};
+use rtwire_link::{LinkError, Sender, SenderConfig};
+use rtwire_pubsub::Scalar;
+use rtwire_pubsub::publish::{PublisherNode, WriterGroup};
+use rtwire_pubsub::security::Sealer;
+use rtwire_sys::stamps::TxStamping;
+use rtwire_sys::{clock, interface, memory, sched};
+use rtwire_wire::ethernet::Header;
+use rtwire_wire::{EtherType, MacAddress, Outbox};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The time from opening to the first instant, ns.
+const SETTLE_NS: u64 = 2_000_000;
+/// The time in ns by which a frame is handed over before its launch time, beyond the queue's own.
+const HAND_OVER_NS: u64 = 200_000;
+
+/// A place in a publisher's image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Point {
+    group: usize,
+    data_set: usize,
+    field: usize,
+}
+
+/// The values that the next messages carry.
+#[derive(Debug)]
+pub struct PublishImage<'a> {
+    groups: &'a mut [WriterGroup],
+    /// The number of the cycle, from 0.
+    pub cycle: u64,
+    /// The instant, ns of CLOCK_TAI.
+    pub instant_ns: u64,
+}
+
+impl PublishImage<'_> {
+    /// Sets a field. Returns false, and changes nothing, where the value is of another type.
+    pub fn set(&mut self, point: Point, value: Scalar) -> bool {
+        let group = self.groups.get_mut(point.group);
+        group.is_some_and(|group| group.set(point.data_set, point.field, value))
+    }
+
+    /// Returns a field's value.
+    #[must_use]
+    pub fn get(&self, point: Point) -> Option<Scalar> {
+        self.groups
+            .get(point.group)?
+            .get(point.data_set, point.field)
+    }
+}
+
+/// The end of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limit {
+    /// Ends after this number of instants.
+    pub cycles: Option<u64>,
+    /// Ends after this time, ns.
+    pub duration_ns: Option<u64>,
+}
+
+/// A publisher.
+#[derive(Debug)]
+pub struct PublisherStation {
+    node: PublisherNode,
+    sender: Sender,
+    keepers: Vec<Keeper>,
+    sources: Vec<(Point, FieldSource)>,
+    images: Vec<(usize, usize, ValueMemory, Vec<u64>)>,
+    real_time: RealTime,
+    interface: String,
+    lead_ns: u64,
+}
+
+/// Tells the thread that collects stamps, when it is dropped, that the loop is over.
+struct Done<'a>(&'a AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Sends what the node hands over, and takes the time.
+struct Out<'a> {
+    sender: &'a mut Sender,
+    launch: bool,
+    sent: u64,
+    refused: u64,
+    took_ns: u64,
+    error: Option<LinkError>,
+}
+
+impl Outbox for Out<'_> {
+    fn send(&mut self, frame: &[u8], launch_ns: Option<u64>) {
+        let before = wait::now_ns();
+        let result = match launch_ns.filter(|_| self.launch) {
+            Some(launch_ns) => self.sender.send_at(frame, launch_ns),
+            None => self.sender.send(frame),
+        };
+        self.took_ns += wait::now_ns().saturating_sub(before);
+        match result {
+            Ok(_) => self.sent += 1,
+            Err(LinkError::QueueFull | LinkError::LaunchRefused { .. }) => self.refused += 1,
+            Err(error) => self.error = Some(error),
+        }
+    }
+}
+
+impl PublisherStation {
+    /// Opens the publisher of a project on `interface`, or on the project's own.
+    ///
+    /// # Errors
+    /// The interface is missing; a capability is; a key file cannot be used.
+    pub fn open(project: &Project, interface: Option<&str>) -> Result<Self, StationError> {
+        let name = interface.or(project.connection.interface.as_deref());
+        let name = name.ok_or(StationError::NoInterface)?;
+        let own = interface::by_name(name)?;
+        let real_time = project.real_time;
+        let mut config = SenderConfig::new(name);
+        config.path = real_time.path;
+        let (prefix, sender) = match project.connection.transport {
+            Transport::Ethernet { address, vlan } => {
+                let pcp = vlan.map_or(0, |tag| u32::from(tag.pcp.get()));
+                config.priority = real_time.socket_priority.unwrap_or(pcp);
+                config.stamping = stamping(&config);
+                let mut prefix = [0; 18];
+                let header = Header {
+                    destination: address,
+                    source: MacAddress(own.mac),
+                    vlan,
+                    ether_type: EtherType::UADP,
+                };
+                let bytes = header.emit(&mut prefix).unwrap_or(0);
+                (prefix[..bytes].to_vec(), Sender::frames(&config)?)
+            }
+            Transport::Udp { address } => {
+                config.priority = real_time.socket_priority.unwrap_or(0);
+                config.stamping = stamping(&config);
+                (Vec::new(), Sender::datagrams(&config, address)?)
+            }
+        };
+        let utc_behind_ns = clock::tai_offset_ns()?;
+        let mut files: Vec<(PathBuf, PathBuf)> = Vec::new();
+        let mut sealers: Vec<Sealer> = Vec::new();
+        let mut keepers = Vec::new();
+        let mut groups = Vec::new();
+        let mut sources = Vec::new();
+        for (at, entry) in project.groups.iter().enumerate() {
+            let mut sealer = None;
+            if let Some(security) = &entry.security {
+                // Groups of one key file share its nonces.
+                let known = files.iter().position(|(keys, _)| *keys == security.keys);
+                sealer = Some(match known {
+                    Some(known) => known,
+                    None => {
+                        let (sealer, keeper) = Keeper::start(&security.keys, &security.nonces)?;
+                        sealers.push(sealer);
+                        keepers.push(keeper);
+                        files.push((security.keys.clone(), security.nonces.clone()));
+                        files.len() - 1
+                    }
+                });
+            }
+            for (set, own) in entry.sources.iter().enumerate() {
+                for (field, source) in own.iter().enumerate() {
+                    let point = Point {
+                        group: at,
+                        data_set: set,
+                        field,
+                    };
+                    if *source != FieldSource::Program {
+                        sources.push((point, *source));
+                    }
+                }
+            }
+            groups.push(WriterGroup::new(
+                entry.group.clone(),
+                &prefix,
+                sealer,
+                utc_behind_ns,
+            )?);
+        }
+        let launch = real_time.path.has_launch_times();
+        let lead_ns = sender
+            .launch_queue()
+            .map_or(0, |queue| queue.delta_ns + HAND_OVER_NS);
+        Ok(Self {
+            node: PublisherNode::new(groups, sealers, launch),
+            sender,
+            keepers,
+            sources,
+            images: Vec::new(),
+            real_time,
+            interface: name.to_owned(),
+            lead_ns,
+        })
+    }
+
+    /// Takes the values of each data set from a memory-mapped file `GROUP.DATASET.image` in `folder`.
+    ///
+    /// # Errors
+    /// A file cannot be mapped.
+    pub fn map_images(&mut self, folder: &Path) -> Result<(), StationError> {
+        for (at, group) in self.node.groups().iter().enumerate() {
+            for (set, data_set) in group.config().data_sets.iter().enumerate() {
+                let path = image_path(folder, &group.config().name, &data_set.name);
+                let fields = data_set.fields.len();
+                let memory = ValueMemory::file(&path, fields)
+                    .map_err(|source| StationError::Image { path, source })?;
+                self.images.push((at, set, memory, vec![0; fields]));
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds a field by the names of its group, data set and field.
+    ///
+    /// # Errors
+    /// There is none; the message lists those that there are.
+    pub fn point(&self, group: &str, data_set: &str, field: &str) -> Result<Point, StationError> {
+        let groups = self.node.groups();
+        let at = find(
+            "writer group",
+            group,
+            groups.iter().map(|group| &group.config().name[..]),
+        )?;
+        let sets = &groups[at].config().data_sets;
+        let set = find("data set", data_set, sets.iter().map(|set| &set.name[..]))?;
+        let fields = sets[set].fields.iter().map(|field| &field.name[..]);
+        let field = find("field", field, fields)?;
+        Ok(Point {
+            group: at,
+            data_set: set,
+            field,
+        })
+    }
+
+    /// Publishes until `stop` is set or the limit is reached, on the calling thread, which becomes real-time as the project
+    /// says. `sample` is called at each instant, and sets what is to be sent; it must not block.
+    ///
+    /// # Errors
+    /// The interface is gone or down; a capability is missing.
+    pub fn run(
+        &mut self,
+        stop: &AtomicBool,
+        limit: Limit,
+        mut sample: impl FnMut(&mut PublishImage<'_>),
+    ) -> Result<PublishReport, StationError> {
+        let done = AtomicBool::new(false);
+        let stamps = self.sender.take_stamps()?;
+        let interval_ns = self
+            .node
+            .groups()
+            .first()
+            .map_or(1, |group| group.config().interval_ns);
+        let one = self.node.groups().len() == 1;
+        std::thread::scope(|scope| {
+            let watched = stamps.filter(|_| one).map(|stamps| {
+                scope.spawn(|| crate::stamps::deviations(stamps, interval_ns, &done))
+            });
+            // The loop's own thread ends the one that collects, also by an error or a panic of `sample`.
+            let report = {
+                let _done = Done(&done);
+                self.work(stop, limit, &mut sample)
+            };
+            let times = watched
+                .and_then(|thread| thread.join().ok())
+                .unwrap_or_default();
+            report.map(|mut report| {
+                report.interval_deviation = times;
+                report
+            })
+        })
+    }
+
+    fn work(
+        &mut self,
+        stop: &AtomicBool,
+        limit: Limit,
+        sample: &mut impl FnMut(&mut PublishImage<'_>),
+    ) -> Result<PublishReport, StationError> {
+        become_real_time(&self.real_time)?;
+        let [mut late, mut sampling, mut encode, mut send] = [(); 4].map(|()| Collector::new());
+        let (mut cycle, mut frames, mut refused) = (0, 0, 0);
+        // By the clock that nobody can set.
+        let begun = wait::monotonic_ns();
+        let end_ns = limit
+            .duration_ns
+            .map(|duration| begun.saturating_add(duration));
+        self.begin();
+        loop {
+            self.begin_anew_if_set_back();
+            let Some(due_ns) = self.node.due_ns() else {
+                break;
+            };
+            let left_ns = due_ns.saturating_sub(wait::now_ns());
+            let due_monotonic_ns = wait::monotonic_ns().saturating_add(left_ns);
+            if limit.cycles.is_some_and(|most| cycle >= most)
+                || end_ns.is_some_and(|end| due_monotonic_ns > end)
+            {
+                break;
+            }
+            let wake_ns = due_ns.saturating_sub(self.lead_ns);
+            match wait::until(wake_ns, self.real_time.spin_ns, stop)? {
+                Waited::Reached => {}
+                Waited::Stopped => break,
+                // By little: the same instant again. By more: a new beginning.
+                Waited::SetBack => continue,
+            }
+            let woke = wait::now_ns();
+            self.sample(cycle, due_ns, woke, sample);
+            let sampled = wait::now_ns();
+            let mut out = Out {
+                sender: &mut self.sender,
+                launch: self.lead_ns > 0,
+                sent: 0,
+                refused: 0,
+                took_ns: 0,
+                error: None,
+            };
+            self.node.publish(woke + self.lead_ns, &mut out);
+            let sent = wait::now_ns();
+            late.record(woke.saturating_sub(wake_ns));
+            sampling.record(sampled.saturating_sub(woke));
+            encode.record(sent.saturating_sub(sampled).saturating_sub(out.took_ns));
+            send.record(out.took_ns);
+            frames += out.sent;
+            refused += out.refused;
+            if let Some(error) = out.error {
+                return Err(error.into());
+            }
+            for (keeper, sealer) in self.keepers.iter().zip(self.node.sealers_mut()) {
+                keeper.exchange(sealer);
+            }
+            cycle += 1;
+        }
+        Ok(PublishReport {
+            interface: self.interface.clone(),
+            path: self.real_time.path.name().to_owned(),
+            cycles: cycle,
+            frames,
+            refused,
+            late: late.times(),
+            sample: sampling.times(),
+            encode: encode.times(),
+            send: send.times(),
+            interval_deviation: Times::default(),
+            groups: self.node.groups().iter().map(group_report).collect(),
+        })
+    }
+
+    /// Moves all groups to their first instants from now on.
+    fn begin(&mut self) {
+        self.node
+            .begin_at(wait::now_ns() + SETTLE_NS + self.lead_ns);
+    }
+
+    /// Begins anew where the clock was set back: an instant is farther away then than its group's interval.
+    fn begin_anew_if_set_back(&mut self) {
+        let now = wait::now_ns() + SETTLE_NS + self.lead_ns;
+        let groups = self.node.groups().iter();
+        let mut far = groups.map(|group| {
+            let latest = now.saturating_add(group.config().interval_ns);
+            group.due_ns() > latest
+        });
+        if far.any(|far| far) {
+            self.begin();
+        }
+    }
+
+    fn sample(
+        &mut self,
+        cycle: u64,
+        instant_ns: u64,
+        now_ns: u64,
+        sample: &mut impl FnMut(&mut PublishImage<'_>),
+    ) {
+        for (at, set, memory, words) in &mut self.images {
+            if memory.read(words).is_none() {
+                continue;
+            }
+            let Some(group) = self.node.groups_mut().get_mut(*at) else {
+                continue;
+            };
+            for (field, bits) in words.iter().enumerate() {
+                if let Some(old) = group.get(*set, field) {
+                    group.set(*set, field, Scalar::from_bits(old.kind(), *bits));
+                }
+            }
+        }
+        let mut image = PublishImage {
+            groups: self.node.groups_mut(),
+            cycle,
+            instant_ns,
+        };
+        for (point, source) in &self.sources {
+            let Some(old) = image.get(*point) else {
+                continue;
+            };
+            image.set(*point, generate(*source, old, cycle, now_ns));
+        }
+        sample(&mut image);
+    }
+}
+
+/// Returns the value that a generator makes in a cycle.
+fn generate(source: FieldSource, old: Scalar, cycle: u64, now_ns: u64) -> Scalar {
+    let kind = old.kind();
+    match source {
+        FieldSource::Program => old,
+        FieldSource::Constant(value) => value,
+        FieldSource::Counter => Scalar::of_number(kind, cycle as i64),
+        FieldSource::NegativeCounter => Scalar::of_number(kind, -(cycle as i64)),
+        FieldSource::Time => Scalar::of_number(kind, now_ns as i64),
+        FieldSource::Sine => {
+            let turn = (cycle % 256) as f64 / 256.0 * core::f64::consts::TAU;
+            Scalar::of_float(kind, 100.0 * turn.sin())
+        }
+    }
+}
+
+fn stamping(config: &SenderConfig) -> Option<TxStamping> {
+    (config.path == rtwire_link::TxPath::Qdisc).then_some(TxStamping {
+        queue: false,
+        driver: true,
+    })
+}
+
+/// Makes the calling thread real-time as the project says, with the memory of the process locked.
+pub(crate) fn become_real_time(settings: &RealTime) -> Result<(), StationError> {
+    if let Some(cpu) = settings.cpu {
+        sched::set_cpu(cpu)?;
+    }
+    if let Some(priority) = settings.priority {
+        memory::lock_all()?;
+        sched::set_fifo(priority)?;
+        memory::touch_stack();
+    }
+    Ok(())
+}
+
+/// Returns the file of a data set's values.
+pub(crate) fn image_path(folder: &Path, group: &str, data_set: &str) -> PathBuf {
+    let clean = |name: &str| name.replace(['/', ' '], "-");
+    folder.join(format!("{}.{}.image", clean(group), clean(data_set)))
+}
+
+/// Finds a name among others.
+pub(crate) fn find<'n>(
+    what: &'static str,
+    name: &str,
+    mut names: impl Iterator<Item = &'n str> + Clone,
+) -> Result<usize, StationError> {
+    let all = names.clone();
+    names
+        .position(|other| other == name)
+        .ok_or_else(|| StationError::NoSuch {
+            what,
+            name: name.to_owned(),
+            there: all.collect::<Vec<_>>().join(", "),
+        })
+}
+
+fn group_report(group: &WriterGroup) -> WriterGroupReport {
+    let counters = group.counters();
+    WriterGroupReport {
+        name: group.config().name.clone(),
+        id: group.config().id,
+        state: group.state().name().to_owned(),
+        messages: counters.messages,
+        key_frames: counters.key_frames,
+        delta_frames: counters.delta_frames,
+        keep_alives: counters.keep_alives,
+        skipped: counters.skipped,
+        faults: counters.faults,
+        last_fault: group.last_fault().map(|fault| fault.to_string()),
+    }
+}

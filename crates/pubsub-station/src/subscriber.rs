@@ -1,0 +1,475 @@
+//! A subscriber on a real interface: frames in, newest values out.
+
+use crate::memory::{Stamp, ValueMemory};
+use crate::project::{FieldSource, Project, RealTime, Transport};
+use crate::publisher::{become_real_time, find, image_path};
+use crate::report::{Collector, FieldReport, ReaderGroupReport, ReaderReport, SubscribeReport};
+use crate::{KeyFile, StationError, wait};
+use rtwire_link::{Receiver, ReceiverConfig, WakeUp};
+use rtwire_pubsub::security::Opener;
+use rtwire_pubsub::subscribe::{Reader, ReaderGroup, SubscriberNode};
+use rtwire_pubsub::{Group, Scalar};
+use rtwire_sys::filter::{Filter, Instruction, Test};
+use rtwire_sys::interface;
+use rtwire_sys::packet::PacketSocket;
+use rtwire_wire::{EtherType, MacAddress, VlanTag};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+/// The longest wait in ns without a look at the stop flag and the key files.
+const LOOK_NS: u64 = 50_000_000;
+/// Frames that may wait in the kernel.
+const QUEUE: usize = 1024;
+
+/// One reader's place in the node, and what is measured of it.
+#[derive(Debug)]
+struct Watched {
+    group: usize,
+    reader: usize,
+    interval_ns: u64,
+    /// The field with the publisher's time.
+    time_field: Option<usize>,
+    memory: ValueMemory,
+    taken: u64,
+    last_ns: Option<(u64, u16)>,
+    deviation: Collector,
+    latency: Collector,
+}
+
+/// A key file that is watched for changes.
+#[derive(Debug)]
+struct Watch {
+    group: usize,
+    path: PathBuf,
+    seen: Option<SystemTime>,
+}
+
+/// A subscriber.
+#[derive(Debug)]
+pub struct SubscriberStation {
+    node: SubscriberNode,
+    receiver: Receiver,
+    /// Keeps the group's address in the interface's filter.
+    _joined: Option<PacketSocket>,
+    vlan: Option<VlanTag>,
+    watched: Vec<Watched>,
+    keys: Vec<Watch>,
+    real_time: RealTime,
+    interface: String,
+    frames: u64,
+    other_vlans: u64,
+}
+
+/// The newest values of one data set, readable from any thread without a system call.
+#[derive(Clone, Debug)]
+pub struct NewestImage {
+    memory: ValueMemory,
+    kinds: Vec<Scalar>,
+    words: Vec<u64>,
+}
+
+impl NewestImage {
+    /// Reads the newest values into this image. Returns their time and number; `None` before the first.
+    pub fn newest(&mut self) -> Option<Stamp> {
+        let stamp = self.memory.read(&mut self.words)?;
+        for (value, bits) in self.kinds.iter_mut().zip(&self.words) {
+            *value = Scalar::from_bits(value.kind(), *bits);
+        }
+        Some(stamp)
+    }
+
+    /// The values that [`newest`](Self::newest) has read, in the order of the fields.
+    #[must_use]
+    pub fn values(&self) -> &[Scalar] {
+        &self.kinds
+    }
+}
+
+/// The wish of a program about the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goes {
+    /// It goes on.
+    On,
+    /// It ends.
+    Out,
+}
+
+/// A message that was taken, as a program sees it.
+#[derive(Debug)]
+pub struct Update<'a> {
+    /// The group.
+    pub group: &'a Group,
+    /// The reader, with its values.
+    pub reader: &'a Reader,
+}
+
+fn only_ours(address: MacAddress) -> Result<Filter, StationError> {
+    let [a, b, c, d, e, f] = address.0;
+    let high = u32::from_be_bytes([a, b, c, d]);
+    let low = u32::from(u16::from_be_bytes([e, f]));
+    let jump = |test, no| Instruction::Jump { test, yes: 0, no };
+    // The EtherType is that behind a tag: the kernel takes the tag out before a filter runs.
+    Ok(Filter::new(&[
+        Instruction::LoadHalf(12),
+        jump(Test::Equal(u32::from(EtherType::UADP.0)), 5),
+        Instruction::LoadWord(0),
+        jump(Test::Equal(high), 3),
+        Instruction::LoadHalf(4),
+        jump(Test::Equal(low), 1),
+        Instruction::Accept,
+        Instruction::Reject,
+    ])?)
+}
+
+impl SubscriberStation {
+    /// Opens the subscriber of a project on `interface`, or on the project's own.
+    ///
+    /// # Errors
+    /// The interface is missing; a capability is; a key file cannot be used.
+    pub fn open(project: &Project, interface: Option<&str>) -> Result<Self, StationError> {
+        let name = interface.or(project.connection.interface.as_deref());
+        let name = name.ok_or(StationError::NoInterface)?;
+        let own = interface::by_name(name)?;
+        let config = ReceiverConfig {
+            interface: name.to_owned(),
+            wake_up: WakeUp::Block,
+            queue_frames: QUEUE,
+            stamps: true,
+            one_by_one: false,
+        };
+        let mut joined = None;
+        let (receiver, header, vlan) = match project.connection.transport {
+            Transport::Ethernet { address, vlan } => {
+                if address.is_group() {
+                    let socket = PacketSocket::sender(&own)?;
+                    socket.join_group(address.0)?;
+                    joined = Some(socket);
+                }
+                let filter = only_ours(address)?;
+                let receiver = match vlan {
+                    Some(_) => Receiver::frames_with_tags(&config, &filter)?,
+                    None => Receiver::frames(&config, EtherType::UADP.0, &filter)?,
+                };
+                (receiver, 14, vlan)
+            }
+            Transport::Udp { address } => (Receiver::datagrams(&config, address)?, 0, None),
+        };
+        let mut groups = Vec::new();
+        let mut watched = Vec::new();
+        let mut keys = Vec::new();
+        for (at, entry) in project.groups.iter().enumerate() {
+            let mut opener = None;
+            if let Some(security) = &entry.security {
+                let known = KeyFile::read(&security.keys)?;
+                let mut own = Opener::new(entry.group.security)
+                    .accepting_repeated_nonces(security.accept_repeated_nonces);
+                known
+                    .all(&security.keys)?
+                    .into_iter()
+                    .for_each(|key| own.add_key(key));
+                opener = Some(own);
+                keys.push(Watch {
+                    group: at,
+                    path: security.keys.clone(),
+                    seen: known.changed,
+                });
+            }
+            for (reader, set) in entry.group.data_sets.iter().enumerate() {
+                let sources = entry.sources.get(reader);
+                watched.push(Watched {
+                    group: at,
+                    reader,
+                    interval_ns: entry.group.interval_ns,
+                    time_field: sources
+                        .and_then(|all| all.iter().position(|one| *one == FieldSource::Time)),
+                    memory: ValueMemory::own(set.fields.len()),
+                    taken: 0,
+                    last_ns: None,
+                    deviation: Collector::new(),
+                    latency: Collector::new(),
+                });
+            }
+            groups.push(ReaderGroup::new(entry.group.clone(), opener)?);
+        }
+        Ok(Self {
+            node: SubscriberNode::new(groups, header),
+            receiver,
+            _joined: joined,
+            vlan,
+            watched,
+            keys,
+            real_time: project.real_time,
+            interface: name.to_owned(),
+            frames: 0,
+            other_vlans: 0,
+        })
+    }
+
+    /// Puts the values of each data set into a memory-mapped file `GROUP.DATASET.image` in `folder`.
+    ///
+    /// # Errors
+    /// A file cannot be mapped.
+    pub fn map_images(&mut self, folder: &Path) -> Result<(), StationError> {
+        for watched in &mut self.watched {
+            let group = &self.node.groups()[watched.group];
+            let set = group.readers()[watched.reader].data_set();
+            let path = image_path(folder, &group.config().name, &set.name);
+            watched.memory = ValueMemory::file(&path, set.fields.len())
+                .map_err(|source| StationError::Image { path, source })?;
+        }
+        Ok(())
+    }
+
+    /// Returns the newest values of a data set, for any thread.
+    ///
+    /// # Errors
+    /// There is none of these names; the message lists those that there are.
+    pub fn image(&self, group: &str, data_set: &str) -> Result<NewestImage, StationError> {
+        let groups = self.node.groups();
+        let at = find(
+            "writer group",
+            group,
+            groups.iter().map(|group| &group.config().name[..]),
+        )?;
+        let readers = groups[at].readers();
+        let names = readers.iter().map(|reader| &reader.data_set().name[..]);
+        let reader = find("data set", data_set, names)?;
+        let watched = self
+            .watched
+            .iter()
+            .find(|one| (one.group, one.reader) == (at, reader));
+        let fields = &readers[reader].data_set().fields;
+        let kinds: Vec<Scalar> = fields
+            .iter()
+            .map(|field| Scalar::from_bits(field.kind, 0))
+            .collect();
+        Ok(NewestImage {
+            memory: watched.ok_or(StationError::Ended)?.memory.clone(),
+            words: vec![0; kinds.len()],
+            kinds,
+        })
+    }
+
+    /// Receives until `stop` is set or `duration` is over, on the calling thread, which becomes real-time as the project
+    /// says. `taken` is called for each message that a reader took, and says whether the run goes on.
+    ///
+    /// # Errors
+    /// The interface is gone or down; a capability is missing.
+    pub fn run(
+        &mut self,
+        stop: &AtomicBool,
+        duration: Option<Duration>,
+        mut taken: impl FnMut(Update<'_>) -> Goes,
+    ) -> Result<SubscribeReport, StationError> {
+        become_real_time(&self.real_time)?;
+        // By the clock that nobody can set.
+        let begun = wait::monotonic_ns();
+        let end_ns = duration
+            .map(|time| begun.saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)));
+        self.node.switch(true, wait::now_ns());
+        let mut look_ns = begun;
+        let mut goes = Goes::On;
+        while goes == Goes::On && !stop.load(Ordering::Relaxed) {
+            let monotonic = wait::monotonic_ns();
+            if end_ns.is_some_and(|end| monotonic >= end) {
+                break;
+            }
+            if monotonic >= look_ns {
+                look_ns = monotonic.saturating_add(LOOK_NS);
+                self.look_at_keys();
+            }
+            let now = wait::now_ns();
+            self.node.look(now);
+            let deadline = rtwire_wire::Node::wake_at_ns(&self.node);
+            let left = deadline.map_or(u64::MAX, |at| at.saturating_sub(now));
+            let next = end_ns.map_or(look_ns, |end| end.min(look_ns));
+            let left = left.min(next.saturating_sub(monotonic)).max(1);
+            if !self.receiver.wait(Some(Duration::from_nanos(left)))? {
+                continue;
+            }
+            while goes == Goes::On && self.receiver.available(0) {
+                goes = self.take(now, &mut taken);
+            }
+        }
+        // What had arrived before the end is counted, too.
+        for _ in 0..QUEUE {
+            if goes == Goes::Out || !self.receiver.look()? {
+                break;
+            }
+            goes = self.take(wait::now_ns(), &mut taken);
+        }
+        self.report()
+    }
+
+    /// Takes the oldest frame that was fetched.
+    fn take(&mut self, now_ns: u64, taken: &mut impl FnMut(Update<'_>) -> Goes) -> Goes {
+        let Some(frame) = self.receiver.peek() else {
+            return Goes::On;
+        };
+        self.frames += 1;
+        let tag = frame.tag.map(VlanTag::from_bits);
+        let right = self
+            .vlan
+            .is_none_or(|vlan| tag.map_or(0, |tag| tag.vid) == vlan.vid);
+        let arrived = frame.stamp_tai_ns.unwrap_or(now_ns);
+        if right && !frame.truncated {
+            self.node.receive(arrived, frame.data);
+        } else {
+            self.other_vlans += 1;
+        }
+        self.receiver.release();
+        let mut goes = Goes::On;
+        for watched in &mut self.watched {
+            if watched.note(&self.node, taken) == Goes::Out {
+                goes = Goes::Out;
+            }
+        }
+        goes
+    }
+
+    /// Adds the keys of files that have changed. A file that cannot be read changes nothing.
+    fn look_at_keys(&mut self) {
+        for watch in &mut self.keys {
+            let changed = std::fs::metadata(&watch.path)
+                .and_then(|facts| facts.modified())
+                .ok();
+            if changed == watch.seen {
+                continue;
+            }
+            let Ok(known) = KeyFile::read(&watch.path) else {
+                continue;
+            };
+            watch.seen = known.changed;
+            let group = self.node.groups_mut().get_mut(watch.group);
+            let (Some(opener), Ok(keys)) = (
+                group.and_then(ReaderGroup::opener_mut),
+                known.all(&watch.path),
+            ) else {
+                continue;
+            };
+            let tokens: Vec<u32> = keys
+                .iter()
+                .map(rtwire_pubsub::security::Key::token)
+                .collect();
+            // First room, then the new ones: else they push out keys that stay, with what was seen under them.
+            opener.keep_keys(&tokens);
+            keys.into_iter().for_each(|key| opener.add_key(key));
+        }
+    }
+
+    /// Returns the report so far.
+    ///
+    /// # Errors
+    /// The kernel does not tell how many frames it lost.
+    pub fn report(&mut self) -> Result<SubscribeReport, StationError> {
+        let dropped = self.receiver.dropped()?;
+        let mut groups: Vec<ReaderGroupReport> =
+            self.node.groups().iter().map(group_report).collect();
+        for watched in &self.watched {
+            let reader = &self.node.groups()[watched.group].readers()[watched.reader];
+            groups[watched.group].readers.push(watched.report(reader));
+        }
+        Ok(SubscribeReport {
+            interface: self.interface.clone(),
+            frames: self.frames,
+            other_vlans: self.other_vlans,
+            dropped,
+            groups,
+        })
+    }
+}
+
+impl Watched {
+    /// Notes a message that the reader has taken since the last call.
+    fn note(&mut self, node: &SubscriberNode, taken: &mut impl FnMut(Update<'_>) -> Goes) -> Goes {
+        let Some(group) = node.groups().get(self.group) else {
+            return Goes::On;
+        };
+        let Some(reader) = group.readers().get(self.reader) else {
+            return Goes::On;
+        };
+        let count = reader.counters().taken;
+        let Some(values) = reader.values().filter(|_| count != self.taken) else {
+            return Goes::On;
+        };
+        self.taken = count;
+        let arrived = reader.arrived_ns();
+        self.memory
+            .write(arrived, values.iter().map(|value| value.bits()));
+        if let Some(value) = self.time_field.and_then(|field| values.get(field)) {
+            // Up to the moment at which the values can be read.
+            let late = wait::now_ns().checked_sub(value.number() as u64);
+            if let Some(late) = late {
+                self.latency.record(late);
+            }
+        }
+        if let Some((last, number)) = self.last_ns {
+            if reader.number() == number.wrapping_add(1) {
+                let took = arrived.saturating_sub(last);
+                self.deviation.record(took.abs_diff(self.interval_ns));
+            }
+        }
+        self.last_ns = Some((arrived, reader.number()));
+        taken(Update {
+            group: group.config(),
+            reader,
+        })
+    }
+
+    fn report(&self, reader: &Reader) -> ReaderReport {
+        let counters = reader.counters();
+        let set = reader.data_set();
+        let values = reader.values().unwrap_or_default();
+        ReaderReport {
+            name: set.name.clone(),
+            writer: set.writer,
+            state: reader.state().name().to_owned(),
+            taken: counters.taken,
+            key_frames: counters.key_frames,
+            delta_frames: counters.delta_frames,
+            keep_alives: counters.keep_alives,
+            gaps: counters.gaps,
+            lost: counters.lost,
+            duplicates: counters.duplicates,
+            old: counters.old,
+            restarts: counters.restarts,
+            mismatches: counters.mismatches,
+            other_versions: counters.other_versions,
+            malformed: counters.malformed,
+            invalid: counters.invalid,
+            without_key_frame: counters.without_key_frame,
+            ambiguous: counters.ambiguous,
+            timeouts: counters.timeouts,
+            recoveries: counters.recoveries,
+            interval_deviation: self.deviation.times(),
+            latency: self.latency.times(),
+            values: set
+                .fields
+                .iter()
+                .zip(values)
+                .map(|(field, value)| FieldReport {
+                    name: field.name.clone(),
+                    value: value.to_string(),
+                })
+                .collect(),
+        }
+    }
+}
+
+fn group_report(group: &ReaderGroup) -> ReaderGroupReport {
+    let counters = group.counters();
+    ReaderGroupReport {
+        name: group.config().name.clone(),
+        id: group.config().id,
+        state: group.state().name().to_owned(),
+        messages: counters.messages,
+        foreign: counters.foreign,
+        malformed: counters.malformed,
+        other_kinds: counters.other_kinds,
+        refused: counters.refused,
+        replays: counters.replays,
+        other_versions: counters.other_versions,
+        readers: Vec::new(),
+    }
+}

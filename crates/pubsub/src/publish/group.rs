@@ -1,0 +1,438 @@
+//! A writer group: when it publishes, what its writers send, and the frame that leaves.
+
+use super::message::{self, Kind, Part, PublishFault, Scratch};
+use crate::config::{ConfigFault, DataSet, Group, MOST_DATA_SETS, Profile};
+use crate::field::{Scalar, scalar_bytes};
+use crate::security::Sealer;
+use crate::state::{Component, State};
+use rtwire_wire::uadp::DateTime;
+
+/// The longest message behind the Ethernet header.
+const MOST_BYTES: usize = 1500;
+
+/// The counters of a writer group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriterCounters {
+    /// NetworkMessages made.
+    pub messages: u64,
+    /// Key frames among their DataSetMessages.
+    pub key_frames: u64,
+    /// Delta frames among their DataSetMessages.
+    pub delta_frames: u64,
+    /// Keep-alives among their DataSetMessages.
+    pub keep_alives: u64,
+    /// Instants passed over because their time had passed.
+    pub skipped: u64,
+    /// Messages that were not sent for lack of a nonce or room.
+    pub faults: u64,
+}
+
+#[derive(Debug)]
+struct Writer {
+    component: Component,
+    values: Vec<Scalar>,
+    sent: Vec<Scalar>,
+    changed: Vec<bool>,
+    sequence: u16,
+    /// Messages until the next key frame.
+    until_key: u32,
+    sent_ns: u64,
+}
+
+/// The places in a fixed message that change from one to the next, from the frame's first byte.
+#[derive(Debug)]
+struct Patches {
+    sequence: usize,
+    data_set_sequence: usize,
+    fields: Vec<(usize, usize)>,
+    payload: Vec<u8>,
+}
+
+/// A writer group with its data sets.
+#[derive(Debug)]
+pub struct WriterGroup {
+    config: Group,
+    component: Component,
+    writers: Vec<Writer>,
+    buffer: Vec<u8>,
+    prefix: usize,
+    scratch: Scratch,
+    ids: Vec<u16>,
+    patches: Option<Patches>,
+    sealer: Option<usize>,
+    sequence: u16,
+    next_ns: u64,
+    utc_behind_ns: i64,
+    counters: WriterCounters,
+    last_fault: Option<PublishFault>,
+}
+
+impl WriterGroup {
+    /// Makes a group whose messages follow `prefix`: an Ethernet header, or nothing for UDP.
+    ///
+    /// `sealer` is the place of the group's sealer at its [`PublisherNode`](super::PublisherNode). Times of messages are
+    /// UTC: `utc_behind_ns` is the time by which it is behind the node's clock.
+    ///
+    /// # Errors
+    /// The description is faulty, secured without a sealer, or a message would not fit into a frame.
+    pub fn new(
+        config: Group,
+        prefix: &[u8],
+        sealer: Option<usize>,
+        utc_behind_ns: i64,
+    ) -> Result<Self, ConfigFault> {
+        config.check()?;
+        if config.security.is_secured() && sealer.is_none() {
+            return Err(ConfigFault::NoKeys { group: config.name });
+        }
+        let fields = config.data_sets.iter().map(|set| set.fields.len()).max();
+        let mut buffer = vec![0; prefix.len() + MOST_BYTES];
+        buffer[..prefix.len()].copy_from_slice(prefix);
+        let writers = config.data_sets.iter().map(Writer::new).collect();
+        let mut this = Self {
+            ids: Vec::with_capacity(config.data_sets.len()),
+            scratch: Scratch::with_room(fields.unwrap_or(0)),
+            component: Component::new(State::Operational),
+            writers,
+            buffer,
+            prefix: prefix.len(),
+            patches: None,
+            sealer,
+            sequence: 0,
+            next_ns: 0,
+            utc_behind_ns,
+            counters: WriterCounters::default(),
+            last_fault: None,
+            config,
+        };
+        // The longest message is the first one: all writers' key frames.
+        let too_long = |this: &Self| ConfigFault::TooLong {
+            group: this.config.name.clone(),
+            bytes: this
+                .config
+                .data_sets
+                .iter()
+                .map(|set| 16 + 20 * set.fields.len())
+                .sum(),
+            most: MOST_BYTES,
+        };
+        let kinds = vec![Some(Kind::Key); this.writers.len()];
+        match this.write(&kinds, 0) {
+            Ok((at, payload, end)) => this.learn(at, payload, end),
+            Err(_) => return Err(too_long(&this)),
+        }
+        Ok(this)
+    }
+
+    /// The description.
+    #[must_use]
+    pub const fn config(&self) -> &Group {
+        &self.config
+    }
+
+    /// The state.
+    #[must_use]
+    pub const fn state(&self) -> State {
+        self.component.state()
+    }
+
+    /// The state of a writer; `None` if there is no such place.
+    #[must_use]
+    pub fn writer_state(&self, writer: usize) -> Option<State> {
+        self.writers
+            .get(writer)
+            .map(|writer| writer.component.state())
+    }
+
+    /// The counters.
+    #[must_use]
+    pub const fn counters(&self) -> WriterCounters {
+        self.counters
+    }
+
+    /// The reason why the last message was not sent, if one was not.
+    #[must_use]
+    pub const fn last_fault(&self) -> Option<PublishFault> {
+        self.last_fault
+    }
+
+    /// Switches the group on or off.
+    pub fn switch(&mut self, enabled: bool, above: State) {
+        self.component.switch(enabled, State::Operational, above);
+        self.settle_writers();
+    }
+
+    /// Switches one writer on or off.
+    pub fn switch_writer(&mut self, writer: usize, enabled: bool) {
+        let above = self.component.state();
+        if let Some(writer) = self.writers.get_mut(writer) {
+            writer.component.switch(enabled, State::Operational, above);
+            writer.until_key = 0;
+        }
+    }
+
+    pub(super) fn settle(&mut self, above: State) {
+        self.component.settle(above);
+        self.settle_writers();
+    }
+
+    fn settle_writers(&mut self) {
+        let state = self.component.state();
+        for writer in &mut self.writers {
+            writer.component.settle(state);
+        }
+    }
+
+    /// Sets a field. A value of another type, or of no field, changes nothing and returns false.
+    #[inline]
+    pub fn set(&mut self, writer: usize, field: usize, value: Scalar) -> bool {
+        let place = self.writers.get_mut(writer);
+        match place.and_then(|writer| writer.values.get_mut(field)) {
+            Some(place) if place.kind() == value.kind() => {
+                *place = value;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns a field's value.
+    #[must_use]
+    pub fn get(&self, writer: usize, field: usize) -> Option<Scalar> {
+        self.writers.get(writer)?.values.get(field).copied()
+    }
+
+    pub(super) fn begin_at(&mut self, now_ns: u64) {
+        let Group {
+            interval_ns,
+            offset_ns,
+            ..
+        } = self.config;
+        let since = now_ns.saturating_sub(offset_ns);
+        self.next_ns = offset_ns + since.div_ceil(interval_ns) * interval_ns;
+        // Where the clock was set back a silence counts from now on.
+        for writer in &mut self.writers {
+            writer.sent_ns = writer.sent_ns.min(now_ns);
+        }
+    }
+
+    /// The next instant, ns.
+    #[must_use]
+    pub const fn due_ns(&self) -> u64 {
+        self.next_ns
+    }
+
+    /// Makes the message of the instant that is due, and moves on to the next that is still to come. Returns the frame;
+    /// `None` where no writer has anything to send. No allocation.
+    pub(super) fn publish(&mut self, now_ns: u64, sealers: &mut [Sealer]) -> Option<&[u8]> {
+        let passed = now_ns.saturating_sub(self.next_ns) / self.config.interval_ns;
+        self.counters.skipped += passed;
+        self.next_ns += (passed + 1) * self.config.interval_ns;
+        if self.component.state() != State::Operational {
+            return None;
+        }
+        match self.message(now_ns, sealers) {
+            Ok(Some(end)) => {
+                self.counters.messages += 1;
+                self.sequence = self.sequence.wrapping_add(1);
+                self.buffer.get(..end)
+            }
+            Ok(None) => None,
+            Err(fault) => {
+                self.counters.faults += 1;
+                self.last_fault = Some(fault);
+                None
+            }
+        }
+    }
+
+    fn message(
+        &mut self,
+        now_ns: u64,
+        sealers: &mut [Sealer],
+    ) -> Result<Option<usize>, PublishFault> {
+        let mut kinds = [None; MOST_DATA_SETS];
+        let (at, end) = if self.patches.is_some() {
+            if self.writers[0].component.state() != State::Operational {
+                return Ok(None);
+            }
+            kinds[0] = Some(Kind::Key);
+            self.patch()
+        } else {
+            let mut any = false;
+            let keep_alive_ns = self.config.keep_alive_ns;
+            let sets = self.config.data_sets.iter();
+            for ((writer, set), kind) in self.writers.iter_mut().zip(sets).zip(&mut kinds) {
+                *kind = writer.kind(set, now_ns, keep_alive_ns);
+                any |= kind.is_some();
+            }
+            if !any {
+                return Ok(None);
+            }
+            let count = self.writers.len().min(kinds.len());
+            let (at, _, end) = self.write(&kinds[..count], now_ns)?;
+            (at, end)
+        };
+        if self.config.security.is_secured() {
+            let sealer = self.sealer.and_then(|place| sealers.get_mut(place));
+            let sealer = sealer.ok_or(PublishFault::NoSealer)?;
+            let message = self.buffer.get_mut(self.prefix..end).unwrap_or_default();
+            sealer.seal(self.config.security, message, at)?;
+        }
+        // Only now: what was not sealed is not sent, and its changes are sent by the next message.
+        let sets = self.config.data_sets.iter();
+        for ((writer, set), kind) in self.writers.iter_mut().zip(sets).zip(&kinds) {
+            let Some(kind) = *kind else { continue };
+            match kind {
+                Kind::Key => self.counters.key_frames += 1,
+                Kind::Delta => self.counters.delta_frames += 1,
+                Kind::KeepAlive => self.counters.keep_alives += 1,
+            }
+            writer.sent(kind, set, now_ns);
+        }
+        Ok(Some(end))
+    }
+
+    /// Writes a message. Returns the place of the security header and of the payload in it, and the frame's end.
+    fn write(
+        &mut self,
+        kinds: &[Option<Kind>],
+        now_ns: u64,
+    ) -> Result<(usize, usize, usize), PublishFault> {
+        let time = (now_ns as i64).saturating_sub(self.utc_behind_ns);
+        let time = DateTime::from_unix_ns(time);
+        self.ids.clear();
+        let sets = self.config.data_sets.iter().zip(kinds);
+        let present = sets.filter(|(_, kind)| kind.is_some());
+        self.ids.extend(present.map(|(set, _)| set.writer));
+        let room = self.buffer.len() - message::trailer(&self.config);
+        let out = self.buffer.get_mut(self.prefix..room).unwrap_or_default();
+        let (at, payload) = message::header(&self.config, self.sequence, &self.ids, out)?;
+        let sizes = match (self.config.profile, self.ids.len()) {
+            (Profile::Dynamic, count @ 2..) => 2 * count,
+            _ => 0,
+        };
+        let mut end = payload + sizes;
+        let mut size_at = payload;
+        for (nth, kind) in kinds.iter().enumerate() {
+            let Some(kind) = *kind else { continue };
+            let writer = &self.writers[nth];
+            let part = Part {
+                data_set: &self.config.data_sets[nth],
+                kind,
+                sequence: writer.sequence,
+                values: &writer.values,
+                changed: &writer.changed,
+            };
+            let place = out.get_mut(end..).unwrap_or_default();
+            let bytes = message::data_set(&self.config, &part, time, &mut self.scratch, place)?;
+            if sizes > 0 {
+                let size = u16::try_from(bytes).unwrap_or(u16::MAX);
+                out[size_at..size_at + 2].copy_from_slice(&size.to_le_bytes());
+                size_at += 2;
+            }
+            end += bytes;
+        }
+        Ok((
+            at,
+            payload,
+            self.prefix + end + message::trailer(&self.config),
+        ))
+    }
+
+    /// Notes the places of a fixed message that change.
+    fn learn(&mut self, at: usize, payload: usize, end: usize) {
+        if self.config.profile != Profile::Fixed {
+            return;
+        }
+        let trailer = message::trailer(&self.config);
+        let payload = self.prefix + payload;
+        // One byte of flags, the number, two bytes of status, the fields.
+        let mut place = payload + 5;
+        let mut fields = Vec::new();
+        for field in &self.config.data_sets[0].fields {
+            let bytes = scalar_bytes(field.kind).unwrap_or(0);
+            fields.push((place - payload, bytes));
+            place += bytes;
+        }
+        self.patches = Some(Patches {
+            // The group header ends with the number, right before the security header.
+            sequence: self.prefix + at - 2,
+            data_set_sequence: 1,
+            fields,
+            payload: self.buffer[payload..end - trailer].to_vec(),
+        });
+        self.buffer.truncate(end);
+    }
+
+    /// Writes numbers and values into the fixed message. Returns the security header's place and the frame's end.
+    fn patch(&mut self) -> (usize, usize) {
+        let Some(patches) = &mut self.patches else {
+            return (0, 0);
+        };
+        let writer = &self.writers[0];
+        let number = patches.data_set_sequence;
+        patches.payload[number..number + 2].copy_from_slice(&writer.sequence.to_le_bytes());
+        for (&(at, bytes), value) in patches.fields.iter().zip(&writer.values) {
+            patches.payload[at..at + bytes].copy_from_slice(&value.bits().to_le_bytes()[..bytes]);
+        }
+        let end = self.buffer.len();
+        let begin = end - message::trailer(&self.config) - patches.payload.len();
+        // Whole, since the last message may have been encrypted in its place.
+        self.buffer[begin..begin + patches.payload.len()].copy_from_slice(&patches.payload);
+        let sequence = patches.sequence;
+        self.buffer[sequence..sequence + 2].copy_from_slice(&self.sequence.to_le_bytes());
+        (sequence + 2 - self.prefix, end)
+    }
+}
+
+impl Writer {
+    fn new(set: &DataSet) -> Self {
+        let values: Vec<Scalar> = set
+            .fields
+            .iter()
+            .map(|field| Scalar::from_bits(field.kind, 0))
+            .collect();
+        Self {
+            component: Component::new(State::Operational),
+            sent: values.clone(),
+            changed: vec![false; values.len()],
+            values,
+            sequence: 0,
+            until_key: 0,
+            sent_ns: 0,
+        }
+    }
+
+    /// Decides what is to be sent, and marks the fields that changed since the last message.
+    fn kind(&mut self, set: &DataSet, now_ns: u64, keep_alive_ns: u64) -> Option<Kind> {
+        if self.component.state() != State::Operational {
+            return None;
+        }
+        if set.key_frame_count == 1 || self.until_key == 0 {
+            return Some(Kind::Key);
+        }
+        let mut any = false;
+        for ((changed, value), sent) in self.changed.iter_mut().zip(&self.values).zip(&self.sent) {
+            *changed = value != sent;
+            any |= *changed;
+        }
+        self.until_key -= 1;
+        if any {
+            return Some(Kind::Delta);
+        }
+        (now_ns.saturating_sub(self.sent_ns) >= keep_alive_ns).then_some(Kind::KeepAlive)
+    }
+
+    /// Notes that a message was made. A keep-alive has the number of the next message.
+    fn sent(&mut self, kind: Kind, set: &DataSet, now_ns: u64) {
+        self.sent_ns = now_ns;
+        if kind != Kind::KeepAlive {
+            self.sequence = self.sequence.wrapping_add(1);
+            self.sent.copy_from_slice(&self.values);
+        }
+        if kind == Kind::Key {
+            self.until_key = set.key_frame_count.saturating_sub(1);
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! A reader group: which messages are its own, their security, and the parts for its readers.
+
+use super::reader::{Padding, Reader, Verdict};
+use crate::config::{ConfigFault, Group, MOST_DATA_SETS, publisher_number};
+use crate::security::{OpenFault, Opener, Source};
+use crate::state::{Component, State};
+use rtwire_wire::uadp::{DataSetMessage, Header, MessageKind};
+
+/// The longest message that is decrypted.
+const MOST_BYTES: usize = 65_536;
+
+/// The counters of a reader group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReaderGroupCounters {
+    /// Messages of this group that were read.
+    pub messages: u64,
+    /// Messages of other publishers or groups.
+    pub foreign: u64,
+    /// Messages that could not be read.
+    pub malformed: u64,
+    /// Messages of another kind: discovery, chunks.
+    pub other_kinds: u64,
+    /// Messages with a wrong signature, an unknown key, or too little protection.
+    pub refused: u64,
+    /// Messages whose nonce was used before.
+    pub replays: u64,
+    /// Messages of another version of the group.
+    pub other_versions: u64,
+}
+
+/// The fate of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was read; at least one reader took its part.
+    Taken,
+    /// It was read, and no reader took anything: duplicates, old ones, other versions.
+    Passed,
+    /// It belongs to another publisher or group.
+    Foreign,
+    /// It could not be read.
+    Malformed,
+    /// Its security was refused.
+    Refused(OpenFault),
+}
+
+/// A reader group with its readers.
+#[derive(Debug)]
+pub struct ReaderGroup {
+    config: Group,
+    component: Component,
+    readers: Vec<Reader>,
+    opener: Option<Opener>,
+    opened: Vec<u8>,
+    counters: ReaderGroupCounters,
+}
+
+impl ReaderGroup {
+    /// Makes a group with a reader for each data set. `opener` has the keys where messages are secured.
+    ///
+    /// # Errors
+    /// The description is faulty, or secured without an opener.
+    pub fn new(config: Group, opener: Option<Opener>) -> Result<Self, ConfigFault> {
+        config.check()?;
+        let opener = opener.filter(|_| config.security.is_secured());
+        if config.security.is_secured() && opener.is_none() {
+            return Err(ConfigFault::NoKeys { group: config.name });
+        }
+        Ok(Self {
+            component: Component::new(State::Operational),
+            readers: config
+                .data_sets
+                .iter()
+                .map(|set| Reader::new(set.clone(), config.receive_timeout_ns))
+                .collect(),
+            opened: Vec::with_capacity(MOST_BYTES),
+            opener,
+            config,
+            counters: ReaderGroupCounters::default(),
+        })
+    }
+
+    /// The description.
+    #[must_use]
+    pub const fn config(&self) -> &Group {
+        &self.config
+    }
+
+    /// The readers, in the order of the data sets.
+    #[must_use]
+    pub fn readers(&self) -> &[Reader] {
+        &self.readers
+    }
+
+    /// The state.
+    #[must_use]
+    pub const fn state(&self) -> State {
+        self.component.state()
+    }
+
+    /// The counters.
+    #[must_use]
+    pub const fn counters(&self) -> ReaderGroupCounters {
+        self.counters
+    }
+
+    /// The keys, to add and to remove some.
+    pub fn opener_mut(&mut self) -> Option<&mut Opener> {
+        self.opener.as_mut()
+    }
+
+    /// Switches the group on or off.
+    pub fn switch(&mut self, enabled: bool, above: State, now_ns: u64) {
+        self.component.switch(enabled, State::Operational, above);
+        self.settle_readers(now_ns);
+    }
+
+    /// Switches one reader on or off.
+    pub fn switch_reader(&mut self, reader: usize, enabled: bool, now_ns: u64) {
+        let above = self.component.state();
+        if let Some(reader) = self.readers.get_mut(reader) {
+            reader.switch(enabled, above, now_ns);
+        }
+    }
+
+    pub(super) fn settle(&mut self, above: State, now_ns: u64) {
+        self.component.settle(above);
+        self.settle_readers(now_ns);
+    }
+
+    fn settle_readers(&mut self, now_ns: u64) {
+        let state = self.component.state();
+        for reader in &mut self.readers {
+            reader.settle(state, now_ns);
+        }
+    }
+
+    /// The first time at which a reader fails unless a message comes, ns.
+    #[must_use]
+    pub fn deadline_ns(&self) -> Option<u64> {
+        self.readers.iter().filter_map(Reader::deadline_ns).min()
+    }
+
+    pub(super) fn look(&mut self, now_ns: u64) {
+        let state = self.component.state();
+        self.readers
+            .iter_mut()
+            .for_each(|reader| reader.look(state, now_ns));
+    }
+
+    /// Takes a message.
+    pub(super) fn receive(&mut self, now_ns: u64, message: &[u8], padding: Padding) -> Outcome {
+        if self.component.state() != State::Operational {
+            return Outcome::Foreign;
+        }
+        let Ok((header, payload)) = Header::parse(message) else {
+            self.counters.malformed += 1;
+            return Outcome::Malformed;
+        };
+        let group = header.group.unwrap_or_default();
+        let other_group = group.writer_group_id.is_some_and(|id| id != self.config.id);
+        if header.publisher_id != Some(self.config.publisher.id()) || other_group {
+            self.counters.foreign += 1;
+            return Outcome::Foreign;
+        }
+        if header.kind != MessageKind::Data || header.chunk {
+            self.counters.other_kinds += 1;
+            return Outcome::Passed;
+        }
+        let mut writers = [0; MOST_DATA_SETS];
+        let mut count = None;
+        if let Some(ids) = header.writers {
+            if ids.len() > writers.len() {
+                self.counters.malformed += 1;
+                return Outcome::Malformed;
+            }
+            writers
+                .iter_mut()
+                .zip(ids.iter())
+                .for_each(|(place, id)| *place = id);
+            count = Some(ids.len());
+        }
+        let writers = count.map(|count| &writers[..count]);
+        let source = Source {
+            publisher: publisher_number(self.config.publisher.id()),
+            writer_group: group.writer_group_id.unwrap_or(0),
+        };
+        let (parts, padding) = match (&mut self.opener, &header.security) {
+            (None, None) if !self.config.security.is_secured() => {
+                (message.get(payload..).unwrap_or_default(), padding)
+            }
+            // Secured, but the group is not: what is signed only could be read, and is not what was agreed on.
+            (None, _) | (Some(_), None) => {
+                self.counters.refused += 1;
+                return Outcome::Refused(OpenFault::TooOpen);
+            }
+            (Some(opener), Some(security)) => {
+                let footer = if security.footer_octets.is_some() {
+                    2
+                } else {
+                    0
+                };
+                let at = payload - 6 - security.nonce.len() - footer;
+                self.opened.clear();
+                self.opened
+                    .extend_from_slice(message.get(..MOST_BYTES).unwrap_or(message));
+                match opener.open(&mut self.opened, at, source) {
+                    Ok(opened) => (&self.opened[opened.payload..opened.end], Padding::Never),
+                    Err(fault) => {
+                        match fault {
+                            OpenFault::Replay => self.counters.replays += 1,
+                            _ => self.counters.refused += 1,
+                        }
+                        return Outcome::Refused(fault);
+                    }
+                }
+            }
+        };
+        let version = self.config.version;
+        if version != 0 && group.group_version.is_some_and(|found| found != version) {
+            self.counters.other_versions += 1;
+            return Outcome::Passed;
+        }
+        let state = self.component.state();
+        let mut readers = Readers {
+            readers: &mut self.readers,
+            state,
+            now_ns,
+            padding,
+            sequence: group.sequence,
+        };
+        match readers.split(writers, parts) {
+            Some(taken) => {
+                self.counters.messages += 1;
+                match taken {
+                    true => Outcome::Taken,
+                    false => Outcome::Passed,
+                }
+            }
+            None => {
+                self.counters.malformed += 1;
+                Outcome::Malformed
+            }
+        }
+    }
+}
+
+/// The readers, while they are shown the parts of one message.
+struct Readers<'a> {
+    readers: &'a mut [Reader],
+    state: State,
+    now_ns: u64,
+    padding: Padding,
+    sequence: Option<u16>,
+}
+
+impl Readers<'_> {
+    /// Shows each part to its reader. Returns true if one took it; `None` if the message cannot be read.
+    fn split(&mut self, writers: Option<&[u16]>, parts: &[u8]) -> Option<bool> {
+        let Some(writers) = writers else {
+            let reader = self.readers.first_mut()?;
+            return show(
+                reader,
+                self.state,
+                self.now_ns,
+                parts,
+                self.padding,
+                self.sequence,
+            );
+        };
+        let sizes = if writers.len() > 1 {
+            2 * writers.len()
+        } else {
+            0
+        };
+        let (table, mut rest) = parts.split_at_checked(sizes)?;
+        let mut sizes = table.chunks_exact(2);
+        let mut taken = false;
+        for writer in writers {
+            let (part, padding) = match sizes.next() {
+                Some(size) => {
+                    let size = usize::from(u16::from_le_bytes([size[0], size[1]]));
+                    let (part, behind) = rest.split_at_checked(size)?;
+                    rest = behind;
+                    (part, Padding::Never)
+                }
+                None => (rest, self.padding),
+            };
+            let found = self
+                .readers
+                .iter_mut()
+                .find(|reader| reader.data_set().writer == *writer);
+            if let Some(reader) = found {
+                taken |= show(
+                    reader,
+                    self.state,
+                    self.now_ns,
+                    part,
+                    padding,
+                    self.sequence,
+                )?;
+            }
+        }
+        Some(taken)
+    }
+}
+
+fn show(
+    reader: &mut Reader,
+    state: State,
+    now_ns: u64,
+    part: &[u8],
+    padding: Padding,
+    sequence: Option<u16>,
+) -> Option<bool> {
+    let Ok((message, bytes)) = DataSetMessage::parse(part) else {
+        reader.count_malformed();
+        return None;
+    };
+    // Behind a message there is nothing, or the padding of a short frame.
+    let behind = part.get(bytes..).unwrap_or_default();
+    if !padding.permits(behind) {
+        reader.count_malformed();
+        return None;
+    }
+    match reader.take(&message, state, now_ns, padding, sequence) {
+        Verdict::Taken => Some(true),
+        Verdict::Passed => Some(false),
+        Verdict::Malformed => None,
+    }
+}

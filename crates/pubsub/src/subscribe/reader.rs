@@ -1,0 +1,393 @@
+//! A data set reader: the newest values of one data set, and what was wrong with those that were not taken.
+
+use crate::config::DataSet;
+use crate::field::{Scalar, scalar_bytes};
+use crate::sequence::{Order, Sequence};
+use crate::state::{Component, State};
+use rtwire_wire::uadp::{Content, DataSetMessage, DateTime, Field, Value, Variant};
+
+/// The counters of a reader.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReaderCounters {
+    /// Messages with data that were taken.
+    pub taken: u64,
+    /// Key frames among them.
+    pub key_frames: u64,
+    /// Delta frames among them.
+    pub delta_frames: u64,
+    /// Keep-alives and heartbeats.
+    pub keep_alives: u64,
+    /// Breaks in the sequence numbers.
+    pub gaps: u64,
+    /// Messages missing in them.
+    pub lost: u64,
+    /// Messages that came before.
+    pub duplicates: u64,
+    /// Messages older than the last one.
+    pub old: u64,
+    /// Times that the publisher began anew.
+    pub restarts: u64,
+    /// Messages whose fields have another number or other types.
+    pub mismatches: u64,
+    /// Messages of another version of the metadata.
+    pub other_versions: u64,
+    /// Messages that could not be read, such as RawData of a wrong length.
+    pub malformed: u64,
+    /// Messages that their publisher marked as not valid.
+    pub invalid: u64,
+    /// Delta frames before the first key frame.
+    pub without_key_frame: u64,
+    /// Messages of zeros that may be padded heartbeats: signs of life, and not taken.
+    pub ambiguous: u64,
+    /// Receive timeouts.
+    pub timeouts: u64,
+    /// Recoveries from them.
+    pub recoveries: u64,
+}
+
+/// The longest payload of a frame that was padded to the least length; 4 bytes less behind a VLAN tag.
+const PADDED_BYTES: usize = 46;
+const TAGGED_PADDED_BYTES: usize = 42;
+
+/// The zeros that may follow a message in its frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Padding {
+    /// None: a datagram, a secured message, a long frame, or a part of a stated size.
+    Never,
+    /// Any: they are seen behind the message.
+    Seen,
+    /// Any, and the frame has the least length: zeros at the message's own end may be padding, too.
+    Hidden,
+}
+
+impl Padding {
+    /// Returns the padding that a message of this length may have.
+    pub(super) const fn of(ethernet: bool, bytes: usize) -> Self {
+        if !ethernet || bytes > PADDED_BYTES {
+            Self::Never
+        } else if bytes == PADDED_BYTES || bytes == TAGGED_PADDED_BYTES {
+            Self::Hidden
+        } else {
+            Self::Seen
+        }
+    }
+
+    /// Returns true where these bytes may stand behind a message.
+    pub(super) fn permits(self, behind: &[u8]) -> bool {
+        behind.is_empty() || self != Self::Never && behind.iter().all(|byte| *byte == 0)
+    }
+}
+
+/// The fate of a DataSetMessage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Taken,
+    Passed,
+    Malformed,
+}
+
+/// A reader of one data set.
+#[derive(Debug)]
+pub struct Reader {
+    data_set: DataSet,
+    component: Component,
+    timeout_ns: u64,
+    deadline_ns: Option<u64>,
+    sequence: Sequence,
+    values: Vec<Scalar>,
+    incoming: Vec<Scalar>,
+    complete: bool,
+    arrived_ns: u64,
+    time: Option<DateTime>,
+    number: u16,
+    counters: ReaderCounters,
+}
+
+impl Reader {
+    pub(super) fn new(data_set: DataSet, timeout_ns: u64) -> Self {
+        let values: Vec<Scalar> = data_set
+            .fields
+            .iter()
+            .map(|field| Scalar::from_bits(field.kind, 0))
+            .collect();
+        Self {
+            incoming: values.clone(),
+            values,
+            data_set,
+            component: Component::new(State::PreOperational),
+            timeout_ns,
+            deadline_ns: None,
+            sequence: Sequence::default(),
+            complete: false,
+            arrived_ns: 0,
+            time: None,
+            number: 0,
+            counters: ReaderCounters::default(),
+        }
+    }
+
+    /// The description.
+    #[must_use]
+    pub const fn data_set(&self) -> &DataSet {
+        &self.data_set
+    }
+
+    /// The state.
+    #[must_use]
+    pub const fn state(&self) -> State {
+        self.component.state()
+    }
+
+    /// The counters.
+    #[must_use]
+    pub const fn counters(&self) -> ReaderCounters {
+        self.counters
+    }
+
+    /// The newest values in the order of the fields; `None` before the first key frame.
+    #[must_use]
+    pub fn values(&self) -> Option<&[Scalar]> {
+        self.complete.then_some(&self.values[..])
+    }
+
+    /// The arrival of the newest values, ns.
+    #[must_use]
+    pub const fn arrived_ns(&self) -> u64 {
+        self.arrived_ns
+    }
+
+    /// The time of the newest values at their publisher, if it is told.
+    #[must_use]
+    pub const fn time(&self) -> Option<DateTime> {
+        self.time
+    }
+
+    /// The sequence number of the newest values.
+    #[must_use]
+    pub const fn number(&self) -> u16 {
+        self.number
+    }
+
+    pub(super) fn switch(&mut self, enabled: bool, above: State, now_ns: u64) {
+        self.component.switch(enabled, State::PreOperational, above);
+        self.sequence.reset();
+        self.watch(now_ns);
+    }
+
+    pub(super) fn settle(&mut self, above: State, now_ns: u64) {
+        self.component.settle(above);
+        self.watch(now_ns);
+    }
+
+    fn watch(&mut self, now_ns: u64) {
+        // Before its first message a reader waits without end.
+        let waits = self.component.state() == State::Operational && self.timeout_ns > 0;
+        self.deadline_ns = waits.then(|| now_ns.saturating_add(self.timeout_ns));
+    }
+
+    pub(super) const fn deadline_ns(&self) -> Option<u64> {
+        self.deadline_ns
+    }
+
+    pub(super) fn look(&mut self, above: State, now_ns: u64) {
+        // Where the clock was set back the silence counts from now on.
+        let latest = now_ns.saturating_add(self.timeout_ns);
+        self.deadline_ns = self.deadline_ns.map(|deadline| deadline.min(latest));
+        if self.deadline_ns.is_some_and(|deadline| now_ns >= deadline) {
+            self.deadline_ns = None;
+            self.counters.timeouts += 1;
+            // A publisher that comes back may begin anew.
+            self.sequence.reset();
+            self.component.set(State::Error, above);
+        }
+    }
+
+    pub(super) const fn count_malformed(&mut self) {
+        self.counters.malformed += 1;
+    }
+
+    /// Notes a sign of life.
+    fn lives(&mut self, above: State, now_ns: u64) {
+        if self.component.state() == State::Error {
+            self.counters.recoveries += 1;
+        }
+        self.component.set(State::Operational, above);
+        self.watch(now_ns);
+    }
+
+    pub(super) fn take(
+        &mut self,
+        message: &DataSetMessage<'_>,
+        above: State,
+        now_ns: u64,
+        padding: Padding,
+        group_sequence: Option<u16>,
+    ) -> Verdict {
+        if matches!(self.component.state(), State::Disabled | State::Paused) {
+            return Verdict::Passed;
+        }
+        if !message.valid {
+            self.counters.invalid += 1;
+            return Verdict::Passed;
+        }
+        if self.is_other_version(message) {
+            self.counters.other_versions += 1;
+            return Verdict::Passed;
+        }
+        let number = message.sequence.or(group_sequence);
+        let frame = match &message.content {
+            Content::KeepAlive(_) | Content::Heartbeat(_) => {
+                self.counters.keep_alives += 1;
+                self.beats(number, above, now_ns);
+                return Verdict::Passed;
+            }
+            Content::Event(_) => return Verdict::Passed,
+            content if self.is_ambiguous(content, padding) => {
+                self.counters.ambiguous += 1;
+                self.beats(number, above, now_ns);
+                return Verdict::Passed;
+            }
+            content => self.decode(content, padding),
+        };
+        let key = match frame {
+            Ok(key) => key,
+            Err(verdict) => return verdict,
+        };
+        let order = number.map_or(Order::Next, |number| self.sequence.take(number));
+        match order {
+            Order::Next => {}
+            Order::Gap { missing } => {
+                self.counters.gaps += 1;
+                self.counters.lost += u64::from(missing);
+            }
+            Order::Duplicate => self.counters.duplicates += 1,
+            Order::Old => self.counters.old += 1,
+            Order::Restart => self.counters.restarts += 1,
+        }
+        if !order.is_taken() {
+            return Verdict::Passed;
+        }
+        // Behind a gap a delta frame still tells the fields that it has; the next key frame tells all.
+        if key {
+            self.counters.key_frames += 1;
+            self.complete = true;
+        } else if self.complete {
+            self.counters.delta_frames += 1;
+        } else {
+            self.counters.without_key_frame += 1;
+            self.lives(above, now_ns);
+            return Verdict::Passed;
+        }
+        self.counters.taken += 1;
+        std::mem::swap(&mut self.values, &mut self.incoming);
+        self.arrived_ns = now_ns;
+        self.time = message.timestamp;
+        self.number = number.unwrap_or(0);
+        self.lives(above, now_ns);
+        Verdict::Taken
+    }
+
+    /// Notes a message without data. Its number is that of the next message with data.
+    fn beats(&mut self, number: Option<u16>, above: State, now_ns: u64) {
+        if let Some(next) = number {
+            let missing = self.sequence.expects(next);
+            self.counters.lost += u64::from(missing);
+            self.counters.gaps += u64::from(missing > 0);
+        }
+        self.lives(above, now_ns);
+    }
+
+    /// Returns true for a key frame that looks like a padded heartbeat.
+    fn is_ambiguous(&self, content: &Content<'_>, padding: Padding) -> bool {
+        match content {
+            Content::RawData(bytes) => {
+                let whole = self.data_set.raw_bytes();
+                let data = self.data_set.zeros_are_data;
+                let padded = match padding {
+                    Padding::Never => false,
+                    Padding::Seen => !data && bytes.len() > whole,
+                    // Fewer bytes than the fields have are no data in any case.
+                    Padding::Hidden => !data || bytes.len() < whole,
+                };
+                padded && bytes.iter().all(|byte| *byte == 0)
+            }
+            // The first zeros are read as a number of fields.
+            Content::KeyFrame(fields) => padding != Padding::Never && fields.is_empty(),
+            _ => false,
+        }
+    }
+
+    /// Returns true for metadata that are not those of the description; version 0 there stands for any.
+    fn is_other_version(&self, message: &DataSetMessage<'_>) -> bool {
+        let differs = |wanted: u32, found: Option<u32>| {
+            wanted != 0 && found.is_some_and(|found| found != wanted)
+        };
+        differs(self.data_set.major_version, message.major_version)
+            || differs(self.data_set.minor_version, message.minor_version)
+    }
+
+    /// Reads fields into `incoming`. Returns true for a key frame.
+    fn decode(&mut self, content: &Content<'_>, padding: Padding) -> Result<bool, Verdict> {
+        self.incoming.copy_from_slice(&self.values);
+        let read = match content {
+            Content::RawData(bytes) => return self.decode_raw(bytes, padding).map(|()| true),
+            Content::KeyFrame(fields) if fields.len() == self.values.len() => {
+                let mut places = self.incoming.iter_mut();
+                let fits = fields
+                    .iter()
+                    .all(|field| places.next().is_some_and(|at| put(at, &field)));
+                fits.then_some(true)
+            }
+            Content::DeltaFrame(fields) => fields
+                .without_fill()
+                .all(|(at, field)| {
+                    let place = self.incoming.get_mut(usize::from(at));
+                    place.is_some_and(|at| put(at, &field))
+                })
+                .then_some(false),
+            _ => None,
+        };
+        read.ok_or_else(|| {
+            self.counters.mismatches += 1;
+            Verdict::Passed
+        })
+    }
+
+    fn decode_raw(&mut self, bytes: &[u8], padding: Padding) -> Result<(), Verdict> {
+        let mut rest = bytes;
+        let mut whole = true;
+        for place in &mut self.incoming {
+            let length = scalar_bytes(place.kind()).unwrap_or(0);
+            let Some((own, behind)) = rest.split_at_checked(length) else {
+                whole = false;
+                break;
+            };
+            rest = behind;
+            let mut bits = [0; 8];
+            bits[..length].copy_from_slice(own);
+            *place = Scalar::from_bits(place.kind(), u64::from_le_bytes(bits));
+        }
+        // Only the padding of a short frame may follow.
+        if whole && padding.permits(rest) {
+            return Ok(());
+        }
+        self.counters.malformed += 1;
+        Err(Verdict::Malformed)
+    }
+}
+
+/// Puts a field into its place. Returns false where its type is another one; a field without a value changes nothing.
+fn put(place: &mut Scalar, field: &Field<'_>) -> bool {
+    let value: Value<'_> = match field.value() {
+        None | Some(Variant::Null) => return true,
+        Some(Variant::Scalar(value)) => value,
+        Some(Variant::Array(_)) => return false,
+    };
+    match Scalar::of_value(&value) {
+        Some(scalar) if scalar.kind() == place.kind() => {
+            *place = scalar;
+            true
+        }
+        _ => false,
+    }
+}

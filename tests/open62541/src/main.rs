@@ -1,0 +1,39 @@
+//! A PubSub peer of another make: open62541 as publisher or subscriber, for tests over network namespaces.
+//!
+//! `rtwire-open62541 publish|subscribe URL INTERFACE fixed|dynamic none|sign|sign-and-encrypt`. The library's calls of its
+//! state callback are printed as `state NUMBER`, its writes of values as `FIELD VALUE`, and `running` once it runs. It runs
+//! until it is ended.
+
+mod peer;
+
+use peer::Setup;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let [role, url, interface, layout, security] = arguments[..] else {
+        eprintln!(
+            "usage: rtwire-open62541 publish|subscribe URL INTERFACE fixed|dynamic none|sign|sign-and-encrypt"
+        );
+        std::process::exit(2);
+    };
+    let setup = Setup {
+        url: url.to_owned(),
+        interface: interface.to_owned(),
+        fixed: layout == "fixed",
+        security: match security {
+            "sign" => 1,
+            "sign-and-encrypt" => 2,
+            _ => 0,
+        },
+        key: (
+            (0..32).collect(),
+            (0x40..0x50).collect(),
+            (0xa0..0xa4).collect(),
+        ),
+    };
+    match role {
+        "publish" => peer::publish(&setup),
+        _ => peer::subscribe(&setup),
+    }
+}

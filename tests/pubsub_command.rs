@@ -1,0 +1,316 @@
+//! `rtwire publish` and `rtwire subscribe` between two network namespaces: every transport, layout and protection.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod pubsub_common;
+
+use pubsub_common::*;
+use rtwire_testkit::{NetnsPair, require};
+
+/// Publishes 300 messages at `a`, of which 200 must arrive at `b`, and checks each value.
+fn delivers(pair: &NetnsPair, folder: &Folder, text: &str) -> serde_json::Value {
+    let file = folder.write("project.toml", text);
+    let arguments = [
+        "--messages",
+        "200",
+        "--duration",
+        "60s",
+        "--values",
+        "--json",
+    ];
+    let mut subscriber = start(&pair.b, "subscribe", &file, &arguments);
+    let publisher = start(&pair.a, "publish", &file, &["--json"]);
+    for nth in 0..200 {
+        let line = subscriber.until("up = ");
+        let number = |name: &str| -> i64 {
+            let rest = line.split(&format!("{name} = ")).nth(1).unwrap();
+            rest.split([',', '\n']).next().unwrap().parse().unwrap()
+        };
+        assert_eq!(number("down"), -number("up"), "message {nth}: {line}");
+        assert!(line.contains("same = 2.5"), "{line}");
+    }
+    let (code, report) = subscriber.end();
+    let (_, published) = publisher.stop();
+    assert!(count(&published, "frames") >= 200, "{published}");
+    let reader = reader(&report);
+    assert_eq!(reader["state"], "Operational", "{report}");
+    for name in ["duplicates", "old", "mismatches", "malformed", "timeouts"] {
+        assert_eq!(count(reader, name), 0, "{name}: {report}");
+    }
+    // A stalled machine skips instants, but loses nothing.
+    assert_eq!((code, count(reader, "lost")), (Some(0), 0), "{report}");
+    report
+}
+
+#[test]
+fn every_transport_delivers_both_layouts() {
+    require!(root, program "ip");
+    let pair = NetnsPair::new();
+    let folder = Folder::new();
+    for transport in [ETHERNET, TAGGED, MULTICAST, UNICAST] {
+        for layout in [FIXED, DYNAMIC] {
+            let report = delivers(&pair, &folder, &project(transport, layout, ""));
+            assert_eq!(count(reader(&report), "key_frames"), 200, "{report}");
+        }
+    }
+}
+
+#[test]
+fn delta_frames_and_data_values_carry_the_values() {
+    require!(root, program "ip");
+    let pair = NetnsPair::new();
+    let folder = Folder::new();
+    for encoding in ["variant", "data-value"] {
+        let set = format!("encoding = \"{encoding}\"\nkey-frame-count = 10\n");
+        let report = delivers(&pair, &folder, &project(ETHERNET, DYNAMIC, &set));
+        let (keys, deltas) = (
+            count(reader(&report), "key_frames"),
+            count(reader(&report), "delta_frames"),
+        );
+        assert!(keys >= 19 && deltas > 5 * keys, "{report}");
+    }
+}
+
+#[test]
+fn secured_messages_arrive() {
+    require!(root, program "ip");
+    let pair = NetnsPair::new();
+    let folder = Folder::new();
+    folder.keys("a.keys", &[7], 0);
+    for mode in ["sign", "sign-and-encrypt"] {
+        for (transport, layout) in [(ETHERNET, FIXED), (TAGGED, DYNAMIC), (MULTICAST, FIXED)] {
+            let group = format!("{layout}{}", secured(mode, "a.keys", ""));
+            delivers(&pair, &folder, &project(transport, &group, ""));
+        }
+    }
+}
+
+#[test]
+fn values_go_through_memory_mapped_images() {
+    use rtwire_pubsub_station::ValueMemory;
+    require!(root, program "ip");
+    let pair = NetnsPair::new();
+    let folder = Folder::new();
+    let text = project(ETHERNET, FIXED, "").replace("value = \"counter\"\n", "");
+    let file = folder.write("project.toml", &text);
+    for end in ["in", "out"] {
+        std::fs::create_dir(folder.path(end)).unwrap();
+    }
+    let input = ValueMemory::file(&folder.path("in/g.d.image"), 3).unwrap();
+    input.write(1, [4711, 0, 0].into_iter());
+    let path = |end: &str| folder.path(end).display().to_string();
+    let subscriber = start(
+        &pair.b,
+        "subscribe",
+        &file,
+        &["--images", &path("out"), "--messages", "50", "--json"],
+    );
+    let publisher = start(
+        &pair.a,
+        "publish",
+        &file,
+        &["--images", &path("in"), "--json"],
+    );
+    let (code, report) = subscriber.end();
+    publisher.stop();
+    assert_eq!(code, Some(0), "{report}");
+    let output = ValueMemory::file(&folder.path("out/g.d.image"), 3).unwrap();
+    let mut words = [0; 3];
+    assert_eq!(output.read(&mut words).map(|stamp| stamp.updates), Some(50));
+    assert_eq!((words[0], f64::from_bits(words[2])), (4711, 2.5));
+}
+
+#[test]
+fn reports_fit_their_schemas() {
+    require!(root, program "ip");
+    let pair = NetnsPair::new();
+    let folder = Folder::new();
+    let file = folder.write("project.toml", &project(ETHERNET, FIXED, ""));
+    let subscriber = start(&pair.b, "subscribe", &file, &["--json"]);
+    let (code, published) = start(&pair.a, "publish", &file, &["--cycles", "20", "--json"]).end();
+    assert_eq!(code, Some(0), "{published}");
+    assert_eq!(
+        (count(&published, "cycles"), count(&published, "frames")),
+        (20, 20)
+    );
+    let (_, subscribed) = subscriber.stop();
+    for (name, report) in [("publish", published), ("subscribe", subscribed)] {
+        let path = format!(
+            "{}/../../schema/{name}.schema.json",
+            env!("CARGO_MANIFEST_DIR")
+        );
+        let text = std::fs::read_to_string(path).unwrap();
+        let schema: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        assert!(validator.is_valid(&report), "{name}: {report}");
+        let printed = std::process::Command::new(BINARY)
+            .args(["schema", name])
+            .output()
+            .unwrap();
+        assert_eq!(
+            String::from_utf8(printed.stdout).unwrap(),
+            text,
+            "run `make generate`"
+        );
+    }
+}
+
+#[test]
+fn a_faulty_file_is_refused_with_its_place() {
+    let folder = Folder::new();
+    let good = project(ETHERNET, FIXED, "");
+    for (from, to, wanted) in [
+        ("interval", "intervall", "project.toml:"),
+        ("interval", "intervall", "did you mean `interval`?"),
+        ("\"2 ms\"", "\"2\"", "has no unit"),
+        ("Int32", "Int33", "expected is \"Boolean\""),
+        (
+            "value = 2.5",
+            "value = \"noise\"",
+            "expected is \"program\"",
+        ),
+        (
+            "publisher-id = 2234",
+            "publisher-id = 70000",
+            "from 0 to 65535",
+        ),
+        ("01-00-5E-7F-00-01", "01-00-5E", "MAC address"),
+        ("id = 100\n", "", "missing key `id`"),
+        (
+            "name = \"down\"",
+            "name = \"up\"",
+            "two fields are named `up`",
+        ),
+        (
+            "writer = 7\n",
+            "writer = 7\nencoding = \"variant\"\n",
+            "profile `dynamic`",
+        ),
+        (
+            "id = 100\n",
+            "id = 100\nsecurity = \"sign\"\n",
+            "missing key `key-file`",
+        ),
+    ] {
+        let text = good.replacen(from, to, 1);
+        assert_ne!(text, good, "{from}");
+        let file = folder.write("project.toml", &text);
+        for verb in ["publish", "subscribe"] {
+            let output = std::process::Command::new(BINARY)
+                .arg(verb)
+                .arg(&file)
+                .output()
+                .unwrap();
+            let error = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(2), "{error}");
+            assert!(error.contains(wanted), "{wanted}: {error}");
+        }
+    }
+}
+
+#[test]
+fn groups_that_a_reader_cannot_tell_apart_are_refused_with_their_place() {
+    let folder = Folder::new();
+    let good = project(ETHERNET, DYNAMIC, "");
+    let at = good.find("[[writer-group]]").unwrap();
+    let second = good[at..]
+        .replace("\"g\"", "\"h\"")
+        .replace("= 100", "= 101");
+    for (second, refused) in [
+        (second.clone(), true),
+        (second.replace("\"dynamic\"", "\"fixed\""), true),
+        (second.replace("writer = 7", "writer = 8"), false),
+    ] {
+        let file = folder.write("project.toml", &format!("{good}{second}"));
+        let output = std::process::Command::new(BINARY)
+            .arg("subscribe")
+            .arg(&file)
+            .args(["--interface", "lo", "--duration", "1ms"])
+            .output()
+            .unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code() == Some(2), refused, "{error}");
+        let wanted = "two writer groups have a data set with the same `writer`";
+        assert_eq!(error.contains(wanted), refused, "{error}");
+    }
+}
+
+/// Returns what `rtwire publish` says about a key file, which it must refuse.
+fn refusal(folder: &Folder) -> String {
+    let group = format!("{FIXED}{}", secured("sign", "a.keys", ""));
+    let file = folder.write("project.toml", &project(UNICAST, &group, ""));
+    let output = std::process::Command::new(BINARY)
+        .arg("publish")
+        .arg(&file)
+        .args(["--interface", "lo"])
+        .output()
+        .unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    error
+}
+
+#[test]
+fn a_key_file_with_more_keys_than_fit_is_refused() {
+    let folder = Folder::new();
+    folder.keys("a.keys", &[1, 2, 3, 4, 5, 6, 7, 8, 9], 0);
+    let error = refusal(&folder);
+    assert!(error.contains("9 keys, but at most 8 fit"), "{error}");
+}
+
+#[test]
+fn a_key_file_of_another_user_is_refused() {
+    require!(root);
+    let folder = Folder::new();
+    let keys = folder.keys("a.keys", &[7], 0);
+    std::os::unix::fs::chown(keys, Some(1234), None).unwrap();
+    let error = refusal(&folder);
+    assert!(error.contains("1234") && error.contains("chown"), "{error}");
+}
+
+#[test]
+fn a_key_file_that_others_may_read_is_refused() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = Folder::new();
+    let keys = folder.keys("a.keys", &[7], 0);
+    std::fs::set_permissions(&keys, std::fs::Permissions::from_mode(0o640)).unwrap();
+    let error = refusal(&folder);
+    assert!(
+        error.contains("mode 640") && error.contains("chmod 600"),
+        "{error}"
+    );
+}
+
+#[test]
+fn the_example_runs_as_its_readme_says() {
+    require!(root, program "ip");
+    let project = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let programs = std::path::Path::new(BINARY).parent().unwrap();
+    // Beside the command, in the same profile.
+    let mut build = std::process::Command::new(env!("CARGO"));
+    build
+        .current_dir(&project)
+        .args(["build", "--locked", "-q", "-p", "rtwire-pubsub-station"]);
+    build.args(["--example", "pubsub_echo"]);
+    if programs.ends_with("release") {
+        build.arg("--release");
+    }
+    assert!(build.status().unwrap().success());
+    let output = std::process::Command::new(project.join("examples/pubsub-tsn/run"))
+        .arg(programs)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{text}{errors}");
+    assert!(
+        text.contains("1000 taken, 0 gaps, 0 lost"),
+        "{text}{errors}"
+    );
+    let trips = text
+        .lines()
+        .find_map(|line| line.strip_prefix("round trips "))
+        .unwrap();
+    let trips: u64 = trips.split(':').next().unwrap().parse().unwrap();
+    assert!(trips > 100, "{text}{errors}");
+}

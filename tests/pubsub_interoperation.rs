@@ -1,0 +1,254 @@
+//! OPC UA PubSub with a peer of another make, open62541, in both directions: each value is checked. The peer is a package of
+//! its own (`tests/open62541`), built here on first use: it brings its C sources along, and needs cmake and libclang.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod pubsub_common;
+
+use pubsub_common::*;
+use rtwire_testkit::{NetnsPair, Side, ip, require};
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::OnceLock;
+
+const MESSAGES: i64 = 60;
+
+/// Returns the peer's program, which is built on the first call.
+fn peer() -> &'static PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let target = root.join("target/open62541");
+        let output = Command::new(env!("CARGO"))
+            .args(["build", "--locked", "--manifest-path"])
+            .arg(root.join("tests/open62541/Cargo.toml"))
+            .arg("--target-dir")
+            .arg(&target)
+            .env_remove("RUSTFLAGS")
+            .output()
+            .unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "the peer does not build: {errors}");
+        target.join("debug/rtwire-open62541")
+    })
+}
+
+/// A running peer, which ends with this value.
+struct Peer {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+}
+
+impl Peer {
+    fn start(side: &Side, role: &str, url: &str, layout: &str, security: &str) -> Self {
+        let mut child = Command::new("ip")
+            .args(["netns", "exec", &side.namespace])
+            .arg(peer())
+            .args([role, url, &side.interface, layout, security])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap());
+        Self { child, lines }
+    }
+
+    /// Returns the next line that begins with one of `words`; the library's own log is passed over.
+    fn next(&mut self, words: &[&str]) -> (String, String) {
+        loop {
+            let mut line = String::new();
+            assert!(
+                self.lines.read_line(&mut line).unwrap() > 0,
+                "the peer has ended"
+            );
+            let Some((word, value)) = line.trim_end().split_once(' ') else {
+                continue;
+            };
+            if words.contains(&word) {
+                return (word.to_owned(), value.to_owned());
+            }
+        }
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// One way to send, and one layout and protection.
+struct Case {
+    transport: &'static str,
+    url: &'static str,
+    fixed: bool,
+    security: &'static str,
+}
+
+const ETHERNET_URL: &str = "opc.eth://01-00-5E-7F-00-01";
+const TAGGED_URL: &str = "opc.eth://01-00-5E-7F-00-01:8.3";
+const UDP_URL: &str = "opc.udp://239.0.0.7:4840/";
+
+fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (transport, url) in [
+        (ETHERNET, ETHERNET_URL),
+        (TAGGED, TAGGED_URL),
+        (MULTICAST, UDP_URL),
+    ] {
+        for fixed in [true, false] {
+            for security in ["none", "sign", "sign-and-encrypt"] {
+                cases.push(Case {
+                    transport,
+                    url,
+                    fixed,
+                    security,
+                });
+            }
+        }
+    }
+    cases
+}
+
+impl Case {
+    fn layout(&self) -> &'static str {
+        if self.fixed { "fixed" } else { "dynamic" }
+    }
+
+    fn describe(&self) -> String {
+        format!("{} {} {}", self.url, self.layout(), self.security)
+    }
+
+    /// Returns our project for the case. The peer's metadata have versions of its own.
+    fn project(&self, folder: &Folder) -> PathBuf {
+        let mut group = format!("profile = \"{}\"\ninterval = \"5 ms\"\n", self.layout());
+        if self.security != "none" {
+            group += &secured(self.security, "peer.keys", "");
+        }
+        let any = "major-version = 0\nminor-version = 0\n";
+        let mut text = project(self.transport, &group, any);
+        if !self.fixed {
+            text = text.replace(
+                "publisher-id = 2234",
+                "publisher-id = 2234\npublisher-id-type = \"UInt64\"",
+            );
+        }
+        folder.write("project.toml", &text)
+    }
+}
+
+/// Returns a pair in which groups have a route, and a folder with the peer's key.
+fn world() -> (NetnsPair, Folder) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let pair = NetnsPair::new();
+    for side in [&pair.a, &pair.b] {
+        ip(
+            &side.namespace,
+            &format!("route add 224.0.0.0/4 dev {}", side.interface),
+        );
+    }
+    let folder = Folder::new();
+    let row =
+        |bytes: std::ops::Range<u8>| bytes.map(|byte| format!("{byte:02x}")).collect::<String>();
+    let text = format!(
+        "algorithm = \"PubSub-Aes128-CTR\"\n[[key]]\ntoken = 7\nsigning = \"{}\"\nencrypting = \"{}\"\nnonce = \"{}\"\n",
+        row(0..0x20),
+        row(0x40..0x50),
+        row(0xa0..0xa4)
+    );
+    let keys = folder.write("peer.keys", &text);
+    std::fs::set_permissions(keys, std::fs::Permissions::from_mode(0o600)).unwrap();
+    (pair, folder)
+}
+
+#[test]
+fn we_read_what_the_other_stack_publishes() {
+    require!(root, program "ip", program "cmake");
+    let (pair, folder) = world();
+    for case in cases() {
+        let what = case.describe();
+        let file = case.project(&folder);
+        let wanted = MESSAGES.to_string();
+        let arguments = [
+            "--messages",
+            &wanted,
+            "--duration",
+            "120s",
+            "--values",
+            "--json",
+        ];
+        let mut subscriber = start(&pair.b, "subscribe", &file, &arguments);
+        let publisher = Peer::start(&pair.a, "publish", case.url, case.layout(), case.security);
+        let mut last = None;
+        for _ in 0..MESSAGES {
+            let line = subscriber.until("up = ");
+            let number = |name: &str| -> i64 {
+                let rest = line.split(&format!("{name} = ")).nth(1).unwrap();
+                rest.split([',', '\n']).next().unwrap().parse().unwrap()
+            };
+            let up = number("up");
+            assert!(
+                last.is_none_or(|last| up == last + 1),
+                "{what}: {line} behind {last:?}"
+            );
+            assert_eq!(number("down"), -up, "{what}: {line}");
+            assert!(line.contains("same = 2.5"), "{what}: {line}");
+            last = Some(up);
+        }
+        let (code, report) = subscriber.end();
+        drop(publisher);
+        assert_eq!(code, Some(0), "{what}: {report}");
+        assert_eq!(
+            count(&report["groups"][0], "malformed"),
+            0,
+            "{what}: {report}"
+        );
+        assert_eq!(
+            count(&report["groups"][0], "refused"),
+            0,
+            "{what}: {report}"
+        );
+    }
+}
+
+#[test]
+fn the_other_stack_reads_what_we_publish() {
+    require!(root, program "ip", program "cmake");
+    let (pair, folder) = world();
+    for case in cases() {
+        let what = case.describe();
+        let file = case.project(&folder);
+        let mut subscriber =
+            Peer::start(&pair.b, "subscribe", case.url, case.layout(), case.security);
+        // Reader group and reader wait for their first message.
+        for _ in 0..2 {
+            while subscriber.next(&["state"]).1 != "4" {}
+        }
+        let cycles = MESSAGES.to_string();
+        let arguments = ["--cycles", &cycles, "--json"];
+        let (code, report) = start(&pair.a, "publish", &file, &arguments).end();
+        assert_eq!(code, Some(0), "{what}: {report}");
+        assert_eq!(
+            count(&report, "frames"),
+            MESSAGES as u64,
+            "{what}: {report}"
+        );
+        for nth in 0..MESSAGES {
+            let wanted = [
+                ("up", nth.to_string()),
+                ("down", (-nth).to_string()),
+                ("same", "2.5".to_owned()),
+            ];
+            for (field, value) in wanted {
+                let (word, found) = subscriber.next(&["up", "down", "same"]);
+                assert_eq!(
+                    (word.as_str(), found),
+                    (field, value),
+                    "{what}, message {nth}"
+                );
+            }
+        }
+    }
+}
