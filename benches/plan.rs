@@ -14,6 +14,8 @@
 mod admission;
 #[path = "plan/bounds.rs"]
 mod bounds;
+#[path = "plan/certificates.rs"]
+mod certificates;
 #[path = "plan/page.rs"]
 mod page;
 #[path = "plan/peers.rs"]
@@ -36,6 +38,7 @@ type Part = (&'static str, fn(bool) -> Vec<Row>);
 const PARTS: &[Part] = &[
     ("peers", peers::rows),
     ("bounds", bounds::rows),
+    ("certificates", certificates::rows),
     ("planning", planning::rows),
     ("admission", admission::rows),
     ("schedules", schedules::rows),

@@ -386,6 +386,65 @@ fn a_changed_plan_is_refused_named_and_sealed_where_it_holds() {
 }
 
 #[test]
+fn a_certificate_is_checked_and_a_bent_one_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (plan, bent, out) = (
+        folder.path().join("plan.json"),
+        folder.path().join("bent.json"),
+        folder.path().join("out.json"),
+    );
+    let with = |name: &str, search: &str| {
+        let description = example(name);
+        let description = shown(&description);
+        good(&[
+            "plan",
+            description,
+            "--certificate",
+            "--search",
+            search,
+            "--output",
+            shown(&plan),
+        ]);
+    };
+    let bare = json(&planned(folder.path(), "ring.toml"));
+    with("ring.toml", "300");
+    let said = good(&["verify", shown(&plan)]);
+    assert!(
+        said.starts_with("certificate: 6 promises proved from their facts\ncertificate: "),
+        "{said}"
+    );
+    assert!(said.contains(" of 6 promises with a schedule are exact"));
+    let report: Value = serde_json::from_str(&good(&["verify", shown(&plan), "--json"])).unwrap();
+    assert_eq!(report["certificate"]["proved"], 6);
+    let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema/verify.schema.json");
+    let schema = jsonschema::validator_for(&json(&committed)).unwrap();
+    assert!(schema.is_valid(&report), "{report}");
+
+    // Without it the plan is the same one.
+    assert_eq!(bare["plan_id"], json(&plan)["plan_id"]);
+
+    // One fact is lowered: it is named, and the file cannot be sealed.
+    let mut document = json(&plan);
+    let late = &mut document["certificate"]["ports"][0]["classes"][0]["delay_ps"];
+    *late = (late.as_u64().unwrap() - 5_000).into();
+    std::fs::write(&bent, document.to_string()).unwrap();
+    let output = rtwire(&["verify", shown(&bent), "--seal", shown(&out)]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("certificate: delay of class "), "{said}");
+    assert!(said.contains("nothing was written"), "{said}");
+    assert!(!out.exists());
+
+    // Mechanisms without a rule are named.
+    with("scheduled-cell.toml", "20");
+    let said = good(&["verify", shown(&plan)]);
+    assert!(
+        said.contains("is not covered by the checker (its launches and windows): planned again"),
+        "{said}"
+    );
+}
+
+#[test]
 fn times_are_read_alike_everywhere() {
     let description = example("five-nodes.toml");
     for time in ["1.5s", "500us", "2min", "30 s"] {

@@ -130,6 +130,7 @@ fn offers(
             let period_us = [5_000_u64, 10_000, 20_000, 40_000, 80_000][random.below(5) as usize];
             let offer = Offer {
                 frame_bits: frame as u32,
+                smallest_bits: frame as u32,
                 burst_bits: frame + 100,
                 rate_1024: (frame * 1_000_000 / period_us + 1) << 10,
                 pcp: random.below(8) as u8,

@@ -13,6 +13,7 @@ use rtwire_plan::schedule::Scheduling;
 use rtwire_plan::{Analysis, Network, Options, Plan, Refusal, plan_file};
 
 use crate::arguments::{NETWORK_HELP, key_and_value, parse_duration};
+use crate::certificate;
 use crate::input::{self, Input, InputFault};
 use crate::output;
 use crate::plan_schedule::{self, Ended};
@@ -74,6 +75,12 @@ pub(crate) struct PlanArguments {
     /// Print JSON (its schema: `rtwire schema plan`)
     #[arg(long)]
     json: bool,
+    /// Write into the plan the facts on which each promise rests; `rtwire verify` has them checked by themselves, and plans again
+    #[arg(long, conflicts_with = "diff")]
+    certificate: bool,
+    /// With --certificate: search this many simulations for schedules that attain the promises
+    #[arg(long, value_name = "N", requires = "certificate")]
+    search: Option<u64>,
     /// Override a value of the table `defaults`, such as shaping-interval=10ms
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
     set: Vec<(String, String)>,
@@ -206,6 +213,23 @@ fn known_stream(arguments: &PlanArguments, network: &Network) -> Result<(), Stri
 
 /// Writes a plan that holds to its file and to standard output.
 fn good(arguments: &PlanArguments, plan: Plan) -> ExitCode {
+    let certified = || certificate::certified(&plan, arguments.search);
+    let plan = match arguments.certificate.then(certified) {
+        Some(Ok((plan, verdict))) => {
+            eprintln!(
+                "rtwire plan: certificate: {} of {} promises proved, {} exact",
+                verdict.proved(),
+                verdict.promises.len(),
+                verdict.exact()
+            );
+            plan
+        }
+        Some(Err(message)) => {
+            eprintln!("rtwire plan: --certificate: {message}");
+            return ExitCode::from(REFUSED);
+        }
+        None => plan,
+    };
     if let Some(path) = &arguments.output {
         let same = |path: &Path| path.canonicalize().ok();
         if same(path).is_some() && same(path) == same(&arguments.file) {

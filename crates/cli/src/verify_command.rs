@@ -41,6 +41,127 @@ pub(crate) struct VerifyReport {
     epoch: u64,
     /// The values that do not follow.
     findings: Vec<Finding>,
+    /// The judgement of the plan's certificate, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    certificate: Option<CertificateReport>,
+}
+
+/// The judgement of a certificate by the checker, which shares no code with the planner.
+#[derive(Serialize, JsonSchema)]
+struct CertificateReport {
+    /// The number of promises that were proved from the certificate.
+    proved: usize,
+    /// The number of promises that a schedule in the certificate attains, but for rounding up to whole nanoseconds.
+    exact: usize,
+    /// The promises with a schedule that does not reach them.
+    not_attained: Vec<Distance>,
+    /// The promises that rest on a mechanism without a rule in the checker. They were planned again.
+    not_covered: Vec<NotCovered>,
+    /// The first fact that does not follow; absent if the certificate is accepted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<String>,
+}
+
+/// A promise, and the worst schedule that the certificate carries for it.
+#[derive(Serialize, JsonSchema)]
+struct Distance {
+    /// The stream.
+    stream: String,
+    /// The listener.
+    listener: String,
+    /// The promise, nanoseconds.
+    delay_ns: u64,
+    /// The largest delay in the schedule, picoseconds.
+    attained_ps: u64,
+}
+
+/// A promise that the checker does not judge.
+#[derive(Serialize, JsonSchema)]
+struct NotCovered {
+    /// The stream.
+    stream: String,
+    /// The listener.
+    listener: String,
+    /// The mechanism without a rule, and its place.
+    why: String,
+}
+
+impl CertificateReport {
+    fn of(bytes: &[u8]) -> CertificateReport {
+        match rtwire_proof::check(bytes) {
+            Ok(verdict) => CertificateReport {
+                proved: verdict.proved(),
+                exact: verdict.exact(),
+                not_attained: verdict
+                    .promises
+                    .iter()
+                    .filter(|judged| !judged.exact)
+                    .filter_map(|judged| {
+                        Some(Distance {
+                            attained_ps: judged.attained_ps?,
+                            delay_ns: judged.delay_ns,
+                            stream: judged.stream.clone(),
+                            listener: judged.listener.clone(),
+                        })
+                    })
+                    .collect(),
+                not_covered: verdict
+                    .promises
+                    .into_iter()
+                    .filter_map(|judged| {
+                        Some(NotCovered {
+                            why: judged.not_covered?,
+                            stream: judged.stream,
+                            listener: judged.listener,
+                        })
+                    })
+                    .collect(),
+                refused: None,
+            },
+            Err(refused) => CertificateReport {
+                proved: 0,
+                exact: 0,
+                not_attained: Vec::new(),
+                not_covered: Vec::new(),
+                refused: Some(refused.to_string()),
+            },
+        }
+    }
+
+    /// Returns the lines for people.
+    fn text(&self) -> String {
+        if let Some(refused) = &self.refused {
+            return format!("certificate: {refused}\n");
+        }
+        let mut text = match self.proved {
+            1 => "certificate: 1 promise proved from its facts\n".to_owned(),
+            proved => format!("certificate: {proved} promises proved from their facts\n"),
+        };
+        if self.exact + self.not_attained.len() > 0 {
+            text += &format!(
+                "certificate: {} of {} promises with a schedule are exact: it attains them\n",
+                self.exact,
+                self.exact + self.not_attained.len()
+            );
+        }
+        for one in &self.not_attained {
+            let gap_ps = (one.delay_ns.saturating_mul(1_000)).saturating_sub(one.attained_ps);
+            text += &format!(
+                "certificate: \"{}\" to {}: promised {} ns, its schedule reaches {} ns less\n",
+                one.stream,
+                one.listener,
+                one.delay_ns,
+                gap_ps.div_ceil(1_000)
+            );
+        }
+        for one in &self.not_covered {
+            text += &format!(
+                "certificate: \"{}\" to {} is not covered by the checker ({}): planned again\n",
+                one.stream, one.listener, one.why
+            );
+        }
+        text
+    }
 }
 
 /// Verifies and prints.
@@ -59,8 +180,13 @@ fn verified(arguments: &VerifyArguments) -> Result<bool, String> {
     let file = arguments.plan.display().to_string();
     let bytes = input::bytes_of(&arguments.plan)?;
     let plan = plan_file::read_changed(&bytes, &file).map_err(|fault| fault.to_string())?;
+    let certificate = plan.certificate.is_some();
+    let certificate = certificate.then(|| CertificateReport::of(&bytes));
+    let follows = certificate
+        .as_ref()
+        .is_none_or(|certificate| certificate.refused.is_none());
     let findings = verify(&plan);
-    let sound = findings.iter().all(Finding::is_checksum);
+    let sound = follows && findings.iter().all(Finding::is_checksum);
     let sealed = match &arguments.seal {
         Some(out) if sound => {
             output::replace(out, &plan_file::text(&plan_file::sealed(plan.clone())))
@@ -68,8 +194,14 @@ fn verified(arguments: &VerifyArguments) -> Result<bool, String> {
         _ => Ok(()),
     };
     let seals = arguments.seal.is_some() && sound && sealed.is_ok();
-    let holds = findings.is_empty() || seals;
-    print(arguments, plan, findings, holds, sealed.is_err());
+    let holds = (follows && findings.is_empty()) || seals;
+    print(
+        arguments,
+        plan,
+        (findings, certificate),
+        (sound, holds),
+        sealed.is_err(),
+    );
     sealed.map(|()| holds)
 }
 
@@ -77,12 +209,11 @@ fn verified(arguments: &VerifyArguments) -> Result<bool, String> {
 fn print(
     arguments: &VerifyArguments,
     plan: Plan,
-    findings: Vec<Finding>,
-    holds: bool,
+    (findings, certificate): (Vec<Finding>, Option<CertificateReport>),
+    (sound, holds): (bool, bool),
     unwritten: bool,
 ) {
     let file = arguments.plan.display();
-    let sound = findings.iter().all(Finding::is_checksum);
     if arguments.json {
         let report = VerifyReport {
             version: 1,
@@ -90,6 +221,7 @@ fn print(
             plan_id: plan.plan_id,
             epoch: plan.epoch,
             findings,
+            certificate,
         };
         output::print(&plan_file::json_text(&report));
         return;
@@ -105,7 +237,17 @@ fn print(
     for finding in &findings {
         text += &format!("{finding}\n");
     }
-    text += &match (&arguments.seal, sound, findings.len()) {
+    let refused = certificate
+        .as_ref()
+        .is_some_and(|one| one.refused.is_some());
+    if let Some(certificate) = &certificate {
+        text += &certificate.text();
+    }
+    text += &match (
+        &arguments.seal,
+        sound,
+        findings.len() + usize::from(refused),
+    ) {
         (Some(_), true, _) if unwritten => format!("{promised}; nothing was written\n"),
         (Some(out), true, _) => {
             format!(

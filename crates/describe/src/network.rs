@@ -365,17 +365,26 @@ impl Network {
     /// Host ports and ports set by [`Network::set_port_latency`] catch up.
     #[must_use]
     pub fn port_latency(&self, from: &str, to: &str) -> LatencyRange {
-        if let Some(port) = self
-            .port_latencies
-            .iter()
-            .find(|port| port.from == from && port.to == to)
-        {
+        let host = self.hosts.iter().find(|host| host.name == from);
+        let switch = self.switches.iter().find(|switch| switch.name == from);
+        self.port_latency_of((from, to), host, switch)
+    }
+
+    /// Returns [`Network::port_latency`] for a caller that has found the node already: a host, a switch, or none.
+    #[must_use]
+    pub fn port_latency_of(
+        &self,
+        (from, to): (&str, &str),
+        host: Option<&Host>,
+        switch: Option<&Switch>,
+    ) -> LatencyRange {
+        let mut of_ports = self.port_latencies.iter();
+        if let Some(port) = of_ports.find(|port| port.from == from && port.to == to) {
             return LatencyRange::catching_up(port.latency_ns);
         }
-        if let Some(host) = self.hosts.iter().find(|host| host.name == from) {
+        if let Some(host) = host {
             return LatencyRange::catching_up(host.latency_ns);
         }
-        let switch = self.switches.iter().find(|switch| switch.name == from);
         switch.map_or_else(LatencyRange::default, LatencyRange::of_switch)
     }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use crate::bound::graph::{ClassShaper, PortBound};
 use crate::bound::loeser_haertig::{ClosedForm, Input, closed_form};
 use crate::bound::segments::Segments;
+use crate::certificate::{self, CERTIFICATE_VERSION, Certificate};
 use crate::mapping::{CLOSED_GATES, Mapped, Nodes, map};
 use crate::network::{Network, Release, Switch};
 use crate::plan::{
@@ -44,6 +45,16 @@ pub(crate) fn evaluate(
     options: &Options,
     scheduling: &mut Scheduling<'_>,
 ) -> Result<(Plan, Vec<Reason>), Overflow> {
+    evaluate_and_certify(network, options, scheduling, false)
+}
+
+/// As [`evaluate`]. If `certifies`, the plan carries the facts on which its promises rest.
+pub(crate) fn evaluate_and_certify(
+    network: &Network,
+    options: &Options,
+    scheduling: &mut Scheduling<'_>,
+    certifies: bool,
+) -> Result<(Plan, Vec<Reason>), Overflow> {
     let schedule = synthesize(network, scheduling)?;
     let closings = schedule
         .as_ref()
@@ -75,6 +86,7 @@ pub(crate) fn evaluate(
         ports.push(port_plan(&nodes, &mapped, index, result)?);
     }
     let mut streams = Vec::new();
+    let mut facts = Vec::new();
     for (index, stream) in network.streams.iter().enumerate() {
         let mut ways = Ways {
             mapped: &mapped,
@@ -82,9 +94,19 @@ pub(crate) fn evaluate(
             ports: &ports,
             segments: &mut segments,
             whole: options.analysis == Analysis::Sfa,
+            facts: certifies.then_some(&mut facts),
         };
         streams.push(stream_plan(&mut ways, index, stream)?);
     }
+    let certificate = if certifies {
+        Some(Certificate {
+            version: CERTIFICATE_VERSION,
+            ports: certificate::ports(network, &mapped, &segments)?,
+            promises: facts,
+        })
+    } else {
+        None
+    };
     let mut method = options.analysis.words().to_owned();
     if work > 0 && segments.is_exhausted() {
         method += "; not all rows of ports were looked at: there are too many";
@@ -106,6 +128,7 @@ pub(crate) fn evaluate(
         best_effort: Vec::new(),
         ports,
         warnings: Vec::new(),
+        certificate,
     };
     if let Some(schedule) = &schedule {
         schedule.enter(&mut plan)?;
@@ -123,8 +146,9 @@ pub(crate) fn evaluate(
     Ok((plan, reasons))
 }
 
-/// Returns the closed form of a switch's port, and the delay by it with the variation of the latency. It applies if all inputs are links of the port's own rate from hosts
-/// that add nothing.
+/// Returns the closed form of a switch's port, and the delay by it with the variation of the latency.
+///
+/// The form applies if all inputs are links of the port's own rate from hosts that add nothing.
 fn closed(
     nodes: &Nodes<'_>,
     mapped: &Mapped,
@@ -224,6 +248,17 @@ fn class_delay(result: &PortResult, class: u8) -> Result<Option<u64>, Overflow> 
     let general = general.map(Ratio::ceil_ns).transpose()?;
     Ok(match (general, result.closed_delay_ns) {
         (Some(general), Some(closed)) => Some(general.min(closed)),
+        (general, _) => general,
+    })
+}
+
+/// Returns the delay of a class as [`class_delay`] does, before it is rounded up to nanoseconds.
+fn exact_delay(result: &PortResult, class: u8) -> Result<Option<Ratio>, Overflow> {
+    let general = result.bound.classes.get(usize::from(class));
+    let general = general.and_then(|bound| bound.delay);
+    let rounded = class_delay(result, class)?;
+    Ok(match (general, rounded) {
+        (Some(general), Some(rounded)) => Some(general.min(Ratio::from_ns(rounded))),
         (general, _) => general,
     })
 }

@@ -27,6 +27,7 @@
 pub mod admission;
 pub mod answer;
 pub mod bound;
+pub mod certificate;
 mod csv;
 pub mod diff;
 mod evaluate;
@@ -49,7 +50,7 @@ pub use plan::{
     Analysis, NodeKind, Options, PLAN_VERSION, Plan, PlanOptions, PortPlan, Promise, Shaper,
     StreamPlan, Term, TermKind,
 };
-pub use planner::{plan, plan_with};
+pub use planner::{certify, plan, plan_with};
 pub use refusal::{Reason, Refusal};
 pub use schedule::gates::{GateEntry, GateList, Launch, Window};
 pub use schema::json_schema;

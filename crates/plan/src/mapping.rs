@@ -71,22 +71,10 @@ impl<'a> Nodes<'a> {
             .unwrap_or(1)
     }
 
-    /// Returns the same as [`Network::port_latency`].
+    /// Returns [`Network::port_latency`] without a search for the node.
     fn port_latency(&self, network: &Network, from: &str, to: &str) -> LatencyRange {
-        let of_port = network.port_latencies.iter();
-        if let Some(port) = of_port
-            .into_iter()
-            .find(|port| port.from == from && port.to == to)
-        {
-            return LatencyRange::catching_up(port.latency_ns);
-        }
-        if let Some(host) = self.hosts.get(from) {
-            return LatencyRange::catching_up(host.latency_ns);
-        }
-        let switch = self.switches.get(from);
-        switch.map_or_else(LatencyRange::default, |switch| {
-            LatencyRange::of_switch(switch)
-        })
+        let (host, switch) = (self.hosts.get(from), self.switches.get(from));
+        network.port_latency_of((from, to), host.copied(), switch.copied())
     }
 }
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bound::graph::Method;
 use crate::bound::loeser_haertig::ClosedForm;
+use crate::certificate::Certificate;
 use crate::identity::{BestEffortPlan, Identity};
 use crate::network::Network;
 use crate::schedule::gates::{GateList, Launch};
@@ -136,6 +137,9 @@ pub struct Plan {
     pub ports: Vec<PortPlan>,
     /// Limits that were ignored, and facts that a reader should know.
     pub warnings: Vec<String>,
+    /// The facts on which the promises rest, if they were asked for. No part of the fingerprint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<Certificate>,
 }
 
 /// One stream's promises.
@@ -314,6 +318,12 @@ pub struct PlanOptions {
 }
 
 impl Plan {
+    /// Returns the key of frames with this number under this plan.
+    #[must_use]
+    pub fn key_of(&self, number: u32) -> u32 {
+        crate::fingerprint::key_base(&self.plan_id).wrapping_add(number)
+    }
+
     /// Returns the stream whose frames carry this key.
     #[must_use]
     pub fn stream_of_key(&self, key: u32) -> Option<&StreamPlan> {

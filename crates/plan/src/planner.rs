@@ -1,11 +1,12 @@
 //! From a network to its plan: bounds and schedule, identities, suggestions where it is refused.
 
-use crate::evaluate::evaluate;
+use crate::evaluate::{evaluate, evaluate_and_certify};
 use crate::identity::{self, Kept};
 use crate::network::Network;
 use crate::plan::{Options, Plan, PlanOptions};
 use crate::refusal::{Reason, Refusal};
-use crate::schedule::Scheduling;
+use crate::schedule::{Scheduling, USUAL_WORK};
+use rtwire_describe::ratio::Overflow;
 
 impl Default for PlanOptions {
     fn default() -> PlanOptions {
@@ -98,4 +99,27 @@ pub fn plan_with(
         suggestions,
         plan: Some(Box::new(plan)),
     })
+}
+
+/// Adds the facts on which its promises rest to a plan (docs/bounds.md, "The certificate"). Nothing else changes but
+/// the checksum.
+///
+/// Facts about launches and windows are not part of it.
+///
+/// # Errors
+/// [`Overflow`].
+pub fn certify(plan: &Plan) -> Result<Plan, Overflow> {
+    let options = Options {
+        ignore_limits: plan.options.ignore_limits,
+        analysis: plan.options.analysis,
+    };
+    let mut go_on = || true;
+    let mut scheduling = Scheduling::new(&mut go_on).keeping_launches(plan);
+    scheduling.seed = plan.options.search_seed;
+    scheduling.work = plan.options.search_work.min(USUAL_WORK);
+    let (found, _) = evaluate_and_certify(&plan.network, &options, &mut scheduling, true)?;
+    Ok(crate::plan_file::sealed(Plan {
+        certificate: found.certificate,
+        ..plan.clone()
+    }))
 }

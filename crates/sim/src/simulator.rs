@@ -403,8 +403,16 @@ impl<'a> Simulator<'a> {
         (self.tape.take().unwrap_or_default(), left)
     }
 
+    /// Runs a scenario. Returns the flow and the release of each frame that its sources sent, ps.
+    ///
+    /// # Panics
+    /// As [`Simulator::run`].
+    pub fn releases(&mut self, scenario: &Scenario) -> Vec<(usize, u64)> {
+        let tape = self.record(scenario);
+        tape.releases().collect()
+    }
+
     /// Runs a scenario and returns what its sources sent and what became of it.
-    #[cfg(test)]
     pub(crate) fn record(&mut self, scenario: &Scenario) -> Tape {
         self.start(scenario);
         self.tape = Some(Tape::default());

@@ -12,6 +12,8 @@ use super::{Admission, Denied, Ticket};
 const NS: u128 = 1_000_000_000;
 /// The longest budget and latency, nanoseconds. Longer ones are refused.
 const LONGEST_NS: u64 = 1_000_000_000_000;
+/// The smallest frame of a best-effort allowance: header and payload without FCS, bytes.
+const SMALLEST_FRAME_BYTES: u64 = 60;
 
 fn time_up(ns: u64) -> u64 {
     // At most 1000 s: 50 bits.
@@ -81,8 +83,11 @@ impl Admission {
             admission.add_port(network, budgets, name, inputs, behind)?;
         }
         for allowance in &network.best_effort {
+            let overhead = allowance.wire_bytes.saturating_sub(allowance.frame_bytes);
+            let smallest = SMALLEST_FRAME_BYTES.min(allowance.frame_bytes);
             let offer =
-                Offer::from_parts(allowance.rate, allowance.burst, allowance.wire_bytes, 0)?;
+                Offer::from_parts(allowance.rate, allowance.burst, allowance.wire_bytes, 0)?
+                    .with_smallest(smallest.saturating_add(overhead));
             let route = admission.route(&allowance.routes)?;
             admission
                 .offer(&offer, &route)

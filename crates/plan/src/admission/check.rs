@@ -7,9 +7,10 @@
 //!     + L_low <= C (s + d - T)
 //! ```
 //!
-//! A latency that varies by `V` adds `r V` to each burst and `C_i V` to each line: frames may be closer together in the
-//! queue than on the link. Here `h` are the classes above. The left side less `C s` is concave; its largest value is where the slope turns
-//! negative. Corners are rounded down. A falling straight line that is read too early is too high, never too low.
+//! Here `h` are the classes above. A latency that varies by `V` adds `r V` to each burst and `C_i V` to each line: frames may be
+//! closer together in the queue than on the link.
+//!
+//! The left side less `C s` is concave; its largest value is where the slope turns negative. Corners are rounded down. A falling straight line that is read too early is too high, never too low.
 
 use crate::network::class_of;
 

@@ -159,6 +159,16 @@ impl Admission {
         (class < port.classes).then(|| self.class(port, class).budget_ns)
     }
 
+    /// Returns the rate that the admitted streams leave of the link from `from` to `to`, bit/s, rounded down.
+    #[must_use]
+    pub fn rate_left_bps(&self, from: &str, to: &str) -> Option<u64> {
+        let port = *self.numbers.get(&(from.to_owned(), to.to_owned()))?;
+        let port = &self.ports[port as usize];
+        let classes = (0..port.classes).map(|class| self.class(port, class).total.rate);
+        let used = classes.fold(0_u64, u64::saturating_add);
+        Some(port.rate.saturating_sub(used) >> types::RATE_BITS)
+    }
+
     /// Returns the delay promised to an admitted stream at its latest listener, nanoseconds. `None` if the ticket is
     /// not valid.
     #[must_use]

@@ -152,7 +152,7 @@ impl Admission {
             before
                 .jitter
                 .saturating_add(self.class(port, before.class).budget)
-                .saturating_sub(least(port, offer.frame_bits))
+                .saturating_sub(least(port, offer.smallest_bits))
         };
         let rate = self.drifted(offer.rate_1024);
         Delta {

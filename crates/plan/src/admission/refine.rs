@@ -132,7 +132,7 @@ impl Admission {
                 let class = before.first_class as usize + usize::from(before.class(offer.pcp));
                 jitters[usize::from(hop.before)]
                     .saturating_add(delays[class])
-                    .saturating_sub(least(before, offer.frame_bits))
+                    .saturating_sub(least(before, offer.smallest_bits))
             };
             jitters.push(jitter);
             let port = &self.ports[hop.port as usize];

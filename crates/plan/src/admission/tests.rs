@@ -40,7 +40,7 @@ fn graph(admission: &Admission, more: Option<(&Offer, &Route)>) -> Graph {
         burst: Ratio::whole(offer.burst_bits.into()),
         rate: ratio(offer.rate_1024, 10),
         frame_max: Ratio::whole(offer.frame_bits.into()),
-        frame_min: Ratio::whole(offer.frame_bits.into()),
+        frame_min: Ratio::whole(offer.smallest_bits.into()),
         period: None,
         jitter: Ratio::ZERO,
         hops: route

@@ -80,8 +80,10 @@ impl Default for Budgets {
 /// A stream's contract `burst + rate t` in the units of the sums, rounded up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Offer {
-    /// Its frame on the wire, bits.
+    /// Its largest frame on the wire, bits.
     pub frame_bits: u32,
+    /// Its smallest frame on the wire, bits; the jitter behind a port grows by the delay less the time of this frame.
+    pub smallest_bits: u32,
     /// Its burst, bits.
     pub burst_bits: u64,
     /// Its rate, 1/1024 bit/s.
@@ -100,10 +102,21 @@ impl Offer {
     pub fn of(stream: &Stream) -> Result<Offer, AdmissionError> {
         let mut offer = Offer::new(&stream.contract, stream.wire_bytes, stream.pcp)?;
         offer.deadline_ns = stream.deadline_ns;
-        Ok(offer)
+        let overhead = stream.wire_bytes.saturating_sub(stream.frame_bytes);
+        let smallest = stream.smallest_frame_bytes.unwrap_or(stream.frame_bytes);
+        Ok(offer.with_smallest(smallest.saturating_add(overhead)))
     }
 
-    /// Returns a contract in frames of `wire_bytes`, without a deadline.
+    /// Returns the offer with a smallest frame of `wire_bytes` on the wire, at most its largest frame.
+    #[must_use]
+    pub fn with_smallest(mut self, wire_bytes: u64) -> Offer {
+        let bits = wire_bytes.saturating_mul(8).min(self.frame_bits.into());
+        self.smallest_bits = u32::try_from(bits).unwrap_or(self.frame_bits);
+        self
+    }
+
+    /// Returns a contract in frames of `wire_bytes`, all of this size, without a deadline. For frames of different
+    /// sizes see [`Offer::with_smallest`].
     ///
     /// # Errors
     /// As [`Offer::of`].
@@ -125,8 +138,10 @@ impl Offer {
             .map_err(|_: Overflow| AdmissionError::Range {
                 what: "the rate".to_owned(),
             })?;
+        let frame_bits = u32::try_from(wire_bytes.saturating_mul(8)).map_err(range)?;
         let offer = Offer {
-            frame_bits: u32::try_from(wire_bytes.saturating_mul(8)).map_err(range)?,
+            frame_bits,
+            smallest_bits: frame_bits,
             burst_bits: u64::try_from(burst.ceil()).map_err(range)?,
             rate_1024: u64::try_from(scaled.ceil()).map_err(range)?,
             pcp,
@@ -148,6 +163,9 @@ impl Offer {
             || self.frame_bits == 0
         {
             return Err(range("the burst (at least a frame)"));
+        }
+        if self.smallest_bits > self.frame_bits {
+            return Err(range("the smallest frame (at most the largest)"));
         }
         if self.pcp > 7 {
             return Err(range("the priority (0 to 7)"));

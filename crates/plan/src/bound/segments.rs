@@ -58,6 +58,13 @@ impl<'a> Segments<'a> {
         &self.ports
     }
 
+    /// Returns the largest lateness that the ports before a flow's hop add, picoseconds. `None` if a port before has no
+    /// bound.
+    pub(crate) fn lateness(&self, flow: usize, hop: usize) -> Option<Time> {
+        let place = self.analysis.flows[flow].first + hop;
+        self.analysis.added_jitter[place].map(|added| added.line)
+    }
+
     /// True if the work is used up.
     #[must_use]
     pub fn is_exhausted(&self) -> bool {
@@ -73,9 +80,6 @@ impl<'a> Segments<'a> {
     /// # Errors
     /// [`Overflow`].
     pub fn delay(&mut self, flow: usize, way: &[usize]) -> Result<Option<Ratio>, Overflow> {
-        if self.is_exhausted() {
-            return Ok(None);
-        }
         let hops = &self.analysis.graph.flows[flow].hops;
         let key: Vec<(usize, u8)> = way
             .iter()
@@ -83,6 +87,9 @@ impl<'a> Segments<'a> {
             .collect();
         if let Some(known) = self.known.get(&key) {
             return Ok(known.map(fixed::seconds));
+        }
+        if self.is_exhausted() {
+            return Ok(None);
         }
         let cost: usize = key
             .iter()

@@ -1,7 +1,8 @@
 //! The promise of one route: the sum over its ports, or over segments of them if that is less.
 
-use super::{PortResult, class_delay};
+use super::{PortResult, class_delay, exact_delay};
 use crate::bound::segments::{Segments, cut};
+use crate::certificate::{Piece, PromiseFacts, picoseconds};
 use crate::identity::Identity;
 use crate::mapping::Mapped;
 use crate::network::{ContractKind, Stream};
@@ -16,6 +17,8 @@ pub(super) struct Ways<'a, 'g> {
     pub(super) segments: &'a mut Segments<'g>,
     /// True if each route is one segment.
     pub(super) whole: bool,
+    /// The pieces of the promises, if they are wanted for a certificate.
+    pub(super) facts: Option<&'a mut Vec<PromiseFacts>>,
 }
 
 pub(super) fn stream_plan(
@@ -31,7 +34,7 @@ pub(super) fn stream_plan(
     let mut promises = Vec::new();
     for (listener, route) in stream.listeners.iter().zip(&stream.routes) {
         let terms = if stream.shaped {
-            ways.terms(index, stream, route)?
+            ways.terms(index, stream, listener, route)?
         } else {
             None
         };
@@ -77,6 +80,15 @@ struct Passed {
     delay_ns: u64,
 }
 
+/// One port of a route, or several in a row as one.
+struct SegmentOfRoute {
+    /// The place of its last port.
+    end: usize,
+    delay_ns: u64,
+    /// The delay before it is rounded up to nanoseconds, seconds.
+    exact: Option<Ratio>,
+}
+
 impl Ways<'_, '_> {
     /// Returns the ports of a route. `None` if one of them is unbounded.
     fn passed(&self, index: usize, route: &[String]) -> Result<Option<Vec<Passed>>, Overflow> {
@@ -104,13 +116,16 @@ impl Ways<'_, '_> {
         Ok(Some(passed))
     }
 
-    /// Returns the ends of a route's segments, and the time of each.
-    fn rows(&mut self, index: usize, passed: &[Passed]) -> Result<Vec<(usize, u64)>, Overflow> {
-        let mut alone: Vec<(usize, u64)> = passed
-            .iter()
-            .enumerate()
-            .map(|(at, port)| (at, port.delay_ns))
-            .collect();
+    /// Returns a route's segments.
+    fn rows(&mut self, index: usize, passed: &[Passed]) -> Result<Vec<SegmentOfRoute>, Overflow> {
+        let mut alone = Vec::with_capacity(passed.len());
+        for (end, port) in passed.iter().enumerate() {
+            alone.push(SegmentOfRoute {
+                end,
+                delay_ns: port.delay_ns,
+                exact: exact_delay(&self.results[port.server], port.class)?,
+            });
+        }
         if self.segments.is_exhausted() || passed.len() < 2 {
             return Ok(alone);
         }
@@ -119,15 +134,19 @@ impl Ways<'_, '_> {
         let segments = &mut *self.segments;
         if !whole {
             // In a sum over its way a stream meets its own frames with no more jitter than it sent them.
-            for ((_, delay_ns), hop) in alone.iter_mut().zip(&hops) {
-                let own = segments.own(index, *hop)?;
-                let own = own.map(Ratio::ceil_ns).transpose()?;
-                *delay_ns = own.map_or(*delay_ns, |own| own.min(*delay_ns));
+            for (one, hop) in alone.iter_mut().zip(&hops) {
+                let Some(own) = segments.own(index, *hop)? else {
+                    continue;
+                };
+                let own_ns = own.ceil_ns()?;
+                if own_ns <= one.delay_ns {
+                    (one.delay_ns, one.exact) = (own_ns, Some(own));
+                }
             }
         }
         let mut cost = |first: usize, end: usize| -> Result<Option<u64>, Overflow> {
             if first == end {
-                return Ok((!whole).then_some(alone[first].1));
+                return Ok((!whole).then_some(alone[first].delay_ns));
             }
             if whole && (first, end) != (0, last) {
                 return Ok(None);
@@ -141,10 +160,23 @@ impl Ways<'_, '_> {
         let mut rows = Vec::with_capacity(ends.len());
         let mut first = 0;
         for end in ends {
-            rows.push((end, cost(first, end)?.unwrap_or(u64::MAX)));
+            let delay_ns = cost(first, end)?.unwrap_or(u64::MAX);
+            rows.push((first, end, delay_ns));
             first = end + 1;
         }
-        Ok(rows)
+        let rows = rows.into_iter().map(|(first, end, delay_ns)| {
+            let exact = if first == end {
+                alone[first].exact
+            } else {
+                self.segments.delay(index, &hops[first..=end])?
+            };
+            Ok(SegmentOfRoute {
+                end,
+                delay_ns,
+                exact,
+            })
+        });
+        rows.collect()
     }
 
     /// Returns the terms of a frame's delay on its route. `None` if a port is unbounded.
@@ -152,6 +184,7 @@ impl Ways<'_, '_> {
         &mut self,
         index: usize,
         stream: &Stream,
+        listener: &str,
         route: &[String],
     ) -> Result<Option<Vec<Term>>, Overflow> {
         let Some(passed) = self.passed(index, route)? else {
@@ -159,12 +192,34 @@ impl Ways<'_, '_> {
         };
         let mut terms = Vec::new();
         let mut first = 0;
-        for (end, total) in self.rows(index, &passed)? {
-            self.row(&mut terms, stream, &passed[first..=end], total)?;
-            first = end + 1;
+        let mut pieces = Vec::new();
+        for segment in self.rows(index, &passed)? {
+            let row = &passed[first..=segment.end];
+            self.row(&mut terms, stream, row, segment.delay_ns)?;
+            first = segment.end + 1;
+            if self.facts.is_some() {
+                let exact = segment.exact.map(picoseconds).transpose()?;
+                pieces.push(Piece {
+                    ports: row.iter().map(|port| self.name(port)).collect(),
+                    delay_ps: exact.unwrap_or_else(|| segment.delay_ns.saturating_mul(1_000)),
+                });
+            }
+        }
+        if let Some(facts) = &mut self.facts {
+            facts.push(PromiseFacts {
+                stream: stream.name.clone(),
+                listener: listener.to_owned(),
+                pieces,
+                attained: None,
+            });
         }
         terms.retain(|term| term.ns > 0);
         Ok(Some(terms))
+    }
+
+    fn name(&self, port: &Passed) -> String {
+        let port = &self.mapped.ports[port.server];
+        format!("{}>{}", port.node, port.to)
     }
 
     /// Returns the terms of a segment that takes `total`. Each port has the terms that it certainly takes. The rest is
@@ -179,10 +234,7 @@ impl Ways<'_, '_> {
         // The total is whole latencies plus at least the frame's own times, so nothing is cut here;
         // `min` makes the sum right even so.
         let mut left = total;
-        let name = |port: &Passed| {
-            let port = &self.mapped.ports[port.server];
-            format!("{}>{}", port.node, port.to)
-        };
+        let name = |port: &Passed| self.name(port);
         let mut take = |what: TermKind, at: String, wanted: u64| {
             let ns = wanted.min(left);
             left -= ns;

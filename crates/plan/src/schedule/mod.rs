@@ -80,6 +80,13 @@ impl<'a> Scheduling<'a> {
         self.keeping_launches(plan)
     }
 
+    /// As [`Scheduling::keeping`], for a plan of this epoch: the manager of a network skips epochs that nobody reads.
+    #[must_use]
+    pub fn keeping_at(mut self, plan: &Plan, epoch: u64) -> Scheduling<'a> {
+        self.identities = Some(Kept::of(plan, epoch));
+        self.keeping_launches(plan)
+    }
+
     /// Keeps every launch of a plan.
     #[must_use]
     pub(crate) fn keeping_launches(mut self, plan: &Plan) -> Scheduling<'a> {

@@ -70,6 +70,12 @@ impl Tape {
         number(self.entries.len() - 1)
     }
 
+    /// Returns the flow of each departure, and its time.
+    pub(crate) fn releases(&self) -> impl Iterator<Item = (usize, u64)> {
+        let entries = self.entries.iter();
+        entries.map(|entry| (entry.flow as usize, entry.at_ps))
+    }
+
     pub(crate) fn entry(&self, number: u32) -> Option<Entry> {
         self.entries.get(number as usize).copied()
     }

@@ -108,8 +108,10 @@ fn way(network: &Network, from: &str, to: &str, dice: &mut Dice) -> Vec<String> 
 
 pub(super) fn offer(dice: &mut Dice) -> Offer {
     let frame = dice.of(&[84_u64, 152, 400, 1_538]) * 8;
+    let smallest = frame.min(dice.of(&[84_u64, 152, 1_538]) * 8);
     Offer {
         frame_bits: u32::try_from(frame).unwrap(),
+        smallest_bits: u32::try_from(smallest).unwrap(),
         burst_bits: frame * (1 + dice.below(3)),
         rate_1024: (100_000 + dice.below(12_000_000)) << 10,
         pcp: u8::try_from(dice.below(8)).unwrap(),

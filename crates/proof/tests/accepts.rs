@@ -1,0 +1,82 @@
+//! Certificates that the planner writes are accepted, for every kind of network and every method; for mechanisms
+//! without a rule the verdict says so.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+#[rustfmt::skip] // It is formatted where it lives.
+#[path = "../../sim/tests/common/mod.rs"]
+mod common;
+
+use common::network;
+use common::networks::{random_description, random_line, random_ring, random_shapers};
+use rtwire_plan::{Analysis, Network, Options, certify, plan, plan_file};
+use rtwire_proof::{Refused, Verdict, check};
+use rtwire_sim::random::Random;
+
+fn checked(network: &Network, analysis: Analysis) -> Result<Verdict, Refused> {
+    let options = Options { ignore_limits: true, analysis };
+    let plan = certify(&plan(network, &options).unwrap()).unwrap();
+    check(plan_file::text(&plan).as_bytes())
+}
+
+fn all(networks: u64, describe: impl Fn(&mut Random) -> String) -> (usize, usize) {
+    let (mut proved, mut promises) = (0, 0);
+    let mut failures = Vec::new();
+    for seed in 1..=networks {
+        let text = describe(&mut Random::new(seed, 0));
+        let network = network(&text);
+        for analysis in Analysis::ALL {
+            match checked(&network, analysis) {
+                Ok(verdict) => {
+                    proved += verdict.proved();
+                    promises += verdict.promises.len();
+                }
+                Err(refused) => failures.push(format!("seed {seed} {analysis:?}: {refused}")),
+            }
+        }
+    }
+    println!("{proved} of {promises} proved, {} refused", failures.len());
+    assert!(
+        failures.is_empty(),
+        "{} of {} refused:\n{}",
+        failures.len(),
+        networks * 6,
+        failures[..failures.len().min(12)].join("\n")
+    );
+    (proved, promises)
+}
+
+#[test]
+fn trees_and_lines_are_proved() {
+    let (proved, promises) = all(60, random_description);
+    assert!(promises > 300 && proved == promises, "{proved} of {promises}");
+}
+
+#[test]
+fn rings_are_proved() {
+    let (proved, promises) = all(30, random_ring);
+    assert!(promises > 100 && proved == promises, "{proved} of {promises}");
+}
+
+#[test]
+fn rows_of_ports_are_proved() {
+    let (proved, promises) = all(40, random_line);
+    assert!(promises > 100 && proved == promises, "{proved} of {promises}");
+}
+
+#[test]
+fn shapers_are_named_as_not_covered() {
+    let (proved, promises) = all(30, random_shapers);
+    assert!(proved < promises, "{proved} of {promises}");
+}
+
+/// A talker whose shaper is off keeps no contract: what shares a port with it is not proved.
+#[test]
+fn nothing_is_proved_beside_a_talker_whose_shaper_is_off() {
+    let text = include_str!("../../../examples/five-nodes-unshaped.toml");
+    let verdict = checked(&network(text), Analysis::ALL[0]).unwrap();
+    let named = verdict.promises.iter().filter_map(|one| one.not_covered.as_deref());
+    let named: Vec<&str> = named.collect();
+    assert!(named.iter().any(|why| why.contains("whose shaper is off")), "{named:?}");
+    assert!(verdict.proved() < verdict.promises.len());
+}
