@@ -1,0 +1,188 @@
+//! A connection as its parts: what a host asks for, and what the manager grants.
+
+use crate::codec::{CodecError, Reader, Writer};
+
+/// The protocol that carries a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Carrier {
+    /// RTDiP directly on Ethernet.
+    Rtdip,
+    /// UDP and IPv4.
+    Udp,
+}
+
+impl Carrier {
+    /// Returns the carrier in a word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Carrier::Rtdip => "rtdip",
+            Carrier::Udp => "udp",
+        }
+    }
+}
+
+/// The needs of a connection. Its talker is the host that asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// The host that receives.
+    pub listener: String,
+    /// The protocol that carries it.
+    pub carrier: Carrier,
+    /// Priority code point, 0 to 7, 7 most urgent.
+    pub pcp: u8,
+    /// VLAN id, if its frames carry a tag.
+    pub vlan: Option<u16>,
+    /// Largest frame: header and payload without FCS, bytes.
+    pub frame_bytes: u16,
+    /// Rate of whole frames on the wire, bytes per millisecond.
+    pub rate_bytes_per_ms: u32,
+    /// Burst of whole frames on the wire, bytes.
+    pub burst_bytes: u32,
+    /// Latest useful delay, nanoseconds.
+    pub deadline_ns: Option<u64>,
+    /// Source port; 0 for any that is free at the talker.
+    pub source_port: u16,
+    /// Destination port; 0 for any that is free at the listener.
+    pub port: u16,
+}
+
+impl Ask {
+    pub(crate) fn write(&self, to: &mut Writer) {
+        to.text(&self.listener);
+        to.u8(match self.carrier {
+            Carrier::Rtdip => 0,
+            Carrier::Udp => 1,
+        });
+        to.u8(self.pcp);
+        // 0 is no id of a VLAN, and no deadline.
+        to.u16(self.vlan.unwrap_or(0));
+        to.u16(self.frame_bytes);
+        to.u32(self.rate_bytes_per_ms);
+        to.u32(self.burst_bytes);
+        to.u64(self.deadline_ns.unwrap_or(0));
+        to.u16(self.source_port);
+        to.u16(self.port);
+    }
+
+    pub(crate) fn read(from: &mut Reader<'_>) -> Result<Ask, CodecError> {
+        let listener = from.name("listener")?.to_owned();
+        let carrier = match from.u8("carrier")? {
+            0 => Carrier::Rtdip,
+            1 => Carrier::Udp,
+            _ => return Err(CodecError::Value("carrier")),
+        };
+        let pcp = from.u8("pcp")?;
+        let vlan = from.u16("vlan")?;
+        if pcp > 7 {
+            return Err(CodecError::Value("pcp"));
+        }
+        if vlan > 4094 {
+            return Err(CodecError::Value("vlan"));
+        }
+        Ok(Ask {
+            listener,
+            carrier,
+            pcp,
+            vlan: (vlan != 0).then_some(vlan),
+            frame_bytes: from.u16("frame_bytes")?,
+            rate_bytes_per_ms: from.u32("rate_bytes_per_ms")?,
+            burst_bytes: from.u32("burst_bytes")?,
+            deadline_ns: Some(from.u64("deadline_ns")?).filter(|ns| *ns != 0),
+            source_port: from.u16("source_port")?,
+            port: from.u16("port")?,
+        })
+    }
+}
+
+/// An admitted connection: the talker's limits, the promise, and what distinguishes its frames.
+///
+/// `rate_bytes_per_ms` and `burst_bytes` of `ask` are the parameters of the talker's shaper. The ports are those in
+/// force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Granted {
+    /// The connection's id, never used again; 0 in the answer to a question that reserves nothing.
+    pub connection: u64,
+    /// The epoch of the plan from which the connection is in force.
+    pub epoch: u64,
+    /// The host that sends.
+    pub talker: String,
+    /// The needs, with ports.
+    pub ask: Ask,
+    /// The promise: the longest delay of a frame, nanoseconds.
+    pub promise_ns: u64,
+    /// The number from which addresses and keys are made.
+    pub number: u32,
+    /// The key that its RTDiP frames carry.
+    pub key: u32,
+}
+
+impl Granted {
+    /// Returns the group address of RTDiP frames. `None` for UDP, which goes to the listener's own address.
+    #[must_use]
+    pub fn group(&self) -> Option<[u8; 6]> {
+        (self.ask.carrier == Carrier::Rtdip)
+            .then(|| rtwire_plan::identity::group_address(self.number))
+    }
+
+    pub(crate) fn write(&self, to: &mut Writer) {
+        to.u64(self.connection);
+        to.u64(self.epoch);
+        to.text(&self.talker);
+        self.ask.write(to);
+        to.u64(self.promise_ns);
+        to.u32(self.number);
+        to.u32(self.key);
+    }
+
+    pub(crate) fn read(from: &mut Reader<'_>) -> Result<Granted, CodecError> {
+        Ok(Granted {
+            connection: from.u64("connection")?,
+            epoch: from.u64("plan_epoch")?,
+            talker: from.name("talker")?.to_owned(),
+            ask: Ask::read(from)?,
+            promise_ns: from.u64("promise_ns")?,
+            number: from.u32("number")?,
+            key: from.u32("key")?,
+        })
+    }
+}
+
+/// An admitted connection as it is stored: the grant and the request that made it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// The id of the request, chosen by its sender.
+    pub request: u128,
+    /// The grant, as it was answered.
+    pub granted: Granted,
+}
+
+impl Stored {
+    /// Returns the record's bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut to = Writer::new();
+        to.u8(1);
+        to.u128(self.request);
+        self.granted.write(&mut to);
+        to.done()
+    }
+
+    /// Reads a record.
+    ///
+    /// # Errors
+    /// [`CodecError`] if the bytes are none.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Stored, CodecError> {
+        let mut from = Reader::new(bytes);
+        match from.u8("version")? {
+            1 => {}
+            other => return Err(CodecError::Version(other)),
+        }
+        let stored = Stored {
+            request: from.u128("request")?,
+            granted: Granted::read(&mut from)?,
+        };
+        from.end()?;
+        Ok(stored)
+    }
+}

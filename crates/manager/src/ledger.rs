@@ -1,0 +1,623 @@
+//! The connections in force: admission, routes, identities, and the records from which all of it is built again.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use rtwire_plan::admission::{Admission, Budgets, Denied, Offer, Route, Ticket};
+use rtwire_plan::identity::LARGEST_NUMBER;
+use rtwire_plan::network::class_of;
+use rtwire_plan::{Contract, ContractKind, Plan, Ratio, Transport};
+
+use crate::ManagerError;
+use crate::connection::{Ask, Carrier, Granted, Stored};
+use crate::message::{Hop, Reason, Refused};
+use crate::snapshot::Snapshot;
+
+/// The first port for connections that ask for any.
+const FIRST_PORT: u16 = 1_000;
+/// The first source port for connections that ask for any.
+const FIRST_SOURCE_PORT: u16 = 49_152;
+/// The smallest frame: header and payload without FCS, bytes. Shorter ones are padded.
+const SMALLEST_FRAME_BYTES: u16 = 60;
+
+/// A connection in force.
+#[derive(Debug)]
+struct Live {
+    stored: Stored,
+    ticket: Ticket,
+}
+
+/// A released connection whose last frames may be under way.
+#[derive(Debug)]
+struct Leaving {
+    ticket: Ticket,
+    talker: String,
+    rate: u64,
+}
+
+/// A host's place in the network.
+#[derive(Debug)]
+struct Place {
+    number: usize,
+    /// The only neighbour.
+    neighbour: String,
+    /// The connections that it sends.
+    sent: BTreeSet<u64>,
+    /// The sum of their rates, bytes per millisecond.
+    sent_rate: u64,
+    /// The number of its released connections whose last frames may be under way, and the sum of their rates.
+    leaving: (usize, u64),
+    /// The connections that it hears.
+    heard: BTreeSet<u64>,
+}
+
+/// The connections of a network.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    base: Arc<Plan>,
+    admission: Admission,
+    live: BTreeMap<u64, Live>,
+    /// Released connections whose last frames may be under way, by the moment at which those have arrived, ns, and id.
+    leaving: BTreeMap<(u64, u64), Leaving>,
+    by_request: HashMap<(usize, u128), u64>,
+    places: HashMap<String, Place>,
+    /// For each listener that was asked for: the next node towards it.
+    trees: HashMap<String, HashMap<String, String>>,
+    /// Destination ports in use, by transport and listener; source ports by transport and talker.
+    ports: HashSet<(Carrier, usize, u16)>,
+    sources: HashSet<(Carrier, usize, u16)>,
+    numbers: HashSet<u32>,
+    last_number: u32,
+    last_connection: u64,
+    epoch: u64,
+}
+
+/// Returns a refusal without a time.
+pub(crate) fn refused(reason: Reason, text: impl Into<String>) -> Refused {
+    Refused {
+        reason,
+        retry_after_us: 0,
+        text: text.into(),
+    }
+}
+
+fn denied(denied: &Denied) -> Refused {
+    let reason = match denied {
+        Denied::Deadline { .. } => Reason::Deadline,
+        Denied::Faulty(_) | Denied::FrameTooLarge { .. } => Reason::Faulty,
+        _ => Reason::Capacity,
+    };
+    refused(reason, denied.to_string())
+}
+
+impl Ledger {
+    /// Returns the ledger of a plan with these stored connections. `last_connection` and `epoch` are the largest ones
+    /// that were stored; 0 for a new store.
+    pub(crate) fn new(
+        base: Arc<Plan>,
+        budgets: &Budgets,
+        stored: Vec<Stored>,
+        last_connection: u64,
+        epoch: u64,
+    ) -> Result<Ledger, ManagerError> {
+        let (admission, _) = Admission::with_streams(&base.network, budgets)?;
+        let mut places = HashMap::new();
+        for (number, host) in base.network.hosts.iter().enumerate() {
+            let links = &base.network.links;
+            let neighbour = links
+                .iter()
+                .find_map(|link| match &link.ends {
+                    [a, b] if *a == host.name => Some(b.clone()),
+                    [a, b] if *b == host.name => Some(a.clone()),
+                    _ => None,
+                })
+                .unwrap_or_default();
+            let place = Place {
+                number,
+                neighbour,
+                sent: BTreeSet::new(),
+                sent_rate: 0,
+                leaving: (0, 0),
+                heard: BTreeSet::new(),
+            };
+            places.insert(host.name.clone(), place);
+        }
+        let mut ledger = Ledger {
+            admission,
+            live: BTreeMap::new(),
+            leaving: BTreeMap::new(),
+            by_request: HashMap::new(),
+            places,
+            trees: HashMap::new(),
+            ports: HashSet::new(),
+            sources: HashSet::new(),
+            numbers: HashSet::new(),
+            last_number: base.numbers_used,
+            last_connection,
+            epoch: epoch.max(base.epoch),
+            base,
+        };
+        ledger.take_described()?;
+        for one in stored {
+            ledger.restore(one)?;
+        }
+        Ok(ledger)
+    }
+
+    /// Marks the identities of the description's own streams as used.
+    fn take_described(&mut self) -> Result<(), ManagerError> {
+        let base = Arc::clone(&self.base);
+        for (stream, planned) in base.network.streams.iter().zip(&base.streams) {
+            if stream.name.starts_with(crate::snapshot::PREFIX) {
+                return Err(ManagerError::NameTaken {
+                    name: stream.name.clone(),
+                });
+            }
+            let carrier = match stream.transport {
+                Transport::Rtdip => Carrier::Rtdip,
+                Transport::Udp => Carrier::Udp,
+            };
+            self.numbers.insert(planned.identity.number);
+            for listener in &stream.listener_indices {
+                self.ports
+                    .insert((carrier, *listener, planned.identity.port));
+            }
+        }
+        for flow in &base.best_effort {
+            self.numbers.insert(flow.identity.number);
+            if let Some(place) = self.places.get(&flow.to) {
+                let taken = (Carrier::Rtdip, place.number, flow.identity.port);
+                self.ports.insert(taken);
+            }
+        }
+        Ok(())
+    }
+
+    fn restore(&mut self, stored: Stored) -> Result<(), ManagerError> {
+        let granted = &stored.granted;
+        let broken = |why: String| ManagerError::Restore {
+            connection: granted.connection,
+            why,
+        };
+        let known = |name: &str| self.places.contains_key(name);
+        if !known(&granted.talker) || !known(&granted.ask.listener) {
+            return Err(broken("its hosts are not in the plan".to_owned()));
+        }
+        let route = self
+            .route(&granted.talker, &granted.ask.listener)
+            .map_err(|no| broken(no.text))?;
+        let offer = self.offer_of(&granted.ask).map_err(|no| broken(no.text))?;
+        let ticket = self
+            .admission
+            .offer(&offer, &route)
+            .map_err(|no| broken(no.to_string()))?;
+        if self.admission.promise_ns(ticket) != Some(granted.promise_ns) {
+            return Err(broken("its promise is another one now".to_owned()));
+        }
+        self.enter(stored, ticket);
+        Ok(())
+    }
+
+    fn enter(&mut self, stored: Stored, ticket: Ticket) {
+        let granted = &stored.granted;
+        let (id, carrier) = (granted.connection, granted.ask.carrier);
+        if let Some(place) = self.places.get_mut(&granted.talker) {
+            place.sent.insert(id);
+            place.sent_rate += u64::from(granted.ask.rate_bytes_per_ms);
+            self.sources
+                .insert((carrier, place.number, granted.ask.source_port));
+            self.by_request.insert((place.number, stored.request), id);
+        }
+        if let Some(place) = self.places.get_mut(&granted.ask.listener) {
+            place.heard.insert(id);
+            self.ports.insert((carrier, place.number, granted.ask.port));
+        }
+        self.numbers.insert(granted.number);
+        self.last_number = granted.number;
+        self.last_connection = self.last_connection.max(id);
+        self.epoch = self.epoch.max(granted.epoch);
+        self.live.insert(id, Live { stored, ticket });
+    }
+
+    pub(crate) fn base(&self) -> &Arc<Plan> {
+        &self.base
+    }
+
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    pub(crate) fn last_connection(&self) -> u64 {
+        self.last_connection
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.live.len()
+    }
+
+    pub(crate) fn knows(&self, host: &str) -> bool {
+        self.places.contains_key(host)
+    }
+
+    pub(crate) fn admission(&mut self) -> &mut Admission {
+        &mut self.admission
+    }
+
+    /// Returns the number of connections that a host sends.
+    pub(crate) fn sent_by(&self, host: &str) -> usize {
+        self.places.get(host).map_or(0, |place| place.sent.len())
+    }
+
+    /// Returns the sum of the rates of a host's connections, bytes per millisecond.
+    pub(crate) fn rate_of(&self, host: &str) -> u64 {
+        self.places.get(host).map_or(0, |place| place.sent_rate)
+    }
+
+    /// Returns the number of a host's released connections whose last frames may be under way, and the sum of their
+    /// rates, bytes per millisecond.
+    pub(crate) fn leaving_of(&self, host: &str) -> (usize, u64) {
+        self.places.get(host).map_or((0, 0), |place| place.leaving)
+    }
+
+    /// Returns the connection that this request made.
+    pub(crate) fn made_by(&self, host: &str, request: u128) -> Option<&Granted> {
+        let place = self.places.get(host)?;
+        let id = self.by_request.get(&(place.number, request))?;
+        Some(&self.live.get(id)?.stored.granted)
+    }
+
+    pub(crate) fn granted(&self, connection: u64) -> Option<&Granted> {
+        Some(&self.live.get(&connection)?.stored.granted)
+    }
+
+    /// Returns the nodes from one host to another.
+    pub(crate) fn way(&mut self, talker: &str, listener: &str) -> Result<Vec<String>, Refused> {
+        let unknown = |what: &str| refused(Reason::Faulty, format!("there is no host \"{what}\""));
+        let Some(from) = self.places.get(talker) else {
+            return Err(unknown(talker));
+        };
+        if !self.places.contains_key(listener) {
+            return Err(unknown(listener));
+        }
+        if talker == listener {
+            return Err(refused(
+                Reason::Faulty,
+                "talker and listener are one host: nothing crosses the network",
+            ));
+        }
+        let base = &self.base;
+        let tree = self.trees.entry(listener.to_owned()).or_insert_with(|| {
+            let towards = base.network.towards(listener).into_iter();
+            towards
+                .map(|(node, next)| (node.to_owned(), next.to_owned()))
+                .collect()
+        });
+        let mut way = vec![talker.to_owned(), from.neighbour.clone()];
+        while let Some(at) = way.last().filter(|at| *at != listener) {
+            // A tree without circles: each step is closer to the listener.
+            let Some(next) = tree.get(at) else {
+                return Err(refused(
+                    Reason::Faulty,
+                    format!("there is no way from \"{talker}\" to \"{listener}\""),
+                ));
+            };
+            way.push(next.clone());
+        }
+        Ok(way)
+    }
+
+    pub(crate) fn route(&mut self, talker: &str, listener: &str) -> Result<Arc<Route>, Refused> {
+        let way = self.way(talker, listener)?;
+        self.admission
+            .route(&[way])
+            .map_err(|error| refused(Reason::Faulty, error.to_string()))
+    }
+
+    /// Returns a time that no promise exceeds, ns: that of the route with the most ports, if each of them takes the longest
+    /// budget and cable.
+    pub(crate) fn longest_promise_ns(&self) -> u64 {
+        let network = &self.base.network;
+        let Some(root) = network.hosts.first() else {
+            return 0;
+        };
+        // No way is longer than those of two switches to one host together: each of these ends with a host's link.
+        let towards = network.towards(&root.name);
+        let mut farthest = 0_u64;
+        for switch in towards.keys() {
+            let mut at = *switch;
+            let mut count = 0;
+            while let Some(next) = towards.get(at) {
+                (at, count) = (next, count + 1);
+            }
+            farthest = farthest.max(count);
+        }
+        let ports = network.links.iter().flat_map(|link| {
+            let [a, b] = &link.ends;
+            [(a, b, link.cable_delay_ns), (b, a, link.cable_delay_ns)]
+        });
+        let times = ports.flat_map(|(from, to, cable_ns)| {
+            (0..8).filter_map(move |class| {
+                let budget_ns = self.admission.budget_ns(from, to, class)?;
+                Some(budget_ns.saturating_add(cable_ns))
+            })
+        });
+        let longest_ns = times.max().unwrap_or(0);
+        longest_ns.saturating_mul((2 * farthest).max(1))
+    }
+
+    /// Returns the bytes of a frame on the wire.
+    pub(crate) fn wire_bytes(&self, frame_bytes: u16) -> u64 {
+        u64::from(frame_bytes.max(SMALLEST_FRAME_BYTES))
+            + self.base.network.defaults.frame_overhead_bytes
+    }
+
+    pub(crate) fn offer_of(&self, ask: &Ask) -> Result<Offer, Refused> {
+        let faulty = |text: String| refused(Reason::Faulty, text);
+        let wire = self.wire_bytes(ask.frame_bytes);
+        let transport = transport(ask.carrier);
+        let least = transport.header_bytes(ask.vlan.is_some());
+        if u64::from(ask.frame_bytes) < least && ask.carrier == Carrier::Rtdip {
+            return Err(faulty(format!(
+                "a frame of {} bytes is less than its headers, {least} bytes",
+                ask.frame_bytes
+            )));
+        }
+        if ask.rate_bytes_per_ms == 0 {
+            return Err(faulty(
+                "a rate is at least 1 byte per millisecond".to_owned(),
+            ));
+        }
+        if u64::from(ask.burst_bytes) < wire {
+            return Err(faulty(format!(
+                "a burst of {} bytes is less than one frame on the wire, {wire} bytes",
+                ask.burst_bytes
+            )));
+        }
+        let contract = contract(&self.base, ask, wire)
+            .ok_or_else(|| faulty("the rate is out of range".to_owned()))?;
+        let mut offer =
+            Offer::new(&contract, wire, ask.pcp).map_err(|error| faulty(error.to_string()))?;
+        offer.deadline_ns = ask.deadline_ns;
+        // A program may send less than its largest frame.
+        Ok(offer.with_smallest(self.wire_bytes(0)))
+    }
+
+    /// Checks a connection and reserves it, unless `only_ask`.
+    pub(crate) fn reserve(
+        &mut self,
+        talker: &str,
+        request: u128,
+        ask: &Ask,
+        only_ask: bool,
+    ) -> Result<Granted, Refused> {
+        let route = self.route(talker, &ask.listener)?;
+        let offer = self.offer_of(ask)?;
+        let ask = self.with_ports(talker, ask)?;
+        let number = self.next_number()?;
+        let ticket = self
+            .admission
+            .offer(&offer, &route)
+            .map_err(|no| denied(&no))?;
+        let promise_ns = self.admission.promise_ns(ticket).unwrap_or(u64::MAX);
+        let mut granted = Granted {
+            connection: 0,
+            epoch: self.epoch,
+            talker: talker.to_owned(),
+            ask,
+            promise_ns,
+            number,
+            key: self.base.key_of(number),
+        };
+        if only_ask {
+            // It was admitted a moment ago.
+            let _ = self.admission.remove(ticket);
+            return Ok(granted);
+        }
+        self.epoch += 1;
+        self.last_connection += 1;
+        granted.connection = self.last_connection;
+        granted.epoch = self.epoch;
+        let stored = Stored {
+            request,
+            granted: granted.clone(),
+        };
+        self.enter(stored, ticket);
+        Ok(granted)
+    }
+
+    fn with_ports(&self, talker: &str, ask: &Ask) -> Result<Ask, Refused> {
+        let mut ask = ask.clone();
+        let number = |host: &str| self.places.get(host).map_or(usize::MAX, |one| one.number);
+        let (from, to) = (number(talker), number(&ask.listener));
+        let taken = |what: &str, port: u16, host: &str| {
+            refused(
+                Reason::PortTaken,
+                format!("{what} port {port} is in use at \"{host}\"; 0 asks for one that is free"),
+            )
+        };
+        let none = |host: &str| refused(Reason::Quota, format!("no port is free at \"{host}\""));
+        let in_use = |port: u16| self.ports.contains(&(ask.carrier, to, port));
+        if ask.port == 0 {
+            let mut all = FIRST_PORT..=u16::MAX;
+            ask.port = all
+                .find(|port| !in_use(*port))
+                .ok_or_else(|| none(&ask.listener))?;
+        } else if in_use(ask.port) {
+            return Err(taken("destination", ask.port, &ask.listener));
+        }
+        let in_use = |port: u16| self.sources.contains(&(ask.carrier, from, port));
+        if ask.source_port == 0 {
+            let mut all = (FIRST_SOURCE_PORT..=u16::MAX).chain(FIRST_PORT..FIRST_SOURCE_PORT);
+            ask.source_port = all
+                .find(|port| !in_use(*port))
+                .ok_or_else(|| none(talker))?;
+        } else if in_use(ask.source_port) {
+            return Err(taken("source", ask.source_port, talker));
+        }
+        Ok(ask)
+    }
+
+    /// Returns a free number: the next one, so that a number is used again as late as possible.
+    fn next_number(&self) -> Result<u32, Refused> {
+        let mut all = (self.last_number.saturating_add(1)..=LARGEST_NUMBER)
+            .chain(1..=self.last_number.min(LARGEST_NUMBER));
+        all.find(|number| !self.numbers.contains(number))
+            .ok_or_else(|| {
+                refused(
+                    Reason::Quota,
+                    format!("all {LARGEST_NUMBER} numbers of streams are in use"),
+                )
+            })
+    }
+
+    /// Releases a connection. Its id was checked before. What it holds of the links is free one promise later: its last
+    /// frames may be under way until then.
+    pub(crate) fn release(&mut self, now_ns: u64, connection: u64) -> Option<Granted> {
+        let live = self.live.remove(&connection)?;
+        let granted = live.stored.granted;
+        let rate = u64::from(granted.ask.rate_bytes_per_ms);
+        let until_ns = now_ns.saturating_add(granted.promise_ns);
+        let leaving = Leaving {
+            ticket: live.ticket,
+            talker: granted.talker.clone(),
+            rate,
+        };
+        self.leaving.insert((until_ns, connection), leaving);
+        let carrier = granted.ask.carrier;
+        if let Some(place) = self.places.get_mut(&granted.talker) {
+            place.sent.remove(&connection);
+            place.sent_rate -= rate;
+            place.leaving.0 += 1;
+            place.leaving.1 += rate;
+            self.sources
+                .remove(&(carrier, place.number, granted.ask.source_port));
+            self.by_request.remove(&(place.number, live.stored.request));
+        }
+        if let Some(place) = self.places.get_mut(&granted.ask.listener) {
+            place.heard.remove(&connection);
+            self.ports
+                .remove(&(carrier, place.number, granted.ask.port));
+        }
+        self.numbers.remove(&granted.number);
+        self.epoch += 1;
+        Some(granted)
+    }
+
+    /// Frees what released connections held, as far as their last frames have arrived.
+    pub(crate) fn settle(&mut self, now_ns: u64) {
+        while let Some(first) = self.leaving.first_entry() {
+            if first.key().0 > now_ns {
+                break;
+            }
+            let over = first.remove();
+            // The ticket is that of the admission, and in use as long as it is here.
+            let _ = self.admission.remove(over.ticket);
+            if let Some(place) = self.places.get_mut(&over.talker) {
+                place.leaving.0 -= 1;
+                place.leaving.1 -= over.rate;
+            }
+        }
+    }
+
+    /// Returns the moment at which the last frames of all released connections have arrived, ns.
+    pub(crate) fn leaving_until_ns(&self) -> Option<u64> {
+        self.leaving
+            .last_key_value()
+            .map(|((until_ns, _), _)| *until_ns)
+    }
+
+    /// Checks a question as if the last frames of all released connections had arrived. Nothing has changed afterwards.
+    pub(crate) fn without_leaving<T>(&mut self, check: impl FnOnce(&mut Ledger) -> T) -> T {
+        let mark = self.admission.mark();
+        for leaving in self.leaving.values() {
+            let _ = self.admission.remove(leaving.ticket);
+        }
+        let result = check(self);
+        // The mark is the last open one: it was made above.
+        let _ = self.admission.undo_to(mark);
+        result
+    }
+
+    /// Returns the connections of a host with ids above `after`, at most `limit`, and true if there are more.
+    pub(crate) fn list(&self, host: &str, after: u64, limit: usize) -> (Vec<Granted>, bool) {
+        let Some(place) = self.places.get(host) else {
+            return (Vec::new(), false);
+        };
+        let behind = (
+            core::ops::Bound::Excluded(after),
+            core::ops::Bound::Unbounded,
+        );
+        let sent = place.sent.range(behind).take(limit + 1);
+        let heard = place.heard.range(behind).take(limit + 1);
+        let mut ids: Vec<u64> = sent.chain(heard).copied().collect();
+        ids.sort_unstable();
+        let more = ids.len() > limit;
+        ids.truncate(limit);
+        let all = ids.iter().filter_map(|id| self.granted(*id)).cloned();
+        (all.collect(), more)
+    }
+
+    /// Returns the terms of a connection's promise.
+    pub(crate) fn explain(&mut self, granted: &Granted) -> Result<Vec<Hop>, Refused> {
+        let way = self.way(&granted.talker, &granted.ask.listener)?;
+        let network = &self.base.network;
+        let mut hops = Vec::new();
+        for pair in way.windows(2) {
+            let (node, to) = (&pair[0], &pair[1]);
+            let class = class_of(granted.ask.pcp, network.queues(node).clamp(1, 8));
+            let link = network.links.iter().find(|link| {
+                let [a, b] = &link.ends;
+                (a == node && b == to) || (a == to && b == node)
+            });
+            hops.push(Hop {
+                node: node.clone(),
+                to: to.clone(),
+                class,
+                budget_ns: self.admission.budget_ns(node, to, class).unwrap_or(0),
+                cable_ns: link.map_or(0, |link| link.cable_delay_ns),
+            });
+        }
+        Ok(hops)
+    }
+
+    /// Returns the connections as a plan can be made of them.
+    pub(crate) fn snapshot(&mut self) -> Snapshot {
+        let all: Vec<Granted> = self
+            .live
+            .values()
+            .map(|live| live.stored.granted.clone())
+            .collect();
+        let connections = all
+            .into_iter()
+            .filter_map(|granted| {
+                let way = self.way(&granted.talker, &granted.ask.listener).ok()?;
+                Some((granted, way))
+            })
+            .collect();
+        Snapshot::new(Arc::clone(&self.base), self.epoch, connections)
+    }
+}
+
+pub(crate) const fn transport(carrier: Carrier) -> Transport {
+    match carrier {
+        Carrier::Rtdip => Transport::Rtdip,
+        Carrier::Udp => Transport::Udp,
+    }
+}
+
+/// Returns the contract of a connection.
+pub(crate) fn contract(base: &Plan, ask: &Ask, wire_bytes: u64) -> Option<Contract> {
+    // A byte per millisecond is 8000 bit/s.
+    let rate = Ratio::whole(i128::from(ask.rate_bytes_per_ms) * 8_000);
+    let burst = Ratio::whole(i128::from(ask.burst_bytes) * 8);
+    let defaults = &base.network.defaults;
+    Contract::new(
+        rate,
+        wire_bytes,
+        defaults.shaping_interval_ns,
+        defaults.tick_error_ns,
+        ContractKind::Declared,
+        burst,
+    )
+    .ok()
+}

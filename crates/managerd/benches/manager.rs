@@ -1,0 +1,351 @@
+//! Figures about admission while the network runs: from a request's datagram to its durable answer, MACs and route
+//! included, beside planning the whole network anew.
+//!
+//! Writes `target/bench/manager.json`. `--quick` measures fewer connections, for tests. `--out FOLDER` writes to
+//! `FOLDER/bench/manager.json`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_docs_in_private_items,
+    clippy::cast_precision_loss,
+    reason = "a benchmark that cannot run should stop"
+)]
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use rtwire_manager::{
+    Answer, Ask, Carrier, Change, Granted, Header, Key, Manager, Question, Quotas, Restored,
+    Settings, budgets_of,
+};
+use rtwire_managerd::Store;
+use rtwire_measure::bench::{Asked, BenchTable, Compared, Place, Row};
+use rtwire_measure::noise::{NoiseOptions, NoiseRecorder};
+use rtwire_plan::network::{Buffer, Defaults, Host, Link, Network, Switch};
+use rtwire_plan::{Options, plan};
+
+const EDGES: usize = 32;
+const HOSTS: usize = 1024;
+/// The requests that are measured at each size.
+const SAMPLES: usize = 2_048;
+const GROUP: usize = 64;
+
+/// Returns a core switch, 32 switches on 10 Gbit/s around it, and 32 hosts on 1 Gbit/s at each.
+fn network() -> Network {
+    let mut network = Network {
+        name: "hall".to_owned(),
+        defaults: Defaults {
+            frame_overhead_bytes: 24,
+            ..Defaults::default()
+        },
+        ..Network::default()
+    };
+    let switch = |name: String| Switch {
+        name,
+        latency_ns: 2_000,
+        buffer: Buffer {
+            bytes: 64 << 20,
+            ..Buffer::default()
+        },
+        queues: 4,
+        ..Switch::default()
+    };
+    let link = |a: String, b: String, rate_bps| Link {
+        ends: [a, b],
+        rate_bps,
+        cable_delay_ns: 50,
+    };
+    network.switches.push(switch("core".to_owned()));
+    for edge in 0..EDGES {
+        network.switches.push(switch(format!("s{edge}")));
+        let up = link(format!("s{edge}"), "core".to_owned(), 10_000_000_000);
+        network.links.push(up);
+    }
+    for host in 0..HOSTS {
+        network.hosts.push(Host {
+            name: format!("h{host}"),
+            queues: 4,
+            ..Host::default()
+        });
+        let edge = host * EDGES / HOSTS;
+        let down = link(format!("h{host}"), format!("s{edge}"), 1_000_000_000);
+        network.links.push(down);
+    }
+    network.check().unwrap();
+    network
+}
+
+/// The hosts of the network, each with an open session.
+struct Hall {
+    manager: Manager,
+    headers: Vec<Header>,
+    keys: Vec<Key>,
+    requests: u128,
+    random: u64,
+    now_ns: u64,
+}
+
+impl Hall {
+    fn new() -> Hall {
+        let plan = Arc::new(plan(&network(), &Options::default()).unwrap());
+        let budgets = budgets_of(&plan, &[20_000_000; 8]).unwrap();
+        let keys: Vec<Key> = (0..HOSTS)
+            .map(|host| {
+                let mut bytes = [7; 32];
+                bytes[..8].copy_from_slice(&(host as u64).to_be_bytes());
+                Key::new(&bytes)
+            })
+            .collect();
+        let named = keys.iter().enumerate();
+        let named: HashMap<String, Key> = named
+            .map(|(host, key)| (format!("h{host}"), key.clone()))
+            .collect();
+        let settings = Settings {
+            quotas: Quotas {
+                connections: u32::MAX,
+                rate_bytes_per_ms: u64::MAX,
+                requests_per_second: u32::MAX,
+                requests_at_once: u32::MAX,
+            },
+            ..Settings::default()
+        };
+        let manager = Manager::new(plan, &budgets, Restored::default(), named, settings).unwrap();
+        let mut hall = Hall {
+            manager,
+            headers: Vec::new(),
+            keys,
+            requests: 0,
+            random: 1,
+            now_ns: 1_000_000_000,
+        };
+        for host in 0..HOSTS {
+            let header = Header {
+                host: format!("h{host}"),
+                epoch: 0,
+                session: 0,
+                sequence: 0,
+            };
+            let hello = Question::Hello { nonce: 1 };
+            let sealed = hall.keys[host].seal(hello.to_bytes(&header));
+            let answer = hall.manager.datagram(hall.now_ns, "bench", &sealed).answer;
+            let answer = answer.unwrap();
+            let opened = hall.keys[host].open(&answer).unwrap();
+            let (header, _, _) = Answer::from_bytes(opened).unwrap();
+            hall.headers.push(Header {
+                sequence: 0,
+                ..header
+            });
+        }
+        hall
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        self.random = self
+            .random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.random >> 33) as usize % limit
+    }
+
+    /// Returns the datagram of a small connection between two random hosts.
+    fn request(&mut self) -> (usize, Vec<u8>) {
+        let from = self.below(HOSTS);
+        let to = (from + 1 + self.below(HOSTS - 1)) % HOSTS;
+        self.requests += 1;
+        let ask = Ask {
+            listener: format!("h{to}"),
+            carrier: Carrier::Udp,
+            pcp: 4,
+            vlan: None,
+            frame_bytes: 60,
+            rate_bytes_per_ms: 1,
+            burst_bytes: 84,
+            deadline_ns: None,
+            source_port: 0,
+            port: 0,
+        };
+        let question = Question::Reserve {
+            request: self.requests,
+            only_ask: false,
+            ask,
+        };
+        let header = &mut self.headers[from];
+        header.sequence += 1;
+        (from, self.keys[from].seal(question.to_bytes(header)))
+    }
+
+    fn decide(&mut self, datagram: &[u8]) -> (Change, Vec<u8>) {
+        self.now_ns += 1_000;
+        let outcome = self.manager.datagram(self.now_ns, "bench", datagram);
+        let (Some(change), Some(answer)) = (outcome.change, outcome.answer) else {
+            panic!("a request was not granted");
+        };
+        (change, answer)
+    }
+
+    /// Takes back what was measured, so that the size stays. By the hosts' own requests.
+    fn release(&mut self, granted: &Granted) {
+        let from: usize = granted.talker[1..].parse().unwrap();
+        self.requests += 1;
+        let question = Question::Release {
+            request: self.requests,
+            connection: granted.connection,
+        };
+        self.headers[from].sequence += 1;
+        let sealed = self.keys[from].seal(question.to_bytes(&self.headers[from]));
+        let outcome = self.manager.datagram(self.now_ns, "bench", &sealed);
+        assert!(outcome.change.is_some());
+    }
+}
+
+fn granted(change: &Change) -> Granted {
+    match change {
+        Change::Admitted(stored) => stored.granted.clone(),
+        Change::Released { .. } => panic!("not admitted"),
+    }
+}
+
+fn quantile(sorted: &[f64], permille: usize) -> f64 {
+    sorted[(sorted.len() * permille / 1000).min(sorted.len() - 1)]
+}
+
+fn rows_of(
+    what: &str,
+    count: usize,
+    mut times_us: Vec<f64>,
+    limit_us: Option<f64>,
+    against: &[Compared],
+) -> Vec<Row> {
+    times_us.sort_by(f64::total_cmp);
+    let samples = times_us.len() as u64;
+    let row = |name: &str, permille, limit: Option<f64>| {
+        let value = quantile(&times_us, permille);
+        let held = limit.map(|limit| value <= limit);
+        Row {
+            figure: format!("{what}, {count} connections, {name}"),
+            value,
+            unit: "µs".to_owned(),
+            reach: limit.map(|limit| format!("at most {limit} µs")),
+            held,
+            why: held.filter(|held| !held).map(|_| {
+                "a busy or slower machine; of durable answers its disk's time to sync is a part"
+                    .to_owned()
+            }),
+            samples,
+            against: against.to_vec(),
+        }
+    };
+    vec![row("p50", 500, None), row("p99", 990, limit_us)]
+}
+
+fn measure(hall: &mut Hall, count: usize, folder: &Path) -> Vec<Row> {
+    while hall.manager.connections() < count {
+        let (_, datagram) = hall.request();
+        let _ = hall.decide(&datagram);
+    }
+    let store = Store::open(folder).unwrap();
+    let mut rows = Vec::new();
+    let mut against = Vec::new();
+    if count <= 1_000 {
+        let begun = Instant::now();
+        let planned = hall.manager.snapshot().plan().unwrap();
+        against.push(Compared {
+            name: format!("planning all {} streams anew, once", planned.streams.len()),
+            value: begun.elapsed().as_secs_f64() * 1e6,
+        });
+    }
+    let us = |begun: Instant| begun.elapsed().as_secs_f64() * 1e6;
+    // In memory only.
+    let mut times = Vec::new();
+    for _ in 0..SAMPLES {
+        let (_, datagram) = hall.request();
+        let begun = Instant::now();
+        let (change, _) = hall.decide(&datagram);
+        times.push(us(begun));
+        hall.release(&granted(&change));
+    }
+    rows.extend(rows_of(
+        "request to answer, no store",
+        count,
+        times,
+        Some(100.0),
+        &against,
+    ));
+    // Each request synced by itself.
+    let mut times = Vec::new();
+    for _ in 0..SAMPLES / 8 {
+        let (_, datagram) = hall.request();
+        let begun = Instant::now();
+        let (change, _) = hall.decide(&datagram);
+        store.write(std::slice::from_ref(&change)).unwrap();
+        times.push(us(begun));
+        hall.release(&granted(&change));
+    }
+    rows.extend(rows_of(
+        "request to durable answer, one by one",
+        count,
+        times,
+        None,
+        &against,
+    ));
+    // Groups: each request waits for the others of its group, and for their one sync.
+    let (mut times, mut spent) = (Vec::new(), 0.0);
+    for _ in 0..SAMPLES / GROUP {
+        let asked: Vec<Vec<u8>> = (0..GROUP).map(|_| hall.request().1).collect();
+        let begun = Instant::now();
+        let changes: Vec<Change> = asked
+            .iter()
+            .map(|datagram| hall.decide(datagram).0)
+            .collect();
+        store.write(&changes).unwrap();
+        let group = us(begun);
+        spent += group;
+        times.extend([group; GROUP]);
+        for change in &changes {
+            hall.release(&granted(change));
+        }
+    }
+    let samples = times.len() as u64;
+    rows.extend(rows_of(
+        "request to durable answer, groups of 64",
+        count,
+        times,
+        Some(1_000.0),
+        &against,
+    ));
+    rows.push(Row {
+        figure: format!("admissions per second, durable, groups of 64, {count} connections"),
+        value: samples as f64 / (spent / 1e6),
+        unit: "1/s".to_owned(),
+        reach: None,
+        held: None,
+        why: None,
+        samples,
+        against: Vec::new(),
+    });
+    rows
+}
+
+fn main() {
+    let asked = Asked::from_command_line(&[], &[]);
+    let noise = NoiseRecorder::start(NoiseOptions::beside_a_benchmark());
+    let target = asked.out();
+    std::fs::create_dir_all(&target).unwrap();
+    let sizes: &[usize] = if asked.quick {
+        &[10, 1_000]
+    } else {
+        &[10, 1_000, 100_000]
+    };
+    let mut hall = Hall::new();
+    let mut rows = Vec::new();
+    for count in sizes {
+        eprintln!("{count} connections …");
+        // On the disk of the results, not in memory.
+        let folder = tempfile::tempdir_in(&target).unwrap();
+        rows.extend(measure(&mut hall, *count, folder.path()));
+    }
+    let noise = noise.ok().and_then(|noise| noise.stop().ok());
+    let table = BenchTable::of(asked.command(), noise, rows);
+    table.publish(&target, "manager", Place::Whole);
+}

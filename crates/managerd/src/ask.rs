@@ -1,0 +1,135 @@
+//! One host's question to the manager, over UDP.
+
+use std::io::ErrorKind;
+use std::net::{SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use rtwire_manager::{Answer, Client, Key, LARGEST_MESSAGE, Question, Reason, Step};
+
+use crate::ManagerdError;
+use crate::keys::random;
+
+/// A host that asks a manager. One question at a time.
+#[derive(Debug)]
+pub struct Asker {
+    client: Client,
+    socket: UdpSocket,
+    manager: SocketAddr,
+    start: Instant,
+}
+
+impl Asker {
+    /// Opens a socket to the manager.
+    ///
+    /// # Errors
+    /// [`ManagerdError::Socket`].
+    pub fn new(manager: SocketAddr, host: &str, key: Key) -> Result<Asker, ManagerdError> {
+        let own = match manager {
+            SocketAddr::V4(_) => SocketAddr::from(([0, 0, 0, 0], 0)),
+            SocketAddr::V6(_) => SocketAddr::from(([0_u16; 8], 0)),
+        };
+        let failed = |error| ManagerdError::Socket {
+            what: "reach the manager at",
+            address: manager,
+            error,
+        };
+        let socket = UdpSocket::bind(own).map_err(failed)?;
+        socket.connect(manager).map_err(failed)?;
+        Ok(Asker {
+            client: Client::new(host, key),
+            socket,
+            manager,
+            start: Instant::now(),
+        })
+    }
+
+    /// Returns a random id for a new request.
+    ///
+    /// # Errors
+    /// [`ManagerdError::File`] if the kernel has no random numbers.
+    pub fn request() -> Result<u128, ManagerdError> {
+        random().map(u128::from_be_bytes)
+    }
+
+    /// Asks, and repeats the question until there is an answer or the time is over.
+    ///
+    /// # Errors
+    /// [`ManagerdError::NoAnswer`]: the manager may have decided.
+    pub fn ask(&mut self, question: &Question, within: Duration) -> Result<Answer, ManagerdError> {
+        let now = |start: &Instant| u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let limit = u64::try_from(within.as_nanos()).unwrap_or(u64::MAX);
+        let nonce = Asker::request()?;
+        let begun = now(&self.start);
+        self.client
+            .ask(begun, begun.saturating_add(limit), question.clone(), nonce);
+        let mut buffer = [0_u8; LARGEST_MESSAGE + 1];
+        let mut step = self.client.poll(begun);
+        loop {
+            match step {
+                // What is not sent is repeated.
+                Step::Send(bytes) => drop(self.socket.send(&bytes)),
+                Step::Done(answer) => return Ok(answer),
+                Step::TooLate | Step::Idle => {
+                    return Err(ManagerdError::NoAnswer {
+                        address: self.manager,
+                        seconds: within.as_secs_f64(),
+                    });
+                }
+                Step::Wait(until_ns) => {
+                    let wait = until_ns.saturating_sub(now(&self.start)).max(1_000_000);
+                    let wait = Some(Duration::from_nanos(wait));
+                    let received = self
+                        .socket
+                        .set_read_timeout(wait)
+                        .and_then(|()| self.socket.recv(&mut buffer));
+                    match received {
+                        Ok(count) => {
+                            step = self.client.datagram(now(&self.start), &buffer[..count]);
+                            continue;
+                        }
+                        // Nobody listens there now: the time goes on, the manager may start.
+                        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                            std::thread::sleep(Duration::from_millis(5));
+                        }
+                        Err(_) => {}
+                    }
+                }
+            }
+            step = self.client.poll(now(&self.start));
+        }
+    }
+
+    /// As [`Asker::ask`] for a request that is made anew while the manager says that it is busy. `question` makes it
+    /// from a new id.
+    ///
+    /// # Errors
+    /// As [`Asker::ask`].
+    pub fn ask_until(
+        &mut self,
+        question: &dyn Fn(u128) -> Question,
+        within: Duration,
+    ) -> Result<Answer, ManagerdError> {
+        let begun = Instant::now();
+        loop {
+            let left = within.saturating_sub(begun.elapsed());
+            let answer = self.ask(&question(Asker::request()?), left);
+            let answer = answer.map_err(|error| match error {
+                ManagerdError::NoAnswer { address, .. } => ManagerdError::NoAnswer {
+                    address,
+                    seconds: within.as_secs_f64(),
+                },
+                other => other,
+            })?;
+            let pause = match &answer {
+                Answer::Refused(no) if no.reason == Reason::Busy => {
+                    Duration::from_micros(no.retry_after_us.into())
+                }
+                _ => return Ok(answer),
+            };
+            if begun.elapsed() + pause >= within {
+                return Ok(answer);
+            }
+            std::thread::sleep(pause);
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! The manager on a UDP socket: datagrams are taken in groups, their changes stored as one, then they are answered.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rtwire_manager::{
+    Change, Counts, Distrust, LARGEST_MESSAGE, Manager, Quotas, Settings, ShareRules, budgets_of,
+};
+use rtwire_plan::Plan;
+
+use crate::epochs::Epochs;
+use crate::keys::{KeyFolder, random};
+use crate::{ManagerdError, Store};
+
+/// The datagrams that are answered after one write to the store, at most.
+const MOST_IN_A_GROUP: usize = 256;
+/// The time between two looks at the key files and the plan file, and the longest wait for a datagram.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// The settings of a manager's daemon.
+#[derive(Clone, Debug)]
+pub struct ServiceSettings {
+    /// The folder of the store and of the newest plan file.
+    pub state: PathBuf,
+    /// The folder of the key files.
+    pub keys: PathBuf,
+    /// The address to listen at.
+    pub listen: SocketAddr,
+    /// The widest budgets by priority, ns.
+    pub widest_ns: [u64; 8],
+    /// True if the user stated a budget: then those of an old store must be the same.
+    pub budgets_stated: bool,
+    /// The limits of each host.
+    pub quotas: Quotas,
+    /// The rules of one-shot reservations.
+    pub shares: ShareRules,
+}
+
+/// Something to be told while the manager runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Told {
+    /// The manager answers at this address, with the connections of its store.
+    Ready {
+        /// The address.
+        address: SocketAddr,
+        /// The connections of the store.
+        connections: usize,
+        /// The epoch.
+        epoch: u64,
+    },
+    /// Messages were not believed. It is told for the first, the tenth, the hundredth and so on.
+    Distrusted {
+        /// The address that the last one came from.
+        source: SocketAddr,
+        /// The reason.
+        why: Distrust,
+        /// The number for this reason so far.
+        count: u64,
+    },
+    /// The key files were read again.
+    Rekeyed,
+    /// Something failed, and the manager goes on: the message.
+    Trouble(String),
+}
+
+/// The manager's daemon.
+#[derive(Debug)]
+pub struct Service {
+    manager: Manager,
+    store: Store,
+    socket: UdpSocket,
+    keys: KeyFolder,
+    epochs: Epochs,
+    start: Instant,
+}
+
+impl Service {
+    /// Opens the store, reads the keys, binds the socket.
+    ///
+    /// # Errors
+    /// [`ManagerdError`] if one of them cannot be used, or the stored connections do not fit the plan.
+    pub fn open(plan: Plan, settings: &ServiceSettings) -> Result<Service, ManagerdError> {
+        let mut keys = KeyFolder::new(&settings.keys);
+        let known = keys.changed()?.unwrap_or_default();
+        let store = Store::open(&settings.state)?;
+        let budgets = store.of_plan(&plan.plan_id, settings.budgets_stated, || {
+            let budgets = budgets_of(&plan, &settings.widest_ns);
+            budgets.map_err(|error| ManagerdError::Manager(error.into()))
+        })?;
+        let mut restored = store.restored()?;
+        // Before anything is granted: the next start must wait as long.
+        restored.longest_lifetime_us = store.longest_lifetime_us(settings.shares.lifetime_us)?;
+        let of_manager = Settings {
+            quotas: settings.quotas,
+            shares: settings.shares,
+            epoch: u64::from_be_bytes(random()?) | 1,
+            now_ns: 0,
+        };
+        let manager = Manager::new(Arc::new(plan), &budgets, restored, known, of_manager)?;
+        let failed = |what| {
+            move |error| ManagerdError::Socket {
+                what,
+                address: settings.listen,
+                error,
+            }
+        };
+        let socket = UdpSocket::bind(settings.listen).map_err(failed("listen at"))?;
+        socket.set_nonblocking(true).map_err(failed("listen at"))?;
+        Ok(Service {
+            manager,
+            store,
+            socket,
+            keys,
+            epochs: Epochs::new(&settings.state),
+            start: Instant::now(),
+        })
+    }
+
+    /// Returns the address at which the manager answers.
+    ///
+    /// # Errors
+    /// [`ManagerdError::Socket`].
+    pub fn address(&self) -> Result<SocketAddr, ManagerdError> {
+        let address = self.socket.local_addr();
+        address.map_err(|error| ManagerdError::Socket {
+            what: "name the socket of",
+            address: SocketAddr::from(([0, 0, 0, 0], 0)),
+            error,
+        })
+    }
+
+    /// Returns the counts since the start.
+    #[must_use]
+    pub fn counts(&self) -> &Counts {
+        self.manager.counts()
+    }
+
+    /// Answers until `keep_going` returns false. Returns with an error only if the store or the socket fails.
+    ///
+    /// # Errors
+    /// [`ManagerdError`]: nothing was answered that is not stored.
+    pub fn run(
+        &mut self,
+        keep_going: &mut dyn FnMut() -> bool,
+        tell: &mut dyn FnMut(Told),
+    ) -> Result<(), ManagerdError> {
+        let address = self.address()?;
+        tell(Told::Ready {
+            address,
+            connections: self.manager.connections(),
+            epoch: self.manager.epoch(),
+        });
+        let failed = |what| {
+            move |error: std::io::Error| ManagerdError::Socket {
+                what,
+                address,
+                error,
+            }
+        };
+        let mut buffer = [0_u8; LARGEST_MESSAGE + 1];
+        let mut changes: Vec<Change> = Vec::new();
+        let mut answers: Vec<(SocketAddr, Vec<u8>)> = Vec::new();
+        let mut looked = Instant::now();
+        while keep_going() {
+            self.wait().map_err(failed("wait at"))?;
+            for _ in 0..MOST_IN_A_GROUP {
+                let (count, source) = match self.socket.recv_from(&mut buffer) {
+                    Ok(received) => received,
+                    Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
+                    // An answer that a host could not take: nothing is wrong with this socket.
+                    Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => continue,
+                    Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                    Err(error) => return Err(failed("receive at")(error)),
+                };
+                let now_ns = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                // By address without port: a source has no endless number of names.
+                let name = source.ip().to_string();
+                let outcome = self.manager.datagram(now_ns, &name, &buffer[..count]);
+                if let Some(why) = outcome.distrust {
+                    let count = self.manager.counts().distrusted_for(why);
+                    if is_power_of_ten(count) {
+                        tell(Told::Distrusted { source, why, count });
+                    }
+                }
+                changes.extend(outcome.change);
+                answers.extend(outcome.answer.map(|answer| (source, answer)));
+            }
+            if !changes.is_empty() {
+                self.store.write(&changes)?;
+                self.epochs.note_change();
+                changes.clear();
+            }
+            for (to, answer) in answers.drain(..) {
+                // A lost answer is asked for again.
+                let _ = self.socket.send_to(&answer, to);
+            }
+            if looked.elapsed() >= LOOK {
+                looked = Instant::now();
+                self.look(tell);
+            }
+        }
+        self.epochs.finish(&mut self.manager, tell);
+        Ok(())
+    }
+
+    /// Reads changed keys, and has the plan file written.
+    fn look(&mut self, tell: &mut dyn FnMut(Told)) {
+        let read = self.keys.changed().and_then(|keys| match keys {
+            Some(keys) => Ok(self.manager.rekey(keys).map(|()| true)?),
+            None => Ok(false),
+        });
+        match read {
+            Ok(true) => tell(Told::Rekeyed),
+            Ok(false) => {}
+            Err(error) => tell(Told::Trouble(format!("{error}; the keys of before stay"))),
+        }
+        self.epochs.look(&mut self.manager, tell);
+    }
+
+    fn wait(&self) -> Result<(), std::io::Error> {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let mut sockets = [PollFd::new(&self.socket, PollFlags::IN)];
+        let timeout = Timespec {
+            tv_sec: 0,
+            tv_nsec: i64::from(LOOK.subsec_nanos()),
+        };
+        match poll(&mut sockets, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn is_power_of_ten(count: u64) -> bool {
+    let mut rest = count;
+    while rest >= 10 && rest % 10 == 0 {
+        rest /= 10;
+    }
+    rest == 1
+}
+
+/// Returns the path of the newest plan file in a state's folder.
+#[must_use]
+pub fn plan_path(state: &Path) -> PathBuf {
+    state.join("plan.json")
+}
