@@ -74,17 +74,21 @@ powerlink_cell() {
 	TOML
 }
 
-# nic_pair: the guest's two real cards, cabled by QEMU, as ra in vm-a and rb in vm-b. Named by their addresses.
+# nic_pair [virtio]: the guest's two e1000e (or virtio-net) cards, cabled by QEMU, as ra in vm-a and rb in vm-b. Named by their
+# addresses.
 nic_pair() {
-	for end in a:1 b:2; do
+	ends='a:1 b:2'
+	[ $# = 0 ] || ends='a:3 b:4'
+	for end in $ends; do
 		card=$(grep -l "52:54:00:00:00:0${end#*:}" /sys/class/net/*/address | head -n 1 | cut -d/ -f5)
 		[ -n "$card" ] || fail "the guest has no card 52:54:00:00:00:0${end#*:}"
 		ip netns add vm-"${end%:*}"
 		in_"${end%:*}" sysctl -qw net.ipv6.conf.default.disable_ipv6=1 2>/dev/null || true
 		ip link set "$card" netns vm-"${end%:*}" name r"${end%:*}"
 	done
-	cable vm-a ra 1 2 keep
-	cable vm-b rb 2 1 keep
+	cable vm-a ra 1 2 "52:54:00:00:00:0${ends##*:}"
+	ends=${ends% *}
+	cable vm-b rb 2 1 "52:54:00:00:00:0${ends##*:}"
 	for end in a b; do
 		for _ in $(seq 50); do
 			in_$end cat /sys/class/net/r$end/carrier 2>/dev/null | grep -q 1 && break
@@ -93,13 +97,13 @@ nic_pair() {
 	done
 }
 
-cable() { # NAMESPACE INTERFACE OWN PEER [keep the address]
+cable() { # NAMESPACE INTERFACE OWN PEER [the peer's address; the own one stays]
 	[ $# = 5 ] || ip -n "$1" link set "$2" address "02:00:00:00:00:0$3"
 	ip -n "$1" link set lo up
 	ip -n "$1" addr add "10.7.0.$3/24" dev "$2"
 	ip -n "$1" link set "$2" up
 	peer=02:00:00:00:00:0$4
-	[ $# != 5 ] || peer=52:54:00:00:00:0$4
+	[ $# != 5 ] || peer=$5
 	ip -n "$1" neigh add "10.7.0.$4" lladdr "$peer" dev "$2" nud permanent
 }
 
@@ -113,8 +117,8 @@ clean_up() {
 	for end in a b; do
 		for process in $(ip netns pids vm-$end 2>/dev/null); do kill -9 "$process" 2>/dev/null || true; done
 		# A real card must be home before its namespace goes.
-		ip -n vm-$end link show r$end 2>/dev/null | grep -q '52:54:00' &&
-			ip -n vm-$end link set r$end netns 1 name "nic$end"
+		number=$(ip -n vm-$end link show r$end 2>/dev/null | sed -n 's/.*52:54:00:00:00:0\(.\) brd.*/\1/p')
+		[ -z "$number" ] || ip -n vm-$end link set r$end netns 1 name "nic$number"
 		ip netns del vm-$end 2>/dev/null || true
 	done
 }

@@ -41,6 +41,17 @@ pub enum HostError {
         /// The existing interfaces.
         there: Vec<String>,
     },
+    /// There is no uman device of this name.
+    #[error(
+        "there is no uman device `{name}`{}; `rtwire uman add` makes one",
+        known(there)
+    )]
+    NoUman {
+        /// The name.
+        name: String,
+        /// The existing uman devices.
+        there: Vec<String>,
+    },
     /// A setting cannot have this value.
     #[error("{what} cannot be set to {value}")]
     Value {
@@ -87,6 +98,7 @@ impl HostError {
             | Self::NoReceiveContext(_)
             | Self::NotInForce { .. }
             | Self::NoInterface { .. }
+            | Self::NoUman { .. }
             | Self::Value { .. } => 0,
         };
         errno == 1 || errno == 13
@@ -106,6 +118,10 @@ fn known(there: &[String]) -> String {
 fn netlink_hint(errno: i32, reason: &str) -> &'static str {
     if reason.contains("kind is unknown") || reason.contains("Unknown device type") {
         return hint(95);
+    }
+    // The module `uman` has said already what there is instead.
+    if reason.contains("choose qdisc or direct") {
+        return "";
     }
     hint(errno)
 }

@@ -1,14 +1,17 @@
 # Kernels and images of the lab, made on the host and kept in $CACHE. Sourced by scripts/vm.
 
-# resolve WHICH: the version that a series (`6.1`) or `newest` stands for, as this machine's package lists have it.
+# resolve WHICH: the version that a series (`6.1`) or `newest` stands for, as this machine's package lists have it; with
+# `/generic` behind it the kernel without PREEMPT_RT.
 resolve() {
-	local found
+	local found flavour=-rt series=${1%/generic}
+	[ "$series" = "$1" ] || flavour=
 	# An image named `…-unsigned` is the kernel itself; the others depend on it or sign it.
-	found=$(apt-cache search --names-only '^linux-image-[0-9].*-rt-amd64-unsigned$' |
+	found=$(apt-cache search --names-only "^linux-image-[0-9][^-]*(-[0-9]+)?$flavour-amd64-unsigned\$" |
 		sed -n 's/^linux-image-\(.*\)-unsigned .*/\1/p' | sort -V)
 	# Without package lists (or offline) what was fetched before serves.
-	[ -n "$found" ] || found=$(cd "$CACHE" && ls -d ./*-rt-amd64 2>/dev/null | sed 's#^\./##' | sort -V)
-	[ "$1" = newest ] || found=$(grep "^${1//./\\.}\." <<<"$found")
+	[ -n "$found" ] || found=$(cd "$CACHE" && ls -d ./*-amd64 2>/dev/null | sed 's#^\./##' |
+		grep -E "^[0-9][^-]*(-[0-9]+)?$flavour-amd64\$" | sort -V)
+	[ "$series" = newest ] || found=$(grep "^${series//./\\.}\." <<<"$found")
 	tail -n 1 <<<"$found"
 }
 
@@ -35,6 +38,70 @@ fetch() {
 	)
 	rm -rf "$folder"
 	mv "$new" "$folder"
+}
+
+# headers VERSION: what modules for it are built with, into $CACHE/VERSION/headers, once.
+headers() {
+	local version=$1 folder=$CACHE/$1/headers new packages common
+	[ -e "$folder/complete" ] && return
+	echo "Fetching the headers of Linux $version (once; kept in $CACHE)"
+	# Not what they depend on for the sake of a running kernel: its image, the compiler.
+	packages=$(apt-cache depends "linux-headers-$version" |
+		sed -nE 's/.*Depends: (linux-(headers-.*-common.*|kbuild-.*|compiler-.*))$/\1/p')
+	[ -n "$packages" ] || {
+		echo "apt offers no linux-headers-$version: the kernel modules cannot be built for it" >&2
+		return 1
+	}
+	new=$(mktemp -d "$CACHE/fetching.XXXXXX")
+	(
+		cd "$new"
+		# shellcheck disable=SC2086
+		apt-get download -qq "linux-headers-$version" $packages 2>apt.log || {
+			cat apt.log >&2
+			exit 1
+		}
+		for package in ./*.deb; do dpkg-deb --fsys-tarfile "$package" | tar -x; done
+		rm ./*.deb apt.log
+		# The package names its other half by the place where it would be installed.
+		common=$(grep -o 'linux-headers-[^/ ]*-common[^/ ]*' <<<"$packages")
+		echo "include $folder/usr/src/$common/Makefile" >"usr/src/linux-headers-$version/Makefile"
+		touch complete
+	)
+	rm -rf "$folder"
+	mv "$new" "$folder"
+}
+
+# modules VERSION: builds `kernel/` for it and prints the folder of the modules; made anew when a source changes. A warning fails.
+modules() {
+	local version=$1 key folder new
+	key=$(cd "$VM/../../kernel" && find . -type f | LC_ALL=C sort | xargs sha256sum | sha256sum | cut -c1-12)
+	folder=$CACHE/$version/modules-$key
+	if [ ! -e "$folder" ]; then
+		headers "$version" >&2
+		rm -rf "$CACHE/$version"/modules-*
+		new=$(mktemp -d "$CACHE/$version/building.XXXXXX")
+		cp -r "$VM/../../kernel/." "$new"
+		# The headers of newer kernels carry their image; without pahole the types of a module are left out.
+		make -s -C "$CACHE/$version/headers/usr/src/linux-headers-$version" "M=$new/uman" W=1 KCFLAGS=-Werror \
+			CONFIG_DEBUG_INFO_BTF_MODULES= modules >&2 || {
+			rm -rf "$new"
+			return 1
+		}
+		mkdir "$new/ko"
+		cp "$new"/*/*.ko "$new/ko/"
+		strip --strip-debug "$new"/ko/*.ko
+		mv "$new/ko" "$folder"
+		rm -rf "$new"
+	fi
+	echo "$folder"
+}
+
+# modules_archive VERSION: the modules for the guest, in /lab/modules.
+modules_archive() {
+	[ ! -e "$WORK/modules-$1.cpio" ] || return 0
+	mkdir -p "$WORK/modules-$1/lab/modules"
+	cp "$(modules "$1")"/*.ko "$WORK/modules-$1/lab/modules/"
+	pack "$WORK/modules-$1" "$WORK/modules-$1.cpio"
 }
 
 # unpack VMLINUZ VMLINUX: QEMU starts the uncompressed kernel at once; unpacking it in the guest takes seconds.

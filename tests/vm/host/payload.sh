@@ -48,7 +48,8 @@ payload() {
 		all_tests
 	fi
 	add_program "${CARGO_TARGET_DIR:-target}/$PROFILE_FOLDER/rtwire" rtwire
-	cp -r "$VM"/{suites,measure,lib.sh,case} "$tree/lab/"
+	gcc -O2 -Wall -Wextra -Werror -static -o "$tree/lab/bin/uman-test" kernel/uman/test/uman-test.c
+	cp -r "$VM"/{suites,measure,lib.sh,uman-lib.sh,case} "$tree/lab/"
 	cp "$VM/guest-run" "$tree/lab/run"
 	chmod +x "$tree/lab/run"
 	cp -r examples/. "$tree/lab/examples/"

@@ -70,7 +70,6 @@ impl Kept {
             .addresses
             .iter()
             .all(|one| here.any(|item| item.shown == one.shown));
-        let among = |items: &[Item], one: &Item| items.iter().any(|item| item.shown == one.shown);
         addresses
             && other.routes.iter().all(|one| among(&self.routes, one))
             && other
@@ -86,6 +85,11 @@ impl Kept {
         let items = items.chain(&self.neighbours);
         items.map(|item| item.shown.as_str()).collect()
     }
+}
+
+/// Returns whether one of `items` is shown as `wanted` is.
+fn among(items: &[Item], wanted: &Item) -> bool {
+    items.iter().any(|item| item.shown == wanted.shown)
 }
 
 fn to_hex(bytes: &[u8]) -> String {
@@ -143,7 +147,6 @@ pub(super) fn restore(
     };
     let six = |item: &Item| item.shown.contains(':');
     let (keep_six, keep_four) = (same(&six), same(&|item| !six(item)));
-    let among = |items: &[Item], item: &Item| items.iter().any(|one| one.shown == item.shown);
     for item in &present.neighbours {
         if !among(&wanted.neighbours, item) {
             netlink.remove_neighbour(&bytes(item)?, &item.shown)?;
@@ -169,7 +172,6 @@ pub(super) fn add(netlink: &mut Netlink, interface: &str, wanted: &Kept) -> Resu
         return Ok(());
     };
     let present = keep(netlink, link.index)?;
-    let among = |items: &[Item], item: &Item| items.iter().any(|one| one.shown == item.shown);
     for item in &wanted.addresses {
         if !among(&present.addresses, item) {
             netlink.put_address(&bytes(item)?, link.index, interface, &item.shown)?;

@@ -18,6 +18,7 @@ mod raw;
 mod tests;
 mod told;
 mod tree;
+mod uman;
 
 pub use addresses::{Address, Route};
 pub(crate) use burst::{htb_whole, tbf_whole};
@@ -31,6 +32,7 @@ pub use neighbours::StaticNeighbour;
 pub(crate) use queues::OWN_RATE;
 pub use queues::PortQueue;
 pub use tree::{Filter, Queue, Tree};
+pub use uman::{UmanLink, UmanMode, UmanOptions, UmanQueue};
 
 use netlink_bindings::traits::NetlinkRequest;
 use netlink_socket2::NetlinkSocket;

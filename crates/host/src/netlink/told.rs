@@ -1,7 +1,7 @@
 //! The kernel's description of a discipline: in the form that it accepts, and without what changes by itself.
 //!
-//! What `tc` is told and what the kernel reports differ for some kinds. A report that is sent back as it came is refused, or
-//! makes another discipline.
+//! For some kinds the kernel's report is not the form in which it takes a discipline. Sent back as it came, such a report is
+//! refused, or makes another discipline.
 
 use super::attributes::{Writer, each, find, u32_at};
 
