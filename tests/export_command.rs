@@ -264,8 +264,8 @@ fn networks(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What a switch does with a stream, calculated by hand from the description: A (port 1) sends `fast` in VLAN 5 with PCP 7 to
-/// B (port 2); C (port 3) neither sends nor hears it.
+/// The data of one stream, calculated by hand from the description: A (port 1) sends `fast` in VLAN 5 with PCP 7 to B (port 2);
+/// C (port 3) neither sends nor hears it.
 #[test]
 fn static_entries_vlans_and_identification_follow_the_route() {
     let text = format!(

@@ -1,5 +1,5 @@
-//! What a POWERLINK station does not do on real interfaces: answer for a program that stands still, obey requests of strangers,
-//! manage a network that another one manages. Judged by what passes at the bridge. Needs root.
+//! POWERLINK stations on real interfaces refuse three things: to answer for a program that stands still, to obey requests of
+//! strangers, and to manage a network that another one manages. Judged by what passes at the bridge. Needs root.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 

@@ -35,7 +35,7 @@ fn planted_in(file: PathBuf, script: &str) -> Value {
     report
 }
 
-fn assert_says(report: &Value, words: &str) {
+pub(crate) fn assert_says(report: &Value, words: &str) {
     let reasons = report["reasons"].to_string();
     assert!(reasons.contains(words), "not {words:?}: {reasons}");
 }

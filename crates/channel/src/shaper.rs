@@ -82,8 +82,8 @@ pub struct NotYet {
     pub earliest_ns: Option<u64>,
 }
 
-/// The token bucket. Times are in ns of any one clock that does not go back; if it does, the sender only waits
-/// longer.
+/// The token bucket. Times are in ns of any one clock that does not go back. If it does, the sender waits until the clock has
+/// caught up, unless [`Shaper::clock_was_set_back`] is called.
 #[derive(Clone, Debug)]
 pub struct Shaper {
     /// `None` lets every frame through.
@@ -155,6 +155,13 @@ impl Shaper {
         } else {
             enough.checked_add(interval - past)
         }
+    }
+
+    /// Tells that the clock was set back, and that it is `now_ns` now. The tokens stay as they were after the newest frame.
+    ///
+    /// What has accrued since is lost: so no frame comes too early by this.
+    pub fn clock_was_set_back(&mut self, now_ns: u64) {
+        self.last_ns = self.last_ns.min(now_ns);
     }
 
     /// Takes the tokens for a frame of `wire_bits` that is sent at `now_ns`. It checks only the tokens: a sender that

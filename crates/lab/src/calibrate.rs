@@ -7,7 +7,6 @@
 //! noise record reports no stall, and at least four times that threshold. It is no part of a promise: it says up to which lateness a port of the run
 //! counts as an exact one. It is fixed before the first frame of the run and never changed afterwards.
 
-use std::thread;
 use std::time::Duration;
 
 use rtwire_measure::noise::{NoiseOptions, NoiseRecord, NoiseRecorder};
@@ -23,6 +22,7 @@ use crate::events::{EventReader, Events};
 use crate::fabric::{Fabric, PortIndex};
 use crate::passages::Passages;
 use crate::processes::Processes;
+use crate::run_clock::RunClock;
 use crate::tasks::Bursts;
 
 /// A latency is at least this many times the threshold below which a stall is not recorded. Several such stalls can hold a
@@ -89,13 +89,12 @@ fn once(
     let options = NoiseOptions::beside_a_lab();
     let threshold_ns = options.stall_threshold_ns;
     let recorder = NoiseRecorder::start(options)?;
+    let mut time = RunClock::begin();
     let start_ns = clock::now_ns(Clock::Tai) + SETTLE_NS;
     let end_ns = start_ns + u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     processes.order(Order::Run { start_ns, end_ns });
     let reader = EventReader::start(fabric);
-    while clock::now_ns(Clock::Tai) < end_ns && !stopped() {
-        thread::sleep(Duration::from_millis(5));
-    }
+    time.wait(end_ns - start_ns + SETTLE_NS, stopped);
     processes.order(Order::Stop);
     for (_, result) in processes.finish() {
         let result = result?;
@@ -107,6 +106,9 @@ fn once(
     let events = reader.finish();
     if stopped() {
         return Err(LabError::Stopped);
+    }
+    if let Some(step) = time.step() {
+        return Err(LabError::ClockSet(step));
     }
     evaluate(fabric, bursts, &events, &noise, threshold_ns)
 }

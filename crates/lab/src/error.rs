@@ -45,6 +45,11 @@ pub enum LabError {
         /// The names of the missing capabilities.
         missing: String,
     },
+    /// The clock was set while the unloaded network was measured, or before a frame was sent.
+    #[error(
+        "{0} before the run began, so its times mean nothing: run it again, and keep daemons that set the clock from it meanwhile"
+    )]
+    ClockSet(rtwire_measure::clock_steps::ClockStep),
     /// The network does not fit one machine.
     #[error("the network has {nodes} nodes; a lab on one machine supports at most {most}")]
     TooLarge {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use rtwire_measure::clock_steps::ClockStep;
 use rtwire_measure::noise::NoiseRecord;
 use rtwire_measure::verdict::{
     EmulatedStream, Emulation, Evidence, PortEvidence, PortId, Rule, Sample, StreamEvidence,
@@ -33,6 +34,7 @@ pub(crate) struct Collected<'a> {
     pub(crate) noise: &'a NoiseRecord,
     pub(crate) exact: &'a Exact,
     pub(crate) interrupted: bool,
+    pub(crate) clock_step: Option<ClockStep>,
     pub(crate) results: &'a BTreeMap<String, HostResult>,
     pub(crate) watches: Vec<PortWatch>,
     pub(crate) directory: &'a Path,
@@ -63,6 +65,7 @@ impl Collected<'_> {
             stalls: self.noise.stall_record(),
             stalls_doubted: self.noise.doubts(),
             interrupted: self.interrupted,
+            clock_set: self.clock_step.iter().map(ClockStep::sentence).collect(),
             emulation: Some(Emulation {
                 handover_ns: self.calibrated.handover_ns,
                 records_lost: self.events.lost,

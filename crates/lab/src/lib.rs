@@ -59,6 +59,7 @@ pub mod registry;
 mod replayed;
 mod report;
 mod run;
+mod run_clock;
 #[cfg(test)]
 mod switch_tests;
 mod tasks;

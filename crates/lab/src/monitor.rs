@@ -58,15 +58,16 @@ fn watch(records: &PortRecords, ports: usize, window_ns: u64, stop: &AtomicBool)
         .map(|port| records.get(port, Field::DroppedFrames))
         .collect();
     let mut from_ns = clock::now_ns(Clock::Tai);
-    let mut next_ns = from_ns + window_ns;
+    // The windows follow a clock that nobody can set; the record is by the one that all times are of.
+    let mut next_ns = clock::now_ns(Clock::Monotonic) + window_ns;
     while !stop.load(Ordering::Relaxed) {
-        let _ = clock::sleep_until(Clock::Tai, next_ns);
+        let _ = clock::sleep_until(Clock::Monotonic, next_ns);
         let to_ns = clock::now_ns(Clock::Tai);
         for (port, watch) in watches.iter_mut().enumerate() {
             look(records, port, watch, &mut dropped[port], (from_ns, to_ns));
         }
         from_ns = to_ns;
-        next_ns = to_ns.max(next_ns) + window_ns;
+        next_ns = clock::now_ns(Clock::Monotonic).max(next_ns) + window_ns;
     }
     watches
 }

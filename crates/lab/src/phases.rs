@@ -1,8 +1,9 @@
 //! The phases of cyclic talkers whose hosts share this machine's cores. Pure.
 //!
 //! Real hosts have their own cores, so all of them can send at the same instant. Here only as many can as there are cores; the
-//! next one waits for a send call, which does the work of the emulated switches, too. Where streams declare a tick error that is
-//! shorter than this wait, groups of as many talkers as there are cores get phases of their own. Each group still sends
+//! next one waits for a send call, which does the work of the emulated switches, too. Where the
+//! smallest tick error of any cyclic stream is shorter than this wait, groups of as many talkers as there are cores get phases of
+//! their own. Each group still sends
 //! at once. A stream with launch times keeps them.
 
 use rtwire_plan::{ContractKind, Plan};

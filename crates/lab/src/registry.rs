@@ -3,8 +3,9 @@
 //! Each lab has a directory below [`DIRECTORY`] with its record and a lock that its process holds. A record without a
 //! held lock that was not kept belongs to a crashed lab. The next run removes that lab by name, and nothing else.
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use rtwire_sys::clock::{self, Clock};
@@ -113,7 +114,10 @@ impl Claim {
     /// [`LabError`] if the directory cannot be written (not root).
     pub(crate) fn new(network: &str, file: &str) -> Result<Self, LabError> {
         let base = Path::new(DIRECTORY);
-        fs::create_dir_all(base).map_err(at(base))?;
+        // Explicit: with a mask of 0 everybody could write to the folder, and the locks of ports would refuse it.
+        let mut folders = DirBuilder::new();
+        let made = folders.recursive(true).mode(0o755).create(base);
+        made.map_err(at(base))?;
         loop {
             let id = random_id().map_err(LabError::Io)?;
             let path = base.join(&id);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use rtwire_measure::clock_steps::ClockStep;
 use rtwire_measure::noise::{NoiseOptions, NoiseRecord, NoiseRecorder};
 use rtwire_measure::report::Report;
 use rtwire_measure::units::{self, grouped};
@@ -26,6 +27,7 @@ use crate::processes::Processes;
 use crate::registry::{self, Claim, NodeRecord, Phase, Record};
 use crate::replayed::Exact;
 use crate::report::assemble;
+use crate::run_clock::RunClock;
 use crate::tasks;
 use crate::transmit;
 
@@ -226,6 +228,7 @@ fn measure(
         noise: &noise,
         exact: &exact,
         interrupted: live.interrupted,
+        clock_step: live.clock_step,
         results: &live.results,
         watches: live.watches,
         directory,
@@ -264,6 +267,8 @@ struct Live {
     noise: NoiseRecord,
     /// True if Ctrl-C ended it.
     interrupted: bool,
+    /// The step of the clock that ended it.
+    clock_step: Option<ClockStep>,
     /// Hosts whose process ended before its answer; the others are still judged.
     failures: Vec<String>,
 }
@@ -280,34 +285,35 @@ fn live(
     let recorder = NoiseRecorder::start(NoiseOptions::beside_a_lab())?;
     let monitor = Monitor::start(fabric, ns(options.at_most()));
     let reader = EventReader::start(fabric);
+    let mut time = RunClock::begin();
     let start_ns = clock::now_ns(Clock::Tai) + SETTLE_NS;
-    let least_end_ns = start_ns + ns(options.duration);
     let last_end_ns = start_ns + ns(options.at_most());
     processes.order(Order::Run {
         start_ns,
         end_ns: last_end_ns,
     });
-    let wait_until = |until_ns| {
-        while clock::now_ns(Clock::Tai) < until_ns && !stopped() {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    };
-    wait_until(start_ns);
+    time.wait(SETTLE_NS, stopped);
     let stalled_before_ns = recorder.stalled_ns();
     claim.enter(Phase::Running)?;
     options.progress(&format!("running for {} s", options.duration.as_secs_f64()));
-    wait_until(least_end_ns);
-    let is_enough = || {
-        let lasted_ns = clock::now_ns(Clock::Tai).saturating_sub(start_ns);
+    time.wait(SETTLE_NS + ns(options.duration), stopped);
+    let is_enough = |lasted_ns| {
         let stalled_ns = recorder.stalled_ns().saturating_sub(stalled_before_ns);
         lasting::is_enough(lasted_ns, needed_ns, stalled_ns)
     };
-    while clock::now_ns(Clock::Tai) < last_end_ns && !stopped() && !is_enough() {
-        wait_until(clock::now_ns(Clock::Tai) + LOOK_NS);
+    let lasted_ns = |time: &RunClock| time.elapsed_ns().saturating_sub(SETTLE_NS);
+    let most_ns = ns(options.at_most());
+    while lasted_ns(&time) < most_ns
+        && !stopped()
+        && time.step().is_none()
+        && !is_enough(lasted_ns(&time))
+    {
+        time.wait(time.elapsed_ns() + LOOK_NS, stopped);
     }
-    let end_ns = last_end_ns.min(clock::now_ns(Clock::Tai));
+    let end_ns = start_ns + lasted_ns(&time).min(most_ns);
     let interrupted = stopped() && end_ns < last_end_ns;
-    if end_ns < last_end_ns {
+    // By a clock that was set, hosts may take the end for an hour away.
+    if end_ns < last_end_ns || time.step().is_some() {
         processes.order(Order::Stop);
     }
     let mut results = BTreeMap::new();
@@ -324,6 +330,9 @@ fn live(
     let watches = monitor.finish();
     let events = reader.finish();
     if end_ns <= start_ns {
+        if let Some(step) = time.step() {
+            return Err(LabError::ClockSet(step));
+        }
         return Err(LabError::Stopped);
     }
     Ok(Live {
@@ -334,6 +343,7 @@ fn live(
         events,
         noise,
         interrupted,
+        clock_step: time.step(),
         failures,
     })
 }

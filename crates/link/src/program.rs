@@ -322,7 +322,7 @@ impl ReceiveProgram {
             program: Arc::clone(shared),
             index,
             port,
-            _lock: lock,
+            lock,
         };
         // All fields except the owner, which `take` has written.
         for word in 0..Channel::Owner as usize {
@@ -347,7 +347,7 @@ pub(crate) struct OpenChannel {
     index: usize,
     port: u16,
     /// Dropped last, so that the next owner finds the port free.
-    _lock: NameLock,
+    lock: NameLock,
 }
 
 impl OpenChannel {
@@ -413,6 +413,9 @@ impl CounterReader {
 
 impl Drop for OpenChannel {
     fn drop(&mut self) {
-        self.program.free(self.index, self.port);
+        // A forked process has a copy of this, and shares the maps with its parent, whose channel it is.
+        if self.lock.is_own() {
+            self.program.free(self.index, self.port);
+        }
     }
 }

@@ -36,6 +36,7 @@
 
 pub mod bench;
 pub mod capture;
+pub mod clock_steps;
 pub mod evidence;
 pub mod jitter;
 pub mod machine;

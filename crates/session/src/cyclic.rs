@@ -11,7 +11,7 @@ use crate::pace::{Grid, Pace, Turn};
 use crate::real_time::now_ns;
 use crate::talker::{FINEST_TICK_NS, Sent, StreamTalker, fits, sent};
 use crate::task::{Pattern, TalkerTask};
-use crate::waiting::Waiting;
+use crate::waiting::{Slept, Waiting};
 
 /// The time for handing a frame over to a launch queue, beyond the queue's delta and the declared tick error.
 const HAND_OVER_NS: u64 = 200_000;
@@ -132,6 +132,8 @@ impl CyclicTalker {
     /// Compute little between this call and [`Self::send`]: it delays the frame. A value that may be older is better computed
     /// at the end of the previous cycle.
     ///
+    /// If the clock is set back meanwhile, the next cycle is the first of the grid by its new time.
+    ///
     /// Let the calling thread run on one core only (`taskset`, `sched_setaffinity`). Else more urgent threads can make the
     /// kernel move it to a core that is asleep, and the frame waits until that core is awake.
     ///
@@ -140,8 +142,12 @@ impl CyclicTalker {
     pub fn wait(&mut self) -> Result<TalkerCycle, SessionError> {
         loop {
             let due_ns = self.pace.due_ns();
-            self.waiting.sleep(due_ns)?;
-            let now = self.waiting.spin(due_ns);
+            let slept = self.waiting.sleep(due_ns)?;
+            let reached = (slept != Slept::SetBack).then(|| self.waiting.spin(due_ns));
+            let Some(now) = reached.flatten() else {
+                self.pace.clock_was_set_back(now_ns());
+                continue;
+            };
             if let Turn::Send { due_ns, late_ns } = self.pace.turn(now) {
                 self.launch_tai_ns = due_ns + self.lead_ns;
                 return Ok(TalkerCycle {

@@ -75,12 +75,16 @@ pub fn judge(
     let mut reasons: Vec<(Verdict, String)> = Vec::new();
     let mut of_talkers: Vec<TalkerJudgement> = Vec::new();
     for one in streams {
+        let ends = files.iter().map(|file| &file.evidence);
+        let ends = ends.filter(|end| [&one.talker, &one.listener].contains(&&end.header.host));
+        let clock_set = ends.flat_map(findings::clock_set).collect();
         // Only the machines of its own two ends can have delayed its frames between their stamps.
         let evidence = Evidence {
             streams: vec![one.evidence],
             ports: Vec::new(),
             talkers: talkers.clone(),
             stalls: stalls::of(files, [&one.talker, &one.listener]),
+            clock_set,
             rule: options.rule,
             ..Evidence::default()
         };

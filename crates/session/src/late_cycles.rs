@@ -80,6 +80,8 @@ pub(crate) enum Record {
     None,
     /// Some stalls found no room in the record.
     Full,
+    /// The clock that the cycles follow was set.
+    ClockSet,
     /// All stalls that it can show are in it.
     Whole,
 }
@@ -121,7 +123,10 @@ impl Account<'_> {
             return None;
         }
         let unexplained = times(self.unexplained);
-        let (shown, why) = if self.unexplained == 0 {
+        let (shown, why) = if record == Record::ClockSet {
+            let why = "and the clock that they follow was set meanwhile";
+            (Shown::Nothing, why.to_owned())
+        } else if self.unexplained == 0 {
             let why = format!("{}, while the machine stalled", times(self.late));
             (Shown::Machine, why)
         } else if record == Record::Full || self.untold {

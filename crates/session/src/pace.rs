@@ -10,6 +10,8 @@
 //!   not.
 //! - A frame whose sender was held up inside its send call counts at the kernel's timestamp, where one has come, else at the end
 //!   of that call. So the next one is skipped if it would be too close.
+//! - A clock that was set back moves the instants: the next one is the first of the grid after the clock's new time. A clock that
+//!   was set forward has passed instants, and they are skipped.
 
 use rtwire_channel::Shaper;
 
@@ -145,6 +147,15 @@ impl Pace {
         Turn::Send { due_ns, late_ns }
     }
 
+    /// Tells that the clock was set back, and that it is `now_ns` now.
+    pub fn clock_was_set_back(&mut self, now_ns: u64) {
+        self.due_ns = self.grid.first_from(now_ns);
+        self.before = None;
+        if let Some(shaper) = &mut self.shaper {
+            shaper.clock_was_set_back(now_ns);
+        }
+    }
+
     /// Notes that the newest frame left at `left_ns` or before: the kernel's timestamp, or the end of the send call.
     ///
     /// A thread can be stopped between its decision and the kernel's part of the call. Its frame may then have left as late
@@ -246,6 +257,26 @@ mod tests {
         pace.sent(3_041_000);
         assert!(matches!(pace.turn(4_001_000), Turn::Send { .. }));
         assert_eq!(pace.skipped(), 1);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_by_an_hour_costs_a_cycle_and_not_an_hour() {
+        const HOUR_NS: u64 = 3_600_000_000_000;
+        let mut pace = pace(1_000_000, 50_000);
+        let start = pace.turn(HOUR_NS + 1_000_000);
+        assert!(matches!(start, Turn::Send { .. }));
+        pace.sent(HOUR_NS + 1_000_900);
+        pace.clock_was_set_back(1_200_000);
+        assert_eq!(pace.due_ns(), 2_000_000);
+        // As many tokens as after the newest frame, and no more: the frame at 2 ms is 0.8 ms after 1.2 ms.
+        assert!(matches!(pace.turn(2_000_500), Turn::Skip { .. }));
+        for cycle in 3..10_u64 {
+            assert_eq!(pace.due_ns(), cycle * 1_000_000);
+            assert!(matches!(
+                pace.turn(cycle * 1_000_000 + 500),
+                Turn::Send { .. }
+            ));
+        }
     }
 
     #[test]

@@ -24,7 +24,7 @@ mod time;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rtwire_host::napi::{NapiDeferral, NapiPriority, NapiThreads};
 use rtwire_measure::evidence::End;
@@ -183,13 +183,19 @@ pub fn run_host(
         receive_work: &receive,
         clocks: &clocks,
     };
+    let begun = Instant::now();
     let live = live(work, recorder, &watched, (start_ns, end_ns))?;
+    let ran_ns = streams::ns(begun.elapsed());
     let noise = noise
         .map(NoiseRecorder::stop)
         .transpose()
         .map_err(no_noise)?;
     let heard_to_ns = now_ns();
-    let until_ns = live.stopped_ns.unwrap_or(heard_to_ns).min(end_ns);
+    // By a clock that was set, its time now says nothing of how long the run lasted.
+    let until_ns = match clocks.steps().is_empty() {
+        true => live.stopped_ns.unwrap_or(heard_to_ns).min(end_ns),
+        false => open_ns.saturating_add(ran_ns).max(start_ns).min(end_ns),
+    };
     let end = End {
         sent_to_ns: until_ns,
         heard_to_ns,
@@ -209,6 +215,7 @@ pub fn run_host(
         noise: noise.as_ref(),
         delays: &taps.delays,
         clocks_ns: recording::both_clocks_ns(clocks.uncertainty_ns()),
+        clock_steps: clocks.steps(),
         evidence,
     };
     Ok(report::assemble(options, &assignment, live.result, ran))
@@ -263,14 +270,23 @@ fn live(
         let (schedule, over) = (&schedule, &over);
         let watch = scope.spawn(move || {
             let mut is_told = false;
+            // By a clock that nobody can set.
+            let (begun, now) = (Instant::now(), now_ns());
+            let until_start = Duration::from_nanos(start_ns.saturating_sub(now));
+            let until_end = Duration::from_nanos(end_ns.saturating_sub(now));
             while !over.load(Ordering::Relaxed) {
                 if stop.load(Ordering::Relaxed) {
                     schedule.set(Order::Stop);
                     return Some(now_ns());
                 }
-                if !is_told && now_ns() >= start_ns {
+                if !is_told && begun.elapsed() >= until_start {
                     is_told = true;
                     tell(RunPhase::Running);
+                }
+                // By a clock that was set back, the threads take the end for an hour away.
+                if begun.elapsed() >= until_end && !clocks.steps().is_empty() {
+                    schedule.set(Order::Stop);
+                    return None;
                 }
                 thread::sleep(Duration::from_millis(10));
             }

@@ -6,7 +6,7 @@ use crate::channels;
 use crate::cyclic::CyclicTalker;
 use crate::error::SessionError;
 use crate::hold::Hold;
-use crate::real_time::{now_ns, sleep_until};
+use crate::real_time::{Waited, now_ns, sleep_until};
 use crate::task::{Pattern, TalkerTask};
 
 /// The tick in ns of a bucket that is checked for each value: fine enough to count as continuous.
@@ -32,6 +32,8 @@ pub struct StreamTalker {
     pub(crate) task: TalkerTask,
     pub(crate) talker: Talker,
     pub(crate) shaper: Shaper,
+    /// The time of the newest try, ns of CLOCK_TAI: an earlier one shows that the clock was set back.
+    newest_ns: u64,
     pub(crate) hold: Hold,
 }
 
@@ -66,6 +68,7 @@ impl StreamTalker {
                 _ => channels::shaper(task, 0, FINEST_TICK_NS),
             },
             task: task.clone(),
+            newest_ns: 0,
             hold,
         })
     }
@@ -91,6 +94,10 @@ impl StreamTalker {
     pub fn try_send(&mut self, value: &[u8]) -> Result<Sent, SessionError> {
         fits(&self.task, self.maximum_data(), value)?;
         let now_ns = now_ns();
+        if now_ns < self.newest_ns {
+            self.shaper.clock_was_set_back(now_ns);
+        }
+        self.newest_ns = now_ns;
         // On the ticks of its shaping interval, and after each no later than the plan assumes.
         let earliest = self.shaper.earliest(now_ns, self.task.wire_bits);
         let earliest_tai_ns =
@@ -108,7 +115,10 @@ impl StreamTalker {
     pub fn send(&mut self, value: &[u8]) -> Result<Sent, SessionError> {
         loop {
             match self.try_send(value)? {
-                Sent::NotYet { earliest_tai_ns } => sleep_until(earliest_tai_ns)?,
+                // If the clock was set back, the next try finds it out.
+                Sent::NotYet { earliest_tai_ns } => match sleep_until(earliest_tai_ns)? {
+                    Waited::Reached | Waited::SetBack => {}
+                },
                 done => return Ok(done),
             }
         }

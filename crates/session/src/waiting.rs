@@ -4,10 +4,26 @@ use rtwire_sys::clock::{self, Clock};
 
 use crate::error::SessionError;
 use crate::margin::{Margin, SpinMargin};
-use crate::real_time::{now_ns, sleep_until};
+use crate::real_time::{Waited, now_ns, sleep_until};
 
 /// The longest sleep of a measurement before the first cycle, ns: longer ones cost time and show the same.
 const MEASURED_SLEEP_NS: u64 = 1_000_000;
+
+/// The time of CLOCK_MONOTONIC in ns that a spin may last beyond its margin, before the clock counts as set back.
+const OVERDUE_NS: u64 = 1_000_000;
+/// The number of readings of the clock between two looks at CLOCK_MONOTONIC.
+const SPINS: u32 = 1_024;
+
+/// The end of a sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Slept {
+    /// The thread did not have to sleep.
+    Awake,
+    /// It was woken this late, ns.
+    Woken(u64),
+    /// The clock was set back: the instant is far away again.
+    SetBack,
+}
 
 /// One thread's wait for its instants. Allocates nothing, takes no lock.
 #[derive(Debug)]
@@ -35,36 +51,47 @@ impl Waiting {
             if due_ns > last_ns {
                 break;
             }
-            sleep_until(due_ns)?;
+            if sleep_until(due_ns)? == Waited::SetBack {
+                break;
+            }
             self.margin.woke(now_ns().saturating_sub(due_ns));
         }
         Ok(())
     }
 
-    /// Sleeps until the margin before `due_ns`. Returns the lateness of the wake-up in ns; `None` if the thread did not
-    /// have to sleep.
-    pub(crate) fn sleep(&mut self, due_ns: u64) -> Result<Option<u64>, SessionError> {
+    /// Sleeps until the margin before `due_ns`.
+    pub(crate) fn sleep(&mut self, due_ns: u64) -> Result<Slept, SessionError> {
         let wake_ns = due_ns.saturating_sub(self.margin.ns());
         if now_ns() >= wake_ns {
             self.woke_ns = now_ns();
-            return Ok(None);
+            return Ok(Slept::Awake);
         }
-        sleep_until(wake_ns)?;
+        if sleep_until(wake_ns)? == Waited::SetBack {
+            return Ok(Slept::SetBack);
+        }
         self.woke_ns = now_ns();
         let late_ns = self.woke_ns.saturating_sub(wake_ns);
         self.margin.woke(late_ns);
-        Ok(Some(late_ns))
+        Ok(Slept::Woken(late_ns))
     }
 
-    /// Spins until `due_ns`. Returns the time, ns.
-    pub(crate) fn spin(&mut self, due_ns: u64) -> u64 {
-        self.spun_ns += due_ns.saturating_sub(self.woke_ns);
+    /// Spins until `due_ns`. Returns the time, ns; `None` if the clock was set back meanwhile.
+    pub(crate) fn spin(&mut self, due_ns: u64) -> Option<u64> {
+        let left_ns = due_ns.saturating_sub(self.woke_ns);
+        self.spun_ns += left_ns;
+        let overdue_ns = clock::now_ns(Clock::Monotonic).saturating_add(left_ns + OVERDUE_NS);
         loop {
-            let now = clock::now_ns(Clock::Tai);
-            if now >= due_ns {
-                return now;
+            for _ in 0..SPINS {
+                let now = clock::now_ns(Clock::Tai);
+                if now >= due_ns {
+                    return Some(now);
+                }
+                std::hint::spin_loop();
             }
-            std::hint::spin_loop();
+            // At real-time priority an hour of spinning would take the core from all others.
+            if clock::now_ns(Clock::Monotonic) > overdue_ns && now_ns() < due_ns {
+                return None;
+            }
         }
     }
 

@@ -74,26 +74,27 @@ pub fn tai_offset_ns() -> Result<i64> {
     Ok(i64::from(timex.tai) * 1_000_000_000)
 }
 
-/// Returns CLOCK_TAI minus CLOCK_MONOTONIC, ns. Takes a few readings and no system call; fit for a real-time loop.
+/// Returns CLOCK_TAI minus CLOCK_MONOTONIC, and the uncertainty of that reading, both in ns. Takes a few readings and no
+/// system call; fit for a real-time loop.
 ///
 /// The difference changes whenever a clock is set or steered: read it anew for each time that is converted.
 #[must_use]
-pub fn tai_minus_monotonic_ns() -> i64 {
+pub fn tai_minus_monotonic_ns() -> (i64, u64) {
     /// The longest reading, ns, that counts as undisturbed: no interruption is that short.
     const UNDISTURBED_NS: u64 = 500;
-    let mut best = (u64::MAX, 0);
+    let mut best = (0, u64::MAX);
     for _ in 0..3 {
         let before = now_ns(Clock::Monotonic);
         let tai = now_ns(Clock::Tai);
         let between = now_ns(Clock::Monotonic).saturating_sub(before);
-        if between < best.0 {
-            best = (between, tai as i64 - (before + between / 2) as i64);
+        if between / 2 < best.1 {
+            best = (tai as i64 - (before + between / 2) as i64, between / 2);
         }
         if between < UNDISTURBED_NS {
             break;
         }
     }
-    best.1
+    best
 }
 
 /// The way in which a sleep ended.

@@ -46,8 +46,8 @@ pub struct NameLock {
 
 impl Drop for NameLock {
     fn drop(&mut self) {
-        // A forked process has a copy of this value, but the name and its file are its parent's.
-        if self.process != std::process::id() {
+        // The name and its file are the parent's.
+        if !self.is_own() {
             return;
         }
         own::remove(&self.path);
@@ -60,6 +60,13 @@ impl Drop for NameLock {
 }
 
 impl NameLock {
+    /// Returns true if this process took the name. A forked process has a copy of the value, and nothing that belongs to the
+    /// name is its own.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        self.process == std::process::id()
+    }
+
     /// Takes the name in the calling thread's network namespace. Waits for at most 2 s while another process removes the
     /// files of ended processes.
     ///

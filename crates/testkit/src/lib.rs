@@ -16,11 +16,13 @@
 // A test may panic where an ability is missing: that is this crate's purpose.
 #![allow(clippy::missing_panics_doc, clippy::expect_used)]
 
+mod apart;
 mod foreign;
 pub mod layout;
 mod netns;
 mod star;
 
+pub use apart::Apart;
 pub use foreign::{foreign_bpf, foreign_xdp};
 pub use netns::{NetnsPair, Side, ip, tc, try_tc};
 pub use rtwire_sys::counting::{CountingAllocator, allocations};

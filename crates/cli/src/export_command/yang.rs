@@ -101,14 +101,23 @@ fn interface(share: &Share<'_>, port: &SharePort<'_>) -> Value {
     })
 }
 
+/// Returns a duration as a ratio of two 32-bit numbers, in seconds.
+///
+/// One beyond 4.29 s is reduced to its lowest terms. Then it fits, unless it is a whole number of ns and of nothing longer; a
+/// switch refuses that.
 fn seconds(duration_ns: u64) -> Value {
-    // Reduced where it must be for 32 bits; a cycle is far below four seconds otherwise.
-    let (mut above, mut below) = (duration_ns, NANOSECONDS);
-    while above > u64::from(u32::MAX) && above % 2 == 0 && below % 2 == 0 {
-        above /= 2;
-        below /= 2;
+    let common = match u32::try_from(duration_ns) {
+        Ok(_) => 1,
+        Err(_) => greatest_common_divisor(duration_ns, NANOSECONDS),
+    };
+    json!({ "numerator": duration_ns / common, "denominator": NANOSECONDS / common })
+}
+
+fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
     }
-    json!({ "numerator": above, "denominator": below })
+    a.max(1)
 }
 
 /// Returns the gates of a port.
@@ -165,4 +174,23 @@ fn gates(share: &Share<'_>, port: &PortPlan) -> Option<Value> {
         },
         "config-change": true,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cycle_fits_two_numbers_of_32_bits() {
+        let ratio = |ns| {
+            let value = seconds(ns);
+            let part = |name: &str| value[name].as_u64();
+            (part("numerator"), part("denominator"))
+        };
+        assert_eq!(ratio(500_000), (Some(500_000), Some(1_000_000_000)));
+        assert_eq!(ratio(5_000_000_000), (Some(5), Some(1)));
+        assert_eq!(ratio(4_300_000_000), (Some(43), Some(10)));
+        assert_eq!(ratio(12_500_000_125), (Some(100_000_001), Some(8_000_000)));
+        assert_eq!(ratio(0), (Some(0), Some(1_000_000_000)));
+    }
 }

@@ -109,6 +109,9 @@ pub struct ClockLook {
     pub uncertainty_ns: Option<u64>,
     /// The state in words: empty if all is well, else the reasons.
     pub state: String,
+    /// The steps of the clock since the last look, in words; empty if nobody set it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub set: Vec<String>,
 }
 
 /// A mark in time: all that was noted well before it is in the file or counted as missing.
@@ -318,6 +321,12 @@ impl HostEvidence {
                 })
             }
         }
+    }
+
+    /// Returns the steps of the host's clock during the run, in words; empty if nobody set it.
+    pub fn clock_set(&self) -> impl Iterator<Item = &String> {
+        let looks = self.marks.iter().filter_map(|mark| mark.clock.as_ref());
+        looks.flat_map(|look| &look.set)
     }
 
     /// Returns the instant up to which the file knows all that was sent and received here.

@@ -62,6 +62,7 @@ fn whole() -> HostEvidence {
             offset_ns: Some(-3),
             uncertainty_ns: Some(800),
             state: String::new(),
+            set: Vec::new(),
         }),
     });
     whole.talkers.push(TalkerTotals {
@@ -191,6 +192,7 @@ fn a_clock_is_known_only_if_every_look_was_well() {
             offset_ns: None,
             uncertainty_ns: None,
             state: "LISTENING".to_owned(),
+            set: Vec::new(),
         }),
     });
     assert_eq!(evidence.clock_uncertainty_ns(), None);

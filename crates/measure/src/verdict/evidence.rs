@@ -161,6 +161,14 @@ pub struct TalkerEvidence {
 }
 
 impl TalkerEvidence {
+    /// Forgets everything that compares two times: for a host whose clock was set.
+    pub fn forget_times(&mut self) {
+        self.contract_excess_bits = Some(0);
+        self.unexplained_excess_bits = 0;
+        self.frames_off_launch = 0;
+        self.frames_planned = self.frames_sent;
+    }
+
     /// Returns the number of bits by which the talker may have exceeded its contract. It is the measured value, or
     /// without one what the late ticks permit.
     #[must_use]
@@ -279,8 +287,32 @@ pub struct Evidence {
     pub stalls_doubted: Vec<String>,
     /// True if the run was interrupted. It is then never kept.
     pub interrupted: bool,
+    /// A sentence for each clock that was set while the run lasted; empty if none was. No time of such a run is judged, only what is
+    /// counted.
+    pub clock_set: Vec<String>,
     /// The emulation; `None` on a real network.
     pub emulation: Option<Emulation>,
     /// The thresholds.
     pub rule: Rule,
+}
+
+impl Evidence {
+    /// Returns the evidence without everything that compares two times: for a run during which the clock was set. What is
+    /// counted by sequence numbers stays.
+    pub(super) fn without_times(&self) -> Self {
+        let mut evidence = self.clone();
+        for stream in &mut evidence.streams {
+            stream.samples.clear();
+            stream.frames_planned = stream.frames_sent;
+            if let Some(emulated) = &mut stream.emulated {
+                emulated.frames.clear();
+            }
+        }
+        // A buffer that overflowed shows in the streams, as a loss.
+        evidence.ports.clear();
+        for talker in &mut evidence.talkers {
+            talker.forget_times();
+        }
+        evidence
+    }
 }

@@ -37,6 +37,13 @@ pub struct Judgement {
 /// ```
 #[must_use]
 pub fn judge(evidence: &Evidence) -> Judgement {
+    if !evidence.clock_set.is_empty() {
+        return judge_trusted(&evidence.without_times());
+    }
+    judge_trusted(evidence)
+}
+
+fn judge_trusted(evidence: &Evidence) -> Judgement {
     let trusted = evidence.stalls_doubted.is_empty();
     let line =
         |intervals: Vec<(u64, u64)>| StallLine::new(intervals.into_iter().filter(|_| trusted));
@@ -75,6 +82,10 @@ pub fn judge(evidence: &Evidence) -> Judgement {
     };
     let verdict = all.max().unwrap_or(least).max(least);
     let mut reasons = overall_reasons(verdict, &streams, &ports, &talkers);
+    if verdict == Verdict::Inconclusive && !evidence.clock_set.is_empty() {
+        // Each stream lacks samples for the same reason.
+        reasons.clear();
+    }
     reasons.extend(general);
     Judgement {
         verdict,
@@ -132,6 +143,12 @@ fn judge_one(
 /// Returns the reasons against "kept" that concern the whole run.
 fn general(evidence: &Evidence) -> Vec<String> {
     let mut reasons = Vec::new();
+    let set = evidence.clock_set.iter();
+    reasons.extend(set.map(|how| {
+        format!(
+            "{how} No time of the run is judged, only lost, doubled, reordered and altered frames."
+        )
+    }));
     if evidence.interrupted {
         reasons.push("The run was interrupted before its end.".to_owned());
     }

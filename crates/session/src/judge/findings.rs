@@ -46,6 +46,7 @@ pub(super) fn of_hosts(plan: &Plan, files: &[EvidenceFile]) -> Vec<Finding> {
     let mut found = absent(plan, files);
     for file in files {
         whole(file, &mut found);
+        found.extend(clock_set(&file.evidence).map(open));
         let evidence = &file.evidence;
         let stalls = evidence.noise.as_ref().map(Stalls::of);
         for totals in &evidence.talkers {
@@ -61,6 +62,13 @@ pub(super) fn of_hosts(plan: &Plan, files: &[EvidenceFile]) -> Vec<Finding> {
 
 fn stream<'a>(plan: &'a Plan, name: &str) -> Option<&'a Stream> {
     plan.network.streams.iter().find(|one| one.name == *name)
+}
+
+/// Returns a sentence for each step of a host's clock.
+pub(super) fn clock_set(evidence: &HostEvidence) -> impl Iterator<Item = String> + '_ {
+    let host = &evidence.header.host;
+    let steps = evidence.clock_set();
+    steps.map(move |step| format!("Host {host}: {step}."))
 }
 
 /// Names the hosts with streams whose evidence is not there.
@@ -177,6 +185,7 @@ fn talker(
         is_proof: cycles.is_proof(totals.frames_sent + totals.cycles_skipped),
     };
     let record = match stalls {
+        _ if evidence.clock_set().next().is_some() => Record::ClockSet,
         None => Record::None,
         Some(_) if stalls::is_full(evidence) => Record::Full,
         Some(_) => Record::Whole,
@@ -215,7 +224,8 @@ fn listener(
         ),
         (totals.frames_too_long, "were longer than its contract"),
         (
-            totals.frames_too_frequent,
+            // By a clock that was set, frames are closer than they were.
+            totals.frames_too_frequent * u64::from(evidence.clock_set().next().is_none()),
             "were more frequent than its contract",
         ),
     ];

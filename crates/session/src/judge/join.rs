@@ -293,7 +293,7 @@ pub(super) fn talkers(plan: &Plan, files: &[EvidenceFile]) -> Vec<TalkerEvidence
         passed.dedup();
         let totals = talking.evidence.talkers.get(talking.at);
         let late = totals.and_then(|totals| totals.lateness_ns);
-        all.push(TalkerEvidence {
+        let mut talker = TalkerEvidence {
             stream: stream.name.clone(),
             ports: passed,
             rate_bps: num.div_ceil(den.max(1)),
@@ -306,7 +306,11 @@ pub(super) fn talkers(plan: &Plan, files: &[EvidenceFile]) -> Vec<TalkerEvidence
             best_effort: false,
             frames_planned: 0,
             frames_sent: totals.map_or(0, |totals| totals.frames_sent),
-        });
+        };
+        if talking.evidence.clock_set().next().is_some() {
+            talker.forget_times();
+        }
+        all.push(talker);
     }
     all
 }

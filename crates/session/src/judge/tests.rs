@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use rtwire_measure::evidence::{
-    ArrivalRecord, ClockBasis, End, FORMAT, Header, ListenerEntry, ListenerTotals, SentRecord,
-    StampKind, StampRecord, TalkerEntry, TalkerTotals, Unkept, read,
+    ArrivalRecord, ClockBasis, ClockLook, End, FORMAT, Header, ListenerEntry, ListenerTotals, Mark,
+    SentRecord, StampKind, StampRecord, TalkerEntry, TalkerTotals, Unkept, read,
 };
 use rtwire_measure::noise::{NoiseRecord, Stall, StallSource};
 use rtwire_measure::report::Machine;
@@ -216,6 +216,28 @@ fn what_is_later_than_promised_is_broken_and_the_clocks_are_a_term_of_their_own(
     let mut unknown = both(|_| 3_400 * US, 0);
     unknown[0].evidence.header.clock = ClockBasis::Unknown;
     is(&unknown, Verdict::Inconclusive, "Nobody knows how far");
+    // Set during the run, at either end: no time of this stream means anything, and no talker's lateness.
+    for host in [0, 1] {
+        let mut set = both(|_| 3_400 * US, 0);
+        set[host].evidence.marks.push(Mark {
+            at_ns: START,
+            clock: Some(ClockLook {
+                offset_ns: None,
+                uncertainty_ns: None,
+                state: String::new(),
+                set: vec!["the clock was set forward by 37.00 s".to_owned()],
+            }),
+        });
+        is(
+            &set,
+            Verdict::Inconclusive,
+            "the clock was set forward by 37.00",
+        );
+        let talkers = set[0].evidence.talkers.iter_mut();
+        talkers.for_each(|totals| totals.cycles_skipped = 37_000);
+        let expected = [Verdict::Inconclusive, Verdict::Broken][host];
+        assert_eq!(judged(&set).0, expected, "cycles of host {host}");
+    }
     // One kernel has one clock, whatever is said of it.
     for file in &mut unknown {
         file.evidence.header.boot_id = "one".to_owned();

@@ -1,4 +1,4 @@
-//! The largest difference of this host's clock from the network's, and the watch over it.
+//! The largest difference of this host's clock from the network's, and the watch over it: who keeps it, and whether it is set.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rtwire_host::clock::{self, ClockQuestion};
+use rtwire_measure::clock_steps::{ClockStep, StepWatch};
 use rtwire_measure::evidence::{ClockBasis, ClockLook};
 
 /// The time between two looks.
@@ -51,12 +52,16 @@ impl ClockSource {
     }
 }
 
-/// Looks at the clock once a second.
+/// The largest number of steps that are kept: a clock that is set again and again is as useless as one that was set once.
+const STEPS_MOST: usize = 8;
+
+/// Watches the clock: asks its daemon once a second, and looks all the time whether it is set.
 #[derive(Debug)]
 pub(super) struct ClockWatch<'a> {
     source: &'a ClockSource,
     newest: Mutex<Option<ClockLook>>,
     lost: AtomicBool,
+    steps: Mutex<Vec<ClockStep>>,
 }
 
 impl<'a> ClockWatch<'a> {
@@ -65,25 +70,58 @@ impl<'a> ClockWatch<'a> {
             source,
             newest: Mutex::new(None),
             lost: AtomicBool::new(false),
+            steps: Mutex::new(Vec::new()),
         }
     }
 
-    /// Looks until `over` is set, and once more then. Returns at once where there is nobody to ask.
+    /// Looks until `over` is set, and once more then.
     pub(super) fn follow(&self, over: &AtomicBool) {
-        let ClockSource::Ptp(question) = self.source else {
-            return;
-        };
+        let mut watch = StepWatch::new();
+        let mut asked: Option<Instant> = None;
         loop {
             let last = over.load(Ordering::Relaxed);
-            self.look(question);
+            if let Some(step) = watch.look() {
+                self.stepped(step);
+            }
+            if let ClockSource::Ptp(question) = self.source {
+                if last || asked.is_none_or(|asked| asked.elapsed() >= EVERY) {
+                    self.look(question);
+                    asked = Some(Instant::now());
+                }
+            }
             if last {
                 return;
             }
-            let start = Instant::now();
-            while start.elapsed() < EVERY && !over.load(Ordering::Relaxed) {
-                thread::sleep(NAP);
-            }
+            thread::sleep(NAP);
         }
+    }
+
+    fn stepped(&self, step: ClockStep) {
+        let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
+        if steps.len() >= STEPS_MOST {
+            return;
+        }
+        steps.push(step);
+        self.lost.store(true, Ordering::Relaxed);
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        let look = newest.get_or_insert_with(|| ClockLook {
+            offset_ns: None,
+            uncertainty_ns: None,
+            state: String::new(),
+            set: Vec::new(),
+        });
+        // Nobody knows how far it is from the network's time now.
+        look.uncertainty_ns = None;
+        look.state = step.to_string();
+        look.set.push(step.to_string());
+    }
+
+    /// Returns the steps of the clock so far.
+    pub(super) fn steps(&self) -> Vec<ClockStep> {
+        self.steps
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     fn look(&self, question: &ClockQuestion) {
@@ -95,6 +133,7 @@ impl<'a> ClockWatch<'a> {
                 .synchronised
                 .then(|| question.limit_ns.saturating_add(read)),
             state: state.reasons.join("; "),
+            set: Vec::new(),
         };
         if look.uncertainty_ns.is_none() {
             self.lost.store(true, Ordering::Relaxed);
@@ -134,7 +173,7 @@ mod tests {
             uncertainty_ns: 700,
         };
         let watch = ClockWatch::new(&stated);
-        watch.follow(&AtomicBool::new(false));
+        watch.follow(&AtomicBool::new(true));
         assert_eq!((watch.uncertainty_ns(), watch.take()), (Some(700), None));
         let folder = tempfile::tempdir().unwrap();
         let ptp = ClockSource::Ptp(ClockQuestion {
@@ -147,5 +186,25 @@ mod tests {
         assert_eq!(watch.uncertainty_ns(), None);
         let look = watch.take().unwrap();
         assert!(look.state.contains("not running"), "{look:?}");
+    }
+
+    #[test]
+    fn a_clock_that_was_set_is_not_known_any_more_whoever_stated_it() {
+        let stated = ClockSource::Stated {
+            uncertainty_ns: 700,
+        };
+        let watch = ClockWatch::new(&stated);
+        let step = ClockStep {
+            at_ns: 5,
+            by_ns: -3_000_000_000,
+        };
+        for _ in 0..STEPS_MOST + 1 {
+            watch.stepped(step);
+        }
+        assert_eq!(watch.uncertainty_ns(), None);
+        assert_eq!(watch.steps().len(), STEPS_MOST);
+        let look = watch.take().unwrap();
+        assert_eq!(look.set[0], "the clock was set back by 3.000 s");
+        assert_eq!(look.uncertainty_ns, None);
     }
 }

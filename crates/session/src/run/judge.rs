@@ -1,5 +1,6 @@
 //! The verdict on one host's end of a run: what this end can know, and why it can know no more. Pure.
 
+use rtwire_measure::clock_steps::ClockStep;
 use rtwire_measure::units::duration;
 
 use crate::late_cycles::{Account, Record, Shown};
@@ -8,7 +9,7 @@ use super::report::{ListenerRow, TalkerRow, Verdict};
 
 /// The facts beside the rows that the verdict depends on.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Circumstances {
+pub(super) struct Circumstances<'a> {
     /// The largest difference of the clocks of this host and another, ns; `None` if it is not known.
     pub(super) clocks_ns: Option<u64>,
     /// The time that it ran and the time that was asked for, ns, if it was stopped before its end.
@@ -17,6 +18,8 @@ pub(super) struct Circumstances {
     pub(super) noise: bool,
     /// True if some of them found no room in the record.
     pub(super) noise_full: bool,
+    /// The steps of this host's clock during the run.
+    pub(super) clock_steps: &'a [ClockStep],
 }
 
 #[derive(Default)]
@@ -29,15 +32,20 @@ struct Findings {
 pub(super) fn judge(
     talkers: &[TalkerRow],
     listeners: &[ListenerRow],
-    now: &Circumstances,
+    now: &Circumstances<'_>,
 ) -> (Verdict, Vec<String>) {
     let mut found = Findings::default();
+    for step in now.clock_steps {
+        found.open.push(format!(
+            "{step} during the run: no time of it can be judged. Let no daemon set the clock while streams run"
+        ));
+    }
     for row in talkers {
         talker(row, now, &mut found);
     }
     for row in listeners {
-        frames(row, &mut found);
-        if !row.best_effort {
+        frames(row, now, &mut found);
+        if !row.best_effort && now.clock_steps.is_empty() {
             delays(row, now, &mut found);
         }
     }
@@ -57,7 +65,7 @@ pub(super) fn judge(
     (verdict, found.broken)
 }
 
-fn talker(row: &TalkerRow, now: &Circumstances, found: &mut Findings) {
+fn talker(row: &TalkerRow, now: &Circumstances<'_>, found: &mut Findings) {
     let stream = &row.stream;
     if let Some(fault) = &row.fault {
         found
@@ -80,6 +88,7 @@ fn talker(row: &TalkerRow, now: &Circumstances, found: &mut Findings) {
         is_proof: row.cycles_are_proof,
     };
     let record = match (now.noise_full, now.noise) {
+        _ if !now.clock_steps.is_empty() => Record::ClockSet,
         (true, _) => Record::Full,
         (_, true) => Record::Whole,
         (_, false) => Record::None,
@@ -91,7 +100,7 @@ fn talker(row: &TalkerRow, now: &Circumstances, found: &mut Findings) {
     }
 }
 
-fn frames(row: &ListenerRow, found: &mut Findings) {
+fn frames(row: &ListenerRow, now: &Circumstances<'_>, found: &mut Findings) {
     let stream = &row.stream;
     let broken = &mut found.broken;
     if let Some(fault) = &row.fault {
@@ -144,7 +153,8 @@ fn frames(row: &ListenerRow, found: &mut Findings) {
             row.frames_too_long
         ));
     }
-    if row.frames_too_frequent > 0 {
+    // By a clock that was set, frames are closer than they were.
+    if row.frames_too_frequent > 0 && now.clock_steps.is_empty() {
         broken.push(format!(
             "{} frames of `{stream}` were more frequent than its contract",
             row.frames_too_frequent
@@ -156,7 +166,7 @@ fn frames(row: &ListenerRow, found: &mut Findings) {
 }
 
 /// Judges delays from the sender's time to the kernel's stamp here.
-fn delays(row: &ListenerRow, now: &Circumstances, found: &mut Findings) {
+fn delays(row: &ListenerRow, now: &Circumstances<'_>, found: &mut Findings) {
     let stream = &row.stream;
     if row.arrivals_missed > 0 {
         found.open.push(format!(

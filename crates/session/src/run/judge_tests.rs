@@ -89,6 +89,35 @@ fn a_run_that_was_cut_short_is_never_complete() {
     assert!(reasons[0].contains("3.000 s of 60.00 s"), "{reasons:?}");
 }
 
+#[test]
+fn with_a_clock_that_was_set_only_what_is_counted_is_judged() {
+    let step = ClockStep {
+        at_ns: 7,
+        by_ns: -3_600_000_000_000,
+    };
+    let set = Circumstances {
+        noise: true,
+        clocks_ns: Some(0),
+        clock_steps: &[step],
+        ..Circumstances::default()
+    };
+    let proof = TalkerRow {
+        cycles_late: 2,
+        cycles_unexplained: 2,
+        cycles_are_proof: true,
+        ..said()
+    };
+    let heard_late = ListenerRow {
+        frames_late_unexplained: 4,
+        frames_too_frequent: 9,
+        ..heard(5, 0)
+    };
+    let (verdict, reasons) = judge(&[proof], &[heard_late], &set);
+    assert_eq!(verdict, Verdict::Inconclusive, "{reasons:?}");
+    assert!(reasons[0].contains("set back by 3600"), "{reasons:?}");
+    assert_eq!(judge(&[], &[heard(5, 1)], &set).0, Verdict::Broken, "lost");
+}
+
 /// Promise 20 us, deadline 2 ms, 3.4 ms measured.
 #[test]
 fn delays_are_judged_as_far_as_the_clocks_are_known() {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rtwire_measure::clock_steps::ClockStep;
 use rtwire_measure::noise::{NoiseRecord, Stall, Stalls};
 use rtwire_measure::summary::Summary;
 use schemars::JsonSchema;
@@ -242,6 +243,7 @@ pub(super) struct Ran<'a> {
     pub(super) noise: Option<&'a NoiseRecord>,
     pub(super) delays: &'a [Arc<DelayWatch>],
     pub(super) clocks_ns: Option<u64>,
+    pub(super) clock_steps: Vec<ClockStep>,
     pub(super) evidence: Option<EvidenceRow>,
 }
 
@@ -268,6 +270,7 @@ pub(super) fn assemble(
         interrupted: ran.interrupted.then_some((ran.duration_ns, asked_ns)),
         noise: ran.noise.is_some(),
         noise_full: count.is_some_and(|count| count.unrecorded > 0),
+        clock_steps: &ran.clock_steps,
     };
     let (verdict, reasons) = judge(&talkers, &listeners, &circumstances);
     RunReport {

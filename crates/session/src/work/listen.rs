@@ -2,7 +2,7 @@
 //! too.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rtwire_measure::noise::StallSource;
 
@@ -137,15 +137,17 @@ impl Listener {
         until_ns: u64,
         drain_ns: u64,
     ) -> Result<(), SessionError> {
-        let mut until_ns = until_ns;
-        let mut stopping = false;
+        let drain = Duration::from_nanos(drain_ns);
+        let (begun, planned) = (Instant::now(), until_ns.saturating_sub(now_ns()));
+        let mut end = None;
         loop {
-            let now = now_ns();
-            if schedule.is_stopped() && !stopping {
-                stopping = true;
-                until_ns = until_ns.min(now + drain_ns);
+            let is_over = now_ns() >= until_ns;
+            if end.is_none() && (is_over || schedule.is_stopped()) {
+                // Where the clock was set forward, more time is left than its readings show: frames are still on their way.
+                let left = Duration::from_nanos(planned).saturating_sub(begun.elapsed());
+                end = Some(Instant::now() + drain.min(left));
             }
-            if now >= until_ns {
+            if end.is_some_and(|end| Instant::now() >= end) {
                 return Ok(());
             }
             if self

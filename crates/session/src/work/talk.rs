@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use rtwire_channel::{Talker, TxStamps};
+use rtwire_channel::{Shaper, Talker, TxStamps};
 use rtwire_measure::evidence::SentRecord;
 use rtwire_sys::clock;
 use rtwire_sys::sched;
@@ -23,12 +23,12 @@ use crate::late_cycles::limit_ns;
 use crate::margin::SpinMargin;
 use crate::outcome::TalkerResult;
 use crate::pace::Turn;
-use crate::real_time::{become_real_time, now_ns, sleep_until};
+use crate::real_time::{Waited, become_real_time, now_ns, sleep_until};
 use crate::samples;
 use crate::talker::{self, Sent, StreamTalker};
 use crate::task::{Pattern, TalkerTask};
 use crate::values::{Each, Found, Newest, Source};
-use crate::waiting::Waiting;
+use crate::waiting::{Slept, Waiting};
 
 /// The time between two checks of a talker that waits for a value for the end of the run.
 const LOOK: Duration = Duration::from_millis(20);
@@ -292,8 +292,14 @@ impl Sending<'_> {
         let mut newest = None;
         while pace.due_ns() < end_ns && !schedule.is_stopped() {
             let due_ns = pace.due_ns();
-            if let Some(late_ns) = waiting.sleep(due_ns)? {
-                self.log.wake_late.record(late_ns);
+            match waiting.sleep(due_ns)? {
+                Slept::Awake => {}
+                Slept::Woken(late_ns) => self.log.wake_late.record(late_ns),
+                Slept::SetBack => {
+                    pace.clock_was_set_back(now_ns());
+                    newest = None;
+                    continue;
+                }
             }
             // Before the spin, so that only the send call is left at the instant: a value is as old as the margin.
             let found = source.take(&mut self.payload);
@@ -304,7 +310,11 @@ impl Sending<'_> {
                 let stamped = self.instants.and_then(|all| all.left_ns(number));
                 pace.sent(stamped.unwrap_or(returned_ns));
             }
-            let now = waiting.spin(due_ns);
+            let Some(now) = waiting.spin(due_ns) else {
+                core.release();
+                pace.clock_was_set_back(now_ns());
+                continue;
+            };
             if let Turn::Send { due_ns, .. } = pace.turn(now) {
                 match found {
                     Found::Length(length) => {
@@ -339,7 +349,7 @@ impl Sending<'_> {
         (start_ns, end_ns): (u64, u64),
     ) -> Result<(), SessionError> {
         let mut shaper = channels::shaper(self.task, start_ns, self.task.shaping_interval_ns);
-        sleep_until(start_ns)?;
+        slept(start_ns, &mut shaper)?;
         while now_ns() < end_ns && !schedule.is_stopped() {
             match source.take(&mut self.payload, LOOK) {
                 Found::Length(length) => {
@@ -348,13 +358,12 @@ impl Sending<'_> {
                         .earliest(now, self.task.wire_bits)
                         .ok_or_else(|| self.never())?;
                     if due > now {
-                        sleep_until(due)?;
-                        now = now_ns();
+                        now = slept(due, &mut shaper)?;
                         self.log.tick(due, now);
                     }
                     while let Err(not_yet) = shaper.take(now, self.task.wire_bits) {
-                        sleep_until(not_yet.earliest_ns.ok_or_else(|| self.never())?)?;
-                        now = now_ns();
+                        let earliest_ns = not_yet.earliest_ns.ok_or_else(|| self.never())?;
+                        now = slept(earliest_ns, &mut shaper)?;
                     }
                     self.send(length, None)?;
                 }
@@ -375,15 +384,13 @@ impl Sending<'_> {
         (start_ns, end_ns): (u64, u64),
     ) -> Result<(), SessionError> {
         let mut shaper = channels::shaper(self.task, start_ns, self.task.shaping_interval_ns);
-        sleep_until(start_ns)?;
-        let mut now = now_ns();
+        let mut now = slept(start_ns, &mut shaper)?;
         while now < end_ns && !schedule.is_stopped() {
             let due = shaper
                 .earliest(now, self.task.wire_bits)
                 .ok_or_else(|| self.never())?;
             if due > now {
-                sleep_until(due)?;
-                now = now_ns();
+                now = slept(due, &mut shaper)?;
                 self.log.tick(due, now);
             }
             while shaper.take(now, self.task.wire_bits).is_ok() {
@@ -400,7 +407,7 @@ impl Sending<'_> {
         schedule: &Schedule,
         (start_ns, end_ns): (u64, u64),
     ) -> Result<(), SessionError> {
-        sleep_until(start_ns)?;
+        slept(start_ns, &mut Shaper::unshaped())?;
         while now_ns() < end_ns && !schedule.is_stopped() {
             self.send(self.payload.len(), None)?;
         }
@@ -416,7 +423,10 @@ impl Sending<'_> {
     ) -> Result<(), SessionError> {
         let mut due = start_ns;
         while due < end_ns && !schedule.is_stopped() {
-            sleep_until(due)?;
+            if sleep_until(due)? == Waited::SetBack {
+                due = now_ns() + interval_ns;
+                continue;
+            }
             let now = now_ns();
             self.log.tick(due, now);
             for _ in 0..frames {
@@ -426,4 +436,15 @@ impl Sending<'_> {
         }
         Ok(())
     }
+}
+
+/// Sleeps until an instant, and returns the time then. If the clock is set back meanwhile, the shaper is told, and the time is
+/// before the instant.
+fn slept(until_ns: u64, shaper: &mut Shaper) -> Result<u64, SessionError> {
+    let waited = sleep_until(until_ns)?;
+    let now = now_ns();
+    if waited == Waited::SetBack {
+        shaper.clock_was_set_back(now);
+    }
+    Ok(now)
 }

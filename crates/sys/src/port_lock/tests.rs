@@ -98,9 +98,10 @@ fn a_forked_process_lets_no_name_of_its_parent_go() {
     // SAFETY: the child only drops a value, and ends without running anything of its parent's.
     let child = unsafe { libc::fork() };
     if child == 0 {
+        let code = i32::from(held.is_own());
         drop(held);
         // SAFETY: it ends the process at once.
-        unsafe { libc::_exit(0) }
+        unsafe { libc::_exit(code) }
     }
     assert!(child > 0);
     let mut status = -1;

@@ -439,6 +439,27 @@ const LINES: &[Line] = &[
         Verdict::Broken,
         "does not behave as described",
     ),
+    (
+        "a clock that was set, and what it makes of delays, ports and contracts",
+        |e| {
+            exact(e)[7].exact_ns = Some(PROMISE + 1);
+            delay(e, 9, MS / 2);
+            e.talkers[0].contract_excess_bits = Some(5_000);
+            e.talkers[0].unexplained_excess_bits = 5_000;
+            e.clock_set = vec!["The clock was set back by 3 s during the run.".to_owned()];
+        },
+        Verdict::Inconclusive,
+        "The clock was set back by 3 s during the run. No time",
+    ),
+    (
+        "a clock that was set, and a lost frame",
+        |e| {
+            e.streams[0].frames_received -= 1;
+            e.clock_set = vec!["The clock was set back by 3 s during the run.".to_owned()];
+        },
+        Verdict::Broken,
+        "Lost in the network",
+    ),
 ];
 
 #[test]
