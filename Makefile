@@ -3,8 +3,9 @@
 CARGO ?= cargo
 RTWIRE = target/release/rtwire
 DEMO_DURATION ?= 10s
+comma := ,
 
-.PHONY: help setup setup-test build demo test test-full vm-test vm-shell vm-baseline soak fuzz lint package bench bench-main bench-receive bench-plan bench-host bench-powerlink bench-run docs generate clean
+.PHONY: help setup setup-test build demo test test-full vm-test vm-shell vm-baseline soak fuzz lint package bench bench-main bench-receive bench-plan bench-host bench-powerlink bench-manager bench-pubsub bench-run bench-kernel docs generate clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -30,6 +31,7 @@ test-full: setup-test ## before a release: both kernels, baselines, long runs, a
 
 vm-test: setup-test ## the kernel lab: tests and measurements on Debian's real-time kernels in QEMU
 	scripts/vm test $(ONLY)
+	$(if $(ONLY),,RTWIRE_VM_KERNELS=6.1/generic scripts/vm test uman$(comma)uman-more)
 	$(if $(ONLY),,scripts/vm measure)
 
 vm-shell: setup-test ## a shell in the kernel lab, with `rtwire`, the suites, and this folder under /host
@@ -52,7 +54,7 @@ lint: setup ## formatting, plain English, lints, documentation, packages, direct
 	$(CARGO) package --workspace --locked --no-verify --allow-dirty --quiet
 	@scripts/longest-files
 
-bench: bench-main bench-receive bench-plan bench-host bench-powerlink bench-run ## all benchmarks; results in target/bench
+bench: bench-main bench-receive bench-plan bench-host bench-powerlink bench-manager bench-pubsub bench-run bench-kernel ## all benchmarks; results in target/bench
 
 bench-main: setup-test ## round trip of RTDiP, UDP and TCP, interleaved in one run
 	$(CARGO) bench --locked -p rtwire-channel --bench round_trip
@@ -65,6 +67,11 @@ bench-powerlink: setup-test build ## POWERLINK's stations, in user space and in 
 	@scripts/setup bench
 	$(CARGO) bench --locked -p rtwire-benches --bench powerlink -- $(if $(QUICK),--quick)
 
+bench-manager: setup-test ## admission while the network runs: request to durable answer at 10 to 100 000 connections; QUICK=1: fewer
+	$(CARGO) bench --locked -p rtwire-managerd --bench manager $(if $(QUICK),-- --quick)
+bench-pubsub: setup-test build ## OPC UA PubSub: the cost of writing and reading messages; QUICK=1: shorter
+	$(CARGO) bench --locked -p rtwire-benches --bench pubsub -- $(if $(QUICK),--quick)
+
 bench-plan: build ## bounds beside what can happen; speed of planning, admission, schedules, simulation; docs/measurements/plan-peers.md
 	$(CARGO) bench --locked -p rtwire-benches --bench plan -- --page $(CURDIR)/docs/measurements/plan-peers.md
 
@@ -76,6 +83,9 @@ bench-run: setup-test build ## cyclic senders beside each other, judged from out
 	@scripts/setup bench
 	$(CARGO) bench --locked -p rtwire-benches --bench run -- $(if $(QUICK),--quick,--page $(CURDIR)/docs/measurements/run-peers.md)
 
+bench-kernel: setup-test build ## the kernel module uman beside raw sockets, in the kernel lab's virtual time
+	$(CARGO) bench --locked -p rtwire-benches --bench kernel
+
 docs: setup ## the crates' documentation
 	$(CARGO) doc --workspace --no-deps --locked
 
@@ -83,7 +93,8 @@ package: setup ## build every crate from its package, as a registry would have i
 	$(CARGO) package --workspace --locked --allow-dirty
 
 generate: build ## write the generated files (schemas) anew
-	for format in network plan verify simulation report jitter run bench doctor apply clock powerlink powerlink-check; do \
+	for format in network plan verify simulation report jitter sniff run bench doctor apply clock connections powerlink powerlink-check publish \
+		subscribe; do \
 		$(RTWIRE) schema $$format > target/$$format.schema.json && \
 		mv target/$$format.schema.json schema/$$format.schema.json || exit 1; \
 	done

@@ -11,13 +11,21 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("bpf", &[]),
     ("describe", &[]),
+    ("proof", &[]),
     ("plan", &["describe"]),
     ("sim", &["describe", "plan"]),
     ("sys", &[]),
     ("link", &["bpf", "wire", "sys"]),
     ("channel", &["link", "wire", "sys"]),
+    ("manager", &["plan"]),
+    ("managerd", &["manager", "plan"]),
     ("measure", &["wire", "sys"]),
     ("powerlink", &["wire"]),
+    ("pubsub", &["wire"]),
+    (
+        "pubsub-station",
+        &["pubsub", "link", "wire", "sys", "describe"],
+    ),
     ("host", &["describe", "plan", "sys", "wire"]),
     (
         "session",
@@ -35,6 +43,8 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "describe",
             "plan",
             "host",
+            "manager",
+            "managerd",
             "channel",
             "link",
             "measure",
@@ -45,6 +55,9 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "session",
             "powerlink",
             "powerlink-station",
+            "proof",
+            "pubsub",
+            "pubsub-station",
         ],
     ),
     (
@@ -64,7 +77,15 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ),
     (
         "fuzz",
-        &["wire", "describe", "plan", "measure", "powerlink"],
+        &[
+            "wire",
+            "describe",
+            "plan",
+            "manager",
+            "measure",
+            "powerlink",
+            "proof",
+        ],
     ),
 ];
 
@@ -132,6 +153,28 @@ fn unsafe_code_lives_in_sys_only() {
         workspace["workspace"]["lints"]["rust"]["unsafe_code"].as_str(),
         Some("forbid")
     );
+}
+
+/// The peer of another make that tests talk to is C with unsafe bindings: no part of the product may reach it.
+#[test]
+fn the_foreign_peer_is_no_part_of_the_workspace() {
+    let lock = fs::read_to_string(root().join("Cargo.lock")).unwrap();
+    assert!(
+        !lock.contains("open62541"),
+        "open62541 serves tests/open62541 only"
+    );
+    let folder = root().join("tests/open62541");
+    let manifest: toml::Table = fs::read_to_string(folder.join("Cargo.toml"))
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!(
+        manifest.contains_key("workspace"),
+        "it has a workspace of its own"
+    );
+    assert_eq!(manifest["package"]["publish"].as_bool(), Some(false));
+    let main = fs::read_to_string(folder.join("src/main.rs")).unwrap();
+    assert!(!main.contains("unsafe"), "its unsafe code is in peer.rs");
 }
 
 #[test]

@@ -18,6 +18,9 @@ const MAC_B: &str = "02:00:00:00:00:02";
 const MN: &str = "[station]\nnode = 240\ninterface = \"rtwa\"\ncycle = \"10 ms\"\npriority = 0\n[[node]]\nnumber = 1\n\
     sends = [\"6000h/1 u16\"]\n";
 const CN: &str = "[station]\nnode = 1\ninterface = \"rtwb\"\ncycle = \"10 ms\"\npriority = 0\nsends = [\"6000h/1 u16\"]\n";
+const PUBSUB: &str = "[connection]\npublisher-id = 1\naddress = \"01-00-5E-7F-00-01\"\n[real-time]\npriority = 0\n\
+    [[writer-group]]\nid = 1\ninterval = \"10 ms\"\n[[writer-group.data-set]]\nwriter = 1\n\
+    [[writer-group.data-set.field]]\nname = \"up\"\ntype = \"UInt32\"\nvalue = \"counter\"\n";
 const STREAMS: &str = "stream,src,dst,size,period,deadline,jitter\n0,1,[2],400,1000000,1000000,0\n";
 const TOPOLOGY: &str = "link,q_num,rate,t_proc,t_prop\n\
     \"(0, 1)\",8,1,2000,0\n\"(1, 0)\",8,1,2000,0\n\"(0, 2)\",8,1,2000,0\n\"(2, 0)\",8,1,2000,0\n";
@@ -49,6 +52,7 @@ impl World {
             ("net.toml", include_str!("vm/suites/two-hosts.toml")),
             ("mn.toml", MN),
             ("cn.toml", CN),
+            ("pubsub.toml", PUBSUB),
             ("streams.csv", STREAMS),
             ("topology.csv", TOPOLOGY),
         ] {
@@ -97,6 +101,14 @@ impl World {
         let ran = self.output(&self.pair.a, &run);
         assert!(self.path("a.evidence").is_file(), "{ran:?}");
         file
+    }
+
+    /// A folder with a key of one host.
+    fn keys(&self) -> String {
+        let folder = self.at("keys");
+        let made = self.output(&self.pair.a, &["manager", "rekey", &folder, "A"]);
+        assert_eq!(made.status.code(), Some(0), "{made:?}");
+        folder
     }
 
     /// The program in a namespace. (`nsenter` becomes it: its id is the program's.)
@@ -159,6 +171,7 @@ impl World {
                 &[1],
             ),
             "jitter" => prints(&[capture]),
+            "sniff" => prints(&[&project("tests/captures/uadp/wire-multi3.pcap")]),
             "powerlink check" => prints(&[&self.at("cell.cdc")]),
             "powerlink mn" => prints(&[&self.at("mn.toml"), "--duration", "500ms"]),
             "powerlink cn" => prints(&[
@@ -170,6 +183,19 @@ impl World {
             "powerlink monitor" => prints(&["rtwa", "--duration", "300ms"]),
             "powerlink sdo read" => prints(&["rtwa", "1", "1000h/0"]),
             "powerlink sdo write" | "powerlink nmt" => Case::Silent,
+            "publish" => prints(&[
+                &self.at("pubsub.toml"),
+                "--interface",
+                "rtwa",
+                "--cycles",
+                "5",
+            ]),
+            // Nobody publishes.
+            "subscribe" => {
+                let file = self.at("pubsub.toml");
+                let more = [&file, "--interface", "rtwa", "--duration", "300ms"];
+                Case::Prints(of(&more), &[1])
+            }
             "apply" => prints(&[
                 "--host",
                 "A",
@@ -181,6 +207,8 @@ impl World {
                 net,
             ]),
             "confirm" => Case::Own,
+            "uman show" => prints(&[]),
+            "uman add" | "uman set" | "uman delete" => Case::Silent,
             "clock" => {
                 let (socket, record) = (self.at("no.sock"), self.at("clock.jsonl"));
                 Case::Prints(of(&["--socket", &socket, "--record", &record]), &[1, 3])
@@ -188,6 +216,18 @@ impl World {
             "doctor" => Case::Prints(of(&[]), &[0, 1]),
             "revert" => prints(&[]),
             "export" => prints(&["--page", net]),
+            "manager" => Case::Until(of(&[
+                plan,
+                "--state",
+                &self.at("manager"),
+                "--keys",
+                &self.keys(),
+                "--listen",
+                "0.0.0.0:0",
+            ])),
+            "manager rekey" => prints(&[&self.keys(), "A"]),
+            // No key may be there, and no manager answers here: `manager_command.rs` has them.
+            "manager keygen" | "reserve" | "release" | "connections" | "explain" => Case::Own,
             "schema" => prints(&["plan"]),
             new => panic!(
                 "`{new}` has no case here: how does it end where its output cannot be written?"
@@ -401,7 +441,7 @@ fn an_import_and_a_confirmation_tell_a_full_disk_too() {
     }
 }
 
-/// What becomes of a file whose write fails.
+/// The state of a file behind a write that fails.
 enum File {
     /// The command only reads it, or it is no file of data.
     Read,
@@ -437,6 +477,8 @@ fn file_of(world: &World, place: &str) -> File {
         "lab --report" | "run --evidence" => File::Own,
         // A folder of files: `tests/export_command.rs`.
         "export --into" => File::Own,
+        // Folders of memory-mapped files: `tests/pubsub_command.rs`.
+        "publish --images" | "subscribe --images" => File::Own,
         "plan --keep"
         | "plan --diff"
         | "run --plan"
@@ -448,7 +490,14 @@ fn file_of(world: &World, place: &str) -> File {
         | "powerlink sdo write --file"
         | "apply --ptp-socket"
         | "clock --socket"
-        | "doctor --plan" => File::Read,
+        | "doctor --plan"
+        | "manager --keys"
+        | "reserve --key"
+        | "release --key"
+        | "connections --key"
+        | "explain --key" => File::Read,
+        // A store, and the newest plan beside it: `tests/manager_command.rs`.
+        "manager --state" => File::Own,
         // Arguments without a name are what a command reads.
         positional if positional.ends_with('>') => File::Read,
         new => panic!(
@@ -609,7 +658,12 @@ fn an_interrupted_run_says_so_and_is_never_kept() {
     let world = World::new();
     let (mn, net) = (world.at("mn.toml"), world.at("net.toml"));
     // What is interrupted, and the code of a run that was to last longer.
-    let cases: [(&[&str], i32); 8] = [
+    let pubsub = world.at("pubsub.toml");
+    let publish = ["publish", &pubsub, "--interface", "rtwa"];
+    let long = [&publish[..], &["--duration", "3600s"]].concat();
+    let cases: [(&[&str], i32); 11] = [
+        (&publish, 0),
+        (&long, 4),
         (
             &[
                 "ping",
@@ -623,6 +677,7 @@ fn an_interrupted_run_says_so_and_is_never_kept() {
             4,
         ),
         (&["jitter", "rtwa", "--duration", "3600s", "--json"], 4),
+        (&["sniff", "rtwa", "--duration", "3600s"], 4),
         (&["powerlink", "monitor", "rtwa", "--duration", "3600s"], 4),
         (&["powerlink", "monitor", "rtwa"], 0),
         (&["powerlink", "mn", &mn, "--duration", "3600s"], 4),

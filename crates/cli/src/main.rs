@@ -19,10 +19,12 @@ mod output;
 
 mod apply_command;
 mod arguments;
+mod certificate;
 mod clock_command;
 mod columns;
 mod common_time;
 mod confirm_command;
+mod connection_text;
 mod doctor_command;
 mod doctor_measure;
 mod doctor_table;
@@ -33,6 +35,7 @@ mod interrupted;
 mod jitter_command;
 mod judge_command;
 mod lab_command;
+mod manager_command;
 mod ping_account;
 mod ping_command;
 mod ping_report;
@@ -42,12 +45,17 @@ mod plan_schedule;
 mod plan_text;
 mod powerlink_check;
 mod powerlink_command;
+mod publish_command;
+mod reserve_command;
 mod respond_command;
 mod revert_command;
 mod run_command;
 mod run_text;
 mod schema_command;
 mod simulate_command;
+mod sniff_command;
+mod subscribe_command;
+mod uman_command;
 mod verify_command;
 
 use std::io::{self, Write as _};
@@ -90,8 +98,14 @@ enum Command {
     Ping(ping_command::PingArguments),
     /// Measure the jitter and the answers of a POWERLINK network, from a capture or live
     Jitter(jitter_command::JitterArguments),
+    /// Show messages of OPC UA PubSub field by field, from a capture or live
+    Sniff(sniff_command::SniffArguments),
     /// Run and examine POWERLINK networks: managing and controlled nodes, configurations
     Powerlink(powerlink_command::PowerlinkArguments),
+    /// Publish the data sets of an OPC UA PubSub project, in cycles
+    Publish(publish_command::PublishArguments),
+    /// Receive the data sets of an OPC UA PubSub project, and account for every message
+    Subscribe(subscribe_command::SubscribeArguments),
     /// Bring this host's interface to its share of a plan: shown first, all or nothing, read back
     Apply(apply_command::ApplyArguments),
     /// Keep what `rtwire apply --confirm-within` changed
@@ -102,8 +116,20 @@ enum Command {
     Doctor(doctor_command::DoctorArguments),
     /// Put back what `rtwire apply` and `rtwire doctor --fix` changed on this host
     Revert(revert_command::RevertArguments),
+    /// Admit and release connections while the network runs, against the proven bounds of all of them
+    Manager(manager_command::ManagerArguments),
+    /// Reserve a connection: ask the manager of the network for a shaper and a promise
+    Reserve(reserve_command::ReserveArguments),
+    /// Release a connection that this host has reserved
+    Release(reserve_command::ReleaseArguments),
+    /// List the connections that this host sends and hears
+    Connections(reserve_command::ConnectionsArguments),
+    /// Show the terms of a connection's promise
+    Explain(reserve_command::ExplainArguments),
     /// Write each switch's share of a plan: IEEE 802.1Q YANG data, or a page for a person
     Export(export_command::ExportArguments),
+    /// Make and show devices of the kernel module `uman`: a transmit and receive path of their own above a stock driver
+    Uman(uman_command::UmanArguments),
     /// Print the JSON Schema of a format
     Schema(schema_command::SchemaArguments),
     /// Put the settings of an interface back unless they are confirmed (started by `rtwire apply`)
@@ -141,7 +167,10 @@ fn run(command: Command) -> ExitCode {
         Command::Respond(arguments) => respond_command::run(&arguments),
         Command::Ping(arguments) => ping_command::run(&arguments),
         Command::Jitter(arguments) => jitter_command::run(&arguments),
+        Command::Sniff(arguments) => sniff_command::run(&arguments),
         Command::Powerlink(arguments) => powerlink_command::run(&arguments),
+        Command::Publish(arguments) => publish_command::run(&arguments),
+        Command::Subscribe(arguments) => subscribe_command::run(&arguments),
         Command::Apply(arguments) => apply_command::run(&arguments),
         Command::Confirm(arguments) => confirm_command::run(&arguments),
         Command::HostGuardian(arguments) => confirm_command::guard(&arguments),
@@ -149,6 +178,12 @@ fn run(command: Command) -> ExitCode {
         Command::Doctor(arguments) => doctor_command::run(&arguments),
         Command::Revert(arguments) => revert_command::run(&arguments),
         Command::Export(arguments) => export_command::run(&arguments),
+        Command::Manager(arguments) => manager_command::run(&arguments),
+        Command::Reserve(arguments) => reserve_command::reserve(&arguments),
+        Command::Release(arguments) => reserve_command::release(&arguments),
+        Command::Connections(arguments) => reserve_command::connections(&arguments),
+        Command::Explain(arguments) => reserve_command::explain(&arguments),
+        Command::Uman(arguments) => uman_command::run(&arguments),
         Command::Schema(arguments) => schema_command::run(&arguments),
         Command::LabWorker => rtwire_lab::worker_main(),
     }

@@ -19,12 +19,18 @@ enum Format {
     Report,
     /// The output of `rtwire jitter --json`.
     Jitter,
+    /// A line of `rtwire sniff --json`.
+    Sniff,
     /// The output of `rtwire run --json`.
     Run,
     /// The output of `rtwire powerlink mn --json` and `cn --json`.
     Powerlink,
     /// The output of `rtwire powerlink check --json`.
     PowerlinkCheck,
+    /// The output of `rtwire publish --json`.
+    Publish,
+    /// The output of `rtwire subscribe --json`.
+    Subscribe,
     /// The table that a benchmark writes.
     Bench,
     /// The output of `rtwire doctor --json`.
@@ -33,6 +39,8 @@ enum Format {
     Clock,
     /// The output of `rtwire apply --json`.
     Apply,
+    /// The output of `--json` of `rtwire reserve`, `release`, `connections` and `explain`.
+    Connections,
 }
 
 /// Arguments of `rtwire schema`.
@@ -52,12 +60,16 @@ pub(crate) fn run(arguments: &SchemaArguments) -> ExitCode {
         Format::Simulation => rtwire_sim::report_schema().to_value(),
         Format::Report => rtwire_measure::report::json_schema(),
         Format::Jitter => rtwire_measure::jitter::json_schema(),
+        Format::Sniff => crate::sniff_command::json_schema(),
         Format::Run => rtwire_session::run::json_schema(),
         Format::Powerlink => rtwire_powerlink_station::json_schema().to_value(),
         Format::PowerlinkCheck => crate::powerlink_check::json_schema(),
+        Format::Publish => rtwire_pubsub_station::publish_schema().to_value(),
+        Format::Subscribe => rtwire_pubsub_station::subscribe_schema().to_value(),
         Format::Bench => rtwire_measure::bench::json_schema(),
         Format::Clock => rtwire_host::clock::json_schema(),
         Format::Apply => rtwire_host::apply::json_schema(),
+        Format::Connections => crate::connection_text::json_schema(),
         Format::Doctor => rtwire_host::doctor::json_schema(),
     };
     crate::output::line(&format!("{schema:#}"));
