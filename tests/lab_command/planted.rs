@@ -114,6 +114,8 @@ fn frames_that_are_held_back_are_found() {
 }
 
 /// Two priorities at one busy port.
+/// The bulk talkers send each shaping interval's frames together. Their intervals differ, so that the two bursts meet at the port
+/// again and again, whenever the talkers began. With one interval they met always or, in a run of five, never.
 const TWO_CLASSES: &str = r#"
 [network]
 name = "two classes"
@@ -161,6 +163,7 @@ talker = "D"
 listeners = ["B"]
 frame = "1514 B"
 rate = "40 Mbit/s"
+shaping-interval = "2300 us"
 priority = 0
 "#;
 
