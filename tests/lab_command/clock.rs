@@ -4,39 +4,15 @@ use std::time::{Duration, Instant};
 
 use rtwire_testkit::{Apart, require};
 
-use crate::planted::{assert_says, written};
+use crate::planted::{SMALL, assert_says, written};
 use crate::support::*;
 
 /// The length of a step, s.
 const STEP_S: i64 = 30;
-const NETWORK: &str = r#"
-[network]
-name = "one stream"
-[defaults]
-tick-error = "500 us"
-link-rate = "100 Mbit/s"
-[[switch]]
-name = "s1"
-buffer = "64 KiB"
-[[host]]
-name = "A"
-[[host]]
-name = "B"
-[[link]]
-ends = ["A", "s1"]
-[[link]]
-ends = ["B", "s1"]
-[[stream]]
-name = "cyclic"
-talker = "A"
-listeners = ["B"]
-payload = "64 B"
-interval = "1 ms"
-"#;
 
 fn set_while_it_runs(by_s: i64, words: &str) {
     let _alone = alone();
-    let (_directory, file) = written(NETWORK);
+    let (_directory, file) = written(SMALL);
     let times = ["--calibration", "500ms", "--duration", "5s", "--json"];
     let child = started(&mut lab(&file, &times));
     let lab = wait_for_phase(child.id(), "running");

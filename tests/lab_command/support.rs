@@ -195,11 +195,12 @@ pub(crate) fn reported(child: Child) -> (Option<i32>, Value) {
     (code, report)
 }
 
-/// No port dropped a frame or filled up, and all frames that a port took arrived at its other end.
+/// No port filled up or dropped a frame, but where the machine stood still meanwhile (`docs/verdict.md`, line 10), and all
+/// frames that a port took arrived at its other end.
 pub(crate) fn check_ports(report: &Value, case: &str) {
     for port in report["ports"].as_array().unwrap() {
         let id = (case, &port["switch"], &port["port"]);
-        assert_eq!(port["frames_dropped"], 0, "{id:?}");
+        assert!(dropped(port) == 0 || stalled(port), "{id:?}: {port}");
         // A stall of the machine may explain a high backlog once; the report then says so.
         assert_ne!(port["verdict"], "broken", "{id:?}: {}", port["reasons"]);
         // A port whose frames are never counted as gone would fill for ever.
@@ -210,6 +211,36 @@ pub(crate) fn check_ports(report: &Value, case: &str) {
     }
     let notes = report["notes"].to_string();
     assert!(!notes.contains("had not arrived there"), "{case}: {notes}");
+}
+
+fn dropped(port: &Value) -> u64 {
+    port["frames_dropped"].as_u64().unwrap()
+}
+
+/// A port that a hypervisor holds up for 11 ms while its senders go on runs over: the described port drops none of these.
+fn stalled(port: &Value) -> bool {
+    port["verdict"] == "inconclusive"
+        && port["reasons"]
+            .to_string()
+            .contains("after stalls of the machine")
+}
+
+/// No stream lost a frame, but what a port or a listener's socket dropped while the machine stood still. The report is then
+/// inconclusive.
+pub(crate) fn check_losses(report: &Value, case: &str) {
+    let ports = report["ports"].as_array().unwrap();
+    let explained: u64 = ports.iter().filter(|port| stalled(port)).map(dropped).sum();
+    for stream in report["streams"].as_array().unwrap() {
+        let [lost, own] =
+            ["frames_lost", "listener_drops"].map(|key| stream[key].as_u64().unwrap());
+        let id = (case, &stream["name"]);
+        assert!(
+            lost <= explained + own,
+            "{id:?}: {lost} lost: {}",
+            stream["reasons"]
+        );
+        assert!(lost == 0 || stream["verdict"] == "inconclusive", "{id:?}");
+    }
 }
 
 /// Everything the report's readers rely on is there and fits together.

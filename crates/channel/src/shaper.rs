@@ -159,7 +159,7 @@ impl Shaper {
 
     /// Tells that the clock was set back, and that it is `now_ns` now. The tokens stay as they were after the newest frame.
     ///
-    /// What has accrued since is lost: so no frame comes too early by this.
+    /// Tokens that came since that frame are lost, so that no frame leaves too early because of the set clock.
     pub fn clock_was_set_back(&mut self, now_ns: u64) {
         self.last_ns = self.last_ns.min(now_ns);
     }
