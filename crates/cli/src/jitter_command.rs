@@ -8,16 +8,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use rtwire_measure::capture::{CaptureError, LINK_ETHERNET, Packet, Reader};
+use rtwire_measure::capture::{CaptureError, Reader};
 use rtwire_measure::jitter::compare::{self, Comparison, Way};
 use rtwire_measure::jitter::{ETHER_TYPE, Follower, JitterReport, Neighbourhood, Settings};
 use rtwire_measure::report::Machine;
-use rtwire_sys::clock::{self, Clock};
 use rtwire_sys::filter::{Filter, Instruction, Test};
-use rtwire_sys::packet::PacketSocket;
-use rtwire_sys::{Batch, Wait, interface, signal};
+use rtwire_sys::{interface, signal};
 
 use crate::arguments::{nanoseconds, parse_duration, parse_rate};
+use crate::live_frames::{Live, Wanted};
 use crate::{interrupted, output};
 
 /// A limit was not kept.
@@ -28,11 +27,6 @@ const FAULTY: u8 = 2;
 const LACKING: u8 = 3;
 /// There is nothing to measure.
 const INCONCLUSIVE: u8 = 4;
-
-/// All EtherTypes: only such sockets see the frames that leave this host.
-const ETH_P_ALL: u16 = 3;
-/// The bytes kept of a live frame.
-const ROOM: usize = 1536;
 
 /// Arguments of `rtwire jitter`.
 #[derive(Args)]
@@ -123,9 +117,9 @@ fn jitter(arguments: &JitterArguments) -> Result<u8, Failure> {
         )?
     } else if interface::by_name(&arguments.source).is_ok() {
         let stop = signal::install_stop_flag().map_err(|error| (LACKING, error.to_string()))?;
-        let mut live = Live::open(&arguments.source)?;
+        let mut live = live(&arguments.source)?;
         let begun = Instant::now();
-        live.listen(&mut follower, arguments.duration, stop)?;
+        listen(&mut live, &mut follower, arguments.duration, stop)?;
         notes = live.into_notes()?;
         if stop.load(Ordering::Relaxed) {
             let done = interrupted::time(begun.elapsed(), arguments.duration);
@@ -232,133 +226,64 @@ fn read(
     }
 }
 
-/// A live source: the frames that an interface receives and sends.
-pub(crate) struct Live {
-    socket: PacketSocket,
-    batch: Batch,
-    interface: String,
-    number: u64,
-    /// Notes for the user.
-    notes: Vec<String>,
+/// Opens an interface for the frames of POWERLINK.
+pub(crate) fn live(name: &str) -> Result<Live, Failure> {
+    let filter = Filter::new(&[
+        Instruction::LoadHalf(12),
+        Instruction::Jump {
+            test: Test::Equal(ETHER_TYPE.into()),
+            yes: 0,
+            no: 1,
+        },
+        Instruction::Accept,
+        Instruction::Reject,
+    ])
+    .map_err(|error| (LACKING, error.to_string()))?;
+    let wanted = Wanted {
+        filter,
+        tags: false,
+        frame_bytes: 1536,
+        batch: 256,
+        waiting_bytes: 64 << 20,
+    };
+    Live::open(name, &wanted)
 }
 
-impl Live {
-    pub(crate) fn open(name: &str) -> Result<Self, Failure> {
-        let system = |error: rtwire_sys::Error| (LACKING, error.to_string());
-        let found = interface::by_name(name).map_err(system)?;
-        let filter = Filter::new(&[
-            Instruction::LoadHalf(12),
-            Instruction::Jump {
-                test: Test::Equal(ETHER_TYPE.into()),
-                yes: 0,
-                no: 1,
-            },
-            Instruction::Accept,
-            Instruction::Reject,
-        ])
-        .map_err(system)?;
-        let (socket, ()) = PacketSocket::receiver(&found, ETH_P_ALL, &filter, |socket| {
-            socket.enable_rx_stamps()?;
-            socket.take_all()?;
-            socket.set_receive_room(64 << 20)?;
-            Ok(())
-        })
-        .map_err(system)?;
-        // The longest time between looks at the clock and at Ctrl-C.
-        let look = Duration::from_millis(100);
-        socket
-            .set_receive_timeout(Some(look))
-            .map_err(|errno| (LACKING, format!("{name}: {errno}")))?;
-        Ok(Self {
-            socket,
-            batch: Batch::new(256, ROOM).with_only(false, true),
-            interface: name.to_owned(),
-            number: 0,
-            notes: Vec::new(),
-        })
-    }
-
-    /// Listens for a time, or until stopped; shows its progress on a terminal.
-    pub(crate) fn listen(
-        &mut self,
-        follower: &mut Follower,
-        duration: Option<Duration>,
-        stop: &AtomicBool,
-    ) -> Result<(), Failure> {
-        let begun = clock::now_ns(Clock::Monotonic);
-        let end = duration.map(|duration| begun.saturating_add(nanoseconds(duration)));
-        let shown = io::stderr().is_terminal() && duration.is_none_or(|d| d.as_secs() > 1);
-        let mut next_show = begun;
-        loop {
-            let now = clock::now_ns(Clock::Monotonic);
-            if stop.load(Ordering::Relaxed) || end.is_some_and(|end| now >= end) {
-                break;
-            }
-            if shown && now >= next_show {
-                next_show = now + 500_000_000;
-                eprint!(
-                    "\r{} s, {} SoC (Ctrl-C ends and reports)",
-                    (now - begun) / 1_000_000_000,
-                    follower.socs()
-                );
-            }
-            if !self.take(follower)? {
-                break;
-            }
+/// Listens for a time, or until stopped; shows its progress on a terminal.
+pub(crate) fn listen(
+    live: &mut Live,
+    follower: &mut Follower,
+    duration: Option<Duration>,
+    stop: &AtomicBool,
+) -> Result<(), Failure> {
+    let begun = Instant::now();
+    let shown = io::stderr().is_terminal() && duration.is_none_or(|d| d.as_secs() > 1);
+    let mut next_show = Duration::ZERO;
+    loop {
+        let elapsed = begun.elapsed();
+        if stop.load(Ordering::Relaxed) || duration.is_some_and(|duration| elapsed >= duration) {
+            break;
         }
-        if shown {
-            eprint!("\r\x1b[K");
+        if shown && elapsed >= next_show {
+            next_show = elapsed + Duration::from_millis(500);
+            eprint!(
+                "\r{} s, {} SoC (Ctrl-C ends and reports)",
+                elapsed.as_secs(),
+                follower.socs()
+            );
         }
-        Ok(())
-    }
-
-    /// Takes the frames that have arrived, or waits for some; returns `false` if the interface is gone.
-    fn take(&mut self, follower: &mut Follower) -> Result<bool, Failure> {
-        match self
-            .socket
-            .receive(&mut self.batch, Wait::ForOne, usize::MAX)
-        {
-            Ok(count) => {
-                for message in (0..count).filter_map(|index| self.batch.get(index)) {
-                    self.number += 1;
-                    follower.packet(&Packet {
-                        number: self.number,
-                        time_ns: message.stamp_realtime_ns,
-                        link_type: LINK_ETHERNET,
-                        data: message.data,
-                        original_octets: u32::try_from(message.data.len()).unwrap_or(u32::MAX),
-                    });
-                }
-            }
-            Err(errno) if errno.would_block() || errno.interrupted() => {
-                if !self.socket.interface_exists() {
-                    self.notes
-                        .push("The interface was removed meanwhile.".to_owned());
-                    return Ok(false);
-                }
-            }
-            // An interface that is down may come up again; the socket reports it once.
-            Err(errno) if errno.kind() == rtwire_sys::ErrorKind::InterfaceDown => {
-                self.notes
-                    .push("The interface was down for a while.".to_owned());
-            }
-            Err(errno) => return Err((LACKING, format!("{}: {errno}", self.interface))),
+        let taken = live.take(&mut |packet, _| {
+            follower.packet(packet);
+            true
+        })?;
+        if !taken {
+            break;
         }
-        Ok(true)
     }
-
-    fn into_notes(mut self) -> Result<Vec<String>, Failure> {
-        let statistics = self.socket.statistics();
-        let dropped = statistics
-            .map_err(|error| (LACKING, error.to_string()))?
-            .dropped;
-        if dropped > 0 {
-            self.notes.push(format!(
-                "{dropped} frames arrived faster than they were read, and are missing here."
-            ));
-        }
-        Ok(self.notes)
+    if shown {
+        eprint!("\r\x1b[K");
     }
+    Ok(())
 }
 
 fn show(

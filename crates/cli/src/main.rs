@@ -35,6 +35,7 @@ mod interrupted;
 mod jitter_command;
 mod judge_command;
 mod lab_command;
+mod live_frames;
 mod manager_command;
 mod ping_account;
 mod ping_command;

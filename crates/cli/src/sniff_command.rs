@@ -1,7 +1,6 @@
 //! `rtwire sniff CAPTURE|INTERFACE`: the messages of OPC UA PubSub, field by field, from a file or live.
 
 mod frame;
-mod live;
 mod show;
 
 use std::fs::File;
@@ -13,10 +12,13 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use rtwire_measure::capture::{Packet, Reader};
+use rtwire_sys::filter::{Filter, Instruction, Test};
 use rtwire_sys::{interface, signal};
+use rtwire_wire::EtherType;
 use rtwire_wire::uadp::{SIGNATURE_OCTETS, UDP_PORT};
 
 use crate::arguments::parse_duration;
+use crate::live_frames::{Live, Wanted};
 use crate::{interrupted, output};
 use frame::{Carried, Frame};
 use show::Shown;
@@ -131,11 +133,14 @@ fn sniff(arguments: &SniffArguments) -> Result<u8, Failure> {
         read(&arguments.source, file, &mut sniffer)?;
     } else if interface::by_name(&arguments.source).is_ok() {
         let stop = signal::install_stop_flag().map_err(|error| (LACKING, error.to_string()))?;
-        let mut live = live::Live::open(&arguments.source)?;
+        let mut live = Live::open(&arguments.source, &wanted()?)?;
         let begun = Instant::now();
-        live.listen(arguments.duration, stop, &mut |packet, tag| {
-            sniffer.packet(packet, tag)
-        })?;
+        let over = || arguments.duration.is_some_and(|d| begun.elapsed() >= d);
+        while !stop.load(Ordering::Relaxed) && !over() {
+            if !live.take(&mut |packet, tag| sniffer.packet(packet, tag))? {
+                break;
+            }
+        }
         for note in live.into_notes()? {
             eprintln!("{note}");
         }
@@ -153,6 +158,42 @@ fn sniff(arguments: &SniffArguments) -> Result<u8, Failure> {
         ));
     }
     end(&sniffer, cut)
+}
+
+/// The frames to look into.
+fn wanted() -> Result<Wanted, Failure> {
+    Ok(Wanted {
+        filter: filter().map_err(|error| (LACKING, error.to_string()))?,
+        tags: true,
+        // More than any Ethernet frame has, and a UDP datagram that the card has put together.
+        frame_bytes: 66_000,
+        batch: 64,
+        waiting_bytes: 16 << 20,
+    })
+}
+
+/// Passes UADP, UDP, and what is behind a VLAN tag.
+fn filter() -> Result<Filter, rtwire_sys::Error> {
+    let equal = |number: u32, yes, no| Instruction::Jump {
+        test: Test::Equal(number),
+        yes,
+        no,
+    };
+    Filter::new(&[
+        Instruction::LoadHalf(12),
+        equal(EtherType::UADP.0.into(), 8, 0),
+        equal(EtherType::VLAN.0.into(), 7, 0),
+        equal(0x88a8, 6, 0),
+        equal(EtherType::IPV4.0.into(), 1, 0),
+        equal(0x86dd, 2, 5),
+        // The protocol of IPv4, and the next header of IPv6.
+        Instruction::LoadByte(23),
+        equal(17, 2, 3),
+        Instruction::LoadByte(20),
+        equal(17, 0, 1),
+        Instruction::Accept,
+        Instruction::Reject,
+    ])
 }
 
 /// Says what was left out, and returns the exit code.

@@ -12,7 +12,7 @@ use rtwire_sys::signal;
 
 use super::live::Screen;
 use super::{Failure, LACKING};
-use crate::jitter_command::Live;
+use crate::jitter_command;
 use crate::output::{self, print};
 
 /// Arguments of `rtwire powerlink monitor`.
@@ -33,7 +33,7 @@ pub(super) struct MonitorArguments {
 
 pub(super) fn run(arguments: &MonitorArguments) -> Result<(), Failure> {
     let stop = signal::install_stop_flag().map_err(|error| (LACKING, error.to_string()))?;
-    let mut live = Live::open(&arguments.interface)?;
+    let mut live = jitter_command::live(&arguments.interface)?;
     let mut screen = Screen::new(arguments.json);
     let begun = Instant::now();
     let mut states = BTreeMap::new();
@@ -56,7 +56,7 @@ pub(super) fn run(arguments: &MonitorArguments) -> Result<(), Failure> {
             around: 0,
             ..Settings::default()
         });
-        live.listen(&mut follower, Some(time), stop)?;
+        jitter_command::listen(&mut live, &mut follower, Some(time), stop)?;
         let (report, _) = follower.finish(&arguments.interface, "live", &command, machine.clone());
         for node in &report.nodes {
             states.insert(node.node, node.last_state.clone());
