@@ -142,6 +142,8 @@ impl Case {
 /// Returns a pair in which groups have a route, and a folder with the peer's key.
 fn world() -> (NetnsPair, Folder) {
     use std::os::unix::fs::PermissionsExt as _;
+    // Before anything waits for it: the first build takes minutes on a loaded machine.
+    peer();
     let pair = NetnsPair::new();
     for side in [&pair.a, &pair.b] {
         ip(

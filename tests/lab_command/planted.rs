@@ -1,7 +1,7 @@
 //! Faults planted behind the plan's back while a lab runs. Each must be found, and the machine's own noise must not be
 //! taken for one: both directions of the verdict are required.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
@@ -18,14 +18,11 @@ fn planted(script: &str) -> Value {
 }
 
 fn planted_in(file: PathBuf, script: &str) -> Value {
-    let times = ["--calibration", "500ms", "--duration", "4s", "--json"];
-    let child = started(&mut lab(&file, &times));
-    while_running(child.id(), |lab| {
-        let id = lab["id"].as_str().unwrap();
-        let status = rtwire(&["lab", "enter", id, "s1", "--", "sh", "-ec", script]).status();
-        assert!(status.unwrap().success(), "planting failed: {script}");
-    });
-    let (code, report) = reported(child);
+    let (code, report) = planted_while(
+        &file,
+        script,
+        &["--calibration", "500ms", "--duration", "4s"],
+    );
     assert_eq!(
         (report["verdict"].as_str(), code),
         (Some("broken"), Some(1)),
@@ -33,6 +30,17 @@ fn planted_in(file: PathBuf, script: &str) -> Value {
         report["reasons"]
     );
     report
+}
+
+/// Runs a network, does what the script says at the switch while it runs, and returns the exit code and the report.
+pub(crate) fn planted_while(file: &Path, script: &str, arguments: &[&str]) -> (Option<i32>, Value) {
+    let child = started(lab(file, arguments).arg("--json"));
+    while_running(child.id(), |lab| {
+        let id = lab["id"].as_str().unwrap();
+        let status = rtwire(&["lab", "enter", id, "s1", "--", "sh", "-ec", script]).status();
+        assert!(status.unwrap().success(), "planting failed: {script}");
+    });
+    reported(child)
 }
 
 pub(crate) fn assert_says(report: &Value, words: &str) {
@@ -46,71 +54,130 @@ fn each(of: u32, hit: u32, miss: u32) -> String {
     format!("5,32 0 0 22,148 0 0 {of},21 0 1 7,6 0 0 {hit},6 0 0 {miss}")
 }
 
-#[test]
-fn a_port_slower_by_a_tenth_is_found() {
-    let _alone = alone();
-    let report = planted(
-        "tc class change dev to-B classid 1:1 htb rate 90mbit ceil 90mbit overhead 24 burst 3125b cburst 3125b",
-    );
-    assert_says(&report, "Port s1 to B");
+/// What is done to the network of five nodes behind its plan's back, and what the verdict has to say.
+pub(crate) struct Fault {
+    pub(crate) name: &'static str,
+    /// Commands at the switch.
+    pub(crate) script: String,
+    pub(crate) says: &'static str,
 }
 
-/// The rate limiter's credit (250 µs) hides a fiftieth from every frame: such a port sends no frame late. Without the credit
-/// each frame is within the calibrated latency, and only the slope shows the rate.
+impl Fault {
+    fn new(name: &'static str, script: impl Into<String>, says: &'static str) -> Self {
+        let script = script.into();
+        Self { name, script, says }
+    }
+
+    pub(crate) fn slower_by_a_tenth() -> Self {
+        let script = "tc class change dev to-B classid 1:1 htb rate 90mbit ceil 90mbit overhead 24 burst 3125b cburst 3125b";
+        Self::new("a port slower by a tenth", script, "Port s1 to B")
+    }
+
+    /// The rate limiter's credit (250 µs) hides a fiftieth from every frame: such a port sends no frame late. Without the
+    /// credit each frame is within the calibrated latency, and only the slope shows the rate.
+    pub(crate) fn slower_by_a_fiftieth() -> Self {
+        let script = "tc class change dev to-B classid 1:1 htb rate 98mbit ceil 98mbit overhead 24 burst 200b cburst 200b";
+        Self::new(
+            "a port slower by a fiftieth",
+            script,
+            "slower than its rate",
+        )
+    }
+
+    pub(crate) fn pauses() -> Self {
+        let set = "tc class change dev to-B classid 1:1 htb overhead 24 burst 3125b cburst 3125b";
+        let pause = format!("{set} rate 8kbit ceil 8kbit; {set} rate 100mbit ceil 100mbit;");
+        let script = format!("for i in 1 2 3 4 5 6 7 8; do {pause} done");
+        Self::new("a port that pauses", script, "does not behave as described")
+    }
+
+    pub(crate) fn dropped_in_a_thousand() -> Self {
+        let shot = each(1_000, 2, u32::MAX);
+        let script = format!(
+            "tc filter add dev to-B egress prio 60000 protocol all bpf da bytecode '{shot}'"
+        );
+        Self::new(
+            "a frame of a thousand dropped",
+            script,
+            "Lost in the network",
+        )
+    }
+
+    pub(crate) fn doubled_in_a_thousand() -> Self {
+        let matched = each(1_000, u32::MAX, 0);
+        let script = format!(
+            "tc filter add dev to-A ingress prio 60000 protocol all bpf bytecode '{matched}' action mirred egress mirror dev to-B"
+        );
+        Self::new("a frame of a thousand doubled", script, "arrived twice")
+    }
+
+    /// Eight frames of a thousand take a detour through a slow queue of the switch: others overtake those that have to
+    /// wait there.
+    pub(crate) fn held_back() -> Self {
+        let detoured = format!(
+            "5,32 0 0 22,148 0 0 1000,53 1 0 8,6 0 0 {},6 0 0 0",
+            u32::MAX
+        );
+        let all = format!("1,6 0 0 {}", u32::MAX);
+        let script = format!(
+            "ip link add slow type veth peer name back; ip link set slow up; ip link set back up;
+             tc qdisc add dev slow root tbf rate 200kbit burst 1600 latency 10s; tc qdisc add dev back clsact;
+             tc filter add dev back ingress protocol all bpf bytecode '{all}' action mirred egress redirect dev to-B;
+             tc filter add dev to-A ingress prio 60000 protocol all bpf bytecode '{detoured}' action mirred egress redirect dev slow"
+        );
+        Self::new(
+            "frames that are held back",
+            script,
+            "after one that was sent later",
+        )
+    }
+
+    /// All of them.
+    pub(crate) fn all() -> [Self; 6] {
+        [
+            Self::slower_by_a_tenth(),
+            Self::slower_by_a_fiftieth(),
+            Self::pauses(),
+            Self::dropped_in_a_thousand(),
+            Self::doubled_in_a_thousand(),
+            Self::held_back(),
+        ]
+    }
+}
+
+fn found(fault: &Fault) {
+    let _alone = alone();
+    assert_says(&planted(&fault.script), fault.says);
+}
+
+#[test]
+fn a_port_slower_by_a_tenth_is_found() {
+    found(&Fault::slower_by_a_tenth());
+}
+
 #[test]
 fn a_port_slower_by_a_fiftieth_is_found() {
-    let _alone = alone();
-    let report = planted(
-        "tc class change dev to-B classid 1:1 htb rate 98mbit ceil 98mbit overhead 24 burst 200b cburst 200b",
-    );
-    assert_says(&report, "slower than its rate");
+    found(&Fault::slower_by_a_fiftieth());
 }
 
 #[test]
 fn a_port_that_pauses_without_a_stall_is_found() {
-    let _alone = alone();
-    let set = "tc class change dev to-B classid 1:1 htb overhead 24 burst 3125b cburst 3125b";
-    let pause = format!("{set} rate 8kbit ceil 8kbit; {set} rate 100mbit ceil 100mbit;");
-    let report = planted(&format!("for i in 1 2 3 4 5 6 7 8; do {pause} done"));
-    assert_says(&report, "does not behave as described");
+    found(&Fault::pauses());
 }
 
 #[test]
 fn a_frame_dropped_in_a_thousand_is_found() {
-    let _alone = alone();
-    let shot = each(1_000, 2, u32::MAX);
-    let report = planted(&format!(
-        "tc filter add dev to-B egress prio 60000 protocol all bpf da bytecode '{shot}'"
-    ));
-    assert_says(&report, "Lost in the network");
+    found(&Fault::dropped_in_a_thousand());
 }
 
 #[test]
 fn a_frame_doubled_in_a_thousand_is_found() {
-    let _alone = alone();
-    let matched = each(1_000, u32::MAX, 0);
-    let report = planted(&format!(
-        "tc filter add dev to-A ingress prio 60000 protocol all bpf bytecode '{matched}' action mirred egress mirror dev to-B"
-    ));
-    assert_says(&report, "arrived twice");
+    found(&Fault::doubled_in_a_thousand());
 }
 
-/// Eight frames of a thousand take a detour through a slow queue of the switch: others overtake those that have to wait there.
 #[test]
 fn frames_that_are_held_back_are_found() {
-    let _alone = alone();
-    let detoured = format!(
-        "5,32 0 0 22,148 0 0 1000,53 1 0 8,6 0 0 {},6 0 0 0",
-        u32::MAX
-    );
-    let all = format!("1,6 0 0 {}", u32::MAX);
-    let report = planted(&format!(
-        "ip link add slow type veth peer name back; ip link set slow up; ip link set back up;
-         tc qdisc add dev slow root tbf rate 200kbit burst 1600 latency 10s; tc qdisc add dev back clsact;
-         tc filter add dev back ingress protocol all bpf bytecode '{all}' action mirred egress redirect dev to-B;
-         tc filter add dev to-A ingress prio 60000 protocol all bpf bytecode '{detoured}' action mirred egress redirect dev slow"
-    ));
-    assert_says(&report, "after one that was sent later");
+    found(&Fault::held_back());
 }
 
 /// Two priorities at one busy port.
