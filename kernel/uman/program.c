@@ -23,6 +23,7 @@
 #include <net/net_namespace.h>
 
 #include "uman.h"
+#include "uman_kernel.h"
 
 static struct workqueue_struct *releases;
 
@@ -130,12 +131,43 @@ static int uman_prepare(struct uman_program *p, const struct uman_attach *layout
 	return 0;
 }
 
+/* Attaches a program to a device; under RTNL and the program's mutex. */
+static int uman_bind(struct uman_program *p, struct net_device *dev, const struct uman_attach *layout)
+{
+	struct uman *u = netdev_priv(dev);
+	struct task_struct *thread;
+	int err;
+
+	if (rtnl_dereference(u->program))
+		return -EBUSY;
+	err = uman_prepare(p, layout);
+	if (err)
+		return err;
+	if (layout->cyclic) {
+		thread = kthread_create(uman_thread, p, "uman/%s", dev->name);
+		err = PTR_ERR_OR_ZERO(thread);
+		if (err) {
+			vfree(p->area);
+			kfree(p->cycles);
+			p->area = NULL;
+			p->cycles = NULL;
+			return err;
+		}
+		sched_set_fifo(thread);
+		p->thread = thread;
+	}
+	p->u = u;
+	p->attached = true;
+	if (p->thread)
+		wake_up_process(p->thread);
+	rcu_assign_pointer(u->program, p);
+	return 0;
+}
+
 static long uman_attach(struct uman_program *p, void __user *argument)
 {
-	struct task_struct *thread;
 	struct uman_attach layout;
 	struct net_device *dev;
-	struct uman *u;
 	int err;
 
 	if (copy_from_user(&layout, argument, sizeof(layout)))
@@ -158,34 +190,7 @@ static long uman_attach(struct uman_program *p, void __user *argument)
 	err = -EPERM;
 	if (!ns_capable(dev_net(dev)->user_ns, CAP_NET_RAW))
 		goto out;
-	u = netdev_priv(dev);
-	err = -EBUSY;
-	if (rtnl_dereference(u->program))
-		goto out;
-	err = uman_prepare(p, &layout);
-	if (err)
-		goto out;
-	if (layout.cyclic) {
-		thread = kthread_create(uman_thread, p, "uman/%s", dev->name);
-		err = PTR_ERR_OR_ZERO(thread);
-		if (err)
-			goto out_prepared;
-		sched_set_fifo(thread);
-		p->thread = thread;
-	}
-	p->u = u;
-	p->attached = true;
-	if (p->thread)
-		wake_up_process(p->thread);
-	rcu_assign_pointer(u->program, p);
-	err = 0;
-	goto out;
-
-out_prepared:
-	vfree(p->area);
-	kfree(p->cycles);
-	p->area = NULL;
-	p->cycles = NULL;
+	err = uman_bind(p, dev, &layout);
 out:
 	mutex_unlock(&p->mutex);
 	rtnl_unlock();
@@ -401,12 +406,12 @@ static int uman_mmap(struct file *file, struct vm_area_struct *vma)
 	return err;
 }
 
-static int uman_file_open(struct inode *inode, struct file *file)
+static struct uman_program *uman_program_new(void)
 {
 	struct uman_program *p = kzalloc(sizeof(*p), GFP_KERNEL);
 
 	if (!p)
-		return -ENOMEM;
+		return NULL;
 	kref_init(&p->kref);
 	INIT_WORK(&p->release, uman_program_free);
 	mutex_init(&p->mutex);
@@ -414,21 +419,90 @@ static int uman_file_open(struct inode *inode, struct file *file)
 	spin_lock_init(&p->newest_lock);
 	spin_lock_init(&p->ring_lock);
 	raw_spin_lock_init(&p->confirm_lock);
-	file->private_data = p;
-	return nonseekable_open(inode, file);
+	return p;
 }
 
-static int uman_file_release(struct inode *inode, struct file *file)
+static int uman_file_open(struct inode *inode, struct file *file)
 {
-	struct uman_program *p = file->private_data;
+	file->private_data = uman_program_new();
+	return file->private_data ? nonseekable_open(inode, file) : -ENOMEM;
+}
 
+static void uman_program_end(struct uman_program *p)
+{
 	rtnl_lock();
 	if (p->u)
 		uman_program_detach(p->u);
 	rtnl_unlock();
 	uman_program_put(p);
+}
+
+static int uman_file_release(struct inode *inode, struct file *file)
+{
+	uman_program_end(file->private_data);
 	return 0;
 }
+
+/* For modules (include/uman_kernel.h). */
+
+struct uman_program *uman_kernel_attach(struct net_device *dev, struct uman_attach *layout)
+{
+	struct uman_program *p;
+	int err;
+
+	ASSERT_RTNL();
+	if (dev->netdev_ops != &uman_netdev_ops)
+		return ERR_PTR(-ENODEV);
+	err = uman_lay_out(layout);
+	if (err)
+		return ERR_PTR(err);
+	p = uman_program_new();
+	if (!p)
+		return ERR_PTR(-ENOMEM);
+	mutex_lock(&p->mutex);
+	err = uman_bind(p, dev, layout);
+	mutex_unlock(&p->mutex);
+	if (err) {
+		uman_program_put(p);
+		return ERR_PTR(err);
+	}
+	return p;
+}
+EXPORT_SYMBOL_GPL(uman_kernel_attach);
+
+void *uman_kernel_memory(const struct uman_program *p)
+{
+	return p->area;
+}
+EXPORT_SYMBOL_GPL(uman_kernel_memory);
+
+int uman_kernel_reply(struct uman_program *p, const struct uman_reply *request)
+{
+	int err;
+
+	mutex_lock(&p->mutex);
+	err = p->u ? uman_reply_set(p, request) : -ENODEV;
+	mutex_unlock(&p->mutex);
+	return err;
+}
+EXPORT_SYMBOL_GPL(uman_kernel_reply);
+
+int uman_kernel_stop(struct uman_program *p, const struct uman_stop *request)
+{
+	int err;
+
+	mutex_lock(&p->mutex);
+	err = p->u ? uman_stop_slot(p, request) : -ENODEV;
+	mutex_unlock(&p->mutex);
+	return err;
+}
+EXPORT_SYMBOL_GPL(uman_kernel_stop);
+
+void uman_kernel_detach(struct uman_program *p)
+{
+	uman_program_end(p);
+}
+EXPORT_SYMBOL_GPL(uman_kernel_detach);
 
 static const struct file_operations uman_fops = {
 	.owner = THIS_MODULE,

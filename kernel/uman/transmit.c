@@ -18,6 +18,7 @@
 #include <linux/slab.h>
 
 #include "uman.h"
+#include "uman_kernel.h"
 
 static bool netpoll_on_rt;
 module_param_unsafe(netpoll_on_rt, bool, 0444);
@@ -143,3 +144,26 @@ sent:
 	uman_count(u, UMAN_tx_failed);
 	return code < 0 ? code : -ENOBUFS;
 }
+
+/* For modules (include/uman_kernel.h). */
+
+bool uman_kernel_sends_anywhere(const struct net_device *dev)
+{
+	const struct uman *u = netdev_priv(dev);
+
+	return READ_ONCE(u->mode) == UMAN_MODE_NETPOLL;
+}
+EXPORT_SYMBOL_GPL(uman_kernel_sends_anywhere);
+
+int uman_kernel_send(struct net_device *dev, struct sk_buff *skb)
+{
+	return uman_send(netdev_priv(dev), skb, false);
+}
+EXPORT_SYMBOL_GPL(uman_kernel_send);
+
+int uman_kernel_set_mode(struct net_device *dev, u8 mode)
+{
+	ASSERT_RTNL();
+	return dev->netdev_ops == &uman_netdev_ops ? uman_set_mode(netdev_priv(dev), mode, NULL) : -ENODEV;
+}
+EXPORT_SYMBOL_GPL(uman_kernel_set_mode);

@@ -73,7 +73,7 @@ headers() {
 
 # modules VERSION: builds `kernel/` for it and prints the folder of the modules; made anew when a source changes. A warning fails.
 modules() {
-	local version=$1 key folder new
+	local version=$1 key folder folder_of new
 	key=$(cd "$VM/../../kernel" && find . -type f | LC_ALL=C sort | xargs sha256sum | sha256sum | cut -c1-12)
 	folder=$CACHE/$version/modules-$key
 	if [ ! -e "$folder" ]; then
@@ -82,13 +82,16 @@ modules() {
 		new=$(mktemp -d "$CACHE/$version/building.XXXXXX")
 		cp -r "$VM/../../kernel/." "$new"
 		# The headers of newer kernels carry their image; without pahole the types of a module are left out.
-		make -s -C "$CACHE/$version/headers/usr/src/linux-headers-$version" "M=$new/uman" W=1 KCFLAGS=-Werror \
-			CONFIG_DEBUG_INFO_BTF_MODULES= modules >&2 || {
-			rm -rf "$new"
-			return 1
-		}
+		for folder_of in uman edrv-bridge/test; do
+			make -s -C "$CACHE/$version/headers/usr/src/linux-headers-$version" "M=$new/$folder_of" W=1 KCFLAGS=-Werror \
+				CONFIG_DEBUG_INFO_BTF_MODULES= KBUILD_EXTRA_SYMBOLS="$([ "$folder_of" = uman ] || echo "$new/uman/Module.symvers")" \
+				modules >&2 || {
+				rm -rf "$new"
+				return 1
+			}
+		done
 		mkdir "$new/ko"
-		cp "$new"/*/*.ko "$new/ko/"
+		find "$new/uman" "$new/edrv-bridge" -name '*.ko' -exec cp {} "$new/ko/" \;
 		strip --strip-debug "$new"/ko/*.ko
 		mv "$new/ko" "$folder"
 		rm -rf "$new"
