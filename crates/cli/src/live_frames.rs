@@ -21,7 +21,7 @@ type Failure = (u8, String);
 pub(crate) struct Wanted {
     /// The kernel passes only these.
     pub(crate) filter: Filter,
-    /// Whether to tell the VLAN tag that a card or the kernel has taken out of a frame.
+    /// True if the VLAN tag is told that a card or the kernel has taken out of a frame.
     pub(crate) tags: bool,
     /// The bytes kept of a frame.
     pub(crate) frame_bytes: usize,
