@@ -78,7 +78,7 @@ fn run(ping: bool, folder: &str, interface: &str) -> Result<(), Box<dyn Error>> 
         let reader = &received.groups[0].readers[0];
         println!(
             "sent {}, received {}, lost {}",
-            published.frames, reader.taken, reader.lost
+            published.frames, reader.counters.taken, reader.counters.lost
         );
         Ok(())
     })?;

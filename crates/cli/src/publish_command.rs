@@ -78,7 +78,11 @@ fn publish(arguments: &PublishArguments) -> Result<u8, (u8, String)> {
     } else {
         crate::output::print(&table(&report));
     }
-    let faults: u64 = report.groups.iter().map(|group| group.faults).sum();
+    let faults: u64 = report
+        .groups
+        .iter()
+        .map(|group| group.counters.faults)
+        .sum();
     let own = if faults > 0 || report.refused > 0 {
         BROKEN
     } else {
@@ -151,12 +155,12 @@ fn table(report: &PublishReport) -> String {
         let mut row = vec![group.name.clone(), group.state.clone()];
         row.extend(
             [
-                group.messages,
-                group.key_frames,
-                group.delta_frames,
-                group.keep_alives,
-                group.skipped,
-                group.faults,
+                group.counters.messages,
+                group.counters.key_frames,
+                group.counters.delta_frames,
+                group.counters.keep_alives,
+                group.counters.skipped,
+                group.counters.faults,
             ]
             .map(|count| count.to_string()),
         );

@@ -137,7 +137,9 @@ fn line(update: &Update<'_>) -> String {
 fn kept(report: &SubscribeReport) -> bool {
     let mut readers = report.groups.iter().flat_map(|group| &group.readers);
     report.dropped == 0
-        && readers.all(|reader| reader.taken > 0 && reader.lost == 0 && reader.timeouts == 0)
+        && readers.all(|reader| {
+            reader.counters.taken > 0 && reader.counters.lost == 0 && reader.counters.timeouts == 0
+        })
 }
 
 fn table(report: &SubscribeReport) -> String {
@@ -147,19 +149,19 @@ fn table(report: &SubscribeReport) -> String {
     );
     for group in &report.groups {
         let counts = [
-            ("foreign", group.foreign),
-            ("malformed", group.malformed),
-            ("of another kind", group.other_kinds),
-            ("refused by security", group.refused),
-            ("replays", group.replays),
-            ("of another version", group.other_versions),
+            ("foreign", group.counters.foreign),
+            ("malformed", group.counters.malformed),
+            ("of another kind", group.counters.other_kinds),
+            ("refused by security", group.counters.refused),
+            ("replays", group.counters.replays),
+            ("of another version", group.counters.other_versions),
         ];
         text.push_str(&format!(
             "\ngroup {} (id {}), {}: {} messages{}\n",
             group.name,
             group.id,
             group.state,
-            group.messages,
+            group.counters.messages,
             listed(&counts)
         ));
         for reader in &group.readers {
@@ -179,28 +181,31 @@ fn listed(counts: &[(&str, u64)]) -> String {
 
 fn shown(text: &mut String, reader: &ReaderReport) {
     let counts = [
-        ("delta", reader.delta_frames),
-        ("keep-alives", reader.keep_alives),
-        ("duplicates", reader.duplicates),
-        ("old", reader.old),
-        ("restarts", reader.restarts),
-        ("with other fields", reader.mismatches),
-        ("of other metadata", reader.other_versions),
-        ("malformed", reader.malformed),
-        ("not valid", reader.invalid),
-        ("delta before a key frame", reader.without_key_frame),
-        ("of zeros, perhaps padding", reader.ambiguous),
+        ("delta", reader.counters.delta_frames),
+        ("keep-alives", reader.counters.keep_alives),
+        ("duplicates", reader.counters.duplicates),
+        ("old", reader.counters.old),
+        ("restarts", reader.counters.restarts),
+        ("with other fields", reader.counters.mismatches),
+        ("of other metadata", reader.counters.other_versions),
+        ("malformed", reader.counters.malformed),
+        ("not valid", reader.counters.invalid),
+        (
+            "delta before a key frame",
+            reader.counters.without_key_frame,
+        ),
+        ("of zeros, perhaps padding", reader.counters.ambiguous),
     ];
     text.push_str(&format!(
         "  {} (writer {}), {}: {} taken, {} gaps, {} lost, {} timeouts, {} recoveries{}\n",
         reader.name,
         reader.writer,
         reader.state,
-        reader.taken,
-        reader.gaps,
-        reader.lost,
-        reader.timeouts,
-        reader.recoveries,
+        reader.counters.taken,
+        reader.counters.gaps,
+        reader.counters.lost,
+        reader.counters.timeouts,
+        reader.counters.recoveries,
         listed(&counts)
     ));
     let rows = [

@@ -15,15 +15,9 @@
 
 use std::fmt;
 
-use rtwire_sys::clock::{Clock, now_ns, tai_minus_monotonic_ns};
+pub use rtwire_sys::wait::ClockReading;
 
 use crate::units::duration;
-
-/// The change in ns that is never a step: what a reading of two clocks may be wrong by.
-const UNSEEN_NS: u64 = 20_000;
-/// The divisor of the elapsed time by which steering may change the clock: 1000 ppm, twice what the kernel allows. A clock that
-/// is slewed faster is as useless as one that is set.
-const STEERED: u64 = 1_000;
 
 /// A moment at which the clock was set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,44 +48,6 @@ impl fmt::Display for ClockStep {
     }
 }
 
-/// One reading of CLOCK_TAI and of CLOCK_MONOTONIC, which nobody can set.
-#[derive(Clone, Copy, Debug)]
-pub struct ClockReading {
-    monotonic_ns: u64,
-    /// CLOCK_TAI minus CLOCK_MONOTONIC, ns.
-    difference_ns: i64,
-    uncertainty_ns: u64,
-}
-
-impl ClockReading {
-    /// Reads both. Some 100 ns, no system call, no allocation.
-    #[must_use]
-    pub fn now() -> Self {
-        let (difference_ns, uncertainty_ns) = tai_minus_monotonic_ns();
-        Self {
-            monotonic_ns: now_ns(Clock::Monotonic),
-            difference_ns,
-            uncertainty_ns,
-        }
-    }
-
-    /// Returns the time of CLOCK_MONOTONIC at which CLOCK_TAI shows `tai_ns`, if nobody sets or steers it until then.
-    #[must_use]
-    pub fn monotonic_at(&self, tai_ns: u64) -> u64 {
-        tai_ns.saturating_add_signed(self.difference_ns.saturating_neg())
-    }
-
-    /// Returns the change of CLOCK_TAI since `before` in ns, if steering cannot have made it: below 0 if it was set back.
-    #[must_use]
-    pub fn step_since(&self, before: &Self) -> Option<i64> {
-        let by_ns = self.difference_ns.saturating_sub(before.difference_ns);
-        let elapsed_ns = self.monotonic_ns.saturating_sub(before.monotonic_ns);
-        let read_ns = self.uncertainty_ns.saturating_add(before.uncertainty_ns);
-        let most_ns = read_ns.saturating_add(UNSEEN_NS + elapsed_ns / STEERED);
-        (by_ns.unsigned_abs() > most_ns).then_some(by_ns)
-    }
-}
-
 /// Compares the two clocks again and again.
 ///
 /// The more often it looks, the smaller the steps that it sees: 20 µs, and a thousandth of the time since the last look. A
@@ -116,7 +72,7 @@ impl StepWatch {
         let by_ns = now.step_since(&self.before);
         self.before = now;
         by_ns.map(|by_ns| ClockStep {
-            at_ns: now.monotonic_ns.saturating_add_signed(now.difference_ns),
+            at_ns: now.tai_ns(),
             by_ns,
         })
     }

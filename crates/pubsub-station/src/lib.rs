@@ -55,7 +55,6 @@ mod publisher;
 mod report;
 mod stamps;
 mod subscriber;
-mod wait;
 
 pub use error::StationError;
 pub use keys::KeyFile;

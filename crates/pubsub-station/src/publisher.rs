@@ -5,12 +5,12 @@ use crate::keeper::Keeper;
 use crate::memory::ValueMemory;
 use crate::project::{FieldSource, Project, RealTime, Transport};
 use crate::report::{Collector, PublishReport, Times, WriterGroupReport};
-use crate::wait::{self, Waited};
 use rtwire_link::{LinkError, Sender, SenderConfig};
 use rtwire_pubsub::Scalar;
 use rtwire_pubsub::publish::{PublisherNode, WriterGroup};
 use rtwire_pubsub::security::Sealer;
 use rtwire_sys::stamps::TxStamping;
+use rtwire_sys::wait::{self, Waited};
 use rtwire_sys::{clock, interface, memory, sched};
 use rtwire_wire::ethernet::Header;
 use rtwire_wire::{EtherType, MacAddress, Outbox};
@@ -308,7 +308,8 @@ impl PublisherStation {
                 break;
             }
             let wake_ns = due_ns.saturating_sub(self.lead_ns);
-            match wait::until(wake_ns, self.real_time.spin_ns, stop)? {
+            let waited = wait::until(wake_ns, self.real_time.spin_ns, stop);
+            match waited.map_err(LinkError::Clock)? {
                 Waited::Reached => {}
                 Waited::Stopped => break,
                 // By little: the same instant again. By more: a new beginning.
@@ -469,17 +470,11 @@ pub(crate) fn find<'n>(
 }
 
 fn group_report(group: &WriterGroup) -> WriterGroupReport {
-    let counters = group.counters();
     WriterGroupReport {
         name: group.config().name.clone(),
         id: group.config().id,
         state: group.state().name().to_owned(),
-        messages: counters.messages,
-        key_frames: counters.key_frames,
-        delta_frames: counters.delta_frames,
-        keep_alives: counters.keep_alives,
-        skipped: counters.skipped,
-        faults: counters.faults,
+        counters: group.counters(),
         last_fault: group.last_fault().map(|fault| fault.to_string()),
     }
 }

@@ -1,6 +1,8 @@
 //! The reports of a publisher and a subscriber, as tables and JSON show them.
 
 use hdrhistogram::Histogram;
+use rtwire_pubsub::publish::WriterCounters;
+use rtwire_pubsub::subscribe::{ReaderCounters, ReaderGroupCounters};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -88,18 +90,9 @@ pub struct WriterGroupReport {
     pub id: u16,
     /// The state in the standard's words.
     pub state: String,
-    /// NetworkMessages sent.
-    pub messages: u64,
-    /// Key frames among their DataSetMessages.
-    pub key_frames: u64,
-    /// Delta frames among their DataSetMessages.
-    pub delta_frames: u64,
-    /// Keep-alives among their DataSetMessages.
-    pub keep_alives: u64,
-    /// Instants passed over.
-    pub skipped: u64,
-    /// Messages not sent for lack of a nonce or room.
-    pub faults: u64,
+    /// The counters.
+    #[serde(flatten)]
+    pub counters: WriterCounters,
     /// The reason of the last of them.
     pub last_fault: Option<String>,
 }
@@ -128,20 +121,9 @@ pub struct ReaderGroupReport {
     pub id: u16,
     /// The state in the standard's words.
     pub state: String,
-    /// Messages read.
-    pub messages: u64,
-    /// Messages of other publishers or groups.
-    pub foreign: u64,
-    /// Messages that could not be read.
-    pub malformed: u64,
-    /// Discovery messages and chunks.
-    pub other_kinds: u64,
-    /// Messages with a wrong signature, an unknown key or too little protection.
-    pub refused: u64,
-    /// Messages whose nonce was used before.
-    pub replays: u64,
-    /// Messages of another version of the group.
-    pub other_versions: u64,
+    /// The counters.
+    #[serde(flatten)]
+    pub counters: ReaderGroupCounters,
     /// The readers.
     pub readers: Vec<ReaderReport>,
 }
@@ -155,40 +137,9 @@ pub struct ReaderReport {
     pub writer: u16,
     /// The state in the standard's words.
     pub state: String,
-    /// Messages with data that were taken.
-    pub taken: u64,
-    /// Key frames among them.
-    pub key_frames: u64,
-    /// Delta frames among them.
-    pub delta_frames: u64,
-    /// Keep-alives and heartbeats.
-    pub keep_alives: u64,
-    /// Breaks in the sequence numbers.
-    pub gaps: u64,
-    /// Messages missing in them.
-    pub lost: u64,
-    /// Messages that came before.
-    pub duplicates: u64,
-    /// Messages older than the last one.
-    pub old: u64,
-    /// Times that the publisher began anew.
-    pub restarts: u64,
-    /// Messages with other fields than described.
-    pub mismatches: u64,
-    /// Messages of other metadata.
-    pub other_versions: u64,
-    /// Messages that could not be read.
-    pub malformed: u64,
-    /// Messages marked as not valid.
-    pub invalid: u64,
-    /// Delta frames before the first key frame.
-    pub without_key_frame: u64,
-    /// Messages of zeros that may be padded heartbeats.
-    pub ambiguous: u64,
-    /// Receive timeouts.
-    pub timeouts: u64,
-    /// Recoveries from them.
-    pub recoveries: u64,
+    /// The counters.
+    #[serde(flatten)]
+    pub counters: ReaderCounters,
     /// The deviation of the time between two arrivals from the interval, by the kernel's stamps.
     pub interval_deviation: Times,
     /// From the sample at the publisher to the reader's values; needs a field with the value "time", and a common clock.

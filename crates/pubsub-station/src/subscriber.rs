@@ -4,7 +4,7 @@ use crate::memory::{Stamp, ValueMemory};
 use crate::project::{FieldSource, Project, RealTime, Transport};
 use crate::publisher::{become_real_time, find, image_path};
 use crate::report::{Collector, FieldReport, ReaderGroupReport, ReaderReport, SubscribeReport};
-use crate::{KeyFile, StationError, wait};
+use crate::{KeyFile, StationError};
 use rtwire_link::{Receiver, ReceiverConfig, WakeUp};
 use rtwire_pubsub::security::Opener;
 use rtwire_pubsub::subscribe::{Reader, ReaderGroup, SubscriberNode};
@@ -12,6 +12,7 @@ use rtwire_pubsub::{Group, Scalar};
 use rtwire_sys::filter::{Filter, Instruction, Test};
 use rtwire_sys::interface;
 use rtwire_sys::packet::PacketSocket;
+use rtwire_sys::wait;
 use rtwire_wire::{EtherType, MacAddress, VlanTag};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -418,30 +419,13 @@ impl Watched {
     }
 
     fn report(&self, reader: &Reader) -> ReaderReport {
-        let counters = reader.counters();
         let set = reader.data_set();
         let values = reader.values().unwrap_or_default();
         ReaderReport {
             name: set.name.clone(),
             writer: set.writer,
             state: reader.state().name().to_owned(),
-            taken: counters.taken,
-            key_frames: counters.key_frames,
-            delta_frames: counters.delta_frames,
-            keep_alives: counters.keep_alives,
-            gaps: counters.gaps,
-            lost: counters.lost,
-            duplicates: counters.duplicates,
-            old: counters.old,
-            restarts: counters.restarts,
-            mismatches: counters.mismatches,
-            other_versions: counters.other_versions,
-            malformed: counters.malformed,
-            invalid: counters.invalid,
-            without_key_frame: counters.without_key_frame,
-            ambiguous: counters.ambiguous,
-            timeouts: counters.timeouts,
-            recoveries: counters.recoveries,
+            counters: reader.counters(),
             interval_deviation: self.deviation.times(),
             latency: self.latency.times(),
             values: set
@@ -458,18 +442,11 @@ impl Watched {
 }
 
 fn group_report(group: &ReaderGroup) -> ReaderGroupReport {
-    let counters = group.counters();
     ReaderGroupReport {
         name: group.config().name.clone(),
         id: group.config().id,
         state: group.state().name().to_owned(),
-        messages: counters.messages,
-        foreign: counters.foreign,
-        malformed: counters.malformed,
-        other_kinds: counters.other_kinds,
-        refused: counters.refused,
-        replays: counters.replays,
-        other_versions: counters.other_versions,
+        counters: group.counters(),
         readers: Vec::new(),
     }
 }

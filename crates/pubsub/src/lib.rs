@@ -67,6 +67,7 @@
 
 mod config;
 mod field;
+mod fixed;
 pub mod publish;
 pub mod security;
 mod sequence;

@@ -116,9 +116,10 @@ impl StreamTalker {
         loop {
             match self.try_send(value)? {
                 // If the clock was set back, the next try finds it out.
-                Sent::NotYet { earliest_tai_ns } => match sleep_until(earliest_tai_ns)? {
-                    Waited::Reached | Waited::SetBack => {}
-                },
+                Sent::NotYet { earliest_tai_ns } => {
+                    let (Waited::Reached | Waited::Stopped | Waited::SetBack) =
+                        sleep_until(earliest_tai_ns)?;
+                }
                 done => return Ok(done),
             }
         }

@@ -1,6 +1,6 @@
 //! The wait for an instant: asleep until a margin before it, spinning from there on.
 
-use rtwire_sys::clock::{self, Clock};
+use rtwire_sys::wait;
 
 use crate::error::SessionError;
 use crate::margin::{Margin, SpinMargin};
@@ -8,11 +8,6 @@ use crate::real_time::{Waited, now_ns, sleep_until};
 
 /// The longest sleep of a measurement before the first cycle, ns: longer ones cost time and show the same.
 const MEASURED_SLEEP_NS: u64 = 1_000_000;
-
-/// The time of CLOCK_MONOTONIC in ns that a spin may last beyond its margin, before the clock counts as set back.
-const OVERDUE_NS: u64 = 1_000_000;
-/// The number of readings of the clock between two looks at CLOCK_MONOTONIC.
-const SPINS: u32 = 1_024;
 
 /// The end of a sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,20 +74,7 @@ impl Waiting {
     pub(crate) fn spin(&mut self, due_ns: u64) -> Option<u64> {
         let left_ns = due_ns.saturating_sub(self.woke_ns);
         self.spun_ns += left_ns;
-        let overdue_ns = clock::now_ns(Clock::Monotonic).saturating_add(left_ns + OVERDUE_NS);
-        loop {
-            for _ in 0..SPINS {
-                let now = clock::now_ns(Clock::Tai);
-                if now >= due_ns {
-                    return Some(now);
-                }
-                std::hint::spin_loop();
-            }
-            // At real-time priority an hour of spinning would take the core from all others.
-            if clock::now_ns(Clock::Monotonic) > overdue_ns && now_ns() < due_ns {
-                return None;
-            }
-        }
+        wait::spin_until(due_ns, left_ns, None).ok()
     }
 
     /// The margin now, ns.

@@ -1,8 +1,8 @@
 //! How is the kernel asked? Safe wrappers around Linux; all unsafe code lives here.
 //!
 //! ```text
-//! clock, sched, memory, signal,   the process itself
-//! futex
+//! clock, wait, sched, memory,     the process itself
+//! signal, futex
 //! interface, port_lock, netns     its network namespace
 //! packet + filter + ring, udp     frames and datagrams in and out; `InterfaceSocket` is their common part
 //! xsk                             frames out through shared memory
@@ -45,6 +45,7 @@ mod socket;
 pub mod stamps;
 pub mod tap;
 pub mod udp;
+pub mod wait;
 mod words;
 pub mod xsk;
 

@@ -2,16 +2,17 @@
 
 use super::message::{self, Kind, Part, PublishFault, Scratch};
 use crate::config::{ConfigFault, DataSet, Group, MOST_DATA_SETS, Profile};
-use crate::field::{Scalar, scalar_bytes};
-use crate::security::Sealer;
+use crate::field::Scalar;
+use crate::fixed;
+use crate::security::{SECURITY_HEADER_BYTES, Sealer};
 use crate::state::{Component, State};
-use rtwire_wire::uadp::DateTime;
+use rtwire_wire::uadp::{DateTime, FixedLayout};
 
 /// The longest message behind the Ethernet header.
 const MOST_BYTES: usize = 1500;
 
 /// The counters of a writer group.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct WriterCounters {
     /// NetworkMessages made.
     pub messages: u64,
@@ -39,15 +40,6 @@ struct Writer {
     sent_ns: u64,
 }
 
-/// The places in a fixed message that change from one to the next, from the frame's first byte.
-#[derive(Debug)]
-struct Patches {
-    sequence: usize,
-    data_set_sequence: usize,
-    fields: Vec<(usize, usize)>,
-    payload: Vec<u8>,
-}
-
 /// A writer group with its data sets.
 #[derive(Debug)]
 pub struct WriterGroup {
@@ -58,7 +50,7 @@ pub struct WriterGroup {
     prefix: usize,
     scratch: Scratch,
     ids: Vec<u16>,
-    patches: Option<Patches>,
+    layout: Option<Box<FixedLayout>>,
     sealer: Option<usize>,
     sequence: u16,
     next_ns: u64,
@@ -96,7 +88,7 @@ impl WriterGroup {
             writers,
             buffer,
             prefix: prefix.len(),
-            patches: None,
+            layout: fixed::layout(&config),
             sealer,
             sequence: 0,
             next_ns: 0,
@@ -118,10 +110,9 @@ impl WriterGroup {
         };
         let kinds = vec![Some(Kind::Key); this.writers.len()];
         match this.write(&kinds, 0) {
-            Ok((at, payload, end)) => this.learn(at, payload, end),
-            Err(_) => return Err(too_long(&this)),
+            Ok(_) => Ok(this),
+            Err(_) => Err(too_long(&this)),
         }
-        Ok(this)
     }
 
     /// The description.
@@ -252,12 +243,13 @@ impl WriterGroup {
         sealers: &mut [Sealer],
     ) -> Result<Option<usize>, PublishFault> {
         let mut kinds = [None; MOST_DATA_SETS];
-        let (at, end) = if self.patches.is_some() {
-            if self.writers[0].component.state() != State::Operational {
-                return Ok(None);
-            }
+        let operational = |writer: &Writer| writer.component.state() == State::Operational;
+        if self.layout.is_some() && !self.writers.iter().all(operational) {
+            return Ok(None);
+        }
+        let (at, end) = if let Some(places) = self.patch() {
             kinds[0] = Some(Kind::Key);
-            self.patch()
+            places
         } else {
             let mut any = false;
             let keep_alive_ns = self.config.keep_alive_ns;
@@ -270,8 +262,7 @@ impl WriterGroup {
                 return Ok(None);
             }
             let count = self.writers.len().min(kinds.len());
-            let (at, _, end) = self.write(&kinds[..count], now_ns)?;
-            (at, end)
+            self.write(&kinds[..count], now_ns)?
         };
         if self.config.security.is_secured() {
             let sealer = self.sealer.and_then(|place| sealers.get_mut(place));
@@ -293,12 +284,12 @@ impl WriterGroup {
         Ok(Some(end))
     }
 
-    /// Writes a message. Returns the place of the security header and of the payload in it, and the frame's end.
+    /// Writes a message. Returns the security header's place in it, and the frame's end.
     fn write(
         &mut self,
         kinds: &[Option<Kind>],
         now_ns: u64,
-    ) -> Result<(usize, usize, usize), PublishFault> {
+    ) -> Result<(usize, usize), PublishFault> {
         let time = (now_ns as i64).saturating_sub(self.utc_behind_ns);
         let time = DateTime::from_unix_ns(time);
         self.ids.clear();
@@ -333,56 +324,34 @@ impl WriterGroup {
             }
             end += bytes;
         }
-        Ok((
-            at,
-            payload,
-            self.prefix + end + message::trailer(&self.config),
-        ))
+        Ok((at, self.prefix + end + message::trailer(&self.config)))
     }
 
-    /// Notes the places of a fixed message that change.
-    fn learn(&mut self, at: usize, payload: usize, end: usize) {
-        if self.config.profile != Profile::Fixed {
-            return;
-        }
-        let trailer = message::trailer(&self.config);
-        let payload = self.prefix + payload;
-        // One byte of flags, the number, two bytes of status, the fields.
-        let mut place = payload + 5;
-        let mut fields = Vec::new();
-        for field in &self.config.data_sets[0].fields {
-            let bytes = scalar_bytes(field.kind).unwrap_or(0);
-            fields.push((place - payload, bytes));
-            place += bytes;
-        }
-        self.patches = Some(Patches {
-            // The group header ends with the number, right before the security header.
-            sequence: self.prefix + at - 2,
-            data_set_sequence: 1,
-            fields,
-            payload: self.buffer[payload..end - trailer].to_vec(),
-        });
-        self.buffer.truncate(end);
-    }
-
-    /// Writes numbers and values into the fixed message. Returns the security header's place and the frame's end.
-    fn patch(&mut self) -> (usize, usize) {
-        let Some(patches) = &mut self.patches else {
-            return (0, 0);
-        };
-        let writer = &self.writers[0];
-        let number = patches.data_set_sequence;
-        patches.payload[number..number + 2].copy_from_slice(&writer.sequence.to_le_bytes());
-        for (&(at, bytes), value) in patches.fields.iter().zip(&writer.values) {
-            patches.payload[at..at + bytes].copy_from_slice(&value.bits().to_le_bytes()[..bytes]);
-        }
-        let end = self.buffer.len();
-        let begin = end - message::trailer(&self.config) - patches.payload.len();
+    /// Writes numbers and values into the message of the layout. Returns the security header's place and the frame's end;
+    /// `None` without a layout.
+    fn patch(&mut self) -> Option<(usize, usize)> {
+        let layout = self.layout.as_deref()?;
+        let (writer, values) = self.writers.first().map(|one| (one, &one.values))?;
+        let end = self.prefix + layout.octets();
+        let message = self.buffer.get_mut(self.prefix..end)?;
         // Whole, since the last message may have been encrypted in its place.
-        self.buffer[begin..begin + patches.payload.len()].copy_from_slice(&patches.payload);
-        let sequence = patches.sequence;
-        self.buffer[sequence..sequence + 2].copy_from_slice(&self.sequence.to_le_bytes());
-        (sequence + 2 - self.prefix, end)
+        layout.start(message).ok()?;
+        layout.set_sequence(message, self.sequence);
+        layout.set_data_set_sequence(message, 0, writer.sequence);
+        for (place, value) in layout.places(0).iter().zip(values) {
+            let bits = value.bits().to_le_bytes();
+            let place = place.of_mut(message)?;
+            let bytes = place.len();
+            place.copy_from_slice(bits.get(..bytes)?);
+        }
+        let security = match self.config.security.is_secured() {
+            true => SECURITY_HEADER_BYTES,
+            false => 0,
+        };
+        Some((
+            layout.payload_at() - security,
+            end + message::trailer(&self.config),
+        ))
     }
 }
 

@@ -1,11 +1,12 @@
-//! The bytes of a group's messages: a template with places to patch, or a message that is emitted each time.
+//! The bytes of a message that is emitted each time.
 
 use crate::config::{DataSet, Group, Profile};
 use crate::field::{Scalar, scalar_bytes};
+use crate::fixed;
 use crate::security::{SECURITY_HEADER_BYTES, SIGNATURE_BYTES};
 use rtwire_wire::uadp::{
-    Content, DataSetMessage, DataValue, DateTime, DeltaFields, FieldEncoding, Fields, GroupHeader,
-    Header, SecurityHeader, UadpError, Variant, WriterIds,
+    Content, DataSetMessage, DataValue, DateTime, DeltaFields, FieldEncoding, Fields, UadpError,
+    Variant,
 };
 
 /// The reason why a message could not be made.
@@ -82,28 +83,9 @@ pub(super) fn header(
     writers: &[u16],
     out: &mut [u8],
 ) -> Result<(usize, usize), UadpError> {
-    const NONCE: [u8; 8] = [0; 8];
-    let secured = group.security.is_secured();
-    let fixed = group.profile == Profile::Fixed;
-    let header = Header {
-        publisher_id: Some(group.publisher.id()),
-        group: fixed.then_some(GroupHeader {
-            writer_group_id: Some(group.id),
-            group_version: Some(group.version),
-            message_number: Some(1),
-            sequence: Some(sequence),
-        }),
-        writers: (!fixed).then_some(WriterIds::of(writers)),
-        // Its bytes are written when the message is sealed.
-        security: secured.then_some(SecurityHeader {
-            signed: true,
-            nonce: &NONCE,
-            ..SecurityHeader::default()
-        }),
-        ..Header::default()
-    };
+    let header = fixed::header(group, sequence, writers);
     let payload = header.emit(out)?;
-    let at = if secured {
+    let at = if group.security.is_secured() {
         payload - SECURITY_HEADER_BYTES
     } else {
         payload

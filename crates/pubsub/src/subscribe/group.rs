@@ -2,15 +2,16 @@
 
 use super::reader::{Padding, Reader, Verdict};
 use crate::config::{ConfigFault, Group, MOST_DATA_SETS, publisher_number};
+use crate::fixed;
 use crate::security::{OpenFault, Opener, Source};
 use crate::state::{Component, State};
-use rtwire_wire::uadp::{DataSetMessage, Header, MessageKind};
+use rtwire_wire::uadp::{DataSetMessage, FixedLayout, Header, MessageKind};
 
 /// The longest message that is decrypted.
 const MOST_BYTES: usize = 65_536;
 
 /// The counters of a reader group.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct ReaderGroupCounters {
     /// Messages of this group that were read.
     pub messages: u64,
@@ -51,6 +52,8 @@ pub struct ReaderGroup {
     readers: Vec<Reader>,
     opener: Option<Opener>,
     opened: Vec<u8>,
+    /// Of messages without security: what a sealer writes into the header differs from message to message.
+    layout: Option<Box<FixedLayout>>,
     counters: ReaderGroupCounters,
 }
 
@@ -74,6 +77,7 @@ impl ReaderGroup {
                 .collect(),
             opened: Vec::with_capacity(MOST_BYTES),
             opener,
+            layout: fixed::layout(&config).filter(|_| !config.security.is_secured()),
             config,
             counters: ReaderGroupCounters::default(),
         })
@@ -147,10 +151,30 @@ impl ReaderGroup {
             .for_each(|reader| reader.look(state, now_ns));
     }
 
+    /// Takes a message that has the group's fixed layout, header and all. Any other is for the parser: it may be read all the
+    /// same, or its fault is counted.
+    fn receive_fixed(&mut self, now_ns: u64, message: &[u8], padding: Padding) -> Option<Outcome> {
+        let layout = self.layout.as_deref()?;
+        let padding = padding.of_layout(message.len(), layout.octets())?;
+        let found = layout.check(message, padding).ok()?;
+        let reader = self.readers.first_mut()?;
+        self.counters.messages += 1;
+        let state = self.component.state();
+        Some(
+            match reader.take_fixed(&found, layout.places(0), state, now_ns) {
+                Verdict::Taken => Outcome::Taken,
+                Verdict::Passed | Verdict::Malformed => Outcome::Passed,
+            },
+        )
+    }
+
     /// Takes a message.
     pub(super) fn receive(&mut self, now_ns: u64, message: &[u8], padding: Padding) -> Outcome {
         if self.component.state() != State::Operational {
             return Outcome::Foreign;
+        }
+        if let Some(outcome) = self.receive_fixed(now_ns, message, padding) {
+            return outcome;
         }
         let Ok((header, payload)) = Header::parse(message) else {
             self.counters.malformed += 1;
@@ -328,3 +352,7 @@ fn show(
         Verdict::Malformed => None,
     }
 }
+
+#[cfg(test)]
+#[path = "group_tests.rs"]
+mod tests;

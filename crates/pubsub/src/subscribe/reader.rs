@@ -4,10 +4,12 @@ use crate::config::DataSet;
 use crate::field::{Scalar, scalar_bytes};
 use crate::sequence::{Order, Sequence};
 use crate::state::{Component, State};
-use rtwire_wire::uadp::{Content, DataSetMessage, DateTime, Field, Value, Variant};
+use rtwire_wire::uadp::{
+    self, Content, DataSetMessage, DateTime, Field, FieldPlace, FixedMessage, Value, Variant,
+};
 
 /// The counters of a reader.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct ReaderCounters {
     /// Messages with data that were taken.
     pub taken: u64,
@@ -69,6 +71,16 @@ impl Padding {
             Self::Hidden
         } else {
             Self::Seen
+        }
+    }
+
+    /// Returns the padding that a message of a fixed layout may have; `None` where the layout alone cannot tell zeros from data.
+    pub(super) const fn of_layout(self, bytes: usize, layout: usize) -> Option<uadp::Padding> {
+        match self {
+            Self::Never => Some(uadp::Padding::Refused),
+            // Zeros at the message's own end may be padding.
+            Self::Hidden if bytes == layout => None,
+            Self::Seen | Self::Hidden => Some(uadp::Padding::Ethernet),
         }
     }
 
@@ -253,6 +265,40 @@ impl Reader {
             Ok(key) => key,
             Err(verdict) => return verdict,
         };
+        self.accept(key, number, message.timestamp, above, now_ns)
+    }
+
+    /// Takes a message by the group's fixed layout: no parts to be told apart, one load for each field. It belongs to this
+    /// reader and is a valid key frame, as the layout says.
+    pub(super) fn take_fixed(
+        &mut self,
+        message: &FixedMessage<'_, '_>,
+        places: &[FieldPlace],
+        above: State,
+        now_ns: u64,
+    ) -> Verdict {
+        if matches!(self.component.state(), State::Disabled | State::Paused) {
+            return Verdict::Passed;
+        }
+        for (value, place) in self.incoming.iter_mut().zip(places) {
+            let own = place.of(message.bytes()).unwrap_or_default();
+            let mut bits = [0; 8];
+            bits.iter_mut().zip(own).for_each(|(to, from)| *to = *from);
+            *value = Scalar::from_bits(value.kind(), u64::from_le_bytes(bits));
+        }
+        let number = message.data_set_sequence(0).or(message.sequence());
+        self.accept(true, number, None, above, now_ns)
+    }
+
+    /// Judges the number of a message whose fields are in `incoming`, and takes them if it is newer.
+    fn accept(
+        &mut self,
+        key: bool,
+        number: Option<u16>,
+        time: Option<DateTime>,
+        above: State,
+        now_ns: u64,
+    ) -> Verdict {
         let order = number.map_or(Order::Next, |number| self.sequence.take(number));
         match order {
             Order::Next => {}
@@ -281,7 +327,7 @@ impl Reader {
         self.counters.taken += 1;
         std::mem::swap(&mut self.values, &mut self.incoming);
         self.arrived_ns = now_ns;
-        self.time = message.timestamp;
+        self.time = time;
         self.number = number.unwrap_or(0);
         self.lives(above, now_ns);
         Verdict::Taken
