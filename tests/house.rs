@@ -24,7 +24,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("pubsub", &["wire"]),
     (
         "pubsub-station",
-        &["pubsub", "link", "wire", "sys", "describe"],
+        &["pubsub", "link", "wire", "sys", "describe", "plan"],
     ),
     ("host", &["describe", "plan", "sys", "wire"]),
     (

@@ -172,6 +172,15 @@ impl Running {
         self.end()
     }
 
+    /// Sends it a signal: `STOP`, `CONT`.
+    pub fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill")
+            .args([&format!("-{name}"), &id])
+            .status();
+        assert!(sent.unwrap().success());
+    }
+
     /// Ends it at once, without a chance to say anything.
     pub fn kill(mut self) {
         self.child.kill().unwrap();

@@ -6,7 +6,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::Args;
-use rtwire_pubsub_station::{Limit, Project, PublishReport, PublisherStation, StationError, Times};
+use rtwire_pubsub_station::{
+    Limit, PlanPlace, Project, PublishReport, PublisherStation, StationError, StreamEnd, Times,
+};
 use rtwire_sys::signal;
 
 use crate::arguments::{nanoseconds, parse_duration};
@@ -27,6 +29,12 @@ pub(crate) struct PublishArguments {
     /// The interface, in place of the project's
     #[arg(long)]
     interface: Option<String>,
+    /// The plan of groups with `stream`, in place of the project's
+    #[arg(long, value_name = "FILE")]
+    plan: Option<PathBuf>,
+    /// The host of the plan that this machine is; then it must be the streams' talker
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
     /// Stop after this number of instants
     #[arg(long)]
     cycles: Option<u64>,
@@ -59,7 +67,12 @@ pub(crate) fn run(arguments: &PublishArguments) -> ExitCode {
 
 fn publish(arguments: &PublishArguments) -> Result<u8, (u8, String)> {
     let failed = |error: StationError| (code(&error), error.to_string());
-    let project = Project::read(&arguments.file).map_err(failed)?;
+    let place = PlanPlace {
+        plan: arguments.plan.clone(),
+        host: arguments.host.clone(),
+        end: StreamEnd::Talker,
+    };
+    let project = Project::read_at(&arguments.file, &place).map_err(failed)?;
     let stop = signal::install_stop_flag().map_err(|error| (LACKING, error.to_string()))?;
     let interface = arguments.interface.as_deref();
     let mut station = PublisherStation::open(&project, interface).map_err(failed)?;

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use rtwire_pubsub_station::{
-    Goes, Project, ReaderReport, StationError, SubscribeReport, SubscriberStation, Update,
+    Goes, PlanPlace, Project, ReaderReport, StationError, StreamEnd, SubscribeReport,
+    SubscriberStation, Update,
 };
 use rtwire_sys::signal;
 
@@ -28,6 +29,12 @@ pub(crate) struct SubscribeArguments {
     /// The interface, in place of the project's
     #[arg(long)]
     interface: Option<String>,
+    /// The plan of groups with `stream`, in place of the project's
+    #[arg(long, value_name = "FILE")]
+    plan: Option<PathBuf>,
+    /// The host of the plan that this machine is; then it must be the streams' listener
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
     /// Stop when each reader has taken this number of messages
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     messages: Option<u64>,
@@ -58,7 +65,12 @@ pub(crate) fn run(arguments: &SubscribeArguments) -> ExitCode {
 
 fn subscribe(arguments: &SubscribeArguments) -> Result<u8, (u8, String)> {
     let failed = |error: StationError| (code(&error), error.to_string());
-    let project = Project::read(&arguments.file).map_err(failed)?;
+    let place = PlanPlace {
+        plan: arguments.plan.clone(),
+        host: arguments.host.clone(),
+        end: StreamEnd::Listener,
+    };
+    let project = Project::read_at(&arguments.file, &place).map_err(failed)?;
     let signalled = signal::install_stop_flag().map_err(|error| (LACKING, error.to_string()))?;
     let interface = arguments.interface.as_deref();
     let mut station = SubscriberStation::open(&project, interface).map_err(failed)?;

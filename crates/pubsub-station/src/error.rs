@@ -14,6 +14,9 @@ pub enum StationError {
     /// A file is faulty.
     #[error("{0}")]
     Project(Faults),
+    /// A plan file cannot be used.
+    #[error(transparent)]
+    Plan(#[from] Box<rtwire_plan::plan_file::PlanFileError>),
     /// A file could not be read.
     #[error("cannot read `{}`: {source}", .path.display())]
     Read {

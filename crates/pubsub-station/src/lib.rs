@@ -43,10 +43,11 @@
 //!
 //! # Limits
 //! One thread serves all groups of a connection. Datagrams are IPv4. Keys come from a file; a security key service is not
-//! asked. Streams of a plan are not opened by name yet: the file states address, VLAN, PCP and offset.
+//! asked. A group that is a stream of a plan is an Ethernet stream; all groups of a file have one priority.
 
 mod error;
 mod keeper;
+mod key_watch;
 mod keys;
 mod memory;
 mod nonces;
@@ -61,7 +62,8 @@ pub use keys::KeyFile;
 pub use memory::{Stamp, ValueMemory};
 pub use nonces::NonceFile;
 pub use project::{
-    Connection, FieldSource, GroupEntry, Project, RealTime, SecurityFiles, Transport,
+    Connection, FieldSource, GroupEntry, PlanPlace, Project, RealTime, SecurityFiles, StreamEnd,
+    Transport,
 };
 pub use publisher::{Limit, Point, PublishImage, PublisherStation};
 pub use report::{

@@ -121,30 +121,17 @@ impl PublisherStation {
     pub fn open(project: &Project, interface: Option<&str>) -> Result<Self, StationError> {
         let name = interface.or(project.connection.interface.as_deref());
         let name = name.ok_or(StationError::NoInterface)?;
-        let own = interface::by_name(name)?;
+        let own_mac = interface::by_name(name)?.mac;
         let real_time = project.real_time;
         let mut config = SenderConfig::new(name);
         config.path = real_time.path;
-        let (prefix, sender) = match project.connection.transport {
-            Transport::Ethernet { address, vlan } => {
-                let pcp = vlan.map_or(0, |tag| u32::from(tag.pcp.get()));
-                config.priority = real_time.socket_priority.unwrap_or(pcp);
-                config.stamping = stamping(&config);
-                let mut prefix = [0; 18];
-                let header = Header {
-                    destination: address,
-                    source: MacAddress(own.mac),
-                    vlan,
-                    ether_type: EtherType::UADP,
-                };
-                let bytes = header.emit(&mut prefix).unwrap_or(0);
-                (prefix[..bytes].to_vec(), Sender::frames(&config)?)
-            }
-            Transport::Udp { address } => {
-                config.priority = real_time.socket_priority.unwrap_or(0);
-                config.stamping = stamping(&config);
-                (Vec::new(), Sender::datagrams(&config, address)?)
-            }
+        let first = project.groups.first().ok_or(StationError::Ended)?;
+        let pcp = u32::from(first.pcp);
+        config.priority = real_time.socket_priority.unwrap_or(pcp);
+        config.stamping = stamping(&config);
+        let sender = match first.transport {
+            Transport::Ethernet { .. } => Sender::frames(&config)?,
+            Transport::Udp { address } => Sender::datagrams(&config, address)?,
         };
         let utc_behind_ns = clock::tai_offset_ns()?;
         let mut files: Vec<(PathBuf, PathBuf)> = Vec::new();
@@ -182,7 +169,7 @@ impl PublisherStation {
             }
             groups.push(WriterGroup::new(
                 entry.group.clone(),
-                &prefix,
+                &prefix(&entry.transport, MacAddress(own_mac)),
                 sealer,
                 utc_behind_ns,
             )?);
@@ -409,6 +396,22 @@ impl PublisherStation {
         }
         sample(&mut image);
     }
+}
+
+/// Returns the Ethernet header of a group's frames; nothing for datagrams.
+fn prefix(transport: &Transport, source: MacAddress) -> Vec<u8> {
+    let Transport::Ethernet { address, vlan } = *transport else {
+        return Vec::new();
+    };
+    let mut prefix = [0; 18];
+    let header = Header {
+        destination: address,
+        source,
+        vlan,
+        ether_type: EtherType::UADP,
+    };
+    let bytes = header.emit(&mut prefix).unwrap_or(0);
+    prefix[..bytes].to_vec()
 }
 
 /// Returns the value that a generator makes in a cycle.

@@ -1,5 +1,6 @@
 //! A subscriber on a real interface: frames in, newest values out.
 
+use crate::key_watch::{self, KeyWatch, NewKeys};
 use crate::memory::{Stamp, ValueMemory};
 use crate::project::{FieldSource, Project, RealTime, Transport};
 use crate::publisher::{become_real_time, find, image_path};
@@ -14,11 +15,11 @@ use rtwire_sys::interface;
 use rtwire_sys::packet::PacketSocket;
 use rtwire_sys::wait;
 use rtwire_wire::{EtherType, MacAddress, VlanTag};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-/// The longest wait in ns without a look at the stop flag and the key files.
+/// The longest wait in ns without a look at the stop flag and at new keys.
 const LOOK_NS: u64 = 50_000_000;
 /// Frames that may wait in the kernel.
 const QUEUE: usize = 1024;
@@ -38,12 +39,18 @@ struct Watched {
     latency: Collector,
 }
 
-/// A key file that is watched for changes.
-#[derive(Debug)]
-struct Watch {
-    group: usize,
-    path: PathBuf,
-    seen: Option<SystemTime>,
+/// The destination of a group's frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Wanted {
+    address: MacAddress,
+    /// The VLAN; `None`: any.
+    vid: Option<u16>,
+}
+
+impl Wanted {
+    fn is(&self, frame: &[u8], vid: u16) -> bool {
+        frame.starts_with(&self.address.0) && self.vid.is_none_or(|own| own == vid)
+    }
 }
 
 /// A subscriber.
@@ -53,9 +60,10 @@ pub struct SubscriberStation {
     receiver: Receiver,
     /// Keeps the group's address in the interface's filter.
     _joined: Option<PacketSocket>,
-    vlan: Option<VlanTag>,
+    /// The frames of the groups; empty for datagrams.
+    wanted: Vec<Wanted>,
     watched: Vec<Watched>,
-    keys: Vec<Watch>,
+    keys: KeyWatch,
     real_time: RealTime,
     interface: String,
     frames: u64,
@@ -105,22 +113,27 @@ pub struct Update<'a> {
     pub reader: &'a Reader,
 }
 
-fn only_ours(address: MacAddress) -> Result<Filter, StationError> {
-    let [a, b, c, d, e, f] = address.0;
-    let high = u32::from_be_bytes([a, b, c, d]);
-    let low = u32::from(u16::from_be_bytes([e, f]));
-    let jump = |test, no| Instruction::Jump { test, yes: 0, no };
+/// Returns a filter for UADP frames to some addresses.
+fn only_ours(wanted: &[Wanted]) -> Result<Filter, StationError> {
+    let jump = |test, yes, no| Instruction::Jump { test, yes, no };
     // The EtherType is that behind a tag: the kernel takes the tag out before a filter runs.
-    Ok(Filter::new(&[
+    let mut program = vec![
         Instruction::LoadHalf(12),
-        jump(Test::Equal(u32::from(EtherType::UADP.0)), 5),
-        Instruction::LoadWord(0),
-        jump(Test::Equal(high), 3),
-        Instruction::LoadHalf(4),
-        jump(Test::Equal(low), 1),
-        Instruction::Accept,
+        jump(Test::Equal(u32::from(EtherType::UADP.0)), 1, 0),
         Instruction::Reject,
-    ])?)
+    ];
+    for Wanted { address, .. } in wanted {
+        let [a, b, c, d, e, f] = address.0;
+        program.extend([
+            Instruction::LoadWord(0),
+            jump(Test::Equal(u32::from_be_bytes([a, b, c, d])), 0, 3),
+            Instruction::LoadHalf(4),
+            jump(Test::Equal(u32::from(u16::from_be_bytes([e, f]))), 0, 1),
+            Instruction::Accept,
+        ]);
+    }
+    program.push(Instruction::Reject);
+    Ok(Filter::new(&program)?)
 }
 
 impl SubscriberStation {
@@ -140,21 +153,39 @@ impl SubscriberStation {
             one_by_one: false,
         };
         let mut joined = None;
-        let (receiver, header, vlan) = match project.connection.transport {
-            Transport::Ethernet { address, vlan } => {
-                if address.is_group() {
-                    let socket = PacketSocket::sender(&own)?;
-                    socket.join_group(address.0)?;
-                    joined = Some(socket);
+        let mut wanted: Vec<Wanted> = Vec::new();
+        let mut datagrams = None;
+        for entry in &project.groups {
+            match entry.transport {
+                Transport::Udp { address } => datagrams = Some(address),
+                Transport::Ethernet { address, vlan } => {
+                    let one = Wanted {
+                        address,
+                        vid: vlan.map(|tag| tag.vid),
+                    };
+                    if !wanted.contains(&one) {
+                        wanted.push(one);
+                    }
                 }
-                let filter = only_ours(address)?;
-                let receiver = match vlan {
-                    Some(_) => Receiver::frames_with_tags(&config, &filter)?,
-                    None => Receiver::frames(&config, EtherType::UADP.0, &filter)?,
-                };
-                (receiver, 14, vlan)
             }
-            Transport::Udp { address } => (Receiver::datagrams(&config, address)?, 0, None),
+        }
+        let (receiver, header) = match datagrams {
+            Some(address) => (Receiver::datagrams(&config, address)?, 0),
+            None => {
+                for Wanted { address, .. } in wanted.iter().filter(|one| one.address.is_group()) {
+                    let socket = match &mut joined {
+                        Some(socket) => socket,
+                        None => joined.insert(PacketSocket::sender(&own)?),
+                    };
+                    socket.join_group(address.0)?;
+                }
+                let filter = only_ours(&wanted)?;
+                let receiver = match wanted.iter().any(|one| one.vid.is_some()) {
+                    true => Receiver::frames_with_tags(&config, &filter)?,
+                    false => Receiver::frames(&config, EtherType::UADP.0, &filter)?,
+                };
+                (receiver, 14)
+            }
         };
         let mut groups = Vec::new();
         let mut watched = Vec::new();
@@ -170,7 +201,7 @@ impl SubscriberStation {
                     .into_iter()
                     .for_each(|key| own.add_key(key));
                 opener = Some(own);
-                keys.push(Watch {
+                keys.push(key_watch::Watched {
                     group: at,
                     path: security.keys.clone(),
                     seen: known.changed,
@@ -197,9 +228,9 @@ impl SubscriberStation {
             node: SubscriberNode::new(groups, header),
             receiver,
             _joined: joined,
-            vlan,
+            wanted,
             watched,
-            keys,
+            keys: KeyWatch::start(keys)?,
             real_time: project.real_time,
             interface: name.to_owned(),
             frames: 0,
@@ -278,7 +309,7 @@ impl SubscriberStation {
             }
             if monotonic >= look_ns {
                 look_ns = monotonic.saturating_add(LOOK_NS);
-                self.look_at_keys();
+                self.take_keys();
             }
             let now = wait::now_ns();
             self.node.look(now);
@@ -310,9 +341,9 @@ impl SubscriberStation {
         };
         self.frames += 1;
         let tag = frame.tag.map(VlanTag::from_bits);
-        let right = self
-            .vlan
-            .is_none_or(|vlan| tag.map_or(0, |tag| tag.vid) == vlan.vid);
+        let vid = tag.map_or(0, |tag| tag.vid);
+        let mut wanted = self.wanted.iter();
+        let right = self.wanted.is_empty() || wanted.any(|one| one.is(frame.data, vid));
         let arrived = frame.stamp_tai_ns.unwrap_or(now_ns);
         if right && !frame.truncated {
             self.node.receive(arrived, frame.data);
@@ -329,24 +360,11 @@ impl SubscriberStation {
         goes
     }
 
-    /// Adds the keys of files that have changed. A file that cannot be read changes nothing.
-    fn look_at_keys(&mut self) {
-        for watch in &mut self.keys {
-            let changed = std::fs::metadata(&watch.path)
-                .and_then(|facts| facts.modified())
-                .ok();
-            if changed == watch.seen {
-                continue;
-            }
-            let Ok(known) = KeyFile::read(&watch.path) else {
-                continue;
-            };
-            watch.seen = known.changed;
-            let group = self.node.groups_mut().get_mut(watch.group);
-            let (Some(opener), Ok(keys)) = (
-                group.and_then(ReaderGroup::opener_mut),
-                known.all(&watch.path),
-            ) else {
+    /// Takes the keys of files that have changed. No system call.
+    fn take_keys(&mut self) {
+        while let Some(NewKeys { group, keys }) = self.keys.changed() {
+            let group = self.node.groups_mut().get_mut(group);
+            let Some(opener) = group.and_then(ReaderGroup::opener_mut) else {
                 continue;
             };
             let tokens: Vec<u32> = keys

@@ -1,5 +1,6 @@
 //! The tables `[connection]` and `[real-time]`.
 
+use super::group::GroupEntry;
 use core::ops::Range;
 use rtwire_describe::project_file::{Findings, Keys, short};
 use rtwire_link::TxPath;
@@ -13,8 +14,6 @@ use toml::de::DeTable;
 pub struct Connection {
     /// The interface's name; `None` where the command names it.
     pub interface: Option<String>,
-    /// Ethernet or UDP, with the destination.
-    pub transport: Transport,
     /// The publisher.
     pub publisher: Publisher,
 }
@@ -34,6 +33,18 @@ pub enum Transport {
         /// The destination: a group's address, or a host's.
         address: SocketAddrV4,
     },
+}
+
+impl Transport {
+    /// Returns the bytes of the Ethernet header in front of a message; 0 for datagrams.
+    #[must_use]
+    pub const fn header_bytes(&self) -> usize {
+        match self {
+            Self::Ethernet { vlan: Some(_), .. } => 18,
+            Self::Ethernet { vlan: None, .. } => 14,
+            Self::Udp { .. } => 0,
+        }
+    }
 }
 
 /// The settings of a station's thread and its transmit path.
@@ -63,22 +74,69 @@ impl Default for RealTime {
     }
 }
 
+/// The table as it was read, before the groups are known.
+pub(super) struct Read {
+    pub(super) connection: Connection,
+    /// The destination of groups that are no streams of a plan.
+    pub(super) transport: Option<Transport>,
+    /// The plan file.
+    pub(super) plan: Option<(String, Range<usize>)>,
+    /// The place of `address`, of `transport = "udp"`, and of the table.
+    address: Option<Range<usize>>,
+    udp: Option<Range<usize>>,
+    span: Range<usize>,
+}
+
+impl Read {
+    /// Checks the keys whose need depends on the groups.
+    pub(super) fn check_use(&self, groups: &[GroupEntry], findings: &mut Findings<'_>) {
+        let mut streams = groups.iter().map(|entry| entry.stream.is_some());
+        let (some, all) = (
+            streams.clone().any(|stream| stream),
+            streams.all(|stream| stream),
+        );
+        if groups.is_empty() {
+            return;
+        }
+        if let (true, Some(span)) = (some, &self.udp) {
+            let message = "groups with `stream` are Ethernet frames, and the transport is UDP";
+            let help = "give groups of another transport a file of their own".to_owned();
+            findings.at(span, message.to_owned(), Some(help));
+        }
+        match &self.address {
+            None if !all => {
+                let message = "missing key `address` in [connection]".to_owned();
+                let help = "or give each group a `stream` of a plan".to_owned();
+                findings.at(&self.span, message, Some(help));
+            }
+            Some(span) if all => {
+                let message = "`address` is the plan's: each group is a stream".to_owned();
+                findings.at(
+                    span,
+                    message,
+                    Some("remove it, `vlan` and `pcp`".to_owned()),
+                );
+            }
+            _ => {}
+        }
+    }
+}
+
 pub(super) fn read(
     table: &DeTable<'_>,
     span: Range<usize>,
     findings: &mut Findings<'_>,
-) -> Option<Connection> {
-    let mut keys = Keys::new(table, "[connection]", span, findings);
+) -> Option<Read> {
+    let mut keys = Keys::new(table, "[connection]", span.clone(), findings);
     let interface = keys.text("interface").map(|(text, _)| text.to_owned());
     let transport = keys.choice("transport", &["ethernet", "udp"]);
     let address = keys.text("address");
     let vid = keys.number("vlan", 1..4095);
     let pcp = keys.number("pcp", 0..8);
+    let plan = keys.text("plan");
     let publisher = publisher(&mut keys);
-    for key in ["address", "publisher-id"] {
-        if !table.contains_key(key) {
-            keys.missing(key);
-        }
+    if !table.contains_key("publisher-id") {
+        keys.missing("publisher-id");
     }
     let udp = transport == Some("udp");
     if udp {
@@ -89,6 +147,7 @@ pub(super) fn read(
             }
         }
     }
+    let address_at = address.as_ref().map(|(_, span)| span.clone());
     let transport = address.and_then(|(text, span)| {
         if udp {
             let parsed = text.parse::<SocketAddrV4>().ok();
@@ -121,10 +180,19 @@ pub(super) fn read(
         }
     });
     keys.finish();
-    Some(Connection {
-        interface,
-        transport: transport?,
-        publisher: publisher?,
+    Some(Read {
+        connection: Connection {
+            interface,
+            publisher: publisher?,
+        },
+        transport,
+        plan: plan.map(|(file, span)| (file.to_owned(), span)),
+        address: address_at,
+        udp: table
+            .get("transport")
+            .filter(|_| udp)
+            .map(|value| value.span()),
+        span,
     })
 }
 

@@ -1,9 +1,13 @@
 //! The tables `[[writer-group]]`, their data sets and fields.
 
+use super::connection::{Read, Transport};
+use super::stream::Streams;
 use core::ops::Range;
 use rtwire_describe::project_file::{Findings, Keys, short};
+use rtwire_pubsub::publish::longest_message_bytes;
 use rtwire_pubsub::security::SecurityMode;
-use rtwire_pubsub::{DataSet, Field, Group, Profile, Publisher, Scalar, scalar_bytes};
+use rtwire_pubsub::{DataSet, Field, Group, Profile, Scalar, scalar_bytes};
+use rtwire_wire::MacAddress;
 use rtwire_wire::uadp::{BuiltIn, FieldEncoding};
 use std::path::{Path, PathBuf};
 use toml::Spanned;
@@ -19,6 +23,12 @@ const LEAST_TIMEOUT_NS: u64 = 100_000_000;
 pub struct GroupEntry {
     /// The group, as both ends know it.
     pub group: Group,
+    /// Ethernet or UDP, with the destination.
+    pub transport: Transport,
+    /// The name of its stream in the plan; `None` where the file itself says all.
+    pub stream: Option<String>,
+    /// The priority code point of its frames; 0 for datagrams.
+    pub pcp: u8,
     /// The files of its keys; `None` without security.
     pub security: Option<SecurityFiles>,
     /// The sources of the fields' values, for each data set.
@@ -89,7 +99,8 @@ fn tables<'d>(
 pub(super) fn read_all(
     document: &DeTable<'_>,
     path: &Path,
-    publisher: Option<Publisher>,
+    connection: &Read,
+    streams: &Streams<'_>,
     findings: &mut Findings<'_>,
 ) -> Vec<GroupEntry> {
     const KEY: &str = "writer-group";
@@ -103,10 +114,9 @@ pub(super) fn read_all(
     let DeValue::Array(list) = value.get_ref() else {
         return Vec::new();
     };
-    let publisher = publisher.unwrap_or(Publisher::UInt16(0));
     let mut groups: Vec<GroupEntry> = Vec::new();
     for (table, span) in tables(list, "[[writer-group]]", findings) {
-        let Some(entry) = read(table, span.clone(), path, &publisher, findings) else {
+        let Some(entry) = read(table, span.clone(), path, connection, streams, findings) else {
             continue;
         };
         let same = |other: &GroupEntry| {
@@ -119,6 +129,18 @@ pub(super) fn read_all(
         if groups.iter().any(|other| mix_up(other, &entry)) {
             let message = "two writer groups have a data set with the same `writer`".to_owned();
             let help = "messages of the profile `dynamic` name only the writer: number them through the whole file";
+            findings.at(&span, message, Some(help.to_owned()));
+        }
+        let other = groups.iter().find(|other| other.pcp != entry.pcp);
+        if let Some(other) = other {
+            let message = format!(
+                "groups `{}` and `{}` have different priorities: {} and {}",
+                short(&other.group.name),
+                short(&entry.group.name),
+                other.pcp,
+                entry.pcp
+            );
+            let help = "one file has one transmit queue: give each priority a file of its own";
             findings.at(&span, message, Some(help.to_owned()));
         }
         if let Err(fault) = entry.group.check() {
@@ -148,11 +170,13 @@ fn read(
     table: &DeTable<'_>,
     span: Range<usize>,
     path: &Path,
-    publisher: &Publisher,
+    connection: &Read,
+    streams: &Streams<'_>,
     findings: &mut Findings<'_>,
 ) -> Option<GroupEntry> {
     let list = array(table, "data-set", findings);
-    let mut keys = Keys::new(table, "[[writer-group]]", span, findings);
+    let mut keys = Keys::new(table, "[[writer-group]]", span.clone(), findings);
+    let stream = keys.text("stream");
     let _ = keys.get("data-set");
     let id = keys.number("id", 1..0x1_0000);
     let name = keys.text("name").map(|(text, _)| text.to_owned());
@@ -161,7 +185,7 @@ fn read(
         _ => Profile::Fixed,
     };
     let interval_ns = keys.time("interval", 10_000);
-    let offset_ns = keys.time("offset", 0).unwrap_or(0);
+    let offset_ns = keys.time("offset", 0);
     let keep_alive_ns = keys.time("keep-alive", 1_000_000).unwrap_or(KEEP_ALIVE_NS);
     let timeout_ns = keys.time("receive-timeout", 1_000_000);
     let version = keys.number("version", 0..0x1_0000_0000);
@@ -175,7 +199,8 @@ fn read(
     let nonce_file = keys.text("nonce-file").map(|(file, _)| relative(file));
     let accept = keys.flag("accept-repeated-nonces").unwrap_or(false);
     for key in ["id", "interval", "data-set"] {
-        if !table.contains_key(key) {
+        // A stream has its interval.
+        if !table.contains_key(key) && !(key == "interval" && table.contains_key("stream")) {
             keys.missing(key);
         }
     }
@@ -190,11 +215,41 @@ fn read(
         }
     }
     keys.finish();
+    let mut planned = None;
+    if let Some((stream, place)) = &stream {
+        planned = Some(streams.find(stream, place, findings)?);
+    }
+    let mut by_plan = |key: &str, own: Option<u64>, planned: Option<u64>| {
+        if let (Some(own), Some(planned), Some(value)) = (own, planned, table.get(key))
+            && own != planned
+        {
+            let message = format!("`{key}` is {own} ns, and the plan's stream has {planned} ns");
+            let help = format!("remove `{key}`, or plan the stream with it");
+            findings.at(&value.span(), message, Some(help));
+        }
+        planned.or(own)
+    };
+    let planned_interval = planned.as_ref().map(|planned| planned.interval_ns);
+    let interval_ns = by_plan("interval", interval_ns, planned_interval);
+    let planned_offset = planned.as_ref().map(|planned| planned.offset_ns);
+    let offset_ns = by_plan("offset", offset_ns, planned_offset).unwrap_or(0);
+    let (transport, pcp) = match &planned {
+        Some(planned) => (Some(planned.transport), planned.pcp),
+        None => match connection.transport {
+            Some(Transport::Ethernet {
+                vlan: Some(tag), ..
+            }) => (connection.transport, tag.pcp.get()),
+            other => (other, 0),
+        },
+    };
     let id = u16::try_from(id?).ok()?;
-    let name = name.unwrap_or_else(|| format!("group {id}"));
+    let name = name.unwrap_or_else(|| match &stream {
+        Some((stream, _)) => (*stream).to_owned(),
+        None => format!("group {id}"),
+    });
     let mut group = Group {
         name,
-        publisher: publisher.clone(),
+        publisher: connection.connection.publisher.clone(),
         id,
         version: version
             .and_then(|version| u32::try_from(version).ok())
@@ -223,7 +278,30 @@ fn read(
             }
         }
     }
+    if let (Some(planned), Some((stream, place)), Some(transport)) = (&planned, &stream, transport)
+        && group.check().is_ok()
+        && let Ok(message) = longest_message_bytes(&group)
+    {
+        let bytes = (transport.header_bytes() + message) as u64;
+        if bytes > planned.frame_bytes {
+            let message = format!(
+                "group `{}` has frames of up to {bytes} bytes, and stream `{}` was planned with {}",
+                short(&group.name),
+                short(stream),
+                planned.frame_bytes
+            );
+            let help = format!("plan the stream with `frame = \"{bytes} B\"`, or send less");
+            findings.at(place, message, Some(help));
+        }
+    }
     Some(GroupEntry {
+        // Without an address nothing is opened: that is a fault of [connection], named there.
+        transport: transport.unwrap_or(Transport::Ethernet {
+            address: MacAddress([0; 6]),
+            vlan: None,
+        }),
+        stream: stream.map(|(stream, _)| stream.to_owned()),
+        pcp,
         security: key_file
             .filter(|_| security.is_secured())
             .map(|keys| SecurityFiles {

@@ -2,14 +2,18 @@
 
 mod connection;
 mod group;
+mod stream;
 
 pub use connection::{Connection, RealTime, Transport};
 pub use group::{FieldSource, GroupEntry, SecurityFiles};
+pub use stream::{PlanPlace, StreamEnd};
 
 use crate::StationError;
 use rtwire_describe::foreign;
 use rtwire_describe::project_file::{Findings, nearest, parse, short};
+use rtwire_plan::{Plan, plan_file};
 use std::path::{Path, PathBuf};
+use stream::Streams;
 use toml::de::{DeTable, DeValue};
 
 /// The kind of file that is expected, for messages.
@@ -37,13 +41,22 @@ impl Project {
     /// # Errors
     /// The file cannot be read, or is faulty: the error has all faults with their places.
     pub fn read(path: &Path) -> Result<Self, StationError> {
+        Self::read_at(path, &PlanPlace::default())
+    }
+
+    /// Reads a project file for a station at a place in a plan.
+    ///
+    /// # Errors
+    /// As [`Self::read`]; the plan cannot be used; a group is no stream of it for this station.
+    pub fn read_at(path: &Path, place: &PlanPlace) -> Result<Self, StationError> {
         let bytes = std::fs::read(path).map_err(|source| StationError::Read {
             path: path.to_owned(),
             source,
         })?;
         let name = path.display().to_string();
         let text = foreign::text(bytes, &name, WANTED).map_err(StationError::Project)?;
-        Self::parse(&text, path)
+        let given = place.plan.as_deref().map(read_plan).transpose()?;
+        Self::parse_with(&text, path, place, given, read_plan)
     }
 
     /// Reads a project from text. Messages show `path`, and relative paths begin at its folder.
@@ -51,6 +64,20 @@ impl Project {
     /// # Errors
     /// The text is faulty: the error has all faults with their places.
     pub fn parse(text: &str, path: &Path) -> Result<Self, StationError> {
+        Self::parse_with(text, path, &PlanPlace::default(), None, read_plan)
+    }
+
+    /// Reads a project from text, by the plan that is `given`, else by the one that `load` returns for the project's `plan`.
+    ///
+    /// # Errors
+    /// The text is faulty: the error has all faults with their places.
+    pub fn parse_with(
+        text: &str,
+        path: &Path,
+        place: &PlanPlace,
+        given: Option<Plan>,
+        load: impl FnOnce(&Path) -> Result<Plan, StationError>,
+    ) -> Result<Self, StationError> {
         let mut findings = Findings::new(text);
         let name = path.display().to_string();
         if text.len() > LARGEST_FILE_BYTES {
@@ -60,7 +87,7 @@ impl Project {
         }
         let document = parse(text, &TABLES, WANTED, &mut findings);
         let project = match findings.is_clean() {
-            true => read(document.get_ref(), path, &mut findings),
+            true => read(document.get_ref(), path, place, given, load, &mut findings),
             false => None,
         };
         match project {
@@ -70,7 +97,23 @@ impl Project {
     }
 }
 
-fn read(document: &DeTable<'_>, path: &Path, findings: &mut Findings<'_>) -> Option<Project> {
+fn read_plan(path: &Path) -> Result<Plan, StationError> {
+    let bytes = std::fs::read(path).map_err(|source| StationError::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    plan_file::read(&bytes, &path.display().to_string())
+        .map_err(|fault| StationError::Plan(Box::new(fault)))
+}
+
+fn read(
+    document: &DeTable<'_>,
+    path: &Path,
+    place: &PlanPlace,
+    given: Option<Plan>,
+    load: impl FnOnce(&Path) -> Result<Plan, StationError>,
+    findings: &mut Findings<'_>,
+) -> Option<Project> {
     for (name, _) in document {
         let text = name.get_ref().as_ref();
         if !TABLES.contains(&text) {
@@ -106,13 +149,35 @@ fn read(document: &DeTable<'_>, path: &Path, findings: &mut Findings<'_>) -> Opt
         Some((table, span)) => connection::read_real_time(table, span, findings),
         None => RealTime::default(),
     };
-    let publisher = connection
+    let connection = connection?;
+    let mut plan = given;
+    if let (None, Some((file, span))) = (&plan, &connection.plan) {
+        let file = path.parent().unwrap_or(Path::new("")).join(file);
+        match load(&file) {
+            Ok(found) => plan = Some(found),
+            Err(error) => {
+                findings.at(span, error.to_string(), None);
+                return None;
+            }
+        }
+    }
+    let streams = Streams {
+        plan: plan.as_ref(),
+        place,
+    };
+    let place_of_plan = connection
+        .plan
         .as_ref()
-        .map(|connection| connection.publisher.clone());
-    let groups = group::read_all(document, path, publisher, findings);
+        .map_or(0..0, |(_, span)| span.clone());
+    streams.check_host(&place_of_plan, findings);
+    if !findings.is_clean() {
+        return None;
+    }
+    let groups = group::read_all(document, path, &connection, &streams, findings);
+    connection.check_use(&groups, findings);
     Some(Project {
         path: path.to_owned(),
-        connection: connection?,
+        connection: connection.connection,
         real_time,
         groups,
     })

@@ -40,6 +40,30 @@ struct Writer {
     sent_ns: u64,
 }
 
+/// Returns the bytes of a group's longest message, without the Ethernet header: all key frames, or all fields as changes.
+///
+/// # Errors
+/// The description is faulty, or a message would not fit into a frame.
+pub fn longest_message_bytes(group: &Group) -> Result<usize, ConfigFault> {
+    // It seals nothing.
+    let mut group = WriterGroup::new(group.clone(), &[], Some(0), 0)?;
+    let mut longest = 0;
+    for kind in [Kind::Key, Kind::Delta] {
+        let sets = group.config.data_sets.iter();
+        let kinds = sets.map(|set| match set.key_frame_count {
+            1 => Some(Kind::Key),
+            _ => Some(kind),
+        });
+        let kinds: Vec<Option<Kind>> = kinds.collect();
+        for writer in &mut group.writers {
+            writer.changed.fill(true);
+        }
+        let bytes = group.write(&kinds, 0).map_or(MOST_BYTES, |(_, end)| end);
+        longest = longest.max(bytes);
+    }
+    Ok(longest)
+}
+
 /// A writer group with its data sets.
 #[derive(Debug)]
 pub struct WriterGroup {

@@ -3,7 +3,7 @@
 mod group;
 mod message;
 
-pub use group::{WriterCounters, WriterGroup};
+pub use group::{WriterCounters, WriterGroup, longest_message_bytes};
 pub use message::PublishFault;
 
 use crate::security::Sealer;

@@ -34,15 +34,26 @@ impl<'a> Reader<'a> {
     ) -> Result<&'a [u8], UadpError> {
         let end = self.at.saturating_add(octets);
         let Some(taken) = self.bytes.get(self.at..end) else {
-            return Err(UadpError::Truncated {
-                what,
-                at: self.offset(),
-                needed: octets,
-                found: self.left(),
-            });
+            return Err(self.truncated(what, octets));
         };
         self.at = end;
         Ok(taken)
+    }
+
+    #[cold]
+    const fn truncated(&self, what: &'static str, needed: usize) -> UadpError {
+        UadpError::Truncated {
+            what,
+            at: self.offset(),
+            needed,
+            found: self.left(),
+        }
+    }
+
+    /// Passes over octets of [`rest`](Self::rest).
+    #[inline]
+    pub(super) fn pass(&mut self, octets: usize) {
+        self.at = self.at.saturating_add(octets).min(self.bytes.len());
     }
 
     #[inline]
@@ -55,22 +66,27 @@ impl<'a> Reader<'a> {
         Ok(out)
     }
 
+    #[inline]
     pub(super) fn u8(&mut self, what: &'static str) -> Result<u8, UadpError> {
         Ok(u8::from_le_bytes(self.array(what)?))
     }
 
+    #[inline]
     pub(super) fn u16(&mut self, what: &'static str) -> Result<u16, UadpError> {
         Ok(u16::from_le_bytes(self.array(what)?))
     }
 
+    #[inline]
     pub(super) fn u32(&mut self, what: &'static str) -> Result<u32, UadpError> {
         Ok(u32::from_le_bytes(self.array(what)?))
     }
 
+    #[inline]
     pub(super) fn u64(&mut self, what: &'static str) -> Result<u64, UadpError> {
         Ok(u64::from_le_bytes(self.array(what)?))
     }
 
+    #[inline]
     pub(super) fn i32(&mut self, what: &'static str) -> Result<i32, UadpError> {
         Ok(i32::from_le_bytes(self.array(what)?))
     }
@@ -129,6 +145,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns all octets that are left.
+    #[inline]
     pub(super) fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.at..).unwrap_or_default()
     }
@@ -151,6 +168,11 @@ impl<'a> Reader<'a> {
     }
 }
 
+#[cold]
+const fn too_long(needed: usize, fit: usize) -> UadpError {
+    UadpError::TooLong { needed, fit }
+}
+
 /// Writes a message from its front.
 #[derive(Debug)]
 pub(super) struct Writer<'a> {
@@ -168,7 +190,7 @@ impl<'a> Writer<'a> {
         let needed = self.at.saturating_add(octets.len());
         let fit = self.out.len();
         let Some(place) = self.out.get_mut(self.at..needed) else {
-            return Err(UadpError::TooLong { needed, fit });
+            return Err(too_long(needed, fit));
         };
         place.copy_from_slice(octets);
         self.at = needed;
@@ -197,18 +219,22 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
+    #[inline]
     pub(super) fn u8(&mut self, value: u8) -> Result<(), UadpError> {
         self.put(&[value])
     }
 
+    #[inline]
     pub(super) fn u16(&mut self, value: u16) -> Result<(), UadpError> {
         self.put(&value.to_le_bytes())
     }
 
+    #[inline]
     pub(super) fn u32(&mut self, value: u32) -> Result<(), UadpError> {
         self.put(&value.to_le_bytes())
     }
 
+    #[inline]
     pub(super) fn u64(&mut self, value: u64) -> Result<(), UadpError> {
         self.put(&value.to_le_bytes())
     }
@@ -243,7 +269,7 @@ impl<'a> Writer<'a> {
         let needed = self.at.saturating_add(1 + N);
         let fit = self.out.len();
         let Some([first, rest @ ..]) = self.out.get_mut(self.at..needed) else {
-            return Err(UadpError::TooLong { needed, fit });
+            return Err(too_long(needed, fit));
         };
         *first = tag;
         rest.copy_from_slice(&value);

@@ -101,6 +101,7 @@ impl<'a> DataSetMessage<'a> {
     ///
     /// # Errors
     /// Reserved bits or values, or fewer octets than announced.
+    #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<(Self, usize), UadpError> {
         let mut reader = Reader::new(bytes, 0);
         let message = Self::read(&mut reader)?;
@@ -214,6 +215,7 @@ impl<'a> DataSetMessage<'a> {
 }
 
 impl<'a> Content<'a> {
+    #[inline]
     fn read(
         reader: &mut Reader<'a>,
         kind: DataSetKind,

@@ -2,7 +2,7 @@
 
 use super::bytes::{Reader, Writer};
 use super::data_value::skip_data_value;
-use super::variant::skip_variant;
+use super::variant::{common, skip_variant, skip_variants};
 use super::{DataValue, FieldEncoding, UadpError, Variant};
 
 /// A field in either encoding that carries its type.
@@ -95,17 +95,22 @@ impl<'a> Fields<'a> {
     }
 
     /// Returns the fields in the order of the metadata.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = Field<'a>> + use<'a> {
         let store = self.0;
-        let (octets, data_values): (&[u8], _) = match store {
-            Store::Encoded(octets, _, data_values) => (octets, data_values),
-            _ => (&[], false),
+        let octets: &[u8] = match store {
+            Store::Encoded(octets, ..) => octets,
+            _ => &[],
         };
         let mut reader = Reader::new(octets, 0);
         (0..self.len()).map_while(move |at| match store {
             Store::Variants(fields) => fields.get(at).copied().map(Field::Variant),
             Store::DataValues(fields) => fields.get(at).copied().map(Field::DataValue),
-            Store::Encoded(..) => Field::read(&mut reader, data_values).ok(),
+            Store::Encoded(_, _, false) => match common(&mut reader) {
+                Some(value) => Some(Field::Variant(Variant::Scalar(value))),
+                None => Field::read(&mut reader, false).ok(),
+            },
+            Store::Encoded(_, _, true) => Field::read(&mut reader, true).ok(),
         })
     }
 
@@ -113,8 +118,9 @@ impl<'a> Fields<'a> {
     pub(super) fn read(reader: &mut Reader<'a>, data_values: bool) -> Result<Self, UadpError> {
         let count = reader.u16("FieldCount")?;
         let start = reader.octets();
-        for _ in 0..count {
-            Field::skip(reader, data_values)?;
+        match data_values {
+            true => (0..count).try_for_each(|_| Field::skip(reader, true))?,
+            false => skip_variants(reader, count)?,
         }
         Ok(Self(Store::Encoded(
             reader.since(start),
@@ -224,6 +230,7 @@ impl<'a> DeltaFields<'a> {
     }
 
     /// Returns all entries as they are on the wire.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = (u16, Field<'a>)> + use<'a> {
         let store = self.0;
         let (octets, data_values): (&[u8], _) = match store {

@@ -256,6 +256,7 @@ impl<'a> Header<'a> {
         Ok(writer.octets())
     }
 
+    #[inline]
     fn read(reader: &mut Reader<'a>) -> Result<Self, UadpError> {
         let flags = reader.u8("UADPFlags")?;
         if flags & 0x0f != VERSION {
@@ -342,6 +343,7 @@ impl<'a> Header<'a> {
         Ok(header)
     }
 
+    #[inline]
     fn read_writers(&self, reader: &mut Reader<'a>) -> Result<WriterIds<'a>, UadpError> {
         let at = reader.offset();
         if self.kind != MessageKind::Data {
@@ -367,6 +369,7 @@ impl<'a> Header<'a> {
         Ok(WriterIds::encoded(octets))
     }
 
+    #[inline]
     fn write(&self, writer: &mut Writer<'_>) -> Result<(), UadpError> {
         let type_bits = match &self.publisher_id {
             Some(id) => id.bits(),
@@ -438,6 +441,7 @@ impl<'a> Header<'a> {
             .map_or(Ok(()), |security| security.emit(writer))
     }
 
+    #[inline]
     fn write_writers(&self, writer: &mut Writer<'_>, ids: &WriterIds<'_>) -> Result<(), UadpError> {
         let count = match u8::try_from(ids.len()) {
             Ok(count) if count > 0 && self.kind == MessageKind::Data => count,

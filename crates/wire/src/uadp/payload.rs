@@ -134,6 +134,7 @@ impl<'a> DataSets<'a> {
     }
 
     /// Returns the messages in order.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = DataSetMessage<'a>> + use<'a> {
         let store = self.0;
         let (sizes, messages): (&[u8], &[u8]) = match store {
@@ -192,6 +193,7 @@ impl<'a> DataSets<'a> {
         }))
     }
 
+    #[inline]
     fn read_one(reader: &mut Reader<'a>) -> Result<Self, UadpError> {
         DataSetMessage::read(reader).map(|message| Self(Store::One(message)))
     }
@@ -277,6 +279,7 @@ impl<'a> Body<'a> {
     ///
     /// # Errors
     /// The payload is not what its header announces, or octets behind it are no padding.
+    #[inline]
     pub fn parse(header: &Header<'a>, payload: &'a [u8], at: usize) -> Result<Self, UadpError> {
         let mut reader = Reader::new(payload, at);
         let body = if header.chunk {
@@ -298,6 +301,7 @@ impl<'a> Body<'a> {
     ///
     /// # Errors
     /// `out` is too short, or the payload is not what `header` announces.
+    #[inline]
     pub fn emit(&self, header: &Header<'_>, out: &mut [u8]) -> Result<usize, UadpError> {
         let mut writer = Writer::new(out);
         self.write(header, &mut writer)?;
@@ -339,6 +343,7 @@ impl<'a> NetworkMessage<'a> {
     ///
     /// # Errors
     /// Another version, reserved bits or values, fewer octets than announced, octets that belong to nothing.
+    #[inline]
     pub fn parse(message: &'a [u8], signature_octets: usize) -> Result<Self, UadpError> {
         let (header, payload_at) = Header::parse(message)?;
         let envelope = Envelope::new(
@@ -365,6 +370,7 @@ impl<'a> NetworkMessage<'a> {
     ///
     /// # Errors
     /// `out` is too short, or the parts contradict each other.
+    #[inline]
     pub fn emit(&self, out: &mut [u8]) -> Result<usize, UadpError> {
         let security = self.header.security.unwrap_or_default();
         if self.footer.len() != usize::from(security.footer_octets.unwrap_or(0))

@@ -429,6 +429,59 @@ impl<'a> Variant<'a> {
     }
 }
 
+/// The octets behind a Variant's type octet, for single values of a fixed length; 0 for all others.
+const SINGLE_OCTETS: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut id = 0;
+    while id < BuiltIn::ALL.len() {
+        let kind = BuiltIn::ALL[id];
+        if let Some(octets) = kind.octets() {
+            // At most 16.
+            table[kind.id() as usize] = octets as u8;
+        }
+        id += 1;
+    }
+    table
+};
+
+/// Reads a single value of a common type in one step; `None` for all others, which are for [`Variant::read`].
+#[inline]
+pub(super) fn common<'a>(reader: &mut Reader<'a>) -> Option<Value<'a>> {
+    let (value, octets) = match *reader.rest() {
+        [6, a, b, c, d, ..] => (Value::Int32(i32::from_le_bytes([a, b, c, d])), 5),
+        [7, a, b, c, d, ..] => (Value::UInt32(u32::from_le_bytes([a, b, c, d])), 5),
+        [10, a, b, c, d, ..] => (Value::Float(f32::from_le_bytes([a, b, c, d])), 5),
+        [11, a, b, c, d, e, f, g, h, ..] => {
+            let bits = [a, b, c, d, e, f, g, h];
+            (Value::Double(f64::from_le_bytes(bits)), 9)
+        }
+        _ => return None,
+    };
+    reader.pass(octets);
+    Some(value)
+}
+
+/// Reads over some Variants and checks them.
+#[inline]
+pub(super) fn skip_variants(reader: &mut Reader<'_>, count: u16) -> Result<(), UadpError> {
+    let bytes = reader.rest();
+    let (mut at, mut left) = (0, count);
+    // Any octets are a value of a type with a fixed length.
+    while left > 0 {
+        let octets = bytes
+            .get(at)
+            .map_or(0, |mask| SINGLE_OCTETS[usize::from(*mask)]);
+        let next = at + 1 + usize::from(octets);
+        if octets == 0 || next > bytes.len() {
+            break;
+        }
+        at = next;
+        left -= 1;
+    }
+    reader.pass(at);
+    (0..left).try_for_each(|_| skip_variant(reader, 0))
+}
+
 /// Reads over a Variant and checks it.
 #[inline]
 pub(super) fn skip_variant(reader: &mut Reader<'_>, depth: u8) -> Result<(), UadpError> {
