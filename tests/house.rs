@@ -73,6 +73,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "channel",
             "session",
             "powerlink-station",
+            "pubsub-station",
         ],
     ),
     (
@@ -85,6 +86,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "measure",
             "powerlink",
             "proof",
+            "pubsub-station",
         ],
     ),
 ];

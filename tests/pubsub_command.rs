@@ -5,7 +5,8 @@
 mod pubsub_common;
 
 use pubsub_common::*;
-use rtwire_testkit::{NetnsPair, require};
+use rtwire_testkit::{NetnsPair, Side, require};
+use std::io::{BufRead as _, BufReader, Read as _};
 
 /// Publishes 300 messages at `a`, of which 200 must arrive at `b`, and checks each value.
 fn delivers(pair: &NetnsPair, folder: &Folder, text: &str) -> serde_json::Value {
@@ -281,21 +282,73 @@ fn a_key_file_that_others_may_read_is_refused() {
     );
 }
 
-#[test]
-fn the_example_runs_as_its_readme_says() {
-    require!(root, program "ip");
+/// Builds an example beside the command, in the same profile. Returns the folder of the programs.
+fn build_example(package: &str, example: &str) -> &'static std::path::Path {
     let project = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let programs = std::path::Path::new(BINARY).parent().unwrap();
-    // Beside the command, in the same profile.
     let mut build = std::process::Command::new(env!("CARGO"));
     build
         .current_dir(&project)
-        .args(["build", "--locked", "-q", "-p", "rtwire-pubsub-station"]);
-    build.args(["--example", "pubsub_echo"]);
+        .args(["build", "--locked", "-q", "-p", package]);
+    build.args(["--example", example]);
     if programs.ends_with("release") {
         build.arg("--release");
     }
     assert!(build.status().unwrap().success());
+    programs
+}
+
+/// The program upon the library: `image.set` at one end, `image.newest` at the other.
+#[test]
+fn a_program_sets_and_reads_values_through_the_front_door() {
+    require!(root, program "ip");
+    let programs = build_example("rtwire", "pubsub_program");
+    let pair = NetnsPair::new();
+    let program = |side: &Side, role: &str, cycles: &str| {
+        let mut command = std::process::Command::new("ip");
+        command.args(["netns", "exec", &side.namespace]);
+        command.arg(programs.join("examples/pubsub_program"));
+        let project = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        command
+            .arg(role)
+            .arg(project.join("examples/pubsub-tsn/program.toml"));
+        command.args([&side.interface, cycles]);
+        command.stdout(std::process::Stdio::piped());
+        command
+    };
+    let mut subscriber = program(&pair.b, "subscribe", "200").spawn().unwrap();
+    let mut lines = BufReader::new(subscriber.stdout.take().unwrap());
+    let mut first = String::new();
+    lines.read_line(&mut first).unwrap();
+    assert_eq!(first, "open\n");
+    let published = program(&pair.a, "publish", "400").output().unwrap();
+    let published = String::from_utf8(published.stdout).unwrap();
+    assert!(
+        published.starts_with("sent 4") || published.starts_with("sent 3"),
+        "{published}"
+    );
+    let mut text = String::new();
+    lines.read_to_string(&mut text).unwrap();
+    assert!(subscriber.wait().unwrap().success());
+    let last = text
+        .lines()
+        .filter(|line| line.starts_with("cycle "))
+        .next_back();
+    let last = last.unwrap();
+    let number: f64 = last[6..].split(':').next().unwrap().parse().unwrap();
+    let position = format!("position {:.4} at", (number / 100.0).sin());
+    assert!(
+        number >= 199.0 && last.contains(&position),
+        "{position}: {text}"
+    );
+    assert!(text.lines().last().unwrap().starts_with("taken "), "{text}");
+}
+
+#[test]
+fn the_example_runs_as_its_readme_says() {
+    require!(root, program "ip");
+    let project = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let programs = build_example("rtwire-pubsub-station", "pubsub_echo");
     let output = std::process::Command::new(project.join("examples/pubsub-tsn/run"))
         .arg(programs)
         .output()

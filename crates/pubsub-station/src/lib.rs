@@ -72,6 +72,7 @@ pub use report::{
 };
 pub use rtwire_pubsub as pubsub;
 pub use rtwire_pubsub::Scalar;
+pub use rtwire_wire::uadp;
 pub use subscriber::{Goes, NewestImage, SubscriberStation, Update};
 
 /// Returns the JSON Schema of a publisher's report, as it is committed in `schema/publish.schema.json`.

@@ -78,7 +78,8 @@
 //! }
 //! ```
 //!
-//! Below it, [`channel`] has talkers and listeners without a plan. [`powerlink`] runs POWERLINK stations from project files.
+//! Below it, [`channel`] has talkers and listeners without a plan. [`powerlink`] runs POWERLINK stations from project files, and
+//! [`pubsub`] publishers and subscribers of OPC UA PubSub: `image.set` and `image.newest`.
 //!
 //! # Prove it
 //! The `rtwire` command measures and judges: `rtwire lab`, `rtwire run`, `rtwire verify`.
@@ -91,6 +92,7 @@ use std::path::Path;
 pub use rtwire_channel as channel;
 pub use rtwire_plan as plan;
 pub use rtwire_powerlink_station as powerlink;
+pub use rtwire_pubsub_station as pubsub;
 pub use rtwire_session as session;
 
 /// Everything that goes wrong in this library, each kind with its own message.
@@ -123,6 +125,9 @@ pub enum Error {
     /// A POWERLINK station cannot be opened or run.
     #[error(transparent)]
     Powerlink(Box<powerlink::StationError>),
+    /// A PubSub station cannot be opened or run.
+    #[error(transparent)]
+    PubSub(Box<pubsub::StationError>),
 }
 
 impl From<plan::Refusal> for Error {
@@ -152,6 +157,12 @@ impl From<channel::ChannelError> for Error {
 impl From<powerlink::StationError> for Error {
     fn from(error: powerlink::StationError) -> Self {
         Self::Powerlink(Box::new(error))
+    }
+}
+
+impl From<pubsub::StationError> for Error {
+    fn from(error: pubsub::StationError) -> Self {
+        Self::PubSub(Box::new(error))
     }
 }
 

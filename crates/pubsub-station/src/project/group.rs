@@ -200,7 +200,8 @@ fn read(
     let accept = keys.flag("accept-repeated-nonces").unwrap_or(false);
     for key in ["id", "interval", "data-set"] {
         // A stream has its interval.
-        if !table.contains_key(key) && !(key == "interval" && table.contains_key("stream")) {
+        let planned = key == "interval" && table.contains_key("stream");
+        if !planned && !table.contains_key(key) {
             keys.missing(key);
         }
     }
