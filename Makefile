@@ -69,7 +69,7 @@ bench-powerlink: setup-test build ## POWERLINK's stations, in user space and in 
 
 bench-manager: setup-test ## admission while the network runs: request to durable answer at 10 to 100 000 connections; QUICK=1: fewer
 	$(CARGO) bench --locked -p rtwire-managerd --bench manager $(if $(QUICK),-- --quick)
-bench-pubsub: setup-test build ## OPC UA PubSub: the cost of writing and reading messages; QUICK=1: shorter
+bench-pubsub: setup-test build ## OPC UA PubSub: the codec, and publishing beside open62541 (as root); QUICK=1: shorter
 	$(CARGO) bench --locked -p rtwire-benches --bench pubsub -- $(if $(QUICK),--quick)
 
 bench-plan: build ## bounds beside what can happen; speed of planning, admission, schedules, simulation; docs/measurements/plan-peers.md

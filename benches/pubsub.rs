@@ -1,9 +1,9 @@
-//! Figures about OPC UA PubSub: the codec.
+//! Figures about OPC UA PubSub: the codec; publishing interval and age of a sample, beside open62541 in the same run.
 //!
 //! Writes `target/bench/pubsub.json`.
 //!
 //! - `--quick` measures each figure for a shorter time.
-//! - `--only WORD` runs one part: `codec`.
+//! - `--only WORD` runs one part: `codec`, `security`, `peers`.
 //! - `--out FOLDER` writes to `FOLDER/bench`.
 #![allow(
     clippy::unwrap_used,
@@ -13,12 +13,16 @@
 
 #[path = "pubsub/codec.rs"]
 mod codec;
+#[path = "pubsub/peers.rs"]
+mod peers;
+#[path = "pubsub/security.rs"]
+mod security;
 
 use rtwire_measure::bench::{Asked, BenchTable, Place, refuse};
 use rtwire_measure::noise::{NoiseOptions, NoiseRecorder};
 
 /// The parts, each with its own rows.
-const PARTS: [&str; 1] = ["codec"];
+const PARTS: [&str; 3] = ["codec", "security", "peers"];
 
 fn main() {
     let asked = Asked::from_command_line(&[], &[]);
@@ -35,6 +39,12 @@ fn main() {
     let mut rows = Vec::new();
     if asked.wants("codec") {
         rows.extend(codec::rows(asked.quick));
+    }
+    if asked.wants("security") {
+        rows.extend(security::rows(asked.quick));
+    }
+    if asked.wants("peers") {
+        rows.extend(peers::rows(asked.quick));
     }
     let noise = recorder.stop().unwrap();
     let place = if only.is_some() {

@@ -2,7 +2,8 @@
 //!
 //! `rtwire-open62541 publish|subscribe URL INTERFACE fixed|dynamic none|sign|sign-and-encrypt`. The library's calls of its
 //! state callback are printed as `state NUMBER`, its writes of values as `FIELD VALUE`, and `running` once it runs. It runs
-//! until it is ended.
+//! until it is ended. For the benchmark: `pace … INTERVAL_NS` publishes by a clock of its own, and `watch … SAMPLES` prints the age
+//! of samples and ends.
 
 mod peer;
 
@@ -11,9 +12,9 @@ use peer::Setup;
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let [role, url, interface, layout, security] = arguments[..] else {
+    let [role, url, interface, layout, security, ref more @ ..] = arguments[..] else {
         eprintln!(
-            "usage: rtwire-open62541 publish|subscribe URL INTERFACE fixed|dynamic none|sign|sign-and-encrypt"
+            "usage: rtwire-open62541 publish|subscribe|pace|watch URL INTERFACE fixed|dynamic none|sign|sign-and-encrypt [NUMBER]"
         );
         std::process::exit(2);
     };
@@ -32,8 +33,11 @@ fn main() {
             (0xa0..0xa4).collect(),
         ),
     };
+    let number = more.first().and_then(|text| text.parse::<u64>().ok());
     match role {
         "publish" => peer::publish(&setup),
+        "pace" => peer::publish_paced(&setup, number.unwrap_or(1_000_000)),
+        "watch" => peer::subscribe_timed(&setup, number.unwrap_or(1_000) as usize),
         _ => peer::subscribe(&setup),
     }
 }

@@ -5,7 +5,8 @@ use open62541_sys as ua;
 use std::ffi::c_void;
 use std::io::Write as _;
 use std::ptr;
-use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicUsize, Ordering};
 
 /// The numbers that both ends agree on.
 const WRITER_GROUP: u16 = 100;
@@ -38,6 +39,11 @@ const FIELDS: [(&str, u32, u8); 3] = [
 
 /// The value that a publisher's fields are made of.
 static NUMBER: AtomicI64 = AtomicI64::new(0);
+/// True where the field `down` has the time of its sample, ns since 1970.
+static TIMED: AtomicBool = AtomicBool::new(false);
+/// Samples to take before the end; 0: values are printed.
+static WANTED: AtomicUsize = AtomicUsize::new(0);
+static AGES: Mutex<Vec<u64>> = Mutex::new(Vec::new());
 /// Numbers for nodes.
 static NODE: AtomicU32 = AtomicU32::new(60_000);
 
@@ -146,7 +152,10 @@ unsafe extern "C" fn read(
                 )
             }
             1 => {
-                let number = -number;
+                let number = match TIMED.load(Ordering::Relaxed) {
+                    true => now_ns() as i64,
+                    false => -number,
+                };
                 ua::UA_Variant_setScalarCopy(
                     place,
                     (&raw const number).cast(),
@@ -177,6 +186,12 @@ unsafe extern "C" fn write(
     // SAFETY: the library hands over a valid value; its data are of the field's type, as the metadata say, or null.
     let shown = unsafe {
         let data = (*value).value.data;
+        if WANTED.load(Ordering::Relaxed) > 0 {
+            if context as usize == 1 && !data.is_null() {
+                aged(data.cast::<i64>().read_unaligned());
+            }
+            return 0;
+        }
         match (context as usize, data.is_null()) {
             (_, true) => "null".to_owned(),
             (0, _) => data.cast::<i32>().read_unaligned().to_string(),
@@ -311,6 +326,55 @@ const fn masks(fixed: bool) -> (u32, u32, u32) {
     }
 }
 
+/// Runs the server, and publishes at whole multiples of `interval_ns`: what its own loop cannot do below 1 ms. The process
+/// is to be real-time (`chrt`). Each message has the time of its sample in the field `down`.
+pub fn publish_paced(setup: &Setup, interval_ns: u64) -> ! {
+    TIMED.store(true, Ordering::Relaxed);
+    // Its own timer never comes.
+    let (server, group) = publisher(setup, 1e9);
+    let begun = now_ns();
+    // SAFETY: the server lives; it is only used on this thread; identifiers are plain numeric data.
+    unsafe {
+        check("start", ua::UA_Server_run_startup(server));
+        check("enable", ua::UA_Server_enableAllPubSubComponents(server));
+        while now_ns() - begun < 300_000_000 {
+            ua::UA_Server_run_iterate(server, false);
+        }
+        say("running");
+        let mut due = (now_ns() / interval_ns + 2) * interval_ns;
+        loop {
+            let left = due.saturating_sub(now_ns());
+            std::thread::sleep(std::time::Duration::from_nanos(left));
+            ua::UA_Server_triggerWriterGroupPublish(server, ptr::read(&raw const group));
+            // No burst to catch up.
+            due += interval_ns * (now_ns().saturating_sub(due) / interval_ns + 1);
+        }
+    }
+}
+
+/// Subscribes, and prints the age of the field `down` when `samples` were written: `latency P50_NS P99_NS`.
+pub fn subscribe_timed(setup: &Setup, samples: usize) -> ! {
+    WANTED.store(samples, Ordering::Relaxed);
+    subscribe(setup)
+}
+
+fn now_ns() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |time| time.as_nanos() as u64)
+}
+
+/// Notes the age of a sample.
+fn aged(sampled_ns: i64) {
+    let Ok(mut ages) = AGES.lock() else { return };
+    ages.push(now_ns().saturating_sub(sampled_ns as u64));
+    if ages.len() >= WANTED.load(Ordering::Relaxed) {
+        ages.sort_unstable();
+        let at = |part: usize| ages[ages.len() * part / 100];
+        say(&format!("latency {} {}", at(50), at(99)));
+        std::process::exit(0);
+    }
+}
+
 /// Runs the server until the process is ended.
 fn turn(server: *mut ua::UA_Server) -> ! {
     // SAFETY: the server lives; it is only used on this thread.
@@ -326,6 +390,11 @@ fn turn(server: *mut ua::UA_Server) -> ! {
 
 /// Publishes until the process is ended.
 pub fn publish(setup: &Setup) -> ! {
+    turn(publisher(setup, 5.0).0)
+}
+
+/// Makes a server with a writer group.
+fn publisher(setup: &Setup, interval_ms: f64) -> (*mut ua::UA_Server, ua::UA_NodeId) {
     let Server {
         server,
         connection,
@@ -363,7 +432,7 @@ pub fn publish(setup: &Setup) -> ! {
     let mut config: ua::UA_WriterGroupConfig = zeroed();
     config.name = text("group");
     config.writerGroupId = WRITER_GROUP;
-    config.publishingInterval = 5.0;
+    config.publishingInterval = interval_ms;
     config.encodingMimeType = ua::UA_PubSubEncodingType::UA_PUBSUB_ENCODING_UADP;
     config.securityMode = mode(setup.security);
     config.securityPolicy = if setup.security > 0 {
@@ -402,14 +471,14 @@ pub fn publish(setup: &Setup) -> ! {
         config.messageSettings = wrapped(settings, ua::UA_TYPES_UADPDATASETWRITERMESSAGEDATATYPE);
         let code = ua::UA_Server_addDataSetWriter(
             server,
-            group,
+            ptr::read(&raw const group),
             data_set,
             &raw const config,
             ptr::null_mut(),
         );
         check("add the writer", code);
     }
-    turn(server)
+    (server, group)
 }
 
 /// Subscribes until the process is ended.
