@@ -330,10 +330,7 @@ fn a_program_sets_and_reads_values_through_the_front_door() {
     let mut text = String::new();
     lines.read_to_string(&mut text).unwrap();
     assert!(subscriber.wait().unwrap().success());
-    let last = text
-        .lines()
-        .filter(|line| line.starts_with("cycle "))
-        .next_back();
+    let last = text.lines().rfind(|line| line.starts_with("cycle "));
     let last = last.unwrap();
     let number: f64 = last[6..].split(':').next().unwrap().parse().unwrap();
     let position = format!("position {:.4} at", (number / 100.0).sin());

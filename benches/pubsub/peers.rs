@@ -233,7 +233,7 @@ fn ages(pair: &NetnsPair, folder: &Path, peer: &Path, quick: bool) -> Vec<Row> {
             .for_each(|(times, ns)| times.push(ns));
     }
     // The middle of the rounds.
-    let [mut own, mut other] = [own, other].map(|both| both.map(|times| Times(times)));
+    let [mut own, mut other] = [own, other].map(|both| both.map(Times));
     (0..2)
         .map(|at| {
             let name = ["p50", "p99"][at];
