@@ -482,6 +482,8 @@ fn file_of(world: &World, place: &str) -> File {
         "plan --keep"
         | "plan --diff"
         | "run --plan"
+        | "publish --plan"
+        | "subscribe --plan"
         | "run --ptp-socket"
         | "respond --file"
         | "jitter --beside"
