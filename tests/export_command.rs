@@ -101,6 +101,39 @@ const COMPONENT: &str = "/ieee802-dot1q-bridge:bridges/bridge/0/component/0";
 const SFSG: &str = "ieee802-dot1q-stream-filters-gates-bridge";
 const IDENTITY: &str = "/ieee802-dot1cb-stream-identification:stream-identity/0";
 
+/// AVB's table: PCP 3 is class A. The credit is at the class that the map names.
+#[test]
+fn the_map_of_priorities_is_in_the_data_and_on_the_page() {
+    let text = credit(GATED, "to = \"B\"\n")
+        .replace(
+            "queues = 8\n",
+            "queues = 8\npriority-map = \"802.1q-avb\"\n",
+        )
+        .replace("priority = 7\nkind", "priority = 3\nkind");
+    let (folder, data) = exported(&text, &[]);
+    let (valid, said) = lint(folder.path(), &data);
+    assert!(valid, "{said}\n{data:#}");
+    let port = "/ietf-interfaces:interfaces/interface/0/ieee802-dot1q-bridge:bridge-port";
+    let table = data
+        .pointer(&format!("{port}/traffic-class/traffic-class-table"))
+        .unwrap();
+    for (pcp, class) in [(0, 1), (1, 0), (2, 6), (3, 7), (7, 5)] {
+        assert_eq!(table[format!("priority{pcp}")], class, "{table}");
+    }
+    let (_, page) = export(&text, &["--switch", "s"]);
+    let page = String::from_utf8(page.stdout).unwrap();
+    assert!(
+        page.contains("traffic class 7: credit-based shaper"),
+        "{page}"
+    );
+    let row = page
+        .lines()
+        .find(|line| line.trim_start().starts_with("traffic class "))
+        .unwrap();
+    let row: Vec<&str> = row.split_whitespace().skip(2).collect();
+    assert_eq!(row, ["1", "0", "6", "7", "2", "3", "4", "5"], "{page}");
+}
+
 #[test]
 fn data_of_a_gated_switch_are_as_published_and_each_departure_is_refused() {
     let (folder, data) = exported(GATED, &[]);

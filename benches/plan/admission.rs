@@ -48,6 +48,7 @@ pub(crate) fn tree(layers: &[usize], hosts: usize) -> Network {
                     ..Default::default()
                 },
                 queues: 4,
+                priority_map: None,
                 ..Default::default()
             });
         }
@@ -60,6 +61,7 @@ pub(crate) fn tree(layers: &[usize], hosts: usize) -> Network {
         network.hosts.push(Host {
             name: name.clone(),
             queues: 4,
+            priority_map: None,
             latency_ns: 0,
             ..Default::default()
         });

@@ -3,9 +3,11 @@
 //! Every value from [`crate::read`] is final and consistent: names resolve, routes exist, quantities are in range.
 
 mod check;
+mod classes;
 mod contract;
 mod latency;
 
+pub use classes::{PriorityMap, class_by, class_of, fitting, recommended, reserved};
 pub use contract::{Contract, ContractKind};
 pub use latency::{LatencyRange, PortLatency};
 
@@ -76,6 +78,9 @@ pub struct Host {
     pub name: String,
     /// Queues of its interface (strict priority), 1 to 8.
     pub queues: u8,
+    /// The queue of each priority, where it is not `floor(priority queues / 8)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority_map: Option<PriorityMap>,
     /// The largest delay of its sending, nanoseconds.
     pub latency_ns: u64,
     /// The gates of its interface, if it has gates.
@@ -98,6 +103,9 @@ pub struct Switch {
     pub buffer: Buffer,
     /// Queues of each port (strict priority), 1 to 8; 1 is FIFO.
     pub queues: u8,
+    /// The queue of each priority, where it is not `floor(priority queues / 8)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority_map: Option<PriorityMap>,
     /// The gates of its ports, if it has gates.
     #[serde(default)]
     pub gates: Option<GateProfile>,
@@ -437,11 +445,10 @@ impl Network {
     /// Returns the shaper of a class at the port of `from` towards `to`.
     #[must_use]
     pub fn shaper(&self, from: &str, to: &str, class: u8) -> Option<ShaperKind> {
-        let queues = self.queues(from);
         let found = self.shapers.iter().find(|shaper| {
             shaper.node == from
                 && shaper.to.as_deref().is_none_or(|only| only == to)
-                && class_of(shaper.pcp, queues) == class
+                && self.class(from, shaper.pcp) == class
         });
         found.map(|shaper| shaper.kind)
     }
@@ -454,11 +461,4 @@ impl Network {
             .or_else(|| self.host(name).map(|host| host.queues))
             .unwrap_or(1)
     }
-}
-
-/// Returns the queue of a priority at a port with `queues` queues: `floor(pcp queues / 8)`, higher is more urgent.
-#[must_use]
-pub const fn class_of(pcp: u8, queues: u8) -> u8 {
-    // At most 7 * 8 / 8.
-    (pcp as u16 * queues as u16 / 8) as u8
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use crate::description::keys::{Key, Kind, TABLES, Table};
+use crate::description::keys::{Key, Kind, PRIORITY_TABLES, TABLES, Table};
 use crate::units::{Dimension, unit_names};
 
 /// Returns the JSON Schema of a network description (its TOML seen as JSON).
@@ -93,6 +93,12 @@ fn key_schema(key: &Key) -> Value {
                 "properties": { "min": time, "max": time },
             }] })
         }
+        Kind::PriorityMap => json!({ "oneOf": [{ "enum": PRIORITY_TABLES }, {
+            "type": "array",
+            "items": { "type": "integer", "minimum": 0, "maximum": 7 },
+            "minItems": 8,
+            "maxItems": 8,
+        }] }),
         Kind::Choice(words) => json!({ "enum": words }),
     };
     schema["description"] = json!(key.doc);
@@ -162,6 +168,7 @@ fn value_form(kind: Kind) -> String {
             dimension: Dimension::Share,
             ..
         } => "share".to_owned(),
+        Kind::PriorityMap => "eight numbers 0 to 7, or a name".to_owned(),
         Kind::Latency => "duration, or `{ min, max }`".to_owned(),
         Kind::Buffer => "amount of data, or `n x size`".to_owned(),
         Kind::Choice(words) => words

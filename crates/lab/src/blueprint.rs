@@ -55,6 +55,11 @@ impl Layout {
                 most: NODES_MAX,
             });
         }
+        if let Err(node) = network.without_priority_maps() {
+            return Err(LabError::PriorityMap {
+                node: node.to_owned(),
+            });
+        }
         for link in &network.links {
             if link.rate_bps > RATE_MOST_BPS {
                 return Err(LabError::TooFast {

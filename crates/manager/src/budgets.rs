@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use rtwire_plan::admission::{Admission, AdmissionError, Budgets};
-use rtwire_plan::{NodeKind, Plan, network::class_of};
+use rtwire_plan::{NodeKind, Plan};
 
 use crate::codec::{CodecError, Reader, Writer};
 
@@ -61,11 +61,10 @@ fn slack(plan: &Plan) -> HashMap<ClassAt<'_>, u64> {
         };
         for route in &stream.routes {
             let hops = route.windows(2).map(|pair| {
-                let classes = network.queues(&pair[0]).clamp(1, 8);
                 (
                     pair[0].as_str(),
                     pair[1].as_str(),
-                    class_of(stream.pcp, classes),
+                    network.class(&pair[0], stream.pcp),
                 )
             });
             let hops: Vec<ClassAt<'_>> = hops.collect();
@@ -104,7 +103,7 @@ fn at(
         for class in 0..classes {
             let own = port.classes.iter().find(|one| one.class == class);
             let bound = own.and_then(|one| one.delay_ns).unwrap_or(0);
-            let priorities = (0..8_u8).filter(|pcp| class_of(*pcp, classes) == class);
+            let priorities = (0..8_u8).filter(|pcp| plan.network.class(&port.node, *pcp) == class);
             let widest = priorities.map(|pcp| widest_ns[usize::from(pcp)]).max();
             let mut widest = widest.unwrap_or(0);
             if port.node_kind == NodeKind::Host {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use rtwire_plan::admission::{Admission, Budgets, Denied, Offer, Route, Ticket};
 use rtwire_plan::identity::LARGEST_NUMBER;
-use rtwire_plan::network::class_of;
 use rtwire_plan::{Contract, ContractKind, Plan, Ratio, Transport};
 
 use crate::ManagerError;
@@ -564,7 +563,7 @@ impl Ledger {
         let mut hops = Vec::new();
         for pair in way.windows(2) {
             let (node, to) = (&pair[0], &pair[1]);
-            let class = class_of(granted.ask.pcp, network.queues(node).clamp(1, 8));
+            let class = network.class(node, granted.ask.pcp);
             let link = network.links.iter().find(|link| {
                 let [a, b] = &link.ends;
                 (a == node && b == to) || (a == to && b == node)

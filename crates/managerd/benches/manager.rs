@@ -49,6 +49,7 @@ fn network() -> Network {
             ..Buffer::default()
         },
         queues: 4,
+        priority_map: None,
         ..Switch::default()
     };
     let link = |a: String, b: String, rate_bps| Link {
@@ -66,6 +67,7 @@ fn network() -> Network {
         network.hosts.push(Host {
             name: format!("h{host}"),
             queues: 4,
+            priority_map: None,
             ..Host::default()
         });
         let edge = host * EDGES / HOSTS;

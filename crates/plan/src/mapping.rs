@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::bound::graph::{ClassShaper, Flow, Graph, Hop, Server};
-use crate::network::{ContractKind, Host, LatencyRange, Network, ShaperKind, Switch, class_of};
+use crate::network::{ContractKind, Host, LatencyRange, Network, ShaperKind, Switch, class_by};
 use crate::plan::NodeKind;
 use crate::schedule::Closing;
 use rtwire_describe::ratio::{Overflow, Ratio};
@@ -69,6 +69,18 @@ impl<'a> Nodes<'a> {
         of_switch
             .or_else(|| self.hosts.get(name).map(|host| host.queues))
             .unwrap_or(1)
+    }
+
+    /// Returns the same as [`Network::class`].
+    fn class(&self, name: &str, pcp: u8) -> u8 {
+        let map = match self.switches.get(name) {
+            Some(switch) => switch.priority_map.as_ref(),
+            None => self
+                .hosts
+                .get(name)
+                .and_then(|host| host.priority_map.as_ref()),
+        };
+        class_by(map, pcp, self.queues(name))
     }
 
     /// Returns [`Network::port_latency`] without a search for the node.
@@ -197,7 +209,7 @@ pub(crate) fn map(network: &Network, closings: &[Closing]) -> Result<Mapped, Ove
 /// Assigns the description's shapers to their classes.
 fn shape(network: &Network, nodes: &Nodes<'_>, mapped: &mut Mapped) {
     for shaper in &network.shapers {
-        let class = usize::from(class_of(shaper.pcp, nodes.queues(&shaper.node)));
+        let class = usize::from(nodes.class(&shaper.node, shaper.pcp));
         let numbers = mapped.numbers.get(&shaper.node).into_iter().flatten();
         let numbers = numbers.filter(|(to, _)| shaper.to.as_ref().is_none_or(|only| only == *to));
         let numbers: Vec<usize> = numbers.map(|(_, number)| *number).collect();
@@ -256,7 +268,7 @@ fn hops(nodes: &Nodes<'_>, mapped: &Mapped, routes: &[Vec<String>], pcp: u8) -> 
                 None => {
                     hops.push(Hop {
                         server,
-                        class: class_of(pcp, nodes.queues(from)),
+                        class: nodes.class(from, pcp),
                         before,
                     });
                     Some(hops.len() - 1)

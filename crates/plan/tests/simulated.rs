@@ -228,6 +228,50 @@ fn no_promise_is_exceeded_in_random_networks() {
     );
 }
 
+/// Gives each node a random map of priorities to its queues.
+fn with_maps(network: &mut Network, dice: &mut Dice) {
+    let mut map = |queues: u8| {
+        let mut draw = || u8::try_from(dice.below(u64::from(queues))).unwrap();
+        Some(std::array::from_fn(|_| draw()))
+    };
+    for host in &mut network.hosts {
+        host.priority_map = map(host.queues);
+    }
+    for switch in &mut network.switches {
+        switch.priority_map = map(switch.queues);
+    }
+}
+
+/// Each node has its own order of priorities, so that a stream's class differs from port to port. Best effort, priority 0, may be
+/// above streams.
+#[test]
+fn no_promise_is_exceeded_with_a_map_of_priorities_at_each_node() {
+    let (mut planned, mut differs) = (0, 0);
+    for seed in 0..200 {
+        let mut dice = Dice::new(seed + 1);
+        let text = random_description(&mut dice);
+        let plain = read(&text, "random.toml", &[]).unwrap();
+        let mut network = plain.clone();
+        with_maps(&mut network, &mut dice);
+        let options = Options {
+            ignore_limits: true,
+            ..Options::default()
+        };
+        let of_plain = plan(&plain, &options).unwrap();
+        let plan = plan(&network, &options).unwrap();
+        planned += 1;
+        for behaviour in [Behaviour::Greedy, Behaviour::Random] {
+            if let Err(message) = compare(&network, &plan, behaviour, &mut dice) {
+                panic!("seed {seed}: {message}\n{network:?}");
+            }
+            // The referee sees maps: it breaks promises that were made without them.
+            differs += usize::from(compare(&network, &of_plain, behaviour, &mut dice).is_err());
+        }
+    }
+    println!("{planned} networks; {differs} simulations exceed the promises of the default map");
+    assert!(differs > 20, "{differs}");
+}
+
 /// Tests the experiment with greedy sources: it is near the bound, and the published exact values stay below the
 /// bound.
 #[test]

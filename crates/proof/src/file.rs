@@ -86,10 +86,12 @@ form!(Defaults {
     clock_error_ns: Any,
     clock_drift_ppb: Int,
 });
-form!(Host { name: String, queues: u8, latency_ns: Int, gates: Option<Any> });
+form!(Host {
+    name: String, queues: u8, priority_map: Option<[u8; 8]>, latency_ns: Int, gates: Option<Any>,
+});
 form!(Switch {
     name: String, latency_ns: Int, latency_min_ns: Int, buffer: Buffer, queues: u8,
-    gates: Option<Any>,
+    priority_map: Option<[u8; 8]>, gates: Option<Any>,
 });
 form!(Buffer { bytes: Int, frames: Option<Int>, shared: bool, release: Release });
 form!(PortLatency { from: String, to: String, latency_ns: Int });

@@ -96,9 +96,10 @@ pub(crate) fn port_name(from: &str, to: &str) -> String {
     format!("{from}>{to}")
 }
 
-/// Returns the queue of a priority: `floor(pcp queues / 8)` (docs/network-description.md).
-fn class_of(pcp: u8, queues: u8) -> u8 {
-    (u16::from(pcp.min(7)) * u16::from(queues.min(8)) / 8) as u8
+/// Returns the queue of a priority: by the node's own map, else `floor(pcp queues / 8)` (docs/network-description.md).
+fn class_of(pcp: u8, node: &Node) -> u8 {
+    let even = || (u16::from(pcp.min(7)) * u16::from(node.queues.min(8)) / 8) as u8;
+    node.priority_map.map_or_else(even, |map| map[usize::from(pcp.min(7))].min(7))
 }
 
 impl Model {
@@ -187,8 +188,7 @@ impl Model {
                     return Err(form(format!("the routes of \"{name}\" meet again at {at}")));
                 }
                 before = known.or_else(|| {
-                    let queues = nodes.get(pair[0].as_str()).map_or(1, |node| node.queues);
-                    let class = class_of(pcp, queues);
+                    let class = nodes.get(pair[0].as_str()).map_or(0, |node| class_of(pcp, node));
                     hops.push(Hop { port, class, before, late: None });
                     Some(hops.len() - 1)
                 });
@@ -298,6 +298,7 @@ impl Model {
 /// A host or a switch.
 struct Node {
     queues: u8,
+    priority_map: Option<[u8; 8]>,
     latency_min_ns: u64,
     latency_ns: u64,
     is_host: bool,
@@ -309,6 +310,7 @@ type Nodes<'a> = HashMap<&'a str, Node>;
 fn nodes(network: &file::Network) -> Nodes<'_> {
     let host = |host: &file::Host| Node {
         queues: host.queues,
+        priority_map: host.priority_map,
         latency_min_ns: 0,
         latency_ns: host.latency_ns.0,
         is_host: true,
@@ -316,6 +318,7 @@ fn nodes(network: &file::Network) -> Nodes<'_> {
     };
     let switch = |switch: &file::Switch| Node {
         queues: switch.queues,
+        priority_map: switch.priority_map,
         latency_min_ns: switch.latency_min_ns.0,
         latency_ns: switch.latency_ns.0,
         is_host: false,

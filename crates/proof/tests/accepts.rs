@@ -52,6 +52,32 @@ fn trees_and_lines_are_proved() {
     assert!(promises > 300 && proved == promises, "{proved} of {promises}");
 }
 
+/// With a random map of priorities at each node all is proved; the plan of another map is refused.
+#[test]
+fn maps_of_priorities_are_proved() {
+    let (mut proved, mut promises, mut others) = (0, 0, 0);
+    for seed in 1..=60 {
+        let mut random = Random::new(seed, 0);
+        let mut network = network(&random_description(&mut random));
+        let mut map = |queues: u8| {
+            let mut draw = || u8::try_from(random.below(u64::from(queues))).unwrap();
+            Some(std::array::from_fn(|_| draw()))
+        };
+        network.hosts.iter_mut().for_each(|one| one.priority_map = map(one.queues));
+        network.switches.iter_mut().for_each(|one| one.priority_map = map(one.queues));
+        let verdict = checked(&network, Analysis::default()).unwrap();
+        proved += verdict.proved();
+        promises += verdict.promises.len();
+        let options = Options { ignore_limits: true, ..Options::default() };
+        let mut plan = certify(&plan(&network, &options).unwrap()).unwrap();
+        plan.network.switches.iter_mut().for_each(|one| one.priority_map = None);
+        let one = &plan_file::text(&plan_file::sealed(plan));
+        others += usize::from(check(one.as_bytes()).is_err());
+    }
+    assert!(promises > 300 && proved == promises, "{proved} of {promises}");
+    assert!(others > 20, "{others} plans of another map are refused");
+}
+
 #[test]
 fn rings_are_proved() {
     let (proved, promises) = all(30, random_ring);

@@ -49,6 +49,8 @@ pub(crate) struct PortModel {
     /// True if the port holds frames after sending and then hands them over at once, instead of starting late.
     pub(crate) catches_up: bool,
     pub(crate) classes: u8,
+    /// The class of each priority.
+    pub(crate) class_of: [u8; 8],
     pub(crate) pool: u32,
     pub(crate) gates: Option<Gates>,
     pub(crate) rate_bps: u64,

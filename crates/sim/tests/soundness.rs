@@ -191,3 +191,40 @@ fn counterexamples_are_no_more() {
         }
     }
 }
+
+/// Each node has a random map of priorities to queues. What is simulated keeps the promises of the same maps, and is not
+/// what the default maps do.
+#[test]
+fn maps_of_priorities_are_played() {
+    let mut differ = 0;
+    for seed in 1..=count(60) {
+        let mut random = Random::new(seed, 0);
+        let plain = network(&random_description(&mut random));
+        let mut mapped = plain.clone();
+        let mut map = |queues: u8| {
+            let mut draw = || u8::try_from(random.below(u64::from(queues))).unwrap();
+            Some(std::array::from_fn(|_| draw()))
+        };
+        for host in &mut mapped.hosts {
+            host.priority_map = map(host.queues);
+        }
+        for switch in &mut mapped.switches {
+            switch.priority_map = map(switch.queues);
+        }
+        if let Err(failure) = check(&mapped, &all_methods(&mapped), seed, 4) {
+            panic!("seed {seed}: {failure}\n{mapped:?}");
+        }
+        let delays = |network: &rtwire_plan::Network| {
+            let plan = promises(network);
+            let model = Model::with_plan(network, &plan).unwrap();
+            let mut simulator = Simulator::new(&model);
+            let (choice, scenario) = scenarios(network, &model, seed).remove(0);
+            simulator.run(&scenario);
+            let report = Report::new(&model, &simulator, &scenario, choice.word(), &plan);
+            let all = report.streams.into_iter().filter(|one| !one.best_effort);
+            all.map(|one| one.worst_delay_ps).collect::<Vec<_>>()
+        };
+        differ += u64::from(delays(&plain) != delays(&mapped));
+    }
+    assert!(differ > count(60) / 4, "{differ}");
+}

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use rtwire_plan::PortPlan;
-use rtwire_plan::network::class_of;
 use rtwire_plan::show::show_ns;
 
 use super::share::{Share, SharePort};
@@ -138,7 +137,7 @@ fn shapers(text: &mut String, share: &Share<'_>, port: &PortPlan) {
             "  traffic class {class}: asynchronous traffic shaping (802.1Qcr), one scheduler for each stream of its list, one group for each port that frames come in by"
         );
         for one in share.network.streams.iter().filter(|one| {
-            class_of(one.pcp, share.queues) == class
+            share.network.class(share.name, one.pcp) == class
                 && one.routes.iter().any(|route| {
                     route
                         .windows(2)

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use rtwire_plan::identity::Destination;
-use rtwire_plan::network::{Network, ShaperKind, class_of};
+use rtwire_plan::network::{Network, ShaperKind};
 use rtwire_plan::{NodeKind, Plan, PortPlan};
 
 /// The largest number of a bridge port (IEEE Std 802.1Q, `port-number-type`).
@@ -171,7 +171,10 @@ impl<'a> Share<'a> {
 
     /// Returns the traffic class of each priority.
     pub(super) fn classes(&self) -> [u8; 8] {
-        std::array::from_fn(|pcp| class_of(u8::try_from(pcp).unwrap_or(0), self.queues))
+        std::array::from_fn(|pcp| {
+            let pcp = u8::try_from(pcp).unwrap_or(0);
+            self.network.class(self.name, pcp)
+        })
     }
 
     /// Returns the credits of a port: class and idle slope in bit/s, rounded down.

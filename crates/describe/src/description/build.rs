@@ -206,6 +206,8 @@ fn switches(
         };
         let latency = record.latency("latency");
         let latency = latency.unwrap_or((Ratio::ZERO, Ratio::ZERO));
+        let queues = queues(record, 1);
+        let priority_map = super::priorities::of_node(record, &name, queues, findings);
         switches.push(Switch {
             name,
             latency_ns: ns(latency.1),
@@ -219,7 +221,8 @@ fn switches(
                     _ => Release::Frame,
                 },
             },
-            queues: queues(record, 1),
+            queues,
+            priority_map,
             gates: profiles.find(record, findings),
         });
     }
@@ -237,9 +240,12 @@ fn hosts(
         let Some(name) = claim(record, "host", places, findings) else {
             continue;
         };
+        let queues = queues(record, 8);
+        let priority_map = super::priorities::of_node(record, &name, queues, findings);
         hosts.push(Host {
             name,
-            queues: queues(record, 8),
+            queues,
+            priority_map,
             latency_ns: record.quantity("latency").map_or(0, ns),
             gates: profiles.find(record, findings),
         });

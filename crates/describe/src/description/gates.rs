@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::context::{bytes, ns};
 use super::fault::Findings;
 use super::walk::{Record, Records};
-use crate::network::{Defaults, Network, class_of};
+use crate::network::{Defaults, Network};
 use crate::profile::{GateProfile, Isolation, ScheduleRules};
 
 /// The gate profiles of a file, and the built-in ones.
@@ -149,7 +149,7 @@ pub(super) fn check(network: &Network, records: &Records, findings: &mut Finding
                 }
                 continue;
             }
-            let queue = class_of(stream.pcp, network.queues(from));
+            let queue = network.class(from, stream.pcp);
             taken.entry((from, to, queue)).or_insert(&stream.name);
         }
     }
@@ -162,7 +162,7 @@ pub(super) fn check(network: &Network, records: &Records, findings: &mut Finding
             continue;
         };
         let shared = hops(&stream.routes).into_iter().find_map(|(from, to)| {
-            let queue = class_of(stream.pcp, network.queues(from));
+            let queue = network.class(from, stream.pcp);
             Some((from, to, queue, *taken.get(&(from, to, queue))?))
         });
         if let Some((from, to, queue, other)) = shared {
@@ -175,17 +175,18 @@ pub(super) fn check(network: &Network, records: &Records, findings: &mut Finding
         }
     }
     for (index, allowance) in network.best_effort.iter().enumerate() {
-        let shared = hops(&allowance.routes)
-            .into_iter()
-            .find_map(|(from, to)| Some((from, to, *taken.get(&(from, to, 0))?)));
+        let shared = hops(&allowance.routes).into_iter().find_map(|(from, to)| {
+            let queue = network.class(from, 0);
+            Some((from, to, queue, *taken.get(&(from, to, queue))?))
+        });
         // Where one is faulty the others cannot be told apart, and the file is refused all the same.
         let list = records
             .get("best-effort")
             .filter(|list| list.len() == network.best_effort.len());
         let record = list.and_then(|list| list.get(index));
-        if let (Some((from, to, other)), Some(record)) = (shared, record) {
+        if let (Some((from, to, queue, other)), Some(record)) = (shared, record) {
             let message = format!(
-                "best-effort \"{}\" would share queue 0 of port {from}>{to} with the time-triggered \"{other}\"",
+                "best-effort \"{}\" would share queue {queue} of port {from}>{to} with the time-triggered \"{other}\"",
                 allowance.name
             );
             let help = Some(format!("give \"{other}\" a higher `priority`"));

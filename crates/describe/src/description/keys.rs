@@ -5,6 +5,9 @@ mod tables;
 
 pub(crate) use tables::TABLES;
 
+/// The names of the maps of priorities to queues.
+pub(crate) const PRIORITY_TABLES: [&str; 3] = ["default", "802.1q", "802.1q-avb"];
+
 use crate::units::Dimension;
 
 /// The kind of value that a key takes.
@@ -36,6 +39,8 @@ pub(crate) enum Kind {
     Latency,
     /// A size, also as `count x size`.
     Buffer,
+    /// A queue for each of the eight priorities, or the name of a table.
+    PriorityMap,
     /// One of a few words.
     Choice(&'static [&'static str]),
 }

@@ -13,6 +13,7 @@ mod gates;
 pub(crate) mod keys;
 mod links;
 mod nodes;
+mod priorities;
 mod shapers;
 mod streams;
 mod value;

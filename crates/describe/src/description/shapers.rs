@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::fault::Findings;
 use super::walk::Record;
-use crate::network::{Network, PortShaper, ShaperKind, class_of};
+use crate::network::{Network, PortShaper, ShaperKind};
 use crate::ratio::Ratio;
 
 /// Reads the shapers and checks each against the network.
@@ -19,7 +19,7 @@ pub(super) fn shapers(
         let Some(shaper) = shaper(record, network, findings) else {
             continue;
         };
-        let class = class_of(shaper.pcp, network.queues(&shaper.node));
+        let class = network.class(&shaper.node, shaper.pcp);
         for to in neighbours(network, &shaper.node) {
             if shaper.to.as_deref().is_some_and(|only| only != to) {
                 continue;
@@ -135,7 +135,7 @@ fn check_ports(
             continue;
         };
         let queues = network.queues(&shaper.node);
-        let class = class_of(shaper.pcp, queues);
+        let class = network.class(&shaper.node, shaper.pcp);
         for to in neighbours(network, &shaper.node) {
             if shaper.to.as_deref().is_some_and(|only| only != to) {
                 continue;
@@ -144,7 +144,7 @@ fn check_ports(
                 found.iter().find(|other| {
                     other.node == shaper.node
                         && other.to.as_deref().is_none_or(|only| only == to)
-                        && class_of(other.pcp, queues) == class
+                        && network.class(&shaper.node, other.pcp) == class
                 })
             };
             let slope = |class: u8| match here(class).map(|other| other.kind) {
@@ -156,8 +156,12 @@ fn check_ports(
                     "port {}>{to}: class {class} has a credit, but class {open} above it has none",
                     shaper.node
                 );
-                let help = Some("credits are for the highest classes of a port".to_owned());
-                findings.at(&record.place("priority"), message, help);
+                let credits: Vec<u8> = (0..8)
+                    .filter(|pcp| slope(network.class(&shaper.node, *pcp)).is_some())
+                    .filter(|pcp| found.iter().any(|other| other.pcp == *pcp))
+                    .collect();
+                let help = super::priorities::on_top(network, &shaper.node, &credits);
+                findings.at(&record.place("priority"), message, Some(help));
                 return;
             }
             let total = (0..queues)

@@ -4,7 +4,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::fault::Findings;
-use super::keys::{Key, Kind};
+use super::keys::{Key, Kind, PRIORITY_TABLES};
 use super::walk::{Span, Value};
 use crate::ratio::Ratio;
 use crate::units::{self, Dimension};
@@ -73,27 +73,7 @@ pub(super) fn parse_value(
             name(text, &span, key.name, findings).map(Value::Text)
         }
         (Kind::Choice(words), DeValue::String(text)) => {
-            if words.contains(&text.as_ref()) {
-                return Some(Value::Text(text.to_string()));
-            }
-            let listed = words
-                .iter()
-                .map(|word| format!("\"{word}\""))
-                .collect::<Vec<_>>()
-                .join(" or ");
-            let help = findings
-                .nearest(text, words.iter().copied())
-                .map(|near| format!("did you mean \"{near}\"?"));
-            findings.at(
-                &span,
-                format!(
-                    "`{}` is \"{}\", but expected is {listed}",
-                    key.name,
-                    short(text)
-                ),
-                help,
-            );
-            None
+            choice(key.name, words, text, &span, findings)
         }
         (Kind::Choice(words), other) => {
             let listed = words
@@ -159,6 +139,12 @@ pub(super) fn parse_value(
                 }
             }
         }
+        (Kind::PriorityMap, DeValue::String(text)) => {
+            choice(key.name, &PRIORITY_TABLES, text, &span, findings)
+        }
+        (Kind::PriorityMap, DeValue::Array(items)) => {
+            super::priorities::list(key.name, items, &span, findings).map(Value::Classes)
+        }
         (Kind::Latency, DeValue::String(text)) => {
             let max = latency_end(key.name, text, &span, findings)?;
             Some(Value::Latency(Ratio::ZERO, max))
@@ -196,6 +182,27 @@ pub(super) fn parse_value(
             None
         }
     }
+}
+
+/// Parses one of a few words.
+fn choice(
+    key: &str,
+    words: &[&'static str],
+    text: &str,
+    span: &Span,
+    findings: &mut Findings<'_>,
+) -> Option<Value> {
+    if words.contains(&text) {
+        return Some(Value::Text(text.to_owned()));
+    }
+    let listed = words.iter().map(|word| format!("\"{word}\""));
+    let listed = listed.collect::<Vec<_>>().join(" or ");
+    let help = findings
+        .nearest(text, words.iter().copied())
+        .map(|near| format!("did you mean \"{near}\"?"));
+    let message = format!("`{key}` is \"{}\", but expected is {listed}", short(text));
+    findings.at(span, message, help);
+    None
 }
 
 /// Parses one end of a latency.
@@ -269,6 +276,7 @@ const fn wanted(kind: Kind) -> &'static str {
         Kind::Quantity { dimension, .. } => dimension.wanted(),
         Kind::Latency => "a duration such as \"5 us\", or { min = \"5 us\", max = \"5 us\" }",
         Kind::Buffer => "an amount of data such as \"512 KiB\" or \"86 x 1514 B\"",
+        Kind::PriorityMap => "a list of eight queues, or \"802.1q\" or \"802.1q-avb\"",
         Kind::Choice(_) => "one of few words",
     }
 }

@@ -22,6 +22,8 @@ pub(crate) enum Value {
     /// The least and the largest latency.
     Latency(Ratio, Ratio),
     Buffer(Ratio, Option<u64>),
+    /// The queue of each priority.
+    Classes([u8; 8]),
 }
 
 /// One table of the file. Values with a fault are absent, but listed in `given`.
@@ -80,6 +82,14 @@ impl Record {
     pub(crate) fn latency(&self, key: &str) -> Option<(Ratio, Ratio)> {
         match self.values.get(key) {
             Some((Value::Latency(min, max), _)) => Some((*min, *max)),
+            _ => None,
+        }
+    }
+
+    /// Returns the queue of each priority, where it is a list.
+    pub(crate) fn classes(&self, key: &str) -> Option<[u8; 8]> {
+        match self.values.get(key) {
+            Some((Value::Classes(classes), _)) => Some(*classes),
             _ => None,
         }
     }

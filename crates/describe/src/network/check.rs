@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Contract, ContractKind, Network};
+use super::{Contract, ContractKind, Network, PriorityMap};
 use crate::profile::GateProfile;
 use crate::ratio::Ratio;
 
@@ -30,6 +30,15 @@ fn queues(what: &str, queues: u8) -> Checked {
     within(&format!("{what}: `queues`"), u64::from(queues), 1, 8)
 }
 
+fn priority_map(what: &str, map: Option<&PriorityMap>, queues: u8) -> Checked {
+    match map.and_then(|map| map.iter().find(|class| **class >= queues)) {
+        Some(class) => Err(format!(
+            "{what}: `priority_map` has queue {class}, but there are {queues}"
+        )),
+        None => Ok(()),
+    }
+}
+
 fn rate(what: &str, rate: Ratio) -> Checked {
     // Headers and the frame overhead may multiply what a description states.
     let largest = Ratio::whole(i128::from(LARGEST_RATE_BPS) * 10_000);
@@ -52,6 +61,7 @@ impl Network {
             let what = format!("host \"{}\"", host.name);
             name(&what, &host.name, &mut nodes)?;
             queues(&what, host.queues)?;
+            priority_map(&what, host.priority_map.as_ref(), host.queues)?;
             within(
                 &format!("{what}: `latency_ns`"),
                 host.latency_ns,
@@ -64,6 +74,7 @@ impl Network {
             let what = format!("switch \"{}\"", switch.name);
             name(&what, &switch.name, &mut nodes)?;
             queues(&what, switch.queues)?;
+            priority_map(&what, switch.priority_map.as_ref(), switch.queues)?;
             within(
                 &format!("{what}: `latency_ns`"),
                 switch.latency_ns,

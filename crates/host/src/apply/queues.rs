@@ -143,7 +143,7 @@ fn classes(share: &Share) -> Classes {
     let number = share.classes.max(1);
     let mut map = [0; 16];
     for pcp in 0..8_u8 {
-        map[usize::from(pcp)] = rtwire_plan::network::class_of(pcp, number);
+        map[usize::from(pcp)] = share.class(pcp).min(number - 1);
     }
     Classes {
         map,
@@ -196,12 +196,15 @@ fn overhead(share: &Share) -> u8 {
     u8::try_from(share.overhead_bytes).unwrap_or(u8::MAX)
 }
 
-/// Adds the shaper that keeps best effort within its allowance, as a child of class 0.
+/// Adds the shaper that keeps best effort within its allowance, as a child of its class.
 fn limit(all: &mut Configuration, share: &Share) -> Option<Discipline> {
-    let shared = share.sends.iter().any(|stream| stream.class == 0);
+    let shared = share
+        .sends
+        .iter()
+        .any(|stream| stream.class == share.class(0));
     if shared {
         all.notes.push(
-            "a stream shares the least urgent class with best effort, which is therefore not limited by the queue"
+            "a stream shares its class with best effort, which is therefore not limited by the queue"
                 .to_owned(),
         );
         return None;
@@ -262,9 +265,9 @@ fn mqprio(all: &mut Configuration, share: &Share, present: &Present, choices: &C
     if all.mechanism == Mechanism::Etf {
         for class in launch_classes(share) {
             // ETF drops frames without a launch time: best effort must not be in its class.
-            if class == 0 {
+            if class == share.class(0) {
                 all.notes.push(
-                    "a stream with a launch time is in the least urgent class: frames without one are dropped there".to_owned(),
+                    "a stream with a launch time is in the class of best effort: frames without one are dropped there".to_owned(),
                 );
             }
             queues.push(child(number, class, etf(choices, false)));
@@ -282,9 +285,13 @@ fn mqprio(all: &mut Configuration, share: &Share, present: &Present, choices: &C
         queue.overhead_bytes = share.overhead_bytes.try_into().unwrap_or(0);
         queues.push(queue);
     }
-    if has(present, "tbf") && !queues.iter().any(|queue| queue.parent == place(number, 0)) {
+    if has(present, "tbf")
+        && !queues
+            .iter()
+            .any(|queue| queue.parent == place(number, share.class(0)))
+    {
         if let Some(limit) = limit(all, share) {
-            queues.push(child(number, 0, limit));
+            queues.push(child(number, share.class(0), limit));
         }
     }
     sorted(queues)
@@ -325,7 +332,7 @@ fn taprio(all: &mut Configuration, share: &Share, present: &Present, choices: &C
         }
     } else if has(present, "tbf") && flags == 0 {
         if let Some(limit) = limit(all, share) {
-            queues.push(child(number, 0, limit));
+            queues.push(child(number, share.class(0), limit));
         }
     }
     sorted(queues)

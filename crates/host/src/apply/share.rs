@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use rtwire_plan::network::{Network, ShaperKind, class_of};
+use rtwire_plan::network::{Network, PriorityMap, ShaperKind, class_by};
 use rtwire_plan::{GateList, Launch, Plan, StreamPlan, Transport};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,9 @@ pub struct Share {
     pub link_rate_bps: u64,
     /// Queues, 1 to 8; the highest number is the most urgent.
     pub classes: u8,
+    /// The class of each priority, where it is not `floor(priority classes / 8)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority_map: Option<PriorityMap>,
     /// The bytes of a frame on the wire beyond header and payload.
     pub overhead_bytes: u64,
     /// The streams that it sends.
@@ -84,6 +87,12 @@ pub struct Limit {
 }
 
 impl Share {
+    /// Returns the class of a priority; of 0, that of best effort.
+    #[must_use]
+    pub fn class(&self, pcp: u8) -> u8 {
+        class_by(self.priority_map.as_ref(), pcp, self.classes.max(1))
+    }
+
     /// Returns whether this host's sending depends on the network's time: gates, or launch times.
     #[must_use]
     pub fn needs_common_time(&self) -> bool {
@@ -162,7 +171,7 @@ pub fn share(network: &Network, plan: &Plan, host: &str) -> Result<Share, ShareE
             .map(|(stream, planned)| SharedStream {
                 name: stream.name.clone(),
                 pcp: stream.pcp,
-                class: class_of(stream.pcp, own.queues),
+                class: network.class(host, stream.pcp),
                 vlan: stream.vlan,
                 udp: stream.transport == Transport::Udp,
                 port: planned.map_or(stream.port, |planned| planned.identity.port),
@@ -177,6 +186,7 @@ pub fn share(network: &Network, plan: &Plan, host: &str) -> Result<Share, ShareE
         input_hash: network.input_hash.clone(),
         link_rate_bps: port.map_or(0, |port| port.link_rate_bps),
         classes: own.queues,
+        priority_map: own.priority_map,
         overhead_bytes: network.defaults.frame_overhead_bytes,
         sends: streams(&|stream| stream.talker == host),
         receives: streams(&|stream| stream.listeners.iter().any(|one| one == host)),
@@ -189,13 +199,12 @@ pub fn share(network: &Network, plan: &Plan, host: &str) -> Result<Share, ShareE
 
 /// Returns the credits of a host's port. A slope is rounded down: a limit may be too strict, never too loose.
 fn credits(network: &Network, host: &str) -> Vec<Credit> {
-    let queues = network.queues(host);
     // Header and payload are padded to 60 bytes.
     let wire = |bytes: u64| bytes.max(60) + network.defaults.frame_overhead_bytes;
     let streams = network.streams.iter().filter(|one| one.talker == host);
-    let streams = streams.map(|one| (class_of(one.pcp, queues), wire(one.frame_bytes)));
+    let streams = streams.map(|one| (network.class(host, one.pcp), wire(one.frame_bytes)));
     let others = network.best_effort.iter().filter(|one| one.host == host);
-    let others = others.map(|one| (0, wire(one.frame_bytes)));
+    let others = others.map(|one| (network.class(host, 0), wire(one.frame_bytes)));
     let frames: Vec<(u8, u64)> = streams.chain(others).collect();
     let largest = |of: &dyn Fn(u8) -> bool| {
         let frames = frames.iter().filter(|(class, _)| of(*class));
@@ -209,7 +218,7 @@ fn credits(network: &Network, host: &str) -> Vec<Credit> {
             let ShaperKind::Credit { idle_slope } = shaper.kind else {
                 return None;
             };
-            let class = class_of(shaper.pcp, queues);
+            let class = network.class(host, shaper.pcp);
             Some(Credit {
                 class,
                 idle_slope_bps: u64::try_from(idle_slope.floor()).unwrap_or(0),

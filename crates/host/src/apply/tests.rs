@@ -126,6 +126,30 @@ fn gates_without_taprio_say_which_promise_is_lost() {
     assert_eq!(classes.queues[3].0, 3, "queues in the order of classes");
 }
 
+/// The kernel's map is the description's: PCP 3 goes to the highest queue, and best effort (0) to queue 1, where its limit is.
+#[test]
+fn the_map_of_priorities_is_that_of_the_host() {
+    let mut share = share_of("", "A");
+    share.classes = 8;
+    share.priority_map = Some([1, 0, 6, 7, 2, 3, 4, 5]);
+    share.sends.iter_mut().for_each(|one| one.class = 7);
+    let choices = Choices {
+        mechanism: Mechanism::Mqprio,
+        ..Choices::default()
+    };
+    let all = configure(&share, &present(8, &["mqprio", "tbf"]), &choices);
+    let queues = tree(&all).unwrap().queues.clone();
+    let Discipline::Mqprio { classes } = &queues[0].discipline else {
+        panic!("{queues:?}");
+    };
+    assert_eq!(classes.map[..8], [1, 0, 6, 7, 2, 3, 4, 5]);
+    let limit = queues
+        .iter()
+        .find(|queue| matches!(queue.discipline, Discipline::Tbf { .. }));
+    // Transmit queue 1 is the second child.
+    assert_eq!(limit.unwrap().parent & 0xffff, 2);
+}
+
 #[test]
 fn a_gate_list_that_misses_its_cycle_by_a_nanosecond_is_refused() {
     let (network, mut plan) = network("");

@@ -212,6 +212,7 @@ impl Admission {
             first_cell: number(self.cells.len())?,
             slots: number(slots)?,
             classes,
+            priority_map: network.priority_map(name.from).copied(),
             lines: !is_host,
             pool,
             slot_behind,
@@ -231,7 +232,8 @@ impl Admission {
                 .filter(|pcp| port.class(*pcp) == class)
                 .map(|pcp| budgets.delay_ns[usize::from(pcp)])
                 .min();
-            // Each class has a priority: there are eight of these and at most eight classes.
+            // No frame comes in a class that no priority has.
+            let shared = shared.or(budgets.delay_ns.iter().copied().max());
             let low_bits = self.low_bits(class);
             // A bound of what is there now may be less than a first other frame needs.
             let stated =

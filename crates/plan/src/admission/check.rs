@@ -12,7 +12,7 @@
 //!
 //! The left side less `C s` is concave; its largest value is where the slope turns negative. Corners are rounded down. A falling straight line that is read too early is too high, never too low.
 
-use crate::network::class_of;
+use crate::network::{PriorityMap, class_by};
 
 use super::types::{NONE, PRODUCT_BITS};
 use super::{Admission, Denied};
@@ -88,6 +88,7 @@ pub(super) struct Port {
     /// The number of inputs.
     pub(super) slots: u32,
     pub(super) classes: u8,
+    pub(super) priority_map: Option<PriorityMap>,
     /// True if the inputs are links (a switch), false if the only input is the host itself.
     pub(super) lines: bool,
     pub(super) pool: u16,
@@ -113,7 +114,7 @@ pub(super) struct Label {
 
 impl Port {
     pub(super) fn class(&self, pcp: u8) -> u8 {
-        class_of(pcp, self.classes)
+        class_by(self.priority_map.as_ref(), pcp, self.classes)
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::net::Ipv4Addr;
 
 use super::{BestEffortPlan, Destination, Identity, LARGEST_NUMBER, group_address};
-use crate::network::{BestEffort, Network, Stream, Transport};
+use crate::network::{BestEffort, Host, Network, Stream, Transport, class_by};
 use crate::plan::Plan;
 
 /// The first port for streams whose description states none.
@@ -88,14 +88,17 @@ struct Flow<'a> {
     identity: Identity,
 }
 
+/// The hosts by name, with their numbers.
+type Hosts<'a> = HashMap<&'a str, (usize, &'a Host)>;
+
 /// Assigns an identity to each stream and allowance. `Err` is the kind of number, address or port that ran out, in
 /// words.
 pub(crate) fn assign(network: &Network, kept: Option<&Kept>) -> Result<Assigned, String> {
-    let hosts: HashMap<&str, (usize, u8)> = network
+    let hosts: Hosts<'_> = network
         .hosts
         .iter()
         .enumerate()
-        .map(|(index, host)| (host.name.as_str(), (index, host.queues)))
+        .map(|(index, host)| (host.name.as_str(), (index, host)))
         .collect();
     let mut flows: Vec<Flow<'_>> = Vec::with_capacity(network.streams.len());
     for stream in &network.streams {
@@ -140,12 +143,10 @@ pub(crate) fn assign(network: &Network, kept: Option<&Kept>) -> Result<Assigned,
     })
 }
 
-fn stream_flow<'a>(
-    stream: &'a Stream,
-    hosts: &HashMap<&str, (usize, u8)>,
-    kept: Option<&'a Kept>,
-) -> Flow<'a> {
-    let queues = hosts.get(stream.talker.as_str()).map_or(1, |host| host.1);
+fn stream_flow<'a>(stream: &'a Stream, hosts: &Hosts<'_>, kept: Option<&'a Kept>) -> Flow<'a> {
+    let queue = hosts.get(stream.talker.as_str()).map_or(0, |(_, host)| {
+        class_by(host.priority_map.as_ref(), stream.pcp, host.queues)
+    });
     let kept = kept
         .and_then(|kept| kept.streams.get(&stream.name))
         .filter(|(talker, _)| *talker == stream.talker)
@@ -161,7 +162,7 @@ fn stream_flow<'a>(
         identity: Identity {
             vlan: stream.vlan,
             pcp: stream.pcp,
-            queue: crate::network::class_of(stream.pcp, queues),
+            queue,
             ..Identity::none()
         },
     }
@@ -170,7 +171,7 @@ fn stream_flow<'a>(
 fn allowance_flow<'a>(
     allowance: &'a BestEffort,
     to: &str,
-    hosts: &HashMap<&str, (usize, u8)>,
+    hosts: &Hosts<'_>,
     kept: Option<&'a Kept>,
 ) -> Flow<'a> {
     let key = (allowance.name.clone(), to.to_owned());

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::gates::{GateList, Launch, Window};
-use crate::network::{Network, class_of};
+use crate::network::Network;
 use crate::plan::Plan;
 
 /// One frame at one port, as the plan states it.
@@ -84,8 +84,7 @@ fn held_ps(
     (talker, to): (&str, &str),
     rate_bps: u64,
 ) -> i128 {
-    let queues = network.queues(talker);
-    let class = |pcp: u8| class_of(pcp, queues);
+    let class = |pcp: u8| network.class(talker, pcp);
     let scheduled = network.streams.iter().find(|stream| stream.name == name);
     let own = scheduled.map_or(0, |stream| class(stream.pcp));
     let streams = network.streams.iter();

@@ -6,7 +6,7 @@ use std::collections::btree_map::Entry;
 use super::board::{Hop, Request};
 use super::unscheduled::{Unscheduled, blocking_ns, unscheduled};
 use crate::bound::mutation::{Term, counted};
-use crate::network::{ContractKind, Network, Stream, class_of};
+use crate::network::{ContractKind, Network, PriorityMap, Stream, class_by};
 use rtwire_describe::ratio::{Overflow, Ratio};
 use rtwire_describe::{GateProfile, Isolation};
 
@@ -20,6 +20,7 @@ pub(crate) struct Port {
     pub(crate) to: String,
     pub(crate) gates: Option<GateProfile>,
     pub(crate) queues: u8,
+    pub(crate) priority_map: Option<PriorityMap>,
     pub(crate) rate_bps: u64,
     pub(crate) cable_ns: u64,
     /// Latency of the node, nanoseconds: of a switch before the queue, of a host after sending.
@@ -33,6 +34,13 @@ pub(crate) struct Port {
     pub(crate) useful_ns: u64,
     /// The time-triggered streams here: stream and hop.
     pub(crate) passing: Vec<(usize, usize)>,
+}
+
+impl Port {
+    /// Returns the queue of a priority.
+    pub(crate) fn class(&self, pcp: u8) -> u8 {
+        class_by(self.priority_map.as_ref(), pcp, self.queues)
+    }
 }
 
 /// One hop of a stream: the values that the request does not have.
@@ -137,6 +145,7 @@ fn port(network: &Network, from: &str, to: &str) -> Result<Port, Overflow> {
         to: to.to_owned(),
         gates: network.gates(from).cloned(),
         queues: network.queues(from),
+        priority_map: network.priority_map(from).copied(),
         rate_bps,
         cable_ns: link.map_or(0, |link| link.cable_delay_ns),
         latency_ns: network.port_latency(from, to).max_ns,
@@ -220,7 +229,7 @@ fn step(
     } else {
         counted(Term::WindowGain, clock_gain_ns(sending))
     };
-    let queue = class_of(stream.pcp, port.queues);
+    let queue = port.class(stream.pcp);
     Ok(Step {
         window_ns: sending.checked_add(gains).ok_or(Overflow)?,
         port: at,

@@ -2,7 +2,7 @@
 //! gates.
 
 use super::model::{Numbers, Port, sending_ns};
-use crate::network::{Network, class_of};
+use crate::network::Network;
 use rtwire_describe::ratio::{Overflow, Ratio};
 
 /// The unscheduled traffic of one class at a port: never more than `burst_bits + rate_bps t`.
@@ -52,7 +52,8 @@ pub(super) fn unscheduled(
             let port = &mut ports[at];
             let (_, ns) = sending_ns(bytes, port.rate_bps)?;
             port.frame_ns = port.frame_ns.max(ns);
-            let class = &mut port.unscheduled[usize::from(class_of(pcp, port.queues) & 7)];
+            let queue = port.class(pcp);
+            let class = &mut port.unscheduled[usize::from(queue & 7)];
             let add = |a: u64, b: u64| a.checked_add(b).ok_or(Overflow);
             class.burst_bits = add(class.burst_bits, whole(burst)?)?;
             class.rate_bps = add(class.rate_bps, whole(rate.times(drift)?)?)?;

@@ -69,6 +69,7 @@ struct Source {
 
 #[derive(Default)]
 struct Port {
+    stated: Option<[u8; 8]>,
     queues: Vec<VecDeque<Frame>>,
     busy_until: u128,
     /// The instant until which the port is idle although frames wait: its own lateness.
@@ -108,8 +109,12 @@ enum Event {
     },
 }
 
-fn class(pcp: u8, queues: usize) -> usize {
-    usize::from(pcp) * queues / 8
+/// Returns the queue of a priority at a port: as stated, else an eighth of the queues for each priority.
+fn class(pcp: u8, port: &Port) -> usize {
+    match port.stated {
+        Some(map) => usize::from(map[usize::from(pcp)]),
+        None => usize::from(pcp) * port.queues.len() / 8,
+    }
 }
 
 /// Returns the instants in ps at which a source hands its frames to its host, within its contract.
@@ -246,6 +251,7 @@ pub(crate) fn simulate(
             names.insert((from.clone(), to.clone()), ports.len());
             ports.push(Port {
                 queues: vec![VecDeque::new(); usize::from(network.queues(from))],
+                stated: network.priority_map(from).copied(),
                 rate: u128::from(link.rate_bps),
                 latency_ps: u128::from(latency.max_ns) * 1_000,
                 least_ps: u128::from(latency.min_ns) * 1_000,
@@ -337,7 +343,7 @@ pub(crate) fn simulate(
                     if !port.catches_up {
                         // Frames of one input stay in order within a queue.
                         let late = of_frame(port, dice);
-                        let queue = class(sources[flow].pcp, port.queues.len());
+                        let queue = class(sources[flow].pcp, port);
                         let last = port.entered.entry((from.clone(), queue)).or_default();
                         at = (now + late).max(*last);
                         *last = at;
@@ -358,7 +364,7 @@ pub(crate) fn simulate(
                     bits: sources[flow].frame_bits,
                     born,
                 };
-                let queue = class(sources[flow].pcp, port.queues.len());
+                let queue = class(sources[flow].pcp, port);
                 let was_idle = port.sending.is_none() && port.queues.iter().all(VecDeque::is_empty);
                 port.queues[queue].push_back(frame);
                 if was_idle && !port.catches_up && behaviour == Behaviour::Greedy {

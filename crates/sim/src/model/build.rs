@@ -1,6 +1,6 @@
 //! Builds the tables of the simulation from a network and its plan.
 
-use rtwire_plan::network::{Release, class_of};
+use rtwire_plan::network::Release;
 use rtwire_plan::{ContractKind, Network, Plan, Ratio, ShaperKind};
 
 use super::{Binding, Edge, Flow, Listener, Model, NONE, PoolModel, PortModel};
@@ -230,6 +230,7 @@ impl Model {
                     latency_min_ps: to_ps(latency.min_ns, what)?,
                     catches_up: latency.catches_up,
                     classes: network.queues(node).clamp(1, 8),
+                    class_of: classes_of(network, node),
                     pool,
                     gates: None,
                     rate_bps: link.rate_bps,
@@ -286,7 +287,7 @@ impl Model {
                     self.edges.push(Edge {
                         port,
                         flow: number_of_flow,
-                        class: class_of(draft.pcp, self.ports[port as usize].classes),
+                        class: self.ports[port as usize].class_of[usize::from(draft.pcp & 7)],
                         lane: NONE,
                         regulator: NONE,
                         bucket: number(at),
@@ -373,6 +374,27 @@ struct Numbers {
     lanes: std::collections::HashMap<(u32, u8, u32), u32>,
     /// The number of each regulator, by port and class, and by the port and class before them.
     regulators: std::collections::HashMap<(u32, u8, (u32, u8)), u32>,
+}
+
+/// Returns the queue of each priority at the ports of a node.
+fn classes_of(network: &Network, node: &str) -> [u8; 8] {
+    let switches = network
+        .switches
+        .iter()
+        .map(|one| (&one.name, one.queues, one.priority_map));
+    let hosts = network
+        .hosts
+        .iter()
+        .map(|one| (&one.name, one.queues, one.priority_map));
+    let found = switches.chain(hosts).find(|(name, ..)| *name == node);
+    let (_, queues, stated) = found.unwrap_or((&network.name, 1, None));
+    // Without a map, the eight priorities are dealt out evenly, from the least urgent queue on.
+    let (mut even, mut dealt) = ([0; 8], 0_u8);
+    for class in &mut even {
+        *class = dealt / 8;
+        dealt += queues.clamp(1, 8);
+    }
+    stated.unwrap_or(even)
 }
 
 fn idle_slopes(network: &Network, node: &str, to: &str) -> Vec<Option<u64>> {

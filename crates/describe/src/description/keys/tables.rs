@@ -68,6 +68,8 @@ const fn with_default(
     }
 }
 
+const PRIORITY_MAP: &str = "The queue of each priority 0 to 7, as a list of eight, or the name of a table. `default`: floor(priority n / 8) with n queues. `802.1q`: the recommended table of IEEE 802.1Q (8-5). `802.1q-avb`: the one with stream classes (34-1), where priority 3 is class A, above class B of priority 2.";
+
 /// Every table of a description.
 pub(crate) const TABLES: &[Table] = &[
     Table {
@@ -230,8 +232,9 @@ pub(crate) const TABLES: &[Table] = &[
                 "queues",
                 QUEUES,
                 "1",
-                "Queues of each port: 1 is FIFO, n is strict priority with class floor(priority n / 8).",
+                "Queues of each port: 1 is FIFO, n is strict priority.",
             ),
+            with_default("priority-map", Kind::PriorityMap, "default", PRIORITY_MAP),
             may(
                 "gates",
                 Kind::Name,
@@ -253,6 +256,7 @@ pub(crate) const TABLES: &[Table] = &[
                 "8",
                 "Queues of its interface, strict priority.",
             ),
+            with_default("priority-map", Kind::PriorityMap, "default", PRIORITY_MAP),
             with_default(
                 "latency",
                 TIME_OR_ZERO,

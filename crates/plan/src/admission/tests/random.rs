@@ -32,6 +32,7 @@ pub(super) fn network(dice: &mut Dice) -> Network {
                 ..Default::default()
             },
             queues,
+            priority_map: None,
             ..Default::default()
         });
     }
@@ -63,6 +64,7 @@ pub(super) fn network(dice: &mut Dice) -> Network {
         network.hosts.push(Host {
             name: format!("h{index}"),
             queues: 8,
+            priority_map: None,
             latency_ns: dice.of(&[0, 0, 20_000]),
             ..Default::default()
         });

@@ -1,0 +1,118 @@
+//! Maps of priorities to queues: `priority-map` of a switch or host.
+
+use toml::Spanned;
+use toml::de::DeValue;
+
+use super::fault::Findings;
+use super::value::wrong_type;
+use super::walk::{Record, Span};
+use crate::network::{Network, PriorityMap, fitting, recommended, reserved};
+
+const PRIORITIES: usize = 8;
+
+/// Reads a list of eight queues.
+pub(super) fn list(
+    key: &str,
+    items: &[Spanned<DeValue<'_>>],
+    span: &Span,
+    findings: &mut Findings<'_>,
+) -> Option<PriorityMap> {
+    let mut map = [0; PRIORITIES];
+    if items.len() != PRIORITIES {
+        let message = format!(
+            "`{key}` has {} queues, but there are eight priorities",
+            items.len()
+        );
+        let help = "the first is the queue of priority 0: [0, 0, 1, 1, 2, 2, 3, 3]";
+        findings.at(span, message, Some(help.to_owned()));
+        return None;
+    }
+    for (place, item) in map.iter_mut().zip(items) {
+        let DeValue::Integer(number) = item.get_ref() else {
+            wrong_type(
+                findings,
+                &item.span(),
+                key,
+                "a list of whole numbers",
+                item.get_ref(),
+            );
+            return None;
+        };
+        let queue = u8::from_str_radix(number.as_str(), number.radix()).ok();
+        let Some(queue) = queue.filter(|queue| *queue < 8) else {
+            let message = format!(
+                "`{key}` has queue {}, but queues are 0 to 7",
+                number.as_str()
+            );
+            findings.at(&item.span(), message, None);
+            return None;
+        };
+        *place = queue;
+    }
+    Some(map)
+}
+
+/// Returns the map of a switch or host with this number of queues; `None` for the default map.
+pub(super) fn of_node(
+    record: &Record,
+    name: &str,
+    queues: u8,
+    findings: &mut Findings<'_>,
+) -> Option<PriorityMap> {
+    let place = record.place("priority-map");
+    match record.text("priority-map") {
+        Some("802.1q") => return Some(recommended(queues)),
+        Some("802.1q-avb") => {
+            let map = reserved(queues);
+            if map.is_none() {
+                let message = format!(
+                    "`priority-map` of \"{name}\" has stream classes A and B, but its ports have one queue"
+                );
+                let help = Some(format!("queues = 3 or more at \"{name}\""));
+                findings.at(&place, message, help);
+            }
+            return map;
+        }
+        _ => {}
+    }
+    let map = record.classes("priority-map")?;
+    let largest = map.iter().copied().max().unwrap_or(0);
+    if largest >= queues {
+        let pcp = map.iter().position(|class| *class == largest).unwrap_or(0);
+        let message = format!(
+            "`priority-map` of \"{name}\" gives priority {pcp} queue {largest}, but its ports have {queues} (0 to {})",
+            queues - 1
+        );
+        let fits = fitting(&map, queues);
+        let help = format!("priority-map = {fits:?} fits, or queues = {}", largest + 1);
+        findings.at(&place, message, Some(help));
+        return None;
+    }
+    Some(map)
+}
+
+/// Returns the change that gives these priorities, which have credits, the highest queues of a node.
+pub(super) fn on_top(network: &Network, node: &str, credits: &[u8]) -> String {
+    let queues = usize::from(network.queues(node));
+    let below = queues.saturating_sub(credits.len());
+    if below == 0 {
+        return format!(
+            "credits are for the highest classes of a port: queues = {} or more at \"{node}\"",
+            credits.len() + 1
+        );
+    }
+    let highest = |map: &PriorityMap| {
+        let of = |pcp: usize| usize::from(map[pcp]);
+        (0..8).all(|pcp| (of(pcp) >= below) == credits.iter().any(|one| usize::from(*one) == pcp))
+    };
+    if reserved(network.queues(node)).is_some_and(|map| highest(&map)) {
+        return format!("priority-map = \"802.1q-avb\" at \"{node}\"");
+    }
+    let now: PriorityMap =
+        std::array::from_fn(|pcp| network.class(node, u8::try_from(pcp).unwrap_or(0)));
+    let mut map = fitting(&now, u8::try_from(below).unwrap_or(1));
+    for (class, pcp) in (below..queues).zip(credits) {
+        map[usize::from(*pcp & 7)] = u8::try_from(class).unwrap_or(0);
+    }
+    format!("priority-map = {map:?} at \"{node}\" puts credits above all others")
+}
