@@ -16,6 +16,8 @@ mod admission;
 mod bounds;
 #[path = "plan/certificates.rs"]
 mod certificates;
+#[path = "plan/file.rs"]
+mod file;
 #[path = "plan/page.rs"]
 mod page;
 #[path = "plan/peers.rs"]
@@ -40,6 +42,7 @@ const PARTS: &[Part] = &[
     ("bounds", bounds::rows),
     ("certificates", certificates::rows),
     ("planning", planning::rows),
+    ("file", file::rows),
     ("admission", admission::rows),
     ("schedules", schedules::rows),
 ];

@@ -120,7 +120,7 @@ fn the_map_of_priorities_is_in_the_data_and_on_the_page() {
     for (pcp, class) in [(0, 1), (1, 0), (2, 6), (3, 7), (7, 5)] {
         assert_eq!(table[format!("priority{pcp}")], class, "{table}");
     }
-    let (_, page) = export(&text, &["--switch", "s"]);
+    let (_, page) = export(&text, &["--page", "--switch", "s"]);
     let page = String::from_utf8(page.stdout).unwrap();
     assert!(
         page.contains("traffic class 7: credit-based shaper"),

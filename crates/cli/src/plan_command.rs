@@ -1,6 +1,7 @@
 //! `rtwire plan FILE`: promises and needed memory, or the reasons of a refusal.
 
 use std::cell::Cell;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
@@ -239,9 +240,8 @@ fn good(arguments: &PlanArguments, plan: Plan) -> ExitCode {
             ));
         }
     }
-    let file = arguments.output.as_ref().map(|_| plan_file::text(&plan));
     let text = match (&arguments.explain, arguments.csv) {
-        _ if arguments.json => plan_file::json_text(&Answer::from(&Ok(plan))),
+        _ if arguments.json => plan_file::json_text(&Answer::from(plan.clone())),
         (Some(name), _) => explanation(&plan, name),
         (None, Some(CsvOf::Streams)) => plan.streams_csv(),
         (None, Some(CsvOf::Ports)) => plan.ports_csv(),
@@ -250,8 +250,14 @@ fn good(arguments: &PlanArguments, plan: Plan) -> ExitCode {
     };
     // The tables first: a file that cannot be written does not cost them.
     output::print(&text);
-    if let (Some(path), Some(file)) = (&arguments.output, file) {
-        if let Err(message) = output::replace(path, &file) {
+    drop(text);
+    if let Some(path) = &arguments.output {
+        let written = output::replace_with(path, |file| {
+            let mut file = std::io::BufWriter::new(file);
+            plan_file::write(&plan, &mut file)?;
+            file.flush()
+        });
+        if let Err(message) = written {
             return fail(&format!("--output: {message}"));
         }
     }

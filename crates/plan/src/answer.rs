@@ -74,16 +74,22 @@ impl From<&PlanFileError> for Answer {
     }
 }
 
+impl From<Plan> for Answer {
+    fn from(plan: Plan) -> Answer {
+        Answer {
+            status: AnswerStatus::Ok,
+            plan: Some(plan),
+            reasons: Vec::new(),
+            suggestions: Vec::new(),
+            faults: Vec::new(),
+        }
+    }
+}
+
 impl From<&Result<Plan, Refusal>> for Answer {
     fn from(outcome: &Result<Plan, Refusal>) -> Answer {
         match outcome {
-            Ok(plan) => Answer {
-                status: AnswerStatus::Ok,
-                plan: Some(plan.clone()),
-                reasons: Vec::new(),
-                suggestions: Vec::new(),
-                faults: Vec::new(),
-            },
+            Ok(plan) => Answer::from(plan.clone()),
             Err(refusal) => Answer {
                 status: if refusal.is_unbounded() {
                     AnswerStatus::Unbounded

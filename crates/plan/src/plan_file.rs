@@ -263,12 +263,20 @@ pub fn sealed(mut plan: Plan) -> Plan {
 #[must_use]
 pub fn json_text<T: Serialize>(value: &T) -> String {
     let mut bytes = Vec::new();
-    let mut serializer =
-        serde_json::Serializer::with_formatter(&mut bytes, Exact(PrettyFormatter::new()));
     // Writing to a vector cannot fail, and nothing in a plan is without a JSON form.
-    let _ = value.serialize(&mut serializer);
-    bytes.push(b'\n');
+    let _ = write(value, &mut bytes);
     String::from_utf8(bytes).unwrap_or_default()
+}
+
+/// Writes what [`json_text`] returns, piece by piece: the text of a large plan takes as much memory as the plan itself.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write<T: Serialize>(value: &T, mut writer: impl std::io::Write) -> std::io::Result<()> {
+    let mut serializer =
+        serde_json::Serializer::with_formatter(&mut writer, Exact(PrettyFormatter::new()));
+    value.serialize(&mut serializer)?;
+    writer.write_all(b"\n")
 }
 
 /// A formatter that indents, and writes integers as text that other readers would round.

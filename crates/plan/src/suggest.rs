@@ -1,5 +1,6 @@
 //! Finds the nearest change that fits. Each is planned again before it is named.
 
+mod more;
 mod schedule;
 
 use crate::evaluate::evaluate;
@@ -96,16 +97,17 @@ impl Search<'_> {
             .to_owned()
     }
 
-    fn suggestion(&self, kind: ChangeKind, of: Vec<String>, change: String) -> Suggestion {
-        let change = if self.unshaped.is_empty() || kind == ChangeKind::Shaper {
-            change
-        } else {
-            format!(
-                "shaper = \"on\" for {}, and {change}",
-                quoted(&self.unshaped)
-            )
-        };
-        Suggestion { kind, of, change }
+    fn suggestion(&self, kind: ChangeKind, of: Vec<String>, mut parts: Vec<String>) -> Suggestion {
+        if !self.unshaped.is_empty() && kind != ChangeKind::Shaper {
+            parts.insert(0, format!("shaper = \"on\" for {}", quoted(&self.unshaped)));
+        }
+        let change = parts.join(" and ");
+        Suggestion {
+            kind,
+            of,
+            change,
+            parts,
+        }
     }
 }
 
@@ -152,13 +154,17 @@ pub(crate) fn suggest(
     if !search.unshaped.is_empty() && search.fits(&base) {
         let change = format!("shaper = \"on\" for {}", quoted(&search.unshaped));
         let of = search.unshaped.clone();
-        return vec![search.suggestion(ChangeKind::Shaper, of, change)];
+        return vec![search.suggestion(ChangeKind::Shaper, of, vec![change])];
     }
     found.extend(limits(&mut search));
     found.extend(shaping_interval(&mut search));
-    found.extend(priority(&mut search));
+    found.extend(more::idle_slope(&mut search));
+    found.extend(more::regulators(&mut search));
+    let one = priority(&mut search);
+    found.extend(one.or_else(|| more::priorities(&mut search)));
+    found.extend(more::best_effort_frame(&mut search));
+    found.extend(more::link_rate(&mut search));
     found.extend(lower_rate(&mut search));
-    found.extend(link_rate(&mut search));
     found.extend(schedule::changes(&mut search));
     found
 }
@@ -199,7 +205,7 @@ fn shaping_interval(search: &mut Search<'_>) -> Option<Suggestion> {
         stream.contract.shaping_interval_ns > found * 1_000 && stream.copy_of.is_none()
     });
     let of = of.map(|stream| stream.name.clone()).collect();
-    Some(search.suggestion(ChangeKind::ShapingInterval, of, change))
+    Some(search.suggestion(ChangeKind::ShapingInterval, of, vec![change]))
 }
 
 /// Tries deadlines and buffers as large as the bounds require.
@@ -256,8 +262,9 @@ fn limits(search: &mut Search<'_>) -> Option<Suggestion> {
                 switch.buffer.frames = Some(count);
                 switch.buffer.bytes = count.checked_mul(size)?;
                 words.push(format!(
-                    "{key} = \"{count} x {size} B\" at switch \"{}\"",
-                    switch.name
+                    "{key} = \"{count} x {size} B\" at switch \"{}\" ({} B)",
+                    switch.name,
+                    crate::show::grouped(switch.buffer.bytes)
                 ));
             }
             None => {
@@ -295,7 +302,7 @@ fn limits(search: &mut Search<'_>) -> Option<Suggestion> {
     }
     // More frames than before may now be counted against a limit that was hidden by the first: plan again.
     let fits = !words.is_empty() && search.fits(&trial);
-    fits.then(|| search.suggestion(ChangeKind::Limits, of, words.join(" and ")))
+    fits.then(|| search.suggestion(ChangeKind::Limits, of, words))
 }
 
 /// Tries a higher priority for one late stream.
@@ -324,7 +331,7 @@ fn priority(search: &mut Search<'_>) -> Option<Suggestion> {
                     "priority = {pcp} for \"{name}\", in place of {}",
                     search.base.streams[index].pcp
                 );
-                return Some(search.suggestion(ChangeKind::Priority, vec![name], change));
+                return Some(search.suggestion(ChangeKind::Priority, vec![name], vec![change]));
             }
         }
     }
@@ -368,40 +375,5 @@ fn lower_rate(search: &mut Search<'_>) -> Option<Suggestion> {
     let (_, kbit, index) = best?;
     let name = search.base.streams[index].name.clone();
     let change = format!("rate = \"{kbit} kbit/s\" or less for \"{name}\"");
-    Some(search.suggestion(ChangeKind::Rate, vec![name], change))
-}
-
-/// Tries the next faster Ethernet for an overloaded link.
-fn link_rate(search: &mut Search<'_>) -> Option<Suggestion> {
-    let reasons = search.reasons;
-    let mut trial = search.base.clone();
-    let (mut of, mut words) = (Vec::new(), Vec::new());
-    for reason in reasons {
-        let Reason::Rate {
-            node,
-            port,
-            rate_bps,
-            ..
-        } = reason
-        else {
-            continue;
-        };
-        let joins = |ends: &[String; 2]| ends.contains(node) && ends.contains(port);
-        let link = trial.links.iter_mut().find(|link| joins(&link.ends))?;
-        let rate = LINK_RATES
-            .into_iter()
-            .find(|rate| rate > rate_bps && *rate > link.rate_bps)?;
-        link.rate_bps = rate;
-        of.push(format!("{node}-{port}"));
-        let shown = if rate % 1_000_000_000 == 0 {
-            format!("{} Gbit/s", rate / 1_000_000_000)
-        } else {
-            format!("{} Mbit/s", rate / 1_000_000)
-        };
-        words.push(format!(
-            "rate = \"{shown}\" for the link between \"{node}\" and \"{port}\""
-        ));
-    }
-    let fits = !words.is_empty() && search.fits(&trial);
-    fits.then(|| search.suggestion(ChangeKind::LinkRate, of, words.join(" and ")))
+    Some(search.suggestion(ChangeKind::Rate, vec![name], vec![change]))
 }

@@ -21,6 +21,12 @@ pub enum ChangeKind {
     Priority,
     /// A faster link.
     LinkRate,
+    /// A larger idle slope of a credit.
+    IdleSlope,
+    /// Regulators at the ports before those that have one.
+    Regulators,
+    /// Shorter frames of best effort.
+    BestEffortFrame,
     /// Another interval of a time-triggered stream, or a smaller share for unscheduled traffic.
     Schedule,
 }
@@ -32,12 +38,17 @@ pub struct Suggestion {
     pub kind: ChangeKind,
     /// The streams, switches or links that it changes.
     pub of: Vec<String>,
-    /// The change in words.
+    /// The change in words, all parts together.
     pub change: String,
+    /// Its parts, one key each. It fits only with all of them.
+    #[serde(default)]
+    pub parts: Vec<String>,
 }
 
 impl fmt::Display for Suggestion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.change)
+        let mut parts = self.parts.iter();
+        f.write_str(parts.next().unwrap_or(&self.change))?;
+        parts.try_for_each(|part| write!(f, "\n    and {part}"))
     }
 }

@@ -74,7 +74,7 @@ fn hardware(search: &mut Search<'_>) -> Option<Suggestion> {
     words.dedup();
     of.dedup();
     let fits = !words.is_empty() && search.fits(&trial);
-    fits.then(|| search.suggestion(ChangeKind::Limits, of, words.join(" and ")))
+    fits.then(|| search.suggestion(ChangeKind::Limits, of, words))
 }
 
 fn gates<'a>(network: &'a mut Network, node: &str) -> Option<&'a mut rtwire_describe::GateProfile> {
@@ -99,7 +99,7 @@ fn share(search: &mut Search<'_>) -> Option<Suggestion> {
     };
     let found = search.largest(u64::from(now), lost)? - 1;
     let change = format!("best-effort-share = {found}, in place of {now}");
-    Some(search.suggestion(ChangeKind::Schedule, Vec::new(), change))
+    Some(search.suggestion(ChangeKind::Schedule, Vec::new(), vec![change]))
 }
 
 /// Tries one stream at the interval of another, the nearest first, or at half its rate.
@@ -157,7 +157,7 @@ fn intervals(search: &mut Search<'_>) -> Option<Suggestion> {
         if search.fits(&trial) {
             let name = search.base.streams[index].name.clone();
             let change = format!("interval = \"{}\" for \"{name}\"", show_ns(wanted));
-            return Some(search.suggestion(ChangeKind::Schedule, vec![name], change));
+            return Some(search.suggestion(ChangeKind::Schedule, vec![name], vec![change]));
         }
     }
     None
@@ -207,5 +207,5 @@ fn faster(search: &mut Search<'_>) -> Option<Suggestion> {
         of.push(name);
     }
     let fits = !words.is_empty() && search.fits(&trial);
-    fits.then(|| search.suggestion(ChangeKind::LinkRate, of, words.join(" and ")))
+    fits.then(|| search.suggestion(ChangeKind::LinkRate, of, words))
 }
