@@ -228,7 +228,7 @@ fn no_promise_is_exceeded_in_random_networks() {
     );
 }
 
-/// Gives each node a random map of priorities to its queues.
+/// Draws a random map for each node of priorities to its queues.
 fn with_maps(network: &mut Network, dice: &mut Dice) {
     let mut map = |queues: u8| {
         let mut draw = || u8::try_from(dice.below(u64::from(queues))).unwrap();

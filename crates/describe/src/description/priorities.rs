@@ -91,7 +91,7 @@ pub(super) fn of_node(
     Some(map)
 }
 
-/// Returns the change that gives these priorities, which have credits, the highest queues of a node.
+/// Returns the change after which these priorities, which have credits, have the highest queues of a node.
 pub(super) fn on_top(network: &Network, node: &str, credits: &[u8]) -> String {
     let queues = usize::from(network.queues(node));
     let below = queues.saturating_sub(credits.len());

@@ -294,7 +294,7 @@ pub(super) fn link_rate(search: &mut Search<'_>) -> Option<Suggestion> {
     None
 }
 
-/// Gives a link the next rate above its own and above `least`. Returns false if there is none.
+/// Sets a link to the next rate above its own and above `least`. Returns false if there is none.
 fn faster(network: &mut Network, node: &str, port: &str, least: u64) -> bool {
     let joins = |ends: &[String; 2]| {
         ends.iter().any(|end| end == node) && ends.iter().any(|end| end == port)
