@@ -463,10 +463,13 @@ static void edrv_let_go(void)
 
 static int edrv_event(struct notifier_block *block, unsigned long event, void *data)
 {
-	if (event != NETDEV_UNREGISTER)
+	struct net_device *dev = netdev_notifier_info_to_dev(data);
+
+	/* The event also comes when a device is moved, and for every device when the notifier is unregistered. */
+	if (event != NETDEV_UNREGISTER || dev->reg_state != NETREG_UNREGISTERING)
 		return NOTIFY_DONE;
 	mutex_lock(&edrv.mutex);
-	if (rcu_access_pointer(edrv.dev) == netdev_notifier_info_to_dev(data)) {
+	if (rcu_access_pointer(edrv.dev) == dev) {
 		pr_warn("edrv-uman: the device is removed; frames are refused from now on\n");
 		edrv_let_go();
 	}

@@ -2,10 +2,14 @@
 # cable's other end. `make test` leaves this suite out (CONTRIBUTING.md).
 . /lab/uman-lib.sh
 
+# removals: how often the driver told that its device was removed.
+removals() { dmesg | grep -c 'edrv-uman: the device is removed' || true; }
+
 # bridge [PARAMETERS…]: the driver above uman0 in vm-b.
 bridge() {
 	rmmod edrv_test 2>/dev/null || true
 	above
+	removals=$(removals)
 	in_b insmod /lab/modules/edrv_test.ko "$@"
 }
 
@@ -19,6 +23,7 @@ told() { [ "$(said "$1")" -ge "$2" ]; }
 
 stop() {
 	rmmod edrv_test || fail "the driver does not go"
+	is "removals told" "$(removals)" "$removals"
 	leave
 }
 
@@ -119,6 +124,7 @@ test_the_device_may_go_first() {
 	order send 3
 	in_b ip link del uman0
 	! order send 1 2>/dev/null || fail "sent without a device"
+	is "removals told" "$(removals)" $((removals + 1))
 	rmmod edrv_test
 	leave
 }
