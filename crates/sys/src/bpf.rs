@@ -8,6 +8,7 @@ mod array;
 pub mod attached;
 mod map_of_maps;
 pub mod queue;
+mod table;
 mod xdp;
 
 use std::io;
@@ -22,6 +23,7 @@ use crate::filter::Filter;
 pub use array::MappedArray;
 pub use attached::AttachedXdp;
 pub use map_of_maps::MapOfMaps;
+pub use table::Table;
 pub use xdp::{TestRun, XdpLink, XdpMode, attach as attach_xdp};
 
 /// The direction of a frame through an interface.
@@ -222,6 +224,35 @@ impl BpfObject {
             ifindex,
             source,
         })
+    }
+
+    /// Takes the program away that [`Self::attach_tc`] has put at an interface, also in an earlier process. There need
+    /// not be one.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn detach_tc(ifindex: u32, direction: Direction) -> Result<(), BpfError> {
+        collect_messages();
+        // Detaching needs no program; the builder asks for a descriptor all the same.
+        let any = std::io::stdin();
+        let mut hook = TcHookBuilder::new(any.as_fd())
+            .ifindex(i32::try_from(ifindex).unwrap_or(i32::MAX))
+            .handle(1)
+            .priority(1)
+            .hook(match direction {
+                Direction::Ingress => libbpf_rs::TC_INGRESS,
+                Direction::Egress => libbpf_rs::TC_EGRESS,
+            });
+        match hook.detach() {
+            Err(source) if source.kind() != libbpf_rs::ErrorKind::NotFound => {
+                Err(BpfError::Attach {
+                    program: "(removal)".to_owned(),
+                    ifindex,
+                    source,
+                })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns a program of section `socket` as a socket filter. The program lives as long as the filter, or a socket

@@ -1,6 +1,6 @@
 //! Queueing disciplines in words, and as the `tc` lines that a person would type.
 
-use crate::netlink::{Classes, Discipline, Filter, HTB_QUANTUM_BYTES, Queue, Tree};
+use crate::netlink::{Classes, Discipline, Filter, HTB_QUANTUM_BYTES, Queue, Tree, smallest_bytes};
 
 const ROOT: u32 = u32::MAX;
 
@@ -148,8 +148,9 @@ fn parameters(discipline: &Discipline) -> String {
             limit_bytes,
             overhead_bytes,
         } => format!(
-            "rate {}bit burst {burst_bytes} limit {limit_bytes} overhead {overhead_bytes} linklayer ethernet",
+            "rate {}bit burst {burst_bytes} limit {limit_bytes} overhead {overhead_bytes} mpu {} linklayer ethernet",
             u64::from(*rate_bytes) * 8,
+            smallest_bytes(*overhead_bytes),
         ),
         Discipline::Htb { default_class } => format!("default {default_class:x}"),
         Discipline::HtbClass {
@@ -160,9 +161,10 @@ fn parameters(discipline: &Discipline) -> String {
             ceil_burst_bytes,
             overhead_bytes,
         } => format!(
-            "rate {}bit burst {burst_bytes} ceil {}bit cburst {ceil_burst_bytes} prio {priority} quantum {HTB_QUANTUM_BYTES} overhead {overhead_bytes} linklayer ethernet",
+            "rate {}bit burst {burst_bytes} ceil {}bit cburst {ceil_burst_bytes} prio {priority} quantum {HTB_QUANTUM_BYTES} overhead {overhead_bytes} mpu {} linklayer ethernet",
             u64::from(*rate_bytes) * 8,
             u64::from(*ceil_bytes) * 8,
+            smallest_bytes(*overhead_bytes),
         ),
         Discipline::Pfifo { frames } => format!("limit {frames}"),
         Discipline::Foreign { .. } => "# as it was before".to_owned(),

@@ -69,7 +69,7 @@ pub(super) fn htb_bytes(ticks: u32, rate: u32) -> u32 {
 /// Returns the largest burst of HTB, bytes, that is at most `bytes` (but at least one byte) and reads back as written.
 /// Prefers one of whole ticks and whole microseconds, which every `tc` keeps; otherwise uses one that `tc` versions
 /// with microseconds keep.
-pub(crate) fn htb_whole(bytes: u32, rate: u32) -> u32 {
+pub fn htb_whole(bytes: u32, rate: u32) -> u32 {
     let (mut one, mut other) = (u64::from(rate.max(1)), US_PER_S / WHOLE_US);
     while other > 0 {
         (one, other) = (other, one % other);

@@ -126,6 +126,14 @@ pub enum Discipline {
     },
 }
 
+/// Returns the fewest bytes that a frame counts as: header and payload are padded to 60.
+pub(crate) fn smallest_bytes(overhead: u8) -> u16 {
+    match overhead {
+        0 => 0,
+        bytes => 60 + u16::from(bytes),
+    }
+}
+
 /// `struct tc_ratespec`.
 fn rate(bytes_per_second: u32, overhead: u8) -> [u8; 12] {
     let mut bytes = [0; 12];
@@ -133,6 +141,7 @@ fn rate(bytes_per_second: u32, overhead: u8) -> [u8; 12] {
         bytes[1] = LINKLAYER_ETHERNET;
     }
     bytes[2..4].copy_from_slice(&u16::from(overhead).to_ne_bytes());
+    bytes[6..8].copy_from_slice(&smallest_bytes(overhead).to_ne_bytes());
     bytes[8..12].copy_from_slice(&bytes_per_second.to_ne_bytes());
     bytes
 }

@@ -6,6 +6,7 @@
 mod addresses;
 pub(crate) mod attributes;
 mod burst;
+mod classes;
 mod discipline;
 mod ethtool;
 mod facts;
@@ -21,9 +22,11 @@ mod tree;
 mod uman;
 
 pub use addresses::{Address, Route};
-pub(crate) use burst::{htb_whole, tbf_whole};
-pub(crate) use discipline::HTB_QUANTUM_BYTES;
+pub use burst::htb_whole;
+pub(crate) use burst::tbf_whole;
+pub use classes::ClassCounts;
 pub use discipline::{Classes, Discipline, Gate};
+pub(crate) use discipline::{HTB_QUANTUM_BYTES, smallest_bytes};
 pub use ethtool::{Coalescing, Offloads, Parameter, Parameters, TimeStamping};
 pub use facts::{LinkFacts, Qdisc, VlanFacts, XdpAbilities};
 pub use links::{BridgePort, Forwarding, Neighbour, VethEnd};

@@ -18,7 +18,7 @@ const RTM_NEWTFILTER: u16 = 44;
 const RTM_GETTFILTER: u16 = 46;
 const NLM_F_REPLACE_CREATE: u16 = 0x500;
 const NLM_F_EXCL_CREATE: u16 = 0x600;
-const HEADER: usize = 20;
+pub(super) const HEADER: usize = 20;
 const ROOT: u32 = u32::MAX;
 const INGRESS: u32 = 0xffff_fff1;
 const STAB: u16 = 8;
@@ -94,7 +94,7 @@ pub struct Tree {
     pub strange: Option<String>,
 }
 
-fn header(index: u32, handle: u32, parent: u32, info: u32) -> [u8; HEADER] {
+pub(super) fn header(index: u32, handle: u32, parent: u32, info: u32) -> [u8; HEADER] {
     let mut header = [0; HEADER];
     header[4..8].copy_from_slice(&index.to_ne_bytes());
     header[8..12].copy_from_slice(&handle.to_ne_bytes());
