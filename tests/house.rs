@@ -19,6 +19,10 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("channel", &["link", "wire", "sys"]),
     ("manager", &["plan"]),
     ("managerd", &["manager", "plan"]),
+    (
+        "agentd",
+        &["bpf", "host", "manager", "managerd", "plan", "sys"],
+    ),
     ("measure", &["wire", "sys"]),
     ("powerlink", &["wire"]),
     ("pubsub", &["wire"]),
@@ -43,6 +47,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "describe",
             "plan",
             "host",
+            "agentd",
             "manager",
             "managerd",
             "channel",

@@ -228,6 +228,9 @@ impl World {
             "manager rekey" => prints(&[&self.keys(), "A"]),
             // No key may be there, and no manager answers here: `manager_command.rs` has them.
             "manager keygen" | "reserve" | "release" | "connections" | "explain" => Case::Own,
+            "agent remove" => prints(&["rtwa"]),
+            // They need a manager and an agent: `agent_command` has them.
+            "agent" | "channel send" | "channel hear" => Case::Own,
             "schema" => prints(&["plan"]),
             new => panic!(
                 "`{new}` has no case here: how does it end where its output cannot be written?"
@@ -494,12 +497,19 @@ fn file_of(world: &World, place: &str) -> File {
         | "clock --socket"
         | "doctor --plan"
         | "manager --keys"
+        // Sockets to connect to.
+        | "manager --agent"
+        | "channel send --agent"
+        | "channel hear --agent"
+        | "agent --key"
         | "reserve --key"
         | "release --key"
         | "connections --key"
         | "explain --key" => File::Read,
         // A store, and the newest plan beside it: `tests/manager_command.rs`.
         "manager --state" => File::Own,
+        // A socket that it makes: `tests/agent_command`.
+        "agent --socket" => File::Own,
         // Arguments without a name are what a command reads.
         positional if positional.ends_with('>') => File::Read,
         new => panic!(

@@ -7,7 +7,7 @@ fn main() {
     let sources = PathBuf::from(env("CARGO_MANIFEST_DIR")).join("programs");
     println!("cargo::rerun-if-changed={}", sources.display());
     println!("cargo::rerun-if-env-changed=CLANG");
-    for name in ["receive", "powerlink", "strays", "switch"] {
+    for name in ["agent", "receive", "powerlink", "strays", "switch"] {
         compile(&sources, name);
     }
 }

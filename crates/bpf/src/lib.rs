@@ -29,3 +29,5 @@ pub const POWERLINK: Object = object!("powerlink.bpf.o");
 pub const STRAYS: Object = object!("strays.bpf.o");
 /// The lab's switch: buffers, priorities, counts.
 pub const SWITCH: Object = object!("switch.bpf.o");
+/// The agent's gate: the class of each frame that leaves, and the police of ports.
+pub const AGENT: Object = object!("agent.bpf.o");

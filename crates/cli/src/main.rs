@@ -17,9 +17,11 @@
 #[macro_use]
 mod output;
 
+mod agent_command;
 mod apply_command;
 mod arguments;
 mod certificate;
+mod channel_command;
 mod clock_command;
 mod columns;
 mod common_time;
@@ -119,6 +121,10 @@ enum Command {
     Revert(revert_command::RevertArguments),
     /// Admit and release connections while the network runs, against the proven bounds of all of them
     Manager(manager_command::ManagerArguments),
+    /// Be the trusted part of this host: limit what leaves it, hand channels to programs, ask for one-shot reservations
+    Agent(agent_command::AgentArguments),
+    /// Send or hear on a connection by the agent of this host: no privilege is needed
+    Channel(channel_command::ChannelArguments),
     /// Reserve a connection: ask the manager of the network for a shaper and a promise
     Reserve(reserve_command::ReserveArguments),
     /// Release a connection that this host has reserved
@@ -180,6 +186,8 @@ fn run(command: Command) -> ExitCode {
         Command::Revert(arguments) => revert_command::run(&arguments),
         Command::Export(arguments) => export_command::run(&arguments),
         Command::Manager(arguments) => manager_command::run(&arguments),
+        Command::Agent(arguments) => agent_command::run(&arguments),
+        Command::Channel(arguments) => channel_command::run(&arguments),
         Command::Reserve(arguments) => reserve_command::reserve(&arguments),
         Command::Release(arguments) => reserve_command::release(&arguments),
         Command::Connections(arguments) => reserve_command::connections(&arguments),

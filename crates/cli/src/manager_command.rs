@@ -1,17 +1,20 @@
 //! `rtwire manager`: the manager of a running network, and the key files of its hosts.
 
 use std::net::SocketAddr;
+use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use rtwire_agentd::AgentClient;
 use rtwire_manager::{Quotas, ShareRules};
 use rtwire_managerd::{ManagerdError, Service, ServiceSettings, Told, make_key, plan_path};
 use rtwire_plan::{Finding, plan_file, verify};
 use rtwire_sys::signal;
 
+use crate::agent_command::code as agent_code;
 use crate::arguments::{nanoseconds, parse_duration};
 use crate::{input, output};
 
@@ -62,6 +65,9 @@ struct RunArguments {
     /// The address and UDP port to answer at
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: SocketAddr,
+    /// The socket of this host's agent: the manager's answers leave in its control class
+    #[arg(long, value_name = "PATH")]
+    agent: Option<PathBuf>,
     /// The longest time that a priority may take at a switch's port, for example `5=2ms`; may be repeated. A host's port has a
     /// quarter. By default 16 ms for priorities 0 and 1, 8 ms for 2 to 5, 4 ms for 6 and 7
     #[arg(long, value_name = "PRIORITY=DURATION", value_parser = budget)]
@@ -186,6 +192,11 @@ fn served(arguments: &RunArguments) -> Result<(), (u8, String)> {
     let stop = signal::install_stop_flag().map_err(|error| (LACKING, error.to_string()))?;
     let failed = |error: ManagerdError| (code_of(&error), error.to_string());
     let mut service = Service::open(plan, &settings).map_err(failed)?;
+    if let Some(path) = &arguments.agent {
+        // The agent forgets it when it ends; so the manager is told of it anew by whoever starts both.
+        let asked = AgentClient::connect(path).and_then(|mut agent| agent.control(service.as_fd()));
+        asked.map_err(|error| (agent_code(&error), error.to_string()))?;
+    }
     let newest = plan_path(&arguments.state);
     let mut tell = |told: Told| match told {
         Told::Ready {

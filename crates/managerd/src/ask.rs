@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use rtwire_manager::{Answer, Client, Key, LARGEST_MESSAGE, Question, Reason, Step};
@@ -16,6 +17,12 @@ pub struct Asker {
     socket: UdpSocket,
     manager: SocketAddr,
     start: Instant,
+}
+
+impl AsFd for Asker {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
 }
 
 impl Asker {

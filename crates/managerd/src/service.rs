@@ -1,6 +1,7 @@
 //! The manager on a UDP socket: datagrams are taken in groups, their changes stored as one, then they are answered.
 
 use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -75,6 +76,12 @@ pub struct Service {
     keys: KeyFolder,
     epochs: Epochs,
     start: Instant,
+}
+
+impl AsFd for Service {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
 }
 
 impl Service {

@@ -1,0 +1,146 @@
+//! The reasons why an agent or its client cannot go on.
+
+use std::io;
+use std::path::PathBuf;
+
+use rtwire_host::HostError;
+use rtwire_managerd::ManagerdError;
+use rtwire_sys::bpf::BpfError;
+
+/// An error of the agent or of its client.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AgentError {
+    /// The plan has no such host.
+    #[error("the plan has no host \"{host}\"; its hosts are {}", .hosts.join(", "))]
+    NoHost {
+        /// The name.
+        host: String,
+        /// The hosts of the plan.
+        hosts: Vec<String>,
+    },
+    /// The plan allows this host no best effort.
+    #[error(
+        "the plan allows \"{host}\" no best effort, so that it could not even ask the manager: add a [[best-effort]] with `host = \"{host}\"`, and plan again"
+    )]
+    NoBestEffort {
+        /// The host.
+        host: String,
+    },
+    /// The plan's burst of best effort is too small for the parts into which it is divided.
+    #[error(
+        "the burst of \"{host}\"'s best effort is {burst} B, too small for {peers} peers: it needs {needs} B, one frame for each peer, for control and for all else"
+    )]
+    SmallBurst {
+        /// The host.
+        host: String,
+        /// Its peers.
+        peers: usize,
+        /// The burst of the plan, bytes on the wire.
+        burst: u64,
+        /// The burst that is needed, bytes on the wire.
+        needs: u64,
+    },
+    /// The interface's frames may be longer than the plan's best effort.
+    #[error(
+        "`{interface}` has an MTU of {mtu}, but the plan's best effort has frames with a payload of {largest} B at most: `ip link set {interface} mtu {largest}`, or state `frame` in the [[best-effort]]"
+    )]
+    Mtu {
+        /// The interface.
+        interface: String,
+        /// Its MTU, bytes.
+        mtu: u32,
+        /// The plan's largest payload, bytes.
+        largest: u32,
+    },
+    /// There is no such interface, or it is no Ethernet interface with an IPv4 address.
+    #[error("{0}")]
+    Interface(String),
+    /// Somebody else has set up the interface's queues.
+    #[error(
+        "`{interface}` has a queue of its own already (`{there}`), which the agent would replace: remove it (`rtwire revert {interface}`, or `tc qdisc del dev {interface} root`)"
+    )]
+    Queues {
+        /// The interface.
+        interface: String,
+        /// The kind of its root queue.
+        there: String,
+    },
+    /// The kernel refused a setting.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// The kernel refused the gate's programs.
+    #[error(transparent)]
+    Bpf(#[from] BpfError),
+    /// The manager cannot be asked.
+    #[error(transparent)]
+    Manager(#[from] ManagerdError),
+    /// A socket or file cannot be used.
+    #[error("cannot {what}: {error}")]
+    System {
+        /// The operation, with its object.
+        what: String,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// Another agent has the interface.
+    #[error("another agent runs on `{interface}`: end it first")]
+    InUse {
+        /// The interface.
+        interface: String,
+    },
+    /// There is no such group of users.
+    #[error("there is no group `{group}`: `groupadd {group}`, or state another `--group`")]
+    NoGroup {
+        /// The group.
+        group: String,
+    },
+    /// The agent cannot be reached.
+    #[error("cannot reach the agent at `{}`: {error}{}", path.display(), reach_hint(error))]
+    Unreachable {
+        /// The path of its socket.
+        path: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// The agent has ended.
+    #[error("the agent has ended: {error}; its reservations end with it")]
+    Gone {
+        /// The system's error.
+        error: io::Error,
+    },
+    /// The agent or the manager refuses.
+    #[error("refused ({reason}): {text}")]
+    Refused {
+        /// The reason, in a word.
+        reason: String,
+        /// The values, in words.
+        text: String,
+    },
+    /// The agent's answer cannot be understood.
+    #[error("the agent answers something else than was asked: {what}")]
+    Answer {
+        /// The answer.
+        what: String,
+    },
+}
+
+fn reach_hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+            "; is `rtwire agent` running, and is this its `--socket`?"
+        }
+        io::ErrorKind::PermissionDenied => "; only root and the agent's `--group` may use it",
+        _ => "",
+    }
+}
+
+impl AgentError {
+    pub(crate) fn system(what: impl Into<String>) -> impl FnOnce(rustix::io::Errno) -> AgentError {
+        let what = what.into();
+        move |errno| AgentError::System {
+            what,
+            error: errno.into(),
+        }
+    }
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/*
+ * The agent's gate at an interface.
+ *
+ * `leave` runs for each frame before its queue (clsact egress), and chooses
+ * its HTB class. A socket that the agent has handed out is known by its
+ * cookie, which no program can choose: its frames have a class of their own if
+ * they are those that were admitted, and are dropped if not. Frames of planned
+ * streams are known by their port; each stream has a class with its contract.
+ * All other frames are best effort, and lose the mark of a higher priority. So
+ * what a program may do to others follows from its socket, and not from what
+ * its frames say.
+ *
+ * `enter` runs for each frame that arrives (clsact ingress). It polices the
+ * ports of channels that this host hears: only the admitted source may send to
+ * them, and no more than was admitted.
+ */
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/pkt_cls.h>
+#include <linux/udp.h>
+
+#include "rtwire_bpf.h"
+#include "agent.h"
+
+#define ETH_P_PTP 0x88f7
+#define ETH_P_RTDIP 0x88b5
+#define VLAN_BYTES 4
+#define TOS_OFFSET (ETH_HLEN + 1)
+#define CHECK_OFFSET (ETH_HLEN + 10)
+/* Congestion marks: not of the priority. */
+#define ECN 3
+#define FRAGMENT 0x3fff
+#define NS_PER_S 1000000000ULL
+
+static __u64 (*const bpf_get_socket_cookie)(void *context) =
+	(void *)BPF_FUNC_get_socket_cookie;
+static long (*const bpf_skb_store_bytes)(void *skb, __u32 offset,
+					 const void *from, __u32 length,
+					 __u64 flags) =
+	(void *)BPF_FUNC_skb_store_bytes;
+static long (*const bpf_l3_csum_replace)(void *skb, __u32 offset, __u64 from,
+					 __u64 to, __u64 size) =
+	(void *)BPF_FUNC_l3_csum_replace;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, RTW_AGENT_CHANNELS);
+	__type(key, __u64);
+	__type(value, struct rtw_agent_channel);
+} channels SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, RTW_AGENT_PEERS);
+	__type(key, __u32);
+	__type(value, struct rtw_agent_peer);
+} peers SEC(".maps");
+
+/* The class of a planned stream, by its destination port; RTW_AGENT_UDP is added for UDP. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, RTW_AGENT_STREAMS);
+	__type(key, __u32);
+	__type(value, __u64);
+} streams SEC(".maps");
+
+/* By destination port. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, RTW_AGENT_LISTENERS);
+	__type(key, __u32);
+	__type(value, struct rtw_agent_listener);
+} listeners SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct rtw_agent_totals);
+} totals SEC(".maps");
+
+/* Returns the IPv4 header if the whole frame so far is in one piece, or none. */
+static __always_inline struct iphdr *ipv4_of(struct __sk_buff *skb)
+{
+	void *data = (void *)(long)skb->data;
+	void *end = (void *)(long)skb->data_end;
+	struct iphdr *ip = data + ETH_HLEN;
+
+	if (skb->protocol != bpf_htons(ETH_P_IP) || (void *)(ip + 1) > end)
+		return 0;
+	return ip;
+}
+
+/* Destination and source port of UDP without options, source << 16 | destination; 0 for anything else. */
+static __always_inline __u32 udp_ports(struct __sk_buff *skb, struct iphdr *ip)
+{
+	void *end = (void *)(long)skb->data_end;
+	struct udphdr *udp = (void *)(ip + 1);
+
+	if (ip->version != 4 || ip->ihl != 5 || ip->protocol != IPPROTO_UDP ||
+	    ip->frag_off & bpf_htons(FRAGMENT) || (void *)(udp + 1) > end)
+		return 0;
+	return (__u32)bpf_ntohs(udp->source) << 16 | bpf_ntohs(udp->dest);
+}
+
+static __always_inline __u64 addresses_of(const struct iphdr *ip)
+{
+	return (__u64)ip->daddr << 32 | ip->saddr;
+}
+
+/* Sets the type of service but for the congestion marks. Pointers to the frame are no longer valid then. */
+static __always_inline void mark(struct __sk_buff *skb, __u8 before, __u8 tos)
+{
+	__u8 after = (tos & ~ECN) | (before & ECN);
+	__u16 word = bpf_htons(0x4500 | before), next = bpf_htons(0x4500 | after);
+
+	if (before == after)
+		return;
+	/* The sum is over words: only the lower byte of this one differs. */
+	bpf_l3_csum_replace(skb, CHECK_OFFSET, word, next, sizeof(word));
+	bpf_skb_store_bytes(skb, TOS_OFFSET, &after, 1, 0);
+}
+
+/* Returns the port of an RTDiP frame; -1 for any other frame. */
+static __always_inline int rtdip_port(struct __sk_buff *skb)
+{
+	__u32 at = ETH_HLEN;
+	__u16 type;
+
+	if (bpf_skb_load_bytes(skb, ETH_HLEN - 2, &type, sizeof(type)))
+		return -1;
+	if (type == bpf_htons(ETH_P_8021Q)) {
+		at += VLAN_BYTES;
+		if (bpf_skb_load_bytes(skb, at - 2, &type, sizeof(type)))
+			return -1;
+	}
+	if (type != bpf_htons(ETH_P_RTDIP) ||
+	    bpf_skb_load_bytes(skb, at + 2, &type, sizeof(type)))
+		return -1;
+	return bpf_ntohs(type);
+}
+
+/* Chooses the class of a channel's frame; drops a frame that is not the channel's. */
+static __always_inline int leave_channel(struct __sk_buff *skb,
+					 struct rtw_agent_channel *channel)
+{
+	struct iphdr *ip = ipv4_of(skb);
+
+	if (!ip || udp_ports(skb, ip) != channel->ports ||
+	    addresses_of(ip) != channel->addresses ||
+	    skb->len > channel->longest) {
+		rtw_count(channel, refused);
+		return TC_ACT_SHOT;
+	}
+	rtw_count(channel, frames);
+	__sync_fetch_and_add(&channel->bytes, skb->len);
+	skb->priority = channel->class;
+	mark(skb, ip->tos, channel->tos);
+	return TC_ACT_OK;
+}
+
+SEC("tc")
+int leave(struct __sk_buff *skb)
+{
+	struct rtw_agent_channel *channel;
+	struct rtw_agent_totals *total;
+	struct rtw_agent_peer *peer;
+	struct iphdr *ip;
+	__u64 cookie = bpf_get_socket_cookie(skb);
+	__u32 zero = 0, port, to = 0;
+	__u64 *class;
+	__u8 tos = 0;
+
+	total = bpf_map_lookup_elem(&totals, &zero);
+	if (!total)
+		return TC_ACT_SHOT;
+	/* A class counts it as one, and would send all its parts at once. */
+	if (skb->gso_segs > 1) {
+		rtw_count(total, unsegmented);
+		return TC_ACT_SHOT;
+	}
+	if (skb->protocol == bpf_htons(ETH_P_PTP)) {
+		skb->priority = total->control;
+		return TC_ACT_OK;
+	}
+	channel = cookie ? bpf_map_lookup_elem(&channels, &cookie) : 0;
+	if (channel && channel->addresses)
+		return leave_channel(skb, channel);
+	if (channel) {
+		/* The agent's and the manager's own messages. */
+		rtw_count(channel, frames);
+		skb->priority = channel->class;
+		return TC_ACT_OK;
+	}
+	ip = ipv4_of(skb);
+	port = ip ? (udp_ports(skb, ip) & 0xffff) | RTW_AGENT_UDP :
+		    rtdip_port(skb);
+	class = bpf_map_lookup_elem(&streams, &port);
+	if (class) {
+		skb->priority = *class;
+		return TC_ACT_OK;
+	}
+	if (ip) {
+		to = ip->daddr;
+		tos = ip->tos;
+	}
+	peer = bpf_map_lookup_elem(&peers, &to);
+	if (peer) {
+		__u64 until_ns = READ_ONCE(peer->until_ns);
+
+		/* The agent lowers the class's rate before. If it could not, the frames go elsewhere. */
+		if (until_ns && bpf_ktime_get_ns() >= until_ns)
+			skb->priority = peer->later;
+		else
+			skb->priority = peer->class;
+	} else {
+		rtw_count(total, other_frames);
+		skb->priority = total->others;
+	}
+	/* 0 for all that is not IPv4. */
+	mark(skb, tos, 0);
+	return TC_ACT_OK;
+}
+
+/* Takes a frame from the bucket. Several processors may do so at once: then the bucket may lose tokens, and never gains any. */
+static __always_inline int conforms(struct rtw_agent_listener *at, __u64 wire)
+{
+	__u64 now = bpf_ktime_get_ns();
+	__u64 full = at->burst_bytes * NS_PER_S;
+	__u64 passed = now - at->at_ns;
+	__u64 tokens = at->tokens;
+
+	/* No product exceeds `full`. */
+	if (!at->rate_bytes_per_s || passed > full / at->rate_bytes_per_s)
+		tokens = full;
+	else
+		tokens += passed * at->rate_bytes_per_s;
+	if (tokens > full)
+		tokens = full;
+	at->at_ns = now;
+	if (tokens < wire * NS_PER_S) {
+		at->tokens = tokens;
+		return 0;
+	}
+	at->tokens = tokens - wire * NS_PER_S;
+	return 1;
+}
+
+SEC("tc")
+int enter(struct __sk_buff *skb)
+{
+	struct rtw_agent_listener *at;
+	struct iphdr *ip = ipv4_of(skb);
+	__u64 bytes;
+	__u32 ports, port;
+
+	if (!ip)
+		return TC_ACT_OK;
+	ports = udp_ports(skb, ip);
+	port = ports & 0xffff;
+	at = ports ? bpf_map_lookup_elem(&listeners, &port) : 0;
+	if (!at)
+		return TC_ACT_OK;
+	if (addresses_of(ip) != at->addresses ||
+	    ports >> 16 != at->source_port) {
+		rtw_count(at, foreign);
+		return TC_ACT_SHOT;
+	}
+	bytes = skb->len < ETH_ZLEN ? ETH_ZLEN : skb->len;
+	if (!conforms(at, bytes + at->overhead_bytes)) {
+		rtw_count(at, too_much);
+		return TC_ACT_SHOT;
+	}
+	rtw_count(at, passed);
+	return TC_ACT_OK;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,309 @@
+//! What the tests of the agent share: three hosts around a bridge, a manager, agents, captures.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rtwire_agentd::{AgentClient, Wish};
+use rtwire_testkit::{Side, Star};
+
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_rtwire");
+const NETWORK: &str = include_str!("../../examples/reservations.toml");
+/// The stations of the star, in their order.
+pub(crate) const HOSTS: [&str; 3] = ["press", "saw", "office"];
+
+/// A process that ends with its test.
+pub(crate) struct Running {
+    pub(crate) child: Child,
+}
+
+impl Running {
+    pub(crate) fn start(command: &mut Command) -> Running {
+        Running {
+            child: command.spawn().unwrap(),
+        }
+    }
+
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    /// Ends it by SIGTERM, and returns what it said.
+    pub(crate) fn end(mut self) -> (Option<i32>, String) {
+        self.signal(rustix::process::Signal::TERM);
+        let status = self.child.wait().unwrap();
+        let mut said = String::new();
+        if let Some(mut out) = self.child.stdout.take() {
+            out.read_to_string(&mut said).unwrap();
+        }
+        (status.code(), said)
+    }
+
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Three hosts, the example's plan, and keys.
+pub(crate) struct Room {
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) star: Star,
+}
+
+impl Room {
+    pub(crate) fn new() -> Room {
+        let room = Room {
+            folder: tempfile::tempdir().unwrap(),
+            star: Star::new(3),
+        };
+        fs::write(room.path("net.toml"), NETWORK).unwrap();
+        let planned = room.rtwire(&["plan", "net.toml", "--output", "plan.json"]);
+        assert_eq!(planned.status.code(), Some(0), "{}", text(&planned));
+        let made = room.rtwire(&["manager", "keygen", "keys", "press", "saw", "office"]);
+        assert_eq!(made.status.code(), Some(0), "{}", text(&made));
+        room
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn rtwire(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(BINARY);
+        command.args(arguments).current_dir(self.folder.path());
+        command.output().unwrap()
+    }
+
+    pub(crate) fn side(&self, host: &str) -> &Side {
+        let at = HOSTS.iter().position(|name| *name == host).unwrap();
+        &self.star.stations[at]
+    }
+
+    /// A command in a host's namespace.
+    pub(crate) fn at(&self, host: &str, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.side(host).namespace, program]);
+        command.current_dir(self.folder.path());
+        command
+    }
+
+    pub(crate) fn socket(&self, host: &str) -> PathBuf {
+        self.path(&format!("{host}.sock"))
+    }
+
+    fn manager_address(&self) -> String {
+        format!("{}:4433", self.side("office").address)
+    }
+
+    /// Starts the manager on the host `office`.
+    pub(crate) fn manager(&self) -> Running {
+        let mut command = self.at("office", BINARY);
+        command.args([
+            "manager",
+            "plan.json",
+            "--state",
+            "state",
+            "--keys",
+            "keys",
+            "--listen",
+        ]);
+        command.arg(self.manager_address());
+        started(command, "rtwire manager: ready")
+    }
+
+    pub(crate) fn agent_command(&self, host: &str) -> Command {
+        let mut command = self.at(host, BINARY);
+        command.args([
+            "agent",
+            "plan.json",
+            "--host",
+            host,
+            "--interface",
+            "rtws",
+            "--manager",
+        ]);
+        command.arg(self.manager_address());
+        command.args(["--key", &format!("keys/{host}.key"), "--socket"]);
+        command.arg(self.socket(host));
+        for other in HOSTS.iter().filter(|other| **other != host) {
+            let address = self.side(other).address;
+            command.args(["--peer", &format!("{other}={address}")]);
+        }
+        command
+    }
+
+    pub(crate) fn agent(&self, host: &str) -> Running {
+        started(self.agent_command(host), "rtwire agent: ready")
+    }
+
+    pub(crate) fn client(&self, host: &str) -> AgentClient {
+        AgentClient::connect(&self.socket(host)).unwrap()
+    }
+
+    /// The connections that a host sends and hears, by the manager.
+    pub(crate) fn connections(&self, host: &str) -> Vec<u64> {
+        let mut command = self.at(host, BINARY);
+        let key = format!("keys/{host}.key");
+        command.args([
+            "connections",
+            "--json",
+            "--host",
+            host,
+            "--key",
+            &key,
+            "--manager",
+        ]);
+        let listed = command.arg(self.manager_address()).output().unwrap();
+        assert_eq!(listed.status.code(), Some(0), "{}", text(&listed));
+        let report: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+        let all = report["connections"].as_array().unwrap().iter();
+        all.map(|one| one["connection"].as_u64().unwrap()).collect()
+    }
+
+    /// The bytes that have left a host, by the counter of the other end of its cable.
+    pub(crate) fn left_bytes(&self, host: &str) -> u64 {
+        let at = HOSTS.iter().position(|name| *name == host).unwrap();
+        let port = &self.star.ports[at];
+        let file = format!("/sys/class/net/{}/statistics/rx_bytes", port.interface);
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &port.namespace, "cat", &file]);
+        let output = command.output().unwrap();
+        text(&output).trim().parse().unwrap()
+    }
+
+    /// Captures what leaves a host, behind its queue, until dropped by [`Capture::frames`].
+    pub(crate) fn capture(&self, host: &str, file: &str) -> Capture {
+        let path = self.path(file);
+        let mut command = self.at(host, "dumpcap");
+        command
+            .args(["-q", "-i", "rtws", "-s", "128", "-w"])
+            .arg(&path);
+        command.stderr(Stdio::piped()).stdout(Stdio::null());
+        let mut running = Running::start(&mut command);
+        let lines = BufReader::new(running.child.stderr.take().unwrap()).lines();
+        // "File: ..." follows when it captures.
+        for line in lines {
+            if line.unwrap().starts_with("File:") {
+                break;
+            }
+        }
+        Capture { running, path }
+    }
+}
+
+/// A capture that runs.
+pub(crate) struct Capture {
+    running: Running,
+    path: PathBuf,
+}
+
+/// A frame of a capture.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) at_us: u64,
+    pub(crate) bytes: u64,
+    pub(crate) source: String,
+    pub(crate) tos: u8,
+    pub(crate) destination_port: u16,
+}
+
+impl Capture {
+    /// Ends it, and returns the IPv4 frames.
+    pub(crate) fn frames(self) -> Vec<Seen> {
+        // The capture reads in blocks: the last ones come a little later.
+        std::thread::sleep(Duration::from_millis(500));
+        let mut running = self.running;
+        running.signal(rustix::process::Signal::INT);
+        running.child.wait().unwrap();
+        let mut command = Command::new("tshark");
+        command
+            .arg("-r")
+            .arg(&self.path)
+            .args(["-Y", "ip", "-T", "fields"]);
+        for field in [
+            "frame.time_epoch",
+            "frame.len",
+            "ip.src",
+            "ip.dsfield",
+            "udp.dstport",
+            "tcp.dstport",
+        ] {
+            command.args(["-e", field]);
+        }
+        let output = command.output().unwrap();
+        let read = |line: &str| {
+            let fields: Vec<&str> = line.split('\t').collect();
+            let (seconds, rest) = fields[0].split_once('.')?;
+            let micro: u64 = rest.get(..6)?.parse().ok()?;
+            Some(Seen {
+                at_us: seconds.parse::<u64>().ok()? * 1_000_000 + micro,
+                bytes: fields[1].parse().ok()?,
+                source: fields[2].to_owned(),
+                tos: u8::from_str_radix(fields[3].trim_start_matches("0x"), 16).ok()?,
+                destination_port: fields[4].parse().or(fields[5].parse()).unwrap_or(0),
+            })
+        };
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .lines()
+            .filter_map(read)
+            .collect()
+    }
+}
+
+/// Starts a process and waits for its first line.
+fn started(mut command: Command, line: &str) -> Running {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = Running::start(&mut command);
+    let mut lines = BufReader::new(running.child.stderr.take().unwrap()).lines();
+    let first = lines.next().map(Result::unwrap).unwrap_or_default();
+    if !first.starts_with(line) {
+        let rest: Vec<String> = lines.map_while(Result::ok).collect();
+        panic!("instead of `{line}`: {first}\n{}", rest.join("\n"));
+    }
+    // It goes on talking; nobody has to read it.
+    std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
+    running
+}
+
+pub(crate) fn text(output: &Output) -> String {
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+/// Waits until something is true; panics with its name after ten seconds.
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "never: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A reservation to the office: 8 Mbit/s, frames of 1000 bytes, a burst of two of them.
+pub(crate) fn wish() -> Wish {
+    Wish::Reserve {
+        to: "office".to_owned(),
+        priority: 5,
+        frame_bytes: 1_000,
+        rate_bytes_per_ms: 1_000,
+        burst_bytes: 2_048,
+        deadline_ns: None,
+        port: 0,
+        source_port: 0,
+    }
+}
