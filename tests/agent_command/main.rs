@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+#[path = "../capture_common/mod.rs"]
+mod capture_common;
 mod faults;
 mod room;
 
@@ -11,7 +13,8 @@ use std::net::UdpSocket;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use room::{BINARY, Room, Running, Seen, text, until, wish};
+use capture_common::Seen;
+use room::{BINARY, Room, Running, text, until, wish};
 use rtwire_agentd::Reply;
 use rtwire_testkit::require;
 

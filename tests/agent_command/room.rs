@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use rtwire_agentd::{AgentClient, Wish};
 use rtwire_testkit::{Side, Star};
 
+use crate::capture_common::Capture;
+
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_rtwire");
 const NETWORK: &str = include_str!("../../examples/reservations.toml");
 /// The stations of the star, in their order.
@@ -182,83 +184,9 @@ impl Room {
         text(&output).trim().parse().unwrap()
     }
 
-    /// Captures what leaves a host, behind its queue, until dropped by [`Capture::frames`].
+    /// Captures what leaves a host, behind its queue.
     pub(crate) fn capture(&self, host: &str, file: &str) -> Capture {
-        let path = self.path(file);
-        let mut command = self.at(host, "dumpcap");
-        command
-            .args(["-q", "-i", "rtws", "-s", "128", "-w"])
-            .arg(&path);
-        command.stderr(Stdio::piped()).stdout(Stdio::null());
-        let mut running = Running::start(&mut command);
-        let lines = BufReader::new(running.child.stderr.take().unwrap()).lines();
-        // "File: ..." follows when it captures.
-        for line in lines {
-            if line.unwrap().starts_with("File:") {
-                break;
-            }
-        }
-        Capture { running, path }
-    }
-}
-
-/// A capture that runs.
-pub(crate) struct Capture {
-    running: Running,
-    path: PathBuf,
-}
-
-/// A frame of a capture.
-#[derive(Clone, Debug)]
-pub(crate) struct Seen {
-    pub(crate) at_us: u64,
-    pub(crate) bytes: u64,
-    pub(crate) source: String,
-    pub(crate) tos: u8,
-    pub(crate) destination_port: u16,
-}
-
-impl Capture {
-    /// Ends it, and returns the IPv4 frames.
-    pub(crate) fn frames(self) -> Vec<Seen> {
-        // The capture reads in blocks: the last ones come a little later.
-        std::thread::sleep(Duration::from_millis(500));
-        let mut running = self.running;
-        running.signal(rustix::process::Signal::INT);
-        running.child.wait().unwrap();
-        let mut command = Command::new("tshark");
-        command
-            .arg("-r")
-            .arg(&self.path)
-            .args(["-Y", "ip", "-T", "fields"]);
-        for field in [
-            "frame.time_epoch",
-            "frame.len",
-            "ip.src",
-            "ip.dsfield",
-            "udp.dstport",
-            "tcp.dstport",
-        ] {
-            command.args(["-e", field]);
-        }
-        let output = command.output().unwrap();
-        let read = |line: &str| {
-            let fields: Vec<&str> = line.split('\t').collect();
-            let (seconds, rest) = fields[0].split_once('.')?;
-            let micro: u64 = rest.get(..6)?.parse().ok()?;
-            Some(Seen {
-                at_us: seconds.parse::<u64>().ok()? * 1_000_000 + micro,
-                bytes: fields[1].parse().ok()?,
-                source: fields[2].to_owned(),
-                tos: u8::from_str_radix(fields[3].trim_start_matches("0x"), 16).ok()?,
-                destination_port: fields[4].parse().or(fields[5].parse()).unwrap_or(0),
-            })
-        };
-        String::from_utf8(output.stdout)
-            .unwrap()
-            .lines()
-            .filter_map(read)
-            .collect()
+        Capture::start(&self.side(host).namespace, "rtws", &self.path(file))
     }
 }
 

@@ -59,6 +59,10 @@ pub fn configure(share: &Share, present: &Present, choices: &Choices) -> Configu
         ..present.clone()
     };
     let links = vlans(&mut all, share, present);
+    let own = std::iter::once(&present.interface).chain(&links);
+    for interface in own.chain(present.children.iter().map(|(name, _)| name)) {
+        segments(&mut all, interface);
+    }
     let moved = isolation::isolate(&mut all, share, present, choices);
     rate(&mut all, share, present);
     queues::queues(&mut all, share, present, choices);
@@ -124,6 +128,13 @@ fn driver(all: &mut Configuration, present: &Present) {
             want(all, subject, Value::Number(to));
         }
     }
+}
+
+/// Sets that each frame is handed to the queue by itself. TCP hands over up to 64 KiB as one, with all offloads off, too:
+/// classes of HTB and credits would send that at once, far beyond any planned burst.
+fn segments(all: &mut Configuration, interface: &str) {
+    let interface = interface.to_owned();
+    want(all, Subject::Segments { interface }, Value::Number(1));
 }
 
 /// Sets the MTU: frames of the plan's sizes must fit, and best effort must not send larger frames than planned. Returns the

@@ -425,13 +425,15 @@ fn htb(all: &mut Configuration, share: &Share) -> Tree {
     }
     queues.push(class(CONTROL, LINK, OWN_RATE, PTP_RATE_BPS, 7, frame_bits));
     if let Some(limit) = allowed {
+        // HTB lets a class send while its credit is not negative: one frame more than its burst.
+        let frame_bits = (limit.frame_bytes + share.overhead_bytes) * 8;
         queues.push(class(
             BEST_EFFORT,
             LINK,
             OWN_RATE,
             limit.rate_bps,
             7,
-            limit.burst_bits,
+            limit.burst_bits.saturating_sub(frame_bits).max(8),
         ));
     } else {
         queues.push(class(

@@ -15,6 +15,7 @@ impl Subject {
             Self::Arp { interface } => format!("{interface}: ARP"),
             Self::Mtu { interface } => format!("{interface}: MTU"),
             Self::MtuAndIpv6 { interface } => format!("{interface}: MTU and IPv6"),
+            Self::Segments { interface } => format!("{interface}: frames handed over as one"),
             Self::Offload { interface, feature } => format!("{interface}: offload {feature}"),
             Self::Parameter {
                 interface, name, ..
@@ -156,6 +157,9 @@ impl Wanted {
             }
             (Subject::Arp { interface }, Value::Flag(arp)) => {
                 format!("ip link set {interface} arp {}", on_off(*arp))
+            }
+            (Subject::Segments { interface }, Value::Number(count)) => {
+                format!("ip link set {interface} gso_max_segs {count}")
             }
             (
                 Subject::Mtu { interface } | Subject::MtuAndIpv6 { interface },

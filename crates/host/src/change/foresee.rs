@@ -49,6 +49,7 @@ pub fn foreseen(netlink: &mut Netlink, subject: &Subject) -> Result<Value, HostE
         Subject::Offload { .. }
         | Subject::Parameter { .. }
         | Subject::Mtu { .. }
+        | Subject::Segments { .. }
         | Subject::MtuAndIpv6 { .. }
         | Subject::Arp { .. }
         | Subject::Receive { .. } => operate::read(netlink, inside),

@@ -64,6 +64,10 @@ pub fn read(netlink: &mut Netlink, subject: &Subject) -> Result<Value, HostError
             None => Value::Absent,
         },
         Subject::MtuAndIpv6 { interface } => frames::read(netlink, interface)?,
+        Subject::Segments { interface } => match netlink.link(interface)? {
+            Some(link) => Value::Number(netlink.segments(link.index)?.into()),
+            None => Value::Absent,
+        },
         Subject::Offload { interface, feature } => {
             if netlink.link(interface)?.is_none() {
                 return Ok(Value::Absent);
@@ -152,6 +156,13 @@ pub fn write(netlink: &mut Netlink, subject: &Subject, to: &Value) -> Result<(),
         (Subject::Mtu { interface } | Subject::MtuAndIpv6 { interface }, Value::Number(mtu)) => {
             netlink.set_mtu(interface, u32::try_from(*mtu).unwrap_or(u32::MAX))
         }
+        (Subject::Segments { interface }, Value::Number(count)) => match netlink.link(interface)? {
+            Some(link) => {
+                let count = u32::try_from(*count).unwrap_or(u32::MAX);
+                netlink.set_segments(link.index, count)
+            }
+            None => Ok(()),
+        },
         (Subject::Offload { interface, feature }, Value::Flag(on)) => {
             netlink.set_offload(interface, feature, *on)
         }

@@ -41,6 +41,11 @@ pub enum Subject {
         /// The interface's name.
         interface: String,
     },
+    /// The largest number of frames that the kernel hands to an interface's queue as one.
+    Segments {
+        /// The interface's name.
+        interface: String,
+    },
     /// An offload (`ethtool -k`).
     Offload {
         /// The interface's name.
@@ -116,6 +121,7 @@ impl Subject {
             Self::Up { interface }
             | Self::Arp { interface }
             | Self::Mtu { interface }
+            | Self::Segments { interface }
             | Self::MtuAndIpv6 { interface }
             | Self::Offload { interface, .. }
             | Self::Parameter { interface, .. }
@@ -148,6 +154,7 @@ impl Subject {
             Self::Up { interface }
             | Self::Arp { interface }
             | Self::Mtu { interface }
+            | Self::Segments { interface }
             | Self::MtuAndIpv6 { interface }
             | Self::Offload { interface, .. }
             | Self::Parameter { interface, .. }
