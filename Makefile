@@ -67,8 +67,9 @@ bench-powerlink: setup-test build ## POWERLINK's stations, in user space and in 
 	@scripts/setup bench
 	$(CARGO) bench --locked -p rtwire-benches --bench powerlink -- $(if $(QUICK),--quick)
 
-bench-manager: setup-test ## admission while the network runs: request to durable answer at 10 to 100 000 connections; QUICK=1: fewer
+bench-manager: setup-test build ## admission while the network runs; best-effort TCP beside streams (as root); QUICK=1: fewer
 	$(CARGO) bench --locked -p rtwire-managerd --bench manager $(if $(QUICK),-- --quick)
+	$(CARGO) bench --locked -p rtwire-benches --bench reservations $(if $(QUICK),-- --quick)
 bench-pubsub: setup-test build ## OPC UA PubSub: the codec, and publishing beside open62541 (as root); QUICK=1: shorter
 	$(CARGO) bench --locked -p rtwire-benches --bench pubsub -- $(if $(QUICK),--quick)
 

@@ -4,8 +4,8 @@
 //! whatever the others do:
 //!
 //! ```text
-//! permanent rate --+-- 1/4  control: PTP, the agent's and the manager's own messages
-//!                  +-- 1/8  others: frames to no known peer
+//! permanent rate --+-- 1/4  control: PTP, the agent's and the manager's own messages (at most 1 Mbit/s)
+//!                  +-- 1/8  others: frames to no known peer (at most 500 kbit/s)
 //!                  '-- rest, in equal parts: one for each peer
 //! ```
 //!
@@ -33,6 +33,8 @@ pub(crate) const FIRST_CHANNEL: u32 = MAJOR | 0x4000;
 pub(crate) const MOST_CHANNELS: u32 = 1_000;
 /// The peers of a host, at most.
 const MOST_PEERS: usize = 1_000;
+/// The rate of control, at most, bytes a second: more than a thousand questions.
+const MOST_CONTROL: u64 = 125_000;
 /// Bytes of an Ethernet header.
 const ETHERNET_BYTES: u64 = 14;
 
@@ -147,7 +149,8 @@ impl Allowance {
             burst_bytes: small(frame),
             frame_bytes: small(frame),
         };
-        let (control, others) = (rate / 4, rate / 8);
+        let control = (rate / 4).min(MOST_CONTROL);
+        let others = (rate / 8).min(MOST_CONTROL / 2);
         let each = (rate - control - others) / (reached.len() as u64).max(1);
         let peers = reached.iter().zip(FIRST_PEER..).map(|(peer, class)| Peer {
             name: peer.0.clone(),
