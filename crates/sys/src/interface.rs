@@ -53,6 +53,19 @@ pub fn by_name(name: &str) -> Result<Interface> {
     })
 }
 
+/// Returns the name of the interface with an index in the calling thread's network namespace; `None` if there is none.
+#[must_use]
+pub fn name_of(index: u32) -> Option<String> {
+    let mut room = [0_u8; libc::IF_NAMESIZE];
+    // SAFETY: the room has the size that the call asks for.
+    let name = unsafe { libc::if_indextoname(index, room.as_mut_ptr().cast()) };
+    if name.is_null() {
+        return None;
+    }
+    let text = room.split(|&octet| octet == 0).next()?;
+    Some(String::from_utf8_lossy(text).into_owned())
+}
+
 /// Returns the name of an interface's driver, as `ethtool -i` shows it: `veth`, `igc` …; `None` if the driver has
 /// none.
 ///

@@ -6,6 +6,7 @@
 //! interface, port_lock, netns     its network namespace
 //! packet + filter + ring, udp     frames and datagrams in and out; `InterfaceSocket` is their common part
 //! xsk                             frames out through shared memory
+//! uman                            the kernel module of that name: frames in and out, automatic replies
 //! launch, qdisc, netdev           launch times, an interface's queues, its driver's abilities for AF_XDP
 //! bpf                             programs in the kernel
 //! ```
@@ -45,6 +46,7 @@ mod socket;
 pub mod stamps;
 pub mod tap;
 pub mod udp;
+pub mod uman;
 pub mod wait;
 mod words;
 pub mod xsk;
