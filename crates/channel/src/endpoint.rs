@@ -65,9 +65,13 @@ impl Endpoint {
             program_strays: chosen.program.as_ref().map(ProgramStrays::new),
             ..State::default()
         };
+        let interface = match &chosen.uman {
+            Some(attachment) => attachment.interface().clone(),
+            None => interface::by_name(&config.interface)?,
+        };
         Ok(Self {
             shared: Arc::new(Shared {
-                interface: interface::by_name(&config.interface)?,
+                interface,
                 ether_type: config.ether_type,
                 path: config.path,
                 chosen,
@@ -225,7 +229,10 @@ impl Endpoint {
                 let name = shared.lock_name(config.port);
                 let lock = patiently(|| Ok(NameLock::take(&name)?)).map_err(in_use)?;
                 let filter = channel_filter(&shared.interface.mac, config.port)?;
-                let receiver = Receiver::frames(&link, shared.ether_type.0, &filter)?;
+                let receiver = match shared.chosen.uman {
+                    Some(_) => Receiver::frames_by_uman(&link, shared.ether_type.0, &filter),
+                    None => Receiver::frames(&link, shared.ether_type.0, &filter),
+                }?;
                 if self.program().is_some() {
                     shared.examine_before(config.port)?;
                 } else if let Some(place) = receiver.filter_place() {
@@ -245,7 +252,8 @@ impl Endpoint {
 
     /// Returns the frames refused so far: those that belong to no listener, and those that listeners refused. It
     /// examines the frames since the last call, so it is not for a real-time loop. Frames for ports of other
-    /// processes on this interface are not counted.
+    /// processes on this interface are not counted. On the path [`ReceivePath::Uman`] those that belong to no listener are
+    /// not counted.
     ///
     /// # Errors
     /// The kernel does not report its counters.

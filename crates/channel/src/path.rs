@@ -1,12 +1,14 @@
-//! Receive path of an endpoint's listeners: the receive program, or packet sockets.
+//! Receive path of an endpoint's listeners: the receive program, packet sockets, or the ring of the module `uman`.
 
 use crate::error::ChannelError;
 use rtwire_link::program::{
     Attach, ChannelCounters, ProgramConfig, ProgramCounters, ReceiveProgram, XdpMode,
 };
+use rtwire_link::uman::Attachment;
 use rtwire_link::{PathInUse, ReceivePath};
 use rtwire_wire::EtherType;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::statistics::Refusals;
 
@@ -62,9 +64,11 @@ impl EndpointConfig {
     }
 }
 
-/// The receive program, if attached, and the reason why it is not the path that is tried first.
+/// The receive program, if attached, and the reason why it is not the path that is tried first; or the module's device.
 #[derive(Debug, Default)]
 pub(crate) struct Chosen {
+    /// This process's attachment to a device of the kernel module `uman`.
+    pub(crate) uman: Option<Arc<Attachment>>,
     pub(crate) program: Option<ReceiveProgram>,
     pub(crate) why: Option<String>,
 }
@@ -76,6 +80,12 @@ impl Chosen {
             ReceivePath::Auto => Attach::Best,
             ReceivePath::Native => Attach::Only(XdpMode::Native),
             ReceivePath::Generic => Attach::Only(XdpMode::Generic),
+            ReceivePath::Uman => {
+                return Ok(Self {
+                    uman: Some(Attachment::shared(&config.interface)?),
+                    ..Self::default()
+                });
+            }
         };
         let result = ReceiveProgram::with(&ProgramConfig {
             interface: config.interface.clone(),
@@ -86,14 +96,15 @@ impl Chosen {
             Ok(program) => Ok(Self {
                 why: program.why_generic().map(str::to_owned),
                 program: Some(program),
+                uman: None,
             }),
             Err(error)
                 if config.path == ReceivePath::Auto
                     && (error.is_lacking() || error.is_in_use()) =>
             {
                 Ok(Self {
-                    program: None,
                     why: Some(error.to_string()),
+                    ..Self::default()
                 })
             }
             Err(error) => Err(error.into()),
@@ -104,6 +115,7 @@ impl Chosen {
         match self.program.as_ref().map(ReceiveProgram::mode) {
             Some(XdpMode::Native) => PathInUse::Native,
             Some(XdpMode::Generic) => PathInUse::Generic,
+            None if self.uman.is_some() => PathInUse::Uman,
             None => PathInUse::Packet,
         }
     }

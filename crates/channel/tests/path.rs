@@ -32,6 +32,7 @@ fn the_path_is_said() {
             Ok(match in_use {
                 PathInUse::Native => ReceivePath::Native,
                 PathInUse::Generic => ReceivePath::Generic,
+                PathInUse::Uman => ReceivePath::Uman,
                 PathInUse::Packet | PathInUse::Datagrams => ReceivePath::Packet,
             })
         );

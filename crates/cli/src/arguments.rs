@@ -93,9 +93,11 @@ pub(crate) fn transmit_paths<const N: usize>(
     PossibleValuesParser::new(paths.map(TxPath::name)).try_map(|name| name.parse::<TxPath>())
 }
 
-/// Returns the parser of a receive path's name.
-pub(crate) fn receive_path() -> impl TypedValueParser<Value = ReceivePath> {
-    PossibleValuesParser::new(ReceivePath::ALL.map(ReceivePath::name))
+/// Returns the parser of a receive path's name, for these paths.
+pub(crate) fn receive_paths<const N: usize>(
+    paths: [ReceivePath; N],
+) -> impl TypedValueParser<Value = ReceivePath> {
+    PossibleValuesParser::new(paths.map(ReceivePath::name))
         .try_map(|name| name.parse::<ReceivePath>())
 }
 

@@ -11,10 +11,18 @@ use rtwire_lab::{LabError, Options, TxPath, registry};
 use rtwire_session::ReceivePath;
 
 use crate::arguments::{
-    NETWORK_HELP, key_and_value, parse_duration, parse_spin, receive_path, transmit_paths,
+    NETWORK_HELP, key_and_value, parse_duration, parse_spin, receive_paths, transmit_paths,
 };
 use crate::input;
 use crate::output::{self, print};
+
+/// The receive paths of a lab: its hosts have no devices of the kernel module `uman`.
+const IN_A_LAB: [ReceivePath; 4] = [
+    ReceivePath::Auto,
+    ReceivePath::Native,
+    ReceivePath::Generic,
+    ReceivePath::Packet,
+];
 
 /// The arguments of `rtwire lab`.
 #[derive(Args)]
@@ -48,7 +56,7 @@ struct RunArguments {
     json: bool,
     /// The receive path of RTDiP frames: receive program in the driver (native) or behind it (generic), packet sockets, or
     /// the cheapest for each listener (auto)
-    #[arg(long, value_name = "PATH", default_value = "auto", value_parser = receive_path())]
+    #[arg(long, value_name = "PATH", default_value = "auto", value_parser = receive_paths(IN_A_LAB))]
     receive_path: ReceivePath,
     /// Drop and count frames beyond their stream's contract at its listeners; the tolerance is the promised delay plus this
     /// time for late hosts, for example `10ms`

@@ -16,7 +16,7 @@ use rtwire_wire::MacAddress;
 
 use crate::arguments::{
     NETWORK_HELP, key_and_value, nanoseconds, parse_duration, parse_duration_or_none, parse_size,
-    parse_spin, receive_path, transmit_paths,
+    parse_spin, receive_paths, transmit_paths,
 };
 use crate::common_time::TimeArguments;
 use crate::input::{self, Input};
@@ -44,7 +44,7 @@ pub(crate) struct RunArguments {
     /// address
     #[arg(long = "peer", value_name = "NAME=ADDRESS", value_parser = parse_peer)]
     peers: Vec<(String, PeerAddress)>,
-    /// The transmit path of RTDiP frames: qdisc, direct, xdp, launch, xdp-launch; UDP has `qdisc` and `launch`
+    /// The transmit path of RTDiP frames: qdisc, direct, xdp, launch, xdp-launch, uman; UDP has `qdisc` and `launch`
     #[arg(
         long,
         visible_alias = "transmit-path",
@@ -53,9 +53,9 @@ pub(crate) struct RunArguments {
         value_parser = transmit_paths(TxPath::ALL)
     )]
     path: TxPath,
-    /// The receive path of RTDiP frames: receive program in the driver (native) or behind it (generic), packet sockets, or
-    /// the cheapest for each listener (auto)
-    #[arg(long, value_name = "PATH", default_value = "auto", value_parser = receive_path())]
+    /// The receive path of RTDiP frames: receive program in the driver (native) or behind it (generic), packet sockets, the
+    /// kernel module `uman`, or the cheapest for each listener (auto)
+    #[arg(long, value_name = "PATH", default_value = "auto", value_parser = receive_paths(ReceivePath::ALL))]
     receive_path: ReceivePath,
     /// Drop and count frames beyond their stream's contract at its listeners; the tolerance is the promised delay plus this
     /// time for late hosts, for example `10ms`

@@ -73,6 +73,16 @@ pub enum LinkError {
         /// Remedy.
         remedy: String,
     },
+    /// The kernel module `uman`, or a device of it, is not there to be used.
+    #[error("interface `{interface}` has no path `uman`: {found}; {remedy}")]
+    NoUman {
+        /// The interface.
+        interface: String,
+        /// The thing that is missing or in the way.
+        found: String,
+        /// Remedy.
+        remedy: String,
+    },
     /// The launch queue dropped the frame at once. The frame has used up a number.
     #[error(
         "the launch queue refused a frame for {launch_ns} ns of CLOCK_TAI: that time had passed, or was before that of the last \

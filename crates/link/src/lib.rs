@@ -1,9 +1,10 @@
 //! How do frames move? One interface: transmit paths, receive paths, timestamps, the cycle.
 //!
 //! ```text
-//!  Sender::frames    ──► qdisc | direct | launch | xdp ──► interface ──► kernel stamps ──► TxStamps (any thread)
+//!  Sender::frames    ──► qdisc | direct | launch | xdp | uman ──► interface ──► kernel stamps ──► TxStamps (any thread)
 //!  Sender::datagrams ──► qdisc | launch
 //!  Receiver::frames    ◄── ring shared with the kernel | recvmmsg ◄── filter ◄── interface
+//!  Receiver::frames_by_uman ◄── filter ◄── ring of the kernel module `uman` ◄── interface
 //!  Receiver::datagrams ◄── recvmmsg
 //!  Cycle               the timer of a cyclic sender or reader
 //!  run::Runner         the loop that drives a protocol's node (`rtwire_wire::Node`) on an interface
@@ -47,6 +48,7 @@ mod slices;
 mod source;
 mod stamps;
 mod strays;
+pub mod uman;
 pub mod xdp;
 
 pub use cycle::{Cycle, CycleConfig, Tick};

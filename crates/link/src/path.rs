@@ -5,12 +5,13 @@ use crate::send::TxPath;
 
 impl TxPath {
     /// All paths; launch times are kept strictly.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Qdisc,
         Self::Direct,
         Self::Xdp,
         Self::Launch(LaunchMode::Strict),
         Self::XdpLaunch,
+        Self::Uman,
     ];
 
     /// Returns the path's name.
@@ -22,6 +23,7 @@ impl TxPath {
             Self::Xdp => "xdp",
             Self::Launch(_) => "launch",
             Self::XdpLaunch => "xdp-launch",
+            Self::Uman => "uman",
         }
     }
 
@@ -31,7 +33,8 @@ impl TxPath {
         matches!(self, Self::Launch(_) | Self::XdpLaunch)
     }
 
-    /// Returns true where frames go past the queueing discipline; the kernel stamps nothing there.
+    /// Returns true where frames go past the order of the queueing discipline; the kernel stamps nothing there. The path `uman`
+    /// counts: a device of mode `qdisc` sends through the discipline, but with one priority for all frames.
     #[must_use]
     pub const fn goes_past_the_queue(self) -> bool {
         !matches!(self, Self::Qdisc | Self::Launch(_))
@@ -51,7 +54,7 @@ impl std::str::FromStr for TxPath {
         let named = Self::ALL.into_iter().find(|path| path.name() == text);
         named.ok_or_else(|| {
             format!(
-                "`{text}` is no transmit path: there are qdisc, direct, xdp, launch, xdp-launch"
+                "`{text}` is no transmit path: there are qdisc, direct, xdp, launch, xdp-launch, uman"
             )
         })
     }
@@ -92,6 +95,8 @@ pub enum ReceivePath {
     Native,
     /// The receive program behind the driver, or an error.
     Generic,
+    /// The ring of the kernel module `uman`, or an error.
+    Uman,
 }
 
 /// The receive path in use.
@@ -103,13 +108,21 @@ pub enum PathInUse {
     Generic,
     /// Packet sockets.
     Packet,
+    /// The ring of the kernel module `uman`.
+    Uman,
     /// The UDP socket of the listener's datagrams.
     Datagrams,
 }
 
 impl ReceivePath {
     /// All paths that can be requested.
-    pub const ALL: [Self; 4] = [Self::Auto, Self::Native, Self::Generic, Self::Packet];
+    pub const ALL: [Self; 5] = [
+        Self::Auto,
+        Self::Native,
+        Self::Generic,
+        Self::Packet,
+        Self::Uman,
+    ];
 
     /// Returns the path's name.
     #[must_use]
@@ -119,6 +132,7 @@ impl ReceivePath {
             Self::Auto => "auto",
             Self::Native => "native",
             Self::Generic => "generic",
+            Self::Uman => "uman",
         }
     }
 }
@@ -135,6 +149,7 @@ impl std::fmt::Display for PathInUse {
             Self::Native => "native",
             Self::Generic => "generic",
             Self::Packet => "packet",
+            Self::Uman => "uman",
             Self::Datagrams => "datagrams",
         })
     }
@@ -146,7 +161,7 @@ impl std::str::FromStr for ReceivePath {
     fn from_str(text: &str) -> Result<Self, String> {
         let named = Self::ALL.into_iter().find(|path| path.name() == text);
         named.ok_or_else(|| {
-            format!("`{text}` is no receive path: use one of auto, native, generic, packet")
+            format!("`{text}` is no receive path: use one of auto, native, generic, packet, uman")
         })
     }
 }

@@ -77,6 +77,7 @@ use std::sync::{Arc, Mutex};
 
 pub use crate::xdp::Attach;
 pub use arrivals::{ArrivalNote, ArrivalNotes, MOST_NOTES};
+pub(crate) use attach::namespace;
 pub use error::ProgramError;
 pub use newest::{Newest, NewestReader, NewestSlot};
 pub use patch::{Patch, PatchSource};

@@ -3,6 +3,7 @@
 use crate::error::LinkError;
 use crate::slices::{CHECK, Slices, nanoseconds};
 use crate::source::{Socket, Source};
+use crate::uman::{Attachment, UmanQueue};
 use rtwire_sys::clock::{self, Clock};
 use rtwire_sys::filter::Filter;
 use rtwire_sys::interface::{self, Interface};
@@ -130,6 +131,29 @@ impl Receiver {
             None => Source::batch(config, Socket::Packet(socket), tags),
         };
         Self::new(source, interface, config)
+    }
+
+    /// Opens a receiver of whole frames of one EtherType that pass `filter`, from the ring of the kernel module `uman`: that
+    /// of the interface itself, or of the device above it. Every frame has the time at which it reached the module. All
+    /// receivers of this process share the ring; a frame for one wakes all that sleep.
+    ///
+    /// # Errors
+    /// [`LinkError::NoUman`]: the module or a device of it is missing, or another program has the device. The filter is one
+    /// that only the kernel can run ([`LinkError::Unsupported`]).
+    pub fn frames_by_uman(
+        config: &ReceiverConfig,
+        ether_type: u16,
+        filter: &Filter,
+    ) -> Result<Self, LinkError> {
+        let reader = Attachment::shared(&config.interface)?.reader()?;
+        let interface = reader.attachment().interface().clone();
+        if filter.accepts(&[], false).is_none() {
+            return Err(LinkError::Unsupported {
+                what: "the path `uman` needs a filter of instructions, not a program in the kernel",
+            });
+        }
+        let queue = UmanQueue::new(reader, (ether_type, filter.clone()), config.queue_frames);
+        Self::new(Source::Uman(Box::new(queue)), interface, config)
     }
 
     /// Opens a receiver of UDP datagrams for `local`.

@@ -16,9 +16,11 @@ use rtwire_sys::stamps::{TxStampReader, TxStamping};
 use rtwire_sys::udp::UdpSocket;
 use rtwire_sys::xsk::XdpSocket;
 
+use crate::uman::Attachment;
 pub use rtwire_sys::xsk::ZeroCopy;
 use rtwire_sys::{Errno, InterfaceSocket};
 use std::net::SocketAddrV4;
+use std::sync::Arc;
 
 /// Error text for a frame without a launch time on a path that needs one.
 const NEEDS_TIMES: &str = "a sender of the path `launch` or `xdp-launch` needs a launch time for each frame: call `send_at`";
@@ -44,6 +46,10 @@ pub enum TxPath {
     /// does not report that it observes them (Linux 6.15: igc, stmmac). Also refused if no ETF has enabled them at
     /// the priority's transmit queue.
     XdpLaunch,
+    /// Through the kernel module `uman`, by the transmit mode of its device: the interface itself, or the one above it. All
+    /// senders and receivers of this process share the device; another process cannot use it meanwhile. Frames have no
+    /// priority of their own there.
+    Uman,
 }
 
 /// Configuration of a sender.
@@ -87,6 +93,7 @@ enum Socket {
     Packet(PacketSocket),
     Udp(UdpSocket),
     Xdp(Box<XdpSocket>),
+    Uman(Arc<Attachment>),
 }
 
 /// Sends frames or datagrams through one interface.
@@ -153,6 +160,7 @@ impl Sender {
                 let (queue, launch) = launch::card_queue(&interface, config.priority)?;
                 return Self::in_shared_memory(config, interface, (queue, Some(launch)));
             }
+            TxPath::Uman => return Self::by_uman(config),
             _ => {}
         }
         let launch = config.launch_queue(&interface)?;
@@ -170,6 +178,25 @@ impl Sender {
             refused: 0,
             reader,
             launch,
+        })
+    }
+
+    /// Opens a sender of the kernel module.
+    fn by_uman(config: &SenderConfig) -> Result<Self, LinkError> {
+        if config.stamping.is_some() {
+            return Err(LinkError::Unsupported {
+                what: "the path `uman` has no transmit stamps: use the path `qdisc` or `direct`",
+            });
+        }
+        let attachment = Attachment::shared(&config.interface)?;
+        Ok(Self {
+            interface: attachment.interface().clone(),
+            socket: Socket::Uman(attachment),
+            path: config.path,
+            frames: 0,
+            refused: 0,
+            launch: None,
+            reader: None,
         })
     }
 
@@ -239,7 +266,7 @@ impl Sender {
             path: self.path,
             zero_copy: match &self.socket {
                 Socket::Xdp(socket) => Some(socket.is_zero_copy()),
-                Socket::Packet(_) | Socket::Udp(_) => None,
+                Socket::Packet(_) | Socket::Udp(_) | Socket::Uman(_) => None,
             },
         }
     }
@@ -299,14 +326,16 @@ impl Sender {
     #[inline]
     fn give(&mut self, bytes: &[u8], launch_ns: Option<u64>) -> Result<u64, LinkError> {
         loop {
-            let socket: &InterfaceSocket = match &self.socket {
-                Socket::Packet(socket) => socket,
-                Socket::Udp(socket) => socket,
-                Socket::Xdp(_) => return self.copy_and_send(bytes, launch_ns),
-            };
-            let result = match launch_ns {
+            let by = |socket: &InterfaceSocket| match launch_ns {
                 None => socket.send(bytes),
                 Some(launch_ns) => socket.send_at(bytes, launch_ns),
+            };
+            let result = match &self.socket {
+                Socket::Packet(socket) => by(socket),
+                Socket::Udp(socket) => by(socket),
+                Socket::Xdp(_) => return self.copy_and_send(bytes, launch_ns),
+                // It has no launch queue, so there is no time.
+                Socket::Uman(attachment) => attachment.device().send(bytes),
             };
             let Err(errno) = result else {
                 let number = self.frames;
@@ -351,6 +380,7 @@ impl Sender {
                 Socket::Packet(socket) => socket.interface_exists(),
                 Socket::Udp(socket) => socket.interface_exists(),
                 Socket::Xdp(socket) => socket.interface_exists(),
+                Socket::Uman(attachment) => attachment.device().exists(),
             },
         );
         if matches!(error, LinkError::QueueFull) {

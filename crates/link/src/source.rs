@@ -1,6 +1,7 @@
-//! Source of a receiver's frames: a ring shared with the kernel, or a socket read in batches.
+//! Source of a receiver's frames: a ring shared with the kernel, a socket read in batches, or the ring of the module `uman`.
 
 use crate::receive::{Frame, ReceiverConfig};
+use crate::uman::UmanQueue;
 use rtwire_sys::packet::{FilterPlace, PacketSocket};
 use rtwire_sys::ring::Ring;
 use rtwire_sys::udp::UdpSocket;
@@ -29,7 +30,7 @@ impl Socket {
     }
 }
 
-/// A ring, or a socket with the batch last read from it.
+/// A ring, a socket with the batch last read from it, or the module's ring with the frames last read from it.
 #[derive(Debug)]
 pub(crate) enum Source {
     Ring {
@@ -44,6 +45,7 @@ pub(crate) enum Source {
         /// The receive timeout in force at the socket.
         timeout: Option<Duration>,
     },
+    Uman(Box<UmanQueue>),
 }
 
 impl Source {
@@ -77,6 +79,7 @@ impl Source {
         match self {
             Self::Ring { ring, .. } => ring.is_ready(ahead),
             Self::Batch { batch, next, .. } => ahead < batch.len() - next,
+            Self::Uman(queue) => queue.available(ahead),
         }
     }
 
@@ -93,6 +96,10 @@ impl Source {
             } => {
                 *next = 0;
                 socket.shared().receive(batch, Wait::No, MOST).map(drop)
+            }
+            Self::Uman(queue) => {
+                queue.look();
+                Ok(())
             }
         }
     }
@@ -117,6 +124,7 @@ impl Source {
                 }
                 socket.shared().receive(batch, how, MOST).map(drop)
             }
+            Self::Uman(queue) => queue.block(time),
         }
     }
 
@@ -138,6 +146,7 @@ impl Source {
                 source: message.source,
                 tag: message.tag,
             }),
+            Self::Uman(queue) => queue.peek(),
         }
     }
 
@@ -146,6 +155,7 @@ impl Source {
         match self {
             Self::Ring { ring, .. } => ring.release(),
             Self::Batch { batch, next, .. } => *next = (*next + 1).min(batch.len()),
+            Self::Uman(queue) => queue.release(),
         }
     }
 
@@ -161,6 +171,7 @@ impl Source {
                 socket: Socket::Udp(socket),
                 ..
             } => Ok((socket.dropped()?, false)),
+            Self::Uman(queue) => Ok((queue.lost(), false)),
         }
     }
 
@@ -175,7 +186,8 @@ impl Source {
             Self::Batch {
                 socket: Socket::Udp(_),
                 ..
-            } => None,
+            }
+            | Self::Uman(_) => None,
         }
     }
 
@@ -189,7 +201,8 @@ impl Source {
             Self::Batch {
                 socket: Socket::Udp(_),
                 ..
-            } => None,
+            }
+            | Self::Uman(_) => None,
         }
     }
 
@@ -197,6 +210,7 @@ impl Source {
         match self {
             Self::Ring { socket, .. } => socket.interface_exists(),
             Self::Batch { socket, .. } => socket.shared().interface_exists(),
+            Self::Uman(queue) => queue.exists(),
         }
     }
 }

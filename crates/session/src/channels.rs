@@ -32,7 +32,7 @@ pub(crate) fn endpoint(assignment: &Assignment) -> Result<Endpoint, ChannelError
     })
 }
 
-/// Returns true where the frames of a listener come through the receive program, if it is to be had.
+/// Returns true where the frames of a listener come through the receive program, if it is to be had, or the module `uman`.
 fn in_program(path: ReceivePath, task: &ListenerTask) -> bool {
     let semantics = match task.newest {
         true => Semantics::Newest,
@@ -40,7 +40,7 @@ fn in_program(path: ReceivePath, task: &ListenerTask) -> bool {
     };
     match path {
         ReceivePath::Packet => false,
-        ReceivePath::Native | ReceivePath::Generic => !task.udp,
+        ReceivePath::Native | ReceivePath::Generic | ReceivePath::Uman => !task.udp,
         ReceivePath::Auto => listener_config(task).suits_program(semantics),
     }
 }

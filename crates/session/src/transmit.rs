@@ -46,7 +46,12 @@ pub(crate) fn check(
         interface: interface.name.clone(),
         why,
     };
-    let root = queues::root_of(interface)?;
+    // The device of the module `uman` has no queue; the interface below it has.
+    let below = match options.path {
+        TxPath::Uman => rtwire_sys::uman::below(interface)?,
+        _ => None,
+    };
+    let root = queues::root_of(below.as_ref().unwrap_or(interface))?;
     if !queues::hands_on(&root) {
         return Err(refused(format!("its `{root}`")));
     }

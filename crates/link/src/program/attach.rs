@@ -101,7 +101,7 @@ impl Shared {
 }
 
 /// Returns the inode of the calling thread's network namespace; 0 if it cannot be read.
-pub(super) fn namespace() -> u64 {
+pub(crate) fn namespace() -> u64 {
     netns::own()
         .and_then(|file| file.metadata())
         .map_or(0, |metadata| metadata.ino())

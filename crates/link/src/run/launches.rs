@@ -64,7 +64,10 @@ impl Launches {
     }
 
     /// Hands over a frame that is to leave at `launch_ns` of CLOCK_MONOTONIC. One system call.
-    pub(super) fn send_at(&mut self, frame: &[u8], launch_ns: u64) -> Result<(), LinkError> {
+    ///
+    /// # Errors
+    /// As of [`Sender::send_at`].
+    pub fn send_at(&mut self, frame: &[u8], launch_ns: u64) -> Result<(), LinkError> {
         // The offset is read anew for each frame: the time may have been set since the last one.
         let tai_ns = launch_ns.saturating_add_signed(clock::tai_minus_monotonic_ns().0);
         self.sender.send_at(frame, tai_ns).map(drop)

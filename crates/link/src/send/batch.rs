@@ -123,6 +123,7 @@ impl Sender {
             let result = match &mut self.socket {
                 Socket::Packet(socket) => socket.send_batch(left),
                 Socket::Udp(socket) => socket.send_batch(left),
+                Socket::Uman(attachment) => attachment.device().send(first).map(|()| 1),
                 Socket::Xdp(_) => {
                     let pushed = self.push_many(left)?;
                     match self.flush() {

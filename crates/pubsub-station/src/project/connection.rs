@@ -235,7 +235,7 @@ pub(super) fn read_real_time(
         .number("cpu", 0..1024)
         .and_then(|cpu| usize::try_from(cpu).ok());
     let spin_ns = keys.time("spin", 0).unwrap_or(usual.spin_ns);
-    let path = keys.choice("path", &["qdisc", "direct", "xdp", "launch", "xdp-launch"]);
+    let path = keys.choice("path", &TxPath::ALL.map(TxPath::name));
     let socket_priority = keys.number("socket-priority", 0..16);
     if let (true, Some(value)) = (spin_ns > 1_000_000, table.get("spin").map(|v| v.span())) {
         let message = "`spin` is too long: at most 1 ms".to_owned();

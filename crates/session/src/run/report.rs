@@ -65,7 +65,7 @@ pub struct RunReport {
     /// The file of evidence; null without `--evidence`.
     #[serde(default)]
     pub evidence: Option<EvidenceRow>,
-    /// The transmit path of RTDiP frames: qdisc, direct, xdp, launch or xdp-launch.
+    /// The transmit path of RTDiP frames: qdisc, direct, xdp, launch, xdp-launch or uman.
     pub path: String,
     /// The thread or interrupt that did the receive work, in words.
     pub receive_work: String,
