@@ -311,6 +311,21 @@ static void __exit uman_exit(void)
 	rcu_barrier();
 }
 
+/* /sys/module/uman/parameters/abi: for those who may not open /dev/uman. */
+static int uman_abi_get(char *buffer, const struct kernel_param *param)
+{
+	return sysfs_emit(buffer, "%u\n", UMAN_ABI_VERSION);
+}
+
+static int uman_abi_set(const char *value, const struct kernel_param *param)
+{
+	return -EPERM;
+}
+
+static const struct kernel_param_ops uman_abi_ops = { .set = uman_abi_set, .get = uman_abi_get };
+module_param_cb(abi, &uman_abi_ops, NULL, 0444);
+MODULE_PARM_DESC(abi, "version of the interface to programs (to be read only)");
+
 module_init(uman_init);
 module_exit(uman_exit);
 MODULE_LICENSE("GPL");

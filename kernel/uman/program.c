@@ -218,6 +218,12 @@ static int uman_reply_set(struct uman_program *p, const struct uman_reply *reque
 	a->renewed = READ_ONCE(a->shared->renewed);
 	atomic_set(&a->left, a->lease);
 	old = rcu_dereference_protected(p->answers[request->slot], lockdep_is_held(&p->mutex));
+	if (old) {
+		/* The slot's counts go on. */
+		atomic64_set(&a->sent, atomic64_read(&old->sent));
+		atomic64_set(&a->failed, atomic64_read(&old->failed));
+		atomic64_set(&a->torn, atomic64_read(&old->torn));
+	}
 	WRITE_ONCE(a->shared->lease_left, a->lease);
 	WRITE_ONCE(a->shared->state, UMAN_STATE_ON);
 	rcu_assign_pointer(p->answers[request->slot], a);

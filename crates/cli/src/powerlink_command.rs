@@ -16,7 +16,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
+use rtwire_powerlink_station::driver::StationPath;
 use rtwire_powerlink_station::{Handle, Project, Station, StationError};
 use rtwire_sys::signal;
 
@@ -70,6 +72,10 @@ struct RunArguments {
     /// Stop after this time; without it, at Ctrl-C
     #[arg(long, value_parser = crate::arguments::parse_duration)]
     duration: Option<Duration>,
+    /// The path of the isochronous phase, in place of the project file's: the driver or user space (auto), user space (user),
+    /// the driver (driver), the driver in native mode (native), or the kernel module `uman`
+    #[arg(long, value_name = "PATH", value_parser = station_path())]
+    path: Option<StationPath>,
     /// Print the state as JSON, one object in a line (its schema: `rtwire schema powerlink`)
     #[arg(long)]
     json: bool,
@@ -103,8 +109,22 @@ fn failure(error: &StationError) -> Failure {
     (code, error.to_string())
 }
 
+/// Returns the parser of a path's name.
+fn station_path() -> impl TypedValueParser<Value = StationPath> {
+    let names = StationPath::ALL.map(StationPath::name);
+    PossibleValuesParser::new(names).map(|name| {
+        let named = StationPath::ALL
+            .into_iter()
+            .find(|path| path.name() == name);
+        named.unwrap_or_default()
+    })
+}
+
 fn station(arguments: &RunArguments, managing: bool) -> Result<(), Failure> {
-    let project = Project::read(&arguments.file).map_err(|error| failure(&error))?;
+    let mut project = Project::read(&arguments.file).map_err(|error| failure(&error))?;
+    if let Some(path) = arguments.path {
+        project.station_path = path;
+    }
     let stop = signal::install_stop_flag().map_err(|error| (LACKING, error.to_string()))?;
     let opened = if managing {
         Station::managing(&project)

@@ -54,6 +54,7 @@ mod safety_tests;
 mod station;
 #[cfg(test)]
 mod tests;
+mod uman;
 
 use layout::{
     CHAIN_WORDS, CONTROL_WORDS, Control, POLLS, PREPARED_WORDS, RECORD_WORDS, RESPONSE_WORDS,
@@ -67,6 +68,7 @@ use std::sync::atomic::Ordering;
 pub use error::DriverError;
 pub use port::{DriverConfig, DriverPort};
 pub use station::{StationPath, StationPort};
+pub use uman::UmanPort;
 
 const PROGRAM: &str = "powerlink";
 

@@ -278,12 +278,11 @@ fn read_document(
     if !table.contains_key("cycle") && cdc.is_none() {
         keys.missing("cycle");
     }
-    let station_path = match keys.choice("path", &["auto", "user", "driver", "native"]) {
-        Some("user") => StationPath::User,
-        Some("driver") => StationPath::Driver,
-        Some("native") => StationPath::Native,
-        _ => StationPath::Auto,
-    };
+    let station_path = keys.choice("path", &StationPath::ALL.map(StationPath::name));
+    let station_path = StationPath::ALL
+        .into_iter()
+        .find(|path| station_path == Some(path.name()))
+        .unwrap_or_default();
     let priority = keys.number("priority", 0..100).unwrap_or(50);
     let cpu = keys.number("cpu", 0..1024).map(|cpu| cpu as usize);
     let spin_ns = keys.time("spin", 0).unwrap_or(50_000);

@@ -2,7 +2,7 @@
 
 use crate::configure;
 use crate::datagrams::Datagrams;
-use crate::driver::{DriverConfig, Role, StationPort};
+use crate::driver::{DriverConfig, Role, StationPath, StationPort};
 use crate::error::StationError;
 use crate::ethernet::Ethernet;
 use crate::handle::{self, Handle, Inner};
@@ -45,6 +45,15 @@ pub struct Station {
     points: Vec<(Key, Range<usize>)>,
 }
 
+/// Returns the address that the station's frames have.
+fn address_of(project: &Project) -> Result<MacAddress, StationError> {
+    let interface = match project.station_path {
+        StationPath::Uman => rtwire_link::uman::device_of(&project.interface)?,
+        _ => interface::by_name(&project.interface)?,
+    };
+    Ok(MacAddress(interface.mac))
+}
+
 impl Station {
     /// Opens the managing node that a project describes.
     ///
@@ -59,7 +68,7 @@ impl Station {
                 help: "start it with `rtwire powerlink cn`, or set `node = 240`",
             });
         }
-        let address = MacAddress(interface::by_name(&project.interface)?.mac);
+        let address = address_of(project)?;
         let offset_ns =
             clock::now_ns(Clock::Realtime) as i64 - clock::now_ns(Clock::Monotonic) as i64;
         let mut config = configure::managing(project, address, offset_ns)?;
@@ -98,7 +107,7 @@ impl Station {
                 help: "start it with `rtwire powerlink mn`, or set `node` to 1 to 239",
             });
         }
-        let address = MacAddress(interface::by_name(&project.interface)?.mac);
+        let address = address_of(project)?;
         let config = configure::controlled(project, address)?;
         let cycle_ns = config.dictionary.number(0x1006, 0) * 1_000;
         let node = ControlledNode::new(config).map_err(|source| StationError::Configuration {

@@ -46,9 +46,9 @@ pub struct StationStatus {
     pub requests_foreign: u64,
     /// Times that this program stood still for longer than its watchdog allows.
     pub watchdog_lapses: u64,
-    /// Requests that the driver has left to user space since the watchdog had ended; null in user space.
+    /// Requests that the driver, or the module `uman`, has left to user space since the watchdog had ended; null in user space.
     pub left_by_watchdog: Option<u64>,
-    /// PReqs that the driver has answered or sent; null in user space.
+    /// PReqs that the driver, or the module `uman`, has answered or sent; null in user space.
     pub sent_by_driver: Option<u64>,
     /// A managing node's SoC that leave by launch time; null without launch times.
     pub soc_launch: Option<SocLaunchStatus>,

@@ -212,7 +212,7 @@ impl<'a> Work<'a> {
         if let Some(watch) = &self.beside.watch {
             status.take_link(&kind.statistics(), watch.tells());
         }
-        status.take_run(run, port.driver().map(|driver| driver.counters()));
+        status.take_run(run, port.counters());
         status.soc_launch = self.dropped.map(|dropped| SocLaunchStatus {
             handed_over: run.launched,
             by_loop: run.unlaunched,

@@ -1,6 +1,6 @@
-//! One port for both paths. The path is chosen when the port is opened.
+//! One port for all paths. The path is chosen when the port is opened.
 
-use super::{DriverConfig, DriverError, DriverPort};
+use super::{DriverConfig, DriverCounters, DriverError, DriverPort, UmanPort};
 use rtwire_link::LinkError;
 use rtwire_link::run::{Arrived, LaunchWindow, Launches, Offload, PacketPort, Port};
 use rtwire_link::xdp::Attach;
@@ -9,13 +9,15 @@ use rtwire_sys::interface::{self, Interface};
 use rtwire_wire::MacAddress;
 use std::time::Duration;
 
-/// A port whose isochronous phase runs in user space or in the driver.
+/// A port whose isochronous phase runs in user space, in the driver, or in the kernel module `uman`.
 #[derive(Debug)]
 pub enum StationPort {
     /// In user space.
     User(Box<PacketPort>),
     /// In the driver.
     Driver(Box<DriverPort>),
+    /// In the kernel module `uman`.
+    Uman(Box<UmanPort>),
 }
 
 /// The path of the isochronous phase.
@@ -30,6 +32,31 @@ pub enum StationPath {
     Driver,
     /// The driver in native mode; an error otherwise.
     Native,
+    /// The kernel module `uman`, at the device of that kind that the interface is or that is above it; an error otherwise.
+    Uman,
+}
+
+impl StationPath {
+    /// All paths.
+    pub const ALL: [Self; 5] = [
+        Self::Auto,
+        Self::User,
+        Self::Driver,
+        Self::Native,
+        Self::Uman,
+    ];
+
+    /// Returns the path's name, as project files have it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::User => "user",
+            Self::Driver => "driver",
+            Self::Native => "native",
+            Self::Uman => "uman",
+        }
+    }
 }
 
 /// Chooses the generic mode for a veth. In native mode a veth's frames are lost unless its peer has an XDP program, and the peer
@@ -56,6 +83,11 @@ impl StationPort {
         };
         match path {
             StationPath::User => user(""),
+            StationPath::Uman => {
+                let port = UmanPort::open(config)?;
+                let said = format!("in the kernel module uman, at {}", port.interface().name);
+                Ok((Self::Uman(Box::new(port)), said))
+            }
             StationPath::Native => {
                 let native = DriverConfig {
                     attach: Attach::Only(XdpMode::Native),
@@ -91,6 +123,7 @@ impl StationPort {
         match self {
             Self::User(port) => port.interface(),
             Self::Driver(port) => port.interface(),
+            Self::Uman(port) => port.interface(),
         }
     }
 
@@ -99,22 +132,27 @@ impl StationPort {
         match self {
             Self::User(port) => port.launch_by(launches),
             Self::Driver(port) => port.launch_by(launches),
+            Self::Uman(port) => port.launch_by(launches),
         }
     }
 
-    /// Tells the driver the managing node's address, as [`DriverPort::set_managing`]. Does nothing in user space.
+    /// Tells the driver or the module the managing node's address, as [`DriverPort::set_managing`]. Does nothing in user space.
     #[inline]
     pub fn set_managing(&mut self, managing: Option<MacAddress>) {
-        if let Self::Driver(port) = self {
-            port.set_managing(managing);
+        match self {
+            Self::User(_) => {}
+            Self::Driver(port) => port.set_managing(managing),
+            Self::Uman(port) => port.set_managing(managing),
         }
     }
 
-    /// Tells the driver the watchdog's cycles, as [`DriverPort::set_watchdog`]. Does nothing in user space.
+    /// Tells the driver or the module the watchdog's cycles, as [`DriverPort::set_watchdog`]. Does nothing in user space.
     #[inline]
     pub fn set_watchdog(&mut self, cycles: u32) {
-        if let Self::Driver(port) = self {
-            port.set_watchdog(cycles);
+        match self {
+            Self::User(_) => {}
+            Self::Driver(port) => port.set_watchdog(cycles),
+            Self::Uman(port) => port.set_watchdog(cycles),
         }
     }
 
@@ -122,8 +160,18 @@ impl StationPort {
     #[must_use]
     pub fn driver(&self) -> Option<&DriverPort> {
         match self {
-            Self::User(_) => None,
+            Self::User(_) | Self::Uman(_) => None,
             Self::Driver(port) => Some(port),
+        }
+    }
+
+    /// Returns the counters of the driver or the module; `None` in user space. No system call.
+    #[must_use]
+    pub fn counters(&self) -> Option<DriverCounters> {
+        match self {
+            Self::User(_) => None,
+            Self::Driver(port) => Some(port.counters()),
+            Self::Uman(port) => Some(port.counters()),
         }
     }
 }
@@ -134,6 +182,7 @@ impl Port for StationPort {
         match self {
             Self::User(port) => port.send(frame),
             Self::Driver(port) => port.send(frame),
+            Self::Uman(port) => port.send(frame),
         }
     }
 
@@ -142,6 +191,7 @@ impl Port for StationPort {
         match self {
             Self::User(port) => port.launch_window(),
             Self::Driver(port) => port.launch_window(),
+            Self::Uman(port) => port.launch_window(),
         }
     }
 
@@ -150,6 +200,7 @@ impl Port for StationPort {
         match self {
             Self::User(port) => port.send_at(frame, launch_ns),
             Self::Driver(port) => port.send_at(frame, launch_ns),
+            Self::Uman(port) => port.send_at(frame, launch_ns),
         }
     }
 
@@ -158,6 +209,7 @@ impl Port for StationPort {
         match self {
             Self::User(port) => port.receive(show),
             Self::Driver(port) => port.receive(show),
+            Self::Uman(port) => port.receive(show),
         }
     }
 
@@ -166,6 +218,7 @@ impl Port for StationPort {
         match self {
             Self::User(_) => None,
             Self::Driver(port) => port.offload(),
+            Self::Uman(port) => port.offload(),
         }
     }
 
@@ -174,6 +227,7 @@ impl Port for StationPort {
         match self {
             Self::User(port) => port.is_ready(),
             Self::Driver(port) => port.is_ready(),
+            Self::Uman(port) => port.is_ready(),
         }
     }
 
@@ -182,6 +236,7 @@ impl Port for StationPort {
         match self {
             Self::User(port) => port.wait(timeout),
             Self::Driver(port) => port.wait(timeout),
+            Self::Uman(port) => port.wait(timeout),
         }
     }
 }
