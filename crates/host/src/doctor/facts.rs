@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::HostError;
 use crate::files::Files;
 use crate::netlink::{
-    Address, LinkFacts, Napi, Netlink, Offloads, Parameters, Qdisc, Route, TimeStamping,
+    Address, LinkFacts, Napi, Netlink, Offloads, Parameters, Qdisc, Route, TimeStamping, UmanLink,
     XdpAbilities,
 };
 
@@ -21,6 +21,8 @@ pub struct Facts {
     /// The kernel's queueing disciplines, and `vlan` links: whether it has each. Kinds that could not be tried have no
     /// entry.
     pub kinds: BTreeMap<&'static str, bool>,
+    /// The devices of the kernel module `uman` in this network namespace.
+    pub umans: Vec<UmanLink>,
     /// The tables of the packet filter; `None` if the kernel has no such filter or does not tell.
     pub filter_tables: Option<Vec<String>>,
 }
@@ -104,6 +106,7 @@ impl Facts {
             processes: processes(&files),
             kinds: kinds(),
             filter_tables: netlink.filter_tables(),
+            umans: netlink.umans().unwrap_or_default(),
             interface,
             files,
         })

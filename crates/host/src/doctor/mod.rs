@@ -20,6 +20,7 @@ mod interrupts;
 mod kernel;
 mod limits;
 mod measurement;
+mod module;
 mod queues;
 mod streams;
 mod talkers;
@@ -58,7 +59,7 @@ pub struct Examination {
 /// A check: facts in, findings out.
 type Check = fn(&Facts) -> Vec<Finding>;
 
-const CHECKS: [Check; 41] = [
+const CHECKS: [Check; 42] = [
     kernel::preemption,
     kernel::throttling,
     kernel::threaded_interrupts,
@@ -94,6 +95,7 @@ const CHECKS: [Check; 41] = [
     driver::xdp,
     driver::launch_time,
     driver::time_stamps,
+    module::uman,
     queues::abilities,
     queues::in_force,
     talkers::addresses,

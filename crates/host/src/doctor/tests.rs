@@ -65,6 +65,7 @@ impl Machine {
             files,
             interface: None,
             filter_tables: None,
+            umans: Vec::new(),
         }
     }
 
@@ -239,7 +240,7 @@ fn the_committed_schema_is_that_of_the_code() {
 #[test]
 fn the_page_has_every_fact() {
     const PAGE: &str = include_str!("../../../../docs/host.md");
-    const SOURCES: [&str; 11] = [
+    const SOURCES: [&str; 12] = [
         include_str!("clock.rs"),
         include_str!("cpu.rs"),
         include_str!("driver.rs"),
@@ -249,6 +250,7 @@ fn the_page_has_every_fact() {
         include_str!("limits.rs"),
         include_str!("measurement.rs"),
         include_str!("mod.rs"),
+        include_str!("module.rs"),
         include_str!("queues.rs"),
         include_str!("talkers.rs"),
     ];
@@ -302,4 +304,68 @@ fn launch_times_are_there_where_the_driver_says_so() {
         assert_eq!(of(others), Level::Note);
         assert_eq!(of(others | 4), Level::Good);
     }
+}
+
+#[test]
+fn the_module_uman_is_told_with_its_version_and_its_device() {
+    use crate::netlink::{LinkFacts, UmanLink, UmanMode, UmanQueue};
+    let machine = Machine::ideal();
+    let facts = |umans: Vec<UmanLink>| Facts {
+        interface: Some(InterfaceFacts {
+            link: LinkFacts {
+                name: "eth0".to_owned(),
+                index: 4,
+                ..LinkFacts::default()
+            },
+            ..InterfaceFacts::default()
+        }),
+        umans,
+        ..machine.facts()
+    };
+    let told = |umans: Vec<UmanLink>| {
+        let found = module::uman(&facts(umans)).remove(0);
+        let remedy = found.remedy.map(|remedy| remedy.command);
+        (found.level, found.found, remedy.unwrap_or_default())
+    };
+    let device = |index, lower| UmanLink {
+        name: "uman0".to_owned(),
+        index,
+        lower,
+        mode: Some(UmanMode::Direct),
+        ethertypes: vec![0x88ab],
+        queue: UmanQueue::Own,
+    };
+    let (level, found, _) = told(Vec::new());
+    assert_eq!(level, Level::Note);
+    assert!(found.contains("not loaded"), "{found}");
+    machine.write("sys/module/uman/parameters/abi", "9\n");
+    let (level, found, _) = told(Vec::new());
+    assert_eq!(level, Level::Weak);
+    assert!(
+        found.contains("version 9") && found.contains("version 1"),
+        "{found}"
+    );
+    machine.write("sys/module/uman/parameters/abi", "1\n");
+    let (level, found, remedy) = told(vec![device(9, 5)]);
+    assert_eq!(level, Level::Note);
+    assert!(found.contains("no device above `eth0`"), "{found}");
+    assert!(
+        remedy.contains("rtwire uman add uman0 --link eth0"),
+        "{remedy}"
+    );
+    let (level, found, remedy) = told(vec![device(9, 4)]);
+    assert_eq!((level, remedy.as_str()), (Level::Good, ""));
+    assert!(
+        found.ends_with("`uman0` is its device above `eth0`, mode direct"),
+        "{found}"
+    );
+    assert!(
+        told(vec![device(4, 2)])
+            .1
+            .contains("`eth0` is its device, mode")
+    );
+    machine.write("sys/class/net/uman0/flags", "0x1002\n");
+    let (level, _, remedy) = told(vec![device(9, 4)]);
+    assert_eq!(level, Level::Weak);
+    assert!(remedy.contains("ip link set uman0 up"), "{remedy}");
 }
