@@ -138,6 +138,7 @@ impl Attachment {
             }
         }
         let wanted = Wanted {
+            cyclic: 0,
             replies: 0,
             ring: RING,
         };

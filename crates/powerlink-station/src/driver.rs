@@ -55,6 +55,7 @@ mod station;
 #[cfg(test)]
 mod tests;
 mod uman;
+pub(crate) mod uman_soc;
 
 use layout::{
     CHAIN_WORDS, CONTROL_WORDS, Control, POLLS, PREPARED_WORDS, RECORD_WORDS, RESPONSE_WORDS,

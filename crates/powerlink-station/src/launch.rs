@@ -1,10 +1,12 @@
 //! SoC by launch time: the queue that keeps them, the time ahead of which they are handed over, and those that it has dropped.
 
+use crate::driver::StationPath;
+use crate::driver::uman_soc::{LATEST_NS, PERIODS_NS};
 use crate::error::StationError;
 use crate::project::{Project, SocSending};
 use rtwire_link::LinkError;
 use rtwire_link::TxStamps;
-use rtwire_link::run::Launches;
+use rtwire_link::run::{LaunchWindow, Launches};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -17,6 +19,8 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(crate) struct SocWay {
     /// By launch time; `None`: the loop sends them.
     pub(crate) launches: Option<Launches>,
+    /// By the kernel module `uman`, handed over within these times.
+    pub(crate) by_module: Option<LaunchWindow>,
     /// The same in words.
     pub(crate) said: String,
 }
@@ -28,10 +32,14 @@ pub(crate) struct SocWay {
 pub(crate) fn way(project: &Project, cycle_ns: u64) -> Result<SocWay, StationError> {
     let by_loop = |why: &str| SocWay {
         launches: None,
+        by_module: None,
         said: format!("SoC sent by the loop{why}"),
     };
     if project.soc == SocSending::Spin {
         return Ok(by_loop(""));
+    }
+    if project.station_path == StationPath::Uman {
+        return by_module(project, cycle_ns);
     }
     match open(project, cycle_ns) {
         Ok(launches) => {
@@ -44,6 +52,7 @@ pub(crate) fn way(project: &Project, cycle_ns: u64) -> Result<SocWay, StationErr
             );
             Ok(SocWay {
                 launches: Some(launches),
+                by_module: None,
                 said,
             })
         }
@@ -59,6 +68,50 @@ pub(crate) fn way(project: &Project, cycle_ns: u64) -> Result<SocWay, StationErr
         }
         Err(error) => Err(error),
     }
+}
+
+/// The kernel module sends SoC at their instants, whatever the interface's queues.
+fn by_module(project: &Project, cycle_ns: u64) -> Result<SocWay, StationError> {
+    let window = LaunchWindow {
+        earliest_ns: LATEST_NS.saturating_add(project.soc_margin_ns),
+        latest_ns: LATEST_NS,
+    };
+    let (fits, takes) = (
+        window.earliest_ns <= cycle_ns / 2,
+        PERIODS_NS.contains(&cycle_ns),
+    );
+    if fits && takes {
+        return Ok(SocWay {
+            launches: None,
+            by_module: Some(window),
+            said: format!(
+                "SoC sent by the module at their instants, handed over {} ahead",
+                us(window.earliest_ns)
+            ),
+        });
+    }
+    if project.soc == SocSending::Launch && !fits {
+        return Err(StationError::Lead {
+            path: project.path.clone(),
+            lead: us(window.earliest_ns),
+            delta: us(LATEST_NS),
+            margin: us(project.soc_margin_ns),
+            cycle: us(cycle_ns),
+        });
+    }
+    if project.soc == SocSending::Launch {
+        return Err(StationError::Link(LinkError::Unsupported {
+            what: "the module `uman` sends SoC in cycles of 50 µs to 1 s: set `soc = \"auto\"`, or another cycle",
+        }));
+    }
+    Ok(SocWay {
+        launches: None,
+        by_module: None,
+        said: format!(
+            "SoC sent by the loop, since the cycle of {} is too short or too long for the module",
+            us(cycle_ns)
+        ),
+    })
 }
 
 fn open(project: &Project, cycle_ns: u64) -> Result<Launches, StationError> {

@@ -76,6 +76,8 @@ impl Station {
         let soc = launch::way(project, cycle_ns)?;
         if let Some(launches) = &soc.launches {
             config.lead_ns = launches.window().earliest_ns;
+        } else if let Some(window) = soc.by_module {
+            config.lead_ns = window.earliest_ns;
         }
         let wanted: Vec<u8> = (1..=239)
             .filter(|node| config.dictionary.number(0x1f81, *node) & 1 != 0)
@@ -157,6 +159,9 @@ impl Station {
         let mut reports = None;
         if let Some(soc) = soc {
             said = format!("{said}; {}", soc.said);
+            if let Some(window) = soc.by_module {
+                port.keep_by_module(cycle_ns, window);
+            }
             if let Some(mut launches) = soc.launches {
                 reports = launches.take_reports()?;
                 port.launch_by(launches);
@@ -341,7 +346,7 @@ impl Station {
         let reports = self.reports.as_mut();
         let ended = thread::scope(|scope| {
             let _over = Over(over);
-            let launched = reports.is_some();
+            let launched = reports.is_some() || self.runner.port().soc_lost().is_some();
             if let Some(reports) = reports {
                 // Before this thread becomes real-time: what it starts later would be so, too.
                 scope.spawn(move || launch::count_dropped(reports, dropped, over));

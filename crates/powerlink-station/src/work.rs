@@ -41,7 +41,7 @@ pub(crate) struct Work<'a> {
     asked: Option<(u8, u32)>,
     /// The number of times that each node was taken for lost.
     times_lost: Box<[u64; 256]>,
-    /// SoC that a launch queue has dropped; `None` where there are no launch times.
+    /// SoC that a launch queue or the module `uman` has dropped; `None` where there are no launch times.
     dropped: Option<&'a AtomicU64>,
     told: Told,
 }
@@ -95,6 +95,9 @@ impl<'a> Work<'a> {
             self.event(kind, event, now_ns);
         }
         if let Some(dropped) = self.dropped {
+            if let Some(lost) = port.soc_lost() {
+                dropped.store(lost, Ordering::Relaxed);
+            }
             let dropped = dropped.load(Ordering::Relaxed);
             if let Some(news) = self.told.news(run.unlaunched, dropped, now_ns) {
                 self.note(now_ns, news);

@@ -3,6 +3,7 @@
 //! ```text
 //!  write ───────────────────────────────► a frame leaves now
 //!  Outgoing ── publish, renew ──► reply ► a frame leaves when another one arrives
+//!                             ──► cyclic ► a frame leaves at each instant of a grid
 //!  RingReader ◄── ring in memory ◄─────── frames that arrive at the device
 //! ```
 //!
@@ -26,7 +27,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-pub use layout::{ABI_VERSION, FRAME_OCTETS, LEASE_MOST, REPLIES_MOST, RING_MOST};
+pub use layout::{ABI_VERSION, CYCLIC_MOST, FRAME_OCTETS, LEASE_MOST, REPLIES_MOST, RING_MOST};
 pub use ring::{RingFrame, RingReader};
 
 /// The device file.
@@ -118,6 +119,8 @@ fn decode(body: &[u8]) -> Option<UmanLink> {
 /// The slots and entries that an attachment is to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
+    /// Cyclic frames, at most [`CYCLIC_MOST`].
+    pub cyclic: u32,
     /// Automatic replies, at most [`REPLIES_MOST`].
     pub replies: u32,
     /// Entries of the ring: 0 or a power of two, at most [`RING_MOST`].
@@ -172,6 +175,7 @@ impl UmanDevice {
         let mut layout = layout::Attach {
             version: ABI_VERSION,
             ifindex: device.index,
+            cyclic: wanted.cyclic,
             reply: wanted.replies,
             ring: wanted.ring,
             ..layout::Attach::default()
@@ -234,6 +238,31 @@ impl UmanDevice {
         request(self.memory.descriptor(), layout::REPLY, &raw mut asked)
     }
 
+    /// Has the module send what [`Outgoing`] of this slot has published at `start_ns`, and each `period_ns` from then on, as
+    /// long as it is renewed once in `lease` instants (1 to [`LEASE_MOST`]). Times are of CLOCK_MONOTONIC; a start that is past
+    /// is the next instant of its grid. In place of what was set for the slot before. One system call.
+    ///
+    /// # Errors
+    /// The device is gone; or there is no such slot, or the period is not 50 µs to 1 s (`EINVAL`).
+    pub fn set_cyclic(
+        &self,
+        slot: u32,
+        (start_ns, period_ns): (u64, u64),
+        lease: u32,
+    ) -> std::result::Result<(), Errno> {
+        let mut asked = layout::Cyclic {
+            slot,
+            clock: libc::CLOCK_MONOTONIC,
+            start_ns,
+            period_ns,
+            lease,
+            flags: 0,
+            lead_ns: 0,
+            reserved: 0,
+        };
+        request(self.memory.descriptor(), layout::CYCLIC, &raw mut asked)
+    }
+
     /// Has the module put every frame of the device's EtherTypes into the ring. They go on to Linux all the same. One system
     /// call.
     ///
@@ -273,7 +302,7 @@ fn request<T: layout::Request>(
     Ok(())
 }
 
-/// A frame that the module sends by itself, in the slot of a reply. One value for a slot: it is the only writer.
+/// A frame that the module sends by itself, in the slot of a reply or of a cyclic frame. One value for a slot: it is the only writer.
 #[derive(Debug)]
 pub struct Outgoing {
     device: Arc<UmanDevice>,
@@ -288,13 +317,33 @@ impl Outgoing {
     #[must_use]
     pub fn reply(device: Arc<UmanDevice>, slot: u32) -> Option<Self> {
         let at = device.layout.reply_word(slot)?;
+        Some(Self::at(device, at))
+    }
+
+    /// Returns a cyclic frame; `None` if the attachment has no such slot. Take it once.
+    #[must_use]
+    pub fn cyclic(device: Arc<UmanDevice>, slot: u32) -> Option<Self> {
+        let at = device.layout.cyclic_word(slot)?;
+        Some(Self::at(device, at))
+    }
+
+    fn at(device: Arc<UmanDevice>, at: usize) -> Self {
         let first = device.load(at, Ordering::Relaxed);
-        Some(Self {
+        Self {
             at,
             generation: half(first, Half::First),
             renewed: half(first, Half::Second),
             device,
-        })
+        }
+    }
+
+    /// Returns true while the module sends the frame: it was set, and its lease has not ended. No system call.
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        let state = self
+            .device
+            .load(self.at + layout::OUTGOING_STATE, Ordering::Acquire);
+        half(state, Half::First) == layout::ON
     }
 
     /// Publishes a content: from now on this frame leaves, whole. An empty frame: nothing leaves. One that is longer than

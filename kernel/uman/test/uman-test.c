@@ -335,6 +335,29 @@ static int listen_to(char **argument)
 	return 0;
 }
 
+/* soc INTERFACE COUNT WAIT_MS: counts POWERLINK's SoC, and those that came twice: with the relative time of the one before. */
+static int soc(char **argument)
+{
+	unsigned int wanted = atoi(argument[1]), count = 0, repeated = 0;
+	uint64_t stamp, relative, last = ~0ull;
+	int s = raw_socket(argument[0], TYPE, false);
+	uint8_t frame[2048];
+
+	realtime(10);
+	puts("listening");
+	fflush(stdout);
+	while (count < wanted && receive(s, frame, &stamp, atoi(argument[2]))) {
+		if (frame[14] != CYCLE)
+			continue;
+		memcpy(&relative, frame + 28, sizeof(relative));
+		repeated += relative == last;
+		last = relative;
+		count++;
+	}
+	printf("received=%u repeated=%u\n", count, repeated);
+	return 0;
+}
+
 /* reply INTERFACE NODE LEASE RENEW_MS [changing]: answers questions to NODE until killed; RENEW_MS 0: never renewed. */
 static int reply(char **argument)
 {
@@ -626,7 +649,7 @@ int main(int count, char **argument)
 	} verbs[] = {
 		{ "cyclic", cyclic, 5 }, { "raw-cyclic", raw_cyclic, 3 }, { "listen", listen_to, 3 }, { "reply", reply, 4 },
 		{ "raw-reply", raw_reply, 2 }, { "ask", ask, 4 }, { "take", take, 3 }, { "send", send_many, 2 },
-		{ "write", write_many, 2 }, { "hostile", hostile, 3 }, { "hold", hold, 1 },
+		{ "write", write_many, 2 }, { "hostile", hostile, 3 }, { "hold", hold, 1 }, { "soc", soc, 3 },
 	};
 
 	for (unsigned int i = 0; count > 1 && i < sizeof(verbs) / sizeof(*verbs); i++)

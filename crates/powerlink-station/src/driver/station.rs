@@ -136,6 +136,23 @@ impl StationPort {
         }
     }
 
+    /// Has the kernel module send frames with a launch instant, as [`UmanPort::keep_by_module`]. Does nothing on other paths.
+    pub fn keep_by_module(&mut self, period_ns: u64, window: LaunchWindow) {
+        if let Self::Uman(port) = self {
+            port.keep_by_module(period_ns, window);
+        }
+    }
+
+    /// Returns the SoC that the kernel module has lost; `None` where it keeps none.
+    #[inline]
+    #[must_use]
+    pub fn soc_lost(&self) -> Option<u64> {
+        match self {
+            Self::User(_) | Self::Driver(_) => None,
+            Self::Uman(port) => port.soc_lost(),
+        }
+    }
+
     /// Tells the driver or the module the managing node's address, as [`DriverPort::set_managing`]. Does nothing in user space.
     #[inline]
     pub fn set_managing(&mut self, managing: Option<MacAddress>) {

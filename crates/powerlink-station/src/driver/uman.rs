@@ -11,8 +11,9 @@
 //!
 //! No action makes a system call. What differs from the receive program of this crate ([`DriverPort`](super::DriverPort)): the
 //! driver may be any; the PRes is made in a socket buffer; a chained PRes (PollResponse chaining) and a managing node's requests
-//! are sent by user space.
+//! are sent by user space. A managing node's SoC may be a cyclic frame of the module.
 
+use super::uman_soc::Soc;
 use super::{DriverConfig, DriverCounters, Role};
 use rtwire_link::LinkError;
 use rtwire_link::run::{Arrived, LaunchWindow, Launches, Offload, Port};
@@ -170,6 +171,7 @@ pub struct UmanPort {
     /// Holds the memberships of the groups.
     _groups: PacketSocket,
     launches: Option<Launches>,
+    soc: Option<Soc>,
     managing: Option<MacAddress>,
     node: u8,
     watchdog_cycles: u32,
@@ -183,6 +185,7 @@ impl UmanPort {
     pub fn open(config: &DriverConfig) -> Result<Self, LinkError> {
         let interface = uman::device_of(&config.port.interface)?;
         let wanted = Wanted {
+            cyclic: u32::from(config.role == Role::Managing),
             replies: 1,
             ring: RING,
         };
@@ -221,6 +224,7 @@ impl UmanPort {
             replies,
             _groups: groups,
             launches: None,
+            soc: None,
             managing: None,
             node: config.node,
             watchdog_cycles: config.watchdog_cycles,
@@ -251,6 +255,18 @@ impl UmanPort {
     /// Sends frames with a launch instant through `launches` from now on.
     pub fn launch_by(&mut self, launches: Launches) {
         self.launches = Some(launches);
+    }
+
+    /// Has the module send frames with a launch instant, all on one grid of `period_ns`, from now on. They are handed over
+    /// within `window`.
+    pub fn keep_by_module(&mut self, period_ns: u64, window: LaunchWindow) {
+        self.soc = Soc::new(Arc::clone(&self.device), period_ns, window);
+    }
+
+    /// Returns the SoC that were handed over to the module and have not left; `None` where the module keeps none.
+    #[must_use]
+    pub fn soc_lost(&self) -> Option<u64> {
+        self.soc.as_ref().map(Soc::lost)
     }
 
     /// Has the module answer only PReqs of this address; `None`: of any. It compares the last three bytes. One system call
@@ -312,13 +328,18 @@ impl Port for UmanPort {
     }
 
     fn launch_window(&self) -> Option<LaunchWindow> {
-        self.launches.as_ref().map(Launches::window)
+        match (&self.soc, &self.launches) {
+            (Some(soc), _) => Some(soc.window()),
+            (None, Some(launches)) => Some(launches.window()),
+            (None, None) => None,
+        }
     }
 
     fn send_at(&mut self, frame: &[u8], launch_ns: u64) -> Result<(), LinkError> {
-        match &mut self.launches {
-            Some(launches) => launches.send_at(frame, launch_ns),
-            None => Err(LinkError::LaunchRefused { launch_ns }),
+        match (&mut self.soc, &mut self.launches) {
+            (Some(soc), _) => soc.send_at(frame, launch_ns),
+            (None, Some(launches)) => launches.send_at(frame, launch_ns),
+            (None, None) => Err(LinkError::LaunchRefused { launch_ns }),
         }
     }
 

@@ -10,10 +10,13 @@ pub const FRAME_OCTETS: usize = 1518;
 pub const REPLIES_MOST: u32 = 64;
 /// The most entries of the ring.
 pub const RING_MOST: u32 = 4096;
+/// The most cyclic frames of an attachment.
+pub const CYCLIC_MOST: u32 = 16;
 /// The greatest lease.
 pub const LEASE_MOST: u32 = 1_000_000;
 
 /// `enum uman_state`.
+pub(super) const ON: u32 = 1;
 pub(super) const LEASE_ENDED: u32 = 2;
 pub(super) const DEVICE_GONE: u32 = 3;
 
@@ -101,11 +104,17 @@ impl Attach {
         };
         self.size >= 4096
             && self.size < 1 << 30
-            && [self.size, self.reply_at, self.ring_at]
+            && [self.size, self.cyclic_at, self.reply_at, self.ring_at]
                 .iter()
                 .all(|at| at % word == 0)
+            && end(self.cyclic_at, self.cyclic, OUTGOING_WORDS) <= self.size
             && end(self.reply_at, self.reply, OUTGOING_WORDS) <= self.size
             && end(self.ring_at, self.ring, RECEIVED_WORDS) <= self.size
+    }
+
+    pub(super) fn cyclic_word(&self, slot: u32) -> Option<usize> {
+        let first = self.cyclic_at as usize / size_of::<u64>();
+        (slot < self.cyclic).then(|| first + slot as usize * OUTGOING_WORDS)
     }
 
     pub(super) fn reply_word(&self, slot: u32) -> Option<usize> {
@@ -167,6 +176,20 @@ impl Reply {
     }
 }
 
+/// `struct uman_cyclic`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cyclic {
+    pub(super) slot: u32,
+    pub(super) clock: i32,
+    pub(super) start_ns: u64,
+    pub(super) period_ns: u64,
+    pub(super) lease: u32,
+    pub(super) flags: u32,
+    pub(super) lead_ns: u32,
+    pub(super) reserved: u32,
+}
+
 /// `struct uman_receive`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -207,6 +230,7 @@ impl Stop {
 }
 
 impl Request for Attach {}
+impl Request for Cyclic {}
 impl Request for Reply {}
 impl Request for Receive {}
 impl Request for Stop {}
@@ -220,6 +244,7 @@ const WRITE: libc::c_ulong = 1;
 const READ: libc::c_ulong = 2;
 
 pub(super) const ATTACH: libc::c_ulong = ioc(READ | WRITE, 0x90, size_of::<Attach>());
+pub(super) const CYCLIC: libc::c_ulong = ioc(WRITE, 0x91, size_of::<Cyclic>());
 pub(super) const REPLY: libc::c_ulong = ioc(WRITE, 0x92, size_of::<Reply>());
 pub(super) const RECEIVE: libc::c_ulong = ioc(WRITE, 0x93, size_of::<Receive>());
 pub(super) const STOP: libc::c_ulong = ioc(WRITE, 0x94, size_of::<Stop>());
@@ -263,6 +288,11 @@ mod tests {
             },
             Attach {
                 ring_at: u64::MAX - 7,
+                ..good
+            },
+            Attach {
+                cyclic: 9,
+                cyclic_at: 4096,
                 ..good
             },
         ] {

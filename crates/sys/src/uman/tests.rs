@@ -222,6 +222,7 @@ fn without_the_module_the_error_names_its_file() {
     }
     let lo = crate::interface::by_name("lo").unwrap();
     let wanted = Wanted {
+        cyclic: 0,
         replies: 1,
         ring: 8,
     };
