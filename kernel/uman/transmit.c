@@ -16,6 +16,7 @@
 #include <linux/moduleparam.h>
 #include <linux/rtnetlink.h>
 #include <linux/slab.h>
+#include <net/sch_generic.h>
 
 #include "uman.h"
 #include "uman_kernel.h"
@@ -130,8 +131,9 @@ int uman_send(struct uman *u, struct sk_buff *skb, bool in_receive)
 	uman_may_sleep_on_locks();
 	if (mode == UMAN_MODE_QDISC) {
 		code = dev_queue_xmit(skb);
+		/* Congestion is another frame's loss, but not at a device that is down: its discipline drops all and says the same. */
 		if (code == NET_XMIT_CN)
-			code = 0;
+			code = qdisc_tx_is_noop(u->lower) ? -ENETDOWN : 0;
 		uman_count(u, UMAN_tx_qdisc);
 	} else {
 		code = dev_direct_xmit(skb, uman_queue(u));

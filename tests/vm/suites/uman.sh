@@ -109,6 +109,8 @@ test_cyclic_frames_keep_their_number_and_end_with_their_lease() {
 	leave
 }
 
+carries() { ! in_b ip link show uman0 | grep -q NO-CARRIER && in_b ip link show rb | grep -q LOWER_UP; }
+
 test_what_may_not_leave_is_refused_and_counted() {
 	above
 	for mode in qdisc direct; do
@@ -123,6 +125,13 @@ test_what_may_not_leave_is_refused_and_counted() {
 		is "counted" "$(counter tx_failed)" $((before + 20))
 		ip -n vm-b link set rb mtu 1500
 		ip -n vm-b link set uman0 mtu 1500
+		# A lower device that is down has a discipline that drops each frame and calls that congestion.
+		ip -n vm-b link set rb down
+		before=$(counter tx_failed)
+		is "written, lower device down, $mode" "$(in_b uman-test write uman0 10)" "sent=0 failed=10"
+		is "counted, lower device down, $mode" "$(counter tx_failed)" $((before + 10))
+		ip -n vm-b link set rb up
+		soon carries || fail "no carrier: $(in_b ip link show uman0)"
 	done
 	above_is_alive
 	leave
