@@ -9,6 +9,7 @@
 #include <net/ethernet.h>
 #include <net/if.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -640,6 +641,137 @@ static int hold(char **argument)
 	}
 }
 
+static void wants(bool holds, const char *what)
+{
+	if (holds)
+		return;
+	fprintf(stderr, "not so: %s\n", what);
+	exit(1);
+}
+
+static bool refused(int result, int reason) { return result == -1 && errno == reason; }
+
+/* busy INTERFACE: what is in use is refused with EBUSY, and free again when it is stopped. */
+static int busy(char **argument)
+{
+	struct attachment a = attach(argument[0], 3, 0, 0, 0);
+	struct uman_attach again = { .version = UMAN_ABI_VERSION, .ifindex = index_of(argument[0]) };
+	struct uman_cyclic c = { .clock = CLOCK_MONOTONIC, .period_ns = 1000000, .lease_cycles = 1000, .lead_ns = 200000 };
+	struct uman_stop stop = { .kind = UMAN_KIND_CYCLIC };
+	int other = open("/dev/uman", O_RDWR);
+
+	wants(refused(ioctl(other, UMAN_IOC_ATTACH, &again), EBUSY), "a second program gets EBUSY");
+	wants(refused(ioctl(a.file, UMAN_IOC_ATTACH, &again), EBUSY), "a second attachment of the same file gets EBUSY");
+	wants(refused(ioctl(other, UMAN_IOC_CYCLIC, &c), ENOTCONN), "a file that is not attached gets ENOTCONN");
+	for (c.slot = 0; c.slot < 2; c.slot++)
+		wants(!ioctl(a.file, UMAN_IOC_CYCLIC, &c), "leads of 40 % are taken");
+	wants(refused(ioctl(a.file, UMAN_IOC_CYCLIC, &c), EBUSY), "leads of 60 % get EBUSY");
+	wants(!ioctl(a.file, UMAN_IOC_STOP, &stop), "a cyclic frame stops");
+	wants(!ioctl(a.file, UMAN_IOC_CYCLIC, &c), "its lead is free again");
+	/* A mapping holds the file. */
+	munmap(a.area, a.layout.size);
+	close(a.file);
+	wants(!ioctl(other, UMAN_IOC_ATTACH, &again), "the device is free when its program closes");
+	puts("busy=1");
+	return 0;
+}
+
+static void set_clock(int64_t seconds)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	t.tv_sec += seconds;
+	if (clock_settime(CLOCK_REALTIME, &t))
+		die("set the clock");
+}
+
+/* Renews for so many ms; returns the frames that were sent meanwhile. */
+static unsigned int sent_in(struct uman_outgoing *o, unsigned int ms)
+{
+	uint64_t before = o->sent;
+
+	for (unsigned int i = 0; i < ms / 10; i++) {
+		renew(o);
+		usleep(10000);
+	}
+	return o->sent - before;
+}
+
+/* steps INTERFACE: a cyclic frame of a clock that is set by an hour, forward and back. */
+static int steps(char **argument)
+{
+	struct attachment a = attach(argument[0], 1, 0, 0, 0);
+	struct uman_outgoing *o = (void *)(a.area + a.layout.cyclic_at);
+	struct uman_cyclic c = { .clock = CLOCK_REALTIME, .period_ns = 10000000, .lease_cycles = 200 };
+	unsigned int sent, forward, back, anew;
+	uint8_t frame[SIZE];
+
+	make_frame(frame, CYCLE, 1, 0);
+	publish(o, frame, SIZE);
+	wants(!ioctl(a.file, UMAN_IOC_CYCLIC, &c), "a cyclic frame of CLOCK_REALTIME");
+	sent = sent_in(o, 500);
+	set_clock(3600);
+	forward = sent_in(o, 500);
+	printf("sent=%u forward=%u skipped=%llu state=%u ", sent, forward, (unsigned long long)o->skipped, o->state);
+	fflush(stdout);
+	set_clock(-3600);
+	usleep(200000);
+	back = sent_in(o, 500);
+	wants(!ioctl(a.file, UMAN_IOC_CYCLIC, &c), "it is started anew");
+	anew = sent_in(o, 500);
+	printf("back=%u anew=%u\n", back, anew);
+	return 0;
+}
+
+static struct attachment raced;
+static atomic_bool over;
+
+static void *maps(void *unused)
+{
+	(void)unused;
+	while (!over) {
+		uint8_t *area = mmap(NULL, raced.layout.size, PROT_READ | PROT_WRITE, MAP_SHARED, raced.file, 0);
+
+		if (area == MAP_FAILED)
+			die("map");
+		area[0] |= 0;
+		munmap(area, raced.layout.size);
+	}
+	return NULL;
+}
+
+/* race INTERFACE MS: one thread maps the memory, the other's requests and frames lie in pages that must be fetched first. */
+static int race(char **argument)
+{
+	uint64_t end = now_ns(CLOCK_MONOTONIC) + atoll(argument[1]) * 1000000ull;
+	unsigned int requests = 0;
+	pthread_t other;
+
+	raced = attach(argument[0], 1, 1, 0, 0);
+	if (pthread_create(&other, NULL, maps, NULL))
+		die("thread");
+	for (; now_ns(CLOCK_MONOTONIC) < end; requests++) {
+		int zero = open("/dev/zero", O_RDONLY);
+		uint8_t *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE, zero, 0);
+
+		close(zero);
+		if (page == MAP_FAILED)
+			die("map a page");
+		/* Not touched before: the kernel's copy fetches it. */
+		ioctl(raced.file, UMAN_IOC_STOP, page);
+		munmap(page, 4096);
+		page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (page == MAP_FAILED || write(raced.file, page, SIZE) != SIZE)
+			die("write");
+		munmap(page, 4096);
+	}
+	over = true;
+	pthread_join(other, NULL);
+	printf("requests=%u\n", requests);
+	return 0;
+}
+
 int main(int count, char **argument)
 {
 	static const struct {
@@ -650,6 +782,7 @@ int main(int count, char **argument)
 		{ "cyclic", cyclic, 5 }, { "raw-cyclic", raw_cyclic, 3 }, { "listen", listen_to, 3 }, { "reply", reply, 4 },
 		{ "raw-reply", raw_reply, 2 }, { "ask", ask, 4 }, { "take", take, 3 }, { "send", send_many, 2 },
 		{ "write", write_many, 2 }, { "hostile", hostile, 3 }, { "hold", hold, 1 }, { "soc", soc, 3 },
+		{ "busy", busy, 1 }, { "steps", steps, 1 }, { "race", race, 2 },
 	};
 
 	for (unsigned int i = 0; count > 1 && i < sizeof(verbs) / sizeof(*verbs); i++)

@@ -171,3 +171,33 @@ test_hostile_requests_do_no_harm() {
 	above_is_alive
 	leave
 }
+
+test_what_is_in_use_is_refused_as_busy() {
+	above
+	in_b uman-test busy uman0 >/tmp/busy 2>&1 || fail "$(cat /tmp/busy)"
+	leave
+}
+
+test_a_clock_that_is_set_does_not_end_a_cyclic_frame() {
+	above
+	in_b uman-test steps uman0 >/tmp/steps 2>&1 || fail "$(cat /tmp/steps)"
+	cat /tmp/steps
+	# 50 are due in each part; this guest may stall.
+	for part in sent forward anew; do
+		[ "$(figure $part /tmp/steps)" -ge 20 ] || fail "$part: $(cat /tmp/steps)"
+	done
+	# An hour forward is 360 000 instants, none of which counts; its lease of 200 has not ended.
+	[ "$(figure skipped /tmp/steps)" -le 100 ] || fail "$(cat /tmp/steps)"
+	is "state" "$(figure state /tmp/steps)" 1
+	# Set back, it is silent.
+	[ "$(figure back /tmp/steps)" -le 1 ] || fail "$(cat /tmp/steps)"
+	leave
+}
+
+test_requests_and_mappings_do_not_wait_for_one_another() {
+	above
+	in_b timeout -s KILL 60 uman-test race uman0 3000 >/tmp/race 2>&1 || fail "$(cat /tmp/race)"
+	[ "$(figure requests /tmp/race)" -ge 100 ] || fail "$(cat /tmp/race)"
+	above_is_alive
+	leave
+}
