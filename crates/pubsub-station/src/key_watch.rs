@@ -18,7 +18,7 @@ pub(crate) struct Watched {
     /// The group's place.
     pub(crate) group: usize,
     pub(crate) path: PathBuf,
-    /// The time of its last change that was read.
+    /// The time of its last change that was read; `None` as in [`KeyFile::changed`].
     pub(crate) seen: Option<SystemTime>,
 }
 
@@ -97,3 +97,7 @@ impl Drop for KeyWatch {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "key_watch_tests.rs"]
+mod tests;

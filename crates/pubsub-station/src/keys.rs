@@ -8,12 +8,15 @@ use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use toml::de::{DeTable, DeValue};
 
 const WANTED: &str = "a key file (docs/pubsub.md)";
 /// Permissions of group and others.
 const FOR_OTHERS: u32 = 0o077;
+
+/// The age of a change from which on a later one has another time. Kernels count the time of a change in steps of up to 10 ms.
+const SETTLED: Duration = Duration::from_millis(50);
 
 /// The keys of a security group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +25,8 @@ pub struct KeyFile {
     pub keys: Vec<KeyMaterial>,
     /// The token of the key that a publisher uses.
     pub current: u32,
-    /// The time of the file's last change.
+    /// The time of the file's last change; `None` if it is so recent that a later change may have the same time. Such a file is
+    /// to be read again.
     pub changed: Option<SystemTime>,
 }
 
@@ -57,7 +61,9 @@ impl KeyFile {
         let name = path.display().to_string();
         let text = foreign::text(bytes, &name, WANTED).map_err(StationError::Project)?;
         let mut keys = Self::parse(&text, path)?;
-        keys.changed = facts.modified().ok();
+        // A time in the future is of a clock that was set back.
+        let settled = |at: &SystemTime| at.elapsed().map_or(true, |age| age >= SETTLED);
+        keys.changed = facts.modified().ok().filter(settled);
         Ok(keys)
     }
 
