@@ -368,6 +368,22 @@ fn sorted(mut queues: Vec<Queue>) -> Tree {
     }
 }
 
+/// Returns HTB's priority of a class, 0 the most urgent; 7 is that of best effort and of what the plan does not know.
+///
+/// HTB has one priority less than eight classes above best effort would need. So class 0 gets the place of class 1 where that
+/// is not used. Else the classes up to the first that is not used are one place more urgent. If all eight are used, class 0
+/// is beside best effort.
+fn urgency(class: u8, number: u8, used: &[u8]) -> u32 {
+    let place = u32::from((number - 1).saturating_sub(class));
+    if number < 8 || !used.contains(&0) {
+        return place;
+    }
+    match (1..number).find(|one| !used.contains(one)) {
+        Some(free) if class < free => place - 1,
+        _ => place,
+    }
+}
+
 /// Builds classes on one queue. HTB lends the link's rate to the most urgent class first, and limits best effort. A
 /// frame's bytes on the wire decide its class.
 fn htb(all: &mut Configuration, share: &Share) -> Tree {
@@ -409,13 +425,12 @@ fn htb(all: &mut Configuration, share: &Share) -> Tree {
     used.sort_unstable();
     used.dedup();
     for each in &used {
-        let priority = u32::from((number - 1).saturating_sub(*each));
         queues.push(class(
             FIRST + u32::from(*each),
             LINK,
             OWN_RATE,
             share.link_rate_bps,
-            priority.min(6),
+            urgency(*each, number, &used),
             frame_bits,
         ));
     }

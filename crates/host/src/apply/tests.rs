@@ -150,6 +150,45 @@ fn the_map_of_priorities_is_that_of_the_host() {
     assert_eq!(limit.unwrap().parent & 0xffff, 2);
 }
 
+/// Returns HTB's priority of each class of streams, the least urgent class first.
+fn priorities(classes: &[u8]) -> Vec<u32> {
+    let mut share = share_of("", "A");
+    share.classes = 8;
+    let one = share.sends[0].clone();
+    share.sends = classes
+        .iter()
+        .map(|class| {
+            let mut stream = one.clone();
+            stream.class = *class;
+            stream
+        })
+        .collect();
+    let all = configure(&share, &present(1, &["htb"]), &Choices::default());
+    let queues = &tree(&all).unwrap().queues;
+    let priority = |class: &u8| {
+        let handle = 0x1_0010 + u32::from(*class);
+        let found = queues.iter().find(|queue| queue.handle == handle);
+        match found.unwrap().discipline {
+            Discipline::HtbClass { priority, .. } => priority,
+            _ => panic!("{queues:?}"),
+        }
+    };
+    classes.iter().map(priority).collect()
+}
+
+/// A map may put two priorities of streams into the two lowest of eight queues. HTB keeps their order, too.
+#[test]
+fn htb_keeps_the_order_of_all_classes() {
+    assert_eq!(priorities(&[0, 1]), [6, 5]);
+    assert_eq!(priorities(&[0, 1, 2, 5, 7]), [6, 5, 4, 2, 0]);
+    assert_eq!(priorities(&[0, 2, 7]), [6, 5, 0]);
+    assert_eq!(priorities(&[1, 2, 7]), [6, 5, 0]);
+    assert_eq!(
+        priorities(&[0, 1, 2, 3, 4, 5, 6, 7]),
+        [7, 6, 5, 4, 3, 2, 1, 0]
+    );
+}
+
 #[test]
 fn a_gate_list_that_misses_its_cycle_by_a_nanosecond_is_refused() {
     let (network, mut plan) = network("");
