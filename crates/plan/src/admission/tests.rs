@@ -441,3 +441,30 @@ fn a_mark_is_used_once() {
     assert_eq!(admission.undo_to(outer), Err(AdmissionError::NoMark));
     admission.release(inner).unwrap();
 }
+
+/// Each end of a link has the map of its own node, by the words of the description.
+#[test]
+fn each_port_has_the_map_of_its_node() {
+    let mut own = 0;
+    for seed in 1..=40 {
+        let network = random::network(&mut Dice(seed));
+        let admission = Admission::new(&network, &Budgets::default()).unwrap();
+        for ((node, to), number) in &admission.numbers {
+            let of_switch = network.switches.iter().find(|one| one.name == *node);
+            let of_host = network.hosts.iter().find(|one| one.name == *node);
+            let (queues, map) = match (of_switch, of_host) {
+                (Some(one), _) => (one.queues, one.priority_map),
+                (_, Some(one)) => (one.queues, one.priority_map),
+                _ => panic!("no node {node}"),
+            };
+            for pcp in 0..8_u8 {
+                let stated = map.map(|map| map[usize::from(pcp)]);
+                own += usize::from(stated.is_some());
+                let wanted = stated.unwrap_or(pcp * queues / 8);
+                let found = admission.ports[*number as usize].class(pcp);
+                assert_eq!(found, wanted, "seed {seed}: {node} to {to}, priority {pcp}");
+            }
+        }
+    }
+    assert!(own > 1000, "{own}");
+}

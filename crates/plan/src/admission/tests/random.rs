@@ -6,7 +6,13 @@ use std::sync::Arc;
 
 use super::super::{Admission, Offer, Route};
 use crate::bound::exact::dice::Dice;
-use crate::network::{Buffer, Defaults, Host, Link, Network, Switch};
+use crate::network::{Buffer, Defaults, Host, Link, Network, PriorityMap, Switch};
+
+/// Returns the default map, or one with any queue for each priority.
+fn map(dice: &mut Dice, queues: u8) -> Option<PriorityMap> {
+    let own = dice.below(2) == 0;
+    own.then(|| [0; 8].map(|_: u8| dice.below(u64::from(queues)) as u8))
+}
 
 /// Returns some switches, perhaps in a ring, with hosts.
 pub(super) fn network(dice: &mut Dice) -> Network {
@@ -32,7 +38,7 @@ pub(super) fn network(dice: &mut Dice) -> Network {
                 ..Default::default()
             },
             queues,
-            priority_map: None,
+            priority_map: map(dice, queues),
             ..Default::default()
         });
     }
@@ -64,7 +70,7 @@ pub(super) fn network(dice: &mut Dice) -> Network {
         network.hosts.push(Host {
             name: format!("h{index}"),
             queues: 8,
-            priority_map: None,
+            priority_map: map(dice, 8),
             latency_ns: dice.of(&[0, 0, 20_000]),
             ..Default::default()
         });
