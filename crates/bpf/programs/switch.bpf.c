@@ -180,6 +180,13 @@ static __always_inline void note(struct __sk_buff *skb, __u32 port, __u64 kind,
 	rtw_publish(event->turn, turn + 1);
 }
 
+/* The class of a frame by the map of the port's node. */
+static __always_inline __u32 class_of(struct rtw_port *port,
+				      struct __sk_buff *skb)
+{
+	return port->class_of >> (8 * (priority_of(skb) & 7)) & 7;
+}
+
 SEC("tc")
 int port_enter(struct __sk_buff *skb)
 {
@@ -194,7 +201,7 @@ int port_enter(struct __sk_buff *skb)
 	/* The bridge's own frames (IGMP) are not planned traffic. */
 	if (port->forwards_only && !skb->ingress_ifindex)
 		return TC_ACT_SHOT;
-	class = priority_of(skb) * port->queues / 8;
+	class = class_of(port, skb);
 	skb->priority = HTB_MAJOR | (FIRST_CLASS + class);
 	wire = wire_bytes(port, len);
 
@@ -260,7 +267,7 @@ int port_leave(struct __sk_buff *skb)
 	wire = wire_bytes(port, len);
 	__sync_fetch_and_add(&port->wire_bytes, wire);
 	__sync_fetch_and_add(&port->left_frames, 1);
-	note(skb, index, RTW_LEFT, priority_of(skb) * port->queues / 8, wire);
+	note(skb, index, RTW_LEFT, class_of(port, skb), wire);
 	return TC_ACT_UNSPEC;
 }
 

@@ -33,7 +33,7 @@ struct rtw_port {
 	__u64 limit_bytes;	   /* buffer of this port; 0: no limit */
 	__u64 limit_frames;	   /* the same in frames; 0: no limit */
 	__u64 pool;		   /* 1 + index of the shared pool; 0: none */
-	__u64 queues;		   /* priority classes, 1 to 8 */
+	__u64 class_of;		   /* the class of priority n in bits 8n to 8n + 7 */
 	__u64 overhead_bytes;	   /* bytes on the wire beyond the frame */
 	__u64 forwards_only;	   /* 1: a switch's port; it sends no frames of the node itself */
 	/* counters, written by the program */

@@ -55,11 +55,6 @@ impl Layout {
                 most: NODES_MAX,
             });
         }
-        if let Err(node) = network.without_priority_maps() {
-            return Err(LabError::PriorityMap {
-                node: node.to_owned(),
-            });
-        }
         for link in &network.links {
             if link.rate_bps > RATE_MOST_BPS {
                 return Err(LabError::TooFast {
@@ -132,10 +127,12 @@ impl Layout {
 }
 
 fn nodes(network: &Network) -> Vec<Node> {
+    let class_of = |node: &str| [0, 1, 2, 3, 4, 5, 6, 7].map(|pcp| network.class(node, pcp));
     let hosts = network.hosts.iter().map(|host| Node {
         name: host.name.clone(),
         kind: NodeKind::Host,
         queues: host.queues,
+        class_of: class_of(&host.name),
     });
     let switches = network.switches.iter().map(|switch| Node {
         name: switch.name.clone(),
@@ -145,6 +142,7 @@ fn nodes(network: &Network) -> Vec<Node> {
             buffer_frames: switch.buffer.frames.unwrap_or(0),
         },
         queues: switch.queues,
+        class_of: class_of(&switch.name),
     });
     hosts.chain(switches).collect()
 }
@@ -228,4 +226,32 @@ fn destination(
         return Ok(Reached::Host(host));
     }
     Ok(Reached::Group(group(plan, index)))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+    use super::*;
+
+    /// The ports of each node have the map of that node, not one for the whole lab.
+    #[test]
+    fn each_node_has_its_own_map_of_priorities() {
+        let text = "[network]\nname = \"t\"\n[defaults]\nlink-rate = \"100 Mbit/s\"\n\
+             [[switch]]\nname = \"s\"\nbuffer = \"1 MB\"\nqueues = 8\npriority-map = \"802.1q-avb\"\n\
+             [[switch]]\nname = \"t\"\nbuffer = \"1 MB\"\nqueues = 4\n\
+             [[host]]\nname = \"A\"\nqueues = 2\npriority-map = [0, 0, 0, 1, 0, 0, 0, 0]\n[[host]]\nname = \"B\"\n\
+             [[link]]\nends = [\"A\", \"s\"]\n[[link]]\nends = [\"s\", \"t\"]\n[[link]]\nends = [\"t\", \"B\"]\n\
+             [[stream]]\nname = \"a\"\ntalker = \"A\"\nlisteners = [\"B\"]\npayload = \"64 B\"\ninterval = \"1 ms\"\npriority = 3\n";
+        let network = rtwire_plan::read(text, "t.toml", &[]).unwrap();
+        let plan = rtwire_plan::plan(&network, &rtwire_plan::Options::default()).unwrap();
+        let layout = Layout::of(&plan).unwrap();
+        let class_of = |name: &str| {
+            let node = layout.blueprint.nodes.iter().find(|one| one.name == name);
+            node.unwrap().class_of
+        };
+        assert_eq!(class_of("A"), [0, 0, 0, 1, 0, 0, 0, 0]);
+        assert_eq!(class_of("s"), [1, 0, 6, 7, 2, 3, 4, 5]);
+        assert_eq!(class_of("t"), [0, 0, 1, 1, 2, 2, 3, 3]);
+    }
 }

@@ -66,14 +66,6 @@ pub enum LabError {
         /// The highest possible rate, bit/s.
         most_bps: u64,
     },
-    /// A node has a map of priorities of its own.
-    #[error(
-        "\"{node}\" has a `priority-map`: the ports of a lab know the default map only; `rtwire simulate` plays it"
-    )]
-    PriorityMap {
-        /// The switch or host.
-        node: String,
-    },
     /// A frame overhead is larger than the lab can emulate.
     #[error("frame-overhead of {bytes} B: a lab emulates at most {most} B")]
     TooMuchOverhead {

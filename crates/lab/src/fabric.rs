@@ -54,6 +54,8 @@ pub(crate) struct Node {
     pub(crate) kind: NodeKind,
     /// Number of priority classes of each of its ports.
     pub(crate) queues: u8,
+    /// The class of each priority.
+    pub(crate) class_of: [u8; 8],
 }
 
 /// One link; its two ends are indices of nodes.
@@ -260,7 +262,8 @@ impl Fabric {
                 self.records.set(port, Field::LimitBytes, bytes);
                 self.records.set(port, Field::LimitFrames, frames);
                 self.records.set(port, Field::Pool, pool);
-                self.records.set(port, Field::Queues, node.queues.into());
+                self.records
+                    .set(port, Field::ClassOf, u64::from_le_bytes(node.class_of));
                 self.records
                     .set(port, Field::OverheadBytes, self.blueprint.overhead_bytes);
             }

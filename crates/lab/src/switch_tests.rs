@@ -51,7 +51,8 @@ impl Bench {
             program.map_array("ports", PORT_WORDS).unwrap(),
             program.map_array("pools", POOL_WORDS).unwrap(),
         );
-        records.set(0, Field::Queues, 8);
+        let map = u64::from_le_bytes([0, 1, 2, 3, 4, 5, 6, 7]);
+        records.set(0, Field::ClassOf, map);
         records.set(0, Field::OverheadBytes, 24);
         Self {
             namespace,
@@ -118,18 +119,20 @@ fn the_class_comes_from_tag_rtdip_or_ipv4() {
 }
 
 #[test]
-fn eight_priorities_share_fewer_classes_in_order() {
-    let bench = Bench::new("fewer");
-    for (queues, expected) in [
-        (1, [0; 8]),
-        (2, [0, 0, 0, 0, 1, 1, 1, 1]),
-        (3, [0, 0, 0, 1, 1, 1, 2, 2]),
+fn each_priority_has_the_class_of_the_map() {
+    let bench = Bench::new("map");
+    for expected in [
+        [0; 8],
+        [0, 0, 0, 1, 1, 1, 2, 2],
+        // Stream classes A and B of IEEE 802.1Q.
+        [1, 0, 6, 7, 2, 3, 4, 5],
     ] {
-        bench.records.set(0, Field::Queues, queues);
+        let map = u64::from_le_bytes(expected);
+        bench.records.set(0, Field::ClassOf, map);
         let classes: Vec<u32> = (0..8)
             .map(|pcp| bench.enter(&frame(0x88b5, &[0x10, pcp], 60)).1 - class(0))
             .collect();
-        assert_eq!(classes, expected, "{queues} queues");
+        assert_eq!(classes, expected.map(u32::from));
     }
 }
 

@@ -86,23 +86,4 @@ impl Network {
             None => self.host(node).and_then(|host| host.priority_map.as_ref()),
         }
     }
-
-    /// Checks that a user of the network that knows the default map only can use it.
-    ///
-    /// # Errors
-    /// The first node with a map of its own.
-    pub fn without_priority_maps(&self) -> Result<(), &str> {
-        let switches = self
-            .switches
-            .iter()
-            .map(|one| (&one.name, one.priority_map.is_some()));
-        let hosts = self
-            .hosts
-            .iter()
-            .map(|one| (&one.name, one.priority_map.is_some()));
-        match switches.chain(hosts).find(|(_, own)| *own) {
-            Some((name, _)) => Err(name),
-            None => Ok(()),
-        }
-    }
 }
