@@ -50,7 +50,7 @@ fn a_change_in_the_same_step_of_the_clock_is_seen() {
     assert_eq!(tokens(&keys), [3]);
 }
 
-/// What has settled is read once, and so is a file from the future.
+/// A settled file is read once, and so is one from the future.
 #[test]
 fn a_settled_file_is_read_once() {
     let folder = tempfile::tempdir().unwrap();
