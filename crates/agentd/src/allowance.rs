@@ -29,6 +29,8 @@ const FIRST_PEER: u32 = MAJOR | 0x10;
 const FIRST_STREAM: u32 = MAJOR | 0x1000;
 /// The first class of a channel.
 pub(crate) const FIRST_CHANNEL: u32 = MAJOR | 0x4000;
+/// The HTB priority of the least urgent queue. Lower numbers are served first.
+pub(crate) const LEAST_URGENT: u32 = 7;
 /// The channels of an interface, at most. The BPF map has as many entries, some of them for the agent's own sockets.
 pub(crate) const MOST_CHANNELS: u32 = 1_000;
 /// The peers of a host, at most.
@@ -74,6 +76,8 @@ pub(crate) struct PlannedStream {
 pub(crate) struct Allowance {
     pub(crate) host: String,
     pub(crate) link_bytes_per_ms: u32,
+    /// The HTB priority of each PCP at this host, by the host's own map of priorities to queues. 0 is served first.
+    pub(crate) priorities: [u32; 8],
     /// The bytes of a frame on the wire beyond header and payload.
     pub(crate) overhead_bytes: u8,
     /// The largest payload behind the Ethernet header that best effort may have, bytes.
@@ -182,6 +186,10 @@ impl Allowance {
         Ok(Allowance {
             host: host.to_owned(),
             link_bytes_per_ms: small(link_bps / 8_000),
+            priorities: std::array::from_fn(|pcp| {
+                let pcp = u8::try_from(pcp).unwrap_or(0);
+                LEAST_URGENT - u32::from(network.class(host, pcp).min(7))
+            }),
             overhead_bytes: u8::try_from(network.defaults.frame_overhead_bytes).unwrap_or(u8::MAX),
             largest_mtu: small(frame_bytes.saturating_sub(ETHERNET_BYTES)),
             control: part(control),
@@ -236,6 +244,24 @@ mod tests {
             assert_eq!(found.peers.len(), to.len());
             assert!(found.peers.iter().all(|peer| peer.permanent.rate_bytes > 0));
         }
+    }
+
+    #[test]
+    fn the_order_is_that_of_the_hosts_own_map() {
+        let text = include_str!("../../../examples/reservations.toml");
+        let text = text.replacen(
+            "name = \"press\"\nqueues = 4",
+            "name = \"press\"\nqueues = 8\npriority-map = \"802.1q-avb\"",
+            1,
+        );
+        let network = rtwire_plan::read(&text, "avb.toml", &[]).unwrap();
+        let plan = rtwire_plan::plan(&network, &Default::default()).unwrap();
+        let found = Allowance::of(&plan, "press", &[]).unwrap().priorities;
+        // AVB's class A has priority 3, and the most urgent queue.
+        assert!((0..8).all(|pcp| found[3] <= found[pcp]), "{found:?}");
+        assert!(found[3] < found[7], "{found:?}");
+        let other = Allowance::of(&plan, "saw", &[]).unwrap().priorities;
+        assert!(other[7] < other[5] && other[5] < other[0], "{other:?}");
     }
 
     #[test]

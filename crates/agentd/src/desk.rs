@@ -292,9 +292,10 @@ impl Desk {
             burst_bytes: ask.burst_bytes,
             frame_bytes: u32::from(ask.frame_bytes).max(60) + u32::from(overhead),
         };
+        let priority = self.place.allowance.priorities[usize::from(ask.pcp.min(7))];
         let index = self.place.index;
         let mut netlink = lock(&self.place.netlink);
-        netlink.put_class(index, &queues::class(class, ask.pcp, limit, overhead))?;
+        netlink.put_class(index, &queues::class(class, priority, limit, overhead))?;
         netlink.put_queue(index, &queues::leaf(class, queues::frames_of(limit)))?;
         let ends = [self.place.address, peer];
         self.place.gate.channel(cookie, class, granted, ends)?;

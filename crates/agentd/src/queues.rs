@@ -6,11 +6,9 @@
 
 use rtwire_host::netlink::{Discipline, Queue, Tree, htb_whole};
 
-use crate::allowance::{Allowance, Bucket, CONTROL, MAJOR, OTHERS};
+use crate::allowance::{Allowance, Bucket, CONTROL, LEAST_URGENT, MAJOR, OTHERS};
 
 const ROOT: u32 = u32::MAX;
-/// The priority of PCP 0. Lower numbers are more urgent.
-const LEAST_URGENT: u32 = 7;
 /// The frames that wait in a class, at most: some 8 ms of its rate, but at least [`FEWEST_FRAMES`].
 const WAIT_MS: u64 = 8;
 pub(crate) const FEWEST_FRAMES: u32 = 8;
@@ -29,7 +27,7 @@ pub(crate) fn frames_of(limit: Bucket) -> u32 {
 }
 
 /// Returns the class of a limit.
-pub(crate) fn class(handle: u32, pcp: u8, limit: Bucket, overhead_bytes: u8) -> Queue {
+pub(crate) fn class(handle: u32, priority: u32, limit: Bucket, overhead_bytes: u8) -> Queue {
     let burst = htb_whole(
         limit.burst_bytes.saturating_sub(limit.frame_bytes),
         limit.rate_bytes,
@@ -41,7 +39,7 @@ pub(crate) fn class(handle: u32, pcp: u8, limit: Bucket, overhead_bytes: u8) -> 
         discipline: Discipline::HtbClass {
             rate_bytes: limit.rate_bytes.max(1),
             ceil_bytes: limit.rate_bytes.max(1),
-            priority: LEAST_URGENT - u32::from(pcp.min(7)),
+            priority,
             burst_bytes: burst,
             ceil_burst_bytes: burst,
             overhead_bytes,
@@ -79,21 +77,22 @@ pub(crate) fn tree(allowance: &Allowance) -> Tree {
     }];
     // What asks for reservations is ahead of what needs them.
     let parts = [
-        (CONTROL, 1, allowance.control),
-        (OTHERS, 0, allowance.others),
+        (CONTROL, LEAST_URGENT - 1, allowance.control),
+        (OTHERS, LEAST_URGENT, allowance.others),
     ];
     let peers = allowance
         .peers
         .iter()
-        .map(|peer| (peer.class, 0, peer.permanent));
+        .map(|peer| (peer.class, LEAST_URGENT, peer.permanent));
     let best_effort = parts.into_iter().chain(peers);
     let mut leaves = Vec::new();
-    for (handle, pcp, limit) in best_effort {
-        queues.push(class(handle, pcp, limit, overhead));
+    for (handle, priority, limit) in best_effort {
+        queues.push(class(handle, priority, limit, overhead));
         leaves.push(leaf(handle, PERMANENT_FRAMES));
     }
     for stream in &allowance.streams {
-        queues.push(class(stream.class, stream.pcp, stream.limit, overhead));
+        let priority = allowance.priorities[usize::from(stream.pcp.min(7))];
+        queues.push(class(stream.class, priority, stream.limit, overhead));
         leaves.push(leaf(stream.class, frames_of(stream.limit)));
     }
     queues.extend(leaves);

@@ -11,6 +11,7 @@ use rtwire_sys::wait::monotonic_ns;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::AgentError;
+use crate::allowance::LEAST_URGENT;
 use crate::best_effort::{Act, BestEffort, Grant};
 use crate::desk::{Place, lock};
 use crate::pass;
@@ -186,7 +187,7 @@ fn raise(place: &Place, peer: usize, grant: &Grant) -> Result<(), AgentError> {
     let mut netlink = lock(&place.netlink);
     netlink.put_class(
         place.index,
-        &queues::class(to.class, 0, grant.limit, overhead),
+        &queues::class(to.class, LEAST_URGENT, grant.limit, overhead),
     )?;
     netlink.put_queue(place.index, &queues::leaf(to.class, grant.frames))?;
     Ok(())
@@ -198,7 +199,7 @@ fn lower(place: &Place, peer: usize) -> Result<(), AgentError> {
         return Ok(());
     };
     let overhead = place.allowance.overhead_bytes;
-    let class = queues::class(to.class, 0, to.permanent, overhead);
+    let class = queues::class(to.class, LEAST_URGENT, to.permanent, overhead);
     lock(&place.netlink).put_class(place.index, &class)?;
     place.gate.peer(to.address, to.class, None)?;
     Ok(())
