@@ -29,7 +29,8 @@ const OFFICE: &str = "10.77.0.5";
 const MANAGER: &str = "10.77.0.5:4433";
 /// The time of TCP, s; the first one is not counted.
 const TCP_S: u32 = 6;
-/// What the streams leave of the link, as user data of full TCP segments: bit/s. A segment has 1448 bytes of data in 1538 on the wire.
+/// The part of the link that the streams leave, as user data of full TCP segments: bit/s. A segment has 1448 bytes of data in
+/// 1538 on the wire.
 const FREE_BPS: f64 = (100e6 - 4.0 * 10.24e6) * 1_448.0 / 1_538.0;
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -133,6 +133,22 @@ fn one_shot_reservations_end_by_themselves() {
 }
 
 #[test]
+fn a_replaced_key_is_read_again() {
+    require!(root, program "ip");
+    let room = Room::new();
+    let _manager = room.manager();
+    let _agent = room.agent("press");
+    let mut client = room.client("press");
+    let (first, _) = client.reserve(wish()).unwrap();
+    let rekeyed = room.rtwire(&["manager", "rekey", "keys", "press"]);
+    assert_eq!(rekeyed.status.code(), Some(0), "{}", text(&rekeyed));
+    // The manager reads the files five times a second.
+    std::thread::sleep(Duration::from_secs(1));
+    until("another connection", || client.reserve(wish()).is_ok());
+    assert!(room.connections("press").contains(&first.connection));
+}
+
+#[test]
 fn an_agent_ends_in_order_and_can_be_removed() {
     require!(root, program "ip", program "tc");
     let room = Room::new();

@@ -113,6 +113,13 @@ impl Allowance {
                 });
             }
         }
+        let share = rtwire_host::apply::share(network, plan, host);
+        let share = share.map_err(|error| AgentError::Interface(error.to_string()))?;
+        if share.gates.is_some() || !share.credits.is_empty() {
+            return Err(AgentError::Scheduled {
+                host: host.to_owned(),
+            });
+        }
         let link = network
             .links
             .iter()

@@ -9,14 +9,16 @@
 //! manager offers it to others.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rtwire_host::netlink::Netlink;
 use rtwire_manager::{Answer, Ask, Carrier, Granted, Question, Reason, Refused};
-use rtwire_managerd::{Asker, ManagerdError};
+use rtwire_managerd::{Asker, ManagerdError, read_key};
 
 use crate::AgentError;
 use crate::allowance::{Allowance, Bucket, FIRST_CHANNEL, MOST_CHANNELS};
@@ -30,6 +32,10 @@ use crate::service::Told;
 const ANSWER: Duration = Duration::from_secs(2);
 /// The time for which a reservation is asked for again while the manager says that it is busy.
 const BUSY: Duration = Duration::from_secs(3);
+/// The reason of a refusal where the manager did not answer.
+const SILENT: &str = "silent";
+/// The time between two questions for programs, at least.
+const PACE: Duration = Duration::from_millis(10);
 /// The channels and listeners of one user, at most.
 const MOST_PER_USER: usize = 256;
 
@@ -70,6 +76,12 @@ pub(crate) struct Desk {
     pub(crate) place: Place,
     /// Held while the manager is asked: what it knows and what is held here change together.
     asker: Mutex<Asker>,
+    /// The moment of the newest question for a program.
+    asked: Mutex<Instant>,
+    /// True since the manager did not answer.
+    is_silent: AtomicBool,
+    key: PathBuf,
+    manager: SocketAddr,
     held: Mutex<BTreeMap<(u64, bool), Held>>,
     pub(crate) tell: Box<dyn Fn(Told) + Send + Sync>,
 }
@@ -77,6 +89,18 @@ pub(crate) struct Desk {
 /// The lock of state that is whole between any two of its changes.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Refuses a port that only root may bind: the agent must not bind it for others.
+fn may_use(program: Program, port: u16) -> Result<(), Reply> {
+    const FIRST_FREE: u16 = 1_024;
+    if program.uid == 0 || port == 0 || port >= FIRST_FREE {
+        return Ok(());
+    }
+    Err(refused(
+        "denied",
+        format!("port {port} is one that only root may use; choose one from {FIRST_FREE} on"),
+    ))
 }
 
 fn of_manager(no: &Refused) -> Reply {
@@ -88,21 +112,26 @@ fn local(error: impl std::fmt::Display) -> Reply {
 }
 
 fn silent(error: &ManagerdError) -> Reply {
-    refused("silent", error.to_string())
+    refused(SILENT, error.to_string())
 }
 
 impl Desk {
     pub(crate) fn new(
         place: Place,
-        asker: Asker,
+        (manager, key): (SocketAddr, PathBuf),
         tell: Box<dyn Fn(Told) + Send + Sync>,
     ) -> Result<Desk, AgentError> {
+        let asker = Asker::new(manager, &place.allowance.host, read_key(&key)?)?;
         let cookie = pass::cookie(asker.as_fd());
         let cookie = cookie.map_err(AgentError::system("know the socket to the manager"))?;
         place.gate.control(cookie)?;
         Ok(Desk {
             place,
             asker: Mutex::new(asker),
+            asked: Mutex::new(Instant::now()),
+            is_silent: AtomicBool::new(false),
+            key,
+            manager,
             held: Mutex::new(BTreeMap::new()),
             tell,
         })
@@ -126,6 +155,10 @@ impl Desk {
             Ok((reply, socket)) => (reply, socket),
             Err(reply) => {
                 if let Reply::Refused { reason, text } = &reply {
+                    if reason == SILENT {
+                        // Perhaps the manager has another key for this host by now: for the next try.
+                        let _ = self.read_key_again();
+                    }
                     (self.tell)(Told::Refused {
                         uid: program.uid,
                         pid: program.pid,
@@ -135,6 +168,25 @@ impl Desk {
                 (reply, None)
             }
         }
+    }
+
+    /// Waits until the next question for a program may be asked. So programs leave most of the host's allowance of questions to
+    /// best effort, however often they ask.
+    fn pace(&self) {
+        let mut asked = lock(&self.asked);
+        std::thread::sleep(PACE.saturating_sub(asked.elapsed()));
+        *asked = Instant::now();
+    }
+
+    /// Reads the key file again: the manager may have been told of another key.
+    pub(crate) fn read_key_again(&self) -> Result<(), AgentError> {
+        let host = &self.place.allowance.host;
+        let asker = Asker::new(self.manager, host, read_key(&self.key)?)?;
+        let cookie = pass::cookie(asker.as_fd());
+        let cookie = cookie.map_err(AgentError::system("know the socket to the manager"))?;
+        self.place.gate.control(cookie)?;
+        *lock(&self.asker) = asker;
+        Ok(())
     }
 
     fn within_quota(&self, program: Program) -> Result<(), Reply> {
@@ -205,6 +257,7 @@ impl Desk {
             return Err(refused("faulty", "a priority is 0 to 7"));
         }
         let peer = self.peer(to)?;
+        may_use(program, *source_port)?;
         // The port of the socket is the connection's: so it is bound first.
         let socket = UdpSocket::bind((self.place.address, *source_port))
             .map_err(|error| local(format!("source port {source_port} cannot be used: {error}")))?;
@@ -223,6 +276,7 @@ impl Desk {
         };
         let begun = Instant::now();
         let (mut asker, granted) = loop {
+            self.pace();
             let mut asker = lock(&self.asker);
             match Self::decided(&mut asker, &ask) {
                 Ok(granted) => break (asker, granted),
@@ -308,6 +362,7 @@ impl Desk {
             request: Asker::request().map_err(local)?,
             connection,
         };
+        self.pace();
         let mut asker = lock(&self.asker);
         let granted = match asker.ask(&question, ANSWER) {
             Ok(Answer::Explained { granted, .. }) => granted,
@@ -330,6 +385,7 @@ impl Desk {
         }
         let peer = self.peer(&granted.talker)?;
         let port = granted.ask.port;
+        may_use(program, port)?;
         let mut held = lock(&self.held);
         if held.contains_key(&(connection, false)) {
             return Err(refused(
@@ -461,11 +517,18 @@ impl Desk {
             }
             let mut asker = lock(&self.asker);
             self.take_away(connection);
+            // Nobody waits for a manager that is silent: it is asked again at the next look.
+            if self.is_silent.load(Ordering::Relaxed) {
+                continue;
+            }
             match Self::return_to(&mut asker, connection) {
                 Ok(()) => (self.tell)(Told::Released { connection }),
-                Err(error) => (self.tell)(Told::Trouble(format!(
-                    "connection {connection} is no longer used, and the manager does not know it yet: {error}"
-                ))),
+                Err(error) => {
+                    self.is_silent.store(true, Ordering::Relaxed);
+                    (self.tell)(Told::Trouble(format!(
+                        "connection {connection} is no longer used, and the manager does not know it yet: {error}"
+                    )));
+                }
             }
         }
     }
@@ -483,6 +546,12 @@ impl Desk {
     /// Compares what the manager has with what is held here. What nobody holds is released: it is from an earlier agent,
     /// or its answer was lost. What the manager no longer has is taken away. Returns the programs that lost something.
     pub(crate) fn reconcile(&self) -> Result<Vec<u64>, ManagerdError> {
+        let lost = self.compared();
+        self.is_silent.store(lost.is_err(), Ordering::Relaxed);
+        lost
+    }
+
+    fn compared(&self) -> Result<Vec<u64>, ManagerdError> {
         let mut asker = lock(&self.asker);
         let mut known: BTreeMap<u64, Granted> = BTreeMap::new();
         loop {
@@ -535,5 +604,19 @@ impl Desk {
             }
         }
         Ok(lost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_of_root_are_bound_for_root_only() {
+        let of = |uid| Program { id: 1, uid, pid: 1 };
+        assert!(may_use(of(1_000), 123).is_err());
+        assert!(may_use(of(1_000), 1_023).is_err());
+        assert!(may_use(of(0), 123).is_ok());
+        assert!(may_use(of(1_000), 1_024).is_ok() && may_use(of(1_000), 0).is_ok());
     }
 }

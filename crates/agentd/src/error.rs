@@ -27,6 +27,14 @@ pub enum AgentError {
         /// The host.
         host: String,
     },
+    /// The host's own port has gates or credit shapers.
+    #[error(
+        "the plan has gates or credit shapers at the port of \"{host}\", which the agent's queue does not have: `rtwire apply` sets such a host up"
+    )]
+    Scheduled {
+        /// The host.
+        host: String,
+    },
     /// The plan's burst of best effort is too small for the parts into which it is divided.
     #[error(
         "the burst of \"{host}\"'s best effort is {burst} B, too small for {peers} peers: it needs {needs} B, one frame for each peer, for control and for all else"

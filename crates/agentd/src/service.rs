@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rtwire_host::netlink::Netlink;
-use rtwire_managerd::{Asker, read_key};
+use rtwire_managerd::read_key;
 use rtwire_plan::Plan;
 use rtwire_sys::interface;
 use rtwire_sys::port_lock::NameLock;
@@ -161,7 +161,8 @@ impl Agent {
                 largest: allowance.largest_mtu,
             });
         }
-        let key = read_key(&settings.key)?;
+        // Before anything is changed.
+        read_key(&settings.key)?;
         let name = &settings.interface;
         let taken = NameLock::try_take(&format!("agent:{name}"));
         let taken = taken.map_err(|error| match error.kind() {
@@ -188,7 +189,6 @@ impl Agent {
                 there: root.discipline.kind().to_owned(),
             });
         }
-        let asker = Asker::new(settings.manager, &settings.host, key)?;
         let gate = Gate::load(&allowance)?;
         let listener = Self::listen(settings)?;
         // All that may be refused has been asked for. One frame at a time, so that a class's burst is what leaves.
@@ -204,7 +204,7 @@ impl Agent {
             gate,
             netlink: Mutex::new(netlink),
         };
-        let desk = Desk::new(place, asker, tell)?;
+        let desk = Desk::new(place, (settings.manager, settings.key.clone()), tell)?;
         Ok(Agent {
             listener,
             desk: Arc::new(desk),
@@ -258,7 +258,6 @@ impl Agent {
     pub fn run(self, stop: &AtomicBool) -> Result<AgentTotals, AgentError> {
         let counts = ShareCounts::default();
         let place = &self.desk.place;
-        let key = read_key(&self.settings.key)?;
         let reached = (place.allowance.peers.len(), place.allowance.streams.len());
         (self.desk.tell)(Told::Ready {
             peers: reached.0,
@@ -267,7 +266,7 @@ impl Agent {
         let ended = thread::scope(|scope| {
             let of_shares = scope.spawn(|| {
                 let manager = self.settings.manager;
-                let ended = shares::run(place, manager, key, &counts, stop);
+                let ended = shares::run(place, manager, &self.settings.key, &counts, stop);
                 // Without it nothing else is of use.
                 stop.store(true, Ordering::Relaxed);
                 ended
@@ -313,11 +312,16 @@ impl Agent {
                         }
                     }
                 }
-                Err(error) if !silent => {
+                Err(error) => {
+                    if !silent {
+                        (self.desk.tell)(Told::Trouble(error.to_string()));
+                    }
                     silent = true;
-                    (self.desk.tell)(Told::Trouble(error.to_string()));
+                    // Perhaps it has another key for this host by now.
+                    if let Err(error) = self.desk.read_key_again() {
+                        (self.desk.tell)(Told::Trouble(error.to_string()));
+                    }
                 }
-                Err(_) => {}
             }
         }
     }

@@ -2,11 +2,12 @@
 
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd as _;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rtwire_host::netlink::ClassCounts;
-use rtwire_manager::{Answer, Client, Key, LARGEST_MESSAGE, Question, Step};
-use rtwire_managerd::Asker;
+use rtwire_manager::{Answer, Client, LARGEST_MESSAGE, Question, Step};
+use rtwire_managerd::{Asker, read_key};
 use rtwire_sys::wait::monotonic_ns;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -21,6 +22,9 @@ use crate::queues;
 const TICK_NS: u64 = 5_000_000;
 /// The time within which a question must be answered, ns. It is less than half of the usual lifetime.
 const ANSWER_NS: u64 = 45_000_000;
+
+/// The time between two looks at the key file while the manager is silent, ns.
+const KEY_NS: u64 = 1_000_000_000;
 
 /// The counts of the loop, for the agent's last line.
 #[derive(Debug, Default)]
@@ -40,7 +44,7 @@ struct Open {
 pub(crate) fn run(
     place: &Place,
     manager: SocketAddr,
-    key: Key,
+    key: &Path,
     counts: &ShareCounts,
     stop: &AtomicBool,
 ) -> Result<(), AgentError> {
@@ -62,7 +66,8 @@ pub(crate) fn run(
         place.allowance.link_bytes_per_ms,
         place.allowance.overhead_bytes,
     );
-    let mut client = Client::new(&place.allowance.host, key);
+    let mut client = Client::new(&place.allowance.host, read_key(key)?);
+    let mut key_read_ns = monotonic_ns();
     let mut open: Option<Open> = None;
     let mut next_tick_ns = 0;
     let mut buffer = [0; LARGEST_MESSAGE + 1];
@@ -117,6 +122,13 @@ pub(crate) fn run(
             Step::TooLate => {
                 if let Some(open) = open.take() {
                     counts.unanswered.fetch_add(1, Ordering::Relaxed);
+                    // Perhaps the manager has another key for this host by now.
+                    if now_ns - key_read_ns >= KEY_NS {
+                        key_read_ns = now_ns;
+                        if let Ok(key) = read_key(key) {
+                            client = Client::new(&place.allowance.host, key);
+                        }
+                    }
                     state.refused(now_ns, open.peer, Some(1));
                 }
                 continue;

@@ -95,6 +95,7 @@ pub(crate) fn code(error: &AgentError) -> u8 {
         AgentError::Refused { .. } => REFUSED,
         AgentError::NoHost { .. }
         | AgentError::NoBestEffort { .. }
+        | AgentError::Scheduled { .. }
         | AgentError::SmallBurst { .. }
         | AgentError::NoGroup { .. } => FAULTY,
         AgentError::Manager(error) => code_of(error),

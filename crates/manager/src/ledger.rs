@@ -12,8 +12,10 @@ use crate::connection::{Ask, Carrier, Granted, Stored};
 use crate::message::{Hop, Reason, Refused};
 use crate::snapshot::Snapshot;
 
-/// The first port for connections that ask for any.
+/// The first port for connections of RTDiP that ask for any.
 const FIRST_PORT: u16 = 1_000;
+/// The same for UDP: lower ones are for root only.
+const FIRST_UDP_PORT: u16 = 1_024;
 /// The first source port for connections that ask for any.
 const FIRST_SOURCE_PORT: u16 = 49_152;
 /// The smallest frame: header and payload without FCS, bytes. Shorter ones are padded.
@@ -428,6 +430,10 @@ impl Ledger {
         let mut ask = ask.clone();
         let number = |host: &str| self.places.get(host).map_or(usize::MAX, |one| one.number);
         let (from, to) = (number(talker), number(&ask.listener));
+        let first = match ask.carrier {
+            Carrier::Rtdip => FIRST_PORT,
+            Carrier::Udp => FIRST_UDP_PORT,
+        };
         let taken = |what: &str, port: u16, host: &str| {
             refused(
                 Reason::PortTaken,
@@ -437,7 +443,7 @@ impl Ledger {
         let none = |host: &str| refused(Reason::Quota, format!("no port is free at \"{host}\""));
         let in_use = |port: u16| self.ports.contains(&(ask.carrier, to, port));
         if ask.port == 0 {
-            let mut all = FIRST_PORT..=u16::MAX;
+            let mut all = first..=u16::MAX;
             ask.port = all
                 .find(|port| !in_use(*port))
                 .ok_or_else(|| none(&ask.listener))?;
@@ -446,7 +452,7 @@ impl Ledger {
         }
         let in_use = |port: u16| self.sources.contains(&(ask.carrier, from, port));
         if ask.source_port == 0 {
-            let mut all = (FIRST_SOURCE_PORT..=u16::MAX).chain(FIRST_PORT..FIRST_SOURCE_PORT);
+            let mut all = (FIRST_SOURCE_PORT..=u16::MAX).chain(first..FIRST_SOURCE_PORT);
             ask.source_port = all
                 .find(|port| !in_use(*port))
                 .ok_or_else(|| none(talker))?;
