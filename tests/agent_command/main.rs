@@ -32,20 +32,24 @@ fn flood(socket: &UdpSocket, bytes: usize, time: Duration) -> u64 {
     count
 }
 
+/// The time by which a stamp may be late, us.
+const LATE_STAMP_US: i64 = 300;
+
 /// Holds frames against a token bucket that counts their bytes on the wire. Returns the first frame beyond it.
 fn beyond(frames: &[Seen], rate_bytes_per_ms: u64, burst_bytes: u64) -> Option<String> {
-    // In bytes * 1000; a microsecond is that of a time stamp.
-    let (burst, mut level, mut last) = (burst_bytes * 1_000, burst_bytes * 1_000, 0);
+    let signed = |number: u64| i64::try_from(number).unwrap();
+    // In thousandths of bytes: a rate in bytes per millisecond is one of them in a microsecond.
+    let rate = signed(rate_bytes_per_ms);
+    let burst = signed(burst_bytes * 1_000);
+    let (mut level, mut last_us) = (burst, frames.first()?.at_us);
     for (number, frame) in frames.iter().enumerate() {
-        let passed = frame.at_us.saturating_sub(last) + u64::from(number == 0);
-        level = burst.min(level.saturating_add(passed.saturating_mul(rate_bytes_per_ms)));
-        last = frame.at_us;
-        let wire = (frame.bytes.max(60) + 24) * 1_000;
+        level = burst.min(level + signed(frame.at_us.saturating_sub(last_us)) * rate);
+        last_us = frame.at_us;
+        level -= signed((frame.bytes.max(60) + 24) * 1_000);
         // An interrupt between queue and capture makes a frame's stamp late, and the next one follows sooner.
-        if level + 300 * rate_bytes_per_ms < wire {
+        if level < -LATE_STAMP_US * rate {
             return Some(format!("frame {number} of {}: {frame:?}", frames.len()));
         }
-        level = level.saturating_sub(wire);
     }
     None
 }

@@ -164,7 +164,7 @@ impl Agent {
         // Before anything is changed.
         read_key(&settings.key)?;
         let name = &settings.interface;
-        let taken = NameLock::try_take(&format!("agent:{name}"));
+        let taken = NameLock::take(&format!("agent:{name}"));
         let taken = taken.map_err(|error| match error.kind() {
             rtwire_sys::ErrorKind::InUse => AgentError::InUse {
                 interface: name.clone(),
@@ -402,7 +402,7 @@ fn send(socket: &OwnedFd, reply: &Reply, descriptor: Option<&OwnedFd>) -> bool {
 pub fn remove(name: &str) -> Result<bool, AgentError> {
     let own = interface::by_name(name);
     let own = own.map_err(|error| AgentError::Interface(error.to_string()))?;
-    let taken = NameLock::try_take(&format!("agent:{name}"));
+    let taken = NameLock::take(&format!("agent:{name}"));
     let _taken = taken.map_err(|error| match error.kind() {
         rtwire_sys::ErrorKind::InUse => AgentError::InUse {
             interface: name.to_owned(),
