@@ -553,7 +553,7 @@ fn a_way_out_that_breaks_the_promise_is_refused() {
     let (code, said) = bench.refused("B", &["--path", "quick"]);
     assert_eq!(code, Some(2), "{said}");
     assert!(
-        said.contains("[possible values: qdisc, direct, xdp, launch, xdp-launch]"),
+        said.contains("[possible values: qdisc, direct, xdp, launch, xdp-launch, uman]"),
         "{said}"
     );
     // What the host lacks is another exit code than what the plan forbids.
