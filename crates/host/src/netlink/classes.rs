@@ -16,6 +16,7 @@ const NLM_F_CREATE: u16 = 0x400;
 /// The bytes of `struct ifinfomsg`.
 const LINK_HEADER: usize = 16;
 const IFLA_GSO_MAX_SEGS: u16 = 40;
+const IFLA_GRO_MAX_SIZE: u16 = 58;
 
 /// The counts of a class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -149,6 +150,14 @@ impl Netlink {
             format!("set the segmentation of interface {index}")
         })
     }
+}
+
+/// Returns the request that lets an interface merge no frames that it receives. Kernels before 5.19 ignore it.
+pub(super) fn merge_nothing(index: u32) -> RawRequest {
+    let body = Writer::behind(&link_header(index))
+        .u32(IFLA_GRO_MAX_SIZE, 1)
+        .finish();
+    RawRequest::route(RTM_NEWLINK, 0, body)
 }
 
 fn link_header(index: u32) -> [u8; LINK_HEADER] {

@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 
 use netlink_bindings::{rt_addr, rt_link, rt_neigh};
 
-use super::{Netlink, raw};
+use super::{Netlink, classes, raw};
 use crate::HostError;
 
 const AF_INET: u8 = 2;
@@ -36,7 +36,7 @@ const LATER_OFFLOADS: [&str; 1] = ["tx-tcp-accecn-segmentation"];
 
 /// The offload that keeps a veth's frames in order. With generic receive offload (and without TCP segmentation at the
 /// other end) a veth receives through one NAPI context. Otherwise each processor has its own backlog, and frames that
-/// leave a queue on two processors overtake one another. It merges none of our frames.
+/// leave a queue on two processors overtake one another. It would merge segments of TCP: [`classes::merge_nothing`].
 const RECEIVE_IN_ORDER: [&str; 1] = ["rx-gro"];
 
 /// One end of a cable.
@@ -267,6 +267,10 @@ impl Netlink {
         let request = raw::features(&c_name, &OFFLOADS, &RECEIVE_IN_ORDER);
         self.acknowledge(&request, || {
             format!("switch the offloads of interface `{name}` off")
+        })?;
+        let index = rtwire_sys::interface::by_name(name)?.index;
+        self.acknowledge(&classes::merge_nothing(index), || {
+            format!("keep interface `{name}` from merging frames")
         })
     }
 
