@@ -38,7 +38,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     (
         "lab",
         &[
-            "bpf", "describe", "plan", "sim", "session", "host", "measure", "wire", "sys",
+            "agentd", "bpf", "describe", "plan", "sim", "session", "host", "measure", "wire", "sys",
         ],
     ),
     (

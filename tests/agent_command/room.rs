@@ -69,7 +69,11 @@ impl Room {
             folder: tempfile::tempdir().unwrap(),
             star: Star::new(3),
         };
-        fs::write(room.path("net.toml"), NETWORK).unwrap();
+        fs::write(
+            room.path("net.toml"),
+            NETWORK.replace("400 kbit/s", "320 kbit/s"),
+        )
+        .unwrap();
         let planned = room.rtwire(&["plan", "net.toml", "--output", "plan.json"]);
         assert_eq!(planned.status.code(), Some(0), "{}", text(&planned));
         let made = room.rtwire(&["manager", "keygen", "keys", "press", "saw", "office"]);

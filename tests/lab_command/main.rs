@@ -9,6 +9,7 @@ mod demos;
 mod faults;
 mod kept;
 mod leftovers;
+mod managed;
 mod planted;
 mod promises;
 mod random;

@@ -160,7 +160,7 @@ impl Allowance {
             burst_bytes: small(frame),
             frame_bytes: small(frame),
         };
-        let control = (rate / 4).min(MOST_CONTROL);
+        let control = (rate / 2).min(MOST_CONTROL);
         let others = (rate / 8).min(MOST_CONTROL / 2);
         let each = (rate - control - others) / (reached.len() as u64).max(1);
         let peers = reached.iter().zip(FIRST_PEER..).map(|(peer, class)| Peer {

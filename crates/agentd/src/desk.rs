@@ -137,6 +137,11 @@ impl Desk {
         })
     }
 
+    /// Returns the number of channels that programs have.
+    pub(crate) fn channels(&self) -> u64 {
+        lock(&self.held).len() as u64
+    }
+
     /// Answers a program's question. A descriptor goes with the answer.
     pub(crate) fn answer(
         &self,

@@ -41,8 +41,10 @@ mod pass;
 mod queues;
 mod service;
 mod shares;
+mod status;
 
 pub use client::{AgentClient, DEFAULT_SOCKET};
 pub use error::AgentError;
 pub use message::{Channel, LARGEST_MESSAGE, Question, Reply, VERSION, Wish, question};
-pub use service::{Agent, AgentSettings, AgentTotals, Told, group_number, remove};
+pub use service::{Agent, AgentSettings, Told, group_number, remove};
+pub use status::{AgentStatus, ShareTimes, status_schema};

@@ -28,6 +28,7 @@ use crate::message::{Reply, question, refused};
 use crate::pass;
 use crate::queues;
 use crate::shares::{self, ShareCounts};
+use crate::status::AgentStatus;
 
 /// The programs that are connected, at most.
 const MOST_PROGRAMS: usize = 256;
@@ -55,6 +56,11 @@ pub struct AgentSettings {
     pub socket: PathBuf,
     /// The group whose members may use it, by number; otherwise only root may.
     pub group: Option<u32>,
+    /// The file of its [`AgentStatus`], if there shall be one.
+    pub status: Option<PathBuf>,
+    /// True if questions for one-shot reservations travel as best effort, behind what waits there. It shows what a channel
+    /// of their own is worth.
+    pub questions_in_band: bool,
 }
 
 /// Something to be told while the agent runs.
@@ -98,19 +104,6 @@ pub enum Told {
     },
     /// Something failed, and the agent goes on: the message.
     Trouble(String),
-}
-
-/// The totals of an agent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AgentTotals {
-    /// One-shot reservations that the manager granted.
-    pub shares_granted: u64,
-    /// Those that it refused.
-    pub shares_refused: u64,
-    /// Questions for them without an answer in time.
-    pub shares_unanswered: u64,
-    /// Frames that were dropped because the kernel had put several into one.
-    pub unsegmented: u64,
 }
 
 /// An agent that is set up.
@@ -255,7 +248,7 @@ impl Agent {
     ///
     /// # Errors
     /// [`AgentError`] if the kernel refuses what it must not refuse.
-    pub fn run(self, stop: &AtomicBool) -> Result<AgentTotals, AgentError> {
+    pub fn run(self, stop: &AtomicBool) -> Result<AgentStatus, AgentError> {
         let counts = ShareCounts::default();
         let place = &self.desk.place;
         let reached = (place.allowance.peers.len(), place.allowance.streams.len());
@@ -265,31 +258,65 @@ impl Agent {
         });
         let ended = thread::scope(|scope| {
             let of_shares = scope.spawn(|| {
-                let manager = self.settings.manager;
-                let ended = shares::run(place, manager, &self.settings.key, &counts, stop);
+                let ended = shares::run(place, &self.settings, &counts, stop);
                 // Without it nothing else is of use.
                 stop.store(true, Ordering::Relaxed);
                 ended
             });
             let looks = scope.spawn(|| self.look(stop));
+            let told = scope.spawn(|| self.tell_status(&counts, stop));
             let served = self.serve(scope, stop);
             stop.store(true, Ordering::Relaxed);
             for socket in lock(&self.programs).values() {
                 let _ = rustix::net::shutdown(socket, Shutdown::Both);
             }
             let _ = looks.join();
+            let _ = told.join();
             let shared = of_shares.join();
             let shared = shared.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             served.and(shared)
         });
         let _ = fs::remove_file(&self.settings.socket);
-        let totals = AgentTotals {
+        let status = self.status(&counts);
+        if let Some(path) = &self.settings.status {
+            let _ = status.write(path);
+        }
+        ended.map(|()| status)
+    }
+
+    fn status(&self, counts: &ShareCounts) -> AgentStatus {
+        AgentStatus {
+            format: 1,
+            host: self.settings.host.clone(),
+            channels: self.desk.channels(),
             shares_granted: counts.granted.load(Ordering::Relaxed),
             shares_refused: counts.refused.load(Ordering::Relaxed),
             shares_unanswered: counts.unanswered.load(Ordering::Relaxed),
-            unsegmented: place.gate.unsegmented().unwrap_or(0),
+            unsegmented: self.desk.place.gate.unsegmented().unwrap_or(0),
+            share_times: counts.times(),
+        }
+    }
+
+    /// Writes the file of the status once a second.
+    fn tell_status(&self, counts: &ShareCounts, stop: &AtomicBool) {
+        let Some(path) = &self.settings.status else {
+            return;
         };
-        ended.map(|()| totals)
+        let mut next = Instant::now();
+        let mut failed = false;
+        while !stop.load(Ordering::Relaxed) {
+            if Instant::now() < next {
+                thread::sleep(Duration::from_millis(50));
+                continue;
+            }
+            next = Instant::now() + Duration::from_secs(1);
+            let written = self.status(counts).write(path);
+            if let (Err(error), false) = (&written, failed) {
+                let path = path.display();
+                (self.desk.tell)(Told::Trouble(format!("cannot write `{path}`: {error}")));
+            }
+            failed = written.is_err();
+        }
     }
 
     /// Compares with the manager's list from time to time.

@@ -1,8 +1,9 @@
 //! The loop of best effort: counts, questions and rates.
 
-use std::net::{SocketAddr, UdpSocket};
+use std::collections::VecDeque;
+use std::net::UdpSocket;
 use std::os::fd::AsFd as _;
-use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rtwire_host::netlink::ClassCounts;
@@ -12,11 +13,13 @@ use rtwire_sys::wait::monotonic_ns;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::AgentError;
-use crate::allowance::LEAST_URGENT;
+use crate::allowance::{Bucket, LEAST_URGENT};
 use crate::best_effort::{Act, BestEffort, Grant};
 use crate::desk::{Place, lock};
 use crate::pass;
 use crate::queues;
+use crate::service::AgentSettings;
+use crate::status::ShareTimes;
 
 /// The time between two looks at the counts, ns.
 const TICK_NS: u64 = 5_000_000;
@@ -26,39 +29,122 @@ const ANSWER_NS: u64 = 45_000_000;
 /// The time between two looks at the key file while the manager is silent, ns.
 const KEY_NS: u64 = 1_000_000_000;
 
-/// The counts of the loop, for the agent's last line.
+/// The real-time priority of the loop: before ordinary programs, behind the host's talkers and listeners.
+const PRIORITY: u8 = 10;
+
+/// The times that are kept, the newest ones.
+const TIMES: usize = 65_536;
+
+/// The counts of the loop.
 #[derive(Debug, Default)]
 pub(crate) struct ShareCounts {
     pub(crate) granted: AtomicU64,
     pub(crate) refused: AtomicU64,
     pub(crate) unanswered: AtomicU64,
+    /// The times from a need to its usable reservation, ns.
+    times_ns: Mutex<VecDeque<u64>>,
+}
+
+impl ShareCounts {
+    fn took(&self, ns: u64) {
+        let mut times = lock(&self.times_ns);
+        if times.len() == TIMES {
+            times.pop_front();
+        }
+        times.push_back(ns);
+    }
+
+    /// Returns the times from a need to its usable reservation, in order of length.
+    pub(crate) fn times(&self) -> Option<ShareTimes> {
+        let mut times: Vec<u64> = lock(&self.times_ns).iter().copied().collect();
+        times.sort_unstable();
+        let last = times.len().checked_sub(1)?;
+        let at = |permille: usize| times.get((last * permille).div_ceil(1_000)).copied();
+        Some(ShareTimes {
+            samples: times.len() as u64,
+            p50_ns: at(500)?,
+            p99_ns: at(990)?,
+            p999_ns: at(999)?,
+            max_ns: times[last],
+        })
+    }
+}
+
+/// The bytes of a question on the wire, at most.
+const QUESTION_BYTES: u64 = 320;
+
+/// The credit for questions. What would wait in the control class would only make all later questions late.
+struct Pacer {
+    rate_bytes: u64,
+    most_bytes: u64,
+    /// In bytes times 10^9.
+    credit: u128,
+    at_ns: u64,
+}
+
+impl Pacer {
+    /// Returns the credit of three quarters of a class: programs ask through it, too.
+    fn of(control: Bucket, now_ns: u64) -> Pacer {
+        let most_bytes = u64::from(control.burst_bytes).max(QUESTION_BYTES);
+        Pacer {
+            rate_bytes: (u64::from(control.rate_bytes) * 3 / 4).max(1),
+            most_bytes,
+            credit: u128::from(most_bytes) * 1_000_000_000,
+            at_ns: now_ns,
+        }
+    }
+
+    /// Returns the moment from which a question may be sent, if it is not now, ns.
+    fn not_before_ns(&mut self, now_ns: u64) -> Option<u64> {
+        let earned = u128::from(now_ns.saturating_sub(self.at_ns)) * u128::from(self.rate_bytes);
+        self.at_ns = self.at_ns.max(now_ns);
+        self.credit = (self.credit + earned).min(u128::from(self.most_bytes) * 1_000_000_000);
+        let missing = (u128::from(QUESTION_BYTES) * 1_000_000_000).checked_sub(self.credit)?;
+        let wait_ns = missing.div_ceil(u128::from(self.rate_bytes));
+        (missing > 0).then(|| now_ns + u64::try_from(wait_ns).unwrap_or(u64::MAX / 2))
+    }
+
+    /// Takes the bytes of a datagram and of its headers.
+    fn spend(&mut self, datagram: usize, overhead_bytes: u8) {
+        const HEADERS: u64 = 14 + 20 + 8;
+        let bytes = datagram as u64 + HEADERS + u64::from(overhead_bytes);
+        let spent = u128::from(bytes) * 1_000_000_000;
+        self.credit = self.credit.saturating_sub(spent);
+    }
 }
 
 /// A question that is open.
 struct Open {
     peer: usize,
     asked_ns: u64,
+    /// The moment of the need: that of the first question, where earlier ones had no answer.
+    needed_ns: u64,
 }
 
 /// Runs the loop until `stop`.
 pub(crate) fn run(
     place: &Place,
-    manager: SocketAddr,
-    key: &Path,
+    settings: &AgentSettings,
     counts: &ShareCounts,
     stop: &AtomicBool,
 ) -> Result<(), AgentError> {
+    let key = settings.key.as_path();
+    // A reservation that is asked for too late is no reservation. Where the kernel refuses the priority, the loop is only
+    // less punctual.
+    let _ = rtwire_sys::sched::set_fifo(PRIORITY);
     let system = |what: &str| {
         let what = what.to_owned();
         move |error: std::io::Error| AgentError::System { what, error }
     };
     let socket = UdpSocket::bind((place.address, 0)).map_err(system("open a socket"))?;
     socket
-        .connect(manager)
+        .connect(settings.manager)
         .and_then(|()| socket.set_nonblocking(true))
         .map_err(system("reach the manager"))?;
     let cookie = pass::cookie(&socket).map_err(AgentError::system("know the socket"))?;
-    place.gate.control(cookie)?;
+    if !settings.questions_in_band {
+        place.gate.control(cookie)?;
+    }
 
     let peers = &place.allowance.peers;
     let mut state = BestEffort::new(
@@ -66,9 +152,12 @@ pub(crate) fn run(
         place.allowance.link_bytes_per_ms,
         place.allowance.overhead_bytes,
     );
-    let mut client = Client::new(&place.allowance.host, read_key(key)?);
+    let mut client = Client::hasty(&place.allowance.host, read_key(key)?);
     let mut key_read_ns = monotonic_ns();
     let mut open: Option<Open> = None;
+    // For each peer, the first of its questions that nobody has answered.
+    let mut needed_ns: Vec<Option<u64>> = vec![None; peers.len()];
+    let mut pacer = Pacer::of(place.allowance.control, monotonic_ns());
     let mut next_tick_ns = 0;
     let mut buffer = [0; LARGEST_MESSAGE + 1];
     while !stop.load(Ordering::Relaxed) {
@@ -94,7 +183,12 @@ pub(crate) fn run(
                     // A thread that was held up must not count from an earlier moment, nor from a later one.
                     let asked_ns = monotonic_ns();
                     client.ask(asked_ns, asked_ns + ANSWER_NS, question, nonce);
-                    open = Some(Open { peer, asked_ns });
+                    let needed_ns = *needed_ns[peer].get_or_insert(asked_ns);
+                    open = Some(Open {
+                        peer,
+                        asked_ns,
+                        needed_ns,
+                    });
                 }
             }
         }
@@ -103,11 +197,16 @@ pub(crate) fn run(
         let step = match received {
             Ok(count) => client.datagram(now_ns, &buffer[..count]),
             // Nothing came; or nobody listens there now, and the time goes on.
-            Err(_) => client.poll(now_ns),
+            Err(_) => match pacer.not_before_ns(now_ns) {
+                None => client.poll(now_ns),
+                // A question that is too late by then is given up then.
+                Some(then_ns) => Step::Wait(then_ns),
+            },
         };
         let mut wake_ns = next_tick_ns.min(state.next_end_ns().unwrap_or(u64::MAX));
         match step {
             Step::Send(bytes) => {
+                pacer.spend(bytes.len(), place.allowance.overhead_bytes);
                 // What is not sent is repeated.
                 let _ = socket.send(&bytes);
                 continue;
@@ -115,6 +214,7 @@ pub(crate) fn run(
             Step::Wait(until_ns) => wake_ns = wake_ns.min(until_ns),
             Step::Done(answer) => {
                 if let Some(open) = open.take() {
+                    needed_ns[open.peer] = None;
                     answered(place, &mut state, counts, &open, answer)?;
                 }
                 continue;
@@ -126,7 +226,7 @@ pub(crate) fn run(
                     if now_ns - key_read_ns >= KEY_NS {
                         key_read_ns = now_ns;
                         if let Ok(key) = read_key(key) {
-                            client = Client::new(&place.allowance.host, key);
+                            client = Client::hasty(&place.allowance.host, key);
                         }
                     }
                     state.refused(now_ns, open.peer, Some(1));
@@ -174,6 +274,7 @@ fn answered(
             counts.granted.fetch_add(1, Ordering::Relaxed);
             if let Some(grant) = state.granted(now_ns, open.peer, open.asked_ns, share) {
                 raise(place, open.peer, &grant)?;
+                counts.took(monotonic_ns().saturating_sub(open.needed_ns));
             }
         }
         Answer::Refused(no) => {
@@ -215,4 +316,32 @@ fn lower(place: &Place, peer: usize) -> Result<(), AgentError> {
     lock(&place.netlink).put_class(place.index, &class)?;
     place.gate.peer(to.address, to.class, None)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// However often questions are due, they take no more than their part of the class.
+    #[test]
+    fn questions_leave_a_part_of_the_class_to_programs() {
+        let control = Bucket {
+            rate_bytes: 10_000,
+            burst_bytes: 1_538,
+            frame_bytes: 1_538,
+        };
+        let mut pacer = Pacer::of(control, 0);
+        let (mut now_ns, mut bytes) = (0, 0_u64);
+        while now_ns < 10_000_000_000 {
+            if let Some(then_ns) = pacer.not_before_ns(now_ns) {
+                assert!(then_ns > now_ns);
+                now_ns = then_ns;
+                continue;
+            }
+            pacer.spend(100, 24);
+            bytes += 166;
+        }
+        assert!(bytes <= 75_000 + 1_538, "{bytes}");
+        assert!(bytes >= 74_000, "{bytes}");
+    }
 }

@@ -30,6 +30,8 @@
 #define FIRST_CLASS 0x10u
 #define ETH_P_RTDIP 0x88b5
 #define MAX_TRIES 8
+/* The IPv4 header and the first 8 bytes behind it. */
+#define STRANGER_WORDS 7
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -124,7 +126,28 @@ static __always_inline __u64 wire_bytes(const struct rtw_port *port, __u64 len)
 	return (len < ETH_ZLEN ? ETH_ZLEN : len) + port->overhead_bytes;
 }
 
-/* Returns the key and the sequence number of an RTDiP frame or datagram; 0 for any other frame. */
+/*
+ * Returns what tells a frame of no channel from others on their way: the node
+ * that it goes to, as the lab's addresses have it, and 16 bits of what its
+ * headers say. Both stay as they are from port to port.
+ */
+static __always_inline __u64 stranger(struct __sk_buff *skb)
+{
+	__u32 words[STRANGER_WORDS] = {}, mix = 0;
+	__u16 node;
+
+	if (bpf_skb_load_bytes(skb, 4, &node, sizeof(node)))
+		return 0;
+	if (!bpf_skb_load_bytes(skb, ETH_HLEN, words, sizeof(words)))
+		for (int i = 0; i < STRANGER_WORDS; i++)
+			mix = (mix ^ words[i]) * 0x9e3779b1u;
+	return (__u64)bpf_ntohs(node) << 16 | mix >> 16;
+}
+
+/*
+ * Returns the key and the sequence number of an RTDiP frame or datagram; for
+ * any other frame what tells it from others, below 2^32. No key is 0.
+ */
 static __always_inline __u64 identity_of(struct __sk_buff *skb)
 {
 	__u32 at = ETH_HLEN, words[2];
@@ -132,25 +155,25 @@ static __always_inline __u64 identity_of(struct __sk_buff *skb)
 	__u8 first;
 
 	if (bpf_skb_load_bytes(skb, ETH_HLEN - 2, &type, sizeof(type)))
-		return 0;
+		return stranger(skb);
 	if (type == bpf_htons(ETH_P_8021Q)) {
 		if (bpf_skb_load_bytes(skb, ETH_HLEN + 2, &type, sizeof(type)))
-			return 0;
+			return stranger(skb);
 		at += 4;
 	}
 	if (type == bpf_htons(ETH_P_IP)) {
 		if (bpf_skb_load_bytes(skb, at + 9, &first, 1) ||
 		    first != IPPROTO_UDP)
-			return 0;
+			return stranger(skb);
 		if (bpf_skb_load_bytes(skb, at, &first, 1))
-			return 0;
+			return stranger(skb);
 		at += (first & 15) * 4 + 8;
 	} else if (type != bpf_htons(ETH_P_RTDIP)) {
-		return 0;
+		return stranger(skb);
 	}
 	if (bpf_skb_load_bytes(skb, at, &first, 1) || first >> 4 != 1 ||
 	    bpf_skb_load_bytes(skb, at + 8, words, sizeof(words)))
-		return 0;
+		return stranger(skb);
 	return (__u64)bpf_ntohl(words[1]) << 32 | bpf_ntohl(words[0]);
 }
 

@@ -64,6 +64,12 @@ struct RunArguments {
     /// The group whose members may use the socket, by name or number; otherwise only root
     #[arg(long, value_name = "GROUP")]
     group: Option<String>,
+    /// Write what was done so far to this file (JSON) once a second, for programs that watch
+    #[arg(long, value_name = "FILE")]
+    status: Option<PathBuf>,
+    /// Ask for one-shot reservations behind the best effort that waits, to see what the way of their own is worth
+    #[arg(long, hide = true)]
+    questions_in_band: bool,
 }
 
 fn peer(text: &str) -> Result<(String, Ipv4Addr), String> {
@@ -133,6 +139,8 @@ fn served(arguments: &RunArguments) -> Result<(), (u8, String)> {
         peers: arguments.peers.clone(),
         socket: arguments.socket.clone(),
         group: group.map_err(|error| failed(&error))?,
+        status: arguments.status.clone(),
+        questions_in_band: arguments.questions_in_band,
     };
     let stop = signal::install_stop_flag().map_err(|error| (LACKING, error.to_string()))?;
     let socket = arguments.socket.display().to_string();

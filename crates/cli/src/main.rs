@@ -145,6 +145,15 @@ enum Command {
     /// Be one host of a lab (started by `rtwire lab`, talks JSON over standard input and output)
     #[command(hide = true)]
     LabWorker,
+    /// Be a program of a host of a lab (started by `rtwire lab`)
+    #[command(hide = true)]
+    LabServe {
+        /// The host's namespace
+        namespace: String,
+        /// The program with its arguments
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        program: Vec<String>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -195,6 +204,7 @@ fn run(command: Command) -> ExitCode {
         Command::Uman(arguments) => uman_command::run(&arguments),
         Command::Schema(arguments) => schema_command::run(&arguments),
         Command::LabWorker => rtwire_lab::worker_main(),
+        Command::LabServe { namespace, program } => rtwire_lab::serve_main(&namespace, &program),
     }
 }
 

@@ -41,6 +41,8 @@ enum Format {
     Apply,
     /// The output of `--json` of `rtwire reserve`, `release`, `connections` and `explain`.
     Connections,
+    /// The file of `rtwire agent --status`.
+    AgentStatus,
 }
 
 /// Arguments of `rtwire schema`.
@@ -70,6 +72,7 @@ pub(crate) fn run(arguments: &SchemaArguments) -> ExitCode {
         Format::Clock => rtwire_host::clock::json_schema(),
         Format::Apply => rtwire_host::apply::json_schema(),
         Format::Connections => crate::connection_text::json_schema(),
+        Format::AgentStatus => rtwire_agentd::status_schema(),
         Format::Doctor => rtwire_host::doctor::json_schema(),
     };
     crate::output::line(&format!("{schema:#}"));

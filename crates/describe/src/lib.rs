@@ -55,7 +55,7 @@ pub mod units;
 pub use description::{Fault, Faults, read, read_bytes};
 pub use network::{
     BestEffort, Buffer, Contract, ContractKind, Defaults, Host, LatencyRange, Link, Network,
-    PortLatency, PortShaper, Release, Semantics, ShaperKind, Stream, Switch, Transport,
+    PortLatency, PortShaper, Release, Semantics, ShaperKind, Stream, Switch, Transfer, Transport,
 };
 pub use profile::{GateProfile, Isolation, ScheduleRules};
 pub use ratio::{Overflow, Ratio};

@@ -48,6 +48,12 @@ pub struct Network {
     /// The rules for scheduling time-triggered streams.
     #[serde(default)]
     pub schedule: ScheduleRules,
+    /// The host on which the manager of connections runs, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manager_host: Option<String>,
+    /// Long transfers by TCP that share what is free.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub transfers: Vec<Transfer>,
 }
 
 /// The values of `[defaults]`, after `--set`.
@@ -321,6 +327,16 @@ impl Stream {
         )?;
         Ok(())
     }
+}
+
+/// A long transfer by TCP. Nothing is promised to it, and nothing is planned for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Transfer {
+    /// The host that sends.
+    pub from: String,
+    /// The host that receives.
+    pub to: String,
 }
 
 /// Traffic that gets no promise and must not exceed an allowance.

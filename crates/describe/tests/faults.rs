@@ -489,6 +489,21 @@ const CASES: &[(&str, &str, &str)] = &[
         "[[best-effort]]\nhost = \"A\"\nto = [\"B\"]\nrate = \"1 Mbit/s\"\nburst = \"100 B\"\n[[stream]]",
     ),
     (
+        "a manager on no host",
+        "[[stream]]",
+        "[manager]\nhost = \"s1\"\n[[stream]]",
+    ),
+    (
+        "a transfer without a manager",
+        "[[stream]]",
+        "[[transfer]]\nfrom = \"A\"\nto = \"B\"\n[[stream]]",
+    ),
+    (
+        "a transfer that no best effort carries",
+        "[[stream]]",
+        "[manager]\nhost = \"B\"\n[[transfer]]\nfrom = \"A\"\nto = \"B\"\n[[transfer]]\nfrom = \"A\"\nto = \"A\"\n[[stream]]",
+    ),
+    (
         "gates: profile unknown",
         "name = \"s1\"\n",
         "name = \"s1\"\ngates = \"unlimitd\"\n",

@@ -107,6 +107,22 @@ pub enum LabError {
         /// The process's message.
         message: String,
     },
+    /// The manager or an agent failed.
+    #[error("{what}: {said}")]
+    Managed {
+        /// The program.
+        what: String,
+        /// Its last message.
+        said: String,
+    },
+    /// Frames that pass an agent's queue are not limited.
+    #[error(
+        "--transmit-path {path}: the description has a manager, and the agents limit what passes the queue; send by `qdisc`"
+    )]
+    PastTheAgent {
+        /// The path.
+        path: &'static str,
+    },
     /// There is no such lab.
     #[error("there is no lab `{id}`{}", if others.is_empty() { "; no lab is up".to_owned() } else { format!("; existing labs: {}", others.join(", ")) })]
     NoSuchLab {
@@ -159,7 +175,7 @@ impl LabError {
             Self::Io(e) | Self::File { source: e, .. } => {
                 e.kind() == io::ErrorKind::PermissionDenied
             }
-            Self::Worker { .. } | Self::Program { .. } => true,
+            Self::Worker { .. } | Self::Program { .. } | Self::Managed { .. } => true,
             _ => false,
         }
     }

@@ -35,7 +35,8 @@ pub(crate) enum Kind {
 pub(crate) struct Event {
     /// The time, ns of CLOCK_TAI.
     pub(crate) time_ns: u64,
-    /// The frame's RTDiP key, shifted left by 32, and its sequence number; 0 for a frame that is not RTDiP.
+    /// The frame's RTDiP key, shifted left by 32, and its sequence number. Below 2^32 for any other frame: the node that it
+    /// goes to, shifted left by 16, and 16 bits of its headers.
     pub(crate) identity: u64,
     /// The port's index.
     pub(crate) port: u16,

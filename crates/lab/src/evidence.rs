@@ -19,6 +19,7 @@ use crate::LabError;
 use crate::calibrate::Calibrated;
 use crate::events::Events;
 use crate::fabric::{Fabric, PortIndex};
+use crate::managed::added_backlog_bytes;
 use crate::monitor::PortWatch;
 use crate::ports::Field;
 use crate::replayed::Exact;
@@ -122,6 +123,11 @@ impl Collected<'_> {
             .find(|planned| planned.name == stream.name)
             .and_then(|planned| planned.promises.iter().find(|p| p.listener == listener))
             .and_then(|promise| promise.delay_ns);
+        // One-shot reservations may fill the class of priority 0 up to its budgets. In it the deadline is what lasts.
+        let promise = match self.shares_a_class(stream, &route) {
+            true => stream.deadline_ns,
+            false => promise,
+        };
         Ok(StreamEvidence {
             name: stream.name.clone(),
             listener: listener.to_owned(),
@@ -156,6 +162,31 @@ impl Collected<'_> {
             clock_uncertainty_ns: Some(0),
             route,
         })
+    }
+
+    /// Returns true if a stream is in the class of one-shot reservations at a port of a route.
+    fn shares_a_class(&self, stream: &Stream, route: &[PortId]) -> bool {
+        self.network.manager_host.is_some()
+            && route.iter().any(|id| {
+                let mut nodes = self.fabric.blueprint.nodes.iter();
+                let node = nodes.find(|node| node.name == id.node);
+                node.is_some_and(|node| {
+                    node.class_of[usize::from(stream.pcp & 7)] == node.class_of[0]
+                })
+            })
+    }
+
+    /// Returns the backlog that a port may have, bytes.
+    fn promised_backlog_bytes(&self, plan: &PortPlan) -> Option<u64> {
+        let planned = plan.backlog_bytes?;
+        if self.network.manager_host.is_none() {
+            return Some(planned);
+        }
+        let most = planned.saturating_add(added_backlog_bytes(self.network, plan));
+        Some(
+            plan.buffer_bytes
+                .map_or(most, |buffer| most.min(buffer.max(planned))),
+        )
     }
 
     /// Returns the total transmission time of the stream's frame over all links of its route, ns. An emulated link
@@ -226,7 +257,7 @@ impl Collected<'_> {
                 emulated: Some(self.exact.port(port, ends, self.calibrated)),
                 id,
                 link_rate_bps: plan.link_rate_bps,
-                promised_backlog_bytes: plan.backlog_bytes,
+                promised_backlog_bytes: self.promised_backlog_bytes(plan),
                 buffer_bytes: plan.buffer_bytes,
                 max_backlog_bytes: Some(records.get(port, Field::MaxBytes)),
                 frames_dropped: records.get(port, Field::DroppedFrames),

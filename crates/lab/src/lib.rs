@@ -48,6 +48,7 @@ mod events;
 mod evidence;
 mod fabric;
 mod lasting;
+mod managed;
 mod monitor;
 mod offered;
 mod passages;
@@ -60,6 +61,8 @@ mod replayed;
 mod report;
 mod run;
 mod run_clock;
+mod sharing;
+mod softirqs;
 #[cfg(test)]
 mod switch_tests;
 mod tasks;
@@ -67,6 +70,7 @@ mod transmit;
 mod worker;
 
 pub use error::LabError;
+pub use managed::serve_main;
 pub use rtwire_session::{ReceivePath, TxPath};
 pub use run::{Options, Outcome, run};
 pub use worker::worker_main;

@@ -49,7 +49,13 @@ impl Collected<'_> {
     }
 
     /// Returns the evidence on best effort, one for each receiver: a talker with a contract and an offered load.
+    ///
+    /// Where a manager divides what is free, there is none: a host's allowance changes from moment to moment, and its agent
+    /// keeps it. What came of it is in the exact delays of the streams, and in the ports.
     pub(crate) fn best_effort_evidence(&self) -> Vec<TalkerEvidence> {
+        if self.network.manager_host.is_some() {
+            return Vec::new();
+        }
         let behind = self.network.streams.len()..;
         let flows = behind.zip(&self.plan.best_effort);
         flows

@@ -14,6 +14,9 @@ pub(crate) struct Flow {
     pub(crate) key: u32,
     /// For each listener: the ports on the route, the talker's own first.
     pub(crate) routes: Vec<Vec<PortIndex>>,
+    /// The node that it goes to, if its frames are those of unmodified programs. They have no key: they are known by their
+    /// talker's port and by this node, and numbered as they enter.
+    pub(crate) to_node: Option<u16>,
 }
 
 impl Flow {
@@ -35,6 +38,61 @@ pub(crate) struct Passage {
     pub(crate) unmatched: u64,
 }
 
+/// Frames of unmodified programs, followed from port to port.
+struct Strangers<'a> {
+    flows: &'a [Flow],
+    /// The flow for each first port and node that frames go to.
+    first: HashMap<(PortIndex, u16), u32>,
+    /// The frames of each flow so far.
+    counts: HashMap<u32, u32>,
+    /// For each identity: the frames that have it, with the port that each has entered last.
+    under_way: HashMap<u64, Vec<(FrameId, PortIndex)>>,
+}
+
+impl<'a> Strangers<'a> {
+    fn new(flows: &'a [Flow]) -> Strangers<'a> {
+        let first = (0_u32..).zip(flows).filter_map(|(number, flow)| {
+            let port = flow.routes.first()?.first()?;
+            Some(((*port, flow.to_node?), number))
+        });
+        Strangers {
+            flows,
+            first: first.collect(),
+            counts: HashMap::new(),
+            under_way: HashMap::new(),
+        }
+    }
+
+    /// Returns the frame that has entered a port; `None` if it belongs to no flow.
+    fn entered(&mut self, event: &Event) -> Option<FrameId> {
+        let port = usize::from(event.port);
+        let node = u16::try_from(event.identity >> 16).ok()?;
+        if let Some(&flow) = self.first.get(&(port, node)) {
+            let count = self.counts.entry(flow).or_default();
+            let id = FrameId { flow, seq: *count };
+            *count += 1;
+            let under_way = self.under_way.entry(event.identity).or_default();
+            under_way.push((id, port));
+            return Some(id);
+        }
+        let under_way = self.under_way.get_mut(&event.identity)?;
+        let flows = self.flows;
+        let comes = |(id, last): &(FrameId, PortIndex)| {
+            let flow = flows.get(id.flow as usize);
+            flow.and_then(|flow| flow.before(port)) == Some(*last)
+        };
+        let at = under_way.iter().position(comes)?;
+        let (id, _) = under_way[at];
+        let is_last = |flow: &Flow| flow.routes.iter().any(|route| route.last() == Some(&port));
+        if flows.get(id.flow as usize).is_some_and(is_last) {
+            under_way.remove(at);
+        } else {
+            under_way[at].1 = port;
+        }
+        Some(id)
+    }
+}
+
 /// All ports' frames, and the time at which each frame left each port.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Passages {
@@ -54,10 +112,11 @@ impl Passages {
             ports: vec![Passage::default(); ports],
             left: HashMap::new(),
         };
-        let numbers = (0_u32..)
+        let keyed = (0_u32..)
             .zip(flows)
-            .map(|(number, flow)| (flow.key, number));
-        passages.pair(events, &numbers.collect());
+            .filter(|(_, flow)| flow.to_node.is_none());
+        let numbers = keyed.map(|(number, flow)| (flow.key, number));
+        passages.pair(events, &numbers.collect(), Strangers::new(flows));
         passages.came(flows, sent);
         passages
     }
@@ -68,7 +127,12 @@ impl Passages {
     }
 
     /// Pairs each entry with the next departure of the same frame.
-    fn pair(&mut self, events: &[Event], numbers: &HashMap<u32, u32>) {
+    fn pair(
+        &mut self,
+        events: &[Event],
+        numbers: &HashMap<u32, u32>,
+        mut strangers: Strangers<'_>,
+    ) {
         let mut inside: HashMap<(u16, u64), VecDeque<usize>> = HashMap::new();
         for event in events {
             let Some(passage) = self.ports.get_mut(usize::from(event.port)) else {
@@ -79,8 +143,12 @@ impl Passages {
                 Kind::Entered => {
                     let waiting = inside.entry((event.port, event.identity)).or_default();
                     waiting.push_back(passage.frames.len());
+                    let frame = match numbers.get(&key) {
+                        Some(&flow) => Some(FrameId { flow, seq }),
+                        None => strangers.entered(event),
+                    };
                     passage.frames.push(PortFrame {
-                        frame: numbers.get(&key).map(|&flow| FrameId { flow, seq }),
+                        frame,
                         came_ns: None,
                         entered_ns: event.time_ns,
                         left_ns: None,
@@ -149,6 +217,7 @@ mod tests {
         let flows = [Flow {
             key: 9,
             routes: vec![vec![0, 2], vec![0, 4]],
+            to_node: None,
         }];
         let events = [
             event(Kind::Entered, 0, 9, 0, 10),
@@ -173,5 +242,43 @@ mod tests {
         assert_eq!(passages.ports[4].frames[0].came_ns, Some(12));
         let id = FrameId { flow: 0, seq: 0 };
         assert_eq!(passages.left_ns(2, id), Some(15));
+    }
+
+    #[test]
+    fn frames_without_a_key_are_followed_by_what_their_headers_say() {
+        let flow = |first: usize, to_node| Flow {
+            key: 0,
+            routes: vec![vec![first, 6]],
+            to_node: Some(to_node),
+        };
+        let flows = [flow(0, 3), flow(2, 3)];
+        // The same headers from two hosts; one that nobody has sent; one to another node.
+        let stranger = |kind, port, mix: u64, time_ns| event(kind, port, 0, 3 << 16 | mix, time_ns);
+        let events = [
+            stranger(Kind::Entered, 0, 7, 10),
+            stranger(Kind::Entered, 2, 7, 11),
+            stranger(Kind::Entered, 0, 8, 12),
+            stranger(Kind::Left, 2, 7, 13),
+            stranger(Kind::Left, 0, 7, 14),
+            stranger(Kind::Entered, 6, 7, 15),
+            stranger(Kind::Entered, 6, 7, 16),
+            stranger(Kind::Entered, 6, 9, 17),
+            event(Kind::Entered, 0, 0, 5 << 16 | 7, 18),
+        ];
+        let passages = Passages::new(&events, 7, &flows, |_| None);
+        let ids = |port: usize| -> Vec<_> {
+            let frames = passages.ports[port].frames.iter();
+            let mut ids: Vec<_> = frames
+                .map(|frame| frame.frame.map(|id| (id.flow, id.seq)))
+                .collect();
+            ids.sort_unstable();
+            ids
+        };
+        assert_eq!(ids(0), [None, Some((0, 0)), Some((0, 1))]);
+        assert_eq!(ids(2), [Some((1, 0))]);
+        assert_eq!(ids(6), [None, Some((0, 0)), Some((1, 0))]);
+        let mut at_last = passages.ports[6].frames.iter();
+        let of_second = at_last.find(|frame| frame.frame.is_some_and(|id| id.flow == 1));
+        assert_eq!(of_second.and_then(|frame| frame.came_ns), Some(13));
     }
 }

@@ -1,8 +1,11 @@
 //! The run once more, exactly: all frames that entered the network, through the described network.
 
+use std::collections::HashMap;
 use std::path::Path;
 
-use rtwire_measure::verdict::{EmulatedPort, EmulatedStream, FrameId, ReplayedFrame};
+use rtwire_measure::verdict::{
+    EmulatedPort, EmulatedStream, FrameId, PortFrame, ReplayedFrame, excess_bits,
+};
 use rtwire_plan::Plan;
 use rtwire_session::samples;
 use rtwire_sim::replay::{Departure, Fate, Replay, Replayed};
@@ -10,6 +13,7 @@ use rtwire_sim::replay::{Departure, Fate, Replay, Replayed};
 use crate::LabError;
 use crate::calibrate::Calibrated;
 use crate::events::Events;
+use crate::evidence::part;
 use crate::fabric::{Fabric, PortIndex};
 use crate::passages::{Flow, Passages};
 use crate::tasks;
@@ -41,10 +45,22 @@ impl Exact {
             departed.push(samples::stamps_by_sequence(&stamps));
         }
         let ports = 2 * fabric.blueprint.cables.len();
-        let passages = Passages::new(&events.all, ports, &flows, |id| stamp(&departed, id));
-        add_entries(&mut departed, &flows, &passages);
+        let held = held_by_agents(plan, &departed);
+        let sent = |id: FrameId| {
+            let held_ns = held.get(id.flow as usize).copied().unwrap_or(0);
+            stamp(&departed, id).map(|ns| ns.saturating_add(held_ns))
+        };
+        let passages = Passages::new(&events.all, ports, &flows, sent);
+        let by_stamp = match plan.network.manager_host {
+            None => departed.clone(),
+            // Behind an agent a frame enters the network when the agent lets it go.
+            Some(_) => vec![Vec::new(); flows.len()],
+        };
+        let entered = with_entries(by_stamp, &flows, &passages);
+        let sizes = sizes(&flows, &passages);
         let replay = Replay::new(&plan.network, plan)?;
-        let replayed = replay.run(&departures(&departed))?;
+        let replayed = replay.run(&departures(&entered, &sizes))?;
+        let departed = with_entries(departed, &flows, &passages);
         Ok(Self {
             flows,
             passages,
@@ -59,6 +75,13 @@ impl Exact {
         let mut times: Vec<u64> = departed.iter().copied().filter(|&ns| ns != 0).collect();
         times.sort_unstable();
         times
+    }
+
+    /// Returns all frames of a port that left it.
+    pub(crate) fn served(&self, port: PortIndex) -> impl Iterator<Item = &PortFrame> {
+        let passage = self.passages.ports.get(port);
+        let frames = passage.map_or(&[][..], |passage| &passage.frames);
+        frames.iter().filter(|frame| frame.left_ns.is_some())
     }
 
     /// Returns the evidence on one flow at one of its listeners, the `way`-th of the description.
@@ -112,13 +135,42 @@ impl Exact {
     }
 }
 
+fn frame_id(flow: usize, frame: u64) -> Option<FrameId> {
+    Some(FrameId {
+        flow: u32::try_from(flow).ok()?,
+        seq: u32::try_from(frame).ok()?,
+    })
+}
+
 fn stamp(departed: &[Vec<u64>], id: FrameId) -> Option<u64> {
     let stamps = departed.get(id.flow as usize)?;
     stamps.get(id.seq as usize).copied().filter(|&ns| ns != 0)
 }
 
-/// Adds the frames without a transmit stamp: they entered the network when its first port saw them.
-fn add_entries(departed: &mut [Vec<u64>], flows: &[Flow], passages: &Passages) {
+/// Returns the longest time for which an agent may hold a frame of each stream, ns: what the talker sent beyond its contract,
+/// by its stamps, at the stream's rate. A queue with the contract's rate and burst holds no frame for longer. 0 without agents.
+fn held_by_agents(plan: &Plan, departed: &[Vec<u64>]) -> Vec<u64> {
+    if plan.network.manager_host.is_none() {
+        return Vec::new();
+    }
+    let streams = plan.network.streams.iter().zip(departed);
+    let held = streams.map(|(stream, stamps)| {
+        let mut times: Vec<u64> = stamps.iter().copied().filter(|&ns| ns != 0).collect();
+        times.sort_unstable();
+        let contract = &stream.contract;
+        let (num, den) = (part(contract.rate.num()), part(contract.rate.den()));
+        let frames = times
+            .into_iter()
+            .map(|at_ns| (at_ns, stream.wire_bytes * 8));
+        let excess = excess_bits(frames, num, den, contract.burst_bits);
+        let ns = u128::from(excess) * u128::from(den) * 1_000_000_000 / u128::from(num.max(1));
+        u64::try_from(ns).unwrap_or(u64::MAX)
+    });
+    held.collect()
+}
+
+/// Adds the frames without a time of departure: they entered the network when its first port saw them.
+fn with_entries(mut departed: Vec<Vec<u64>>, flows: &[Flow], passages: &Passages) -> Vec<Vec<u64>> {
     for (number, flow) in (0_u32..).zip(flows) {
         let Some(first) = flow.routes.first().and_then(|route| route.first()) else {
             continue;
@@ -147,9 +199,28 @@ fn add_entries(departed: &mut [Vec<u64>], flows: &[Flow], passages: &Passages) {
             }
         }
     }
+    departed
 }
 
-fn departures(departed: &[Vec<u64>]) -> Vec<Departure> {
+/// Returns the sizes on the wire of frames of unmodified programs, bytes: all others have the size of their flow.
+fn sizes(flows: &[Flow], passages: &Passages) -> HashMap<FrameId, u32> {
+    let mut sizes = HashMap::new();
+    for (number, flow) in (0_u32..)
+        .zip(flows)
+        .filter(|(_, flow)| flow.to_node.is_some())
+    {
+        let first = flow.routes.first().and_then(|route| route.first());
+        let passage = first.and_then(|port| passages.ports.get(*port));
+        for frame in passage.map_or(&[][..], |passage| &passage.frames) {
+            if let Some(id) = frame.frame.filter(|id| id.flow == number) {
+                sizes.insert(id, frame.wire_bits / 8);
+            }
+        }
+    }
+    sizes
+}
+
+fn departures(departed: &[Vec<u64>], sizes: &HashMap<FrameId, u32>) -> Vec<Departure> {
     let of_flow = |(flow, stamps): (usize, &Vec<u64>)| {
         let frames = (0_u64..).zip(stamps.clone());
         let sent = frames.filter(|&(_, at_ns)| at_ns != 0);
@@ -157,7 +228,7 @@ fn departures(departed: &[Vec<u64>]) -> Vec<Departure> {
             flow,
             frame,
             at_ns,
-            wire_bytes: None,
+            wire_bytes: frame_id(flow, frame).and_then(|id| sizes.get(&id).copied()),
         })
         .collect::<Vec<_>>()
     };

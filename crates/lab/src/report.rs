@@ -67,6 +67,7 @@ pub(crate) fn assemble(
         streams: streams.collect(),
         talkers: talkers.collect(),
         hosts: hosts(collected, duration_ns),
+        sharing: None,
         calibration: calibrated.ports.iter().map(|(_, port)| port.clone()).collect(),
         noise: Some(noise),
         machine: Machine::this(&options.rtwire_version),
@@ -119,6 +120,13 @@ fn notes(options: &Options, collected: &Collected<'_>) -> Vec<String> {
          doubled frames and order are those of the real delivery."
             .to_owned(),
     );
+    if collected.network.manager_host.is_some() {
+        notes.push(
+            "Exact delays begin behind the agents. An agent holds a planned frame only while its talker is ahead of its contract: \
+             a frame that was held for longer counts as delivered late."
+                .to_owned(),
+        );
+    }
     if let Some(what) = not_emulated(collected.network) {
         notes.push(format!(
             "The emulated ports have no {what}: they serve plain priorities. Delays are judged through the {what} of the \

@@ -22,12 +22,15 @@ use crate::events::{EventReader, Events};
 use crate::evidence::Collected;
 use crate::fabric::{Fabric, namespace_name};
 use crate::lasting;
+use crate::managed::{Brought, Managed, Transfers, remove_limits};
 use crate::monitor::{Monitor, PortWatch};
 use crate::processes::Processes;
 use crate::registry::{self, Claim, NodeRecord, Phase, Record};
 use crate::replayed::Exact;
 use crate::report::assemble;
 use crate::run_clock::RunClock;
+use crate::sharing;
+use crate::softirqs::Softirqs;
 use crate::tasks;
 use crate::transmit;
 
@@ -186,6 +189,7 @@ fn measure(
     let directory = &claim.subdirectory("run")?;
 
     let _awake = Awake::hold();
+    let softirqs = Softirqs::hold();
     options.progress("measuring the unloaded network");
     claim.enter(Phase::Calibrating)?;
     let bursts = tasks::calibration(plan, &fabric, bursts_directory, ns(options.calibration));
@@ -205,9 +209,24 @@ fn measure(
     };
     let how = (ns(options.at_most()), &how);
     let assignments = tasks::assignments(plan, layout, &fabric, directory, how)?;
+    let managed = match &plan.network.manager_host {
+        Some(host) => {
+            options.progress(&format!(
+                "starting the manager on {host}, and an agent on each host"
+            ));
+            Managed::start(plan, &fabric, &claim.subdirectory("manager")?)?
+        }
+        None => None,
+    };
     let needed_ns = slowest.map_or(0, |(_, needed_ns)| needed_ns);
     let live = live(&fabric, &assignments, (options, needed_ns), stopped, claim)?;
     claim.enter(Phase::Ended)?;
+    let mut troubles = Vec::new();
+    let mut agents = Vec::new();
+    if let Some(mut managed) = managed {
+        troubles = managed.troubles();
+        agents = managed.finish();
+    }
     let mut noise = live.noise;
     for result in live.results.values() {
         noise.add(result.talkers.iter().flat_map(|t| t.stalls.iter().cloned()));
@@ -247,12 +266,23 @@ fn measure(
         noise.clone(),
         times,
     );
+    if softirqs.threads == 0 {
+        report.notes.push(
+            "The kernel's threads for soft interrupts could not be made urgent: on a busy machine the emulated ports are late."
+                .to_owned(),
+        );
+    }
+    report.sharing = sharing::report(&collected, &live.brought, agents, live.start_ns);
+    report.notes.append(&mut troubles);
     let failed = live.failures.iter();
     report
         .notes
         .extend(failed.map(|failure| format!("{failure}; its streams cannot be judged.")));
     if options.keep {
         fabric.take_replies()?;
+        if plan.network.manager_host.is_some() {
+            remove_limits(&fabric, &plan.network)?;
+        }
     }
     Ok(report)
 }
@@ -271,6 +301,8 @@ struct Live {
     clock_step: Option<ClockStep>,
     /// Hosts whose process ended before its answer; the others are still judged.
     failures: Vec<String>,
+    /// The bytes that the transfers brought.
+    brought: Vec<Brought>,
 }
 
 fn live(
@@ -292,6 +324,7 @@ fn live(
         start_ns,
         end_ns: last_end_ns,
     });
+    let transfers = Transfers::start(fabric, &options.plan.network)?;
     time.wait(SETTLE_NS, stopped);
     let stalled_before_ns = recorder.stalled_ns();
     claim.enter(Phase::Running)?;
@@ -316,6 +349,8 @@ fn live(
     if end_ns < last_end_ns || time.step().is_some() {
         processes.order(Order::Stop);
     }
+    // Their last frames have left the network before the records end.
+    let brought = transfers.finish();
     let mut results = BTreeMap::new();
     let mut failures = Vec::new();
     for (host, result) in processes.finish() {
@@ -345,6 +380,7 @@ fn live(
         interrupted,
         clock_step: time.step(),
         failures,
+        brought,
     })
 }
 

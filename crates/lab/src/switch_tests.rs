@@ -313,7 +313,8 @@ fn each_frame_leaves_a_record_of_entering_leaving_and_dropping() {
         bench.run("port_leave", 1, 0, &frame);
     }
     bench.records.set(0, Field::LimitBytes, 10);
-    bench.enter(&frame(0x86dd, &[0xff; 40], 60));
+    let stranger = frame(0x86dd, &[0xff; 40], 60);
+    bench.enter(&stranger);
     ring.read(&mut next, &mut events);
     let after = clock::now_ns(Clock::Tai);
     assert_eq!((events.all.len(), events.lost), (7, 0));
@@ -326,7 +327,12 @@ fn each_frame_leaves_a_record_of_entering_leaving_and_dropping() {
         last = event.time_ns;
         let expected = [Kind::Entered, Kind::Left];
         let (kind, identity, bytes) = match at {
-            6 => (Kind::Dropped, 0, 84),
+            // It has no key: the node that it goes to, and a mix of its headers.
+            6 => {
+                let node = u64::from(u16::from_be_bytes([stranger[4], stranger[5]]));
+                assert_eq!(event.identity >> 16, node);
+                (Kind::Dropped, event.identity, 84)
+            }
             2 | 3 => (expected[at % 2], 7 << 32 | 9, 88),
             _ => (expected[at % 2], 7 << 32 | 9, 84),
         };
@@ -334,6 +340,38 @@ fn each_frame_leaves_a_record_of_entering_leaving_and_dropping() {
         assert_eq!(found, (kind, identity, bytes, 0), "record {at}");
         assert_eq!(event.class, if at == 6 { 0 } else { 3 }, "record {at}");
     }
+}
+
+/// Frames of unmodified programs are told apart by their headers, which stay as they are from port to port.
+#[test]
+fn frames_without_a_key_have_what_tells_them_apart() {
+    let bench = Bench::new("strangers");
+    let ring = EventRing::new(
+        bench.program.map_array("events", EVENT_WORDS).unwrap(),
+        bench.program.map_array("events_written", 1).unwrap(),
+    );
+    // TCP segments that differ in their sequence number.
+    let segment = |number: u32| {
+        let mut ip = vec![0x45, 0, 0, 60, 0, 0, 0x40, 0, 64, 6, 0, 0];
+        ip.extend([10, 77, 0, 1, 10, 77, 0, 5]);
+        ip.extend([0x9c, 0x40, 0x14, 0x51]);
+        ip.extend(number.to_be_bytes());
+        frame(0x0800, &ip, 80)
+    };
+    for number in 0..500 {
+        bench.enter(&segment(number));
+        bench.run("port_leave", 1, 0, &segment(number));
+    }
+    let (mut next, mut events) = (0, Events::default());
+    ring.read(&mut next, &mut events);
+    let mut seen = std::collections::BTreeSet::new();
+    for pair in events.all.chunks(2) {
+        assert_eq!(pair[0].identity, pair[1].identity, "the same at both ends");
+        seen.insert(pair[0].identity);
+    }
+    assert_eq!(events.all.len(), 1_000);
+    // 16 bits: some two of 500 may meet.
+    assert!(seen.len() > 490, "{}", seen.len());
 }
 
 #[test]

@@ -114,7 +114,12 @@ pub(crate) fn assignments(
             hosts.listener(listener, task);
         }
     }
-    for flow in streams::best_effort(plan, options) {
+    // Where a manager divides what is free, best effort is what unmodified programs send.
+    let generated = match network.manager_host {
+        None => streams::best_effort(plan, options),
+        Some(_) => Vec::new(),
+    };
+    for flow in generated {
         let frames_most = best_effort_most(&flow.talker, duration_ns);
         let talker = TalkerTask {
             path: TxPath::Qdisc,
@@ -141,6 +146,7 @@ pub(crate) fn flows(plan: &Plan, fabric: &Fabric) -> Vec<Flow> {
         Flow {
             key: planned.map_or(0, |one| one.identity.key),
             routes: stream.routes.iter().map(ports).collect(),
+            to_node: None,
         }
     });
     let others = plan.best_effort.iter().map(|flow| Flow {
@@ -149,6 +155,10 @@ pub(crate) fn flows(plan: &Plan, fabric: &Fabric) -> Vec<Flow> {
             .map(ports)
             .into_iter()
             .collect(),
+        to_node: network.manager_host.as_ref().and_then(|_| {
+            let node = node_index(network, &flow.to)?;
+            u16::try_from(node).ok()
+        }),
     });
     streams.chain(others).collect()
 }
@@ -262,6 +272,7 @@ pub(crate) fn calibration(
         flows.push(Flow {
             key,
             routes: vec![fabric.ports_of(network, route)],
+            to_node: None,
         });
         let (Some(node), Some(port)) = (node_index(network, listener), free.next()) else {
             continue;

@@ -16,11 +16,17 @@ pub(crate) fn of(stream: &Stream, wanted: TxPath) -> TxPath {
     }
 }
 
-/// Refuses two AF_XDP streams at one host: its interface has one transmit queue, and AF_XDP one sender for each queue.
+/// Refuses two AF_XDP streams at one host: its interface has one transmit queue, and AF_XDP one sender for each queue. Refuses
+/// ways past an agent's queue.
 ///
 /// # Errors
-/// [`LabError::OneSender`].
+/// [`LabError::OneSender`], [`LabError::PastTheAgent`].
 pub(crate) fn check(network: &Network, wanted: TxPath) -> Result<(), LabError> {
+    if network.manager_host.is_some() && wanted != TxPath::Qdisc {
+        return Err(LabError::PastTheAgent {
+            path: wanted.name(),
+        });
+    }
     let by_xdp = |stream: &&Stream| of(stream, wanted) == TxPath::Xdp;
     let streams: Vec<&Stream> = network.streams.iter().filter(by_xdp).collect();
     for (at, stream) in streams.iter().enumerate() {

@@ -12,6 +12,9 @@ use crate::seal::Key;
 /// The time until a message is repeated for the first time, ns. It doubles each time up to [`LONGEST_WAIT_NS`].
 const FIRST_WAIT_NS: u64 = 20_000_000;
 const LONGEST_WAIT_NS: u64 = 500_000_000;
+/// The same for questions that are of no use a moment later, ns.
+const FIRST_HASTY_NS: u64 = 2_000_000;
+const LONGEST_HASTY_NS: u64 = 8_000_000;
 
 /// A host that asks the manager.
 #[derive(Debug)]
@@ -21,6 +24,8 @@ pub struct Client {
     session: Option<(u64, u64)>,
     sequence: u64,
     pending: Option<Pending>,
+    /// The time until a message is repeated for the first time, and the longest one, ns.
+    waits_ns: (u64, u64),
 }
 
 #[derive(Debug)]
@@ -62,6 +67,17 @@ impl Client {
             session: None,
             sequence: 0,
             pending: None,
+            waits_ns: (FIRST_WAIT_NS, LONGEST_WAIT_NS),
+        }
+    }
+
+    /// Returns the client of a host whose questions are of no use a moment later. It repeats them after 2 ms, and then at
+    /// least every 8 ms: with half of the messages lost, one of two questions is answered within 12 ms.
+    #[must_use]
+    pub fn hasty(host: &str, key: Key) -> Client {
+        Client {
+            waits_ns: (FIRST_HASTY_NS, LONGEST_HASTY_NS),
+            ..Client::new(host, key)
         }
     }
 
@@ -74,7 +90,7 @@ impl Client {
             asked_ns: now_ns,
             until_ns,
             again_ns: now_ns,
-            wait_ns: FIRST_WAIT_NS,
+            wait_ns: self.waits_ns.0,
         });
     }
 
@@ -97,7 +113,7 @@ impl Client {
             return Step::Wait(pending.again_ns.min(pending.until_ns));
         }
         pending.again_ns = now_ns + pending.wait_ns;
-        pending.wait_ns = (pending.wait_ns * 2).min(LONGEST_WAIT_NS);
+        pending.wait_ns = (pending.wait_ns * 2).min(self.waits_ns.1);
         let (epoch, session) = self.session.unwrap_or((0, 0));
         let hello = Question::Hello {
             nonce: pending.nonce,
@@ -139,7 +155,7 @@ impl Client {
                 self.sequence = 0;
                 pending.first_sequence = 1;
                 pending.again_ns = now_ns;
-                pending.wait_ns = FIRST_WAIT_NS;
+                pending.wait_ns = self.waits_ns.0;
             }
             return None;
         }

@@ -18,8 +18,9 @@ mod tests;
 mod text;
 
 pub use model::{
-    BacklogBucket, Calibration, DrawnLink, DrawnNode, HostReport, Machine, Network, NodeKind,
-    PortReport, Report, StreamReport, TalkerReport,
+    BacklogBucket, Calibration, DrawnLink, DrawnNode, HostReport, LinkShare, Machine, Network,
+    NodeKind, PortReport, Report, ReservationReport, SharingReport, StreamReport, TalkerReport,
+    TransferReport,
 };
 
 /// Returns the JSON Schema of a report, as committed in `schema/report.schema.json`.

@@ -153,6 +153,20 @@ pub fn over_time(values: &[(u64, u64)], length_ns: u64) -> Vec<TimeBucket> {
         .collect()
 }
 
+/// Returns the fairness of shares: 1 where all are equal, 1/n where one of n has everything (Jain, Chiu, Hawe 1984).
+#[must_use]
+pub fn jain(shares: &[f64]) -> f64 {
+    let sum: f64 = shares.iter().sum();
+    let squares: f64 = shares.iter().map(|share| share * share).sum();
+    if squares > 0.0 {
+        #[allow(clippy::cast_precision_loss)] // a handful of shares
+        let count = shares.len() as f64;
+        sum * sum / (count * squares)
+    } else {
+        0.0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

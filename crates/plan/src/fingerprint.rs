@@ -101,6 +101,9 @@ fn network(canonical: &mut Canonical, network: &Network) {
         port_latencies,
         shapers,
         schedule,
+        // They have no part in what the plan says.
+        manager_host: _,
+        transfers: _,
     } = network;
     canonical.add(&(name, defaults, schedule));
     canonical.sorted(hosts, |host| host.name.clone(), Canonical::add);

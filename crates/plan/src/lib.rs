@@ -60,6 +60,6 @@ pub use verify::{Finding, verify};
 pub use rtwire_describe::{
     BestEffort, Buffer, Contract, ContractKind, Defaults, Fault, Faults, GateProfile, Host,
     Isolation, LatencyRange, Link, Network, Overflow, PortLatency, PortShaper, Ratio, Release,
-    ScheduleRules, Semantics, ShaperKind, Stream, Switch, Transport, foreign, import, network,
-    read, read_bytes, units,
+    ScheduleRules, Semantics, ShaperKind, Stream, Switch, Transfer, Transport, foreign, import,
+    network, read, read_bytes, units,
 };

@@ -77,6 +77,7 @@ form!(Network {
     name: Any, description: Any, input_hash: Any, hosts: Vec<Host>, switches: Vec<Switch>,
     links: Vec<Link>, streams: Vec<Stream>, best_effort: Vec<BestEffort>, defaults: Defaults,
     port_latencies: Vec<PortLatency>, shapers: Vec<Shaper>, schedule: Any,
+    manager_host: Option<Any>, transfers: Option<Any>,
 });
 form!(Defaults {
     shaping_interval_ns: Any,

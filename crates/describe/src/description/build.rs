@@ -50,6 +50,12 @@ pub(super) fn build(
     };
     let streams = super::streams::streams(list("stream"), &context, findings);
     let best_effort = best_effort(list("best-effort"), &context, findings);
+    let managed = super::managed::managed(
+        list("manager").first(),
+        list("transfer"),
+        (&context, &best_effort),
+        findings,
+    );
     let schedule = super::gates::rules(list("schedule").first(), &defaults, findings);
     let mut fingerprint = Fingerprint::new().with(source);
     for (key, value) in overrides {
@@ -69,6 +75,8 @@ pub(super) fn build(
         port_latencies: Vec::new(),
         shapers: Vec::new(),
         schedule,
+        manager_host: managed.0,
+        transfers: managed.1,
     };
     network.shapers = super::shapers::shapers(list("shaper"), &network, findings);
     super::gates::check(&network, records, findings);

@@ -12,6 +12,7 @@ mod fault;
 mod gates;
 pub(crate) mod keys;
 mod links;
+mod managed;
 mod nodes;
 mod priorities;
 mod shapers;

@@ -31,6 +31,7 @@ impl Report {
         self.streams_section(&mut out, &stalls);
         self.ports_section(&mut out, &stalls);
         self.network_section(&mut out);
+        self.sharing_section(&mut out);
         self.hosts_section(&mut out);
         self.noise_section(&mut out);
         self.origin_section(&mut out);
@@ -246,6 +247,21 @@ impl Report {
             ));
         }
         out.push_str("</p>");
+    }
+
+    fn sharing_section(&self, out: &mut String) {
+        let Some(sharing) = &self.sharing else {
+            return;
+        };
+        let _ = write!(
+            out,
+            "<h2>Best effort: what real time leaves</h2><p class=\"lead\">The manager on <b>{}</b> divides what the planned streams \
+             leave of each link, for a tenth of a second at a time. Counted on the wire over {:.1} s. Nothing is promised to a \
+             transfer.</p>",
+            escape(&sharing.manager),
+            sharing.seconds
+        );
+        tables::sharing(out, sharing);
     }
 
     fn hosts_section(&self, out: &mut String) {

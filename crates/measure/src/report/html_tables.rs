@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use super::model::{Calibration, HostReport, PortReport, Report, StreamReport};
+use super::model::{Calibration, HostReport, PortReport, Report, SharingReport, StreamReport};
 use super::svg::escape;
+use super::text::goodput;
 use crate::noise::NoiseRecord;
 use crate::summary::Summary;
 use crate::units::{duration, grouped, rate, trimmed};
@@ -390,6 +391,60 @@ pub(super) fn hosts(out: &mut String, hosts: &[HostReport]) {
             .is_some_and(|(max, declared)| max > declared);
         table.cell(if beyond { "bad" } else { "strong" }, &time(latest));
         table.percentiles(tick);
+    }
+    table.close();
+}
+
+pub(super) fn sharing(out: &mut String, sharing: &SharingReport) {
+    let percent = |value: f64| format!("{value:.1} %");
+    let columns = vec![
+        "Link",
+        "Rate",
+        "Real time",
+        "Best effort",
+        "of what is free",
+        "Transfers",
+        "Fairness (Jain)",
+    ];
+    let mut table = Table::open(out, columns);
+    for link in &sharing.links {
+        table.row();
+        table.raw("", &from_to(&link.node, &link.port));
+        table.cell("", &rate(link.link_rate_bps));
+        table.cell("", &percent(link.real_time_percent));
+        table.cell("", &percent(link.best_effort_percent));
+        table.cell("strong", &percent(link.of_free_percent));
+        table.cell("", &grouped(link.transfers));
+        let fairness = link.fairness.map(|fairness| format!("{fairness:.3}"));
+        table.cell("", fairness.as_deref().unwrap_or("–"));
+    }
+    table.close();
+    let mut table = Table::open(out, vec!["Transfer by TCP", "Goodput"]);
+    for transfer in &sharing.transfers {
+        table.row();
+        table.raw("", &from_to(&transfer.from, &transfer.to));
+        table.cell("strong", &goodput(transfer.goodput_bps));
+    }
+    table.close();
+    let columns = vec![
+        "One-shot reservations of",
+        "Granted",
+        "Refused",
+        "No answer in time",
+        "Until usable: p50",
+        "p99",
+        "Longest",
+    ];
+    let mut table = Table::open(out, columns);
+    for host in &sharing.reservations {
+        table.row();
+        table.raw("", &format!("<b>{}</b>", escape(&host.host)));
+        table.cell("", &grouped(host.granted));
+        table.cell("", &grouped(host.refused));
+        table.cell("", &grouped(host.unanswered));
+        table.cell("", &time(host.p50_ns));
+        table.cell("", &time(host.p99_ns.filter(|_| host.samples >= 100)));
+        table.cell("", &time(host.max_ns));
     }
     table.close();
 }

@@ -28,6 +28,9 @@ pub struct Report {
     pub talkers: Vec<TalkerReport>,
     /// Each host.
     pub hosts: Vec<HostReport>,
+    /// The use of the part that real time leaves; null without a manager.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sharing: Option<SharingReport>,
     /// The latencies of the emulated ports, measured on the unloaded network before the run.
     pub calibration: Vec<Calibration>,
     /// The host's own noise during the run; absent if not recorded. Without it nothing is excused.
@@ -207,6 +210,74 @@ pub struct HostReport {
     pub wakeups: u64,
     /// Number of ticks so late that later ones were skipped.
     pub ticks_skipped: u64,
+}
+
+/// Best effort in a network whose manager divides what real time leaves.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SharingReport {
+    /// The manager's host.
+    pub manager: String,
+    /// The time over which was counted, seconds.
+    pub seconds: f64,
+    /// Each transfer.
+    pub transfers: Vec<TransferReport>,
+    /// Each port that a transfer passes.
+    pub links: Vec<LinkShare>,
+    /// The one-shot reservations of each host.
+    pub reservations: Vec<ReservationReport>,
+}
+
+/// One transfer by TCP.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TransferReport {
+    /// The host that sends.
+    pub from: String,
+    /// The host that receives.
+    pub to: String,
+    /// The bits of user data that its receiver read in a second.
+    pub goodput_bps: f64,
+}
+
+/// The use of one link, by the bits on the wire.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LinkShare {
+    /// The node that sends.
+    pub node: String,
+    /// The neighbour that it sends to.
+    pub port: String,
+    /// The link's rate, bit/s.
+    pub link_rate_bps: u64,
+    /// The share of the planned streams, percent of the link's rate.
+    pub real_time_percent: f64,
+    /// The share of everything else, percent of the link's rate.
+    pub best_effort_percent: f64,
+    /// The same in percent of what the planned streams leave.
+    pub of_free_percent: f64,
+    /// The transfers that pass it.
+    pub transfers: u64,
+    /// Their fairness after Jain: 1 where all are equal; null for fewer than two.
+    pub fairness: Option<f64>,
+}
+
+/// The one-shot reservations of one host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReservationReport {
+    /// The host.
+    pub host: String,
+    /// Those that the manager granted.
+    pub granted: u64,
+    /// Those that it refused.
+    pub refused: u64,
+    /// Questions without an answer in time.
+    pub unanswered: u64,
+    /// The number of times from a need to a usable reservation.
+    pub samples: u64,
+    /// Their median, ns.
+    pub p50_ns: Option<u64>,
+    /// Exceeded by one in a hundred, ns.
+    pub p99_ns: Option<u64>,
+    /// The longest, ns.
+    pub max_ns: Option<u64>,
 }
 
 /// The latency of one emulated port, measured before the run.

@@ -13,6 +13,7 @@ fn empty() -> Report {
         ports: vec![],
         talkers: vec![],
         hosts: vec![],
+        sharing: None,
         calibration: vec![],
         noise: None,
         machine: Machine::default(),

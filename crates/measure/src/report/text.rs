@@ -1,7 +1,7 @@
 //! The report as tables for a terminal.
 
 use super::html_tables::{judged, used};
-use super::model::{HostReport, PortReport, Report, StreamReport};
+use super::model::{HostReport, PortReport, Report, SharingReport, StreamReport};
 use crate::noise::NoiseRecord;
 use crate::summary::Summary;
 use crate::units::{duration, grouped, rate, trimmed};
@@ -31,6 +31,9 @@ impl Report {
         }
         if !self.hosts.is_empty() {
             out += &hosts(&self.hosts);
+        }
+        if let Some(sharing) = &self.sharing {
+            out += &shared(sharing);
         }
         if let Some(noise) = &self.noise {
             out += &noise_table(noise);
@@ -213,6 +216,61 @@ fn hosts(hosts: &[HostReport]) -> String {
         ]);
     }
     table.print()
+}
+
+fn shared(sharing: &SharingReport) -> String {
+    let mut links = Table::new(&[
+        "link",
+        "real time",
+        "best effort",
+        "of what is free",
+        "transfers",
+        "fairness",
+    ]);
+    for link in &sharing.links {
+        links.rows.push(vec![
+            format!("{}>{}", link.node, link.port),
+            format!("{:.1} %", link.real_time_percent),
+            format!("{:.1} %", link.best_effort_percent),
+            format!("{:.1} %", link.of_free_percent),
+            link.transfers.to_string(),
+            link.fairness
+                .map_or_else(|| "-".to_owned(), |fairness| format!("{fairness:.3}")),
+        ]);
+    }
+    let mut transfers = Table::new(&["transfer", "goodput"]);
+    for transfer in &sharing.transfers {
+        transfers.rows.push(vec![
+            format!("{}>{}", transfer.from, transfer.to),
+            goodput(transfer.goodput_bps),
+        ]);
+    }
+    let mut hosts = Table::new(&[
+        "one-shot reservations",
+        "granted",
+        "refused",
+        "no answer",
+        "until usable p50",
+        "p99",
+        "longest",
+    ]);
+    for host in &sharing.reservations {
+        hosts.rows.push(vec![
+            host.host.clone(),
+            host.granted.to_string(),
+            host.refused.to_string(),
+            host.unanswered.to_string(),
+            time(host.p50_ns),
+            time(host.p99_ns.filter(|_| host.samples >= 100)),
+            time(host.max_ns),
+        ]);
+    }
+    links.print() + &transfers.print() + &hosts.print()
+}
+
+/// Returns a rate of user data in words.
+pub(super) fn goodput(bps: f64) -> String {
+    format!("{:.1} Mbit/s", bps / 1e6)
 }
 
 fn noise_table(noise: &NoiseRecord) -> String {

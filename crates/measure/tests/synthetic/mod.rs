@@ -222,6 +222,7 @@ pub(crate) fn report(story: Story, seconds: u64) -> Report {
         streams: stream_reports.collect(),
         ports: evidence.ports.iter().zip(&judgement.ports).map(|(e, j)| PortReport::new(e, j, START, duration)).collect(),
         talkers: evidence.talkers.iter().zip(&judgement.talkers).map(|(e, j)| TalkerReport::new(e, j)).collect(),
+        sharing: None,
         hosts: talkers.iter().map(|t| host(t, seconds)).collect(),
         calibration: ["A", "B", "C", "D", "E"]
             .iter()

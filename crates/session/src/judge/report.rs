@@ -52,6 +52,7 @@ pub(super) fn assemble(
         talkers: Vec::new(),
         ports: Vec::new(),
         hosts: files.iter().map(|file| host(plan, file)).collect(),
+        sharing: None,
         calibration: Vec::new(),
         noise: noise(files),
         machine: match machines(files).as_slice() {

@@ -454,4 +454,27 @@ pub(crate) const TABLES: &[Table] = &[
             ),
         ],
     },
+    Table {
+        name: "manager",
+        many: false,
+        required: false,
+        doc: "A manager that admits connections while the network runs (docs/manager.md), and an agent on each host. `rtwire lab` runs them.",
+        one_of: &[],
+        keys: &[must(
+            "host",
+            Kind::Name,
+            "The host on which the manager runs.",
+        )],
+    },
+    Table {
+        name: "transfer",
+        many: true,
+        required: false,
+        doc: "A long transfer by TCP, to which nothing is promised. It needs a manager. `rtwire lab` runs it, and reports its share of what is free.",
+        one_of: &[],
+        keys: &[
+            must("from", Kind::Name, "The host that sends."),
+            must("to", Kind::Name, "The host that receives."),
+        ],
+    },
 ];
