@@ -95,7 +95,7 @@ package: setup ## build every crate from its package, as a registry would have i
 
 generate: build ## write the generated files (schemas) anew
 	for format in network plan verify simulation report jitter sniff run bench doctor apply clock connections powerlink powerlink-check publish \
-		subscribe agent-status; do \
+		subscribe agent-status manager-status; do \
 		$(RTWIRE) schema $$format > target/$$format.schema.json && \
 		mv target/$$format.schema.json schema/$$format.schema.json || exit 1; \
 	done

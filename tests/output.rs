@@ -229,6 +229,10 @@ impl World {
             // No key may be there, and no manager answers here: `manager_command.rs` has them.
             "manager keygen" | "reserve" | "release" | "connections" | "explain" => Case::Own,
             "agent remove" => prints(&["rtwa"]),
+            // No status file: it says so.
+            "top" => Case::Prints(of(&[plan]), &[3]),
+            // It answers readers, and prints nothing.
+            "metrics" => Case::Silent,
             // They need a manager and an agent: `agent_command` has them.
             "agent" | "channel send" | "channel hear" => Case::Own,
             "schema" => prints(&["plan"]),
@@ -508,8 +512,8 @@ fn file_of(world: &World, place: &str) -> File {
         | "explain --key" => File::Read,
         // A store, and the newest plan beside it: `tests/manager_command.rs`.
         "manager --state" => File::Own,
-        // A socket that it makes: `tests/agent_command`.
-        "agent --socket" => File::Own,
+        // A socket that it makes, and files that it replaces once a second: `tests/agent_command`.
+        "agent --socket" | "agent --status" | "manager --status" => File::Own,
         // Arguments without a name are what a command reads.
         positional if positional.ends_with('>') => File::Read,
         new => panic!(

@@ -7,6 +7,7 @@
 mod capture_common;
 mod faults;
 mod room;
+mod watched;
 
 use std::io::Write as _;
 use std::net::UdpSocket;

@@ -125,6 +125,7 @@ impl Room {
             "--listen",
         ]);
         command.arg(self.manager_address());
+        command.args(["--status", "manager.status"]);
         started(command, "rtwire manager: ready")
     }
 
@@ -142,6 +143,7 @@ impl Room {
         command.arg(self.manager_address());
         command.args(["--key", &format!("keys/{host}.key"), "--socket"]);
         command.arg(self.socket(host));
+        command.args(["--status", &format!("{host}.status")]);
         for other in HOSTS.iter().filter(|other| **other != host) {
             let address = self.side(other).address;
             command.args(["--peer", &format!("{other}={address}")]);
@@ -195,7 +197,7 @@ impl Room {
 }
 
 /// Starts a process and waits for its first line.
-fn started(mut command: Command, line: &str) -> Running {
+pub(crate) fn started(mut command: Command, line: &str) -> Running {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut running = Running::start(&mut command);
     let mut lines = BufReader::new(running.child.stderr.take().unwrap()).lines();

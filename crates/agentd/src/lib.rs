@@ -47,4 +47,4 @@ pub use client::{AgentClient, DEFAULT_SOCKET};
 pub use error::AgentError;
 pub use message::{Channel, LARGEST_MESSAGE, Question, Reply, VERSION, Wish, question};
 pub use service::{Agent, AgentSettings, Told, group_number, remove};
-pub use status::{AgentStatus, ShareTimes, status_schema};
+pub use status::{AgentStatus, status_schema};

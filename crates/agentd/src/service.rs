@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rtwire_host::netlink::Netlink;
-use rtwire_managerd::read_key;
+use rtwire_managerd::{read_key, write_status};
 use rtwire_plan::Plan;
 use rtwire_sys::interface;
 use rtwire_sys::port_lock::NameLock;
@@ -279,7 +279,7 @@ impl Agent {
         let _ = fs::remove_file(&self.settings.socket);
         let status = self.status(&counts);
         if let Some(path) = &self.settings.status {
-            let _ = status.write(path);
+            let _ = write_status(&status, path);
         }
         ended.map(|()| status)
     }
@@ -287,6 +287,7 @@ impl Agent {
     fn status(&self, counts: &ShareCounts) -> AgentStatus {
         AgentStatus {
             format: 1,
+            program: "agent".to_owned(),
             host: self.settings.host.clone(),
             channels: self.desk.channels(),
             shares_granted: counts.granted.load(Ordering::Relaxed),
@@ -310,7 +311,7 @@ impl Agent {
                 continue;
             }
             next = Instant::now() + Duration::from_secs(1);
-            let written = self.status(counts).write(path);
+            let written = write_status(&self.status(counts), path);
             if let (Err(error), false) = (&written, failed) {
                 let path = path.display();
                 (self.desk.tell)(Told::Trouble(format!("cannot write `{path}`: {error}")));

@@ -1,6 +1,5 @@
 //! The loop of best effort: counts, questions and rates.
 
-use std::collections::VecDeque;
 use std::net::UdpSocket;
 use std::os::fd::AsFd as _;
 use std::sync::Mutex;
@@ -8,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rtwire_host::netlink::ClassCounts;
 use rtwire_manager::{Answer, Client, LARGEST_MESSAGE, Question, Step};
-use rtwire_managerd::{Asker, read_key};
+use rtwire_managerd::{Asker, NewestTimes, Times, read_key};
 use rtwire_sys::wait::monotonic_ns;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -19,7 +18,6 @@ use crate::desk::{Place, lock};
 use crate::pass;
 use crate::queues;
 use crate::service::AgentSettings;
-use crate::status::ShareTimes;
 
 /// The time between two looks at the counts, ns.
 const TICK_NS: u64 = 5_000_000;
@@ -32,9 +30,6 @@ const KEY_NS: u64 = 1_000_000_000;
 /// The real-time priority of the loop: before ordinary programs, behind the host's talkers and listeners.
 const PRIORITY: u8 = 10;
 
-/// The times that are kept, the newest ones.
-const TIMES: usize = 65_536;
-
 /// The counts of the loop.
 #[derive(Debug, Default)]
 pub(crate) struct ShareCounts {
@@ -42,31 +37,13 @@ pub(crate) struct ShareCounts {
     pub(crate) refused: AtomicU64,
     pub(crate) unanswered: AtomicU64,
     /// The times from a need to its usable reservation, ns.
-    times_ns: Mutex<VecDeque<u64>>,
+    times: Mutex<NewestTimes>,
 }
 
 impl ShareCounts {
-    fn took(&self, ns: u64) {
-        let mut times = lock(&self.times_ns);
-        if times.len() == TIMES {
-            times.pop_front();
-        }
-        times.push_back(ns);
-    }
-
-    /// Returns the times from a need to its usable reservation, in order of length.
-    pub(crate) fn times(&self) -> Option<ShareTimes> {
-        let mut times: Vec<u64> = lock(&self.times_ns).iter().copied().collect();
-        times.sort_unstable();
-        let last = times.len().checked_sub(1)?;
-        let at = |permille: usize| times.get((last * permille).div_ceil(1_000)).copied();
-        Some(ShareTimes {
-            samples: times.len() as u64,
-            p50_ns: at(500)?,
-            p99_ns: at(990)?,
-            p999_ns: at(999)?,
-            max_ns: times[last],
-        })
+    /// Returns the times from a need to its usable reservation.
+    pub(crate) fn times(&self) -> Option<Times> {
+        lock(&self.times).distribution()
     }
 }
 
@@ -274,7 +251,7 @@ fn answered(
             counts.granted.fetch_add(1, Ordering::Relaxed);
             if let Some(grant) = state.granted(now_ns, open.peer, open.asked_ns, share) {
                 raise(place, open.peer, &grant)?;
-                counts.took(monotonic_ns().saturating_sub(open.needed_ns));
+                lock(&counts.times).add(monotonic_ns().saturating_sub(open.needed_ns));
             }
         }
         Answer::Refused(no) => {

@@ -1,9 +1,6 @@
 //! The account of an agent so far, as a file for programs that watch it.
 
-use std::fs;
-use std::io;
-use std::path::Path;
-
+use rtwire_managerd::Times;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +10,8 @@ use serde::{Deserialize, Serialize};
 pub struct AgentStatus {
     /// Version of this form: 1.
     pub format: u32,
+    /// The program: `agent`.
+    pub program: String,
     /// The agent's host.
     pub host: String,
     /// The channels that programs have.
@@ -26,40 +25,11 @@ pub struct AgentStatus {
     /// Frames dropped because the kernel had put several into one.
     pub unsegmented: u64,
     /// The time from a need to its usable reservation; null before the first one.
-    pub share_times: Option<ShareTimes>,
-}
-
-/// The times from the first question to a usable reservation: the newest 65 536.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ShareTimes {
-    /// Their number.
-    pub samples: u64,
-    /// The median, ns.
-    pub p50_ns: u64,
-    /// Exceeded by one in a hundred, ns.
-    pub p99_ns: u64,
-    /// Exceeded by one in a thousand, ns.
-    pub p999_ns: u64,
-    /// The longest, ns.
-    pub max_ns: u64,
+    pub share_times: Option<Times>,
 }
 
 /// Returns the JSON Schema of [`AgentStatus`], as committed in `schema/agent-status.schema.json`.
 #[must_use]
 pub fn status_schema() -> serde_json::Value {
     schemars::schema_for!(AgentStatus).to_value()
-}
-
-impl AgentStatus {
-    /// Writes the file whole: a reader never sees half of it.
-    ///
-    /// # Errors
-    /// The folder cannot be written.
-    pub fn write(&self, path: &Path) -> io::Result<()> {
-        let mut text = serde_json::to_vec(self)?;
-        text.push(b'\n');
-        let aside = path.with_extension("new");
-        fs::write(&aside, text)?;
-        fs::rename(&aside, path)
-    }
 }

@@ -81,28 +81,27 @@ struct {
 	__type(value, struct rtw_agent_totals);
 } totals SEC(".maps");
 
-/* Returns the IPv4 header if the whole frame so far is in one piece, or none. */
-static __always_inline struct iphdr *ipv4_of(struct __sk_buff *skb)
+/*
+ * Copies the IPv4 header; returns 0 if there is none. Copies, not pointers:
+ * without CAP_PERFMON no pointer to a frame may be compared with none.
+ */
+static __always_inline int ipv4_of(struct __sk_buff *skb, struct iphdr *ip)
 {
-	void *data = (void *)(long)skb->data;
-	void *end = (void *)(long)skb->data_end;
-	struct iphdr *ip = data + ETH_HLEN;
-
-	if (skb->protocol != bpf_htons(ETH_P_IP) || (void *)(ip + 1) > end)
-		return 0;
-	return ip;
+	return skb->protocol == bpf_htons(ETH_P_IP) &&
+	       !bpf_skb_load_bytes(skb, ETH_HLEN, ip, sizeof(*ip));
 }
 
 /* Destination and source port of UDP without options, source << 16 | destination; 0 for anything else. */
-static __always_inline __u32 udp_ports(struct __sk_buff *skb, struct iphdr *ip)
+static __always_inline __u32 udp_ports(struct __sk_buff *skb,
+				       const struct iphdr *ip)
 {
-	void *end = (void *)(long)skb->data_end;
-	struct udphdr *udp = (void *)(ip + 1);
+	struct udphdr udp;
 
 	if (ip->version != 4 || ip->ihl != 5 || ip->protocol != IPPROTO_UDP ||
-	    ip->frag_off & bpf_htons(FRAGMENT) || (void *)(udp + 1) > end)
+	    ip->frag_off & bpf_htons(FRAGMENT) ||
+	    bpf_skb_load_bytes(skb, ETH_HLEN + sizeof(*ip), &udp, sizeof(udp)))
 		return 0;
-	return (__u32)bpf_ntohs(udp->source) << 16 | bpf_ntohs(udp->dest);
+	return (__u32)bpf_ntohs(udp.source) << 16 | bpf_ntohs(udp.dest);
 }
 
 static __always_inline __u64 addresses_of(const struct iphdr *ip)
@@ -146,10 +145,10 @@ static __always_inline int rtdip_port(struct __sk_buff *skb)
 static __always_inline int leave_channel(struct __sk_buff *skb,
 					 struct rtw_agent_channel *channel)
 {
-	struct iphdr *ip = ipv4_of(skb);
+	struct iphdr ip;
 
-	if (!ip || udp_ports(skb, ip) != channel->ports ||
-	    addresses_of(ip) != channel->addresses ||
+	if (!ipv4_of(skb, &ip) || udp_ports(skb, &ip) != channel->ports ||
+	    addresses_of(&ip) != channel->addresses ||
 	    skb->len > channel->longest) {
 		rtw_count(channel, refused);
 		return TC_ACT_SHOT;
@@ -157,7 +156,7 @@ static __always_inline int leave_channel(struct __sk_buff *skb,
 	rtw_count(channel, frames);
 	__sync_fetch_and_add(&channel->bytes, skb->len);
 	skb->priority = channel->class;
-	mark(skb, ip->tos, channel->tos);
+	mark(skb, ip.tos, channel->tos);
 	return TC_ACT_OK;
 }
 
@@ -167,11 +166,12 @@ int leave(struct __sk_buff *skb)
 	struct rtw_agent_channel *channel;
 	struct rtw_agent_totals *total;
 	struct rtw_agent_peer *peer;
-	struct iphdr *ip;
+	struct iphdr ip;
 	__u64 cookie = bpf_get_socket_cookie(skb);
 	__u32 zero = 0, port, to = 0;
 	__u64 *class;
 	__u8 tos = 0;
+	int is_ip;
 
 	total = bpf_map_lookup_elem(&totals, &zero);
 	if (!total)
@@ -194,17 +194,17 @@ int leave(struct __sk_buff *skb)
 		skb->priority = channel->class;
 		return TC_ACT_OK;
 	}
-	ip = ipv4_of(skb);
-	port = ip ? (udp_ports(skb, ip) & 0xffff) | RTW_AGENT_UDP :
-		    rtdip_port(skb);
+	is_ip = ipv4_of(skb, &ip);
+	port = is_ip ? (udp_ports(skb, &ip) & 0xffff) | RTW_AGENT_UDP :
+		       rtdip_port(skb);
 	class = bpf_map_lookup_elem(&streams, &port);
 	if (class) {
 		skb->priority = *class;
 		return TC_ACT_OK;
 	}
-	if (ip) {
-		to = ip->daddr;
-		tos = ip->tos;
+	if (is_ip) {
+		to = ip.daddr;
+		tos = ip.tos;
 	}
 	peer = bpf_map_lookup_elem(&peers, &to);
 	if (peer) {
@@ -252,18 +252,18 @@ SEC("tc")
 int enter(struct __sk_buff *skb)
 {
 	struct rtw_agent_listener *at;
-	struct iphdr *ip = ipv4_of(skb);
+	struct iphdr ip;
 	__u64 bytes;
 	__u32 ports, port;
 
-	if (!ip)
+	if (!ipv4_of(skb, &ip))
 		return TC_ACT_OK;
-	ports = udp_ports(skb, ip);
+	ports = udp_ports(skb, &ip);
 	port = ports & 0xffff;
 	at = ports ? bpf_map_lookup_elem(&listeners, &port) : 0;
 	if (!at)
 		return TC_ACT_OK;
-	if (addresses_of(ip) != at->addresses ||
+	if (addresses_of(&ip) != at->addresses ||
 	    ports >> 16 != at->source_port) {
 		rtw_count(at, foreign);
 		return TC_ACT_SHOT;

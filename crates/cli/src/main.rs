@@ -39,6 +39,8 @@ mod judge_command;
 mod lab_command;
 mod live_frames;
 mod manager_command;
+mod metrics_command;
+mod metrics_text;
 mod ping_account;
 mod ping_command;
 mod ping_report;
@@ -58,8 +60,10 @@ mod schema_command;
 mod simulate_command;
 mod sniff_command;
 mod subscribe_command;
+mod top_command;
 mod uman_command;
 mod verify_command;
+mod watched;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -123,6 +127,10 @@ enum Command {
     Manager(manager_command::ManagerArguments),
     /// Be the trusted part of this host: limit what leaves it, hand channels to programs, ask for one-shot reservations
     Agent(agent_command::AgentArguments),
+    /// Serve the figures of managers and agents to Prometheus, from their status files
+    Metrics(metrics_command::MetricsArguments),
+    /// Watch links, reservations and answers in a terminal, from the status files of managers and agents
+    Top(top_command::TopArguments),
     /// Send or hear on a connection by the agent of this host: no privilege is needed
     Channel(channel_command::ChannelArguments),
     /// Reserve a connection: ask the manager of the network for a shaper and a promise
@@ -196,6 +204,8 @@ fn run(command: Command) -> ExitCode {
         Command::Export(arguments) => export_command::run(&arguments),
         Command::Manager(arguments) => manager_command::run(&arguments),
         Command::Agent(arguments) => agent_command::run(&arguments),
+        Command::Metrics(arguments) => metrics_command::run(&arguments),
+        Command::Top(arguments) => top_command::run(&arguments),
         Command::Channel(arguments) => channel_command::run(&arguments),
         Command::Reserve(arguments) => reserve_command::reserve(&arguments),
         Command::Release(arguments) => reserve_command::release(&arguments),

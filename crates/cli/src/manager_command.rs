@@ -85,6 +85,9 @@ struct RunArguments {
     #[arg(long, value_name = "COUNT", default_value_t = Quotas::default().requests_per_second,
         value_parser = clap::value_parser!(u32).range(1..))]
     requests_per_second: u32,
+    /// Write what was done so far to this file (JSON) once a second, for programs that watch
+    #[arg(long, value_name = "FILE")]
+    status: Option<PathBuf>,
 }
 
 fn budget(text: &str) -> Result<(u8, u64), String> {
@@ -188,6 +191,7 @@ fn served(arguments: &RunArguments) -> Result<(), (u8, String)> {
             lifetime_us,
             ..ShareRules::default()
         },
+        status: arguments.status.clone(),
     };
     let stop = signal::install_stop_flag().map_err(|error| (LACKING, error.to_string()))?;
     let failed = |error: ManagerdError| (code_of(&error), error.to_string());

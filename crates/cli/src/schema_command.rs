@@ -43,6 +43,8 @@ enum Format {
     Connections,
     /// The file of `rtwire agent --status`.
     AgentStatus,
+    /// The file of `rtwire manager --status`.
+    ManagerStatus,
 }
 
 /// Arguments of `rtwire schema`.
@@ -73,6 +75,7 @@ pub(crate) fn run(arguments: &SchemaArguments) -> ExitCode {
         Format::Apply => rtwire_host::apply::json_schema(),
         Format::Connections => crate::connection_text::json_schema(),
         Format::AgentStatus => rtwire_agentd::status_schema(),
+        Format::ManagerStatus => rtwire_managerd::status_schema(),
         Format::Doctor => rtwire_host::doctor::json_schema(),
     };
     crate::output::line(&format!("{schema:#}"));

@@ -1,5 +1,6 @@
 //! The manager on a UDP socket: datagrams are taken in groups, their changes stored as one, then they are answered.
 
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
@@ -13,12 +14,16 @@ use rtwire_plan::Plan;
 
 use crate::epochs::Epochs;
 use crate::keys::{KeyFolder, random};
+use crate::status::{LinkStatus, ManagerStatus, write_status};
+use crate::times::NewestTimes;
 use crate::{ManagerdError, Store};
 
 /// The datagrams that are answered after one write to the store, at most.
 const MOST_IN_A_GROUP: usize = 256;
 /// The time between two looks at the key files and the plan file, and the longest wait for a datagram.
 const LOOK: Duration = Duration::from_millis(200);
+/// The time between two status files.
+const STATUS: Duration = Duration::from_secs(1);
 
 /// The settings of a manager's daemon.
 #[derive(Clone, Debug)]
@@ -37,6 +42,8 @@ pub struct ServiceSettings {
     pub quotas: Quotas,
     /// The rules of one-shot reservations.
     pub shares: ShareRules,
+    /// The file of its [`ManagerStatus`], if there shall be one.
+    pub status: Option<PathBuf>,
 }
 
 /// Something to be told while the manager runs.
@@ -76,6 +83,12 @@ pub struct Service {
     keys: KeyFolder,
     epochs: Epochs,
     start: Instant,
+    times: NewestTimes,
+    /// Each link in each direction, with its rate in bit/s.
+    links: Vec<(String, String, u64)>,
+    status: Option<PathBuf>,
+    /// The moment of the newest status.
+    told: Option<Instant>,
 }
 
 impl AsFd for Service {
@@ -106,6 +119,11 @@ impl Service {
             epoch: u64::from_be_bytes(random()?) | 1,
             now_ns: 0,
         };
+        let both = |link: &rtwire_plan::Link| {
+            let [a, b] = link.ends.clone();
+            [(a.clone(), b.clone(), link.rate_bps), (b, a, link.rate_bps)]
+        };
+        let links = plan.network.links.iter().flat_map(both).collect();
         let manager = Manager::new(Arc::new(plan), &budgets, restored, known, of_manager)?;
         let failed = |what| {
             move |error| ManagerdError::Socket {
@@ -123,6 +141,10 @@ impl Service {
             keys,
             epochs: Epochs::new(&settings.state),
             start: Instant::now(),
+            times: NewestTimes::default(),
+            links,
+            status: settings.status.clone(),
+            told: None,
         })
     }
 
@@ -169,7 +191,7 @@ impl Service {
         };
         let mut buffer = [0_u8; LARGEST_MESSAGE + 1];
         let mut changes: Vec<Change> = Vec::new();
-        let mut answers: Vec<(SocketAddr, Vec<u8>)> = Vec::new();
+        let mut answers: Vec<(SocketAddr, Vec<u8>, u64)> = Vec::new();
         let mut looked = Instant::now();
         while keep_going() {
             self.wait().map_err(failed("wait at"))?;
@@ -193,16 +215,18 @@ impl Service {
                     }
                 }
                 changes.extend(outcome.change);
-                answers.extend(outcome.answer.map(|answer| (source, answer)));
+                answers.extend(outcome.answer.map(|answer| (source, answer, now_ns)));
             }
             if !changes.is_empty() {
                 self.store.write(&changes)?;
                 self.epochs.note_change();
                 changes.clear();
             }
-            for (to, answer) in answers.drain(..) {
+            for (to, answer, came_ns) in answers.drain(..) {
                 // A lost answer is asked for again.
                 let _ = self.socket.send_to(&answer, to);
+                let now_ns = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                self.times.add(now_ns.saturating_sub(came_ns));
             }
             if looked.elapsed() >= LOOK {
                 looked = Instant::now();
@@ -210,7 +234,58 @@ impl Service {
             }
         }
         self.epochs.finish(&mut self.manager, tell);
+        self.tell_status(tell);
         Ok(())
+    }
+
+    /// Returns the account of the manager so far.
+    pub fn status(&mut self) -> ManagerStatus {
+        let counts = self.manager.counts();
+        let mut distrusted: BTreeMap<String, u64> = BTreeMap::new();
+        for ((_, why), count) in &counts.distrusted {
+            *distrusted.entry(why.word().to_owned()).or_default() += count;
+        }
+        let refused = counts.refused.iter();
+        let mut status = ManagerStatus {
+            format: 1,
+            program: "manager".to_owned(),
+            epoch: self.manager.epoch(),
+            connections: self.manager.connections() as u64,
+            granted: counts.granted,
+            released: counts.released,
+            shares_granted: counts.shared,
+            refused: refused
+                .map(|(reason, count)| (reason.word().to_owned(), *count))
+                .collect(),
+            distrusted,
+            links: Vec::new(),
+            answer_times: self.times.distribution(),
+        };
+        for (from, to, rate_bps) in &self.links {
+            let Some((left_bps, shared)) = self.manager.link(from, to) else {
+                continue;
+            };
+            let shared_bps = shared.saturating_mul(8_000);
+            status.links.push(LinkStatus {
+                from: from.clone(),
+                to: to.clone(),
+                rate_bps: *rate_bps,
+                promised_bps: rate_bps.saturating_sub(left_bps).saturating_sub(shared_bps),
+                shared_bps,
+            });
+        }
+        status
+    }
+
+    fn tell_status(&mut self, tell: &mut dyn FnMut(Told)) {
+        let Some(path) = self.status.clone() else {
+            return;
+        };
+        self.told = Some(Instant::now());
+        if let Err(error) = write_status(&self.status(), &path) {
+            let path = path.display();
+            tell(Told::Trouble(format!("cannot write `{path}`: {error}")));
+        }
     }
 
     /// Reads changed keys, and has the plan file written.
@@ -225,6 +300,9 @@ impl Service {
             Err(error) => tell(Told::Trouble(format!("{error}; the keys of before stay"))),
         }
         self.epochs.look(&mut self.manager, tell);
+        if self.told.is_none_or(|told| told.elapsed() >= STATUS) {
+            self.tell_status(tell);
+        }
     }
 
     fn wait(&self) -> Result<(), std::io::Error> {
