@@ -10,6 +10,7 @@ use rtwire_plan::{Contract, ContractKind, Plan, Ratio, Transport};
 use crate::ManagerError;
 use crate::connection::{Ask, Carrier, Granted, Stored};
 use crate::message::{Hop, Reason, Refused};
+use crate::ports::Ports;
 use crate::snapshot::Snapshot;
 
 /// The first port for connections of RTDiP that ask for any.
@@ -65,8 +66,8 @@ pub(crate) struct Ledger {
     /// For each listener that was asked for: the next node towards it.
     trees: HashMap<String, HashMap<String, String>>,
     /// Destination ports in use, by transport and listener; source ports by transport and talker.
-    ports: HashSet<(Carrier, usize, u16)>,
-    sources: HashSet<(Carrier, usize, u16)>,
+    ports: Ports,
+    sources: Ports,
     numbers: HashSet<u32>,
     last_number: u32,
     last_connection: u64,
@@ -130,8 +131,8 @@ impl Ledger {
             by_request: HashMap::new(),
             places,
             trees: HashMap::new(),
-            ports: HashSet::new(),
-            sources: HashSet::new(),
+            ports: Ports::default(),
+            sources: Ports::default(),
             numbers: HashSet::new(),
             last_number: base.numbers_used,
             last_connection,
@@ -160,15 +161,14 @@ impl Ledger {
             };
             self.numbers.insert(planned.identity.number);
             for listener in &stream.listener_indices {
-                self.ports
-                    .insert((carrier, *listener, planned.identity.port));
+                self.ports.insert(carrier, *listener, planned.identity.port);
             }
         }
         for flow in &base.best_effort {
             self.numbers.insert(flow.identity.number);
             if let Some(place) = self.places.get(&flow.to) {
-                let taken = (Carrier::Rtdip, place.number, flow.identity.port);
-                self.ports.insert(taken);
+                self.ports
+                    .insert(Carrier::Rtdip, place.number, flow.identity.port);
             }
         }
         Ok(())
@@ -206,12 +206,12 @@ impl Ledger {
             place.sent.insert(id);
             place.sent_rate += u64::from(granted.ask.rate_bytes_per_ms);
             self.sources
-                .insert((carrier, place.number, granted.ask.source_port));
+                .insert(carrier, place.number, granted.ask.source_port);
             self.by_request.insert((place.number, stored.request), id);
         }
         if let Some(place) = self.places.get_mut(&granted.ask.listener) {
             place.heard.insert(id);
-            self.ports.insert((carrier, place.number, granted.ask.port));
+            self.ports.insert(carrier, place.number, granted.ask.port);
         }
         self.numbers.insert(granted.number);
         self.last_number = granted.number;
@@ -441,22 +441,20 @@ impl Ledger {
             )
         };
         let none = |host: &str| refused(Reason::Quota, format!("no port is free at \"{host}\""));
-        let in_use = |port: u16| self.ports.contains(&(ask.carrier, to, port));
-        if ask.port == 0 {
-            let mut all = first..=u16::MAX;
-            ask.port = all
-                .find(|port| !in_use(*port))
-                .ok_or_else(|| none(&ask.listener))?;
-        } else if in_use(ask.port) {
+        let carrier = ask.carrier;
+        let free = |of: &Ports, host: usize, range| of.first_free(carrier, host, range);
+        let (port, source_port) = (ask.port, ask.source_port);
+        if port == 0 {
+            let lowest = free(&self.ports, to, (first, u16::MAX));
+            ask.port = lowest.ok_or_else(|| none(&ask.listener))?;
+        } else if self.ports.contains(ask.carrier, to, port) {
             return Err(taken("destination", ask.port, &ask.listener));
         }
-        let in_use = |port: u16| self.sources.contains(&(ask.carrier, from, port));
-        if ask.source_port == 0 {
-            let mut all = (FIRST_SOURCE_PORT..=u16::MAX).chain(first..FIRST_SOURCE_PORT);
-            ask.source_port = all
-                .find(|port| !in_use(*port))
-                .ok_or_else(|| none(talker))?;
-        } else if in_use(ask.source_port) {
+        if source_port == 0 {
+            let upper = free(&self.sources, from, (FIRST_SOURCE_PORT, u16::MAX));
+            let lower = || free(&self.sources, from, (first, FIRST_SOURCE_PORT - 1));
+            ask.source_port = upper.or_else(lower).ok_or_else(|| none(talker))?;
+        } else if self.sources.contains(ask.carrier, from, source_port) {
             return Err(taken("source", ask.source_port, talker));
         }
         Ok(ask)
@@ -495,13 +493,12 @@ impl Ledger {
             place.leaving.0 += 1;
             place.leaving.1 += rate;
             self.sources
-                .remove(&(carrier, place.number, granted.ask.source_port));
+                .remove(carrier, place.number, granted.ask.source_port);
             self.by_request.remove(&(place.number, live.stored.request));
         }
         if let Some(place) = self.places.get_mut(&granted.ask.listener) {
             place.heard.remove(&connection);
-            self.ports
-                .remove(&(carrier, place.number, granted.ask.port));
+            self.ports.remove(carrier, place.number, granted.ask.port);
         }
         self.numbers.remove(&granted.number);
         self.epoch += 1;

@@ -53,6 +53,7 @@ mod division;
 mod ledger;
 mod manager;
 mod message;
+mod ports;
 mod seal;
 mod sessions;
 mod shares;

@@ -337,7 +337,7 @@ fn main() {
     let sizes: &[usize] = if asked.quick {
         &[10, 1_000]
     } else {
-        &[10, 1_000, 100_000]
+        &[10, 1_000, 100_000, 1_000_000]
     };
     let mut hall = Hall::new();
     let mut rows = Vec::new();
