@@ -63,7 +63,7 @@ pub(crate) struct Ledger {
     leaving: BTreeMap<(u64, u64), Leaving>,
     by_request: HashMap<(usize, u128), u64>,
     places: HashMap<String, Place>,
-    /// For each listener that was asked for: the next node towards it.
+    /// For each switch whose hosts were asked for: the next node towards it. Hosts of one switch share its tree.
     trees: HashMap<String, HashMap<String, String>>,
     /// Destination ports in use, by transport and listener; source ports by transport and talker.
     ports: Ports,
@@ -277,9 +277,9 @@ impl Ledger {
         let Some(from) = self.places.get(talker) else {
             return Err(unknown(talker));
         };
-        if !self.places.contains_key(listener) {
+        let Some(to) = self.places.get(listener) else {
             return Err(unknown(listener));
-        }
+        };
         if talker == listener {
             return Err(refused(
                 Reason::Faulty,
@@ -287,15 +287,21 @@ impl Ledger {
             ));
         }
         let base = &self.base;
-        let tree = self.trees.entry(listener.to_owned()).or_insert_with(|| {
-            let towards = base.network.towards(listener).into_iter();
+        // The last switch; or the talker, where one cable joins both hosts.
+        let last = to.neighbour.as_str();
+        if last == talker {
+            return Ok(vec![talker.to_owned(), listener.to_owned()]);
+        }
+        let tree = self.trees.entry(last.to_owned()).or_insert_with(|| {
+            let towards = base.network.towards(last).into_iter();
             towards
                 .map(|(node, next)| (node.to_owned(), next.to_owned()))
                 .collect()
         });
         let mut way = vec![talker.to_owned(), from.neighbour.clone()];
-        while let Some(at) = way.last().filter(|at| *at != listener) {
-            // A tree without circles: each step is closer to the listener.
+        // A host without a cable has no neighbour.
+        while let Some(at) = way.last().filter(|at| *at != last || last.is_empty()) {
+            // A tree without circles: each step is closer to the last switch.
             let Some(next) = tree.get(at) else {
                 return Err(refused(
                     Reason::Faulty,
@@ -304,6 +310,7 @@ impl Ledger {
             };
             way.push(next.clone());
         }
+        way.push(listener.to_owned());
         Ok(way)
     }
 

@@ -8,6 +8,7 @@
 
 mod codec;
 mod decisions;
+mod routes;
 mod world;
 
 use std::collections::HashMap;
