@@ -239,7 +239,7 @@ test_a_small_mtu_with_vlan_and_macvlan_children() {
 		looks
 		in_a ip address
 		in_a ip -6 route show table all | sort
-		in_a ip neigh show nud permanent
+		in_a ip neigh show nud permanent | sort
 	}
 	wait_quiet() { # Link-local addresses are probed for a second or two.
 		for _ in $(seq 40); do
