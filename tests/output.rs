@@ -228,6 +228,8 @@ impl World {
             "manager rekey" => prints(&[&self.keys(), "A"]),
             // No key may be there, and no manager answers here: `manager_command.rs` has them.
             "manager keygen" | "reserve" | "release" | "connections" | "explain" => Case::Own,
+            // They need the doors of all hosts: `deploy_command.rs`.
+            "door" | "deploy" | "check" | "prove" => Case::Own,
             "agent remove" => prints(&["rtwa"]),
             // No status file: it says so.
             "top" => Case::Prints(of(&[plan]), &[3]),
@@ -501,6 +503,10 @@ fn file_of(world: &World, place: &str) -> File {
         | "clock --socket"
         | "doctor --plan"
         | "manager --keys"
+        | "door --key"
+        | "deploy --keys"
+        | "check --keys"
+        | "prove --keys"
         // Sockets to connect to.
         | "manager --agent"
         | "channel send --agent"
@@ -512,6 +518,8 @@ fn file_of(world: &World, place: &str) -> File {
         | "explain --key" => File::Read,
         // A store, and the newest plan beside it: `tests/manager_command.rs`.
         "manager --state" => File::Own,
+        // Plans and evidence of hosts: `tests/deploy_command.rs`.
+        "door --state" | "prove --evidence" | "prove --report" => File::Own,
         // A socket that it makes, and files that it replaces once a second: `tests/agent_command`.
         "agent --socket" | "agent --status" | "manager --status" => File::Own,
         // Arguments without a name are what a command reads.

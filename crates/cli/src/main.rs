@@ -27,6 +27,7 @@ mod columns;
 mod common_time;
 mod confirm_command;
 mod connection_text;
+mod deploy_command;
 mod doctor_command;
 mod doctor_measure;
 mod doctor_table;
@@ -127,6 +128,14 @@ enum Command {
     Manager(manager_command::ManagerArguments),
     /// Be the trusted part of this host: limit what leaves it, hand channels to programs, ask for one-shot reservations
     Agent(agent_command::AgentArguments),
+    /// Let whoever holds this host's key deploy a plan here, check it, and run it
+    Door(deploy_command::DoorArguments),
+    /// Bring a plan to all hosts of a network at once, or to none
+    Deploy(deploy_command::DeployArguments),
+    /// Name each difference between a plan and the hosts of its network
+    Check(deploy_command::CheckArguments),
+    /// Run the streams of all hosts, collect what they saw, and judge it
+    Prove(deploy_command::ProveArguments),
     /// Serve the figures of managers and agents to Prometheus, from their status files
     Metrics(metrics_command::MetricsArguments),
     /// Watch links, reservations and answers in a terminal, from the status files of managers and agents
@@ -204,6 +213,10 @@ fn run(command: Command) -> ExitCode {
         Command::Export(arguments) => export_command::run(&arguments),
         Command::Manager(arguments) => manager_command::run(&arguments),
         Command::Agent(arguments) => agent_command::run(&arguments),
+        Command::Door(arguments) => deploy_command::open_door(&arguments),
+        Command::Deploy(arguments) => deploy_command::deploy_plan(&arguments),
+        Command::Check(arguments) => deploy_command::check(&arguments),
+        Command::Prove(arguments) => deploy_command::prove(&arguments),
         Command::Metrics(arguments) => metrics_command::run(&arguments),
         Command::Top(arguments) => top_command::run(&arguments),
         Command::Channel(arguments) => channel_command::run(&arguments),

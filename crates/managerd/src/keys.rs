@@ -15,7 +15,10 @@ use crate::ManagerdError;
 const ENDING: &str = "key";
 
 /// Returns random bytes of the kernel.
-pub(crate) fn random<const N: usize>() -> Result<[u8; N], ManagerdError> {
+///
+/// # Errors
+/// The kernel has none.
+pub fn random<const N: usize>() -> Result<[u8; N], ManagerdError> {
     const SOURCE: &str = "/dev/urandom";
     let mut bytes = [0; N];
     let read = File::open(SOURCE).and_then(|mut file| file.read_exact(&mut bytes));

@@ -36,7 +36,7 @@ mod times;
 
 pub use ask::Asker;
 pub use error::ManagerdError;
-pub use keys::{key_path, make_key, read_key};
+pub use keys::{key_path, make_key, random, read_key};
 pub use service::{Service, ServiceSettings, Told, plan_path};
 pub use status::{LinkStatus, ManagerStatus, status_schema, write_status};
 pub use store::Store;
