@@ -96,15 +96,9 @@ pub fn deploy<H: Host>(
         }
     }
     tell("confirm", &confirmed);
+    // A host that refuses may have kept the plan all the same: it had confirmed, and the first reply was lost.
     match all_done(&confirmed) {
         true => Outcome::Deployed,
-        false
-            if confirmed
-                .iter()
-                .all(|(_, reply)| reply.as_ref().is_ok_and(|reply| reply.code != 0)) =>
-        {
-            Outcome::PutBack
-        }
         false => Outcome::Partly,
     }
 }
