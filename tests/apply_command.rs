@@ -104,6 +104,25 @@ fn best_effort_of_tcp_keeps_the_planned_burst() {
     assert!(burst < 3 * 3_076, "{burst} B at once");
 }
 
+/// Best effort whose burst is one frame, which is what a description without `burst` has.
+#[test]
+fn best_effort_without_a_burst_is_applied_and_reads_back() {
+    require!(root, program "ip", program "tc");
+    let bench = Bench::new();
+    let network = fs::read_to_string(bench.plan()).unwrap();
+    for rate in ["1 Mbit/s", "20 Mbit/s", "93 Mbit/s"] {
+        let other = network
+            .replace("burst = \"3000 B\"\n", "")
+            .replace("rate = \"10 Mbit/s\"", &format!("rate = \"{rate}\""));
+        assert_ne!(other, network);
+        fs::write(bench.plan(), other).unwrap();
+        code(&bench.apply(&["--isolation", "none"]), 0);
+        let checked = bench.apply(&["--isolation", "none", "--check"]);
+        code(&checked, 0);
+        code(&bench.rtwire(&["revert", "rtwa"]), 0);
+    }
+}
+
 #[test]
 fn queues_of_somebody_else_come_back_or_are_left_alone() {
     require!(root, program "ip", program "tc");

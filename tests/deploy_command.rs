@@ -504,6 +504,17 @@ fn only_a_holder_of_the_key_deploys() {
         told.contains("does not have the key of this host"),
         "{told}"
     );
+    // A door ends at once, also with a line open.
+    let _open =
+        room.star.stations[0].run(|| TcpStream::connect((room.address("c"), PORT)).unwrap());
+    let mut c = doors.into_iter().nth(2).unwrap();
+    let pid = rustix::process::Pid::from_raw(i32::try_from(c.child.id()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let end = Instant::now() + Duration::from_secs(3);
+    while c.child.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < end, "the door stays");
+        thread::sleep(Duration::from_millis(20));
+    }
     let few = room.rtwire(&[
         "check",
         "plan.json",

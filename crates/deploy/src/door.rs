@@ -1,12 +1,13 @@
 //! A host's door: it listens for a deployer that has the host's key, and carries its orders out by this host's own commands.
 
+use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -107,7 +108,9 @@ impl Door {
             error,
         };
         tell(Told::Ready(self.listener.local_addr().map_err(failed)?));
-        let lines = AtomicUsize::new(0);
+        // The lines that are open, so that none outlives the door.
+        let lines: Mutex<BTreeMap<u64, TcpStream>> = Mutex::default();
+        let mut number = 0;
         thread::scope(|scope| {
             while !stop.load(Ordering::Relaxed) {
                 let Ok((stream, from)) = self.listener.accept() else {
@@ -115,17 +118,24 @@ impl Door {
                     thread::sleep(LOOK);
                     continue;
                 };
-                if lines.load(Ordering::Relaxed) >= MOST_LINES {
+                let Ok(second) = stream.try_clone() else {
+                    continue;
+                };
+                if lock(&lines).len() >= MOST_LINES {
                     continue;
                 }
-                lines.fetch_add(1, Ordering::Relaxed);
+                number += 1;
+                lock(&lines).insert(number, second);
                 let lines = &lines;
                 scope.spawn(move || {
                     if let Err(LineError::Forged) = self.serve(stream, stop, tell) {
                         tell(Told::Stranger(from));
                     }
-                    lines.fetch_sub(1, Ordering::Relaxed);
+                    lock(lines).remove(&number);
                 });
+            }
+            for line in lock(&lines).values() {
+                let _ = line.shutdown(Shutdown::Both);
             }
         });
         Ok(())
