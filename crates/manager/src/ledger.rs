@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rtwire_plan::admission::{Admission, Budgets, Denied, Offer, Route, Ticket};
 use rtwire_plan::identity::LARGEST_NUMBER;
-use rtwire_plan::{Contract, ContractKind, Plan, Ratio, Transport};
+use rtwire_plan::{Contract, ContractKind, Link, Network, Plan, Ratio, Transport};
 
 use crate::ManagerError;
 use crate::connection::{Ask, Carrier, Granted, Stored};
@@ -65,6 +65,8 @@ pub(crate) struct Ledger {
     places: HashMap<String, Place>,
     /// For each switch whose hosts were asked for: the next node towards it. Hosts of one switch share its tree.
     trees: HashMap<String, HashMap<String, String>>,
+    /// The switches and the links between them. Hosts forward nothing, so that a tree is found without them.
+    switches: Network,
     /// Destination ports in use, by transport and listener; source ports by transport and talker.
     ports: Ports,
     sources: Ports,
@@ -90,6 +92,17 @@ fn denied(denied: &Denied) -> Refused {
         _ => Reason::Capacity,
     };
     refused(reason, denied.to_string())
+}
+
+/// Returns the switches of a network and the links between them, in the description's order: it decides among equal routes.
+fn only_switches(network: &Network) -> Network {
+    let names: HashSet<&str> = network.switches.iter().map(|at| at.name.as_str()).collect();
+    let between = |link: &&Link| link.ends.iter().all(|end| names.contains(end.as_str()));
+    Network {
+        switches: network.switches.clone(),
+        links: network.links.iter().filter(between).cloned().collect(),
+        ..Network::default()
+    }
 }
 
 impl Ledger {
@@ -131,6 +144,7 @@ impl Ledger {
             by_request: HashMap::new(),
             places,
             trees: HashMap::new(),
+            switches: only_switches(&base.network),
             ports: Ports::default(),
             sources: Ports::default(),
             numbers: HashSet::new(),
@@ -286,14 +300,13 @@ impl Ledger {
                 "talker and listener are one host: nothing crosses the network",
             ));
         }
-        let base = &self.base;
         // The last switch; or the talker, where one cable joins both hosts.
         let last = to.neighbour.as_str();
         if last == talker {
             return Ok(vec![talker.to_owned(), listener.to_owned()]);
         }
         let tree = self.trees.entry(last.to_owned()).or_insert_with(|| {
-            let towards = base.network.towards(last).into_iter();
+            let towards = self.switches.towards(last).into_iter();
             towards
                 .map(|(node, next)| (node.to_owned(), next.to_owned()))
                 .collect()
