@@ -166,12 +166,18 @@ fn a_race_for_a_name_has_one_winner() {
 fn child_that_holds_a_name() {
     let name = std::env::var("RTWIRE_TEST_NAME").unwrap();
     let _held = NameLock::take(&name).unwrap();
-    let mut orphan = Command::new("sleep")
-        .arg("60")
-        .stdout(Stdio::null())
+    let mut orphan = Command::new("sh")
+        .args(["-c", "echo begun; exec sleep 60"])
+        .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
+    // The kernel closes its copy of the lock's descriptor only on the way into its program, and `spawn` may return before.
+    let mut begun = String::new();
+    BufReader::new(orphan.stdout.take().unwrap())
+        .read_line(&mut begun)
+        .unwrap();
+    assert_eq!(begun, "begun\n");
     println!("\nHOLDS {}", orphan.id());
     orphan.wait().unwrap();
 }
