@@ -127,54 +127,62 @@ static __always_inline __u64 wire_bytes(const struct rtw_port *port, __u64 len)
 }
 
 /*
- * Returns what tells a frame of no channel from others on their way: the node
- * that it goes to, as the lab's addresses have it, and 16 bits of what its
- * headers say. Both stay as they are from port to port.
+ * Returns what tells a frame of no channel from others on their way: 48 bits
+ * of what its headers say, and the node that it goes to, as the lab's
+ * addresses have it. Both stay as they are from port to port. With fewer bits
+ * two frames in one queue would now and then be taken for each other.
  */
 static __always_inline __u64 stranger(struct __sk_buff *skb)
 {
-	__u32 words[STRANGER_WORDS] = {}, mix = 0;
-	__u16 node;
+	__u32 words[STRANGER_WORDS] = {};
+	__u32 at = ETH_HLEN;
+	__u64 mix = 0;
+	__u16 node, type;
 
-	if (bpf_skb_load_bytes(skb, 4, &node, sizeof(node)))
+	if (bpf_skb_load_bytes(skb, 4, &node, sizeof(node)) ||
+	    bpf_skb_load_bytes(skb, ETH_HLEN - 2, &type, sizeof(type)))
 		return 0;
-	if (!bpf_skb_load_bytes(skb, ETH_HLEN, words, sizeof(words)))
+	/* A tag is in the frame at one port and beside it at another. */
+	if (type == bpf_htons(ETH_P_8021Q))
+		at += 4;
+	if (!bpf_skb_load_bytes(skb, at, words, sizeof(words)))
 		for (int i = 0; i < STRANGER_WORDS; i++)
-			mix = (mix ^ words[i]) * 0x9e3779b1u;
-	return (__u64)bpf_ntohs(node) << 16 | mix >> 16;
+			mix = (mix ^ words[i]) * 0x9e3779b97f4a7c15ull;
+	return mix >> 16 << 16 | bpf_ntohs(node);
 }
 
 /*
- * Returns the key and the sequence number of an RTDiP frame or datagram; for
- * any other frame what tells it from others, below 2^32. No key is 0.
+ * Finds the key and the sequence number of an RTDiP frame or datagram; returns
+ * 0 for any other frame.
  */
-static __always_inline __u64 identity_of(struct __sk_buff *skb)
+static __always_inline int find_key(struct __sk_buff *skb, __u64 *identity)
 {
 	__u32 at = ETH_HLEN, words[2];
 	__u16 type;
 	__u8 first;
 
 	if (bpf_skb_load_bytes(skb, ETH_HLEN - 2, &type, sizeof(type)))
-		return stranger(skb);
+		return 0;
 	if (type == bpf_htons(ETH_P_8021Q)) {
 		if (bpf_skb_load_bytes(skb, ETH_HLEN + 2, &type, sizeof(type)))
-			return stranger(skb);
+			return 0;
 		at += 4;
 	}
 	if (type == bpf_htons(ETH_P_IP)) {
 		if (bpf_skb_load_bytes(skb, at + 9, &first, 1) ||
 		    first != IPPROTO_UDP)
-			return stranger(skb);
+			return 0;
 		if (bpf_skb_load_bytes(skb, at, &first, 1))
-			return stranger(skb);
+			return 0;
 		at += (first & 15) * 4 + 8;
 	} else if (type != bpf_htons(ETH_P_RTDIP)) {
-		return stranger(skb);
+		return 0;
 	}
 	if (bpf_skb_load_bytes(skb, at, &first, 1) || first >> 4 != 1 ||
 	    bpf_skb_load_bytes(skb, at + 8, words, sizeof(words)))
-		return stranger(skb);
-	return (__u64)bpf_ntohl(words[1]) << 32 | bpf_ntohl(words[0]);
+		return 0;
+	*identity = (__u64)bpf_ntohl(words[1]) << 32 | bpf_ntohl(words[0]);
+	return 1;
 }
 
 /* Writes a record of this moment. */
@@ -183,7 +191,7 @@ static __always_inline void note(struct __sk_buff *skb, __u32 port, __u64 kind,
 {
 	__u32 zero = 0, slot;
 	__u64 *written = bpf_map_lookup_elem(&events_written, &zero);
-	__u64 now = bpf_ktime_get_tai_ns(), turn;
+	__u64 now = bpf_ktime_get_tai_ns(), identity = 0, turn, no_key;
 	struct rtw_event *event;
 
 	if (!written)
@@ -193,12 +201,16 @@ static __always_inline void note(struct __sk_buff *skb, __u32 port, __u64 kind,
 	event = bpf_map_lookup_elem(&events, &slot);
 	if (!event)
 		return;
+	no_key = !find_key(skb, &identity);
+	if (no_key)
+		identity = stranger(skb);
 	/* Withdrawn first: a reader that is late sees no mixture. */
 	rtw_publish(event->turn, 0);
 	event->time_ns = now;
-	event->identity = identity_of(skb);
+	event->identity = identity;
 	event->what = (port & 0xffff) | kind << 16 | class << 24 |
 		      (__u64)(bpf_get_smp_processor_id() & 0xff) << 32 |
+		      no_key << 40 |
 		      wire << 48;
 	rtw_publish(event->turn, turn + 1);
 }

@@ -24,8 +24,8 @@
 struct rtw_event {
 	__u64 turn;	/* 1 + number of the record; written last */
 	__u64 time_ns;	/* CLOCK_TAI */
-	__u64 identity; /* RTDiP's key, shifted left by 32, and sequence number */
-	__u64 what;	/* bits 0-15 port, 16-23 kind, 24-31 class, 32-39 core, 48-63 bytes on the wire */
+	__u64 identity; /* RTDiP's key, shifted left by 32, and sequence number; without a key: mix of headers, node */
+	__u64 what;	/* bits 0-15 port, 16-23 kind, 24-31 class, 32-39 core, 40 no key, 48-63 bytes on the wire */
 };
 
 struct rtw_port {

@@ -35,9 +35,11 @@ pub(crate) enum Kind {
 pub(crate) struct Event {
     /// The time, ns of CLOCK_TAI.
     pub(crate) time_ns: u64,
-    /// The frame's RTDiP key, shifted left by 32, and its sequence number. Below 2^32 for any other frame: the node that it
-    /// goes to, shifted left by 16, and 16 bits of its headers.
+    /// The frame's RTDiP key, shifted left by 32, and its sequence number. Without a key: 48 bits that tell its headers from
+    /// others, shifted left by 16, and the node that it goes to.
     pub(crate) identity: u64,
+    /// True for an RTDiP frame or datagram.
+    pub(crate) has_key: bool,
     /// The port's index.
     pub(crate) port: u16,
     /// The frame's size on the wire, bytes.
@@ -51,10 +53,11 @@ pub(crate) struct Event {
 
 impl Event {
     fn of([time_ns, identity, what]: [u64; 3]) -> Option<Self> {
-        let [p0, p1, kind, class, core, _, b0, b1] = what.to_le_bytes();
+        let [p0, p1, kind, class, core, no_key, b0, b1] = what.to_le_bytes();
         Some(Self {
             time_ns,
             identity,
+            has_key: no_key == 0,
             port: u16::from_le_bytes([p0, p1]),
             wire_bytes: u16::from_le_bytes([b0, b1]),
             core,

@@ -66,7 +66,7 @@ impl<'a> Strangers<'a> {
     /// Returns the frame that has entered a port; `None` if it belongs to no flow.
     fn entered(&mut self, event: &Event) -> Option<FrameId> {
         let port = usize::from(event.port);
-        let node = u16::try_from(event.identity >> 16).ok()?;
+        let node = event.identity as u16;
         if let Some(&flow) = self.first.get(&(port, node)) {
             let count = self.counts.entry(flow).or_default();
             let id = FrameId { flow, seq: *count };
@@ -133,19 +133,20 @@ impl Passages {
         numbers: &HashMap<u32, u32>,
         mut strangers: Strangers<'_>,
     ) {
-        let mut inside: HashMap<(u16, u64), VecDeque<usize>> = HashMap::new();
+        let mut inside: HashMap<(u16, bool, u64), VecDeque<usize>> = HashMap::new();
         for event in events {
             let Some(passage) = self.ports.get_mut(usize::from(event.port)) else {
                 continue;
             };
             let [key, seq] = [(event.identity >> 32) as u32, event.identity as u32];
+            let same = (event.port, event.has_key, event.identity);
             match event.kind {
                 Kind::Entered => {
-                    let waiting = inside.entry((event.port, event.identity)).or_default();
+                    let waiting = inside.entry(same).or_default();
                     waiting.push_back(passage.frames.len());
-                    let frame = match numbers.get(&key) {
-                        Some(&flow) => Some(FrameId { flow, seq }),
-                        None => strangers.entered(event),
+                    let frame = match event.has_key {
+                        true => numbers.get(&key).map(|&flow| FrameId { flow, seq }),
+                        false => strangers.entered(event),
                     };
                     passage.frames.push(PortFrame {
                         frame,
@@ -157,7 +158,7 @@ impl Passages {
                     });
                 }
                 Kind::Left => {
-                    let waiting = inside.get_mut(&(event.port, event.identity));
+                    let waiting = inside.get_mut(&same);
                     let Some(at) = waiting.and_then(VecDeque::pop_front) else {
                         passage.unmatched += 1;
                         continue;
@@ -204,6 +205,7 @@ mod tests {
         Event {
             time_ns,
             identity: key << 32 | seq,
+            has_key: key != 0,
             port,
             wire_bytes: 84,
             core: 0,
@@ -253,7 +255,7 @@ mod tests {
         };
         let flows = [flow(0, 3), flow(2, 3)];
         // The same headers from two hosts; one that nobody has sent; one to another node.
-        let stranger = |kind, port, mix: u64, time_ns| event(kind, port, 0, 3 << 16 | mix, time_ns);
+        let stranger = |kind, port, mix: u64, time_ns| event(kind, port, 0, mix << 16 | 3, time_ns);
         let events = [
             stranger(Kind::Entered, 0, 7, 10),
             stranger(Kind::Entered, 2, 7, 11),
@@ -263,7 +265,7 @@ mod tests {
             stranger(Kind::Entered, 6, 7, 15),
             stranger(Kind::Entered, 6, 7, 16),
             stranger(Kind::Entered, 6, 9, 17),
-            event(Kind::Entered, 0, 0, 5 << 16 | 7, 18),
+            event(Kind::Entered, 0, 0, 7 << 16 | 5, 18),
         ];
         let passages = Passages::new(&events, 7, &flows, |_| None);
         let ids = |port: usize| -> Vec<_> {
