@@ -208,7 +208,14 @@ fn best_effort_without_a_reservation_is_small_and_humble() {
     let (own, office) = (room.side("press").address, room.side("office").address);
     let mut server = room.at("office", "iperf3");
     server.args(["-s", "-1"]).stdout(Stdio::null());
-    let _server = Running::start(&mut server);
+    let server = Running::start(&mut server);
+    // Port 5201 in the state LISTEN, as the kernel lists the sockets of the server's namespace.
+    let listens = |line: &str| line.contains(":1451 ") && line.contains(" 0A ");
+    until("a server that listens", || {
+        let sockets = ["tcp", "tcp6"].map(|kind| format!("/proc/{}/net/{kind}", server.child.id()));
+        let mut lists = sockets.iter().flat_map(std::fs::read_to_string);
+        lists.any(|list| list.lines().any(listens))
+    });
     let capture = room.capture("press", "rest.pcapng");
     let mut client = room.at("press", "iperf3");
     // With a type of service that a switch takes for priority 7.
