@@ -256,3 +256,35 @@ fn packages_are_whole_by_themselves() {
         }
     }
 }
+
+/// A crate that links its tests as few programs names each file: cargo no longer finds them by itself.
+#[test]
+fn no_file_of_tests_is_forgotten() {
+    for (name, manifest) in manifests() {
+        if manifest["package"]
+            .get("autotests")
+            .and_then(toml::Value::as_bool)
+            != Some(false)
+        {
+            continue;
+        }
+        let folder = root().join("crates").join(&name).join("tests");
+        let main = fs::read_to_string(folder.join("main.rs")).unwrap();
+        let programs = manifest["test"].as_array().unwrap();
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let file = path.file_stem().unwrap().to_str().unwrap();
+            if path.extension().is_none_or(|ending| ending != "rs") {
+                continue;
+            }
+            let alone = programs
+                .iter()
+                .any(|program| program["name"].as_str() == Some(file));
+            assert!(
+                alone || main.contains(&format!("\nmod {file};\n")),
+                "{} is in no program: `mod {file};` belongs into main.rs",
+                path.display()
+            );
+        }
+    }
+}

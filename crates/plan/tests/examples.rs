@@ -1,7 +1,5 @@
 //! Tests that the examples of the project can be read and planned, with the results that they state.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
 use rtwire_plan::{Network, Options, Reason, plan, read};
 
 fn five_nodes(interval: &str) -> Network {

@@ -1,8 +1,6 @@
 //! Server graphs with bounds that other programs computed, and worst cases that a packet-level search found.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
-mod vectors;
+use crate::vectors;
 
 use rtwire_plan::Ratio;
 use rtwire_plan::bound::graph::{Flow, Graph, Hop, Method, PortBound};

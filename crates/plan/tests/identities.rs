@@ -1,7 +1,5 @@
 //! Identities: independent of a file's order, unique, kept when the network grows.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 

@@ -1,7 +1,5 @@
 //! Networks of other planners: their descriptions, the notes, the refusals, and bounds equal to the published ones.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
 use proptest::prelude::*;
 use rtwire_plan::import::{Imported, saihu, tsnkit};
 use rtwire_plan::schedule::check::faults;

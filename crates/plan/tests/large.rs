@@ -3,8 +3,6 @@
 //! No test here has a limit in seconds. Each reads a file and one of a quarter of its size. Four times the work of the
 //! small one is right; sixteen times shows a loop within a loop.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
 use std::fmt::Write as _;
 
 use rtwire_plan::{Faults, Network, read};

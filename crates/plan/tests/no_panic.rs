@@ -1,7 +1,5 @@
 //! Tests that any bytes lead to faults or a network, then to a plan or a refusal, and never to a panic.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
 use proptest::prelude::*;
 use rtwire_plan::{Options, plan, read};
 

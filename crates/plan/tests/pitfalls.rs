@@ -1,7 +1,5 @@
 //! One test for each known error in bounds of this kind.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
 use rtwire_plan::{
     Analysis, Network, Options, Plan, PortPlan, Reason, Refusal, TermKind, plan, read,
 };

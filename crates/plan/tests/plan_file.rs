@@ -1,7 +1,5 @@
 //! Plan files are complete, have the same bytes every time, and every change in one is found.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
 use std::path::Path;
 
 use proptest::prelude::*;

@@ -1,7 +1,5 @@
 //! Maps of priorities to queues in plans: promises by hand, and a plan file from before there were maps.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
 use rtwire_plan::{Network, Options, Plan, plan, plan_file, read};
 
 /// `a` has 524 bytes on the wire (41.92 us), `b` and `c` have 1024 (81.92 us).

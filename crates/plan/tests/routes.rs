@@ -1,7 +1,5 @@
 //! Networks with loops: the routes of streams, and the promises of two copies over two routes.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
 use std::fmt::Write as _;
 
 use rtwire_plan::{Network, Options, Plan, plan, read};

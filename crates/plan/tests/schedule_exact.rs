@@ -3,8 +3,6 @@
 //! A small instance is a formula with a variable for each stream and launch. One of them is true for each stream, and
 //! no two whose frames collide. BatSat, MiniSat in Rust, decides it.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
 use batsat::{BasicSolver, Lit, SolverInterface, Var, lbool};
 use rtwire_plan::schedule::board::{Hop, Request};
 use rtwire_plan::schedule::solve::{Effort, solve};

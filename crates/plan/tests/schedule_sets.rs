@@ -1,9 +1,7 @@
 //! The sets of the public generator. Each set that another solver solves is solved, and so are the hard ones that none
 //! solves.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
-mod sets;
+use crate::sets;
 
 use rtwire_plan::schedule::solve::{Effort, Solution, solve};
 use sets::{Instance, Kind, Topology, instance};

@@ -1,7 +1,5 @@
 //! Schedules of whole networks: the plan's values, refusals with reasons, and moves when streams are added.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
 use std::collections::BTreeMap;
 
 use rtwire_plan::schedule::Scheduling;

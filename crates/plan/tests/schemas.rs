@@ -1,7 +1,5 @@
-//! Tests that the committed schema of plans matches the code. `RTWIRE_UPDATE=1 cargo test -p rtwire-plan --test
+//! Tests that the committed schema of plans matches the code. `RTWIRE_UPDATE=1 cargo test -p rtwire-plan --test main
 //! schemas` writes them again.
-
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,6 @@
 //! Tests that no simulated delay is above its promise, and no simulated backlog above its bound.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
-mod simulator;
+use crate::simulator;
 
 use std::fmt::Write as _;
 

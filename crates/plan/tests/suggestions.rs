@@ -1,7 +1,5 @@
 //! Each suggestion is typed into the description as a person would, and the file is read and planned again.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
 use rtwire_plan::{ChangeKind, Options, Refusal, Suggestion, plan, read};
 
 fn planned(text: &str) -> Result<rtwire_plan::Plan, Refusal> {

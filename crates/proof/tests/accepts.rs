@@ -1,11 +1,7 @@
 //! Certificates that the planner writes are accepted, for every kind of network and every method; for mechanisms
 //! without a rule the verdict says so.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
-#[rustfmt::skip] // It is formatted where it lives.
-#[path = "../../sim/tests/common/mod.rs"]
-mod common;
+use crate::common;
 
 use common::network;
 use common::networks::{random_description, random_line, random_ring, random_shapers};

@@ -3,11 +3,7 @@
 //! The referee of the second kind is the planner, which plans the changed network anew. On networks without loops its
 //! values are the least that follow, so no accepted claim may be below them.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
-#[rustfmt::skip] // It is formatted where it lives.
-#[path = "../../sim/tests/common/mod.rs"]
-mod common;
+use crate::common;
 
 use common::networks::{random_description, random_line, random_ring};
 use common::{network, promises};

@@ -1,11 +1,7 @@
 //! Schedules in certificates: the checker plays them as the simulator does, refuses what a network may not show, and
 //! refuses a delay that the schedule does not reach.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
-#[rustfmt::skip] // It is formatted where it lives.
-#[path = "../../sim/tests/common/mod.rs"]
-mod common;
+use crate::common;
 
 use common::networks::{random_description, random_ring};
 use common::{network, promises};

@@ -4,9 +4,7 @@
 //! other test; `RTWIRE_FIRST_SEED` selects them. Each violation is printed at once with its seed and description.
 //! Reduce it and keep it in `tests/counterexamples`.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
-mod common;
+use crate::common;
 
 use std::time::{Duration, Instant};
 

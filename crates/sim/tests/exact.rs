@@ -1,8 +1,6 @@
 //! Cases that can be computed by hand, exact to the picosecond.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
-mod common;
+use crate::common;
 
 use common::network;
 use rtwire_sim::{Behaviour, Lateness, Model, Pattern, PatternChoice, Scenario, Simulator};

@@ -1,11 +1,8 @@
 //! Latencies that differ between frames, and memory that is freed late: what the promises must cover, and that the
 //! simulator finds it where they do not.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
-mod common;
-#[path = "common/searched.rs"]
-mod searched;
+use crate::common;
+use crate::searched;
 
 use common::networks::{random_description, random_line, random_ring, random_shaped_ways};
 use common::{network, promises};

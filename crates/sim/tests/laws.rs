@@ -1,8 +1,6 @@
 //! Laws of every simulation: no frame is lost without being counted, and the same seed produces the same result.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
-mod common;
+use crate::common;
 
 use common::networks::random_description;
 use common::{network, promises};

@@ -3,9 +3,7 @@
 //! The model searches all frames for the next one at every step, in fractions of a picosecond. It shares nothing with the
 //! simulator.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
-mod common;
+use crate::common;
 
 use common::gated::random_gated;
 use common::network;

@@ -1,8 +1,6 @@
 //! Replays that can be computed by hand: gates, credits, regulators, full buffers, latencies; and wrong records.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
-mod common;
+use crate::common;
 
 use common::{network, promises};
 use rtwire_plan::{GateEntry, GateList, Network, Plan};

@@ -3,9 +3,7 @@
 //!
 //! `RTWIRE_SIMULATIONS=5000` simulates more networks.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
-mod common;
+use crate::common;
 
 use common::gated::random_gated;
 use common::network;

@@ -1,9 +1,7 @@
 //! The committed schema matches the code.
-//! `RTWIRE_UPDATE=1 cargo test -p rtwire-sim --test schema` regenerates it.
+//! `RTWIRE_UPDATE=1 cargo test -p rtwire-sim --test main schema` regenerates it.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
-mod common;
+use crate::common;
 
 use rtwire_sim::{Model, PatternChoice, Report, Scenario, SearchOptions, Simulator, search};
 

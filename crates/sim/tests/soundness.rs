@@ -4,9 +4,7 @@
 //! `RTWIRE_SIMULATIONS=5000` simulates more networks. A violation prints its description. Reduce it and keep it in
 //! `tests/counterexamples`.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
-mod common;
+use crate::common;
 
 use common::networks::{random_description, random_line, random_ring, random_shapers};
 use common::referee::{all_methods, check, scenarios};

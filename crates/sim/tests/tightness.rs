@@ -1,10 +1,7 @@
 //! Near the bounds: the published experiment with its known worst packet schedule.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
-mod common;
-#[path = "common/searched.rs"]
-mod searched;
+use crate::common;
+use crate::searched;
 
 use rtwire_plan::{Network, read};
 use rtwire_sim::Report;

@@ -1,14 +1,8 @@
 //! The simulator's search as referee: no schedule that it finds exceeds an accepted promise or an accepted delay of a
 //! port.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
-#[rustfmt::skip] // It is formatted where it lives.
-#[path = "../../sim/tests/common/mod.rs"]
-mod common;
-#[rustfmt::skip] // It is formatted where it lives.
-#[path = "../../sim/tests/common/searched.rs"]
-mod searched;
+use crate::common;
+use crate::searched;
 
 use common::networks::{random_description, random_line, random_ring};
 use common::{network, promises};

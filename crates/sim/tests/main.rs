@@ -1,0 +1,17 @@
+//! All tests of the simulator from outside that need no network, as one program: it is linked once.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod adversarial;
+mod common;
+mod exact;
+mod latency;
+mod laws;
+mod replay;
+mod replay_vectors;
+mod schedules;
+mod schema;
+#[path = "common/searched.rs"]
+mod searched;
+mod soundness;
+mod tightness;
