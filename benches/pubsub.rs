@@ -3,7 +3,7 @@
 //! Writes `target/bench/pubsub.json`.
 //!
 //! - `--quick` measures each figure for a shorter time.
-//! - `--only WORD` runs one part: `codec`, `security`, `peers`.
+//! - `--only WORD` runs one part: `codec`, `security`, `peers`, `round-trip`.
 //! - `--out FOLDER` writes to `FOLDER/bench`.
 #![allow(
     clippy::unwrap_used,
@@ -15,6 +15,8 @@
 mod codec;
 #[path = "pubsub/peers.rs"]
 mod peers;
+#[path = "pubsub/round_trip.rs"]
+mod round_trip;
 #[path = "pubsub/security.rs"]
 mod security;
 
@@ -22,7 +24,7 @@ use rtwire_measure::bench::{Asked, BenchTable, Place, refuse};
 use rtwire_measure::noise::{NoiseOptions, NoiseRecorder};
 
 /// The parts, each with its own rows.
-const PARTS: [&str; 3] = ["codec", "security", "peers"];
+const PARTS: [&str; 4] = ["codec", "security", "peers", "round-trip"];
 
 fn main() {
     let asked = Asked::from_command_line(&[], &[]);
@@ -45,6 +47,9 @@ fn main() {
     }
     if asked.wants("peers") {
         rows.extend(peers::rows(asked.quick));
+    }
+    if asked.wants("round-trip") {
+        rows.extend(round_trip::rows(asked.quick));
     }
     let noise = recorder.stop().unwrap();
     let place = if only.is_some() {

@@ -103,6 +103,15 @@ impl World {
         file
     }
 
+    /// A PubSub project as a configuration file.
+    fn configuration(&self) -> String {
+        let (project, file) = (self.at("pubsub.toml"), self.at("pubsub.uabinary"));
+        let export = ["pubsub", "export", &project, "--output", &file];
+        let made = self.output(&self.pair.a, &export);
+        assert_eq!(made.status.code(), Some(0), "{made:?}");
+        file
+    }
+
     /// A folder with a key of one host.
     fn keys(&self) -> String {
         let folder = self.at("keys");
@@ -190,6 +199,8 @@ impl World {
                 "--cycles",
                 "5",
             ]),
+            "pubsub export" => Case::Silent,
+            "pubsub import" => prints(&[&self.configuration()]),
             // Nobody publishes.
             "subscribe" => {
                 let file = self.at("pubsub.toml");
@@ -470,6 +481,14 @@ fn file_of(world: &World, place: &str) -> File {
         "verify --seal" => File::Replaced(words("verify --seal"), vec![world.at("plan.json")]),
         "jitter --report" => File::Replaced(words("jitter --report"), vec![capture]),
         "jitter --worst-to" => File::Replaced(words("jitter --worst-to"), vec![capture]),
+        "pubsub export --output" => File::Replaced(
+            words(&format!("pubsub export {} --output", world.at("pubsub.toml"))),
+            Vec::new(),
+        ),
+        "pubsub import --output" => File::Replaced(
+            words(&format!("pubsub import {} --output", world.configuration())),
+            Vec::new(),
+        ),
         "powerlink sdo read --output" => File::Replaced(
             words("powerlink sdo read rtwa 1 1000h/0 --output"),
             Vec::new(),
@@ -492,6 +511,7 @@ fn file_of(world: &World, place: &str) -> File {
         | "plan --diff"
         | "run --plan"
         | "publish --plan"
+        | "pubsub export --plan"
         | "subscribe --plan"
         | "run --ptp-socket"
         | "respond --file"
@@ -591,7 +611,7 @@ fn every_file_is_replaced_whole_and_the_tables_come_first() {
             );
             let told = stderr.contains("cannot write") || stderr.contains("cannot keep the record");
             assert!(told && stderr.contains(to), "{place} {to}: {stderr}");
-            let prints = !place.contains("sdo");
+            let prints = !place.contains("sdo") && !place.contains("pubsub");
             assert_eq!(
                 !failed.stdout.is_empty(),
                 prints,

@@ -362,5 +362,29 @@ fn the_example_runs_as_its_readme_says() {
         .find_map(|line| line.strip_prefix("round trips "))
         .unwrap();
     let trips: u64 = trips.split(':').next().unwrap().parse().unwrap();
-    assert!(trips > 100, "{text}{errors}");
+    assert!(trips > 900, "{text}{errors}");
+    // Each step was seen, and the moments are in order: no step is longer than the whole.
+    let us = |step: &str| -> f64 {
+        let line = text.lines().find(|line| line.starts_with(step)).unwrap();
+        // The last words are p50, p99, p99.9, the largest, and the samples.
+        let mut words = line.rsplit(' ').filter(|word| !word.is_empty());
+        let mut word = |at| -> f64 { words.nth(at).unwrap().parse().unwrap() };
+        assert!(word(0) > 900.0, "{line}");
+        word(3)
+    };
+    let whole = us("1 - 8, out and back");
+    let steps = [
+        "1 sampled - 2",
+        "2 written - 3",
+        "3 left - 4",
+        "4 arrived at pong - 5",
+        "5 decoded at pong - 6",
+        "6 answer left - 7",
+        "7 answer arrived - 8",
+    ];
+    let sum: f64 = steps.into_iter().map(us).sum();
+    assert!(
+        whole > 0.0 && sum < 2.0 * whole && sum > 0.5 * whole,
+        "{text}"
+    );
 }

@@ -254,3 +254,98 @@ fn the_other_stack_reads_what_we_publish() {
         }
     }
 }
+
+/// The project of the file that both stacks read: two groups of UDP, one of them secured.
+const EXCHANGED: &str = "\
+[connection]\ninterface = \"eth7\"\ntransport = \"udp\"\naddress = \"239.0.0.7:4840\"\npublisher-id = 2234\n\
+[[writer-group]]\nname = \"fast\"\nid = 100\ninterval = \"250 us\"\noffset = \"40 us\"\nversion = 9\nkeep-alive = \"2 s\"\n\
+[[writer-group.data-set]]\nname = \"d\"\nwriter = 7\n\
+[[writer-group.data-set.field]]\nname = \"up\"\ntype = \"Int32\"\nvalue = \"counter\"\n\
+[[writer-group.data-set.field]]\nname = \"same\"\ntype = \"Double\"\nvalue = 2.5\n\
+[[writer-group]]\nname = \"slow\"\nid = 102\nprofile = \"dynamic\"\ninterval = \"20 ms\"\nreceive-timeout = \"300 ms\"\n\
+security = \"sign-and-encrypt\"\nkey-file = \"peer.keys\"\n\
+[[writer-group.data-set]]\nname = \"e\"\nwriter = 8\nkey-frame-count = 5\n\
+[[writer-group.data-set.field]]\nname = \"on\"\ntype = \"Boolean\"\n";
+
+#[test]
+fn the_other_stack_reads_and_writes_our_configuration_file() {
+    require!(program "cmake");
+    let folder = Folder::new();
+    let project = folder.write("project.toml", EXCHANGED);
+    let told = [
+        "set fast/d (100.7)",
+        "field up 6 -1",
+        "field same 11 -1",
+        "set slow/e (102.8)",
+        "field on 1 -1",
+        "connection http://opcfoundation.org/UA-Profile/Transport/pubsub-udp-uadp",
+        "url opc.udp://239.0.0.7:4840 eth7",
+        "publisher 2234",
+        "group 100 0.25 2000 1 0",
+        "settings 9 0x3f [0.04]",
+        "writer 7 1 fast/d (100.7)",
+        "group 102 20 1000 3 0",
+        "settings 1 0x41 []",
+        "writer 8 5 slow/e (102.8)",
+        "reader 100 7 100",
+        "reader 102 8 300",
+    ];
+    let rtwire = |arguments: &[&str]| {
+        let output = Command::new(BINARY)
+            .arg("pubsub")
+            .args(arguments)
+            .output()
+            .unwrap();
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), errors.as_str()), (Some(0), ""));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for version in ["1.04", "1.05"] {
+        let [file, again, changed] =
+            ["a", "b", "c"].map(|name| folder.path(&format!("{name}-{version}.uabinary")));
+        let [file_name, again_name, changed_name] =
+            [&file, &again, &changed].map(|path| path.to_str().unwrap());
+        let source = project.to_str().unwrap();
+        rtwire(&[
+            "export",
+            source,
+            "--output",
+            file_name,
+            "--standard",
+            version,
+        ]);
+        let output = Command::new(peer())
+            .args(["file", file_name, again_name, changed_name])
+            .output()
+            .unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{version}: {errors}");
+        let lines = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(lines.lines().collect::<Vec<_>>(), told, "{version}");
+        // Its encoder writes what its decoder has understood: nothing was passed over.
+        assert!(
+            std::fs::read(&again).unwrap() == std::fs::read(&file).unwrap(),
+            "{version}"
+        );
+        let ours = rtwire(&["import", file_name]);
+        let theirs = rtwire(&["import", changed_name]);
+        let mut wanted = ours.replace("interval = \"250 us\"", "interval = \"500 us\"");
+        for (from, to) in [
+            ("interval = \"20 ms\"", "interval = \"40 ms\""),
+            ("id = 100\n", "id = 101\n"),
+            ("id = 102\n", "id = 103\n"),
+            (
+                "receive-timeout = \"100 ms\"",
+                "receive-timeout = \"200 ms\"",
+            ),
+            (
+                "receive-timeout = \"300 ms\"",
+                "receive-timeout = \"600 ms\"",
+            ),
+        ] {
+            assert!(wanted.contains(from), "{wanted}");
+            wanted = wanted.replace(from, to);
+        }
+        assert_eq!(theirs, wanted);
+    }
+}

@@ -18,7 +18,7 @@ const URL: &str = "opc.eth://01-00-5E-7F-00-01";
 const OTHER: &str = "open62541 1.5.10, by a SCHED_FIFO thread";
 
 /// A process that ends with this value.
-struct Ends(Child);
+pub(crate) struct Ends(pub(crate) Child);
 
 impl Drop for Ends {
     fn drop(&mut self) {
@@ -29,17 +29,17 @@ impl Drop for Ends {
 
 /// Times in ns of one side.
 #[derive(Default)]
-struct Times(Vec<u64>);
+pub(crate) struct Times(pub(crate) Vec<u64>);
 
 impl Times {
-    fn at_us(&mut self, percent: usize) -> Option<f64> {
+    pub(crate) fn at_us(&mut self, percent: usize) -> Option<f64> {
         self.0.sort_unstable();
         let at = self.0.len() * percent / 100;
         self.0.get(at).map(|ns| *ns as f64 / 1_000.0)
     }
 }
 
-fn peer() -> PathBuf {
+pub(crate) fn peer() -> PathBuf {
     let target = root().join("target/open62541");
     let built = Command::new(env!("CARGO"))
         .args(["build", "-q", "--locked", "--manifest-path"])
@@ -62,7 +62,7 @@ fn project(interval_ns: u64) -> String {
     )
 }
 
-fn spawn(side: &Side, program: &Path, arguments: &[&str]) -> Child {
+pub(crate) fn spawn(side: &Side, program: &Path, arguments: &[&str]) -> Child {
     let mut command = Command::new("ip");
     command.args(["netns", "exec", &side.namespace]);
     command.arg(program).args(arguments);

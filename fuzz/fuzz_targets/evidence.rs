@@ -55,7 +55,10 @@ fuzz_target!(|input: &[u8]| {
     // Blocks with right checks around arbitrary content.
     let mut encoder = Encoder::default();
     let mut file = encoder.header(&header());
-    for part in input.split(|byte| *byte == b'\n').filter(|part| !part.is_empty()) {
+    for part in input
+        .split(|byte| *byte == b'\n')
+        .filter(|part| !part.is_empty())
+    {
         file.extend(encoder.raw(part[0], &part[1..]));
     }
     if let Ok(evidence) = read(&file) {
@@ -70,20 +73,29 @@ fuzz_target!(|input: &[u8]| {
         ]);
         let (at, sequence) = (usize::from(bytes[0] & 3), number as u32);
         file.extend(match bytes[0] >> 6 {
-            0 => encoder.sent(at, &[SentRecord {
-                sequence,
-                called_ns: number,
-                ..SentRecord::default()
-            }]),
-            1 => encoder.stamps(at, &[StampRecord {
-                sequence,
-                stamp_ns: number,
-            }]),
-            _ => encoder.arrivals(at, &[ArrivalRecord {
-                sequence,
-                sender_ns: number,
-                ..ArrivalRecord::default()
-            }]),
+            0 => encoder.sent(
+                at,
+                &[SentRecord {
+                    sequence,
+                    called_ns: number,
+                    ..SentRecord::default()
+                }],
+            ),
+            1 => encoder.stamps(
+                at,
+                &[StampRecord {
+                    sequence,
+                    stamp_ns: number,
+                }],
+            ),
+            _ => encoder.arrivals(
+                at,
+                &[ArrivalRecord {
+                    sequence,
+                    sender_ns: number,
+                    ..ArrivalRecord::default()
+                }],
+            ),
         });
     }
     if let Ok(evidence) = read(&file) {

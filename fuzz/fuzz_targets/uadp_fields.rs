@@ -107,8 +107,9 @@ fn layout(fields: &[RawField<'_>], message: &[u8]) {
 
 fn number(value: &rtwire_wire::uadp::Value<'_>) -> Option<u32> {
     match value {
-        rtwire_wire::uadp::Value::UInt32(number)
-        | rtwire_wire::uadp::Value::StatusCode(number) => Some(*number),
+        rtwire_wire::uadp::Value::UInt32(number) | rtwire_wire::uadp::Value::StatusCode(number) => {
+            Some(*number)
+        }
         _ => None,
     }
 }

@@ -52,6 +52,7 @@ mod plan_text;
 mod powerlink_check;
 mod powerlink_command;
 mod publish_command;
+mod pubsub_command;
 mod reserve_command;
 mod respond_command;
 mod revert_command;
@@ -114,6 +115,8 @@ enum Command {
     Publish(publish_command::PublishArguments),
     /// Receive the data sets of an OPC UA PubSub project, and account for every message
     Subscribe(subscribe_command::SubscribeArguments),
+    /// Exchange OPC UA PubSub projects with other tools: the standard's binary configuration file
+    Pubsub(pubsub_command::PubsubArguments),
     /// Bring this host's interface to its share of a plan: shown first, all or nothing, read back
     Apply(apply_command::ApplyArguments),
     /// Keep what `rtwire apply --confirm-within` changed
@@ -204,6 +207,7 @@ fn run(command: Command) -> ExitCode {
         Command::Powerlink(arguments) => powerlink_command::run(&arguments),
         Command::Publish(arguments) => publish_command::run(&arguments),
         Command::Subscribe(arguments) => subscribe_command::run(&arguments),
+        Command::Pubsub(arguments) => pubsub_command::run(&arguments),
         Command::Apply(arguments) => apply_command::run(&arguments),
         Command::Confirm(arguments) => confirm_command::run(&arguments),
         Command::HostGuardian(arguments) => confirm_command::guard(&arguments),

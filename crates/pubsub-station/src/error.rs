@@ -4,6 +4,7 @@ use rtwire_describe::Faults;
 use rtwire_link::LinkError;
 use rtwire_pubsub::ConfigFault;
 use rtwire_pubsub::security::KeyError;
+use rtwire_pubsub::uabinary::UabinaryFault;
 use std::io;
 use std::path::PathBuf;
 
@@ -89,6 +90,17 @@ pub enum StationError {
         name: String,
         /// The names that exist.
         there: String,
+    },
+    /// A configuration file is damaged, or a project cannot be one.
+    #[error(transparent)]
+    Uabinary(#[from] UabinaryFault),
+    /// A configuration file has what a project cannot have, or the other way round.
+    #[error("{what} cannot be carried over: {why}")]
+    NotCarried {
+        /// The part.
+        what: String,
+        /// The reason.
+        why: String,
     },
     /// No interface is named.
     #[error("no interface: write `interface` into [connection], or name it with --interface")]

@@ -41,11 +41,38 @@
 //! # Ok(()) }
 //! ```
 //!
+//! A control loop that answers each message at once, on one thread (`examples/pubsub-tsn/echo.rs`):
+//!
+//! ```no_run
+//! use rtwire_pubsub_station::{Goes, Project, PublisherStation, SubscriberStation};
+//! use std::time::Duration;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut subscriber = SubscriberStation::open(&Project::read("setpoints.toml".as_ref())?, None)?;
+//! let mut publisher = PublisherStation::open(&Project::read("positions.toml".as_ref())?, None)?;
+//! let position = publisher.point("axes", "axis 1", "position")?;
+//! subscriber.become_real_time()?;
+//! loop {
+//!     let mut newest = None;
+//!     subscriber.receive(Duration::from_millis(10), |update| {
+//!         newest = update.reader.values().map(|values| values[0]);
+//!         Goes::On
+//!     })?;
+//!     // Also `poll`, which does not wait.
+//!     if let Some(setpoint) = newest {
+//!         publisher.set(position, setpoint);
+//!         publisher.publish_now()?;
+//!     }
+//! }
+//! # }
+//! ```
+//!
 //! # Limits
 //! One thread serves all groups of a connection. Datagrams are IPv4. Keys come from a file; a security key service is not
 //! asked. A group that is a stream of a plan is an Ethernet stream; all groups of a file have one priority.
 
 mod error;
+pub mod exchange;
 mod keeper;
 mod key_watch;
 mod keys;
@@ -65,11 +92,12 @@ pub use project::{
     Connection, FieldSource, GroupEntry, PlanPlace, Project, RealTime, SecurityFiles, StreamEnd,
     Transport,
 };
-pub use publisher::{Limit, Point, PublishImage, PublisherStation};
+pub use publisher::{Limit, Point, PublishImage, PublisherStation, Sent};
 pub use report::{
     FieldReport, PublishReport, ReaderGroupReport, ReaderReport, SubscribeReport, Times,
     WriterGroupReport,
 };
+pub use rtwire_link::{TxStamp, TxStamps};
 pub use rtwire_pubsub as pubsub;
 pub use rtwire_pubsub::Scalar;
 pub use rtwire_wire::uadp;

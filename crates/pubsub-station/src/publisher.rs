@@ -5,7 +5,7 @@ use crate::keeper::Keeper;
 use crate::memory::ValueMemory;
 use crate::project::{FieldSource, Project, RealTime, Transport};
 use crate::report::{Collector, PublishReport, Times, WriterGroupReport};
-use rtwire_link::{LinkError, Sender, SenderConfig};
+use rtwire_link::{LinkError, Sender, SenderConfig, TxStamps};
 use rtwire_pubsub::Scalar;
 use rtwire_pubsub::publish::{PublisherNode, WriterGroup};
 use rtwire_pubsub::security::Sealer;
@@ -65,6 +65,21 @@ pub struct Limit {
     pub duration_ns: Option<u64>,
 }
 
+/// What was sent at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Frames handed over to the interface.
+    pub frames: u64,
+    /// Frames that the transmit queue refused.
+    pub refused: u64,
+    /// The number of the last frame in the transmit stamps.
+    pub frame: Option<u64>,
+    /// The moment at which the last message was written and sealed, ns of CLOCK_TAI.
+    pub written_ns: u64,
+    /// The moment at which the kernel had taken its frame, ns of CLOCK_TAI.
+    pub handed_over_ns: u64,
+}
+
 /// A publisher.
 #[derive(Debug)]
 pub struct PublisherStation {
@@ -76,6 +91,8 @@ pub struct PublisherStation {
     real_time: RealTime,
     interface: String,
     lead_ns: u64,
+    /// Messages that were published at once.
+    at_once: u64,
 }
 
 /// Tells the thread that collects stamps, when it is dropped, that the loop is over.
@@ -94,19 +111,43 @@ struct Out<'a> {
     sent: u64,
     refused: u64,
     took_ns: u64,
+    frame: Option<u64>,
+    /// The last frame: before and behind the call.
+    began_ns: u64,
+    ended_ns: u64,
     error: Option<LinkError>,
+}
+
+impl<'a> Out<'a> {
+    const fn new(sender: &'a mut Sender, launch: bool) -> Self {
+        Self {
+            sender,
+            launch,
+            sent: 0,
+            refused: 0,
+            took_ns: 0,
+            frame: None,
+            began_ns: 0,
+            ended_ns: 0,
+            error: None,
+        }
+    }
 }
 
 impl Outbox for Out<'_> {
     fn send(&mut self, frame: &[u8], launch_ns: Option<u64>) {
-        let before = wait::now_ns();
+        self.began_ns = wait::now_ns();
         let result = match launch_ns.filter(|_| self.launch) {
             Some(launch_ns) => self.sender.send_at(frame, launch_ns),
             None => self.sender.send(frame),
         };
-        self.took_ns += wait::now_ns().saturating_sub(before);
+        self.ended_ns = wait::now_ns();
+        self.took_ns += self.ended_ns.saturating_sub(self.began_ns);
         match result {
-            Ok(_) => self.sent += 1,
+            Ok(frame) => {
+                self.sent += 1;
+                self.frame = Some(frame);
+            }
             Err(LinkError::QueueFull | LinkError::LaunchRefused { .. }) => self.refused += 1,
             Err(error) => self.error = Some(error),
         }
@@ -187,7 +228,63 @@ impl PublisherStation {
             real_time,
             interface: name.to_owned(),
             lead_ns,
+            at_once: 0,
         })
+    }
+
+    /// Makes the calling thread real-time as the project says. [`run`](Self::run) does it by itself; a loop that calls
+    /// [`publish_now`](Self::publish_now) does it once before.
+    ///
+    /// # Errors
+    /// A capability is missing.
+    pub fn become_real_time(&self) -> Result<(), StationError> {
+        become_real_time(&self.real_time)
+    }
+
+    /// Returns the kernel's transmit stamps, for one taker; `None` where the path has none. [`run`](Self::run) takes them, too.
+    ///
+    /// # Errors
+    /// The socket does not give them.
+    pub fn take_stamps(&mut self) -> Result<Option<TxStamps>, StationError> {
+        Ok(self.sender.take_stamps()?)
+    }
+
+    /// Sets a field, for [`publish_now`](Self::publish_now). Returns false, and changes nothing, where the value is of another type.
+    pub fn set(&mut self, point: Point, value: Scalar) -> bool {
+        let group = self.node.groups_mut().get_mut(point.group);
+        group.is_some_and(|group| group.set(point.data_set, point.field, value))
+    }
+
+    /// Publishes a message of each group at once, with the values as they are: an answer within a control loop, which does not wait
+    /// for an instant. Generators and memory-mapped images are sampled before. One system call for each frame, no allocation.
+    ///
+    /// # Errors
+    /// The interface is gone or down.
+    pub fn publish_now(&mut self) -> Result<Sent, StationError> {
+        if self.at_once == 0 {
+            self.begin();
+        }
+        let now_ns = wait::now_ns();
+        if !self.sources.is_empty() || !self.images.is_empty() {
+            self.sample(self.at_once, now_ns, now_ns, &mut |_| {});
+        }
+        self.at_once += 1;
+        let mut out = Out::new(&mut self.sender, false);
+        self.node.publish_now(now_ns, &mut out);
+        let sent = Sent {
+            frames: out.sent,
+            refused: out.refused,
+            frame: out.frame,
+            written_ns: out.began_ns,
+            handed_over_ns: out.ended_ns,
+        };
+        if let Some(error) = out.error {
+            return Err(error.into());
+        }
+        for (keeper, sealer) in self.keepers.iter().zip(self.node.sealers_mut()) {
+            keeper.exchange(sealer);
+        }
+        Ok(sent)
     }
 
     /// Takes the values of each data set from a memory-mapped file `GROUP.DATASET.image` in `folder`.
@@ -305,14 +402,7 @@ impl PublisherStation {
             let woke = wait::now_ns();
             self.sample(cycle, due_ns, woke, sample);
             let sampled = wait::now_ns();
-            let mut out = Out {
-                sender: &mut self.sender,
-                launch: self.lead_ns > 0,
-                sent: 0,
-                refused: 0,
-                took_ns: 0,
-                error: None,
-            };
+            let mut out = Out::new(&mut self.sender, self.lead_ns > 0);
             self.node.publish(woke + self.lead_ns, &mut out);
             let sent = wait::now_ns();
             late.record(woke.saturating_sub(wake_ns));

@@ -68,6 +68,10 @@ pub struct SubscriberStation {
     interface: String,
     frames: u64,
     other_vlans: u64,
+    /// The readers are on.
+    begun: bool,
+    /// The next look at new keys, ns of CLOCK_MONOTONIC.
+    look_ns: u64,
 }
 
 /// The newest values of one data set, readable from any thread without a system call.
@@ -147,7 +151,10 @@ impl SubscriberStation {
         let own = interface::by_name(name)?;
         let config = ReceiverConfig {
             interface: name.to_owned(),
-            wake_up: WakeUp::Block,
+            wake_up: match project.real_time.receive_spin_ns {
+                0 => WakeUp::Block,
+                ns => WakeUp::SpinThenBlock(Duration::from_nanos(ns)),
+            },
             queue_frames: QUEUE,
             stamps: true,
             one_by_one: false,
@@ -235,6 +242,8 @@ impl SubscriberStation {
             interface: name.to_owned(),
             frames: 0,
             other_vlans: 0,
+            begun: false,
+            look_ns: 0,
         })
     }
 
@@ -294,35 +303,21 @@ impl SubscriberStation {
         duration: Option<Duration>,
         mut taken: impl FnMut(Update<'_>) -> Goes,
     ) -> Result<SubscribeReport, StationError> {
-        become_real_time(&self.real_time)?;
+        self.become_real_time()?;
         // By the clock that nobody can set.
         let begun = wait::monotonic_ns();
         let end_ns = duration
             .map(|time| begun.saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)));
-        self.node.switch(true, wait::now_ns());
-        let mut look_ns = begun;
+        self.begun = false;
+        self.begin();
         let mut goes = Goes::On;
         while goes == Goes::On && !stop.load(Ordering::Relaxed) {
             let monotonic = wait::monotonic_ns();
             if end_ns.is_some_and(|end| monotonic >= end) {
                 break;
             }
-            if monotonic >= look_ns {
-                look_ns = monotonic.saturating_add(LOOK_NS);
-                self.take_keys();
-            }
-            let now = wait::now_ns();
-            self.node.look(now);
-            let deadline = rtwire_wire::Node::wake_at_ns(&self.node);
-            let left = deadline.map_or(u64::MAX, |at| at.saturating_sub(now));
-            let next = end_ns.map_or(look_ns, |end| end.min(look_ns));
-            let left = left.min(next.saturating_sub(monotonic)).max(1);
-            if !self.receiver.wait(Some(Duration::from_nanos(left)))? {
-                continue;
-            }
-            while goes == Goes::On && self.receiver.available(0) {
-                goes = self.take(now, &mut taken);
-            }
+            let next = end_ns.map_or(LOOK_NS, |end| LOOK_NS.min(end - monotonic));
+            goes = self.turn(monotonic, next, &mut taken)?;
         }
         // What had arrived before the end is counted, too.
         for _ in 0..QUEUE {
@@ -332,6 +327,92 @@ impl SubscriberStation {
             goes = self.take(wait::now_ns(), &mut taken);
         }
         self.report()
+    }
+
+    /// Makes the calling thread real-time as the project says. [`run`](Self::run) does it by itself; a loop that calls
+    /// [`poll`](Self::poll) or [`receive`](Self::receive) does it once before.
+    ///
+    /// # Errors
+    /// A capability is missing.
+    pub fn become_real_time(&self) -> Result<(), StationError> {
+        become_real_time(&self.real_time)
+    }
+
+    /// Takes what has arrived, without waiting: a turn of a control loop. `taken` is called as by [`run`](Self::run). At most one
+    /// system call for all frames that wait.
+    ///
+    /// # Errors
+    /// The interface is gone or down.
+    pub fn poll(
+        &mut self,
+        mut taken: impl FnMut(Update<'_>) -> Goes,
+    ) -> Result<Goes, StationError> {
+        let now = self.begin_turn(wait::monotonic_ns());
+        self.receiver.look()?;
+        Ok(self.take_all(now, &mut taken))
+    }
+
+    /// Waits for a frame, for at most `timeout`, and takes what has arrived: a turn of a control loop. With `receive-spin` of the
+    /// project the thread polls before it sleeps. `taken` is called as by [`run`](Self::run), and may answer at once.
+    ///
+    /// # Errors
+    /// The interface is gone or down.
+    pub fn receive(
+        &mut self,
+        timeout: Duration,
+        mut taken: impl FnMut(Update<'_>) -> Goes,
+    ) -> Result<Goes, StationError> {
+        let most_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+        self.turn(wait::monotonic_ns(), most_ns, &mut taken)
+    }
+
+    /// Switches the readers on, if they are not.
+    fn begin(&mut self) {
+        if !self.begun {
+            self.begun = true;
+            self.node.switch(true, wait::now_ns());
+        }
+    }
+
+    /// Looks at timeouts, and now and then at new keys. Returns the time, ns of CLOCK_TAI.
+    fn begin_turn(&mut self, monotonic_ns: u64) -> u64 {
+        self.begin();
+        if monotonic_ns >= self.look_ns {
+            self.look_ns = monotonic_ns.saturating_add(LOOK_NS);
+            self.take_keys();
+        }
+        let now = wait::now_ns();
+        self.node.look(now);
+        now
+    }
+
+    fn turn(
+        &mut self,
+        monotonic_ns: u64,
+        most_ns: u64,
+        taken: &mut impl FnMut(Update<'_>) -> Goes,
+    ) -> Result<Goes, StationError> {
+        let now = self.begin_turn(monotonic_ns);
+        let deadline = rtwire_wire::Node::wake_at_ns(&self.node);
+        let left = deadline.map_or(u64::MAX, |at| at.saturating_sub(now));
+        let left = left
+            .min(most_ns)
+            .min(self.look_ns.saturating_sub(monotonic_ns));
+        if !self
+            .receiver
+            .wait(Some(Duration::from_nanos(left.max(1))))?
+        {
+            return Ok(Goes::On);
+        }
+        Ok(self.take_all(now, taken))
+    }
+
+    fn take_all(&mut self, now_ns: u64, taken: &mut impl FnMut(Update<'_>) -> Goes) -> Goes {
+        let mut goes = Goes::On;
+        while goes == Goes::On && self.receiver.available(0) {
+            goes = self.take(now_ns, taken);
+        }
+        goes
     }
 
     /// Takes the oldest frame that was fetched.

@@ -73,6 +73,7 @@ pub mod security;
 mod sequence;
 mod state;
 pub mod subscribe;
+pub mod uabinary;
 
 pub use config::{
     ConfigFault, DataSet, Field, Group, MOST_DATA_SETS, Profile, Publisher, publisher_number,

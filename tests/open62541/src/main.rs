@@ -3,8 +3,11 @@
 //! `rtwire-open62541 publish|subscribe URL INTERFACE fixed|dynamic none|sign|sign-and-encrypt`. The library's calls of its
 //! state callback are printed as `state NUMBER`, its writes of values as `FIELD VALUE`, and `running` once it runs. It runs
 //! until it is ended. For the benchmark: `pace … INTERVAL_NS` publishes by a clock of its own, and `watch … SAMPLES` prints the age
-//! of samples and ends.
+//! of samples and ends. `ping … SAMPLES FROM` sends messages and measures their round trips, and `pong … 0 FROM` answers those from the
+//! URL `FROM`. `file IN AGAIN CHANGED` reads a binary configuration file, says what is in it, and writes it again twice: as it
+//! is, and with doubled times and other numbers.
 
+mod file;
 mod peer;
 
 use peer::Setup;
@@ -12,9 +15,12 @@ use peer::Setup;
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    if let ["file", input, again, changed] = arguments[..] {
+        return file::check(input, again, changed);
+    }
     let [role, url, interface, layout, security, ref more @ ..] = arguments[..] else {
         eprintln!(
-            "usage: rtwire-open62541 publish|subscribe|pace|watch URL INTERFACE fixed|dynamic none|sign|sign-and-encrypt [NUMBER]"
+            "usage: rtwire-open62541 publish|subscribe|pace|watch|ping|pong URL INTERFACE fixed|dynamic none|sign|sign-and-encrypt [NUMBER [FROM]]"
         );
         std::process::exit(2);
     };
@@ -37,6 +43,12 @@ fn main() {
     match role {
         "publish" => peer::publish(&setup),
         "pace" => peer::publish_paced(&setup, number.unwrap_or(1_000_000)),
+        "ping" => peer::ping(
+            &setup,
+            more.get(1).unwrap_or(&""),
+            number.unwrap_or(1_000) as usize,
+        ),
+        "pong" => peer::pong(&setup, more.get(1).unwrap_or(&"")),
         "watch" => peer::subscribe_timed(&setup, number.unwrap_or(1_000) as usize),
         _ => peer::subscribe(&setup),
     }

@@ -1,12 +1,11 @@
-//! The calls to open62541: a server with one connection, and a writer group or a reader group. All unsafe code of this
-//! package is here.
+//! The calls to open62541: a server with one connection, and a writer group or a reader group.
 
 use open62541_sys as ua;
 use std::ffi::c_void;
 use std::io::Write as _;
 use std::ptr;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// The numbers that both ends agree on.
 const WRITER_GROUP: u16 = 100;
@@ -43,6 +42,10 @@ static NUMBER: AtomicI64 = AtomicI64::new(0);
 static TIMED: AtomicBool = AtomicBool::new(false);
 /// Samples to take before the end; 0: values are printed.
 static WANTED: AtomicUsize = AtomicUsize::new(0);
+/// True where the writes of values are only noted, for round trips.
+static ROUND_TRIP: AtomicBool = AtomicBool::new(false);
+/// The time of the last message's last write, ns since 1970; 0: none since it was looked at.
+static WRITTEN: AtomicU64 = AtomicU64::new(0);
 static AGES: Mutex<Vec<u64>> = Mutex::new(Vec::new());
 /// Numbers for nodes.
 static NODE: AtomicU32 = AtomicU32::new(60_000);
@@ -186,6 +189,12 @@ unsafe extern "C" fn write(
     // SAFETY: the library hands over a valid value; its data are of the field's type, as the metadata say, or null.
     let shown = unsafe {
         let data = (*value).value.data;
+        if ROUND_TRIP.load(Ordering::Relaxed) {
+            if context as usize == FIELDS.len() - 1 {
+                WRITTEN.store(now_ns(), Ordering::Relaxed);
+            }
+            return 0;
+        }
         if WANTED.load(Ordering::Relaxed) > 0 {
             if context as usize == 1 && !data.is_null() {
                 aged(data.cast::<i64>().read_unaligned());
@@ -205,7 +214,8 @@ unsafe extern "C" fn write(
 
 /// Adds a node for a field, which reads and writes through the functions above.
 fn variable(server: *mut ua::UA_Server, field: usize) -> ua::UA_NodeId {
-    let id = numeric(1, NODE.fetch_add(1, Ordering::Relaxed));
+    let number = NODE.fetch_add(1, Ordering::Relaxed);
+    let id = numeric(1, number);
     // SAFETY: a constant of the library; its members that point somewhere are null.
     let mut attributes: ua::UA_VariableAttributes =
         unsafe { ptr::read(&raw const ua::UA_VariableAttributes_default) };
@@ -219,7 +229,7 @@ fn variable(server: *mut ua::UA_Server, field: usize) -> ua::UA_NodeId {
     };
     let name = ua::UA_QualifiedName {
         namespaceIndex: 1,
-        name: text(FIELDS[field].0),
+        name: text(&format!("{} {number}", FIELDS[field].0)),
     };
     // SAFETY: the server lives; all arguments are valid for the call; the context is a number, never followed.
     let code = unsafe {
@@ -261,10 +271,19 @@ fn open(setup: &Setup) -> Server {
         let code = ua::UA_PubSubSecurityPolicy_Aes128Ctr(policy, (*config).logging);
         check("the security policy", code);
     }
+    Server {
+        server,
+        connection: connect(server, setup, &setup.url),
+        policy,
+    }
+}
+
+/// Adds a connection to a server.
+fn connect(server: *mut ua::UA_Server, setup: &Setup, url: &str) -> ua::UA_NodeId {
     let mut config: ua::UA_PubSubConnectionConfig = zeroed();
-    config.name = text("connection");
+    config.name = text(url);
     config.enabled = true;
-    let ethernet = setup.url.starts_with("opc.eth");
+    let ethernet = url.starts_with("opc.eth");
     let profile = if ethernet { "eth" } else { "udp" };
     config.transportProfileUri = text(&format!(
         "http://opcfoundation.org/UA-Profile/Transport/pubsub-{profile}-uadp"
@@ -277,7 +296,7 @@ fn open(setup: &Setup) -> Server {
     set_publisher(&mut config.publisherId, setup.fixed);
     let mut address = ua::UA_NetworkAddressUrlDataType {
         networkInterface: text(&setup.interface),
-        url: text(&setup.url),
+        url: text(url),
     };
     let mut connection = zeroed();
     // SAFETY: the server lives; the address is copied during the call.
@@ -291,11 +310,7 @@ fn open(setup: &Setup) -> Server {
             ua::UA_Server_addPubSubConnection(server, &raw const config, &raw mut connection);
         check("add the connection", code);
     }
-    Server {
-        server,
-        connection,
-        policy,
-    }
+    connection
 }
 
 fn set_publisher(id: &mut ua::UA_PublisherId, fixed: bool) {
@@ -365,8 +380,13 @@ fn now_ns() -> u64 {
 
 /// Notes the age of a sample.
 fn aged(sampled_ns: i64) {
+    note(now_ns().saturating_sub(sampled_ns as u64));
+}
+
+/// Notes a time. With the last one that is wanted the result is said, and the process ends.
+fn note(age_ns: u64) {
     let Ok(mut ages) = AGES.lock() else { return };
-    ages.push(now_ns().saturating_sub(sampled_ns as u64));
+    ages.push(age_ns);
     if ages.len() >= WANTED.load(Ordering::Relaxed) {
         ages.sort_unstable();
         let at = |part: usize| ages[ages.len() * part / 100];
@@ -388,6 +408,74 @@ fn turn(server: *mut ua::UA_Server) -> ! {
     }
 }
 
+/// Makes a server that publishes to one URL and reads from another, and runs it until its sockets are open.
+fn both(setup: &Setup, from: &str) -> (*mut ua::UA_Server, ua::UA_NodeId) {
+    ROUND_TRIP.store(true, Ordering::Relaxed);
+    let opened = open(setup);
+    let (server, policy) = (opened.server, opened.policy);
+    // Its own timer never comes.
+    let group = add_writers(opened, setup, 1e9);
+    let connection = connect(server, setup, from);
+    let second = Server {
+        server,
+        connection,
+        policy,
+    };
+    add_readers(second, setup);
+    let begun = now_ns();
+    // SAFETY: the server lives; it is only used on this thread.
+    unsafe {
+        check("start", ua::UA_Server_run_startup(server));
+        check("enable", ua::UA_Server_enableAllPubSubComponents(server));
+        while now_ns() - begun < 300_000_000 {
+            ua::UA_Server_run_iterate(server, false);
+        }
+    }
+    say("running");
+    (server, group)
+}
+
+fn send(server: *mut ua::UA_Server, group: &ua::UA_NodeId) {
+    // SAFETY: the server lives; it is only used on this thread; the identifier is plain numeric data.
+    unsafe { ua::UA_Server_triggerWriterGroupPublish(server, ptr::read(group)) };
+}
+
+/// Sends a message each millisecond, and waits for its answer from `from`: `latency P50_NS P99_NS` of the round trips.
+pub fn ping(setup: &Setup, from: &str, samples: usize) -> ! {
+    let (server, group) = both(setup, from);
+    WANTED.store(samples, Ordering::Relaxed);
+    loop {
+        WRITTEN.store(0, Ordering::Relaxed);
+        let begun = now_ns();
+        send(server, &group);
+        let mut written = 0;
+        while written == 0 && now_ns() - begun < 100_000_000 {
+            // SAFETY: as above.
+            unsafe { ua::UA_Server_run_iterate(server, true) };
+            written = WRITTEN.load(Ordering::Relaxed);
+        }
+        if written > 0 {
+            // With the last one it says the result, and ends.
+            note(written.saturating_sub(begun));
+        }
+        std::thread::sleep(std::time::Duration::from_nanos(
+            1_000_000 - now_ns() % 1_000_000,
+        ));
+    }
+}
+
+/// Answers each message from `from` at once.
+pub fn pong(setup: &Setup, from: &str) -> ! {
+    let (server, group) = both(setup, from);
+    loop {
+        // SAFETY: as above.
+        unsafe { ua::UA_Server_run_iterate(server, true) };
+        if WRITTEN.swap(0, Ordering::Relaxed) > 0 {
+            send(server, &group);
+        }
+    }
+}
+
 /// Publishes until the process is ended.
 pub fn publish(setup: &Setup) -> ! {
     turn(publisher(setup, 5.0).0)
@@ -395,11 +483,18 @@ pub fn publish(setup: &Setup) -> ! {
 
 /// Makes a server with a writer group.
 fn publisher(setup: &Setup, interval_ms: f64) -> (*mut ua::UA_Server, ua::UA_NodeId) {
+    let opened = open(setup);
+    let server = opened.server;
+    (server, add_writers(opened, setup, interval_ms))
+}
+
+/// Adds a writer group. Returns it.
+fn add_writers(opened: Server, setup: &Setup, interval_ms: f64) -> ua::UA_NodeId {
     let Server {
         server,
         connection,
         policy,
-    } = open(setup);
+    } = opened;
     let (network, message, fields) = masks(setup.fixed);
     let mut data_set = zeroed();
     let mut config: ua::UA_PublishedDataSetConfig = zeroed();
@@ -478,16 +573,24 @@ fn publisher(setup: &Setup, interval_ms: f64) -> (*mut ua::UA_Server, ua::UA_Nod
         );
         check("add the writer", code);
     }
-    (server, group)
+    group
 }
 
 /// Subscribes until the process is ended.
 pub fn subscribe(setup: &Setup) -> ! {
+    let opened = open(setup);
+    let server = opened.server;
+    add_readers(opened, setup);
+    turn(server)
+}
+
+/// Adds a reader group with one reader.
+fn add_readers(opened: Server, setup: &Setup) {
     let Server {
         server,
         connection,
         policy,
-    } = open(setup);
+    } = opened;
     let (network, message, fields) = masks(setup.fixed);
     let mut group = zeroed();
     let mut config: ua::UA_ReaderGroupConfig = zeroed();
@@ -573,5 +676,4 @@ pub fn subscribe(setup: &Setup) -> ! {
         );
         check("set the targets", code);
     }
-    turn(server)
 }

@@ -56,6 +56,8 @@ pub struct RealTime {
     pub cpu: Option<usize>,
     /// The time before an instant from which the publisher spins, ns.
     pub spin_ns: u64,
+    /// The time for which a subscriber polls before it sleeps until a frame comes, ns; 0: it sleeps at once.
+    pub receive_spin_ns: u64,
     /// The transmit path.
     pub path: TxPath,
     /// The socket priority (SO_PRIORITY); the PCP by default.
@@ -68,6 +70,7 @@ impl Default for RealTime {
             priority: Some(50),
             cpu: None,
             spin_ns: 30_000,
+            receive_spin_ns: 0,
             path: TxPath::Qdisc,
             socket_priority: None,
         }
@@ -235,10 +238,18 @@ pub(super) fn read_real_time(
         .number("cpu", 0..1024)
         .and_then(|cpu| usize::try_from(cpu).ok());
     let spin_ns = keys.time("spin", 0).unwrap_or(usual.spin_ns);
+    let receive_spin_ns = keys.time("receive-spin", 0).unwrap_or(0);
     let path = keys.choice("path", &TxPath::ALL.map(TxPath::name));
     let socket_priority = keys.number("socket-priority", 0..16);
     if let (true, Some(value)) = (spin_ns > 1_000_000, table.get("spin").map(|v| v.span())) {
         let message = "`spin` is too long: at most 1 ms".to_owned();
+        keys.findings.at(&value, message, None);
+    }
+    if let (true, Some(value)) = (
+        receive_spin_ns > 1_000_000_000,
+        table.get("receive-spin").map(|v| v.span()),
+    ) {
+        let message = "`receive-spin` is too long: at most 1 s".to_owned();
         keys.findings.at(&value, message, None);
     }
     keys.finish();
@@ -250,6 +261,7 @@ pub(super) fn read_real_time(
         },
         cpu,
         spin_ns,
+        receive_spin_ns,
         path: path
             .and_then(|name| name.parse().ok())
             .unwrap_or(usual.path),

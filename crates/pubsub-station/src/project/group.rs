@@ -63,6 +63,15 @@ pub enum FieldSource {
     Sine,
 }
 
+/// Returns the receive timeout of a group that states none, ns.
+pub(crate) fn usual_timeout_ns(profile: Profile, interval_ns: u64, keep_alive_ns: u64) -> u64 {
+    let usual = match profile {
+        Profile::Fixed => interval_ns.saturating_mul(5),
+        Profile::Dynamic => interval_ns.max(keep_alive_ns).saturating_mul(3),
+    };
+    usual.max(LEAST_TIMEOUT_NS)
+}
+
 fn array<'d>(
     table: &'d DeTable<'d>,
     key: &str,
@@ -263,13 +272,8 @@ fn read(
         security,
         data_sets: Vec::new(),
     };
-    group.receive_timeout_ns = timeout_ns.unwrap_or_else(|| {
-        let usual = match profile {
-            Profile::Fixed => group.interval_ns.saturating_mul(5),
-            Profile::Dynamic => group.interval_ns.max(keep_alive_ns).saturating_mul(3),
-        };
-        usual.max(LEAST_TIMEOUT_NS)
-    });
+    let usual = || usual_timeout_ns(profile, group.interval_ns, keep_alive_ns);
+    group.receive_timeout_ns = timeout_ns.unwrap_or_else(usual);
     let mut sources = Vec::new();
     if let Some(DeValue::Array(list)) = list.map(Spanned::get_ref) {
         for (table, span) in tables(list, "[[writer-group.data-set]]", findings) {

@@ -5,6 +5,7 @@ mod group;
 mod stream;
 
 pub use connection::{Connection, RealTime, Transport};
+pub(crate) use group::usual_timeout_ns;
 pub use group::{FieldSource, GroupEntry, SecurityFiles};
 pub use stream::{PlanPlace, StreamEnd};
 

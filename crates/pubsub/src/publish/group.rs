@@ -243,6 +243,11 @@ impl WriterGroup {
         let passed = now_ns.saturating_sub(self.next_ns) / self.config.interval_ns;
         self.counters.skipped += passed;
         self.next_ns += (passed + 1) * self.config.interval_ns;
+        self.publish_now(now_ns, sealers)
+    }
+
+    /// Makes a message at once, beside the instants. Returns the frame; `None` where no writer has anything to send. No allocation.
+    pub(super) fn publish_now(&mut self, now_ns: u64, sealers: &mut [Sealer]) -> Option<&[u8]> {
         if self.component.state() != State::Operational {
             return None;
         }

@@ -84,6 +84,15 @@ impl PublisherNode {
         }
     }
 
+    /// Sends a message of each group at once, between its instants. Their grids stay as they are.
+    pub fn publish_now(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
+        for group in &mut self.groups {
+            if let Some(frame) = group.publish_now(now_ns, &mut self.sealers) {
+                outbox.send(frame, None);
+            }
+        }
+    }
+
     /// The next instant of any group, ns.
     #[must_use]
     pub fn due_ns(&self) -> Option<u64> {

@@ -1,0 +1,638 @@
+//! A configuration file in, a project out.
+
+use super::{ETHERNET, NAMESPACE, RAW, SOURCE_TIME, UDP, property, text};
+use crate::StationError;
+use crate::exchange::groups::nanoseconds;
+use crate::project::{
+    Connection, FieldSource, GroupEntry, Project, RealTime, SecurityFiles, Transport,
+    usual_timeout_ns,
+};
+use rtwire_pubsub::security::SecurityMode;
+use rtwire_pubsub::uabinary::{Item, Object, Record, read};
+use rtwire_pubsub::{DataSet, Field, Group, Profile, Publisher, Scalar, scalar_bytes};
+use rtwire_wire::uadp::{self, BuiltIn, FieldEncoding, Value, Variant};
+use rtwire_wire::{MacAddress, Pcp, VlanTag};
+use std::net::SocketAddrV4;
+use std::path::Path;
+
+/// The part of the file to take.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Choice {
+    /// The connection's name; needed where there are several.
+    pub connection: Option<String>,
+    /// The writer groups or the readers; without it the writer groups if there are any.
+    pub side: Option<Side>,
+}
+
+/// The side of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// What it publishes.
+    Writers,
+    /// What it subscribes to.
+    Readers,
+}
+
+/// A project and what was left out of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Imported {
+    /// The project.
+    pub project: Project,
+    /// What the file has and a project has not, one sentence each.
+    pub notes: Vec<String>,
+}
+
+fn refused(what: impl Into<String>, why: impl Into<String>) -> StationError {
+    StationError::NotCarried {
+        what: what.into(),
+        why: why.into(),
+    }
+}
+
+/// Reads a configuration file as the project whose file will be `path`: files of keys are looked for in its folder.
+///
+/// # Errors
+/// The file is damaged: the field and its offset are told. It has what a project cannot have: it is named.
+pub fn import(bytes: &[u8], path: &Path, choice: &Choice) -> Result<Imported, StationError> {
+    let file = read(bytes)?;
+    let of_ours = |item: &Item| matches!(item, Item::String(Some(uri)) if uri == NAMESPACE);
+    let place = file.list("Namespaces").iter().position(of_ours);
+    let mut import = Import {
+        // The file leaves out the standard's namespace, which has the number 0.
+        namespace: place.and_then(|at| u16::try_from(at + 1).ok()),
+        folder: path.parent().unwrap_or(Path::new("")),
+        notes: Vec::new(),
+    };
+    let second = file.object("Body", "PubSubConfiguration2DataType");
+    let body = second.or_else(|| file.object("Body", "PubSubConfigurationDataType"));
+    let body = body.ok_or_else(|| {
+        refused(
+            "the file's body",
+            "it is no PubSubConfiguration2DataType and no PubSubConfigurationDataType",
+        )
+    })?;
+    for (list, what) in [
+        ("SubscribedDataSets", "standalone subscribed data sets"),
+        ("DataSetClasses", "data set classes"),
+        ("DefaultSecurityKeyServices", "security key services"),
+        ("SecurityGroups", "security groups (keys come from a file)"),
+        ("PubSubKeyPushTargets", "key push targets"),
+    ] {
+        if !body.list(list).is_empty() {
+            import.notes.push(format!("left out: {what}"));
+        }
+    }
+    if body.number("Enabled") == 0 {
+        import
+            .notes
+            .push("the configuration is disabled in the file; a project runs".to_owned());
+    }
+    let connection = chosen(body, choice)?;
+    let project = import.connection(body, connection, path, choice.side)?;
+    // All that a project's file is checked for.
+    let project = Project::parse(&text(&project), path)?;
+    Ok(Imported {
+        project,
+        notes: import.notes,
+    })
+}
+
+fn chosen<'r>(body: &'r Record, choice: &Choice) -> Result<&'r Record, StationError> {
+    let all: Vec<&Record> = body.records("Connections").collect();
+    let names: Vec<&str> = all.iter().map(|one| one.text("Name")).collect();
+    match (&choice.connection, &all[..]) {
+        (_, []) => Err(refused("the configuration", "it has no connection")),
+        (Some(name), _) => all
+            .iter()
+            .find(|one| one.text("Name") == name)
+            .copied()
+            .ok_or_else(|| StationError::NoSuch {
+                what: "connection",
+                name: name.clone(),
+                there: names.join(", "),
+            }),
+        (None, [one]) => Ok(one),
+        (None, _) => Err(refused(
+            format!("{} connections ({})", all.len(), names.join(", ")),
+            "a project has one; choose it with --connection",
+        )),
+    }
+}
+
+struct Import<'p> {
+    namespace: Option<u16>,
+    folder: &'p Path,
+    notes: Vec<String>,
+}
+
+impl Import<'_> {
+    fn property<'r>(&self, record: &'r Record, list: &str, name: &str) -> Option<Value<'r>> {
+        property(record, list, self.namespace, name)
+    }
+
+    fn note_disabled(&mut self, what: &str, record: &Record) {
+        if record.number("Enabled") == 0 {
+            let name = record.text("Name");
+            self.notes.push(format!(
+                "{what} `{name}` is disabled in the file; a project runs all"
+            ));
+        }
+    }
+
+    fn connection(
+        &mut self,
+        body: &Record,
+        connection: &Record,
+        path: &Path,
+        side: Option<Side>,
+    ) -> Result<Project, StationError> {
+        let name = connection.text("Name");
+        let what = format!("connection `{name}`");
+        self.note_disabled("connection", connection);
+        let address = connection.object("Address", "NetworkAddressUrlDataType");
+        let address =
+            address.ok_or_else(|| refused(&what, "its Address is no NetworkAddressUrlDataType"))?;
+        let transport = destination(connection.text("TransportProfileUri"), address.text("Url"))
+            .map_err(|why| refused(&what, why))?;
+        let any = |list| !connection.list(list).is_empty();
+        let side = side.unwrap_or(if any("WriterGroups") {
+            Side::Writers
+        } else {
+            Side::Readers
+        });
+        let (publisher, groups) = match side {
+            Side::Writers => {
+                let publisher = publisher(connection.variant("PublisherId"))
+                    .map_err(|why| refused(&what, why))?;
+                let mut groups = Vec::new();
+                for group in connection.records("WriterGroups") {
+                    groups.push(self.writer_group(body, connection, group, &publisher, transport)?);
+                }
+                (publisher, groups)
+            }
+            Side::Readers => self.reader_groups(connection, transport)?,
+        };
+        if groups.is_empty() {
+            return Err(refused(
+                what,
+                "it has neither writer groups nor readers to take",
+            ));
+        }
+        let interface = address.text("NetworkInterface");
+        Ok(Project {
+            path: path.to_owned(),
+            connection: Connection {
+                interface: (!interface.is_empty()).then(|| interface.to_owned()),
+                publisher,
+            },
+            real_time: self.real_time(connection),
+            groups,
+        })
+    }
+
+    fn real_time(&self, connection: &Record) -> RealTime {
+        let number = |name: &str| match self.property(connection, "ConnectionProperties", name)? {
+            Value::UInt32(number) => Some(u64::from(number)),
+            Value::UInt64(number) => Some(number),
+            _ => None,
+        };
+        let usual = RealTime::default();
+        let path = match self.property(connection, "ConnectionProperties", "real-time.path") {
+            Some(Value::String(Some(path))) => path.parse().ok(),
+            _ => None,
+        };
+        RealTime {
+            priority: match number("real-time.priority") {
+                Some(0) => None,
+                Some(priority) => u8::try_from(priority).ok(),
+                None => usual.priority,
+            },
+            cpu: number("real-time.cpu").and_then(|cpu| usize::try_from(cpu).ok()),
+            spin_ns: number("real-time.spin").unwrap_or(usual.spin_ns),
+            receive_spin_ns: number("real-time.receive-spin").unwrap_or(0),
+            path: path.unwrap_or(usual.path),
+            socket_priority: number("real-time.socket-priority")
+                .and_then(|priority| u32::try_from(priority).ok()),
+        }
+    }
+
+    fn writer_group(
+        &mut self,
+        body: &Record,
+        connection: &Record,
+        group: &Record,
+        publisher: &Publisher,
+        transport: Transport,
+    ) -> Result<GroupEntry, StationError> {
+        let what = format!("writer group `{}`", group.text("Name"));
+        let refuse = |why: String| refused(what.clone(), why);
+        self.note_disabled("writer group", group);
+        let settings = group.object("MessageSettings", "UadpWriterGroupMessageDataType");
+        let settings = settings.ok_or_else(|| refuse("its messages are not UADP".to_owned()))?;
+        if let Some(own) =
+            group.object("TransportSettings", "DatagramWriterGroupTransport2DataType")
+            && own.get("Address") != Some(&Item::Object(Object::Null))
+        {
+            return Err(refuse("it has an address of its own".to_owned()));
+        }
+        let offset = match settings.list("PublishingOffset") {
+            [] => 0.0,
+            [Item::Double(bits)] => f64::from_bits(*bits).max(0.0),
+            several => {
+                let count = several.len();
+                return Err(refuse(format!(
+                    "it has {count} PublishingOffsets; one can be kept"
+                )));
+            }
+        };
+        if settings.double("SamplingOffset") > 0.0 {
+            let note =
+                format!("{what}: SamplingOffset is left out; rtwire samples right before it sends");
+            self.notes.push(note);
+        }
+        let writers: Vec<&Record> = group.records("DataSetWriters").collect();
+        let masks = writers.iter().map(|writer| {
+            let settings = writer.object("MessageSettings", "UadpDataSetWriterMessageDataType");
+            settings.map(|settings| settings.number("DataSetMessageContentMask"))
+        });
+        let profile =
+            profile(settings.number("NetworkMessageContentMask"), masks).map_err(&refuse)?;
+        let keep_alive_ns = nanoseconds(group.double("KeepAliveTime")).filter(|ns| *ns > 0);
+        let id = id(group.number("WriterGroupId"), "WriterGroupId").map_err(&refuse)?;
+        let mut own = Group {
+            name: name(group.text("Name"), || format!("group {id}")),
+            publisher: publisher.clone(),
+            id,
+            version: small(settings.number("GroupVersion")),
+            profile,
+            interval_ns: interval(group.double("PublishingInterval")).map_err(&refuse)?,
+            offset_ns: nanoseconds(offset).unwrap_or(0),
+            keep_alive_ns: keep_alive_ns.unwrap_or(1_000_000_000),
+            receive_timeout_ns: 0,
+            security: security(group.number("SecurityMode")).map_err(&refuse)?,
+            data_sets: Vec::new(),
+        };
+        let groups = connection.records("ReaderGroups");
+        let mut readers = groups.flat_map(|group| group.records("DataSetReaders"));
+        let own_reader = readers.find(|reader| {
+            reader.number("WriterGroupId") == u64::from(id)
+                && reader.variant("PublisherId") == connection.variant("PublisherId")
+        });
+        own.receive_timeout_ns = own_reader
+            .and_then(|reader| nanoseconds(reader.double("MessageReceiveTimeout")))
+            .filter(|ns| *ns > 0)
+            .unwrap_or_else(|| usual_timeout_ns(profile, own.interval_ns, own.keep_alive_ns));
+        let mut sources = Vec::new();
+        for writer in writers {
+            self.note_disabled("writer", writer);
+            let wanted = writer.text("DataSetName");
+            let mut sets = body.records("PublishedDataSets");
+            let set = sets.find(|set| set.text("Name") == wanted);
+            let set =
+                set.ok_or_else(|| refuse(format!("there is no published data set `{wanted}`")))?;
+            if let Some(Item::Object(Object::Other(_))) = set.get("DataSetSource") {
+                let why = "its source are no PublishedDataItems; events are not published";
+                return Err(refused(format!("data set `{wanted}`"), why));
+            }
+            let meta = set.record("DataSetMetaData");
+            let (mut one, from) = self.data_set(writer, meta)?;
+            one.zeros_are_data = self.property(writer, "DataSetWriterProperties", "zeros-are-data")
+                == Some(Value::Boolean(true));
+            own.data_sets.push(one);
+            sources.push(from);
+        }
+        let security = self.files(group, "GroupProperties", &own);
+        Ok(entry(own, transport, security, sources))
+    }
+
+    /// Takes the readers, those of one writer group together.
+    fn reader_groups(
+        &mut self,
+        connection: &Record,
+        transport: Transport,
+    ) -> Result<(Publisher, Vec<GroupEntry>), StationError> {
+        let mut publishers: Vec<Publisher> = Vec::new();
+        let mut entries: Vec<GroupEntry> = Vec::new();
+        for group in connection.records("ReaderGroups") {
+            self.note_disabled("reader group", group);
+            for reader in group.records("DataSetReaders") {
+                let what = format!("reader `{}`", reader.text("Name"));
+                let refuse = |why: String| refused(what.clone(), why);
+                self.note_disabled("reader", reader);
+                let settings = reader.object("MessageSettings", "UadpDataSetReaderMessageDataType");
+                let settings =
+                    settings.ok_or_else(|| refuse("its messages are not UADP".to_owned()))?;
+                let mask = settings.number("DataSetMessageContentMask");
+                let network = settings.number("NetworkMessageContentMask");
+                let profile = profile(network, [Some(mask)].into_iter()).map_err(&refuse)?;
+                let id = id(reader.number("WriterGroupId"), "WriterGroupId").map_err(&refuse)?;
+                let publisher = publisher(reader.variant("PublisherId")).map_err(&refuse)?;
+                let timeout_ns = nanoseconds(reader.double("MessageReceiveTimeout"));
+                let timeout_ns = timeout_ns.filter(|ns| *ns > 0);
+                let told = settings.double("PublishingInterval");
+                let interval_ns = match (interval(told), timeout_ns) {
+                    (Ok(ns), _) => ns,
+                    (Err(_), Some(timeout_ns)) if told == 0.0 => {
+                        let note = format!(
+                            "{what}: no PublishingInterval is told; a fifth of its timeout is taken"
+                        );
+                        self.notes.push(note);
+                        (timeout_ns / 5).max(10_000)
+                    }
+                    (Err(why), _) => return Err(refuse(why)),
+                };
+                let (set, sources) = self.data_set(reader, reader.record("DataSetMetaData"))?;
+                if !publishers.contains(&publisher) {
+                    publishers.push(publisher.clone());
+                }
+                if let Some(other) = entries.iter_mut().find(|entry| entry.group.id == id) {
+                    other.group.data_sets.push(set);
+                    other.sources.push(sources);
+                    continue;
+                }
+                let keep_alive_ns = 1_000_000_000;
+                let usual = || usual_timeout_ns(profile, interval_ns, keep_alive_ns);
+                let own = Group {
+                    name: name(group.text("Name"), || format!("group {id}")),
+                    publisher,
+                    id,
+                    version: small(settings.number("GroupVersion")),
+                    profile,
+                    interval_ns,
+                    offset_ns: 0,
+                    keep_alive_ns,
+                    receive_timeout_ns: timeout_ns.unwrap_or_else(usual),
+                    security: security(
+                        reader
+                            .number("SecurityMode")
+                            .max(group.number("SecurityMode")),
+                    )
+                    .map_err(&refuse)?,
+                    data_sets: vec![set],
+                };
+                let files = self.files(group, "GroupProperties", &own);
+                entries.push(entry(own, transport, files, vec![sources]));
+            }
+        }
+        match &publishers[..] {
+            [one] => Ok((one.clone(), entries)),
+            [] => Err(refused("the connection", "it has no readers")),
+            several => Err(refused(
+                format!("readers of {} publishers", several.len()),
+                "a project has one publisher; make a project for each",
+            )),
+        }
+    }
+
+    fn data_set(
+        &self,
+        end: &Record,
+        meta: Option<&Record>,
+    ) -> Result<(DataSet, Vec<FieldSource>), StationError> {
+        let what = format!("data set of `{}`", end.text("Name"));
+        let refuse = |why: String| refused(what.clone(), why);
+        let meta = meta.ok_or_else(|| refuse("it has no metadata".to_owned()))?;
+        let writer = id(end.number("DataSetWriterId"), "DataSetWriterId").map_err(&refuse)?;
+        let mask = small(end.number("DataSetFieldContentMask"));
+        let encoding = match mask {
+            0 => FieldEncoding::Variant,
+            _ if mask & RAW != 0 => FieldEncoding::RawData,
+            SOURCE_TIME => FieldEncoding::DataValue,
+            other => {
+                let why = format!(
+                    "DataSetFieldContentMask {other:#x} is none of 0 (Variant), 0x20 (RawData) and 2 (DataValue with its time)"
+                );
+                return Err(refuse(why));
+            }
+        };
+        let (mut fields, mut sources) = (Vec::new(), Vec::new());
+        for field in meta.records("Fields") {
+            let name = field.text("Name");
+            let id = u8::try_from(field.number("BuiltInType")).unwrap_or(0);
+            let kind = BuiltIn::from_id(id).filter(|kind| scalar_bytes(*kind).is_some());
+            let rank = field.get("ValueRank");
+            let Some(kind) = kind.filter(|_| rank == Some(&Item::Int32(-1))) else {
+                let kind = BuiltIn::from_id(id).map_or("no built-in type", BuiltIn::name);
+                let rank = match rank {
+                    Some(Item::Int32(rank)) => *rank,
+                    _ => 0,
+                };
+                let why = format!(
+                    "field `{name}` is {kind} with ValueRank {rank}; fields are scalars of at most 8 bytes (ValueRank -1)"
+                );
+                return Err(refuse(why));
+            };
+            sources.push(self.source(field, kind).map_err(&refuse)?);
+            fields.push(Field {
+                name: name.to_owned(),
+                kind,
+            });
+        }
+        let version = meta.record("ConfigurationVersion");
+        let number = |field| version.map_or(0, |version| small(version.number(field)));
+        let set = DataSet {
+            writer,
+            name: name(end.text("Name"), || format!("writer {writer}")),
+            encoding,
+            key_frame_count: small(end.number("KeyFrameCount")).max(1),
+            major_version: number("MajorVersion"),
+            minor_version: number("MinorVersion"),
+            zeros_are_data: false,
+            fields,
+        };
+        Ok((set, sources))
+    }
+
+    fn source(&self, field: &Record, kind: BuiltIn) -> Result<FieldSource, String> {
+        Ok(match self.property(field, "Properties", "value") {
+            None => FieldSource::Program,
+            Some(Value::String(Some("counter"))) => FieldSource::Counter,
+            Some(Value::String(Some("negative-counter"))) => FieldSource::NegativeCounter,
+            Some(Value::String(Some("time"))) => FieldSource::Time,
+            Some(Value::String(Some("sine"))) => FieldSource::Sine,
+            Some(other) => match Scalar::of_value(&other).filter(|one| one.kind() == kind) {
+                Some(value) => FieldSource::Constant(value),
+                None => {
+                    let name = field.text("Name");
+                    return Err(format!(
+                        "the property `value` of field `{name}` is no {kind} and no generator"
+                    ));
+                }
+            },
+        })
+    }
+
+    fn files(&mut self, group: &Record, list: &str, own: &Group) -> Option<SecurityFiles> {
+        if !own.security.is_secured() {
+            return None;
+        }
+        let file = |name| match self.property(group, list, name) {
+            Some(Value::String(Some(file))) => Some(self.folder.join(file)),
+            _ => None,
+        };
+        let (keys, nonces) = (file("key-file"), file("nonce-file"));
+        let accept = self.property(group, list, "accept-repeated-nonces");
+        let accept_repeated_nonces = accept == Some(Value::Boolean(true));
+        let keys = keys.unwrap_or_else(|| {
+            let id = group.text("SecurityGroupId");
+            let stem = name(&id.replace('/', "-"), || format!("group-{}", own.id));
+            let file = format!("{stem}.keys");
+            self.notes.push(format!(
+                "group `{}` is secured: put the keys of security group `{id}` into `{file}` (docs/pubsub.md, Security)",
+                own.name
+            ));
+            self.folder.join(file)
+        });
+        Some(SecurityFiles {
+            nonces: nonces.unwrap_or_else(|| keys.with_extension("nonces")),
+            keys,
+            accept_repeated_nonces,
+        })
+    }
+}
+
+fn entry(
+    group: Group,
+    transport: Transport,
+    security: Option<SecurityFiles>,
+    sources: Vec<Vec<FieldSource>>,
+) -> GroupEntry {
+    let pcp = match transport {
+        Transport::Ethernet {
+            vlan: Some(tag), ..
+        } => tag.pcp.get(),
+        _ => 0,
+    };
+    GroupEntry {
+        group,
+        transport,
+        stream: None,
+        pcp,
+        security,
+        sources,
+    }
+}
+
+fn name(told: &str, else_: impl Fn() -> String) -> String {
+    match told {
+        "" => else_(),
+        told => told.to_owned(),
+    }
+}
+
+fn small(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+fn id(number: u64, what: &str) -> Result<u16, String> {
+    match u16::try_from(number) {
+        Ok(id) if id > 0 => Ok(id),
+        _ => Err(format!("{what} is {number}; 1 to 65535 is possible")),
+    }
+}
+
+fn interval(ms: f64) -> Result<u64, String> {
+    nanoseconds(ms)
+        .filter(|ns| *ns >= 10_000)
+        .ok_or_else(|| format!("PublishingInterval is {ms} ms; at least 0.01 ms is possible"))
+}
+
+fn security(mode: u64) -> Result<SecurityMode, String> {
+    match mode {
+        0 | 1 => Ok(SecurityMode::None),
+        2 => Ok(SecurityMode::Sign),
+        3 => Ok(SecurityMode::SignAndEncrypt),
+        other => Err(format!("SecurityMode is {other}; 1 to 3 are known")),
+    }
+}
+
+fn publisher(id: Option<Variant<'_>>) -> Result<Publisher, String> {
+    match id {
+        Some(Variant::Scalar(Value::Byte(id))) => Ok(Publisher::Byte(id)),
+        Some(Variant::Scalar(Value::UInt16(id))) => Ok(Publisher::UInt16(id)),
+        Some(Variant::Scalar(Value::UInt32(id))) => Ok(Publisher::UInt32(id)),
+        Some(Variant::Scalar(Value::UInt64(id))) => Ok(Publisher::UInt64(id)),
+        Some(Variant::Scalar(Value::String(Some(id)))) => Ok(Publisher::String(id.to_owned())),
+        _ => Err("its PublisherId is none of Byte, UInt16, UInt32, UInt64, String".to_owned()),
+    }
+}
+
+/// Returns the header layout of masks.
+fn profile(
+    network: u64,
+    mut data_sets: impl Iterator<Item = Option<u64>>,
+) -> Result<Profile, String> {
+    let (profile, layout) = match network {
+        _ if network == u64::from(uadp::Profile::PeriodicFixed.network_mask().0) => {
+            (Profile::Fixed, uadp::Profile::PeriodicFixed)
+        }
+        _ if network == u64::from(uadp::Profile::Dynamic.network_mask().0) => {
+            (Profile::Dynamic, uadp::Profile::Dynamic)
+        }
+        _ => {
+            return Err(format!(
+                "NetworkMessageContentMask {network:#x} is none of 0x3f ({}) and 0x41 ({})",
+                uadp::Profile::PeriodicFixed.name(),
+                uadp::Profile::Dynamic.name()
+            ));
+        }
+    };
+    let wanted = u64::from(layout.data_set_mask().0);
+    match data_sets.find(|mask| *mask != Some(wanted)) {
+        None => Ok(profile),
+        Some(None) => Err("the messages of a writer are not UADP".to_owned()),
+        Some(Some(mask)) => Err(format!(
+            "DataSetMessageContentMask {mask:#x} is not {wanted:#x}, which {} has",
+            layout.name()
+        )),
+    }
+}
+
+/// Returns the destination of a URL (OPC 10000-14, 7.3.2 and 7.3.3).
+fn destination(profile: &str, url: &str) -> Result<Transport, String> {
+    let rest = |scheme| {
+        url.strip_prefix(scheme)
+            .map(|rest: &str| rest.trim_end_matches('/'))
+    };
+    match profile {
+        UDP => {
+            let text =
+                rest("opc.udp://").ok_or_else(|| format!("`{url}` is no opc.udp:// address"))?;
+            let with_port = match text.contains(':') {
+                true => text.to_owned(),
+                false => format!("{text}:{}", uadp::UDP_PORT),
+            };
+            let address: SocketAddrV4 = with_port
+                .parse()
+                .map_err(|_| format!("`{url}` has no IPv4 address"))?;
+            Ok(Transport::Udp { address })
+        }
+        ETHERNET => {
+            let wrong = || {
+                format!(
+                    "`{url}` is none of the form opc.eth://MAC[:VLAN[.PCP]], as opc.eth://01-00-5E-7F-00-01:8.3"
+                )
+            };
+            let text = rest("opc.eth://").ok_or_else(wrong)?;
+            let (mac, tag) = match text.split_once(':') {
+                // An address with colons has no tag behind it.
+                Some((mac, tag)) if mac.contains('-') => (mac, Some(tag)),
+                _ => (text, None),
+            };
+            let address: MacAddress = mac.parse().map_err(|_| wrong())?;
+            let vlan = match tag {
+                None => None,
+                Some(tag) => {
+                    let (vid, pcp) = tag.split_once('.').unwrap_or((tag, "0"));
+                    let pcp = pcp.parse().ok().and_then(Pcp::new).ok_or_else(wrong)?;
+                    let vid = vid.parse().map_err(|_| wrong())?;
+                    Some(VlanTag::new(pcp, vid).ok_or_else(wrong)?)
+                }
+            };
+            Ok(Transport::Ethernet { address, vlan })
+        }
+        other => Err(format!(
+            "its transport profile `{other}` is neither UADP over Ethernet nor UADP over UDP"
+        )),
+    }
+}
