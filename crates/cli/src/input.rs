@@ -104,3 +104,16 @@ pub(crate) fn plan_without_redundancy(
         .map_err(|message| (FAULTY, format!("{}: {message}", path.display())))?;
     Ok(plan)
 }
+
+/// As [`plan_without_redundancy`], for the lab: its switches store each frame.
+pub(crate) fn plan_for_lab(
+    path: &Path,
+    set: &[(String, String)],
+    no_admission: bool,
+) -> Result<Plan, (u8, String)> {
+    let plan = plan_without_redundancy(path, set, no_admission)?;
+    plan.network
+        .without_cut_through()
+        .map_err(|message| (FAULTY, format!("{}: {message}", path.display())))?;
+    Ok(plan)
+}

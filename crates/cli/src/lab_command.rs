@@ -137,7 +137,7 @@ fn failed(error: &LabError) -> ExitCode {
 
 fn measure(arguments: &RunArguments) -> ExitCode {
     let (file, set) = (&arguments.file, &arguments.set);
-    let plan = match input::plan_without_redundancy(file, set, arguments.no_admission) {
+    let plan = match input::plan_for_lab(file, set, arguments.no_admission) {
         Ok(plan) => plan,
         Err((code, message)) => {
             eprintln!("error: {message}{}", input::hint(code));

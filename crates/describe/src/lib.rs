@@ -54,8 +54,9 @@ pub mod units;
 
 pub use description::{Fault, Faults, read, read_bytes};
 pub use network::{
-    BestEffort, Buffer, Contract, ContractKind, Defaults, Host, LatencyRange, Link, Network,
-    PortLatency, PortShaper, Release, Semantics, ShaperKind, Stream, Switch, Transfer, Transport,
+    BestEffort, Buffer, Contract, ContractKind, CutThrough, Defaults, Host, LatencyLimits,
+    LatencyRange, Link, Network, PortLatency, PortShaper, Release, Semantics, ShaperKind, Stream,
+    Switch, SwitchPort, Transfer, Transport,
 };
 pub use profile::{GateProfile, Isolation, ScheduleRules};
 pub use ratio::{Overflow, Ratio};

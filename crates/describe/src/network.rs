@@ -5,11 +5,14 @@
 mod check;
 mod classes;
 mod contract;
+mod cut_through;
 mod latency;
+mod ways;
 
 pub use classes::{PriorityMap, class_by, class_of, fitting, recommended, reserved};
 pub use contract::{Contract, ContractKind};
-pub use latency::{LatencyRange, PortLatency};
+pub use cut_through::CutThrough;
+pub use latency::{LatencyLimits, LatencyRange, PortLatency, SwitchPort};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -115,6 +118,12 @@ pub struct Switch {
     /// The gates of its ports, if it has gates.
     #[serde(default)]
     pub gates: Option<GateProfile>,
+    /// True if its ports forward a frame before its end has come, or may do so.
+    #[serde(default, skip_serializing_if = "CutThrough::is_off")]
+    pub cut_through: CutThrough,
+    /// Values of single ports and inputs, in place of the switch's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<SwitchPort>,
 }
 
 /// Memory for waiting frames.
@@ -382,34 +391,6 @@ impl Network {
             .with(to)
             .with(&latency_ns.to_string())
             .text();
-    }
-
-    /// Returns the latency of the port of `from` towards `to`.
-    ///
-    /// Host ports and ports set by [`Network::set_port_latency`] catch up.
-    #[must_use]
-    pub fn port_latency(&self, from: &str, to: &str) -> LatencyRange {
-        let host = self.hosts.iter().find(|host| host.name == from);
-        let switch = self.switches.iter().find(|switch| switch.name == from);
-        self.port_latency_of((from, to), host, switch)
-    }
-
-    /// Returns [`Network::port_latency`] for a caller that has found the node already: a host, a switch, or none.
-    #[must_use]
-    pub fn port_latency_of(
-        &self,
-        (from, to): (&str, &str),
-        host: Option<&Host>,
-        switch: Option<&Switch>,
-    ) -> LatencyRange {
-        let mut of_ports = self.port_latencies.iter();
-        if let Some(port) = of_ports.find(|port| port.from == from && port.to == to) {
-            return LatencyRange::catching_up(port.latency_ns);
-        }
-        if let Some(host) = host {
-            return LatencyRange::catching_up(host.latency_ns);
-        }
-        switch.map_or_else(LatencyRange::default, LatencyRange::of_switch)
     }
 
     /// Checks that no stream has a second copy, for callers that can plan redundancy but not run it.

@@ -157,7 +157,7 @@ fn closed(
     let port = &mapped.ports[index];
     let graph = &mapped.graph;
     let shaped = |server: usize| graph.servers[server].shapers != [ClassShaper::None; 8];
-    if port.kind != NodeKind::Switch || shaped(index) {
+    if port.kind != NodeKind::Switch || shaped(index) || !graph.servers[index].inputs.is_empty() {
         return Ok(None);
     }
     let mut inputs: BTreeMap<usize, Vec<usize>> = BTreeMap::new();

@@ -58,8 +58,8 @@ pub use suggestion::{ChangeKind, Suggestion};
 pub use verify::{Finding, verify};
 
 pub use rtwire_describe::{
-    BestEffort, Buffer, Contract, ContractKind, Defaults, Fault, Faults, GateProfile, Host,
-    Isolation, LatencyRange, Link, Network, Overflow, PortLatency, PortShaper, Ratio, Release,
-    ScheduleRules, Semantics, ShaperKind, Stream, Switch, Transfer, Transport, foreign, import,
-    network, read, read_bytes, units,
+    BestEffort, Buffer, Contract, ContractKind, CutThrough, Defaults, Fault, Faults, GateProfile,
+    Host, Isolation, LatencyLimits, LatencyRange, Link, Network, Overflow, PortLatency, PortShaper,
+    Ratio, Release, ScheduleRules, Semantics, ShaperKind, Stream, Switch, SwitchPort, Transfer,
+    Transport, foreign, import, network, read, read_bytes, units,
 };

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::bound::graph::{ClassShaper, Flow, Graph, Hop, Server};
+use crate::bound::graph::{ClassShaper, Flow, Graph, Hop, Server, ServerInput};
 use crate::network::{ContractKind, Host, LatencyRange, Network, ShaperKind, Switch, class_by};
 use crate::plan::NodeKind;
 use crate::schedule::Closing;
@@ -148,6 +148,7 @@ pub(crate) fn map(network: &Network, closings: &[Closing]) -> Result<Mapped, Ove
         numbers,
     };
     shape(network, &nodes, &mut mapped);
+    inputs(network, &nodes, &mut mapped);
     // A fast clock sends more in a second than the contract says.
     let ppb = i128::from(network.defaults.clock_drift_ppb);
     let drift = Ratio::new(1_000_000_000 + ppb, 1_000_000_000)?;
@@ -220,6 +221,33 @@ fn shape(network: &Network, nodes: &Nodes<'_>, mapped: &mut Mapped) {
                     ShaperKind::Credit { idle_slope } => ClassShaper::Credit { idle_slope },
                     ShaperKind::Asynchronous => ClassShaper::Regulated,
                 };
+            }
+        }
+    }
+}
+
+/// Enters the latency of each input, and its cut-through, at the ports of switches that state some.
+fn inputs(network: &Network, nodes: &Nodes<'_>, mapped: &mut Mapped) {
+    let header = Ratio::whole(i128::from(network.header_bytes()) * 8);
+    for link in &network.links {
+        let [a, b] = &link.ends;
+        for (before, node) in [(a, b), (b, a)] {
+            let stated = nodes.switch(node);
+            let stated = stated.filter(|switch| !switch.ports.is_empty() || switch.cuts_through());
+            let (Some(switch), Some(from)) = (stated, mapped.port(before, node)) else {
+                continue;
+            };
+            let ports = mapped.numbers.get(node).into_iter().flatten();
+            let ports = ports.filter(|(to, _)| *to != before);
+            for (to, server) in ports {
+                let latency = network.input_latency_of(before, (node, to), None, Some(switch));
+                let cuts = !network.cut_through_of(before, switch, to).is_off();
+                mapped.graph.servers[*server].inputs.push(ServerInput {
+                    from,
+                    header: cuts.then_some(header),
+                    latency: Ratio::from_ns(latency.max_ns),
+                    latency_min: Ratio::from_ns(latency.min_ns),
+                });
             }
         }
     }

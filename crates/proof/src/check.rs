@@ -95,8 +95,10 @@ fn service(model: &Model, facts: &PortFacts) -> Checked {
         if stated == needed { Ok(()) } else { Err(fault()) }
     };
     same("rate", units(facts.rate_bps.0, BPS), port.rate)?;
-    same("latency", units(facts.latency_ns.0, NS), port.latency)?;
-    same("least latency", units(facts.latency_min_ns.0, NS), port.latency_min)?;
+    if port.one_latency {
+        same("latency", units(facts.latency_ns.0, NS), port.latency)?;
+        same("least latency", units(facts.latency_min_ns.0, NS), port.latency_min)?;
+    }
     same("catching up", units(facts.catches_up.into(), 1), units(port.catches_up.into(), 1))?;
     for class in facts.classes.iter().filter(|_| port.not_covered.is_none()) {
         let needed = model.blocking(number, class.class);

@@ -92,7 +92,8 @@ form!(Host {
 });
 form!(Switch {
     name: String, latency_ns: Int, latency_min_ns: Int, buffer: Buffer, queues: u8,
-    priority_map: Option<[u8; 8]>, gates: Option<Any>,
+    priority_map: Option<[u8; 8]>, gates: Option<Any>, ports: Option<Any>,
+    cut_through: Option<Any>,
 });
 form!(Buffer { bytes: Int, frames: Option<Int>, shared: bool, release: Release });
 form!(PortLatency { from: String, to: String, latency_ns: Int });

@@ -69,6 +69,8 @@ pub(crate) struct Port {
     pub(crate) passing: Vec<(usize, usize)>,
     /// Claimed delays by class.
     pub(crate) delays: [Option<Num>; 8],
+    /// False if the network states values of single inputs and ports of this switch, or cut-through: nothing follows here.
+    pub(crate) one_latency: bool,
     /// The mechanism that the checker has no rule for, here or at a port before.
     pub(crate) not_covered: Option<String>,
 }
@@ -217,6 +219,7 @@ impl Model {
             let what = match shaped.map(|shaper| &shaper.kind) {
                 Some(ShaperKind::Credit { .. }) => "credit-based shaper",
                 Some(ShaperKind::Asynchronous) => "asynchronous shaper",
+                None if !port.one_latency => "values of single ports, or cut-through,",
                 None if nodes.contains(node) => "gates",
                 None => "",
             };
@@ -303,6 +306,7 @@ struct Node {
     latency_ns: u64,
     is_host: bool,
     frees_whole: bool,
+    one_latency: bool,
 }
 
 type Nodes<'a> = HashMap<&'a str, Node>;
@@ -315,6 +319,7 @@ fn nodes(network: &file::Network) -> Nodes<'_> {
         latency_ns: host.latency_ns.0,
         is_host: true,
         frees_whole: true,
+        one_latency: true,
     };
     let switch = |switch: &file::Switch| Node {
         queues: switch.queues,
@@ -323,6 +328,7 @@ fn nodes(network: &file::Network) -> Nodes<'_> {
         latency_ns: switch.latency_ns.0,
         is_host: false,
         frees_whole: switch.buffer.release == Release::Frame,
+        one_latency: switch.ports.is_none() && switch.cut_through.is_none(),
     };
     let hosts = network.hosts.iter().map(|one| (one.name.as_str(), host(one)));
     let switches = network.switches.iter();
@@ -353,6 +359,7 @@ fn port(
         catches_up: catches_up && max > 0,
         cable_ns: link.cable_delay_ns.0,
         frees_whole: node.frees_whole,
+        one_latency: node.one_latency,
         passing: Vec::new(),
         delays: [None; 8],
         not_covered: None,

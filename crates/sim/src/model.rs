@@ -2,7 +2,7 @@
 
 mod build;
 
-use rtwire_plan::Ratio;
+use rtwire_plan::{CutThrough, Ratio};
 
 use crate::fixed::LineClock;
 use crate::gates::Gates;
@@ -25,6 +25,8 @@ pub struct Model {
     pub(crate) nodes: Vec<String>,
     /// Largest error of a clock against the network's time, ps.
     pub(crate) clock_error_ps: u64,
+    /// The part of a frame that must have come before it may be forwarded.
+    pub(crate) header_bits: u32,
     /// Number of lanes.
     pub(crate) lanes: usize,
     /// Number of regulators.
@@ -43,9 +45,10 @@ pub(crate) struct PortModel {
     pub(crate) to: String,
     pub(crate) line: LineClock,
     pub(crate) cable_ps: u64,
-    /// The largest and the least latency of a frame.
+    /// The largest latency of a frame: of a host's port that catches up, or of any input of a switch's port.
     pub(crate) latency_ps: u64,
-    pub(crate) latency_min_ps: u64,
+    /// The time by which a switch may begin each busy period late: the latency of no input differs by less.
+    pub(crate) late_start_ps: u64,
     /// True if the port holds frames after sending and then hands them over at once, instead of starting late.
     pub(crate) catches_up: bool,
     pub(crate) classes: u8,
@@ -83,6 +86,11 @@ pub(crate) struct Edge {
     pub(crate) bucket: u32,
     /// The listener behind this port.
     pub(crate) listener: u32,
+    /// The largest and the least latency from its input to its queue; 0 where the port catches up.
+    pub(crate) latency_ps: u64,
+    pub(crate) latency_min_ps: u64,
+    /// True if its frames may be forwarded before their end has come.
+    pub(crate) cut_through: CutThrough,
     pub(crate) branches: (u32, u32),
     /// The frame's scheduled window here: start within each period, and the period, ps.
     pub(crate) window_ps: Option<(u64, u64)>,

@@ -85,10 +85,14 @@ impl Replay {
         for edge in &mut model.edges {
             edge.window_ps = None;
         }
-        let late = model.ports.iter().any(|port| {
-            let differs = port.catches_up || port.latency_min_ps < port.latency_ps;
-            differs && port.latency_ps > 0
-        });
+        let late = model
+            .ports
+            .iter()
+            .any(|port| port.catches_up && port.latency_ps > 0);
+        let mut edges = model.edges.iter();
+        let late = late
+            || edges
+                .any(|edge| edge.latency_min_ps < edge.latency_ps || !edge.cut_through.is_off());
         Ok(Replay {
             model,
             plays: if late {

@@ -11,6 +11,7 @@ use crate::scenario::{Lateness, Scenario};
 use crate::shaping::{Credit, Regulators};
 use crate::source::Source;
 
+mod cut_through;
 mod ports;
 mod seen;
 
@@ -38,6 +39,18 @@ enum Event {
     /// The frame is through its latency and its regulator. `came_ps` is its arrival at the port, later by its time in
     /// the regulator.
     Eligible { frame: Frame, came_ps: u64 },
+    /// The head of the frame is at a port that may forward it at once. Its last bit comes at `last_ps`.
+    Heads { frame: Frame, last_ps: u64 },
+    /// The head of the frame is through its latency of `late_ps`: it leaves now if the port is idle.
+    Cuts {
+        frame: Frame,
+        last_ps: u64,
+        late_ps: u64,
+    },
+    /// The last bit of a frame is at the port. It was decided at its head that it does not leave at once.
+    Stored(Frame),
+    /// As [`Event::Stored`], for a frame whose latency is known.
+    Late { frame: Frame, late_ps: u64 },
     /// A port may choose its next frame.
     Wakes(u32),
     /// A source sends.
@@ -135,6 +148,8 @@ pub struct Simulator<'a> {
     regulators: Regulators,
     /// For each lane: the time at which its last frame leaves it, and that frame's tie number.
     lanes: Vec<(u64, u16)>,
+    /// For each lane: the number of frames whose heads have come and that are not in the queue yet.
+    heads: Vec<u32>,
     /// For a replay: the recorded departures and what becomes of them.
     tape: Option<Tape>,
 }
@@ -202,6 +217,7 @@ impl<'a> Simulator<'a> {
             trace: Vec::new(),
             regulators: Regulators::new(model),
             lanes: vec![(0, 0); model.lanes],
+            heads: vec![0; model.lanes],
             tape: None,
         }
     }
@@ -250,6 +266,7 @@ impl<'a> Simulator<'a> {
         self.events.clear();
         self.regulators.reset(self.model);
         self.lanes.fill((0, 0));
+        self.heads.fill(0);
         for (port, model) in self.ports.iter_mut().zip(&self.model.ports) {
             port.credits = credits(model);
             for queue in &mut port.queues {
@@ -340,12 +357,27 @@ impl<'a> Simulator<'a> {
                 }
                 // The arrived copy ends here; each branch makes its own.
                 self.copies -= 1;
-                self.enter_branches(first, end, frame);
+                for branch in first..end {
+                    let edge = self.model.branches[branch as usize];
+                    // Its head came before.
+                    if !self.has_head(edge, frame.bits) {
+                        self.copies += 1;
+                        self.enter(Frame { edge, ..frame });
+                    }
+                }
             }
             Event::Eligible { frame, came_ps } => {
                 let port = self.model.edges[frame.edge as usize].port;
                 self.queue(port, Waiting { frame, came_ps });
             }
+            Event::Heads { frame, last_ps } => self.head(frame, last_ps),
+            Event::Cuts {
+                frame,
+                last_ps,
+                late_ps,
+            } => self.cut(frame, last_ps, late_ps),
+            Event::Late { frame, late_ps } => self.stored(frame, self.now_ps, late_ps),
+            Event::Stored(frame) => self.enter(frame),
             Event::Wakes(port) => {
                 // If gates made the port wait, an earlier wake-up may have been set since.
                 let gated = self.model.ports[port as usize].gates.is_some();

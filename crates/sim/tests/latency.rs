@@ -2,13 +2,15 @@
 //! simulator finds it where they do not.
 
 use crate::common;
+use crate::exceeded::exceeded;
 use crate::searched;
 
-use common::networks::{random_description, random_line, random_ring, random_shaped_ways};
+use common::gated::random_gated;
+use common::networks::random_description;
+use common::referee::check;
 use common::{network, promises};
-use rtwire_plan::{Network, Plan, Release};
+use rtwire_plan::{Analysis, LatencyLimits, Network, Plan, Release, SwitchPort};
 use rtwire_sim::random::Random;
-use rtwire_sim::report::PortReport;
 use rtwire_sim::{Behaviour, Lateness, Model, Pattern, PatternChoice, Scenario, Simulator};
 use searched::searched;
 
@@ -17,7 +19,11 @@ const NS: u64 = 1_000;
 
 /// One frame of x each period, and bursts of two frames of y, at the same port of 100 Mbit/s: 6.72 µs a frame.
 fn two_inputs(latency: &str) -> Network {
-    network(&format!(
+    network(&description(latency))
+}
+
+fn description(latency: &str) -> String {
+    format!(
         "[network]\nname = \"two inputs\"\n[defaults]\nlink-rate = \"100 Mbit/s\"\ntick-error = \"0 us\"\n\
          [[switch]]\nname = \"s\"\nlatency = {latency}\nbuffer = \"1 MB\"\n\
          [[host]]\nname = \"a\"\n[[host]]\nname = \"b\"\n[[host]]\nname = \"c\"\n\
@@ -25,11 +31,20 @@ fn two_inputs(latency: &str) -> Network {
          [[stream]]\nname = \"x\"\ntalker = \"a\"\nlisteners = [\"c\"]\nframe = \"60 B\"\ninterval = \"1 ms\"\n\
          [[stream]]\nname = \"y\"\ntalker = \"b\"\nlisteners = [\"c\"]\nframe = \"60 B\"\nrate = \"1 Mbit/s\"\n\
          burst = \"168 B\"\n"
-    ))
+    )
 }
 
 fn promise_ns(plan: &Plan) -> u64 {
     plan.streams[0].promises[0].delay_ns.unwrap()
+}
+
+/// As [`two_inputs`], with a latency of its own for the input of each host.
+fn two_latencies(of_x: &str, of_y: &str) -> Network {
+    let text = description("\"0 us\"");
+    network(&format!(
+        "{text}[[port]]\nswitch = \"s\"\nfrom = \"a\"\nto = \"c\"\nlatency = {of_x}\n\
+         [[port]]\nswitch = \"s\"\nfrom = \"b\"\nlatency = {of_y}\n"
+    ))
 }
 
 const CONSTANT: &str = "{ min = \"5 us\", max = \"5 us\" }";
@@ -80,6 +95,35 @@ fn a_search_finds_what_a_varying_latency_does() {
     assert!(report.streams[0].violated);
 }
 
+/// By hand, from the schedule above: what gathers is y, so its variation counts for x, and not that of x. From its own
+/// input x has its own latency only.
+#[test]
+fn each_input_counts_with_its_own_latency() {
+    let varies = "\"5 us\"";
+    let short = "{ min = \"1 us\", max = \"1 us\" }";
+    for (of_x, of_y, expected) in [
+        (CONSTANT, varies, 30_160),
+        (varies, CONSTANT, 25_160),
+        (short, CONSTANT, 21_160),
+        (short, varies, 26_160),
+    ] {
+        let network = two_latencies(of_x, of_y);
+        let plan = promises(&network);
+        let promise = promise_ns(&plan);
+        assert!(
+            (expected..=expected + 2).contains(&promise),
+            "{promise} of {expected}"
+        );
+        let report = searched(&network, &plan, 400, 3 * MS);
+        let worst_ps = report.streams[0].worst_delay_ps.unwrap();
+        let near = (expected - 2) * NS..=(expected + 2) * NS;
+        assert!(near.contains(&worst_ps), "{worst_ps} of {expected}");
+        // One latency for both promises more.
+        let wide = promise_ns(&promises(&two_inputs(varies)));
+        assert!(promise <= wide);
+    }
+}
+
 /// Frames of one input keep their order within a class, whatever their latencies.
 #[test]
 fn frames_of_one_input_stay_in_order() {
@@ -112,38 +156,6 @@ fn frames_of_one_input_stay_in_order() {
     }
 }
 
-/// Returns the numbers of random networks, and of those in which a search exceeds a delay and a memory of the plan of
-/// `planned`, while what is played is the network itself.
-fn exceeded(networks: u64, simulations: u64, change: impl Fn(&mut Network, bool)) -> [u64; 3] {
-    let kinds: [fn(&mut Random) -> String; 4] = [
-        random_description,
-        random_ring,
-        random_line,
-        random_shaped_ways,
-    ];
-    let mut counts = [0; 3];
-    for seed in 0..networks {
-        let describe = kinds[(seed % 4) as usize];
-        let mut played = network(&describe(&mut Random::new(seed, 17)));
-        change(&mut played, false);
-        let mut planned = played.clone();
-        change(&mut planned, true);
-        let plan = promises(&planned);
-        let report = searched(&played, &plan, simulations, 20 * MS);
-        let late = report.streams.iter().any(|stream| stream.violated);
-        let mut classes = report.ports.iter().flat_map(|port| &port.classes);
-        let class = classes.any(|class| class.violated);
-        let over = |port: &PortReport| {
-            let needs = port.promised_backlog_bytes;
-            needs.is_some_and(|needs| port.highest_backlog_bytes > needs)
-        };
-        counts[0] += 1;
-        counts[1] += u64::from(late || class);
-        counts[2] += u64::from(report.ports.iter().any(over));
-    }
-    counts
-}
-
 const fn count(usual: u64) -> u64 {
     if cfg!(debug_assertions) {
         usual / 10
@@ -172,6 +184,78 @@ fn a_search_breaks_promises_that_take_a_varying_latency_for_a_constant_one() {
     assert!(late * 10 > networks, "only {late} of {networks}");
     let [networks, late, over] = exceeded(count(240), 300, change(false));
     assert_eq!((late, over), (0, 0), "of {networks}");
+}
+
+/// States for most ways through a switch a latency of their own. With `constant` it does not vary.
+fn pairs(network: &mut Network, random: &mut Random, constant: bool) {
+    let whole = network.clone();
+    for switch in &mut network.switches {
+        let neighbours: Vec<&str> = whole.neighbours(&switch.name).collect();
+        for from in &neighbours {
+            for to in neighbours.iter().filter(|to| *to != from) {
+                let max_ns = 50_000 + random.up_to(150_000);
+                let varies = !random.once_in(4);
+                let min_ns = if varies { 0 } else { random.up_to(max_ns) };
+                if random.once_in(4) {
+                    continue;
+                }
+                let latency = LatencyLimits {
+                    min_ns: if constant { max_ns } else { min_ns },
+                    max_ns,
+                };
+                switch.ports.push(SwitchPort {
+                    from: Some((*from).to_owned()),
+                    to: Some((*to).to_owned()),
+                    latency: Some(latency),
+                    ..SwitchPort::default()
+                });
+            }
+        }
+    }
+    assert_eq!(network.check(), Ok(()));
+}
+
+#[test]
+fn latencies_of_pairs_are_in_the_promises() {
+    let change = |wrong: bool| {
+        move |network: &mut Network, planned: bool| {
+            let seed = network.streams.len() as u64;
+            // What is planned begins as a copy of what is played.
+            network
+                .switches
+                .iter_mut()
+                .for_each(|switch| switch.ports.clear());
+            pairs(network, &mut Random::new(seed, 3), planned && wrong);
+        }
+    };
+    let [networks, late, _] = exceeded(count(80), 200, change(true));
+    println!("{late} of {networks} networks with broken promises");
+    assert!(late > 0, "none of {networks}");
+    let [networks, late, over] = exceeded(count(80), 200, change(false));
+    assert_eq!((late, over), (0, 0), "of {networks}");
+}
+
+#[test]
+fn windows_wait_for_the_latency_of_each_pair() {
+    let mut played = 0;
+    for seed in 0..12 {
+        let mut random = Random::new(seed, 23);
+        let text = random_gated(&mut random);
+        let Ok(mut network) = rtwire_plan::read(&text, "random.toml", &[]) else {
+            continue;
+        };
+        pairs(&mut network, &mut random, false);
+        let plan = promises(&network);
+        if !plan.warnings.is_empty() {
+            continue;
+        }
+        played += 1;
+        let plans = [(Analysis::default(), plan)];
+        if let Err(message) = check(&network, &plans, seed, 20) {
+            panic!("seed {seed}: {message}\n{text}");
+        }
+    }
+    assert!(played > 0);
 }
 
 /// Memory that is freed with a frame's last bit is more than one that is freed bit by bit.

@@ -4,7 +4,10 @@
 
 mod adversarial;
 mod common;
+mod cut_through;
 mod exact;
+#[path = "common/exceeded.rs"]
+mod exceeded;
 mod latency;
 mod laws;
 mod replay;

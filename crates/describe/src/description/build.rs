@@ -78,8 +78,10 @@ pub(super) fn build(
         manager_host: managed.0,
         transfers: managed.1,
     };
+    super::ports::ports(list("port"), &mut network, findings);
     network.shapers = super::shapers::shapers(list("shaper"), &network, findings);
     super::gates::check(&network, records, findings);
+    super::ports::check(&network, records, findings);
     Some(network)
 }
 
@@ -232,6 +234,8 @@ fn switches(
             queues,
             priority_map,
             gates: profiles.find(record, findings),
+            cut_through: super::ports::cut_through(record).unwrap_or_default(),
+            ports: Vec::new(),
         });
     }
     switches

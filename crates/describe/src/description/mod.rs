@@ -14,6 +14,7 @@ pub(crate) mod keys;
 mod links;
 mod managed;
 mod nodes;
+mod ports;
 mod priorities;
 mod shapers;
 mod streams;

@@ -96,6 +96,7 @@ impl Network {
             )?;
             gates(&what, switch.gates.as_ref())?;
         }
+        self.check_ports()?;
         let defaults = &self.defaults;
         for (what, value, largest) in [
             (
@@ -142,6 +143,39 @@ impl Network {
         };
         self.check_streams(&ways)?;
         self.check_others(&ways, &nodes)
+    }
+
+    fn check_ports(&self) -> Checked {
+        for switch in &self.switches {
+            let shaped = self.shapers.iter().any(|shaper| shaper.node == switch.name);
+            if switch.cuts_through() && (switch.gates.is_some() || shaped) {
+                return Err(format!(
+                    "switch \"{}\" has cut-through, and gates or a shaper",
+                    switch.name
+                ));
+            }
+            let mut seen = HashSet::new();
+            for port in &switch.ports {
+                let what = format!("a port of switch \"{}\"", switch.name);
+                let known = |name: &Option<String>| {
+                    let name = name.as_deref();
+                    name.is_none_or(|name| self.neighbours(&switch.name).any(|one| one == name))
+                };
+                let named = port.from.is_some() || port.to.is_some();
+                if !named || port.from == port.to || !known(&port.from) || !known(&port.to) {
+                    return Err(format!("{what}: there is no such port or input"));
+                }
+                if !seen.insert((&port.from, &port.to)) {
+                    return Err(format!("{what} is there twice"));
+                }
+                if let Some(latency) = port.latency {
+                    let key = format!("{what}: `latency`");
+                    within(&key, latency.max_ns, 0, LONGEST_NS)?;
+                    within(&key, latency.min_ns, 0, latency.max_ns)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn check_links(&self, nodes: &HashSet<&str>) -> Result<HashSet<(&str, &str)>, String> {

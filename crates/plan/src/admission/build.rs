@@ -154,7 +154,8 @@ impl Admission {
     ) -> Result<(), AdmissionError> {
         let late = network.port_latency(name.from, name.to);
         let (latency_ns, catches_up) = (late.max_ns, late.catches_up);
-        let variation = time_up(late.variation_ns().min(LONGEST_NS));
+        let (early_ns, cut_bits) = self.cut_through(network, name);
+        let variation = time_up((late.variation_ns() + early_ns).min(LONGEST_NS));
         let shown = format!("{}>{}", name.from, name.to);
         let range = |what: &str| AdmissionError::Range {
             what: format!("port {shown}: {what}"),
@@ -184,6 +185,7 @@ impl Admission {
             Some(Release::Frame) => latency_bits + self.largest_frame_bits,
             _ => latency_bits,
         };
+        let taken_bits = taken_bits + cut_bits;
         let is_host = network.host(name.from).is_some();
         let classes = network.queues(name.from).clamp(1, 8);
         let (mut pool, mut memory_bits) = (NONE, u64::MAX);
@@ -202,7 +204,7 @@ impl Admission {
         let slots = if is_host { 1 } else { inputs.len().max(1) };
         let port = Port {
             rate,
-            least_per_bit: if catches_up && latency_ns > 0 {
+            least_per_bit: if catches_up && latency_ns > 0 || cut_bits > 0 {
                 0
             } else {
                 let fine = 1_u128 << (TIME_BITS + LEAST_BITS);
@@ -256,6 +258,23 @@ impl Admission {
         self.cells.resize(self.cells.len() + cells, Sum::default());
         self.ports.push(port);
         Ok(())
+    }
+
+    /// Returns the time before its end at which a frame may enter a port's queue, nanoseconds, and the bits of such a
+    /// frame. Both are 0 where each frame is stored.
+    fn cut_through(&self, network: &Network, name: &PortNames<'_>) -> (u64, u64) {
+        let switch = network.switch(name.from);
+        let Some(switch) = switch.filter(|switch| switch.cuts_through()) else {
+            return (0, 0);
+        };
+        let mut inputs = network.neighbours(name.from).filter(|one| *one != name.to);
+        if inputs.all(|one| network.cut_through_of(one, switch, name.to).is_off()) {
+            return (0, 0);
+        }
+        let bits = self.largest_frame_bits.max(self.foreign_frame_bits);
+        let rest = u128::from(bits.saturating_sub(network.header_bytes() * 8));
+        let ns = (rest * NS).div_ceil(u128::from(name.rate_bps.max(1)));
+        (u64::try_from(ns).unwrap_or(LONGEST_NS), bits)
     }
 
     /// Returns the time that a port needs for one frame if another frame has just begun, nanoseconds.

@@ -58,6 +58,10 @@ pub(crate) fn data_up(bits: Ratio) -> Result<Data, Overflow> {
     parts_up(bits, PER_BIT)
 }
 
+pub(crate) fn data_down(bits: Ratio) -> Result<Data, Overflow> {
+    Ok(-parts_up(Ratio::ZERO.minus(bits)?, PER_BIT)?)
+}
+
 pub(crate) fn seconds(time: Time) -> Ratio {
     // The denominator is neither zero nor the least number.
     Ratio::new(time.into(), PER_SECOND).unwrap_or(Ratio::ZERO)

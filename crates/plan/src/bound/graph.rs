@@ -22,6 +22,21 @@ pub struct Server {
     pub foreign_frame: Ratio,
     /// The shaper of each class here. Classes with a credit are above all others.
     pub shapers: [ClassShaper; 8],
+    /// The inputs, where their latencies differ: then each of them. `latency` and `latency_min` contain all of theirs.
+    pub inputs: Vec<ServerInput>,
+}
+
+/// The latency between one input of a port and its queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerInput {
+    /// The server at the other end of the input's link.
+    pub from: usize,
+    /// Largest latency of a frame, seconds.
+    pub latency: Ratio,
+    /// Least latency of a frame, seconds.
+    pub latency_min: Ratio,
+    /// The part of a frame that must have come before it may be forwarded, bits; `None` if all of it must.
+    pub header: Option<Ratio>,
 }
 
 /// The shaper of a class at a port.

@@ -27,6 +27,8 @@ pub(crate) enum Term {
     AggregateLatency,
     /// The blocking of an aggregate's departure.
     AggregateBlocking,
+    /// The part of a frame that has not come yet when it is forwarded.
+    CutThrough,
     /// The largest frame of an aggregate's departure.
     AggregateFrame,
     /// The latency's share of memory.

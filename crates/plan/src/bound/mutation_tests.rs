@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use super::{Term, without};
-use crate::bound::graph::{ClassShaper, Flow, Graph, Hop, Method, Server};
+use crate::bound::graph::{ClassShaper, Flow, Graph, Hop, Method, Server, ServerInput};
 use crate::bound::segments::Segments;
 use crate::bound::tfa::analyse;
 use crate::schedule::closings::closed;
@@ -51,6 +51,23 @@ fn urgent(mut flow: Flow, class: u8) -> Flow {
 fn classes(mut server: Server, classes: u8) -> Server {
     server.classes = classes;
     server
+}
+
+/// Lets frames from a server enter the queue once 112 bit of them have come.
+fn cutting(mut server: Server, from: usize) -> Server {
+    server.inputs = vec![ServerInput {
+        from,
+        header: Some(Ratio::whole(112)),
+        ..ServerInput::default()
+    }];
+    server
+}
+
+/// Returns a flow as [`flow`] does, with one frame in each 300 us.
+fn each_300_us(servers: &[usize]) -> Flow {
+    let mut flow = flow(LONG, 1, 40_000, servers);
+    flow.period = Some(Ratio::from_ns(300_000));
+    flow
 }
 
 fn late(mut server: Server, us: u64) -> Server {
@@ -154,6 +171,26 @@ fn cases() -> Vec<Case> {
             of: Of::Delay(0, 0),
             reached: 860,
             how: "frames of 0 and 300 us are in the queue at 500 us, before one of 0 us whose latency is as long",
+        },
+        Case {
+            term: Term::CutThrough,
+            servers: vec![
+                port(100),
+                cutting(port(100), 0),
+                port(100),
+                cutting(port(100), 2),
+                port(100),
+            ],
+            flows: vec![
+                each_300_us(&[0, 1, 4]),
+                each_300_us(&[2, 3, 4]),
+                flow(LONG, 1, 100, &[1]),
+                flow(LONG, 1, 100, &[3]),
+                flow(LONG, 1, 100, &[4]),
+            ],
+            of: Of::Delay(4, 0),
+            reached: 480,
+            how: "the first frames of both are stored and wait 61 us for a local one, the second ones are not: they end 120 us later, and with them comes the last flow's",
         },
         Case {
             term: Term::Overtaking,

@@ -24,7 +24,7 @@ use super::excess::Arrivals;
 use super::fixed::{self, Data, Line, Rate, Time, plus, product, quotient_up};
 use super::graph::{ClassShaper, Graph, Hop, Method, PortBound};
 use super::mutation::{Term, keeps};
-use super::tfa::{AddedJitter, Analysis, run};
+use super::tfa::{AddedJitter, Analysis, Entry, run};
 use rtwire_describe::ratio::{Overflow, Ratio};
 
 /// Ports bounded one by one. From the results, segments and the hops of single flows can be bounded.
@@ -65,6 +65,14 @@ impl<'a> Segments<'a> {
         self.analysis.added_jitter[place].map(|added| added.line)
     }
 
+    /// Returns the time by which a flow's latency at a hop is less than the largest of the port there, seconds.
+    ///
+    /// # Errors
+    /// [`Overflow`].
+    pub(crate) fn sooner(&self, flow: usize, hop: usize) -> Ratio {
+        fixed::seconds(self.analysis.entry(flow, hop).sooner)
+    }
+
     /// True if the work is used up.
     #[must_use]
     pub fn is_exhausted(&self) -> bool {
@@ -85,8 +93,12 @@ impl<'a> Segments<'a> {
             .iter()
             .map(|at| (hops[*at].server, hops[*at].class))
             .collect();
+        // Of inputs whose frames come sooner into the first queue, as for all others but by so much less.
+        let sooner = way
+            .first()
+            .map_or(0, |first| self.analysis.entry(flow, *first).sooner);
         if let Some(known) = self.known.get(&key) {
-            return Ok(known.map(fixed::seconds));
+            return Ok(known.map(|delay| fixed::seconds(delay - sooner)));
         }
         if self.is_exhausted() {
             return Ok(None);
@@ -99,7 +111,7 @@ impl<'a> Segments<'a> {
         // What leaves the range of numbers is not bounded this way.
         let delay = self.segment(&key).unwrap_or(None);
         self.known.insert(key, delay);
-        Ok(delay.map(fixed::seconds))
+        Ok(delay.map(|delay| fixed::seconds(delay - sooner)))
     }
 
     /// Returns the largest delay of a flow at one hop, in seconds, for a sum over its route.
@@ -116,7 +128,7 @@ impl<'a> Segments<'a> {
         let Hop { server, class, .. } = self.analysis.graph.flows[flow].hops[hop];
         let place = self.analysis.flows[flow].first + hop;
         let here = self.analysis.added_jitter[place];
-        let varies = self.analysis.variation(server);
+        let Entry { varies, sooner, .. } = self.analysis.entry(flow, hop);
         let has_jitter = here.is_some_and(|here| here != AddedJitter::default()) || varies > 0;
         if self.is_exhausted() || self.is_shaped(server) || here.is_none() || !has_jitter {
             return Ok(None);
@@ -131,7 +143,8 @@ impl<'a> Segments<'a> {
         let delay = self.analysis.delay_of(server, class);
         self.analysis.added_jitter[place] = here;
         // What leaves the range of numbers is not bounded this way.
-        Ok(delay.unwrap_or(None).map(fixed::seconds))
+        let delay = delay.unwrap_or(None);
+        Ok(delay.map(|delay| fixed::seconds(delay - sooner)))
     }
 
     fn is_shaped(&self, server: usize) -> bool {
@@ -151,11 +164,17 @@ impl<'a> Segments<'a> {
             .map(|(flow, _)| self.analysis.flows[*flow].largest);
         let frame = frame.max().unwrap_or(0);
         let (mut waits, mut rate): (Time, Rate) = (0, Rate::MAX);
+        let mut before = None;
         for &(server, class) in way {
             let Some((wait, left)) = self.port(server, class, &sharers)? else {
                 return Ok(None);
             };
-            waits = plus(waits, wait)?;
+            // Behind the first port they all come over one link, with the latency of that input.
+            let stated = self.analysis.servers[server].entries.iter();
+            let mut stated = stated.filter(|(from, _)| before == Some(*from));
+            let sooner = stated.next().map_or(0, |(_, entry)| entry.sooner);
+            before = Some(server);
+            waits = plus(waits, wait - sooner)?;
             rate = rate.min(left);
             if server != last && keeps(Term::SegmentFrame) {
                 let here = &self.analysis.servers[server];
@@ -208,7 +227,6 @@ impl<'a> Segments<'a> {
         let here = &analysis.servers[server];
         let (mut above, mut others) = (Line::default(), Line::default());
         let mut low = here.foreign;
-        let varies = analysis.variation(server);
         for &(flow, hop) in &analysis.passing[server] {
             let (flow, hop) = (flow as usize, hop as usize);
             let own = &analysis.flows[flow];
@@ -228,6 +246,7 @@ impl<'a> Segments<'a> {
             let Some(added_jitter) = analysis.added_jitter[own.first + hop] else {
                 return Ok(None);
             };
+            let varies = analysis.entry(flow, hop).varies;
             let line = own.line.shifted(plus(added_jitter.line, varies)?);
             if its > class {
                 above = above.plus(line)?;
@@ -266,8 +285,7 @@ impl<'a> Segments<'a> {
         sharers: &[(usize, usize)],
     ) -> Result<Option<Vec<Arrivals>>, Overflow> {
         let analysis = &self.analysis;
-        let varies = analysis.variation(first);
-        let mut inputs: Vec<(Option<usize>, Class)> = Vec::new();
+        let mut inputs: Vec<(Option<usize>, Time, Class)> = Vec::new();
         for &(flow, hop) in sharers {
             let hops = &analysis.graph.flows[flow].hops;
             let before = hops[hop].before.map(|before| hops[before]);
@@ -277,20 +295,21 @@ impl<'a> Segments<'a> {
                 return Ok(None);
             };
             debug_assert_eq!(hops[hop].server, first);
-            let at = match inputs.iter().position(|(other, _)| *other == from) {
+            let varies = analysis.entry(flow, hop).varies;
+            let at = match inputs.iter().position(|(other, ..)| *other == from) {
                 Some(at) => at,
                 None => {
-                    inputs.push((from, Class::default()));
+                    inputs.push((from, varies, Class::default()));
                     inputs.len() - 1
                 }
             };
-            let class = &mut inputs[at].1;
+            let class = &mut inputs[at].2;
             class.joined_by(own, before.map(|before| before.class));
             let line = own.line.shifted(plus(added_jitter.line, varies)?);
             class.bring(own, line, plus(added_jitter.late, varies)?)?;
         }
         let mut groups = Vec::with_capacity(inputs.len());
-        for (from, class) in inputs {
+        for (from, varies, class) in inputs {
             let mut bundle = Bundle::default();
             bundle.add(&class)?;
             groups.push(Arrivals {

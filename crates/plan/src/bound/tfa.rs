@@ -17,7 +17,10 @@ use super::graph::{ClassBound, ClassShaper, Graph, Hop, Method, PortBound};
 use super::mutation::{Term, keeps};
 use rtwire_describe::ratio::{Overflow, Ratio};
 
+mod entry;
 mod port;
+
+pub(super) use entry::Entry;
 
 /// The largest number of passes over a cycle.
 const MOST_PASSES: usize = 1_000;
@@ -31,8 +34,11 @@ pub(super) struct ServerNumbers {
     pub(super) rate_up: Rate,
     pub(super) latency: Time,
     pub(super) latency_min: Time,
-    /// The time by which the latency before the queue differs between frames; 0 if the latency is behind it.
+    /// The time by which the latency before the queue differs between frames of one input, at most; 0 if the latency is
+    /// behind it.
     pub(super) variation: Time,
+    /// The inputs whose latencies are stated.
+    pub(super) entries: Vec<(usize, Entry)>,
     pub(super) foreign: Data,
     pub(super) slopes: [Option<Rate>; 8],
 }
@@ -164,16 +170,14 @@ impl<'a> Analysis<'a> {
                     *slope = Some(rate_down(*idle_slope)?);
                 }
             }
+            let entries = entry::entries(server)?;
             let numbers = ServerNumbers {
                 rate: rate_down(server.rate)?,
                 rate_up: rate_up(server.rate)?,
                 latency: time_up(server.latency)?,
                 latency_min: time_down(server.latency_min)?,
-                variation: if server.catches_up {
-                    0
-                } else {
-                    time_up(server.latency.minus(server.latency_min)?)?.max(0)
-                },
+                variation: entry::variation(server)?,
+                entries,
                 foreign: fixed::data_up(server.foreign_frame)?,
                 slopes,
             };
@@ -222,7 +226,7 @@ impl<'a> Analysis<'a> {
                 passing[hop.server].push((number, hop_number));
             }
         }
-        Ok(Analysis {
+        let mut analysis = Analysis {
             graph,
             method,
             servers,
@@ -232,7 +236,9 @@ impl<'a> Analysis<'a> {
             departures,
             places: vec![u32::MAX; graph.servers.len()],
             walk: Walk::default(),
-        })
+        };
+        analysis.cut_through()?;
+        Ok(analysis)
     }
 
     /// Discards the bounds of a server's departures.
@@ -267,7 +273,7 @@ impl<'a> Analysis<'a> {
 
     /// Bounds one server, and passes on its departures. Returns true if those changed.
     fn visit(&mut self, server: usize) -> Result<(PortBound, bool), Overflow> {
-        let inputs = self.inputs(server, self.variation(server))?;
+        let inputs = self.inputs(server, true)?;
         let port = self.port(server, &inputs)?;
         self.depart(server, &inputs, &port)?;
         let mut changed = false;
@@ -278,20 +284,23 @@ impl<'a> Analysis<'a> {
             let own = &self.flows[flow_number as usize];
             let hop = hop_number as usize;
             let class = usize::from(flow.hops[hop].class);
+            let entry = self.entry(flow_number as usize, hop);
             let delay = port.delays.get(class).copied().flatten();
+            let delay = delay.map(|delay| delay - entry.sooner);
             // The least delay must not contain what need not happen: blocking, queueing, more than the least latency.
             let least = if !self.method.least_delay {
                 0
             } else {
                 let latency = if keeps(Term::LeastLatency) {
-                    numbers.latency_min
+                    entry.least
                 } else {
                     numbers.latency
                 };
                 if here.catches_up {
                     latency
                 } else {
-                    plus(latency, quotient_down(own.smallest, numbers.rate_up)?)?
+                    let sent = own.smallest.min(entry.header);
+                    plus(latency, quotient_down(sent, numbers.rate_up)?)?
                 }
             };
             let after = match (self.added_jitter[own.first + hop], delay) {
@@ -330,18 +339,9 @@ impl<'a> Analysis<'a> {
         hop.before.is_none() || shapers.get(usize::from(hop.class)) == Some(&ClassShaper::Regulated)
     }
 
-    /// Returns the time by which the latency before a server's queue differs between frames.
-    pub(super) fn variation(&self, server: usize) -> Time {
-        if keeps(Term::LatencyVariation) {
-            self.servers[server].variation
-        } else {
-            0
-        }
-    }
-
-    /// Returns the flows of a server by their input link, and by class. Their frames may be closer together than on
-    /// the link by `shift`.
-    fn inputs(&mut self, server: usize, shift: Time) -> Result<Vec<Input>, Overflow> {
+    /// Returns the flows of a server by their input link, and by class. In the queue their frames may be closer together
+    /// than on the link, by the variation of the latency; `queued` is false for those that arrive.
+    fn inputs(&mut self, server: usize, queued: bool) -> Result<Vec<Input>, Overflow> {
         let here = &self.graph.servers[server];
         let classes = usize::from(here.classes);
         let mut inputs: Vec<Input> = Vec::new();
@@ -356,6 +356,11 @@ impl<'a> Analysis<'a> {
             // What a regulator lets go comes over no link.
             let from = before.map(|before| before.server).filter(|_| !regulated);
             let new = u32::try_from(inputs.len()).map_err(|_| Overflow)?;
+            let shift = if queued {
+                self.entry(flow_number as usize, hop_number as usize).varies
+            } else {
+                0
+            };
             let place = match from {
                 Some(from) => &mut self.places[from],
                 None => local.get_or_insert(u32::MAX),

@@ -78,6 +78,8 @@ struct Passed {
     hop: usize,
     class: u8,
     delay_ns: u64,
+    /// The time by which the latency of its input is less than the port's, nanoseconds. It is not in the delay.
+    sooner_ns: u64,
 }
 
 /// One port of a route, or several in a row as one.
@@ -106,11 +108,14 @@ impl Ways<'_, '_> {
             let Some(delay_ns) = class_delay(&self.results[server], class)? else {
                 return Ok(None);
             };
+            // Whole nanoseconds, as latencies are.
+            let sooner_ns = self.segments.sooner(index, hop).ceil_ns()?;
             passed.push(Passed {
                 server,
                 hop,
                 class,
-                delay_ns,
+                delay_ns: delay_ns.saturating_sub(sooner_ns),
+                sooner_ns,
             });
         }
         Ok(Some(passed))
@@ -120,10 +125,12 @@ impl Ways<'_, '_> {
     fn rows(&mut self, index: usize, passed: &[Passed]) -> Result<Vec<SegmentOfRoute>, Overflow> {
         let mut alone = Vec::with_capacity(passed.len());
         for (end, port) in passed.iter().enumerate() {
+            let exact = exact_delay(&self.results[port.server], port.class)?;
+            let sooner = Ratio::from_ns(port.sooner_ns);
             alone.push(SegmentOfRoute {
                 end,
                 delay_ns: port.delay_ns,
-                exact: exact_delay(&self.results[port.server], port.class)?,
+                exact: exact.map(|exact| exact.minus(sooner)).transpose()?,
             });
         }
         if self.segments.is_exhausted() || passed.len() < 2 {
@@ -244,7 +251,7 @@ impl Ways<'_, '_> {
         for port in row {
             let rate = Ratio::whole(i128::from(self.ports[port.server].link_rate_bps));
             let sending = stream.wire_bits().over(rate)?.ceil_ns()?;
-            let latency = self.ports[port.server].latency_ns;
+            let latency = self.ports[port.server].latency_ns - port.sooner_ns;
             certain.push((
                 take(TermKind::Latency, name(port), latency),
                 take(TermKind::Transmission, name(port), sending),

@@ -220,7 +220,7 @@ fn walk<'a>(
             },
             route
                 .get(at + 2)
-                .map_or(0, |next| network.port_latency(to, next).max_ns),
+                .map_or(0, |next| network.input_latency(from, to, next).max_ns),
         );
         first += sending + i128::from(link.cable_delay_ns) * 1000;
         last += sending + i128::from(link.cable_delay_ns + host_latency + next_latency) * 1000;

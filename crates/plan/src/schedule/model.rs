@@ -52,6 +52,8 @@ pub(crate) struct Step {
     pub(crate) sending_ns: u64,
     /// True if sending takes whole nanoseconds.
     pub(crate) whole: bool,
+    /// The largest latency from its input to this port, nanoseconds; of a talker, that of its port.
+    pub(crate) latency_ns: u64,
     /// The window, nanoseconds: the time of sending, and the time that a clock may gain on the link meanwhile.
     pub(crate) window_ns: u64,
     /// The largest lateness of the talker, nanoseconds: its timer, and its unscheduled traffic if it has no gates.
@@ -176,7 +178,7 @@ fn request(
     let (mut hops, mut steps, mut leaves) = (Vec::<Hop>::new(), Vec::<Step>::new(), Vec::new());
     for route in &stream.routes {
         let mut before: Option<usize> = None;
-        for pair in route.windows(2) {
+        for (place, pair) in route.windows(2).enumerate() {
             let [from, to] = pair else { continue };
             let Some(&at) = numbers.get(&(from.clone(), to.clone())) else {
                 continue;
@@ -185,7 +187,10 @@ fn request(
                 before = Some(known);
                 continue;
             }
-            let made = step(network, stream, &asking.ports[at], at, before.is_none())?;
+            let mut made = step(network, stream, &asking.ports[at], at, before.is_none())?;
+            if let Some(input) = place.checked_sub(1).map(|at| &route[at]) {
+                made.latency_ns = network.input_latency(input, from, to).max_ns;
+            }
             let hop = hop(
                 network,
                 asking,
@@ -236,6 +241,7 @@ fn step(
         queue,
         sending_ns: sending,
         whole: least == sending,
+        latency_ns: port.latency_ns,
         launch_error_ns: if first {
             counted(Term::LaunchError, stream.contract.tick_error_ns)
         } else {
@@ -297,7 +303,7 @@ fn hop(
             counted(Term::WindowCable, from.cable_ns),
         )?,
         add(
-            counted(Term::WindowLatency, port.latency_ns),
+            counted(Term::WindowLatency, step.latency_ns),
             counted(Term::WindowClock, apart),
         )?,
     )?;

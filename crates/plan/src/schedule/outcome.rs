@@ -343,7 +343,7 @@ fn promise(
                 term(TermKind::Window, waited.saturating_sub(gated));
             }
             Some(before) => {
-                term(TermKind::Latency, port.latency_ns);
+                term(TermKind::Latency, step.latency_ns);
                 term(TermKind::Clock, apart);
                 let since = placement.starts_ns[at] - placement.starts_ns[before];
                 term(TermKind::Window, since.saturating_sub(hop.late_ns));

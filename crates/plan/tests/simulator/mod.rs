@@ -2,9 +2,9 @@
 //!
 //! It shares no formula with the crate. It only moves frames.
 
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
-use rtwire_plan::{ContractKind, Network, Release};
+use rtwire_plan::{ContractKind, CutThrough, Network, Release};
 
 const PS: u128 = 1_000_000_000_000;
 
@@ -78,7 +78,8 @@ struct Port {
     sending: Option<(Frame, u128)>,
     rate: u128,
     latency_ps: u128,
-    least_ps: u128,
+    /// The time by which the latencies of every input differ at least.
+    varies_ps: u128,
     /// True if a frame keeps all its memory until its last bit has left.
     keeps_whole: bool,
     /// The instant at which the last frame of an input and a queue entered that queue.
@@ -98,6 +99,15 @@ enum Event {
         from: String,
         flow: usize,
         born: u128,
+    },
+    /// The head of a frame from a neighbour is through its latency at a port that may forward it at once. Its last bit comes
+    /// at `last`.
+    Cuts {
+        port: usize,
+        from: String,
+        flow: usize,
+        born: u128,
+        last: u128,
     },
     /// A port that was late may start.
     Wakes(usize),
@@ -254,7 +264,13 @@ pub(crate) fn simulate(
                 stated: network.priority_map(from).copied(),
                 rate: u128::from(link.rate_bps),
                 latency_ps: u128::from(latency.max_ns) * 1_000,
-                least_ps: u128::from(latency.min_ns) * 1_000,
+                varies_ps: network
+                    .neighbours(from)
+                    .filter(|input| input != to)
+                    .map(|input| network.input_latency(input, from, to))
+                    .map(|latency| u128::from(latency.max_ns - latency.min_ns) * 1_000)
+                    .min()
+                    .unwrap_or(0),
                 keeps_whole: network
                     .switch(from)
                     .is_none_or(|switch| switch.buffer.release == Release::Frame),
@@ -272,6 +288,9 @@ pub(crate) fn simulate(
         ends
     };
     let mut outcome = Outcome::default();
+    // The frames that were forwarded before their last bit, by port, input, and the time of that bit.
+    let mut cut: BTreeSet<(usize, String, u128)> = BTreeSet::new();
+    let header_bits = u128::from(network.header_bytes()) * 8;
     // The order of events at one instant is part of the behaviour: frames arrive before a port chooses.
     let mut events: BinaryHeap<std::cmp::Reverse<(u128, u8, u64, Event)>> = BinaryHeap::new();
     let mut serial = 0_u64;
@@ -298,14 +317,14 @@ pub(crate) fn simulate(
         Behaviour::Random => u128::from(dice.below(u64::try_from(port.latency_ps + 1).unwrap())),
     };
     // A switch's latency of one frame. What is left of the largest may come at the start of a busy period.
-    let of_frame = |port: &Port, dice: &mut Dice| match behaviour {
-        Behaviour::Greedy | Behaviour::GreedyPrompt => port.least_ps,
+    let of_frame = |least_ns: u64, most_ns: u64, dice: &mut Dice| match behaviour {
+        Behaviour::Greedy | Behaviour::GreedyPrompt => u128::from(least_ns) * 1_000,
         Behaviour::Random => match dice.below(3) {
-            0 => port.least_ps,
-            1 => port.latency_ps,
+            0 => u128::from(least_ns) * 1_000,
+            1 => u128::from(most_ns) * 1_000,
             _ => {
-                let varies = u64::try_from(port.latency_ps - port.least_ps).unwrap();
-                port.least_ps + u128::from(dice.below(varies + 1))
+                let varies = (most_ns - least_ns) * 1_000;
+                u128::from(least_ns) * 1_000 + u128::from(dice.below(varies + 1))
             }
         },
     };
@@ -328,6 +347,9 @@ pub(crate) fn simulate(
                 }
                 for next in sources[flow].next.get(&node).into_iter().flatten() {
                     let index = names[&(node.clone(), next.clone())];
+                    if cut.remove(&(index, from.clone(), now)) {
+                        continue;
+                    }
                     let port = &mut ports[index];
                     port.backlog += sources[flow].frame_bits;
                     let sent = match port.sending {
@@ -342,7 +364,8 @@ pub(crate) fn simulate(
                     let mut at = now;
                     if !port.catches_up {
                         // Frames of one input stay in order within a queue.
-                        let late = of_frame(port, dice);
+                        let latency = network.input_latency(&from, &node, next);
+                        let late = of_frame(latency.min_ns, latency.max_ns, dice);
                         let queue = class(sources[flow].pcp, port);
                         let last = port.entered.entry((from.clone(), queue)).or_default();
                         at = (now + late).max(*last);
@@ -369,7 +392,7 @@ pub(crate) fn simulate(
                 port.queues[queue].push_back(frame);
                 if was_idle && !port.catches_up && behaviour == Behaviour::Greedy {
                     // All latencies of a busy period may end together, with that of its first frame.
-                    port.held_until = now + port.latency_ps - port.least_ps;
+                    port.held_until = now + port.varies_ps;
                     push(port.held_until, 2, Event::Wakes(index));
                     continue;
                 }
@@ -397,6 +420,29 @@ pub(crate) fn simulate(
                 }
                 index
             }
+            Event::Cuts {
+                port: index,
+                from,
+                flow,
+                born,
+                last,
+            } => {
+                let port = &mut ports[index];
+                let queue = class(sources[flow].pcp, port);
+                let idle = port.sending.is_none() && port.queues.iter().all(VecDeque::is_empty);
+                let before = port.entered.entry((from.clone(), queue)).or_default();
+                if idle && now < last && now >= port.held_until && *before <= now {
+                    *before = now;
+                    let bits = sources[flow].frame_bits;
+                    port.queues[queue].push_back(Frame { flow, bits, born });
+                    port.backlog += bits;
+                    let most = outcome.backlog_bits.entry(ends[index].clone()).or_default();
+                    *most = (*most).max(port.backlog);
+                    cut.insert((index, from, last));
+                    push(now, 2, Event::Wakes(index));
+                }
+                continue;
+            }
             Event::Wakes(index) => index,
         };
         let port = &mut ports[index];
@@ -407,6 +453,32 @@ pub(crate) fn simulate(
                 port.busy_until = end;
                 port.sending = Some((frame, now));
                 push(end, 2, Event::Sent(index));
+                if port.catches_up && port.latency_ps > 0 || frame.bits <= header_bits {
+                    continue;
+                }
+                let (from, node) = &ends[index];
+                for next in sources[frame.flow].next.get(node).into_iter().flatten() {
+                    let cuts = match network.cut_through(from, node, next) {
+                        CutThrough::Off => false,
+                        CutThrough::On => true,
+                        CutThrough::Possible => {
+                            behaviour != Behaviour::Random || dice.below(2) == 0
+                        }
+                    };
+                    if cuts {
+                        let latency = network.input_latency(from, node, next);
+                        let late = of_frame(latency.min_ns, latency.max_ns, dice);
+                        let head = (header_bits * PS).div_ceil(port.rate);
+                        let event = Event::Cuts {
+                            port: names[&(node.clone(), next.clone())],
+                            from: from.clone(),
+                            flow: frame.flow,
+                            born: frame.born,
+                            last: end + port.cable_ps,
+                        };
+                        push(now + head + port.cable_ps + late, 1, event);
+                    }
+                }
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Builds the tables of the simulation from a network and its plan.
 
 use rtwire_plan::network::Release;
-use rtwire_plan::{ContractKind, Network, Plan, Ratio, ShaperKind};
+use rtwire_plan::{ContractKind, CutThrough, Network, Plan, Ratio, ShaperKind};
 
 use super::{Binding, Edge, Flow, Listener, Model, NONE, PoolModel, PortModel};
 use crate::error::SimulationError;
@@ -65,6 +65,7 @@ impl Model {
             clock_error_ps: to_ps(network.schedule.clock_error_ns, || {
                 "the clock error".to_owned()
             })?,
+            header_bits: to_bits(network.header_bytes(), "header")?,
             lanes: 0,
             regulators: 0,
             gap_ps: 0,
@@ -227,7 +228,7 @@ impl Model {
                     line: LineClock::new(link.rate_bps),
                     cable_ps: to_ps(link.cable_delay_ns, what)?,
                     latency_ps: to_ps(latency.max_ns, what)?,
-                    latency_min_ps: to_ps(latency.min_ns, what)?,
+                    late_start_ps: late_start_ps(network, node, to),
                     catches_up: latency.catches_up,
                     classes: network.queues(node).clamp(1, 8),
                     class_of: classes_of(network, node),
@@ -265,13 +266,14 @@ impl Model {
         // The tree of all routes, each port once.
         let first = self.edges.len();
         let mut children: Vec<Vec<u32>> = Vec::new();
+        let what = || format!("a latency on the way of \"{}\"", draft.name);
         let mut befores: Vec<Option<usize>> = Vec::new();
         let mut roots: Vec<u32> = Vec::new();
         let first_listener = number(self.listeners.len());
         for (receiver, route) in draft.receivers.iter().zip(draft.routes) {
             let mut before: Option<usize> = None;
             let mut path = Vec::new();
-            for pair in route.windows(2) {
+            for (place, pair) in route.windows(2).enumerate() {
                 let [from, to] = pair else { continue };
                 let port = *ports.get(&(from.clone(), to.clone())).ok_or_else(|| {
                     inconsistent(format!(
@@ -284,6 +286,11 @@ impl Model {
                     .position(|edge| edge.port == port);
                 let at = known.map_or(self.edges.len(), |known| first + known);
                 if known.is_none() {
+                    let input = place.checked_sub(1).map(|before| &route[before]);
+                    let latency = input.map(|input| network.input_latency(input, from, to));
+                    let latency = latency.filter(|latency| !latency.catches_up);
+                    let latency = latency.unwrap_or_default();
+                    let cut_through = input.map(|input| network.cut_through(input, from, to));
                     self.edges.push(Edge {
                         port,
                         flow: number_of_flow,
@@ -292,6 +299,9 @@ impl Model {
                         regulator: NONE,
                         bucket: number(at),
                         listener: NONE,
+                        latency_ps: to_ps(latency.max_ns, what)?,
+                        latency_min_ps: to_ps(latency.min_ns, what)?,
+                        cut_through: cut_through.unwrap_or(CutThrough::Off),
                         branches: (0, 0),
                         window_ps: None,
                     });
@@ -374,6 +384,15 @@ struct Numbers {
     lanes: std::collections::HashMap<(u32, u8, u32), u32>,
     /// The number of each regulator, by port and class, and by the port and class before them.
     regulators: std::collections::HashMap<(u32, u8, (u32, u8)), u32>,
+}
+
+/// Returns the time by which a port may begin each busy period late. A frame of any input may have as much more latency.
+fn late_start_ps(network: &Network, node: &str, to: &str) -> u64 {
+    let inputs = network.neighbours(node).filter(|input| *input != to);
+    let varies = inputs.map(|input| network.input_latency(input, node, to).variation_ns());
+    let least = varies.min();
+    let least = least.unwrap_or_else(|| network.port_latency(node, to).variation_ns());
+    least.saturating_mul(1_000).min(LONGEST_PS)
 }
 
 /// Returns the queue of each priority at the ports of a node.

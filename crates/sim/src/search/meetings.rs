@@ -98,19 +98,20 @@ impl Search<'_, '_> {
     /// one of its frames meets the victim in the queue.
     pub(super) fn head_start_ps(&mut self, number: usize, scenario: &Scenario) -> i64 {
         let meeting = self.meetings[number];
-        let port = self.model.edges[meeting.mine as usize].port as usize;
-        let port_model = &self.model.ports[port];
+        let mine = &self.model.edges[meeting.mine as usize];
+        let theirs = &self.model.edges[meeting.theirs as usize];
+        let port = mine.port as usize;
         let ahead_ps = self
             .random
             .below(meeting.frames)
             .saturating_mul(meeting.spacing_ps);
+        let signed = |ps: u64| i64::try_from(ps).unwrap_or(i64::MAX / 2);
         let later_ps = match scenario.lateness[port] {
             // The victim has the largest latency, that frame the least.
-            Lateness::Gather { .. } => port_model.latency_ps - port_model.latency_min_ps,
+            Lateness::Gather { .. } => signed(mine.latency_ps) - signed(theirs.latency_min_ps),
             _ => 0,
         };
-        let signed = |ps: u64| i64::try_from(ps).unwrap_or(i64::MAX / 2);
-        signed(ahead_ps) - signed(later_ps)
+        signed(ahead_ps) - later_ps
     }
 
     /// Records the times at which all flows arrived at those ports.
@@ -130,14 +131,18 @@ impl Search<'_, '_> {
         self.shifts = self.meetings.iter().map(shift).collect();
         let path = self.model.listeners[victim].path.iter().enumerate();
         let gathering = |(hop, edge): (usize, &u32)| {
-            let number = self.model.edges[*edge as usize].port as usize;
-            let port = &self.model.ports[number];
-            let varies = !port.catches_up && port.latency_min_ps < port.latency_ps;
+            let mine = &self.model.edges[*edge as usize];
+            let mut here = self
+                .model
+                .edges
+                .iter()
+                .filter(|edge| edge.port == mine.port);
+            let varies = here.any(|edge| edge.latency_min_ps < edge.latency_ps);
             let came_ps = self.simulator.came_ps(born_ps, *edge)?;
             varies.then(|| Gathering {
-                port: number,
+                port: mine.port as usize,
                 hop,
-                at_ps: came_ps.saturating_add(port.latency_ps),
+                at_ps: came_ps.saturating_add(mine.latency_ps),
             })
         };
         self.gatherings = path.filter_map(gathering).collect();

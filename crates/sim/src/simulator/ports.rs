@@ -8,6 +8,30 @@ use crate::scenario::Lateness;
 impl Simulator<'_> {
     /// Lets a frame arrive at a port.
     pub(super) fn enter(&mut self, frame: Frame) {
+        if !self.takes_memory(frame, self.now_ps) {
+            return;
+        }
+        let edge = &self.model.edges[frame.edge as usize];
+        let (index, regulator) = (edge.port, edge.regulator);
+        let in_front = edge.latency_ps > 0;
+        let waiting = Waiting {
+            frame,
+            came_ps: self.now_ps,
+        };
+        if in_front || regulator != NONE {
+            let late_ps = if in_front {
+                self.late_ps(index, frame.edge)
+            } else {
+                0
+            };
+            self.pass(waiting, late_ps);
+            return;
+        }
+        self.queue(index, waiting);
+    }
+
+    /// Takes memory of its port for a frame. Returns false if there is none left. `came_ps` is when its last bit comes.
+    pub(super) fn takes_memory(&mut self, frame: Frame, came_ps: u64) -> bool {
         let edge = &self.model.edges[frame.edge as usize];
         let index = edge.port;
         let port_model = &self.model.ports[index as usize];
@@ -16,16 +40,17 @@ impl Simulator<'_> {
             self.ports[index as usize].seen.dropped += 1;
             self.dropped += 1;
             self.copies -= 1;
+            self.leaves_lane(frame);
             if let Some(tape) = &mut self.tape {
                 tape.dropped(self.model, frame.number, frame.edge);
             }
-            return;
+            return false;
         }
         let now_ps = self.now_ps;
         let first = &mut self.first_came_ps[frame.edge as usize];
-        *first = now_ps.min(*first);
+        *first = came_ps.min(*first);
         if edge.flow == self.last_at_ties {
-            self.trace.push((frame.born_ps, frame.edge, now_ps));
+            self.trace.push((frame.born_ps, frame.edge, came_ps));
         }
         let port = &mut self.ports[index as usize];
         port.waiting_bits += bits;
@@ -51,27 +76,14 @@ impl Simulator<'_> {
         }
         let frames = port.waiting_frames + u64::from(sending);
         port.seen.backlog_frames = port.seen.backlog_frames.max(frames);
-        let waiting = Waiting {
-            frame,
-            came_ps: now_ps,
-        };
-        let in_front = port_model.latency_ps > 0 && !port_model.catches_up;
-        if in_front || edge.regulator != NONE {
-            let late_ps = if in_front {
-                self.late_ps(index, edge.flow)
-            } else {
-                0
-            };
-            self.pass(waiting, late_ps);
-            return;
-        }
-        self.queue(index, waiting);
+        true
     }
 
     /// Returns the latency of a frame that arrives now at a port of a switch.
-    fn late_ps(&mut self, index: u32, flow: u32) -> u64 {
+    pub(super) fn late_ps(&mut self, index: u32, edge: u32) -> u64 {
         let port = &self.model.ports[index as usize];
-        let (least, most) = (port.latency_min_ps, port.latency_ps);
+        let edge = &self.model.edges[edge as usize];
+        let (flow, least, most) = (edge.flow, edge.latency_min_ps, edge.latency_ps);
         match self.lateness[index as usize] {
             Lateness::Prompt => least,
             Lateness::Pipeline => most,
@@ -85,7 +97,7 @@ impl Simulator<'_> {
     }
 
     /// Lets a frame pass its latency and its regulator, in the order of its lane.
-    fn pass(&mut self, waiting: Waiting, late_ps: u64) {
+    pub(super) fn pass(&mut self, waiting: Waiting, late_ps: u64) {
         let Waiting { frame, came_ps } = waiting;
         let edge = &self.model.edges[frame.edge as usize];
         let mut tie = self.tie(edge.flow);
@@ -156,6 +168,7 @@ impl Simulator<'_> {
     /// Puts a frame into its queue, from where it may be chosen.
     pub(super) fn queue(&mut self, index: u32, waiting: Waiting) {
         let class = self.model.edges[waiting.frame.edge as usize].class;
+        self.leaves_lane(waiting.frame);
         let port = &mut self.ports[index as usize];
         if let Some(Some(credit)) = port.credits.get_mut(usize::from(class)) {
             credit.look(self.now_ps, port.filled & (1 << class) != 0);
@@ -195,8 +208,7 @@ impl Simulator<'_> {
         // The port was idle: a busy period begins. A switch begins it as late as its latency permits.
         let port_model = &self.model.ports[index as usize];
         let late_ps = match self.lateness[index as usize] {
-            _ if port_model.catches_up || port_model.latency_ps == 0 => 0,
-            Lateness::BusyStart => port_model.latency_ps - port_model.latency_min_ps,
+            Lateness::BusyStart => port_model.late_start_ps,
             _ => 0,
         };
         if late_ps == 0 {
@@ -315,7 +327,7 @@ impl Simulator<'_> {
             port.last_tie = tie;
         }
         let delay = &mut port.seen.class_delay_ps[class as usize];
-        *delay = (*delay).max(release_ps - came_ps);
+        *delay = (*delay).max(release_ps.saturating_sub(came_ps));
         if port.filled != 0 {
             port.woken = true;
             port.wake_ps = end_ps;
@@ -324,6 +336,7 @@ impl Simulator<'_> {
         self.frame_hops += 1;
         let at = release_ps.saturating_add(port_model.cable_ps);
         self.events.push(at, tie, Event::Arrives(frame));
+        self.send_heads(frame, at, took_ps, tie);
         if self.model.flows[flow as usize].binding == Binding::Unshaped {
             // Only at its own host: behind it nothing makes the source continue.
             let (first, end) = self.model.flows[flow as usize].branches;

@@ -31,6 +31,7 @@ const SHARE: Kind = Kind::Quantity {
     dimension: Dimension::Share,
     zero: true,
 };
+const CUT_THROUGH: &[&str] = &["off", "possible", "on"];
 const QUEUES: Kind = Kind::Integer { min: 1, max: 8 };
 
 const fn must(name: &'static str, kind: Kind, doc: &'static str) -> Key {
@@ -239,6 +240,42 @@ pub(crate) const TABLES: &[Table] = &[
                 "gates",
                 Kind::Name,
                 "Its ports have time-aware gates (802.1Qbv): the name of their profile.",
+            ),
+            with_default(
+                "cut-through",
+                Kind::Choice(CUT_THROUGH),
+                "off",
+                "Whether a frame is forwarded before its end has come: once preamble and destination address are there, after the latency, if both links have the same rate, the port is idle and nothing waits there. `possible`: the switch may do either with each frame. The promises of `on` and `possible` hold for both.",
+            ),
+        ],
+    },
+    Table {
+        name: "port",
+        many: true,
+        required: false,
+        doc: "Values of one port of a switch (`to`), of one input (`from`), or of the way from that input to that port (both). Both come before `to` alone, `to` before `from`, and all before the switch's own values.",
+        one_of: &[],
+        keys: &[
+            must("switch", Kind::Name, "The switch."),
+            may(
+                "to",
+                Kind::Name,
+                "The neighbour to which the port sends; every port where absent.",
+            ),
+            may(
+                "from",
+                Kind::Name,
+                "The neighbour over whose link the frames come; every input where absent.",
+            ),
+            may(
+                "latency",
+                Kind::Latency,
+                "Latency of the frames there, as at [[switch]]. Frames of inputs with different latencies are bounded each with its own.",
+            ),
+            may(
+                "cut-through",
+                Kind::Choice(CUT_THROUGH),
+                "Whether frames are forwarded there before their end has come, as at [[switch]].",
             ),
         ],
     },

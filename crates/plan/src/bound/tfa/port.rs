@@ -57,8 +57,8 @@ impl Analysis<'_> {
             });
         }
         // Memory is taken from a frame's arrival on, before any latency.
-        let backlog = if self.variation(server) > 0 {
-            let arrived = self.inputs(server, 0)?;
+        let backlog = if self.has_variation(server) {
+            let arrived = self.inputs(server, false)?;
             self.backlog(server, &arrived, &delays)?
         } else {
             self.backlog(server, inputs, &delays)?
@@ -87,7 +87,7 @@ impl Analysis<'_> {
         server: usize,
         class: u8,
     ) -> Result<Option<Time>, Overflow> {
-        let inputs = self.inputs(server, self.variation(server))?;
+        let inputs = self.inputs(server, true)?;
         let class = usize::from(class);
         let low = self.below(server, class, &inputs);
         let credits = vec![None; usize::from(self.graph.servers[server].classes)];
@@ -330,6 +330,7 @@ impl Analysis<'_> {
         };
         let fixed = product(here.rate_up, latency)
             .checked_add(here.foreign)
+            .and_then(|fixed| fixed.checked_add(self.largest_cut(server)))
             .ok_or(Overflow)?;
         let rate = here.rate;
         match self.walk.excess(&groups, rate)? {

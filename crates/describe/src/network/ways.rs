@@ -1,0 +1,81 @@
+//! The way of a frame through a node: the latency between an input and a port.
+
+use super::{Host, LatencyRange, Network, Switch};
+
+impl Network {
+    /// Returns the latency of the port of `from` towards `to`: of all frames there, over whichever input they come.
+    ///
+    /// Host ports and ports set by [`Network::set_port_latency`] catch up.
+    #[must_use]
+    pub fn port_latency(&self, from: &str, to: &str) -> LatencyRange {
+        self.port_latency_of((from, to), self.host(from), self.switch(from))
+    }
+
+    /// Returns [`Network::port_latency`] for a caller that has found the node already: a host, a switch, or none.
+    #[must_use]
+    pub fn port_latency_of(
+        &self,
+        (from, to): (&str, &str),
+        host: Option<&Host>,
+        switch: Option<&Switch>,
+    ) -> LatencyRange {
+        if let Some(own) = self.catching_up((from, to), host) {
+            return own;
+        }
+        let Some(switch) = switch else {
+            return LatencyRange::default();
+        };
+        if switch.ports.is_empty() {
+            return LatencyRange::of_switch(switch);
+        }
+        let inputs = self.neighbours(from).filter(|before| *before != to);
+        let ranges = inputs.map(|before| LatencyRange::of_pair(switch, before, to));
+        let all = ranges.reduce(LatencyRange::and);
+        all.unwrap_or_else(|| LatencyRange::of_switch(switch))
+    }
+
+    /// Returns the latency of frames that come to `node` over the link from `before` and leave to `to`.
+    ///
+    /// It is within that of the port ([`Network::port_latency`]).
+    #[must_use]
+    pub fn input_latency(&self, before: &str, node: &str, to: &str) -> LatencyRange {
+        self.input_latency_of(before, (node, to), self.host(node), self.switch(node))
+    }
+
+    /// Returns [`Network::input_latency`] for a caller that has found the node already: a host, a switch, or none.
+    #[must_use]
+    pub fn input_latency_of(
+        &self,
+        before: &str,
+        (node, to): (&str, &str),
+        host: Option<&Host>,
+        switch: Option<&Switch>,
+    ) -> LatencyRange {
+        if let Some(own) = self.catching_up((node, to), host) {
+            return own;
+        }
+        switch.map_or_else(LatencyRange::default, |switch| {
+            LatencyRange::of_pair(switch, before, to)
+        })
+    }
+
+    /// Returns the neighbours of a node, in the order of the links.
+    pub fn neighbours<'a>(&'a self, node: &'a str) -> impl Iterator<Item = &'a str> {
+        self.links.iter().filter_map(move |link| {
+            let [a, b] = &link.ends;
+            match (a == node, b == node) {
+                (true, _) => Some(b.as_str()),
+                (_, true) => Some(a.as_str()),
+                _ => None,
+            }
+        })
+    }
+
+    fn catching_up(&self, (from, to): (&str, &str), host: Option<&Host>) -> Option<LatencyRange> {
+        let mut of_ports = self.port_latencies.iter();
+        let own = of_ports.find(|port| port.from == from && port.to == to);
+        let late_ns = own.map(|port| port.latency_ns);
+        let late_ns = late_ns.or_else(|| host.map(|host| host.latency_ns));
+        late_ns.map(LatencyRange::catching_up)
+    }
+}
