@@ -282,14 +282,15 @@ fn a_key_file_that_others_may_read_is_refused() {
     );
 }
 
-/// Builds an example beside the command, in the same profile. Returns the folder of the programs.
-fn build_example(package: &str, example: &str) -> &'static std::path::Path {
+/// Builds an example beside the command, in the same profile. Returns the folder of the programs. Of the whole workspace: a package
+/// alone has other features, and all that it needs would be built again.
+fn build_example(example: &str) -> &'static std::path::Path {
     let project = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let programs = std::path::Path::new(BINARY).parent().unwrap();
     let mut build = std::process::Command::new(env!("CARGO"));
     build
         .current_dir(&project)
-        .args(["build", "--locked", "-q", "-p", package]);
+        .args(["build", "--locked", "-q", "--workspace"]);
     build.args(["--example", example]);
     if programs.ends_with("release") {
         build.arg("--release");
@@ -302,7 +303,7 @@ fn build_example(package: &str, example: &str) -> &'static std::path::Path {
 #[test]
 fn a_program_sets_and_reads_values_through_the_front_door() {
     require!(root, program "ip");
-    let programs = build_example("rtwire", "pubsub_program");
+    let programs = build_example("pubsub_program");
     let pair = NetnsPair::new();
     let program = |side: &Side, role: &str, cycles: &str| {
         let mut command = std::process::Command::new("ip");
@@ -345,7 +346,7 @@ fn a_program_sets_and_reads_values_through_the_front_door() {
 fn the_example_runs_as_its_readme_says() {
     require!(root, program "ip");
     let project = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let programs = build_example("rtwire-pubsub-station", "pubsub_echo");
+    let programs = build_example("pubsub_echo");
     let output = std::process::Command::new(project.join("examples/pubsub-tsn/run"))
         .arg(programs)
         .output()

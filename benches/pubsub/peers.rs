@@ -42,14 +42,14 @@ impl Times {
 pub(crate) fn peer() -> PathBuf {
     let target = root().join("target/open62541");
     let built = Command::new(env!("CARGO"))
-        .args(["build", "-q", "--locked", "--manifest-path"])
+        .args(["build", "-q", "--locked", "--release", "--manifest-path"])
         .arg(root().join("tests/open62541/Cargo.toml"))
         .arg("--target-dir")
         .arg(&target)
         .env_remove("RUSTFLAGS")
         .status();
     assert!(built.unwrap().success(), "the peer does not build");
-    target.join("debug/rtwire-open62541")
+    target.join("release/rtwire-open62541")
 }
 
 fn project(interval_ns: u64) -> String {
