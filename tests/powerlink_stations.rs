@@ -24,8 +24,18 @@ fn a_cell_boots_and_does_what_it_is_told() {
     require!(root);
     require!(program "ip");
     for path in ["user", "driver"] {
-        let mut cell = Cell::start(path);
+        let mut cell = Cell::files(path);
+        cell.change("cn3.toml", |text| {
+            text.replace("priority", "parameters = \"cn3.parameters\"\npriority")
+        });
+        for station in [1, 2, 3, 0] {
+            let running = cell.station(station);
+            cell.running.push(Some(running));
+        }
         cell.wait(path, operational);
+        if path == "driver" {
+            a_monitor_beside_a_driver_sees_what_it_takes(&cell);
+        }
         // Service data, both ways, while the cycle runs.
         let read = |object: &str, kind: &str| {
             asked(
@@ -48,6 +58,14 @@ fn a_cell_boots_and_does_what_it_is_told() {
             asked(cell.mn(), &write) == (0, String::new())
                 && read("1020h/1", "u32") == (0, "1234\n".to_owned())
         });
+        // Node 3 stores what was written to it; "save" is the number of DS 301.
+        let to_3 = |object: &str, value: &str| {
+            let write = ["sdo", "write", "rtws", "3", object, value, "--type", "u32"];
+            asked(cell.mn(), &write) == (0, String::new())
+        };
+        until("what was stored", || {
+            to_3("1020h/1", "4321") && to_3("1010h/1", "1702257011")
+        });
         // Ordinary traffic through the asynchronous phase.
         round_trip(&cell.star.stations[0], &cell.star.stations[2]);
         service_by_udp(&cell.star.stations[0]);
@@ -66,6 +84,10 @@ fn a_cell_boots_and_does_what_it_is_told() {
         });
         cell.running[2] = Some(cell.station(3));
         cell.wait("found again", operational);
+        until("what was restored", || {
+            let read = ["sdo", "read", "rtws", "3", "1020h/1", "--type", "u32"];
+            asked(cell.mn(), &read) == (0, "4321\n".to_owned())
+        });
         // A cable that is pulled, and put back.
         ip(&cell.star.ports[2].namespace, "link set rtwp3 down");
         cell.wait("pulled", |states| states[1] != "Operational");
@@ -154,6 +176,35 @@ fn round_trip(a: &Side, b: &Side) {
             }
             over.store(true, Ordering::Relaxed);
         });
+    });
+}
+
+/// XDP consumes these frames; the packet socket of a monitor has none of them.
+fn a_monitor_beside_a_driver_sees_what_it_takes(cell: &Cell) {
+    let report = |station: usize| {
+        let (code, text) = asked(
+            &cell.star.stations[station],
+            &["monitor", "rtws", "--duration", "500ms", "--json"],
+        );
+        assert_eq!(code, 0, "{text}");
+        let report: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+        report
+    };
+    until("a controlled node's driver shows it", || {
+        let seen = report(1);
+        let node = seen["nodes"].as_array().and_then(|nodes| nodes.first());
+        let node = node.cloned().unwrap_or_default();
+        seen["cycle"]["cycle_ns"] == 20_000_000
+            && number(&seen["frames"], "soc") >= 10
+            && node["node"] == 1
+            && number(&node, "answered") >= 10
+            && node["last_state"] == "Operational"
+            && node["latency_ns"].is_null()
+    });
+    until("a managing node's driver shows its nodes", || {
+        let seen = report(0);
+        let nodes = seen["nodes"].as_array().cloned().unwrap_or_default();
+        nodes.len() == 3 && nodes.iter().all(|node| node["last_state"] == "Operational")
     });
 }
 

@@ -197,9 +197,10 @@ impl<P: Port> Runner<P> {
         &mut self.port
     }
 
-    /// Runs the node until `stop` is set. Each call of the node is followed by a call of `after`, with the same time,
-    /// before the node's frames are sent. Without events `after` is called ten times a second. There the application
-    /// reads the node's reports and sets new values. `after` is part of the real-time loop.
+    /// Runs the node until `stop` is set. After each call of the node the loop first sends the frames that are due. Then it
+    /// calls `after`, with the same time: a slow application makes no frame late that was due before its turn. Without events
+    /// `after` is called ten times a second. There the application reads the node's reports and sets new values. `after` is part
+    /// of the real-time loop.
     ///
     /// # Errors
     /// The interface is gone, or the kernel refuses to wait.
@@ -240,14 +241,12 @@ impl<P: Port> Runner<P> {
     ) -> Result<(), LinkError> {
         let begun = self.time();
         node.start(begun, &mut self.actions());
+        self.send_due(node)?;
         self.application(node, &mut after, begun);
         let mut busy_until = begun.saturating_add(self.config.linger_ns);
         let mut next_look = begun;
         while !stop.load(Ordering::Relaxed) {
-            let took_ns = self.flush()?;
-            if took_ns > 0 {
-                node.sending_took(took_ns);
-            }
+            self.send_due(node)?;
             if self.take_frames(node, &mut after)? {
                 busy_until = self.now_ns.saturating_add(self.config.linger_ns);
                 continue;
@@ -265,6 +264,7 @@ impl<P: Port> Runner<P> {
                 self.statistics.moments += 1;
                 self.told_ns = Some(now);
                 node.moment(now, &mut self.actions());
+                self.send_due(node)?;
                 self.application(node, &mut after, now);
                 busy_until = now.saturating_add(self.config.linger_ns);
                 continue;
@@ -323,12 +323,22 @@ impl<P: Port> Runner<P> {
             Ok(true) => {
                 self.statistics.received += 1;
                 self.told_ns = Some(self.now_ns);
+                self.send_due(node)?;
                 self.application(node, after, self.now_ns);
                 Ok(true)
             }
             Ok(false) => Ok(false),
             Err(error) => self.bear(error).map(|()| false),
         }
+    }
+
+    /// Sends the frames that are due, and reports to the node how long that took.
+    fn send_due<N: Node>(&mut self, node: &mut N) -> Result<(), LinkError> {
+        let took_ns = self.flush()?;
+        if took_ns > 0 {
+            node.sending_took(took_ns);
+        }
+        Ok(())
     }
 
     /// Sends the frames that are due; returns the time in ns that this took. The time counts from the timestamp of

@@ -6,6 +6,7 @@ use crate::project::{Direction, MappedObject, NodeEntry, Project};
 use rtwire_powerlink::cn::ControlledConfig;
 use rtwire_powerlink::mn::ManagingConfig;
 use rtwire_powerlink::od::{Access, DataType, Entry, Mappable, Object, ObjectKind};
+use rtwire_powerlink::pdo::Mapped;
 use rtwire_powerlink::{Cdc, Description, ObjectDictionary, pdo};
 use rtwire_wire::MacAddress;
 use std::path::Path;
@@ -36,29 +37,77 @@ fn octets(objects: &[MappedObject], direction: Direction) -> usize {
     ends.max().unwrap_or(0)
 }
 
-/// Writes the mapping of one PDO.
-fn map(cdc: &mut Cdc, parameters: u16, node: u8, objects: &[MappedObject], direction: Direction) {
-    let count = entries_of(objects, direction).count();
+/// The most PDOs of one direction.
+pub(crate) const MOST_PDOS: usize = 256;
+/// The most objects of a PDO.
+pub(crate) const PDO_OBJECTS: usize = 254;
+/// The most payload of a frame that a node has room for before it is told another length, bytes (1F98h/4 and 5).
+const LEAST_PAYLOAD: usize = 36;
+
+/// Returns the objects of each PDO that one frame needs.
+pub(crate) fn pdos(
+    objects: &[MappedObject],
+    direction: Direction,
+) -> impl Iterator<Item = Vec<Mapped>> {
+    let all: Vec<Mapped> = entries_of(objects, direction).map(|o| o.mapped).collect();
+    let parts: Vec<_> = all.chunks(PDO_OBJECTS).map(<[Mapped]>::to_vec).collect();
+    parts.into_iter()
+}
+
+/// Writes the mapping of one PDO; without objects it is switched off.
+fn map(cdc: &mut Cdc, parameters: u16, node: u8, objects: &[Mapped]) {
     cdc.push(parameters + MAPPING, 0, 0, 1);
-    if count == 0 {
+    if objects.is_empty() {
         return;
     }
     cdc.push(parameters, 1, node.into(), 1);
-    for (subindex, object) in (1..).zip(entries_of(objects, direction)) {
-        cdc.push(parameters + MAPPING, subindex, object.mapped.to_number(), 8);
+    for (subindex, mapped) in (1..).zip(objects) {
+        cdc.push(parameters + MAPPING, subindex, mapped.to_number(), 8);
     }
-    cdc.push(parameters + MAPPING, 0, count as u64, 1);
+    cdc.push(parameters + MAPPING, 0, objects.len() as u64, 1);
+}
+
+/// Writes the mapping of a frame. The first PDO is `first`; further ones are `others` and on. Returns the next free one.
+fn map_frame(
+    cdc: &mut Cdc,
+    (first, mut others): (u16, u16),
+    node: u8,
+    objects: &[MappedObject],
+    direction: Direction,
+) -> u16 {
+    let mut parts = pdos(objects, direction);
+    map(cdc, first, node, &parts.next().unwrap_or_default());
+    for part in parts {
+        map(cdc, others, node, &part);
+        others += 1;
+    }
+    others
+}
+
+/// Writes the own PDOs of a controlled node, and their length where it has less `room` in bytes (1F98h/4 and 5).
+fn map_own(
+    cdc: &mut Cdc,
+    objects: &[MappedObject],
+    direction: Direction,
+    room: impl Fn(u8) -> usize,
+) {
+    let (first, limit) = match direction {
+        Direction::Receives => (pdo::RECEIVE, 4),
+        Direction::Sends => (pdo::TRANSMIT, 5),
+    };
+    let octets = octets(objects, direction);
+    if octets > room(limit) {
+        cdc.push(0x1f98, limit, octets as u64, 2);
+    }
+    map_frame(cdc, (first, first + 1), 0, objects, direction);
 }
 
 /// Returns the configuration that the managing node writes to one of its nodes at start.
 fn node_configuration(project: &Project, node: &NodeEntry) -> Cdc {
     let mut cdc = Cdc::default();
     cdc.push(0x1006, 0, project.cycle_ns / 1_000, 4);
-    for (parameters, direction) in [
-        (pdo::RECEIVE, Direction::Receives),
-        (pdo::TRANSMIT, Direction::Sends),
-    ] {
-        map(&mut cdc, parameters, 0, &node.objects, direction);
+    for direction in [Direction::Receives, Direction::Sends] {
+        map_own(&mut cdc, &node.objects, direction, |_| LEAST_PAYLOAD);
     }
     cdc
 }
@@ -77,29 +126,26 @@ fn network(project: &Project) -> Result<Cdc, StationError> {
     if project.cycle_ns > 0 {
         cdc.push(0x1006, 0, project.cycle_ns / 1_000, 4);
     }
+    // Each node has one PDO of each direction; further ones for more objects are behind those of all nodes.
+    let behind = project.nodes.len() as u16;
+    let mut others = [pdo::TRANSMIT + behind, pdo::RECEIVE + behind];
     for (channel, node) in (0_u16..).zip(&project.nodes) {
         let number = node.number;
         let flag = |set, bit| if set { bit } else { 0 };
         let flags = flag(node.mandatory, MANDATORY) | flag(node.chained, CHAINED);
         cdc.push(0x1f92, number, node.response_timeout_ns, 4);
-        let sent = octets(&node.objects, Direction::Receives).max(36);
-        let received = octets(&node.objects, Direction::Sends).max(36);
+        let sent = octets(&node.objects, Direction::Receives).max(LEAST_PAYLOAD);
+        let received = octets(&node.objects, Direction::Sends).max(LEAST_PAYLOAD);
         cdc.push(0x1f8b, number, sent as u64, 2);
         cdc.push(0x1f8d, number, received as u64, 2);
-        map(
-            &mut cdc,
-            pdo::TRANSMIT + channel,
-            number,
-            &node.objects,
-            Direction::Receives,
-        );
-        map(
-            &mut cdc,
-            pdo::RECEIVE + channel,
-            number,
-            &node.objects,
-            Direction::Sends,
-        );
+        let directions = [
+            (pdo::TRANSMIT, Direction::Receives),
+            (pdo::RECEIVE, Direction::Sends),
+        ];
+        for ((first, direction), next) in directions.into_iter().zip(&mut others) {
+            let places = (first + channel, *next);
+            *next = map_frame(&mut cdc, places, number, &node.objects, direction);
+        }
         if node.configure {
             cdc.push_data(0x1f22, number, node_configuration(project, node).emit());
         }
@@ -183,6 +229,9 @@ pub(crate) fn managing(
     if let Some(wait_ns) = project.wait_soc_preq_ns {
         cdc.push(0x1f8a, 1, wait_ns, 4);
     }
+    if let Some(slots) = project.async_slots {
+        cdc.push(0x1f8a, 3, slots.into(), 1);
+    }
     let mut config =
         ManagingConfig::from_cdc(address, &cdc).map_err(|source| StationError::Configuration {
             path: project.cdc.clone().unwrap_or_else(|| project.path.clone()),
@@ -219,12 +268,10 @@ pub(crate) fn controlled(
     if project.cycle_ns > 0 {
         cdc.push(0x1006, 0, project.cycle_ns / 1_000, 4);
     }
-    for (parameters, direction) in [
-        (pdo::RECEIVE, Direction::Receives),
-        (pdo::TRANSMIT, Direction::Sends),
-    ] {
+    for direction in [Direction::Receives, Direction::Sends] {
         if entries_of(&project.objects, direction).next().is_some() {
-            map(&mut cdc, parameters, 0, &project.objects, direction);
+            let room = |limit| dictionary.number(0x1f98, limit) as usize;
+            map_own(&mut cdc, &project.objects, direction, room);
         }
     }
     cdc.apply(&mut dictionary).map_err(faulty(&project.path))?;

@@ -38,7 +38,7 @@
 //!   has read the frame that changes its state.
 //! - PollResponse chaining: XDP cannot put a frame aside. The processor that took the managing node's response waits until
 //!   the own one is due, 200 µs at most. Stations of one machine that share that processor wait one behind the other.
-//! - Captures on the interface do not show POWERLINK frames.
+//! - Captures on the interface do not show POWERLINK frames; [`DriverTap`] does.
 
 mod error;
 mod layout;
@@ -52,6 +52,7 @@ mod ring;
 #[cfg(test)]
 mod safety_tests;
 mod station;
+mod tap;
 #[cfg(test)]
 mod tests;
 mod uman;
@@ -69,6 +70,7 @@ use std::sync::atomic::Ordering;
 pub use error::DriverError;
 pub use port::{DriverConfig, DriverPort};
 pub use station::{StationPath, StationPort};
+pub use tap::{DriverTap, TappedFrame};
 pub use uman::UmanPort;
 
 const PROGRAM: &str = "powerlink";

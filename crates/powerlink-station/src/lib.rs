@@ -6,6 +6,7 @@
 //!                                        ├── once a cycle: the application's control loop, on the process image
 //!                                        │   (or a program that waits: RunningStation)
 //!                                        ├── watch: what the kernel counts of the interface, for the node's error counters
+//!                                        ├── store: the file of a controlled node's stored parameters
 //!                                        ├── Handle: state of the network, NMT commands, SDO, from any thread
 //!                                        └── plk0: ordinary IP traffic through the asynchronous phase, and SDO over UDP
 //! ```
@@ -72,6 +73,7 @@ mod project_tests;
 mod running;
 mod station;
 mod status;
+mod store;
 mod triple;
 mod watch;
 mod work;

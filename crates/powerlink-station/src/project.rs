@@ -1,12 +1,16 @@
 //! The project file: one station, and for a managing node its network.
 
+mod nodes;
+
 use crate::StationError;
 use crate::configure;
 use crate::driver::StationPath;
-use core::ops::Range;
+pub use nodes::place;
+use nodes::{objects, read_nodes};
 use rtwire_describe::foreign;
 use rtwire_describe::project_file::{Findings, Keys, nearest, parse, short};
-use rtwire_powerlink::cn::Limits;
+use rtwire_powerlink::cn::{ControlledConfig, Limits};
+use rtwire_powerlink::mn::ManagingConfig;
 use rtwire_powerlink::pdo::Mapped;
 use rtwire_powerlink::{ControlledNode, ManagingNode};
 use rtwire_wire::MacAddress;
@@ -28,7 +32,7 @@ pub struct Project {
     pub node: u8,
     /// The interface's name.
     pub interface: String,
-    /// The length of a cycle, ns.
+    /// The length of a cycle, ns; 0: that of the `cdc`, or at a controlled node the one that it observes.
     pub cycle_ns: u64,
     /// The path of the isochronous phase.
     pub station_path: StationPath,
@@ -55,6 +59,10 @@ pub struct Project {
     /// The pause of a managing node between SoC and the first PReq, ns; `None`: that of the `cdc`, else as
     /// [`Project::wait_soc_preq_ns`] says.
     pub wait_soc_preq_ns: Option<u64>,
+    /// The most asynchronous slots of a managing node's cycle; `None`: that of the `cdc`, else one.
+    pub async_slots: Option<u8>,
+    /// The file in which a controlled node stores its parameters (1010h, 1011h); `None`: it stores none.
+    pub parameters: Option<PathBuf>,
     /// A configurator's configuration (CDC), applied first.
     pub cdc: Option<PathBuf>,
     /// A controlled node's device description (XDD, XDC): its objects and identity.
@@ -176,12 +184,33 @@ impl Project {
             source,
         };
         if self.node == node::MN {
-            let config = configure::managing(self, address, 0)?;
+            let config = self.managing_config(address)?;
             ManagingNode::new(config).map(drop).map_err(faulty)
         } else {
-            let config = configure::controlled(self, address)?;
+            let config = self.controlled_config(address)?;
             ControlledNode::new(config).map(drop).map_err(faulty)
         }
+    }
+
+    /// Returns the configuration of the managing node that the project describes, for an interface with this address. Reads the
+    /// files that the project names. Its SoC have no time.
+    ///
+    /// # Errors
+    /// A named file cannot be read or is faulty.
+    pub fn managing_config(&self, address: MacAddress) -> Result<ManagingConfig, StationError> {
+        let config = configure::managing(self, address, 0)?;
+        Ok(ManagingConfig {
+            net_time_offset_ns: None,
+            ..config
+        })
+    }
+
+    /// Returns the configuration of the controlled node that the project describes, as [`managing_config`](Self::managing_config).
+    ///
+    /// # Errors
+    /// A named file cannot be read or is faulty.
+    pub fn controlled_config(&self, address: MacAddress) -> Result<ControlledConfig, StationError> {
+        configure::controlled(self, address)
     }
 }
 
@@ -275,7 +304,8 @@ fn read_document(
         .text("description")
         .map(|(file, _)| relative(path, file));
     let cycle_ns = keys.time("cycle", 10_000);
-    if !table.contains_key("cycle") && cdc.is_none() {
+    // A controlled node observes its cycle, or is told it by its managing node.
+    if !table.contains_key("cycle") && cdc.is_none() && node == Some(240) {
         keys.missing("cycle");
     }
     let station_path = keys.choice("path", &StationPath::ALL.map(StationPath::name));
@@ -299,6 +329,10 @@ fn read_document(
             keys.findings.at(&value.span(), message, None);
         }
     }
+    let async_slots = keys.number("async-slots", 1..65);
+    let parameters = keys
+        .text("parameters")
+        .map(|(file, _)| relative(path, file));
     let soc = match keys.choice("soc", &["auto", "spin", "launch"]) {
         Some("spin") => SocSending::Spin,
         Some("launch") => SocSending::Launch,
@@ -337,7 +371,7 @@ fn read_document(
                 None,
             );
         }
-        for key in ["silence-after-reset", "answer-within"] {
+        for key in ["silence-after-reset", "answer-within", "parameters"] {
             if let Some(value) = table.get(key) {
                 let message = format!("only a controlled node (node = 1 to 239) has `{key}`");
                 keys.findings.at(&value.span(), message, None);
@@ -352,9 +386,16 @@ fn read_document(
             );
         }
     } else if node.is_some() {
-        for key in ["soc", "soc-priority", "soc-margin", "wait-soc-preq"] {
+        for key in [
+            "soc",
+            "soc-priority",
+            "soc-margin",
+            "wait-soc-preq",
+            "async-slots",
+        ] {
             if let Some(value) = table.get(key) {
-                let message = format!("only a managing node (node = 240) sends SoC: no `{key}`");
+                let message =
+                    format!("only a managing node (node = 240) sends SoC and SoA: no `{key}`");
                 keys.findings.at(&value.span(), message, None);
             }
         }
@@ -384,6 +425,8 @@ fn read_document(
         silence_ns: silence_ns.unwrap_or(Limits::default().silence_ns),
         answer_within_ns,
         wait_soc_preq_ns,
+        async_slots: async_slots.map(|slots| slots as u8),
+        parameters,
         cdc,
         description,
         ethernet,
@@ -406,121 +449,4 @@ fn address(text: &str) -> Option<([u8; 4], u8)> {
         .ok()
         .filter(|prefix| (1..=30).contains(prefix))?;
     Some((address.octets(), prefix))
-}
-
-fn read_nodes(document: &DeTable<'_>, path: &Path, findings: &mut Findings<'_>) -> Vec<NodeEntry> {
-    let Some(list) = document.get("node") else {
-        return Vec::new();
-    };
-    let DeValue::Array(items) = list.get_ref() else {
-        findings.at(
-            &list.span(),
-            "`node` may be given many times: write `[[node]]`".to_owned(),
-            None,
-        );
-        return Vec::new();
-    };
-    let mut nodes: Vec<NodeEntry> = Vec::new();
-    for item in items {
-        let DeValue::Table(table) = item.get_ref() else {
-            findings.at(
-                &item.span(),
-                "a node is a table `[[node]]`".to_owned(),
-                None,
-            );
-            continue;
-        };
-        let mut keys = Keys::new(table, "[[node]]", item.span(), findings);
-        let number = keys.number("number", 1..240);
-        if !table.contains_key("number") {
-            keys.missing("number");
-        }
-        let number = number.unwrap_or(0) as u8;
-        if number > 0 && nodes.iter().any(|other| other.number == number) {
-            let span = table.get("number").map_or(item.span(), toml::Spanned::span);
-            keys.findings
-                .at(&span, format!("node {number} is there already"), None);
-        }
-        let name = keys.text("name").map(|(name, _)| name.to_owned());
-        let entry = NodeEntry {
-            number,
-            name: name.unwrap_or_else(|| format!("node {number}")),
-            mandatory: keys.flag("mandatory").unwrap_or(false),
-            response_timeout_ns: keys.time("response-timeout", 1_000).unwrap_or(200_000),
-            configure: keys.flag("configure").unwrap_or(true),
-            chained: keys.flag("chained").unwrap_or(false),
-            description: keys
-                .text("description")
-                .map(|(file, _)| relative(path, file)),
-            objects: objects(&mut keys),
-        };
-        keys.finish();
-        nodes.push(entry);
-    }
-    nodes
-}
-
-fn objects(keys: &mut Keys<'_, '_, '_>) -> Vec<MappedObject> {
-    let mut all = Vec::new();
-    for (key, direction) in [
-        ("receives", Direction::Receives),
-        ("sends", Direction::Sends),
-    ] {
-        let mut offset_octets = 0;
-        for (text, span) in keys.texts(key) {
-            match object(text, offset_octets) {
-                Some(mapped) => {
-                    offset_octets += mapped.octets;
-                    all.push(MappedObject { direction, mapped });
-                }
-                None => not_an_object(keys, text, &span),
-            }
-        }
-    }
-    all
-}
-
-fn not_an_object(keys: &mut Keys<'_, '_, '_>, text: &str, span: &Range<usize>) {
-    let message = format!("`{}` is no object with its type", short(text));
-    let help =
-        Some("index/sub-index and u8, u16, u32 or u64, for instance \"6000h/1 u8\"".to_owned());
-    keys.findings.at(span, message, help);
-}
-
-fn object(text: &str, offset_octets: usize) -> Option<Mapped> {
-    let (place, kind) = text.trim().split_once(' ')?;
-    let octets = match kind.trim() {
-        "u8" | "i8" => 1,
-        "u16" | "i16" => 2,
-        "u32" | "i32" => 4,
-        "u64" | "i64" => 8,
-        _ => return None,
-    };
-    let (index, subindex) = crate::place(place)?;
-    Some(Mapped {
-        index,
-        subindex,
-        offset_octets,
-        octets,
-    })
-}
-
-/// Reads index and sub-index, as in `6000h/1` and `0x6000/1`. A number is hexadecimal where it is marked so.
-#[must_use]
-pub fn place(text: &str) -> Option<(u16, u8)> {
-    let number = |text: &str| -> Option<u32> {
-        let text = text.trim();
-        let hexadecimal = text
-            .strip_prefix("0x")
-            .or_else(|| text.strip_suffix(['h', 'H']));
-        match hexadecimal {
-            Some(digits) => u32::from_str_radix(digits, 16).ok(),
-            None => text.parse().ok(),
-        }
-    };
-    let (index, subindex) = text.split_once('/').unwrap_or((text, "0"));
-    Some((
-        u16::try_from(number(index)?).ok()?,
-        u8::try_from(number(subindex)?).ok()?,
-    ))
 }

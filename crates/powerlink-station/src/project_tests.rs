@@ -141,3 +141,34 @@ fn keys_that_do_not_fit_are_refused() {
         assert!(error.contains(message), "{key}: {error}");
     }
 }
+
+#[test]
+fn only_a_managing_node_needs_a_cycle() {
+    assert_eq!(controlled("").cycle_ns, 0);
+    controlled("").check().unwrap();
+    let none = parse(&format!(
+        "[station]\nnode = 240\ninterface = \"eth0\"\n{NODES}"
+    ));
+    assert!(none.unwrap_err().contains("missing key `cycle`"));
+}
+
+#[test]
+fn slots_are_the_managing_nodes_and_a_file_of_parameters_the_controlled_ones() {
+    let four = managing("cycle = \"2 ms\"\nasync-slots = 4");
+    assert_eq!(dictionary(&four).number(0x1f8a, 3), 4);
+    assert_eq!(
+        dictionary(&managing("cycle = \"2 ms\"")).number(0x1f8a, 3),
+        1
+    );
+    let stores = controlled("parameters = \"valve.parameters\"");
+    assert_eq!(
+        stores.parameters.as_deref(),
+        Some(Path::new("valve.parameters"))
+    );
+    let wrong = parse(&format!(
+        "[station]\nnode = 240\ninterface = \"eth0\"\ncycle = \"2 ms\"\nparameters = \"a\"\n{NODES}"
+    ));
+    assert!(wrong.unwrap_err().contains("has `parameters`"));
+    let wrong = parse("[station]\nnode = 1\ninterface = \"eth0\"\nasync-slots = 2\n");
+    assert!(wrong.unwrap_err().contains("no `async-slots`"));
+}

@@ -11,6 +11,7 @@ use crate::kind::{Key, Kind};
 use crate::launch::{self, Over, SocWay};
 use crate::project::Project;
 use crate::running::RunningStation;
+use crate::store::{Store, restore};
 use crate::watch::{self, Watch};
 use crate::work::{Beside, Work};
 use core::ops::Range;
@@ -42,6 +43,7 @@ pub struct Station {
     /// The launch queue's reports on SoC.
     reports: Option<TxStamps>,
     watch: Option<Watch>,
+    store: Option<Store>,
     points: Vec<(Key, Range<usize>)>,
 }
 
@@ -112,20 +114,29 @@ impl Station {
         let address = address_of(project)?;
         let config = configure::controlled(project, address)?;
         let cycle_ns = config.dictionary.number(0x1006, 0) * 1_000;
-        let node = ControlledNode::new(config).map_err(|source| StationError::Configuration {
-            path: project.path.clone(),
-            source,
-        })?;
+        let mut node =
+            ControlledNode::new(config).map_err(|source| StationError::Configuration {
+                path: project.path.clone(),
+                source,
+            })?;
+        let stored = project.parameters.as_deref();
+        let stored = stored.map(|path| (path, restore(&mut node, path)));
         let mut wanted: Vec<u8> = node.image().receive.iter().map(|c| c.node).collect();
         wanted.push(rtwire_wire::powerlink::node::MN);
-        Self::open(
+        let mut station = Self::open(
             project,
             Kind::Controlled(Box::new(node)),
             Role::Controlled,
             wanted,
             cycle_ns,
             None,
-        )
+        )?;
+        if let Some((path, restored)) = stored {
+            station.said = format!("{}; {restored}", station.said);
+            let opened = Store::open(path);
+            station.store = Some(opened.map_err(|source| StationError::Thread { source })?);
+        }
+        Ok(station)
     }
 
     fn open(
@@ -218,6 +229,7 @@ impl Station {
             datagrams,
             reports,
             watch,
+            store: None,
             points: Vec::new(),
         })
     }
@@ -362,6 +374,7 @@ impl Station {
                     ethernet: self.ethernet.as_mut(),
                     datagrams: self.datagrams.as_mut(),
                     watch: self.watch.as_mut(),
+                    store: self.store.as_mut(),
                 },
             );
             if launched {

@@ -8,6 +8,7 @@ use crate::io::Io;
 use crate::kind::{Key, Kind};
 use crate::launch::Told;
 use crate::status::{SocLaunchStatus, StationEvent, StationStatus, words};
+use crate::store::Store;
 use crate::watch::Watch;
 use core::ops::Range;
 use rtwire_link::run::{Port as _, RunStatistics};
@@ -25,6 +26,7 @@ pub(crate) struct Beside<'a> {
     pub(crate) ethernet: Option<&'a mut Ethernet>,
     pub(crate) datagrams: Option<&'a mut Datagrams>,
     pub(crate) watch: Option<&'a mut Watch>,
+    pub(crate) store: Option<&'a mut Store>,
 }
 
 /// The work after each call of the node.
@@ -93,6 +95,11 @@ impl<'a> Work<'a> {
         }
         while let Some(event) = kind.next_event() {
             self.event(kind, event, now_ns);
+        }
+        if let (Some(store), Kind::Controlled(node)) = (&mut self.beside.store, &mut *kind)
+            && let Some(news) = store.exchange(node)
+        {
+            self.note(now_ns, news);
         }
         if let Some(dropped) = self.dropped {
             if let Some(lost) = port.soc_lost() {

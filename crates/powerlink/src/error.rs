@@ -120,6 +120,12 @@ pub enum Error {
         /// The fault, and what would be right.
         what: String,
     },
+    /// Stored parameters that are not used.
+    #[error("{what}")]
+    Parameters {
+        /// The fault.
+        what: String,
+    },
     /// A configuration that no node can run with.
     #[error("{what}")]
     Configuration {

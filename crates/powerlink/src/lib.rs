@@ -39,6 +39,9 @@
 //! **The interface.** Only the interface knows of frames with a wrong check sequence, collisions and losses of the
 //! link. Report them with `observe` as soon as they are known.
 //!
+//! **Stored parameters.** A controlled node that was given its stored parameters ([`ControlledNode::keep_parameters`]) hands out
+//! those that it is told to store, with `parameters_to_store`. The loop has them written elsewhere and reports the outcome.
+//!
 //! **Ordinary Ethernet.** `send_ethernet` queues a frame for the asynchronous phase. The nodes ignore frames that are not
 //! POWERLINK.
 //!

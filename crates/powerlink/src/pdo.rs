@@ -42,6 +42,12 @@ impl Mapped {
         })
     }
 
+    /// Returns the offset behind it in the payload, in bytes.
+    #[must_use]
+    pub const fn end(&self) -> usize {
+        self.offset_octets + self.octets
+    }
+
     /// Returns the mapping entry.
     #[must_use]
     pub const fn to_number(self) -> u64 {
@@ -52,7 +58,7 @@ impl Mapped {
     }
 }
 
-/// One PDO.
+/// The process data of one frame: one PDO, or several of the same node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Channel {
     /// The node of the PDO. At a managing node it is the controlled node. At a controlled node it is the node whose
@@ -64,7 +70,7 @@ pub struct Channel {
     pub octets: usize,
     /// Offset of its range in the process image, in bytes.
     pub at: usize,
-    /// Its objects in the order of the mapping.
+    /// Its objects in the order of the PDOs and their mapping.
     pub mapped: Vec<Mapped>,
 }
 
@@ -123,43 +129,74 @@ pub fn check(
     Ok(all)
 }
 
-/// Returns all active PDOs of one direction, each with its range of the process image.
+/// Returns what is mapped in one direction, each frame with its range of the process image. Several PDOs of one node are one
+/// [`Channel`]: they share its frame. So more than 254 objects find room in it.
 ///
 /// # Errors
-/// The first invalid mapping.
+/// The first invalid mapping. Also: two PDOs of one frame differ in their version, or write the same bytes of it.
 pub fn channels(
     dictionary: &ObjectDictionary,
     first: u16,
     limit: impl Fn(u8) -> usize,
     how: Check,
 ) -> Result<Vec<Channel>, Error> {
-    let mut channels = Vec::new();
-    let mut at = 0;
+    let mut channels: Vec<Channel> = Vec::new();
     for parameters in first..first + 0x100 {
         let mapping = parameters + 0x200;
         let count = dictionary.number(mapping, 0) as u8;
         if count == 0 {
             continue;
         }
+        let refused = |code| Error::Object {
+            index: mapping,
+            subindex: 0,
+            code,
+        };
         let node = dictionary.number(parameters, 1) as u8;
-        let mapped =
-            check(dictionary, mapping, count, limit(node), how).map_err(|code| Error::Object {
-                index: mapping,
-                subindex: 0,
-                code,
-            })?;
-        let end = |mapped: &Mapped| mapped.offset_octets + mapped.octets;
-        let octets = mapped.iter().map(end).max().unwrap_or_default();
-        channels.push(Channel {
-            node,
-            version: dictionary.number(parameters, 2) as u8,
-            octets,
-            at,
-            mapped,
-        });
-        at += octets;
+        let version = dictionary.number(parameters, 2) as u8;
+        let mapped = check(dictionary, mapping, count, limit(node), how).map_err(refused)?;
+        let octets = mapped.iter().map(Mapped::end).max().unwrap_or_default();
+        match channels.iter_mut().find(|channel| channel.node == node) {
+            Some(same) => {
+                let collides = first == TRANSMIT && overlap(&same.mapped, &mapped);
+                if same.version != version || collides {
+                    return Err(refused(AbortCode::INCOMPATIBLE));
+                }
+                same.octets = same.octets.max(octets);
+                same.mapped.extend(mapped);
+            }
+            None => channels.push(Channel {
+                node,
+                version,
+                octets,
+                at: 0,
+                mapped,
+            }),
+        }
+    }
+    let mut at = 0;
+    for channel in &mut channels {
+        channel.at = at;
+        at += channel.octets;
     }
     Ok(channels)
+}
+
+/// Returns true where objects of both lists lie in the same bytes.
+fn overlap(before: &[Mapped], behind: &[Mapped]) -> bool {
+    let end = before.iter().map(Mapped::end).max().unwrap_or_default();
+    let mut taken = vec![false; end];
+    for mapped in before {
+        if let Some(place) = taken.get_mut(mapped.offset_octets..mapped.end()) {
+            place.fill(true);
+        }
+    }
+    let is_taken = |mapped: &Mapped| {
+        let from = mapped.offset_octets.min(end);
+        let place = taken.get(from..mapped.end().min(end));
+        place.is_some_and(|place| place.contains(&true))
+    };
+    behind.iter().any(is_taken)
 }
 
 /// Process data of a node: received and transmitted.

@@ -1,19 +1,25 @@
 //! `rtwire powerlink monitor`: watches a network by its frames on an interface.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use rtwire_measure::capture::{LINK_ETHERNET, Packet};
 use rtwire_measure::jitter::{Follower, JitterReport, Settings};
 use rtwire_measure::report::Machine;
 use rtwire_measure::units::{duration, grouped};
+use rtwire_powerlink_station::driver::DriverTap;
 use rtwire_sys::signal;
 
 use super::live::Screen;
 use super::{Failure, LACKING};
 use crate::jitter_command;
 use crate::output::{self, print};
+
+/// The time between two looks at a driver's ring: it has room for 256 frames.
+const TAP_LOOK: Duration = Duration::from_micros(500);
 
 /// Arguments of `rtwire powerlink monitor`.
 #[derive(Args)]
@@ -34,6 +40,7 @@ pub(super) struct MonitorArguments {
 pub(super) fn run(arguments: &MonitorArguments) -> Result<(), Failure> {
     let stop = signal::install_stop_flag().map_err(|error| (LACKING, error.to_string()))?;
     let mut live = jitter_command::live(&arguments.interface)?;
+    let mut tap = None;
     let mut screen = Screen::new(arguments.json);
     let begun = Instant::now();
     let mut states = BTreeMap::new();
@@ -56,8 +63,18 @@ pub(super) fn run(arguments: &MonitorArguments) -> Result<(), Failure> {
             around: 0,
             ..Settings::default()
         });
-        jitter_command::listen(&mut live, &mut follower, Some(time), stop)?;
-        let (report, _) = follower.finish(&arguments.interface, "live", &command, machine.clone());
+        if !tap.as_ref().is_some_and(DriverTap::is_current) {
+            // Without the privilege for it, frames that a driver takes stay unseen.
+            tap = DriverTap::open(&arguments.interface).ok().flatten();
+        }
+        let mut notes = Vec::new();
+        match &mut tap {
+            Some(tap) => notes.extend(follow(tap, &mut follower, time, stop)),
+            None => jitter_command::listen(&mut live, &mut follower, Some(time), stop)?,
+        }
+        let (mut report, _) =
+            follower.finish(&arguments.interface, "live", &command, machine.clone());
+        report.notes.extend(notes.iter().cloned());
         for node in &report.nodes {
             states.insert(node.node, node.last_state.clone());
         }
@@ -65,7 +82,7 @@ pub(super) fn run(arguments: &MonitorArguments) -> Result<(), Failure> {
             let line = serde_json::to_string(&report).map_err(|e| (LACKING, e.to_string()))?;
             print(&(line + "\n"));
         } else {
-            let text = table(&report, &states);
+            let text = table(&report, &states, &notes);
             if screen.is_terminal() {
                 screen.redraw(&text);
             } else {
@@ -75,7 +92,52 @@ pub(super) fn run(arguments: &MonitorArguments) -> Result<(), Failure> {
     }
 }
 
-fn table(report: &JitterReport, states: &BTreeMap<u8, Option<String>>) -> String {
+/// Follows the frames that the driver of a station on this interface takes. Returns notes for the reader.
+fn follow(
+    tap: &mut DriverTap,
+    follower: &mut Follower,
+    time: Duration,
+    stop: &AtomicBool,
+) -> Vec<String> {
+    let begun = Instant::now();
+    let missed = tap.missed();
+    let mut number = 0;
+    while !stop.load(Ordering::Relaxed) && begun.elapsed() < time {
+        while let Some(tapped) = tap.next_frame() {
+            number += 1;
+            let packet = |data| Packet {
+                number,
+                time_ns: Some(tapped.at_ns),
+                link_type: LINK_ETHERNET,
+                data,
+                original_octets: u32::try_from(data.len()).unwrap_or(u32::MAX),
+            };
+            follower.packet(&packet(tapped.frame));
+            if let Some(answer) = tapped.answer {
+                follower.untimed_response(&packet(answer));
+            }
+        }
+        thread::sleep(TAP_LOOK);
+    }
+    let mut notes = vec![if tap.is_controlled() {
+        format!(
+            "Frames as the driver of node {} takes them here. The times of its own responses are not known.",
+            tap.node()
+        )
+    } else {
+        "Frames as the driver of the managing node takes them here: its own are not among them."
+            .to_owned()
+    }];
+    let missed = tap.missed() - missed;
+    if missed > 0 {
+        notes.push(format!(
+            "{missed} frames came faster than they were looked at, and are missing here."
+        ));
+    }
+    notes
+}
+
+fn table(report: &JitterReport, states: &BTreeMap<u8, Option<String>>, notes: &[String]) -> String {
     let cycle = report.cycle.map_or_else(
         || "no cycle".to_owned(),
         |cycle| format!("cycle {}", duration(cycle.cycle_ns)),
@@ -96,6 +158,10 @@ fn table(report: &JitterReport, states: &BTreeMap<u8, Option<String>>) -> String
         grouped(report.frames.soa),
         grouped(report.frames.asnd),
     );
+    for note in notes {
+        text.push_str(note);
+        text.push('\n');
+    }
     if states.is_empty() {
         text.push_str("no node responds\n");
         return text;

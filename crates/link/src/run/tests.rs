@@ -226,6 +226,8 @@ fn what_is_too_late_for_the_window_or_has_none_is_sent_at_its_instant() {
 struct Told {
     moment_ns: Option<u64>,
     took_ns: Vec<u64>,
+    /// The time for which the program stands still in the moment's call, ns.
+    held_up_ns: u64,
 }
 
 impl Node for Told {
@@ -239,6 +241,7 @@ impl Node for Told {
 
     fn moment(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
         self.moment_ns = None;
+        std::thread::sleep(Duration::from_nanos(self.held_up_ns));
         outbox.send(&[1; 60], None);
         outbox.send(&[2; 60], Some(now_ns + 5000 * MS));
     }
@@ -256,13 +259,12 @@ impl Node for Told {
 fn a_node_is_told_what_held_its_frames_up_since_its_call() {
     const HELD_UP_NS: u64 = 2000 * MS;
     let mut runner = Runner::new(Keeper::default(), &RunConfig::default());
-    let mut node = Told::default();
+    let mut node = Told {
+        held_up_ns: HELD_UP_NS,
+        ..Told::default()
+    };
     let stop = AtomicBool::new(false);
-    let ended = runner.run(&mut node, &stop, |node, keeper, _| {
-        // The application stalls in the moment's call; the machine may stall, too.
-        if node.moment_ns.is_none() && keeper.given.is_empty() && node.took_ns.is_empty() {
-            std::thread::sleep(Duration::from_nanos(HELD_UP_NS));
-        }
+    let ended = runner.run(&mut node, &stop, |_, keeper, _| {
         stop.store(keeper.given.len() == 2, Ordering::Relaxed);
     });
     assert!(ended.is_ok(), "{ended:?}");
@@ -298,6 +300,39 @@ fn what_held_frames_up_is_told_once() {
     assert!(
         first >= HELD_UP_NS && second < HELD_UP_NS,
         "{first} {second}"
+    );
+}
+
+#[test]
+fn what_is_due_leaves_before_the_applications_turn() {
+    const TURN_NS: u64 = 50 * MS;
+    let mut runner = Runner::new(Keeper::default(), &RunConfig::default());
+    let mut node = Told::default();
+    let stop = AtomicBool::new(false);
+    let (mut begun_ns, mut left_first) = (None, None);
+    let ended = runner.run(&mut node, &stop, |node, keeper, now_ns| {
+        node.moment_ns = None;
+        match begun_ns {
+            // A request arrives; the reply to it is due at once.
+            None => {
+                keeper.arrived_ns = vec![now_ns];
+                begun_ns = Some(now_ns);
+            }
+            // The application's turn behind the reply is a long one.
+            Some(_) if left_first.is_none() => {
+                left_first = Some(keeper.given.len() == 1);
+                std::thread::sleep(Duration::from_nanos(TURN_NS));
+            }
+            Some(_) => stop.store(true, Ordering::Relaxed),
+        }
+    });
+    assert!(ended.is_ok(), "{ended:?}");
+    assert_eq!(left_first, Some(true), "the reply waited for the turn");
+    // Nor does the turn count as time that sending took.
+    assert!(
+        node.took_ns.iter().all(|took| *took < TURN_NS),
+        "{:?}",
+        node.took_ns
     );
 }
 

@@ -81,6 +81,8 @@ pub struct Follower {
     pub(super) cycle_octets: Vec<u64>,
     pub(super) nodes: Vec<NodeTrack>,
     pub(super) keeper: Keeper,
+    /// True while a response is followed whose time is not known.
+    untimed: bool,
 }
 
 impl Follower {
@@ -102,6 +104,7 @@ impl Follower {
             cycle_octets: Vec::new(),
             nodes: vec![NodeTrack::default(); 256],
             keeper: Keeper::new(settings.worst, settings.around),
+            untimed: false,
         }
     }
 
@@ -146,6 +149,14 @@ impl Follower {
             Some(None) => self.frames.malformed += 1,
             Some(Some(kind)) => self.frame(kind, seen),
         }
+    }
+
+    /// Follows a response that was sent on the packet before, at a time that nobody has noted: it counts, and has no PReq–PRes
+    /// time.
+    pub fn untimed_response(&mut self, packet: &Packet<'_>) {
+        self.untimed = true;
+        self.packet(packet);
+        self.untimed = false;
     }
 
     fn frame(&mut self, kind: Kind, seen: Seen) {
@@ -239,6 +250,9 @@ impl Follower {
         };
         let latency_ns = seen.now_ns.saturating_sub(waiting.since_ns);
         track.answered += 1;
+        if self.untimed {
+            return;
+        }
         track.late += u64::from(waiting.gone_on);
         track.latencies.push((seen.at_ns, latency_ns));
         self.keeper

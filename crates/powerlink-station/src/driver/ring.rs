@@ -31,6 +31,11 @@ impl Reader {
         }
     }
 
+    /// Leaves out the frames before number `next`.
+    pub(super) fn begin_at(&mut self, next: u64) {
+        self.next = next;
+    }
+
     /// Returns the number of frames that were overwritten before they were read.
     pub(super) fn overrun(&self) -> u64 {
         self.overrun

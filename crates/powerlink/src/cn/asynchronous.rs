@@ -38,22 +38,19 @@ impl ControlledNode {
         if soa.target != self.node {
             return;
         }
-        if soa.service == RequestedService::STATUS_REQUEST {
-            self.signalling.reset(soa.exception_reset);
-            self.signalling.acknowledge(soa.exception_acknowledge);
-        }
         match soa.sync {
             Some(sync) => self.sync(&sync, outbox),
-            None => self.invited(now_ns, soa.service, outbox),
+            None => self.invited(now_ns, soa, outbox),
         }
     }
 
-    pub(super) fn invited(
-        &mut self,
-        now_ns: u64,
-        service: RequestedService,
-        outbox: &mut dyn Outbox,
-    ) {
+    /// Answers an invitation: a SoA, or an AInv behind it.
+    pub(super) fn invited(&mut self, now_ns: u64, soa: &Soa, outbox: &mut dyn Outbox) {
+        let service = soa.service;
+        if service == RequestedService::STATUS_REQUEST {
+            self.signalling.reset(soa.exception_reset);
+            self.signalling.acknowledge(soa.exception_acknowledge);
+        }
         // The slot of another node by now.
         if service != RequestedService::NO_SERVICE && self.is_late(now_ns, None, outbox) {
             return;

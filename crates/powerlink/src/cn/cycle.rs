@@ -67,7 +67,7 @@ impl ControlledNode {
                 self.soa(now_ns, &soa, outbox);
             }
             Message::AInv(soa) if from_managing && soa.target == self.node => {
-                self.invited(now_ns, soa.service, outbox);
+                self.invited(now_ns, &soa, outbox);
             }
             Message::Asnd(Asnd::NmtCommand(command)) if for_me && from_managing => {
                 self.nmt_command(now_ns, &command);
@@ -122,6 +122,7 @@ impl ControlledNode {
             // The cycle is not configured: the longest of the last intervals stands for it.
             let fading = self.seen_cycle_ns - self.seen_cycle_ns / 8;
             self.seen_cycle_ns = interval_ns.clamp(fading, LONGEST_CYCLE_NS);
+            self.judge_seen_cycle();
         }
         let range_ns = self.counters.jitter_range_ns;
         let off_ns = interval_ns.abs_diff(self.timing.cycle_ns);

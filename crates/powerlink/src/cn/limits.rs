@@ -72,10 +72,19 @@ impl ControlledNode {
     }
 
     /// Returns the cycles for which a program that stands still counts as running; 0: no limit. They follow the cycle time in object
-    /// 1006h, as each reset takes it. Before [`Node::start`](rtwire_wire::Node::start) there are none.
+    /// 1006h, as each reset takes it; without one they follow the observed cycle. Before [`Node::start`](rtwire_wire::Node::start) there are none.
     #[must_use]
     pub const fn watchdog_cycles(&self) -> u32 {
         self.timing.watchdog_cycles
+    }
+
+    /// Takes the watchdog's cycles from the observed cycle, where none is configured. Small changes change nothing.
+    pub(super) const fn judge_seen_cycle(&mut self) {
+        let seen_ns = self.seen_cycle_ns;
+        if self.timing.cycle_ns == 0 && seen_ns.abs_diff(self.judged_cycle_ns) > seen_ns / 4 {
+            self.judged_cycle_ns = seen_ns;
+            self.timing.watchdog_cycles = self.limits.watchdog_of(seen_ns);
+        }
     }
 
     /// Returns the time for which the frame that arrived at `now_ns` has lain unread, ns.

@@ -6,6 +6,7 @@ mod cycle;
 mod errors;
 mod limits;
 mod objects;
+mod parameters;
 mod service;
 mod signalling;
 mod state;
@@ -109,6 +110,8 @@ pub struct ControlledNode {
     pres: Vec<u8>,
     /// The actions on the PRes that the port was given.
     told: Told,
+    /// The stored parameters, where the node can store them.
+    keeping: Option<Box<parameters::Keeping>>,
     server: SdoServer,
     clients: SdoClients,
     /// True where a frame of the clients goes before one of the server: they take turns.
@@ -144,6 +147,8 @@ pub struct ControlledNode {
     reduced_soa: u8,
     /// The observed cycle, ns, used where object 1006h has none.
     seen_cycle_ns: u64,
+    /// The observed cycle that the watchdog goes by, ns.
+    judged_cycle_ns: u64,
     /// True once a second node of the same number has been reported.
     conflict_told: bool,
     scratch: Vec<u8>,
@@ -186,6 +191,7 @@ impl ControlledNode {
             request_channel: None,
             pres: vec![0; FRAME_OCTETS],
             told: Told::default(),
+            keeping: None,
             server: SdoServer::new(300, 15_000_000_000),
             clients: SdoClients::new(300, 15_000_000_000),
             clients_first: false,
@@ -214,6 +220,7 @@ impl ControlledNode {
             in_error: false,
             reduced_soa: 0,
             seen_cycle_ns: 0,
+            judged_cycle_ns: 0,
             conflict_told: false,
             scratch: vec![0; FRAME_OCTETS],
         };

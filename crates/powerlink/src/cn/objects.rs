@@ -2,6 +2,7 @@
 
 use super::ControlledNode;
 use super::errors::LOSSES_OF_LINK;
+use super::parameters::{Keeping, RESTORE, STORE};
 use crate::history;
 use crate::pdo::{self, ProcessImage};
 use crate::queue::Events;
@@ -17,11 +18,17 @@ pub(crate) struct Objects<'a> {
     /// True where process data are exchanged; the mapping cannot be changed then.
     pub(crate) running: bool,
     pub(crate) limits: [usize; 2],
+    /// The stored parameters, where the node can store them.
+    pub(crate) keeping: Option<&'a mut Keeping>,
 }
 
 impl ObjectAccess for Objects<'_> {
     fn read_object(&mut self, index: u16, subindex: u8) -> Result<Vec<u8>, AbortCode> {
         let value = self.dictionary.read(index, subindex)?;
+        // A described device may store parameters; this node does so only where it was given a place for them.
+        if matches!(index, STORE | RESTORE) && subindex > 0 && self.keeping.is_none() {
+            return Ok(vec![0; value.len()]);
+        }
         if let Some((output, range)) = self.image.place(index, subindex) {
             let part = if output {
                 &self.image.outputs
@@ -38,6 +45,11 @@ impl ObjectAccess for Objects<'_> {
         if index == history::OBJECT && subindex == 0 && data != [0] {
             return Err(AbortCode::RANGE);
         }
+        if matches!(index, STORE | RESTORE) {
+            self.dictionary.entry(index, subindex)?;
+            let keeping = self.keeping.as_mut().ok_or(AbortCode::NOT_STORED)?;
+            return keeping.write(index, subindex, data, self.dictionary, self.image);
+        }
         if matches!(index, 0x1600..=0x16ff | 0x1a00..=0x1aff) {
             self.check_mapping(index, subindex, data)?;
         }
@@ -51,6 +63,12 @@ impl ObjectAccess for Objects<'_> {
         }
         self.events.push(Event::Written { index, subindex });
         Ok(())
+    }
+
+    fn is_pending(&self) -> bool {
+        self.keeping
+            .as_ref()
+            .is_some_and(|keeping| keeping.is_pending())
     }
 }
 
@@ -94,6 +112,7 @@ impl ControlledNode {
                 NmtState::READY_TO_OPERATE | NmtState::OPERATIONAL
             ),
             limits,
+            keeping: self.keeping.as_deref_mut(),
         };
         work(&mut self.server, &mut objects);
     }

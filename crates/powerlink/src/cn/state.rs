@@ -101,6 +101,7 @@ impl ControlledNode {
         self.silent_until_ns = now_ns.saturating_add(self.limits.silence_ns);
         self.last_soc_ns = 0;
         self.seen_cycle_ns = 0;
+        self.judged_cycle_ns = 0;
         self.reduced_soa = 0;
         self.conflict_told = false;
         self.arm_basic_ethernet(now_ns);

@@ -3,12 +3,18 @@
 use super::schedule::Invitation;
 use super::{Cn, ManagingNode};
 use crate::{ErrorCode, LostReason};
-use rtwire_wire::powerlink::{NmtState, RequestedService, node};
+use rtwire_wire::powerlink::{MINIMUM_OCTETS, NmtState, RequestedService, node};
 use rtwire_wire::{Action, Outbox};
 
 /// The least pause between a SoC with launch time and the first request, ns. Object 1F8Ah/1 may set a longer one. The
 /// queue may send the SoC at the last moment.
 const BEHIND_LAUNCH_NS: u64 = 10_000;
+/// The most asynchronous slots of a cycle: two frames each, of which an outbox has to take all at once.
+pub(super) const MOST_SLOTS: u64 = 64;
+/// The time of one byte at 100 Mbit/s, ns.
+const OCTET_NS: u64 = 80;
+/// Preamble, check sequence and gap of a frame, bytes.
+const GAP_OCTETS: u64 = 24;
 
 /// The state of the cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,13 +179,53 @@ impl ManagingNode {
         };
     }
 
-    /// Ends the wait for an answer in the reduced cycle: the next SoA need not wait.
-    pub(super) fn answered(&mut self, now_ns: u64) {
+    /// Ends the slot of the invited node: it has sent, or another one has. The next SoA of the reduced cycle need not wait. In a
+    /// cycle the next slot may follow where `by_invited`; any other frame says that the medium is not free.
+    pub(super) fn answered(&mut self, now_ns: u64, by_invited: bool, outbox: &mut dyn Outbox) {
         match self.phase {
             Phase::ReducedAnswer { .. } => self.phase = Phase::Reduced { at_ns: now_ns },
+            Phase::WaitAsync { .. } if by_invited => {
+                self.next_slots(now_ns.max(self.read_ns), outbox);
+            }
             Phase::WaitAsync { .. } => self.phase = Phase::WaitSoc,
             _ => {}
         }
+    }
+
+    /// Returns the node that the running slot is for.
+    pub(super) const fn invited(&self) -> Option<u8> {
+        match self.phase {
+            Phase::WaitAsync { invited } | Phase::ReducedAnswer { invited, .. } => {
+                Some(invited.target)
+            }
+            _ => None,
+        }
+    }
+
+    /// Opens further asynchronous slots from `free_ns` on, as far as the cycle has time and slots left: for own frames one behind
+    /// the other, for those of another node until it is invited.
+    fn next_slots(&mut self, mut free_ns: u64, outbox: &mut dyn Outbox) {
+        self.phase = Phase::WaitSoc;
+        let own_ns = self.own_slot_ns();
+        let latency_ns = self.timing.async_timeout_ns.min(self.timing.cycle_ns / 4);
+        let slot_ns = own_ns + latency_ns;
+        let end_ns = self.next_soc_ns.saturating_sub(self.timing.lead_ns);
+        while self.slots_left > 0 && free_ns + slot_ns <= end_ns {
+            self.slots_left -= 1;
+            let Some(invited) = self.invite_again(free_ns, outbox) else {
+                return;
+            };
+            if invited.target != node::MN {
+                self.phase = Phase::WaitAsync { invited };
+                return;
+            }
+            free_ns += own_ns;
+        }
+    }
+
+    /// Returns the time of an invitation and of the longest frame behind it, ns.
+    const fn own_slot_ns(&self) -> u64 {
+        (MINIMUM_OCTETS as u64 + self.timing.mtu as u64 + 18 + 2 * GAP_OCTETS) * OCTET_NS
     }
 
     fn unanswered(&mut self, invited: Invitation) {
@@ -375,13 +421,16 @@ impl ManagingNode {
             }
             return;
         }
+        self.slots_left = self.timing.async_slots - 1;
         let invited = self.asynchronous_phase(now_ns, outbox);
-        let waits = invited.target != node::MN && invited.service != RequestedService::NO_SERVICE;
-        self.phase = if waits {
-            Phase::WaitAsync { invited }
+        if invited.service == RequestedService::NO_SERVICE {
+            self.phase = Phase::WaitSoc;
+        } else if invited.target == node::MN {
+            let seen_ns = now_ns.max(self.read_ns);
+            self.next_slots(seen_ns + self.own_slot_ns(), outbox);
         } else {
-            Phase::WaitSoc
-        };
+            self.phase = Phase::WaitAsync { invited };
+        }
     }
 
     /// Counts the response to the request at `at` as missing.

@@ -57,7 +57,32 @@ impl ManagingNode {
             redundancy: 0,
             sync,
         };
-        let packet = self.packet(multicast::SOA, node::BROADCAST, Message::Soa(soa));
+        self.send_invitation(multicast::SOA, Message::Soa(soa), outbox);
+    }
+
+    /// Sends an invitation between two SoA.
+    pub(super) fn send_ainv(
+        &mut self,
+        service: RequestedService,
+        target: u8,
+        flags: [bool; 2],
+        outbox: &mut dyn Outbox,
+    ) {
+        let soa = Soa {
+            state: self.state,
+            exception_acknowledge: flags[0],
+            exception_reset: flags[1],
+            service,
+            target,
+            version: VERSION,
+            redundancy: 0,
+            sync: None,
+        };
+        self.send_invitation(multicast::ASND, Message::AInv(soa), outbox);
+    }
+
+    fn send_invitation(&mut self, to: MacAddress, message: Message<'_>, outbox: &mut dyn Outbox) {
+        let packet = self.packet(to, node::BROADCAST, message);
         let mut frame = [0; MINIMUM_OCTETS];
         if let Ok(octets) = packet.emit(&mut frame) {
             let octets = pad(&mut frame, octets, MINIMUM_OCTETS);

@@ -116,6 +116,8 @@ struct Timing {
     lead_ns: u64,
     wait_preq_ns: u64,
     async_timeout_ns: u64,
+    /// The most asynchronous slots of a cycle.
+    async_slots: u8,
     multiplexed_cycles: u8,
     prescaler: u16,
     mtu: usize,
@@ -159,7 +161,10 @@ pub struct ManagingNode {
     last_soc_ns: u64,
     entered_ns: u64,
     warned: bool,
+    /// The invitations so far: SoA and AInv.
     soa_count: u64,
+    /// The asynchronous slots that the running cycle has left.
+    slots_left: u8,
     multiplexed_slot: u8,
     multiplexed_flag: bool,
     prescaled: u16,
@@ -218,6 +223,7 @@ impl ManagingNode {
             entered_ns: 0,
             warned: false,
             soa_count: 0,
+            slots_left: 0,
             multiplexed_slot: 1,
             multiplexed_flag: false,
             prescaled: 0,
@@ -249,6 +255,7 @@ impl ManagingNode {
             lead_ns: self.config.lead_ns.min(cycle_ns / 2),
             wait_preq_ns: d.number(0x1f8a, 1),
             async_timeout_ns: d.number(0x1f8a, 2).max(1000),
+            async_slots: d.number(0x1f8a, 3).clamp(1, cycle::MOST_SLOTS) as u8,
             multiplexed_cycles: d.number(0x1f98, 7) as u8,
             prescaler: d.number(0x1f98, 9) as u16,
             mtu: (d.number(0x1f98, 8) as usize).clamp(300, 1500),

@@ -5,10 +5,10 @@ use super::cycle::Phase;
 use super::node::Boot;
 use super::schedule::STATUS_INTERVAL_NS;
 use crate::{ErrorCode, Event, NodeEvent};
-use rtwire_wire::Outbox;
 use rtwire_wire::powerlink::{
     Asnd, Message, NmtRequest, NmtState, Packet, Response, Status, View, node,
 };
+use rtwire_wire::{MacAddress, Outbox};
 
 /// The number of StatusResponses without EC after which a node is taken for one that never sends EC.
 const CLEAR_TRIES: u32 = 10;
@@ -17,7 +17,7 @@ impl ManagingNode {
     pub(super) fn receive(&mut self, now_ns: u64, frame: &[u8], outbox: &mut dyn Outbox) {
         let view = View::new(frame);
         if !view.is_powerlink() {
-            self.foreign();
+            self.foreign(now_ns, view.source_address(), outbox);
             return;
         }
         if view.source_address() == Some(self.config.address) || self.phase == Phase::Off {
@@ -68,21 +68,23 @@ impl ManagingNode {
                     }
                     _ => {}
                 }
-                self.slot_over(now_ns, outbox);
+                self.slot_over(now_ns, source, outbox);
             }
             _ => {}
         }
     }
 
     /// Ends the asynchronous slot of the invited node: an ordinary frame has come.
-    fn foreign(&mut self) {
-        if matches!(self.phase, Phase::WaitAsync { .. }) {
-            self.phase = Phase::WaitSoc;
+    fn foreign(&mut self, now_ns: u64, from: Option<MacAddress>, outbox: &mut dyn Outbox) {
+        if let Phase::WaitAsync { invited } = self.phase {
+            let known = self.cn(invited.target).and_then(|cn| cn.address);
+            self.answered(now_ns, known.is_some() && known == from, outbox);
         }
     }
 
-    fn slot_over(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
-        self.answered(now_ns);
+    fn slot_over(&mut self, now_ns: u64, source: u8, outbox: &mut dyn Outbox) {
+        let by_invited = self.invited() == Some(source);
+        self.answered(now_ns, by_invited, outbox);
         if matches!(self.phase, Phase::Reduced { .. }) {
             self.reduced(now_ns, outbox);
         }

@@ -22,6 +22,9 @@ const STATUS_SLOW_NS: u64 = 1_000_000_000;
 /// The longest time that a StatusResponse may take, ns.
 const STATUS_PATIENCE_NS: u64 = 20_000_000;
 
+/// The bit of object 1F82h for several asynchronous frames in a cycle.
+const MULTIPLE_ASND: u32 = 0x1_0000;
+
 /// The invited node, and the service that it is invited to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Invitation {
@@ -29,14 +32,52 @@ pub(super) struct Invitation {
     pub(super) target: u8,
 }
 
+/// The frame that invites.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    /// The first slot of a cycle.
+    Soa,
+    /// Each further one.
+    AInv,
+}
+
+impl By {
+    /// Returns true where the node obeys such an invitation.
+    fn reaches(self, cn: &super::Cn) -> bool {
+        self == Self::Soa
+            || cn
+                .ident
+                .is_some_and(|ident| ident.feature_flags & MULTIPLE_ASND != 0)
+    }
+}
+
 impl ManagingNode {
-    /// Sends the SoA, and this node's own frames behind it.
+    /// Sends the SoA, and this node's own frame behind it.
     pub(super) fn asynchronous_phase(
         &mut self,
         now_ns: u64,
         outbox: &mut dyn Outbox,
     ) -> Invitation {
-        let invitation = self.choose(now_ns);
+        let invitation = self.choose(now_ns, By::Soa);
+        self.invite(now_ns, invitation, By::Soa, outbox);
+        invitation
+    }
+
+    /// Sends an AInv between two SoA, and this node's own frame behind it (302-B). Returns `None` where nobody has to send.
+    pub(super) fn invite_again(
+        &mut self,
+        now_ns: u64,
+        outbox: &mut dyn Outbox,
+    ) -> Option<Invitation> {
+        let invitation = self.choose(now_ns, By::AInv);
+        if invitation.service == RequestedService::NO_SERVICE {
+            return None;
+        }
+        self.invite(now_ns, invitation, By::AInv, outbox);
+        Some(invitation)
+    }
+
+    fn invite(&mut self, now_ns: u64, invitation: Invitation, by: By, outbox: &mut dyn Outbox) {
         let Invitation { service, target } = invitation;
         let mut flags = [false; 2];
         let mut sync = None;
@@ -55,7 +96,10 @@ impl ManagingNode {
                 });
             }
         }
-        self.send_soa(service, target, flags, sync, outbox);
+        match by {
+            By::Soa => self.send_soa(service, target, flags, sync, outbox),
+            By::AInv => self.send_ainv(service, target, flags, outbox),
+        }
         if target == node::MN {
             let sent = match service {
                 RequestedService::NMT_REQUEST_INVITE => {
@@ -65,10 +109,9 @@ impl ManagingNode {
             };
             self.statistics.asynchronous_sent += u64::from(sent);
         }
-        invitation
     }
 
-    fn choose(&mut self, now_ns: u64) -> Invitation {
+    fn choose(&mut self, now_ns: u64, by: By) -> Invitation {
         let of = |service, target| Invitation { service, target };
         // At the beginning all nodes hear that there is a managing node, before one is asked.
         if self.state == NmtState::PRE_OPERATIONAL_1 && self.soa_count < 10 {
@@ -77,14 +120,16 @@ impl ManagingNode {
         if self.urgent.len() > 0 {
             return of(RequestedService::NMT_REQUEST_INVITE, node::MN);
         }
-        if let Some(target) = self.requesting(|priority| priority == 7) {
+        if let Some(target) = self.requesting(by, |priority| priority == 7) {
             return of(RequestedService::NMT_REQUEST_INVITE, target);
         }
         for turn in 0..3 {
             let chosen = match (self.turn + turn) % 3 {
+                // Whoever is asked for its identity may not know AInv.
+                0 if by == By::AInv => None,
                 0 => self.choose_ident(now_ns),
-                1 => self.choose_status(now_ns),
-                _ => self.choose_generic(),
+                1 => self.choose_status(now_ns, by),
+                _ => self.choose_generic(by),
             };
             if let Some((service, target)) = chosen {
                 self.turn = (self.turn + turn + 1) % 3;
@@ -107,9 +152,10 @@ impl ManagingNode {
         Some(found)
     }
 
-    fn requesting(&mut self, priority: impl Fn(u8) -> bool) -> Option<u8> {
-        let at =
-            self.next_in_turn(|cn, _| cn.request.pending > 0 && priority(cn.request.priority))?;
+    fn requesting(&mut self, by: By, priority: impl Fn(u8) -> bool) -> Option<u8> {
+        let at = self.next_in_turn(|cn, _| {
+            cn.request.pending > 0 && by.reaches(cn) && priority(cn.request.priority)
+        })?;
         let cn = self.nodes.get_mut(at)?;
         // The next response reports the number that wait then.
         cn.request.pending -= 1;
@@ -124,13 +170,15 @@ impl ManagingNode {
         Some((RequestedService::IDENT_REQUEST, cn.number))
     }
 
-    fn choose_status(&mut self, now_ns: u64) -> Option<(RequestedService, u8)> {
+    fn choose_status(&mut self, now_ns: u64, by: By) -> Option<(RequestedService, u8)> {
         let reduced = self.state == NmtState::PRE_OPERATIONAL_1;
         let at = self.next_in_turn(|cn, _| {
             let told_by_responses = cn.responded && !reduced;
             let due = cn.status_due_ns <= now_ns;
+            // An AInv has no settings of PollResponse chaining.
+            let fits = by.reaches(cn) && (by == By::Soa || cn.boot != Boot::Sync);
             let present = cn.boot > Boot::Search;
-            present && due && (cn.status_wanted || !told_by_responses)
+            present && fits && due && (cn.status_wanted || !told_by_responses)
         })?;
         if !self.status_in_time(now_ns, at) {
             return None;
@@ -172,11 +220,12 @@ impl ManagingNode {
         false
     }
 
-    fn choose_generic(&mut self) -> Option<(RequestedService, u8)> {
+    fn choose_generic(&mut self, by: By) -> Option<(RequestedService, u8)> {
         let invite = RequestedService::UNSPECIFIED_INVITE;
         let own = self.generic.len() + self.server.frames_waiting(true);
         let jobs = self.nodes.iter().any(|cn| cn.asks(&self.server));
-        let highest = self.nodes.iter().filter(|cn| cn.request.pending > 0);
+        let asking = |cn: &&super::Cn| cn.request.pending > 0 && by.reaches(cn);
+        let highest = self.nodes.iter().filter(asking);
         let highest = highest.map(|cn| cn.request.priority).max();
         // Own frames and those of others take turns.
         let own_first = self.soa_count % 2 == 0;
@@ -184,7 +233,7 @@ impl ManagingNode {
             return Some((invite, node::MN));
         }
         let highest = highest?;
-        let target = self.requesting(|priority| priority == highest)?;
+        let target = self.requesting(by, |priority| priority == highest)?;
         Some((invite, target))
     }
 

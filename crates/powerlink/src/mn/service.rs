@@ -31,6 +31,7 @@ impl ManagingNode {
                 events: &mut self.events,
                 running: true,
                 limits: [1490, 1490],
+                keeping: None,
             },
             counters: &mut self.counters,
             nodes: &mut self.nodes,

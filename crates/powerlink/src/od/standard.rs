@@ -444,24 +444,24 @@ fn object(name: &str, kind: &Kind) -> Object {
 }
 
 impl ObjectDictionary {
-    /// Returns the objects of DS 301 for a controlled node: one transmit and eight receive PDOs, all identity numbers
-    /// zero.
+    /// Returns the objects of DS 301 for a controlled node: 8 transmit and 32 receive PDOs, all identity numbers zero. All
+    /// transmit PDOs lie in the one PRes.
     #[must_use]
     pub fn controlled_node() -> Self {
         let mut dictionary = Self::with(CN);
-        dictionary.insert_pdos(8, 1);
+        dictionary.insert_pdos(32, 8);
         // Isochronous; SDO over UDP and ASnd; commands for several nodes; dynamic mapping; multiplexed; reading and
-        // writing several objects at once; PollResponse chaining.
-        dictionary.set_number(0x1f82, 0, 0x0004_8267);
+        // writing several objects at once; several asynchronous frames in a cycle; PollResponse chaining.
+        dictionary.set_number(0x1f82, 0, 0x0005_8267);
         dictionary
     }
 
-    /// Returns the objects of DS 301 for a managing node: 254 transmit and receive PDOs.
+    /// Returns the objects of DS 301 for a managing node: 256 transmit and 256 receive PDOs.
     #[must_use]
     pub fn managing_node() -> Self {
         let mut dictionary = Self::with(MN);
-        dictionary.insert_pdos(254, 254);
-        dictionary.set_number(0x1f82, 0, 0x0004_8347);
+        dictionary.insert_pdos(256, 256);
+        dictionary.set_number(0x1f82, 0, 0x0005_8347);
         dictionary.set_number(0x1f93, 1, u64::from(rtwire_wire::powerlink::node::MN));
         dictionary
     }
@@ -475,6 +475,22 @@ impl ObjectDictionary {
             entry.access = WriteOnly;
         }
         dictionary
+    }
+
+    /// Inserts the objects by which parameters are stored and restored. Their values say that a command does it.
+    pub(crate) fn insert_parameter_objects(&mut self) {
+        const GROUPS: &[Sub] = &[
+            ("AllParam_U32", U32, ReadWrite, 1),
+            ("CommunicationParam_U32", U32, ReadWrite, 1),
+            ("ApplicationParam_U32", U32, ReadWrite, 1),
+            ("ManufacturerParam_04h_U32", U32, ReadWrite, 1),
+        ];
+        for (index, name) in [
+            (0x1010, "NMT_StoreParam_REC"),
+            (0x1011, "NMT_RestoreDefParam_REC"),
+        ] {
+            self.insert(index, object(name, &Record(GROUPS)));
+        }
     }
 
     fn insert_pdos(&mut self, receive: u16, transmit: u16) {

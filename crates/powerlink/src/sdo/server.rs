@@ -22,6 +22,11 @@ pub trait ObjectAccess {
     /// # Errors
     /// The abort code for the client.
     fn write_object(&mut self, index: u16, subindex: u8, data: &[u8]) -> Result<(), AbortCode>;
+
+    /// Returns true where the outcome of the last writes is not known yet. They are answered with [`SdoServer::finish`].
+    fn is_pending(&self) -> bool {
+        false
+    }
 }
 
 /// Address of a client.
@@ -47,6 +52,8 @@ struct Client {
     response: Vec<u8>,
     handed: usize,
     answering: bool,
+    /// True where the outcome of its command is not known yet.
+    pending: bool,
 }
 
 /// A server for any number of clients, 16 of them simultaneously.
@@ -153,6 +160,19 @@ impl SdoServer {
         });
     }
 
+    /// Answers the command whose outcome was not known ([`ObjectAccess::is_pending`]).
+    pub fn finish(&mut self, outcome: Result<(), AbortCode>) {
+        let segment = self.segment_octets;
+        for client in self.clients.iter_mut().filter(|client| client.pending) {
+            client.pending = false;
+            match outcome {
+                Ok(()) => client.answering = true,
+                Err(code) => client.refuse(code),
+            }
+            client.hand_down(segment);
+        }
+    }
+
     /// Removes all clients.
     pub fn reset(&mut self) {
         self.clients.clear();
@@ -216,6 +236,7 @@ impl SdoServer {
             response: Vec::new(),
             handed: 0,
             answering: false,
+            pending: false,
         });
         self.clients.len() - 1
     }
@@ -231,6 +252,7 @@ impl Client {
             self.request.clear();
             self.expected = None;
             self.answering = false;
+            self.pending = false;
             return;
         }
         match command.segmentation {
@@ -274,6 +296,7 @@ impl Client {
         self.request.clear();
         self.expected = None;
         self.answering = false;
+        self.pending = false;
     }
 
     fn refuse(&mut self, code: AbortCode) {
@@ -287,11 +310,13 @@ impl Client {
     fn execute(&mut self, objects: &mut dyn ObjectAccess) {
         let request = core::mem::take(&mut self.request);
         self.expected = None;
+        let before = objects.is_pending();
         match self.result(&request, objects) {
             Ok(response) => {
                 self.response = response;
                 self.handed = 0;
-                self.answering = true;
+                self.pending = objects.is_pending() && !before;
+                self.answering = !self.pending;
             }
             Err(code) => self.refuse(code),
         }
