@@ -198,13 +198,13 @@ fn a_monitor_beside_a_driver_sees_what_it_takes(cell: &Cell) {
             && number(&seen["frames"], "soc") >= 10
             && node["node"] == 1
             && number(&node, "answered") >= 10
-            && node["last_state"] == "Operational"
+            && node["last_state"] == "operational"
             && node["latency_ns"].is_null()
     });
     until("a managing node's driver shows its nodes", || {
         let seen = report(0);
         let nodes = seen["nodes"].as_array().cloned().unwrap_or_default();
-        nodes.len() == 3 && nodes.iter().all(|node| node["last_state"] == "Operational")
+        nodes.len() == 3 && nodes.iter().all(|node| node["last_state"] == "operational")
     });
 }
 
