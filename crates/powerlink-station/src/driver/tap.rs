@@ -1,4 +1,5 @@
-//! What the driver of a running station takes, seen from another process: its ring and its prepared response, which are only read.
+//! A look from another process at the frames that the driver of a running station takes: it reads the ring and the prepared
+//! response, and writes nothing.
 //!
 //! The program answers and consumes frames before Linux sees them, so a packet socket beside it does not show them. The ring has
 //! every frame for the station, and the program's action on it. The station and its program do nothing for such a look.

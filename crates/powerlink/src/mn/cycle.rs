@@ -202,8 +202,8 @@ impl ManagingNode {
         }
     }
 
-    /// Opens further asynchronous slots from `free_ns` on, as far as the cycle has time and slots left: for own frames one behind
-    /// the other, for those of another node until it is invited.
+    /// Opens further asynchronous slots from `free_ns` on, as far as the cycle has time and slots left. Own frames follow each
+    /// other; the slot of another node is the last one until it has answered.
     fn next_slots(&mut self, mut free_ns: u64, outbox: &mut dyn Outbox) {
         self.phase = Phase::WaitSoc;
         let own_ns = self.own_slot_ns();

@@ -33,7 +33,7 @@ fn with_slots(cycle_us: u64, slots: u64) -> Network {
     Network::new(stations)
 }
 
-/// What the asynchronous phases of a recording had.
+/// The slots in the asynchronous phases of a recording.
 #[derive(Default, Debug)]
 struct Seen {
     most_in_cycle: u32,
