@@ -87,6 +87,54 @@ fn secured_messages_arrive() {
 }
 
 #[test]
+fn a_data_set_longer_than_a_frame_arrives() {
+    require!(root, program "ip");
+    let pair = NetnsPair::new();
+    let folder = Folder::new();
+    folder.keys("a.keys", &[7], 0);
+    let group = format!("{DYNAMIC}{}", secured("sign-and-encrypt", "a.keys", ""));
+    let mut text = project(ETHERNET, &group, "");
+    for nth in 0..400 {
+        text += &format!(
+            "[[writer-group.data-set.field]]\nname = \"w{nth}\"\ntype = \"Double\"\nvalue = {nth}.5\n"
+        );
+    }
+    let report = delivers(&pair, &folder, &text);
+    let values = reader(&report)["values"].as_array().unwrap();
+    assert_eq!(values[402]["value"], "399.5");
+    let group = &report["groups"][0];
+    // 400 Variants of 9 bytes: three frames each.
+    assert_eq!(count(group, "incomplete"), 0, "{report}");
+    assert!(count(group, "chunks") >= 600, "{report}");
+}
+
+#[test]
+fn an_update_of_a_mapped_file_raises_an_event() {
+    use rtwire_pubsub_station::ValueMemory;
+    require!(root, program "ip");
+    let pair = NetnsPair::new();
+    let folder = Folder::new();
+    let text = project(ETHERNET, DYNAMIC, "event = true\n").replace("value = \"counter\"\n", "");
+    let file = folder.write("project.toml", &text);
+    std::fs::create_dir(folder.path("in")).unwrap();
+    let input = ValueMemory::file(&folder.path("in/g.d.image"), 3).unwrap();
+    let arguments = ["--messages", "5", "--duration", "60s", "--values", "--json"];
+    let mut subscriber = start(&pair.b, "subscribe", &file, &arguments);
+    let images = folder.path("in").display().to_string();
+    let publisher = start(&pair.a, "publish", &file, &["--images", &images, "--json"]);
+    for number in 1..=5 {
+        input.write(number, [number, 0, 0].into_iter());
+        let line = subscriber.until("up = ");
+        assert!(line.contains(&format!("up = {number},")), "{line}");
+    }
+    let (code, report) = subscriber.end();
+    let (_, published) = publisher.stop();
+    assert_eq!(code, Some(0), "{report}");
+    assert_eq!(count(reader(&report), "events"), 5, "{report}");
+    assert_eq!(count(&published["groups"][0], "events"), 5, "{published}");
+}
+
+#[test]
 fn values_go_through_memory_mapped_images() {
     use rtwire_pubsub_station::ValueMemory;
     require!(root, program "ip");

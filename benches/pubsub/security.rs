@@ -56,6 +56,7 @@ fn group(security: SecurityMode) -> Group {
             key_frame_count: 1,
             major_version: 1,
             minor_version: 1,
+            event: false,
             zeros_are_data: false,
             fields: (0..10).map(field).collect(),
         }],

@@ -43,9 +43,9 @@ enum Version {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum From {
-    /// What the connection publishes
+    /// The data sets that the connection publishes
     Writers,
-    /// What the connection subscribes to
+    /// The data sets that the connection subscribes to
     Readers,
 }
 

@@ -71,6 +71,7 @@
 //! One thread serves all groups of a connection. Datagrams are IPv4. Keys come from a file; a security key service is not
 //! asked. A group that is a stream of a plan is an Ethernet stream; all groups of a file have one priority.
 
+mod common;
 mod error;
 pub mod exchange;
 mod keeper;

@@ -1,6 +1,7 @@
 //! A publisher on a real interface: sample, write, send, at each instant.
 
 use crate::StationError;
+use crate::common::{become_real_time, find, generate, image_path, prefix, stamping};
 use crate::keeper::Keeper;
 use crate::memory::ValueMemory;
 use crate::project::{FieldSource, Project, RealTime, Transport};
@@ -9,11 +10,9 @@ use rtwire_link::{LinkError, Sender, SenderConfig, TxStamps};
 use rtwire_pubsub::Scalar;
 use rtwire_pubsub::publish::{PublisherNode, WriterGroup};
 use rtwire_pubsub::security::Sealer;
-use rtwire_sys::stamps::TxStamping;
 use rtwire_sys::wait::{self, Waited};
-use rtwire_sys::{clock, interface, memory, sched};
-use rtwire_wire::ethernet::Header;
-use rtwire_wire::{EtherType, MacAddress, Outbox};
+use rtwire_sys::{clock, interface};
+use rtwire_wire::{MacAddress, Outbox};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -47,6 +46,12 @@ impl PublishImage<'_> {
         group.is_some_and(|group| group.set(point.data_set, point.field, value))
     }
 
+    /// Raises the event of a field's data set: its values are sent once. Returns false where the data set is no event.
+    pub fn raise(&mut self, point: Point) -> bool {
+        let group = self.groups.get_mut(point.group);
+        group.is_some_and(|group| group.raise(point.data_set))
+    }
+
     /// Returns a field's value.
     #[must_use]
     pub fn get(&self, point: Point) -> Option<Scalar> {
@@ -65,7 +70,7 @@ pub struct Limit {
     pub duration_ns: Option<u64>,
 }
 
-/// What was sent at once.
+/// The outcome of a message that was sent at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// Frames handed over to the interface.
@@ -87,12 +92,23 @@ pub struct PublisherStation {
     sender: Sender,
     keepers: Vec<Keeper>,
     sources: Vec<(Point, FieldSource)>,
-    images: Vec<(usize, usize, ValueMemory, Vec<u64>)>,
+    images: Vec<Mapped>,
     real_time: RealTime,
     interface: String,
     lead_ns: u64,
     /// Messages that were published at once.
     at_once: u64,
+}
+
+/// The memory-mapped values of one data set.
+#[derive(Debug)]
+struct Mapped {
+    group: usize,
+    data_set: usize,
+    memory: ValueMemory,
+    words: Vec<u64>,
+    /// The updates seen: a new one raises an event.
+    updates: u64,
 }
 
 /// Tells the thread that collects stamps, when it is dropped, that the loop is over.
@@ -255,6 +271,12 @@ impl PublisherStation {
         group.is_some_and(|group| group.set(point.data_set, point.field, value))
     }
 
+    /// Raises the event of a field's data set, for [`publish_now`](Self::publish_now). Returns false where the data set is no event.
+    pub fn raise(&mut self, point: Point) -> bool {
+        let group = self.node.groups_mut().get_mut(point.group);
+        group.is_some_and(|group| group.raise(point.data_set))
+    }
+
     /// Publishes a message of each group at once, with the values as they are: an answer within a control loop, which does not wait
     /// for an instant. Generators and memory-mapped images are sampled before. One system call for each frame, no allocation.
     ///
@@ -298,7 +320,13 @@ impl PublisherStation {
                 let fields = data_set.fields.len();
                 let memory = ValueMemory::file(&path, fields)
                     .map_err(|source| StationError::Image { path, source })?;
-                self.images.push((at, set, memory, vec![0; fields]));
+                self.images.push(Mapped {
+                    group: at,
+                    data_set: set,
+                    memory,
+                    words: vec![0; fields],
+                    updates: 0,
+                });
             }
         }
         Ok(())
@@ -460,17 +488,22 @@ impl PublisherStation {
         now_ns: u64,
         sample: &mut impl FnMut(&mut PublishImage<'_>),
     ) {
-        for (at, set, memory, words) in &mut self.images {
-            if memory.read(words).is_none() {
-                continue;
-            }
-            let Some(group) = self.node.groups_mut().get_mut(*at) else {
+        for mapped in &mut self.images {
+            let Some(stamp) = mapped.memory.read(&mut mapped.words) else {
                 continue;
             };
-            for (field, bits) in words.iter().enumerate() {
-                if let Some(old) = group.get(*set, field) {
-                    group.set(*set, field, Scalar::from_bits(old.kind(), *bits));
+            let Some(group) = self.node.groups_mut().get_mut(mapped.group) else {
+                continue;
+            };
+            for (field, bits) in mapped.words.iter().enumerate() {
+                if let Some(old) = group.get(mapped.data_set, field) {
+                    let value = Scalar::from_bits(old.kind(), *bits);
+                    group.set(mapped.data_set, field, value);
                 }
+            }
+            if stamp.updates != mapped.updates {
+                mapped.updates = stamp.updates;
+                group.raise(mapped.data_set);
             }
         }
         let mut image = PublishImage {
@@ -486,80 +519,6 @@ impl PublisherStation {
         }
         sample(&mut image);
     }
-}
-
-/// Returns the Ethernet header of a group's frames; nothing for datagrams.
-fn prefix(transport: &Transport, source: MacAddress) -> Vec<u8> {
-    let Transport::Ethernet { address, vlan } = *transport else {
-        return Vec::new();
-    };
-    let mut prefix = [0; 18];
-    let header = Header {
-        destination: address,
-        source,
-        vlan,
-        ether_type: EtherType::UADP,
-    };
-    let bytes = header.emit(&mut prefix).unwrap_or(0);
-    prefix[..bytes].to_vec()
-}
-
-/// Returns the value that a generator makes in a cycle.
-fn generate(source: FieldSource, old: Scalar, cycle: u64, now_ns: u64) -> Scalar {
-    let kind = old.kind();
-    match source {
-        FieldSource::Program => old,
-        FieldSource::Constant(value) => value,
-        FieldSource::Counter => Scalar::of_number(kind, cycle as i64),
-        FieldSource::NegativeCounter => Scalar::of_number(kind, -(cycle as i64)),
-        FieldSource::Time => Scalar::of_number(kind, now_ns as i64),
-        FieldSource::Sine => {
-            let turn = (cycle % 256) as f64 / 256.0 * core::f64::consts::TAU;
-            Scalar::of_float(kind, 100.0 * turn.sin())
-        }
-    }
-}
-
-fn stamping(config: &SenderConfig) -> Option<TxStamping> {
-    (config.path == rtwire_link::TxPath::Qdisc).then_some(TxStamping {
-        queue: false,
-        driver: true,
-    })
-}
-
-/// Makes the calling thread real-time as the project says, with the memory of the process locked.
-pub(crate) fn become_real_time(settings: &RealTime) -> Result<(), StationError> {
-    if let Some(cpu) = settings.cpu {
-        sched::set_cpu(cpu)?;
-    }
-    if let Some(priority) = settings.priority {
-        memory::lock_all()?;
-        sched::set_fifo(priority)?;
-        memory::touch_stack();
-    }
-    Ok(())
-}
-
-/// Returns the file of a data set's values.
-pub(crate) fn image_path(folder: &Path, group: &str, data_set: &str) -> PathBuf {
-    let clean = |name: &str| name.replace(['/', ' '], "-");
-    folder.join(format!("{}.{}.image", clean(group), clean(data_set)))
-}
-
-/// Finds a name among others.
-pub(crate) fn find<'n>(
-    what: &'static str,
-    name: &str,
-    mut names: impl Iterator<Item = &'n str> + Clone,
-) -> Result<usize, StationError> {
-    let all = names.clone();
-    names
-        .position(|other| other == name)
-        .ok_or_else(|| StationError::NoSuch {
-            what,
-            name: name.to_owned(),
-            there: all.collect::<Vec<_>>().join(", "),
-        })
 }
 
 fn group_report(group: &WriterGroup) -> WriterGroupReport {

@@ -1,9 +1,9 @@
 //! A subscriber on a real interface: frames in, newest values out.
 
+use crate::common::{become_real_time, find, image_path};
 use crate::key_watch::{self, KeyWatch, NewKeys};
 use crate::memory::{Stamp, ValueMemory};
 use crate::project::{FieldSource, Project, RealTime, Transport};
-use crate::publisher::{become_real_time, find, image_path};
 use crate::report::{Collector, FieldReport, ReaderGroupReport, ReaderReport, SubscribeReport};
 use crate::{KeyFile, StationError};
 use rtwire_link::{Receiver, ReceiverConfig, WakeUp};

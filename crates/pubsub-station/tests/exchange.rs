@@ -153,7 +153,7 @@ fn a_file_that_ends_early_is_refused_at_every_length() {
     let mut longer = bytes;
     longer.push(0);
     let fault = uabinary::read(&longer).unwrap_err().to_string();
-    assert!(fault.contains("1 octets behind the end"), "{fault}");
+    assert!(fault.contains("1 bytes behind the end"), "{fault}");
 }
 
 #[test]

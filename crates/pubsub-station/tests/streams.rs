@@ -68,3 +68,18 @@ fn stating_what_the_plan_says_is_no_fault() {
     assert!(project(&stated).is_ok());
     assert!(project(&stated.replace("4706", "4707")).is_err());
 }
+
+/// A stream has one frame in an interval.
+#[test]
+fn a_group_with_chunks_is_no_stream() {
+    let mut wide = PROJECT.replacen(
+        "stream = \"limits\"\n",
+        "stream = \"limits\"\nprofile = \"dynamic\"\n",
+        1,
+    );
+    for nth in 0..200 {
+        wide += &format!("[[writer-group.data-set.field]]\nname = \"w{nth}\"\ntype = \"Double\"\n");
+    }
+    let told = project(&wide).unwrap_err().to_string();
+    assert!(told.contains("`limits` has messages in chunks"), "{told}");
+}

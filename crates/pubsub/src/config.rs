@@ -81,6 +81,9 @@ pub struct DataSet {
     pub major_version: u32,
     /// The minor version of the metadata: seconds since 2000.
     pub minor_version: u32,
+    /// True for an event: a message is sent when the program raises it, and between them only keep-alives. The profile is dynamic, and
+    /// the fields are Variants.
+    pub event: bool,
     /// True where zeros in a padded frame are data. Only for publishers that send no heartbeats, which look the same.
     pub zeros_are_data: bool,
     /// The fields.
@@ -179,6 +182,14 @@ pub enum ConfigFault {
         /// The data set.
         data_set: String,
     },
+    /// An event in another form than the standard's.
+    #[error(
+        "data set `{data_set}`: an event has the profile `dynamic`, the encoding `variant` and the key frame count 1"
+    )]
+    NoEvent {
+        /// The data set.
+        data_set: String,
+    },
     /// RawData with delta frames.
     #[error(
         "data set `{data_set}`: RawData has no delta frames; set the key frame count to 1 or another encoding"
@@ -189,7 +200,7 @@ pub enum ConfigFault {
     },
     /// The message is longer than a frame.
     #[error(
-        "writer group `{group}`: its message has {bytes} bytes, but at most {most} fit; split the data sets into groups"
+        "writer group `{group}`: its message has {bytes} bytes, but at most {most} fit; split the data sets into groups, or use the profile `dynamic`, which has chunks"
     )]
     TooLong {
         /// The group.
@@ -271,6 +282,10 @@ impl Group {
         }
         let raw = data_set.encoding == FieldEncoding::RawData;
         let keys_only = data_set.key_frame_count == 1;
+        let variants = data_set.encoding == FieldEncoding::Variant;
+        if data_set.event && !(self.profile == Profile::Dynamic && variants && keys_only) {
+            return Err(ConfigFault::NoEvent { data_set: name() });
+        }
         if self.profile == Profile::Fixed && !(raw && keys_only) {
             return Err(ConfigFault::NotFixed { data_set: name() });
         }

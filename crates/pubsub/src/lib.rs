@@ -35,6 +35,7 @@
 //!         key_frame_count: 1,
 //!         major_version: 1,
 //!         minor_version: 1,
+//!         event: false,
 //!         zeros_are_data: false,
 //!         fields: vec![Field { name: "position".to_owned(), kind: BuiltIn::Int32 }],
 //!     }],
@@ -62,7 +63,7 @@
 //! ```
 //!
 //! # Limits
-//! Fields are scalars of at most 8 bytes. Events, chunks and discovery are counted and passed over. One data set in each
+//! Fields are scalars of at most 8 bytes. Discovery is counted and passed over. One data set in each
 //! group of the fixed profile.
 
 mod config;

@@ -35,6 +35,7 @@ fn data_set(writer: u16, encoding: FieldEncoding, key_frame_count: u32) -> DataS
         key_frame_count,
         major_version: 1,
         minor_version: 1,
+        event: false,
         zeros_are_data: false,
         fields: vec![
             field("a", BuiltIn::Int32),
@@ -629,4 +630,152 @@ proptest! {
         changed[at / 8] ^= 1 << (at % 8);
         network.subscriber.receive(2, &changed);
     }
+}
+
+/// A data set of `count` Doubles.
+fn wide(writer: u16, count: usize) -> DataSet {
+    let field = |at: usize| Field {
+        name: format!("f{at}"),
+        kind: BuiltIn::Double,
+    };
+    DataSet {
+        fields: (0..count).map(field).collect(),
+        ..data_set(writer, FieldEncoding::Variant, 1)
+    }
+}
+
+#[test]
+fn a_data_set_longer_than_a_frame_comes_in_chunks() {
+    let sets = vec![wide(1, 700), data_set(2, FieldEncoding::Variant, 1)];
+    let mut network = Network::new(&group(Profile::Dynamic, sets));
+    let counters = |network: &Network| network.subscriber.groups()[0].counters();
+    for turn in 1..20_i64 {
+        (0..700).for_each(|field| network.set(0, field, turn * 1_000 + field as i64));
+        network.set(1, 0, turn);
+        let frames = network.step();
+        // 700 Variants of 9 bytes, in frames of 1500 at most, and the other data set.
+        assert_eq!(frames.len(), 5 + 1);
+        assert!(frames.iter().all(|frame| frame.len() <= 1500));
+        network.deliver(&frames);
+        for field in [0, 1, 350, 699] {
+            assert_eq!(network.number(0, field), turn * 1_000 + field as i64);
+        }
+        assert_eq!(network.number(1, 0), turn);
+    }
+    let sent = network.publisher.groups()[0].counters();
+    assert_eq!((sent.chunks, sent.messages), (19 * 5, 19 * 6));
+    let seen = counters(&network);
+    assert_eq!(
+        (seen.chunks, seen.incomplete, seen.malformed),
+        (19 * 5, 0, 0)
+    );
+    // A message of which any chunk is missing is no value, and the next one is whole again.
+    for missing in 0..5 {
+        network.set(0, 699, 1);
+        let mut frames = network.step();
+        frames.remove(missing);
+        network.deliver(&frames);
+        assert_ne!(network.number(0, 699), 1);
+        network.set(0, 699, 2);
+        network.turn();
+        assert_eq!(network.number(0, 699), 2);
+        network.set(0, 699, 3);
+        network.turn();
+    }
+    // One without its first chunk was never begun.
+    assert_eq!(counters(&network).incomplete, 4);
+    assert_eq!(network.reader(0).counters().lost, 5);
+    assert_eq!(network.reader(1).counters().lost, 0);
+}
+
+#[test]
+fn chunks_are_secured_each_by_itself() {
+    let plain = group(Profile::Dynamic, vec![wide(1, 300)]);
+    let (config, mut sealer, opener) = secured(plain);
+    sealer.reserve_until(100);
+    let groups = vec![WriterGroup::new(config.clone(), &[], Some(0), 0).unwrap()];
+    let mut publisher = PublisherNode::new(groups, vec![sealer], false);
+    let readers = vec![ReaderGroup::new(config, Some(opener)).unwrap()];
+    let mut subscriber = SubscriberNode::new(readers, 0);
+    let mut sent = Sent::default();
+    publisher.start(0, &mut sent);
+    subscriber.start(0, &mut sent);
+    publisher.groups_mut()[0].set(0, 299, Scalar::of_number(BuiltIn::Double, 5));
+    publisher.moment(0, &mut sent);
+    assert_eq!(sent.0.len(), 2);
+    assert!(sent.0.iter().all(|frame| frame.len() <= 1500));
+    // The second of them changed by one bit: nothing is taken.
+    let mut changed = sent.0.clone();
+    changed[1][700] ^= 1;
+    for frame in &changed {
+        subscriber.receive(0, frame);
+    }
+    let reader = |node: &SubscriberNode| node.groups()[0].readers()[0].values().map(<[_]>::to_vec);
+    assert_eq!(reader(&subscriber), None);
+    assert_eq!(subscriber.groups()[0].counters().refused, 1);
+    // The nonce of a refused message is not used up.
+    assert_eq!(subscriber.receive(0, &sent.0[1]), Outcome::Taken);
+    assert_eq!(reader(&subscriber).unwrap()[299].number(), 5);
+}
+
+#[test]
+fn the_last_chunk_of_an_ethernet_frame_may_be_padded() {
+    let config = group(Profile::Dynamic, vec![wide(1, 200)]);
+    let groups = vec![WriterGroup::new(config.clone(), &[0; 14], None, 0).unwrap()];
+    let mut publisher = PublisherNode::new(groups, Vec::new(), false);
+    let mut subscriber = ethernet_subscriber(config);
+    let mut sent = Sent::default();
+    publisher.start(0, &mut sent);
+    publisher.moment(0, &mut sent);
+    for mut frame in sent.0 {
+        frame.resize(frame.len().max(60), 0);
+        subscriber.receive(0, &frame);
+    }
+    assert!(subscriber.groups()[0].readers()[0].values().is_some());
+}
+
+#[test]
+fn an_event_is_sent_once_when_it_is_raised() {
+    let event = DataSet {
+        event: true,
+        ..data_set(1, FieldEncoding::Variant, 1)
+    };
+    let mut network = Network::new(&group(Profile::Dynamic, vec![event.clone()]));
+    for _ in 0..9 {
+        assert_eq!(network.turn(), 0, "nothing was raised");
+    }
+    network.set(0, 0, 7);
+    assert!(network.publisher.groups_mut()[0].raise(0));
+    assert_eq!(network.turn(), 1);
+    assert_eq!(network.number(0, 0), 7);
+    for _ in 0..9 {
+        assert_eq!(network.turn(), 0, "it was sent");
+    }
+    assert_eq!(network.turn(), 1, "10 ms are over: a keep-alive");
+    let counters = network.reader(0).counters();
+    assert_eq!(
+        (
+            counters.events,
+            counters.taken,
+            counters.keep_alives,
+            counters.lost
+        ),
+        (1, 1, 1, 0)
+    );
+    // A reader of ordinary data does not take it.
+    let ordinary = DataSet {
+        event: false,
+        ..event.clone()
+    };
+    let sent = group(Profile::Dynamic, vec![event.clone()]);
+    let mut network = Network::of(&sent, &group(Profile::Dynamic, vec![ordinary]));
+    assert!(network.publisher.groups_mut()[0].raise(0));
+    assert_eq!(network.turn(), 1);
+    assert_eq!(network.reader(0).values(), None);
+    // What is no event is not raised.
+    let set = data_set(1, FieldEncoding::Variant, 1);
+    let mut network = Network::new(&group(Profile::Dynamic, vec![set]));
+    assert!(!network.publisher.groups_mut()[0].raise(0));
+    let fixed = group(Profile::Fixed, vec![event]);
+    assert!(matches!(fixed.check(), Err(ConfigFault::NoEvent { .. })));
 }

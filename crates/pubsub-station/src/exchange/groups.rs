@@ -101,6 +101,12 @@ pub(super) fn published_data_set(
     set: &DataSet,
     sources: &[FieldSource],
 ) -> Result<Record, StationError> {
+    if set.event {
+        return Err(StationError::NotCarried {
+            what: format!("the event `{}` of group `{}`", set.name, group.name),
+            why: "the standard's file describes events by a node and a filter, which a project does not have".to_owned(),
+        });
+    }
     let interval = group.interval_ns as f64 / 1e6;
     let mut variables = Vec::new();
     for field in &set.fields {

@@ -6,6 +6,7 @@
 mod export;
 mod groups;
 mod import;
+mod parse;
 mod text;
 
 pub use export::{Body, export};

@@ -172,6 +172,9 @@ fn group(out: &mut Lines, entry: &GroupEntry, folder: &Path) {
         out.key("key-frame-count", set.key_frame_count);
         out.key("major-version", set.major_version);
         out.key("minor-version", set.minor_version);
+        if set.event {
+            out.key("event", true);
+        }
         if set.zeros_are_data {
             out.key("zeros-are-data", true);
         }

@@ -4,7 +4,7 @@ use super::connection::{Read, Transport};
 use super::stream::Streams;
 use core::ops::Range;
 use rtwire_describe::project_file::{Findings, Keys, short};
-use rtwire_pubsub::publish::longest_message_bytes;
+use rtwire_pubsub::publish::{WriterGroup, longest_message_bytes};
 use rtwire_pubsub::security::SecurityMode;
 use rtwire_pubsub::{DataSet, Field, Group, Profile, Scalar, scalar_bytes};
 use rtwire_wire::MacAddress;
@@ -288,7 +288,14 @@ fn read(
         && let Ok(message) = longest_message_bytes(&group)
     {
         let bytes = (transport.header_bytes() + message) as u64;
-        if bytes > planned.frame_bytes {
+        if WriterGroup::new(group.clone(), &[], Some(0), 0).is_ok_and(|group| group.has_chunks()) {
+            let message = format!(
+                "group `{}` has messages in chunks, and a stream has one frame in an interval",
+                short(&group.name)
+            );
+            let help = "split its data sets into groups".to_owned();
+            findings.at(place, message, Some(help));
+        } else if bytes > planned.frame_bytes {
             let message = format!(
                 "group `{}` has frames of up to {bytes} bytes, and stream `{}` was planned with {}",
                 short(&group.name),
@@ -343,6 +350,7 @@ fn data_set(
     let major = keys.number("major-version", 0..0x1_0000_0000).unwrap_or(1);
     let minor = keys.number("minor-version", 0..0x1_0000_0000).unwrap_or(1);
     let zeros_are_data = keys.flag("zeros-are-data").unwrap_or(false);
+    let event = keys.flag("event").unwrap_or(false);
     for key in ["writer", "field"] {
         if !table.contains_key(key) {
             keys.missing(key);
@@ -372,6 +380,7 @@ fn data_set(
         key_frame_count: number(key_frame_count),
         major_version: number(major),
         minor_version: number(minor),
+        event,
         zeros_are_data,
         fields,
     };

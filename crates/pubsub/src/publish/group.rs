@@ -6,10 +6,13 @@ use crate::field::Scalar;
 use crate::fixed;
 use crate::security::{SECURITY_HEADER_BYTES, Sealer};
 use crate::state::{Component, State};
-use rtwire_wire::uadp::{DateTime, FixedLayout};
+use rtwire_wire::uadp::{Chunk, DateTime, FixedLayout};
 
 /// The longest message behind the Ethernet header.
 const MOST_BYTES: usize = 1500;
+
+/// The longest DataSetMessage that is sent in chunks.
+const MOST_IN_CHUNKS: usize = 1 << 16;
 
 /// The counters of a writer group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
@@ -20,6 +23,10 @@ pub struct WriterCounters {
     pub key_frames: u64,
     /// Delta frames among their DataSetMessages.
     pub delta_frames: u64,
+    /// Events among their DataSetMessages.
+    pub events: u64,
+    /// Chunks among the NetworkMessages.
+    pub chunks: u64,
     /// Keep-alives among their DataSetMessages.
     pub keep_alives: u64,
     /// Instants passed over because their time had passed.
@@ -37,6 +44,8 @@ struct Writer {
     sequence: u16,
     /// Messages until the next key frame.
     until_key: u32,
+    /// An event was raised and is not sent yet.
+    raised: bool,
     sent_ns: u64,
 }
 
@@ -51,6 +60,7 @@ pub fn longest_message_bytes(group: &Group) -> Result<usize, ConfigFault> {
     for kind in [Kind::Key, Kind::Delta] {
         let sets = group.config.data_sets.iter();
         let kinds = sets.map(|set| match set.key_frame_count {
+            _ if set.event => Some(Kind::Event),
             1 => Some(Kind::Key),
             _ => Some(kind),
         });
@@ -73,6 +83,8 @@ pub struct WriterGroup {
     buffer: Vec<u8>,
     prefix: usize,
     scratch: Scratch,
+    /// Room for one DataSetMessage that may need chunks; empty where all fit into one message.
+    whole: Vec<u8>,
     ids: Vec<u16>,
     layout: Option<Box<FixedLayout>>,
     sealer: Option<usize>,
@@ -112,6 +124,7 @@ impl WriterGroup {
             writers,
             buffer,
             prefix: prefix.len(),
+            whole: Vec::new(),
             layout: fixed::layout(&config),
             sealer,
             sequence: 0,
@@ -122,21 +135,48 @@ impl WriterGroup {
             config,
         };
         // The longest message is the first one: all writers' key frames.
-        let too_long = |this: &Self| ConfigFault::TooLong {
-            group: this.config.name.clone(),
+        let kinds = this.first_kinds();
+        let Err(_) = this.write(&kinds[..this.writers.len()], 0) else {
+            return Ok(this);
+        };
+        let most = match this.config.profile {
+            Profile::Fixed => MOST_BYTES,
+            Profile::Dynamic => MOST_IN_CHUNKS,
+        };
+        if this.config.profile == Profile::Dynamic {
+            this.whole = vec![0; MOST_IN_CHUNKS];
+            let all = 0..this.writers.len();
+            if all
+                .into_iter()
+                .all(|nth| this.write_whole(nth, kinds[nth], 0).is_ok())
+            {
+                return Ok(this);
+            }
+        }
+        Err(ConfigFault::TooLong {
             bytes: this
                 .config
                 .data_sets
                 .iter()
                 .map(|set| 16 + 20 * set.fields.len())
                 .sum(),
-            most: MOST_BYTES,
-        };
-        let kinds = vec![Some(Kind::Key); this.writers.len()];
-        match this.write(&kinds, 0) {
-            Ok(_) => Ok(this),
-            Err(_) => Err(too_long(&this)),
+            group: this.config.name,
+            most,
+        })
+    }
+
+    /// True where a message may be longer than a frame, and is then sent in chunks.
+    #[must_use]
+    pub fn has_chunks(&self) -> bool {
+        !self.whole.is_empty()
+    }
+
+    fn first_kinds(&self) -> [Option<Kind>; MOST_DATA_SETS] {
+        let mut kinds = [None; MOST_DATA_SETS];
+        for (kind, set) in kinds.iter_mut().zip(&self.config.data_sets) {
+            *kind = Some(if set.event { Kind::Event } else { Kind::Key });
         }
+        kinds
     }
 
     /// The description.
@@ -211,6 +251,22 @@ impl WriterGroup {
         }
     }
 
+    /// Raises the event of a data set: its values are sent once, with the next message. Returns false where it is no event.
+    pub fn raise(&mut self, writer: usize) -> bool {
+        let is_event = self
+            .config
+            .data_sets
+            .get(writer)
+            .is_some_and(|set| set.event);
+        match self.writers.get_mut(writer).filter(|_| is_event) {
+            Some(writer) => {
+                writer.raised = true;
+                true
+            }
+            None => false,
+        }
+    }
+
     /// Returns a field's value.
     #[must_use]
     pub fn get(&self, writer: usize, field: usize) -> Option<Scalar> {
@@ -237,32 +293,82 @@ impl WriterGroup {
         self.next_ns
     }
 
-    /// Makes the message of the instant that is due, and moves on to the next that is still to come. Returns the frame;
-    /// `None` where no writer has anything to send. No allocation.
-    pub(super) fn publish(&mut self, now_ns: u64, sealers: &mut [Sealer]) -> Option<&[u8]> {
+    /// Makes the message of the instant that is due, and moves on to the next that is still to come. `send` takes its frame, or
+    /// those of its chunks; none where no writer has anything to send. No allocation.
+    pub(super) fn publish(
+        &mut self,
+        now_ns: u64,
+        sealers: &mut [Sealer],
+        send: &mut dyn FnMut(&[u8]),
+    ) {
         let passed = now_ns.saturating_sub(self.next_ns) / self.config.interval_ns;
         self.counters.skipped += passed;
         self.next_ns += (passed + 1) * self.config.interval_ns;
-        self.publish_now(now_ns, sealers)
+        self.publish_now(now_ns, sealers, send);
     }
 
-    /// Makes a message at once, beside the instants. Returns the frame; `None` where no writer has anything to send. No allocation.
-    pub(super) fn publish_now(&mut self, now_ns: u64, sealers: &mut [Sealer]) -> Option<&[u8]> {
+    /// Makes a message at once, beside the instants, as [`publish`](Self::publish).
+    pub(super) fn publish_now(
+        &mut self,
+        now_ns: u64,
+        sealers: &mut [Sealer],
+        send: &mut dyn FnMut(&[u8]),
+    ) {
         if self.component.state() != State::Operational {
-            return None;
+            return;
         }
-        match self.message(now_ns, sealers) {
-            Ok(Some(end)) => {
-                self.counters.messages += 1;
-                self.sequence = self.sequence.wrapping_add(1);
-                self.buffer.get(..end)
-            }
-            Ok(None) => None,
-            Err(fault) => {
-                self.counters.faults += 1;
-                self.last_fault = Some(fault);
-                None
-            }
+        let made = match self.has_chunks() {
+            false => self.message(now_ns, sealers, send),
+            true => self.parts(now_ns, sealers, send),
+        };
+        if let Err(fault) = made {
+            self.counters.faults += 1;
+            self.last_fault = Some(fault);
+        }
+    }
+
+    /// Seals the message at the front of the buffer, and hands it over.
+    fn hand_over(
+        &mut self,
+        (at, end): (usize, usize),
+        sealers: &mut [Sealer],
+        send: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), PublishFault> {
+        if self.config.security.is_secured() {
+            let sealer = self.sealer.and_then(|place| sealers.get_mut(place));
+            let sealer = sealer.ok_or(PublishFault::NoSealer)?;
+            let message = self.buffer.get_mut(self.prefix..end).unwrap_or_default();
+            sealer.seal(self.config.security, message, at)?;
+        }
+        self.counters.messages += 1;
+        self.sequence = self.sequence.wrapping_add(1);
+        send(self.buffer.get(..end).unwrap_or_default());
+        Ok(())
+    }
+
+    /// Decides what each writer sends. Returns false where none has anything to send.
+    fn decide(&mut self, now_ns: u64, kinds: &mut [Option<Kind>]) -> bool {
+        let mut any = false;
+        let keep_alive_ns = self.config.keep_alive_ns;
+        let sets = self.config.data_sets.iter();
+        for ((writer, set), kind) in self.writers.iter_mut().zip(sets).zip(kinds) {
+            *kind = writer.kind(set, now_ns, keep_alive_ns);
+            any |= kind.is_some();
+        }
+        any
+    }
+
+    /// Notes what a writer has sent.
+    fn sent(&mut self, nth: usize, kind: Kind, now_ns: u64) {
+        match kind {
+            Kind::Key => self.counters.key_frames += 1,
+            Kind::Delta => self.counters.delta_frames += 1,
+            Kind::Event => self.counters.events += 1,
+            Kind::KeepAlive => self.counters.keep_alives += 1,
+        }
+        let set = self.config.data_sets.get(nth);
+        if let Some((writer, set)) = self.writers.get_mut(nth).zip(set) {
+            writer.sent(kind, set, now_ns);
         }
     }
 
@@ -270,47 +376,120 @@ impl WriterGroup {
         &mut self,
         now_ns: u64,
         sealers: &mut [Sealer],
-    ) -> Result<Option<usize>, PublishFault> {
+        send: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), PublishFault> {
         let mut kinds = [None; MOST_DATA_SETS];
         let operational = |writer: &Writer| writer.component.state() == State::Operational;
         if self.layout.is_some() && !self.writers.iter().all(operational) {
-            return Ok(None);
+            return Ok(());
         }
-        let (at, end) = if let Some(places) = self.patch() {
+        let places = if let Some(places) = self.patch() {
             kinds[0] = Some(Kind::Key);
             places
         } else {
-            let mut any = false;
-            let keep_alive_ns = self.config.keep_alive_ns;
-            let sets = self.config.data_sets.iter();
-            for ((writer, set), kind) in self.writers.iter_mut().zip(sets).zip(&mut kinds) {
-                *kind = writer.kind(set, now_ns, keep_alive_ns);
-                any |= kind.is_some();
-            }
-            if !any {
-                return Ok(None);
+            if !self.decide(now_ns, &mut kinds) {
+                return Ok(());
             }
             let count = self.writers.len().min(kinds.len());
             self.write(&kinds[..count], now_ns)?
         };
-        if self.config.security.is_secured() {
-            let sealer = self.sealer.and_then(|place| sealers.get_mut(place));
-            let sealer = sealer.ok_or(PublishFault::NoSealer)?;
-            let message = self.buffer.get_mut(self.prefix..end).unwrap_or_default();
-            sealer.seal(self.config.security, message, at)?;
-        }
+        self.hand_over(places, sealers, send)?;
         // Only now: what was not sealed is not sent, and its changes are sent by the next message.
-        let sets = self.config.data_sets.iter();
-        for ((writer, set), kind) in self.writers.iter_mut().zip(sets).zip(&kinds) {
-            let Some(kind) = *kind else { continue };
-            match kind {
-                Kind::Key => self.counters.key_frames += 1,
-                Kind::Delta => self.counters.delta_frames += 1,
-                Kind::KeepAlive => self.counters.keep_alives += 1,
+        for (nth, kind) in kinds.into_iter().enumerate() {
+            if let Some(kind) = kind {
+                self.sent(nth, kind, now_ns);
             }
-            writer.sent(kind, set, now_ns);
         }
-        Ok(Some(end))
+        Ok(())
+    }
+
+    /// Sends each DataSetMessage in a message of its own, in chunks where it is longer than that.
+    fn parts(
+        &mut self,
+        now_ns: u64,
+        sealers: &mut [Sealer],
+        send: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), PublishFault> {
+        let mut kinds = [None; MOST_DATA_SETS];
+        self.decide(now_ns, &mut kinds);
+        for (nth, kind) in kinds.into_iter().enumerate() {
+            let Some(kind) = kind else { continue };
+            let bytes = self.write_whole(nth, Some(kind), now_ns)?;
+            let mut offset = 0;
+            while offset < bytes {
+                let (places, taken) = self.write_part(nth, offset, bytes)?;
+                self.hand_over(places, sealers, send)?;
+                self.counters.chunks += u64::from(taken < bytes);
+                offset += taken;
+            }
+            self.sent(nth, kind, now_ns);
+        }
+        Ok(())
+    }
+
+    /// Writes a writer's DataSetMessage into the room for whole ones. Returns its bytes.
+    fn write_whole(
+        &mut self,
+        nth: usize,
+        kind: Option<Kind>,
+        now_ns: u64,
+    ) -> Result<usize, PublishFault> {
+        let places = self.writers.get(nth).zip(self.config.data_sets.get(nth));
+        let Some(((writer, data_set), kind)) = places.zip(kind) else {
+            return Ok(0);
+        };
+        let part = Part {
+            data_set,
+            kind,
+            sequence: writer.sequence,
+            values: &writer.values,
+            changed: &writer.changed,
+        };
+        let time = (now_ns as i64).saturating_sub(self.utc_behind_ns);
+        let time = DateTime::from_unix_ns(time);
+        Ok(message::data_set(
+            &self.config,
+            &part,
+            time,
+            &mut self.scratch,
+            &mut self.whole,
+        )?)
+    }
+
+    /// Writes a message with the rest of a DataSetMessage from `offset` on, or with the chunk of it that fits. Returns the security
+    /// header's place, the frame's end, and the bytes taken.
+    fn write_part(
+        &mut self,
+        nth: usize,
+        offset: usize,
+        bytes: usize,
+    ) -> Result<((usize, usize), usize), PublishFault> {
+        let trailer = message::trailer(&self.config);
+        let room = self.buffer.len() - trailer;
+        let out = self.buffer.get_mut(self.prefix..room).unwrap_or_default();
+        let ids = [self.config.data_sets.get(nth).map_or(0, |set| set.writer)];
+        let (at, payload) = message::header(&self.config, self.sequence, &ids, false, out)?;
+        let rest = self.whole.get(offset..bytes).unwrap_or_default();
+        if offset == 0
+            && let Some(place) = out.get_mut(payload..payload + bytes)
+        {
+            place.copy_from_slice(rest);
+            return Ok(((at, self.prefix + payload + bytes + trailer), bytes));
+        }
+        let (at, payload) = message::header(&self.config, self.sequence, &ids, true, out)?;
+        let place = out.get_mut(payload..).unwrap_or_default();
+        let fit = place
+            .len()
+            .saturating_sub(Chunk::HEADER_OCTETS)
+            .min(rest.len());
+        let chunk = Chunk {
+            sequence: self.writers.get(nth).map_or(0, |writer| writer.sequence),
+            offset: u32::try_from(offset).unwrap_or(u32::MAX),
+            total_octets: u32::try_from(bytes).unwrap_or(u32::MAX),
+            data: rest.get(..fit).unwrap_or_default(),
+        };
+        let written = chunk.emit(place)?;
+        Ok(((at, self.prefix + payload + written + trailer), fit))
     }
 
     /// Writes a message. Returns the security header's place in it, and the frame's end.
@@ -327,7 +506,7 @@ impl WriterGroup {
         self.ids.extend(present.map(|(set, _)| set.writer));
         let room = self.buffer.len() - message::trailer(&self.config);
         let out = self.buffer.get_mut(self.prefix..room).unwrap_or_default();
-        let (at, payload) = message::header(&self.config, self.sequence, &self.ids, out)?;
+        let (at, payload) = message::header(&self.config, self.sequence, &self.ids, false, out)?;
         let sizes = match (self.config.profile, self.ids.len()) {
             (Profile::Dynamic, count @ 2..) => 2 * count,
             _ => 0,
@@ -398,6 +577,7 @@ impl Writer {
             values,
             sequence: 0,
             until_key: 0,
+            raised: false,
             sent_ns: 0,
         }
     }
@@ -406,6 +586,13 @@ impl Writer {
     fn kind(&mut self, set: &DataSet, now_ns: u64, keep_alive_ns: u64) -> Option<Kind> {
         if self.component.state() != State::Operational {
             return None;
+        }
+        let silent = now_ns.saturating_sub(self.sent_ns) >= keep_alive_ns;
+        if set.event {
+            return match self.raised {
+                true => Some(Kind::Event),
+                false => silent.then_some(Kind::KeepAlive),
+            };
         }
         if set.key_frame_count == 1 || self.until_key == 0 {
             return Some(Kind::Key);
@@ -419,7 +606,7 @@ impl Writer {
         if any {
             return Some(Kind::Delta);
         }
-        (now_ns.saturating_sub(self.sent_ns) >= keep_alive_ns).then_some(Kind::KeepAlive)
+        silent.then_some(Kind::KeepAlive)
     }
 
     /// Notes that a message was made. A keep-alive has the number of the next message.
@@ -428,6 +615,9 @@ impl Writer {
         if kind != Kind::KeepAlive {
             self.sequence = self.sequence.wrapping_add(1);
             self.sent.copy_from_slice(&self.values);
+        }
+        if kind == Kind::Event {
+            self.raised = false;
         }
         if kind == Kind::Key {
             self.until_key = set.key_frame_count.saturating_sub(1);

@@ -34,6 +34,7 @@ impl From<UadpError> for PublishFault {
 pub(super) enum Kind {
     Key,
     Delta,
+    Event,
     KeepAlive,
 }
 
@@ -81,9 +82,11 @@ pub(super) fn header(
     group: &Group,
     sequence: u16,
     writers: &[u16],
+    chunk: bool,
     out: &mut [u8],
 ) -> Result<(usize, usize), UadpError> {
-    let header = fixed::header(group, sequence, writers);
+    let mut header = fixed::header(group, sequence, writers);
+    header.chunk = chunk;
     let payload = header.emit(out)?;
     let at = if group.security.is_secured() {
         payload - SECURITY_HEADER_BYTES
@@ -114,6 +117,15 @@ pub(super) fn data_set(
     };
     let content = match (part.kind, part.data_set.encoding) {
         (Kind::KeepAlive, encoding) => Content::KeepAlive(encoding),
+        (Kind::Event, _) => {
+            scratch.variants.clear();
+            let fields = part
+                .values
+                .iter()
+                .map(|value| Variant::Scalar(value.value()));
+            scratch.variants.extend(fields);
+            Content::Event(Fields::variants(&scratch.variants))
+        }
         (_, FieldEncoding::RawData) => {
             scratch.raw.clear();
             for value in part.values {

@@ -78,18 +78,19 @@ impl PublisherNode {
             if due_ns > now_ns {
                 continue;
             }
-            if let Some(frame) = group.publish(now_ns, &mut self.sealers) {
-                outbox.send(frame, self.launch.then_some(due_ns));
-            }
+            let launch = self.launch.then_some(due_ns);
+            group.publish(now_ns, &mut self.sealers, &mut |frame| {
+                outbox.send(frame, launch)
+            });
         }
     }
 
     /// Sends a message of each group at once, between its instants. Their grids stay as they are.
     pub fn publish_now(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
         for group in &mut self.groups {
-            if let Some(frame) = group.publish_now(now_ns, &mut self.sealers) {
-                outbox.send(frame, None);
-            }
+            group.publish_now(now_ns, &mut self.sealers, &mut |frame| {
+                outbox.send(frame, None)
+            });
         }
     }
 

@@ -1,11 +1,12 @@
 //! A reader group: which messages are its own, their security, and the parts for its readers.
 
+use super::joint::Added;
 use super::reader::{Padding, Reader, Verdict};
 use crate::config::{ConfigFault, Group, MOST_DATA_SETS, publisher_number};
 use crate::fixed;
 use crate::security::{OpenFault, Opener, Source};
 use crate::state::{Component, State};
-use rtwire_wire::uadp::{DataSetMessage, FixedLayout, Header, MessageKind};
+use rtwire_wire::uadp::{Chunk, DataSetMessage, FixedLayout, Header, MessageKind};
 
 /// The longest message that is decrypted.
 const MOST_BYTES: usize = 65_536;
@@ -19,8 +20,12 @@ pub struct ReaderGroupCounters {
     pub foreign: u64,
     /// Messages that could not be read.
     pub malformed: u64,
-    /// Messages of another kind: discovery, chunks.
+    /// Messages of another kind: discovery.
     pub other_kinds: u64,
+    /// Chunks of longer messages.
+    pub chunks: u64,
+    /// Longer messages of which a chunk was missing.
+    pub incomplete: u64,
     /// Messages with a wrong signature, an unknown key, or too little protection.
     pub refused: u64,
     /// Messages whose nonce was used before.
@@ -186,7 +191,7 @@ impl ReaderGroup {
             self.counters.foreign += 1;
             return Outcome::Foreign;
         }
-        if header.kind != MessageKind::Data || header.chunk {
+        if header.kind != MessageKind::Data {
             self.counters.other_kinds += 1;
             return Outcome::Passed;
         }
@@ -252,7 +257,14 @@ impl ReaderGroup {
             padding,
             sequence: group.sequence,
         };
-        match readers.split(writers, parts) {
+        let taken = match header.chunk {
+            false => readers.split(writers, parts),
+            true => {
+                self.counters.chunks += 1;
+                readers.join(writers, parts, &mut self.counters.incomplete)
+            }
+        };
+        match taken {
             Some(taken) => {
                 self.counters.messages += 1;
                 match taken {
@@ -278,6 +290,36 @@ struct Readers<'a> {
 }
 
 impl Readers<'_> {
+    /// Adds a chunk to the message that its reader collects, and shows the whole one to the reader. Returns true if it took it;
+    /// `None` if the chunk or the whole message cannot be read.
+    fn join(&mut self, writers: Option<&[u16]>, part: &[u8], incomplete: &mut u64) -> Option<bool> {
+        let (chunk, octets) = Chunk::parse(part).ok()?;
+        if !self.padding.permits(part.get(octets..).unwrap_or_default()) {
+            return None;
+        }
+        let writer = *writers?.first()?;
+        let mut readers = self.readers.iter_mut();
+        let Some(reader) = readers.find(|reader| reader.data_set().writer == writer) else {
+            return Some(false);
+        };
+        let mut joint = core::mem::take(reader.joint_mut());
+        let added = joint.add(&chunk);
+        *incomplete += u64::from(added == Added::Broken);
+        let taken = match added {
+            Added::Whole => show(
+                reader,
+                self.state,
+                self.now_ns,
+                joint.octets(),
+                Padding::Never,
+                self.sequence,
+            ),
+            Added::Part | Added::Broken => Some(false),
+        };
+        *reader.joint_mut() = joint;
+        taken
+    }
+
     /// Shows each part to its reader. Returns true if one took it; `None` if the message cannot be read.
     fn split(&mut self, writers: Option<&[u16]>, parts: &[u8]) -> Option<bool> {
         let Some(writers) = writers else {

@@ -28,6 +28,7 @@ fn config(fields: usize, zeros_are_data: bool) -> Group {
             key_frame_count: 1,
             major_version: 1,
             minor_version: 1,
+            event: false,
             zeros_are_data,
             fields: (0..fields).map(field).collect(),
         }],

@@ -1,6 +1,7 @@
 //! The subscribing side: reader groups with their readers, as a node without I/O.
 
 mod group;
+mod joint;
 mod reader;
 
 pub use group::{Outcome, ReaderGroup, ReaderGroupCounters};

@@ -1,5 +1,6 @@
 //! A data set reader: the newest values of one data set, and what was wrong with those that were not taken.
 
+use super::joint::Joint;
 use crate::config::DataSet;
 use crate::field::{Scalar, scalar_bytes};
 use crate::sequence::{Order, Sequence};
@@ -17,6 +18,8 @@ pub struct ReaderCounters {
     pub key_frames: u64,
     /// Delta frames among them.
     pub delta_frames: u64,
+    /// Events among them.
+    pub events: u64,
     /// Keep-alives and heartbeats.
     pub keep_alives: u64,
     /// Breaks in the sequence numbers.
@@ -98,6 +101,14 @@ pub(super) enum Verdict {
     Malformed,
 }
 
+/// The kind of a message with data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Frame {
+    Key,
+    Delta,
+    Event,
+}
+
 /// A reader of one data set.
 #[derive(Debug)]
 pub struct Reader {
@@ -112,6 +123,8 @@ pub struct Reader {
     arrived_ns: u64,
     time: Option<DateTime>,
     number: u16,
+    /// Of a message that comes in chunks.
+    joint: Joint,
     counters: ReaderCounters,
 }
 
@@ -134,6 +147,7 @@ impl Reader {
             arrived_ns: 0,
             time: None,
             number: 0,
+            joint: Joint::default(),
             counters: ReaderCounters::default(),
         }
     }
@@ -214,6 +228,10 @@ impl Reader {
         }
     }
 
+    pub(super) const fn joint_mut(&mut self) -> &mut Joint {
+        &mut self.joint
+    }
+
     pub(super) const fn count_malformed(&mut self) {
         self.counters.malformed += 1;
     }
@@ -253,7 +271,7 @@ impl Reader {
                 self.beats(number, above, now_ns);
                 return Verdict::Passed;
             }
-            Content::Event(_) => return Verdict::Passed,
+            Content::Event(_) if !self.data_set.event => return Verdict::Passed,
             content if self.is_ambiguous(content, padding) => {
                 self.counters.ambiguous += 1;
                 self.beats(number, above, now_ns);
@@ -261,11 +279,11 @@ impl Reader {
             }
             content => self.decode(content, padding),
         };
-        let key = match frame {
-            Ok(key) => key,
+        let frame = match frame {
+            Ok(frame) => frame,
             Err(verdict) => return verdict,
         };
-        self.accept(key, number, message.timestamp, above, now_ns)
+        self.accept(frame, number, message.timestamp, above, now_ns)
     }
 
     /// Takes a message by the group's fixed layout: no parts to be told apart, one load for each field. It belongs to this
@@ -287,13 +305,13 @@ impl Reader {
             *value = Scalar::from_bits(value.kind(), u64::from_le_bytes(bits));
         }
         let number = message.data_set_sequence(0).or(message.sequence());
-        self.accept(true, number, None, above, now_ns)
+        self.accept(Frame::Key, number, None, above, now_ns)
     }
 
     /// Judges the number of a message whose fields are in `incoming`, and takes them if it is newer.
     fn accept(
         &mut self,
-        key: bool,
+        frame: Frame,
         number: Option<u16>,
         time: Option<DateTime>,
         above: State,
@@ -314,16 +332,17 @@ impl Reader {
             return Verdict::Passed;
         }
         // Behind a gap a delta frame still tells the fields that it has; the next key frame tells all.
-        if key {
-            self.counters.key_frames += 1;
-            self.complete = true;
-        } else if self.complete {
-            self.counters.delta_frames += 1;
-        } else {
-            self.counters.without_key_frame += 1;
-            self.lives(above, now_ns);
-            return Verdict::Passed;
+        match frame {
+            Frame::Key => self.counters.key_frames += 1,
+            Frame::Event => self.counters.events += 1,
+            Frame::Delta if self.complete => self.counters.delta_frames += 1,
+            Frame::Delta => {
+                self.counters.without_key_frame += 1;
+                self.lives(above, now_ns);
+                return Verdict::Passed;
+            }
         }
+        self.complete = true;
         self.counters.taken += 1;
         std::mem::swap(&mut self.values, &mut self.incoming);
         self.arrived_ns = now_ns;
@@ -372,17 +391,20 @@ impl Reader {
             || differs(self.data_set.minor_version, message.minor_version)
     }
 
-    /// Reads fields into `incoming`. Returns true for a key frame.
-    fn decode(&mut self, content: &Content<'_>, padding: Padding) -> Result<bool, Verdict> {
+    /// Reads fields into `incoming`.
+    fn decode(&mut self, content: &Content<'_>, padding: Padding) -> Result<Frame, Verdict> {
         self.incoming.copy_from_slice(&self.values);
         let read = match content {
-            Content::RawData(bytes) => return self.decode_raw(bytes, padding).map(|()| true),
-            Content::KeyFrame(fields) if fields.len() == self.values.len() => {
+            Content::RawData(bytes) => return self.decode_raw(bytes, padding).map(|()| Frame::Key),
+            Content::KeyFrame(fields) | Content::Event(fields)
+                if fields.len() == self.values.len() =>
+            {
+                let event = matches!(content, Content::Event(_));
                 let mut places = self.incoming.iter_mut();
                 let fits = fields
                     .iter()
                     .all(|field| places.next().is_some_and(|at| put(at, &field)));
-                fits.then_some(true)
+                fits.then_some(if event { Frame::Event } else { Frame::Key })
             }
             Content::DeltaFrame(fields) => fields
                 .without_fill()
@@ -390,7 +412,7 @@ impl Reader {
                     let place = self.incoming.get_mut(usize::from(at));
                     place.is_some_and(|at| put(at, &field))
                 })
-                .then_some(false),
+                .then_some(Frame::Delta),
             _ => None,
         };
         read.ok_or_else(|| {

@@ -1,19 +1,19 @@
 //! Faults of configuration files.
 
-/// The reason why octets are no configuration file, or a tree cannot be written.
+/// The reason why bytes are no configuration file, or a tree cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UabinaryFault {
     /// The file ends within a field.
-    #[error("{path}, offset {at}: {needed} octets needed, {found} are left")]
+    #[error("{path}, offset {at}: {needed} bytes needed, {found} are left")]
     Truncated {
         /// The field.
         path: String,
         /// Its offset.
         at: usize,
-        /// Octets that it needs at least.
+        /// Bytes that it needs at least.
         needed: usize,
-        /// Octets that are left.
+        /// Bytes that are left.
         found: usize,
     },
     /// A length says more than there is.
@@ -53,15 +53,15 @@ pub enum UabinaryFault {
         path: String,
         /// Its offset.
         at: usize,
-        /// What was expected.
+        /// The expected.
         wanted: &'static str,
-        /// What was found.
+        /// The found.
         found: String,
     },
-    /// Octets follow that belong to nothing.
-    #[error("{path}, offset {at}: {octets} octets behind the end of it")]
+    /// Bytes follow that belong to nothing.
+    #[error("{path}, offset {at}: {octets} bytes behind the end of it")]
     Trailing {
-        /// What has ended.
+        /// The field that has ended.
         path: String,
         /// The offset of the first of them.
         at: usize,
@@ -71,7 +71,7 @@ pub enum UabinaryFault {
     /// The file is too large.
     #[error("the file has {found} {what}; at most {most} are read")]
     TooMuch {
-        /// Octets or values.
+        /// Bytes or values.
         what: &'static str,
         /// The number found.
         found: usize,

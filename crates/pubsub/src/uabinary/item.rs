@@ -22,13 +22,13 @@ pub enum Item {
     Double(u64),
     /// A text, or null.
     String(Option<String>),
-    /// Octets, or null.
+    /// Bytes, or null.
     ByteString(Option<Vec<u8>>),
-    /// A GUID in its octets.
+    /// A GUID in its bytes.
     Guid([u8; 16]),
     /// A name in a namespace.
     QualifiedName(u16, Option<String>),
-    /// A NodeId, LocalizedText or Variant in its octets, which are valid.
+    /// A NodeId, LocalizedText or Variant in its bytes, which are valid.
     Encoded(Vec<u8>),
     /// An ExtensionObject.
     Object(Object),
@@ -46,7 +46,7 @@ pub enum Object {
     Null,
     /// A structure of the table.
     Known(Record),
-    /// Something else: the whole ExtensionObject in its octets, which are valid.
+    /// Something else: the whole ExtensionObject in its bytes, which are valid.
     Other(Vec<u8>),
 }
 

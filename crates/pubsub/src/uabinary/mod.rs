@@ -8,12 +8,12 @@
 //! The file is a `UABinaryFileDataType` (OPC 10000-5, 12.36) encoded as an ExtensionObject (OPC 10000-6, 5.2); its body is a
 //! `PubSubConfiguration2DataType`, or the older `PubSubConfigurationDataType` (OPC 10000-14, 6.2.12). `read(write(x)) = x`.
 //!
-//! A fault names the field with its path and the offset of its octets. Lists are bounded by the octets that are left, the file by
+//! A fault names the field with its path and the offset of its bytes. Lists are bounded by the bytes that are left, the file by
 //! [`MOST_OCTETS`], and what it contains by [`MOST_ITEMS`].
 //!
 //! # Limits
 //! Structures behind identifiers that the table does not have, and the values of Variants, are checked as far as their length says
-//! and stay octets.
+//! and stay bytes.
 
 mod fault;
 mod item;
@@ -27,7 +27,7 @@ pub use read::read;
 pub use schema::Structure;
 pub use write::write;
 
-/// The most octets of a file.
+/// The most bytes of a file.
 pub const MOST_OCTETS: usize = 4 << 20;
 /// The most values in a file: fields of structures and elements of lists.
 pub const MOST_ITEMS: usize = 250_000;

@@ -1,4 +1,4 @@
-//! Octets in, a tree out.
+//! Bytes in, a tree out.
 
 use super::item::{Item, Object, Record};
 use super::schema::{FILE, Kind, Structure};
@@ -12,11 +12,11 @@ const MOST_DEPTH: usize = 8;
 /// Reads a configuration file whole.
 ///
 /// # Errors
-/// The first fault: the field's path, and the offset of its octets in the file.
+/// The first fault: the field's path, and the offset of its bytes in the file.
 pub fn read(bytes: &[u8]) -> Result<Record, UabinaryFault> {
     if bytes.len() > MOST_OCTETS {
         return Err(UabinaryFault::TooMuch {
-            what: "octets",
+            what: "bytes",
             found: bytes.len(),
             most: MOST_OCTETS,
         });
@@ -134,7 +134,7 @@ impl<'a> Reader<'a> {
         Ok(out)
     }
 
-    /// Reads a length in elements of at least `least` octets; `None` is null.
+    /// Reads a length in elements of at least `least` bytes; `None` is null.
     fn length(&mut self, least: usize) -> Result<Option<usize>, UabinaryFault> {
         let at = self.at;
         let told = i32::from_le_bytes(self.array()?);
@@ -171,7 +171,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads over a value and keeps its octets.
+    /// Reads over a value and keeps its bytes.
     fn encoded(
         &mut self,
         over: impl FnOnce(&mut Self) -> Result<(), UabinaryFault>,
@@ -338,7 +338,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns the number of a NodeId in namespace 0 that begins `octets`.
+/// Returns the number of a NodeId in namespace 0 that begins `bytes`.
 pub(super) fn numeric(octets: &[u8]) -> Option<u32> {
     match *octets {
         [0, id, ..] => Some(u32::from(id)),

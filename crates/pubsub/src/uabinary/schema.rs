@@ -1,4 +1,4 @@
-//! The structures of a configuration file: names, fields and types, in the order of their octets.
+//! The structures of a configuration file: names, fields and types, in the order of their bytes.
 //!
 //! The source is the type dictionary of OPC 10000-5 and OPC 10000-14 (version 1.05); a structure begins with the fields of the
 //! one that it is a subtype of.
@@ -67,7 +67,7 @@ impl PartialEq for Structure {
 impl Eq for Structure {}
 
 impl Kind {
-    /// Returns the fewest octets of a value.
+    /// Returns the fewest bytes of a value.
     pub(super) fn least(&self) -> usize {
         match self {
             Self::Boolean | Self::Byte | Self::LocalizedText | Self::Variant => 1,

@@ -1,4 +1,4 @@
-//! A tree in, octets out.
+//! A tree in, bytes out.
 
 use super::UabinaryFault;
 use super::item::{Item, Object, Record};

@@ -52,6 +52,29 @@ pub struct Chunk<'a> {
 }
 
 impl<'a> Chunk<'a> {
+    /// The octets of a chunk before its data.
+    pub const HEADER_OCTETS: usize = 14;
+
+    /// Reads a chunk from the front of a payload. Returns it with its octets.
+    ///
+    /// # Errors
+    /// The octets are no chunk.
+    pub fn parse(payload: &'a [u8]) -> Result<(Self, usize), UadpError> {
+        let mut reader = Reader::new(payload, 0);
+        let chunk = Self::read(&mut reader)?;
+        Ok((chunk, reader.octets()))
+    }
+
+    /// Writes the chunk to the front of `out` and returns its octets.
+    ///
+    /// # Errors
+    /// `out` is too short, or the part is empty or ends behind the whole.
+    pub fn emit(&self, out: &mut [u8]) -> Result<usize, UadpError> {
+        let mut writer = Writer::new(out);
+        self.write(&mut writer)?;
+        Ok(writer.octets())
+    }
+
     fn read(reader: &mut Reader<'a>) -> Result<Self, UadpError> {
         let sequence = reader.u16("MessageSequenceNumber")?;
         let at = reader.offset();
