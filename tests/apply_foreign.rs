@@ -202,6 +202,11 @@ fn a_renamed_interface_is_found_by_either_name() {
         let output = bench.rtwire(&revert);
         code(&output, 0);
         assert!(
+            said(&output).contains("`rtwa` is named `rtwnew` now: its settings are put back there"),
+            "{}",
+            said(&output)
+        );
+        assert!(
             said(&output).contains("rtwnew: addresses and routes"),
             "{}",
             said(&output)
@@ -219,6 +224,48 @@ fn a_renamed_interface_is_found_by_either_name() {
             &format!("{asked:?}"),
         );
     }
+}
+
+#[test]
+fn what_others_added_meanwhile_stays() {
+    require!(root, program "ip", program "tc", program "ethtool", program "sysctl");
+    for udp in [false, true] {
+        let bench = Bench::new();
+        bench.sh(USED);
+        plan(&bench, 1514, udp);
+        let before = settled(&bench);
+        code(&bench.apply(&[]), 0);
+        bench.sh(
+            "ip address add 10.88.0.1/24 dev rtwa; ip route add 10.98.0.0/16 via 10.88.0.2; \
+             ip route add 10.99.0.0/16 dev rtwa table 77; \
+             ip neigh add 10.88.0.7 lladdr 02:00:00:00:00:07 dev rtwa nud permanent",
+        );
+        code(&bench.rtwire(&["revert", "rtwa"]), 0);
+        // Each of these fails where what it removes is not there.
+        bench.sh(
+            "ip neigh del 10.88.0.7 dev rtwa; ip route del 10.99.0.0/16 dev rtwa table 77; \
+             ip route del 10.98.0.0/16 via 10.88.0.2; ip address del 10.88.0.1/24 dev rtwa",
+        );
+        comes_back_to(&bench, &before, &format!("udp: {udp}"));
+    }
+}
+
+#[test]
+fn an_interface_that_took_the_name_is_left_as_it_is() {
+    require!(root, program "ip", program "tc", program "ethtool");
+    let bench = Bench::new();
+    code(&bench.apply(&[]), 0);
+    bench.sh("ip link del rtwa; ip link add rtwa type veth peer name rtwc; ip link set rtwc up; ip link set rtwa up");
+    let before = settled(&bench);
+    let output = bench.rtwire(&["revert", "rtwa"]);
+    code(&output, 0);
+    assert!(
+        said(&output).contains("`rtwa` is gone"),
+        "{}",
+        said(&output)
+    );
+    comes_back_to(&bench, &before, "another interface");
+    assert!(bench.records().is_empty());
 }
 
 #[test]

@@ -67,9 +67,17 @@ impl Healthy {
         endangering(&report)
             .into_iter()
             .filter(|id| {
-                ["interface.", "driver.", "queues.", "talkers."]
-                    .iter()
-                    .any(|area| id.starts_with(area))
+                [
+                    "interface.",
+                    "driver.",
+                    "queues.",
+                    "talkers.",
+                    "interrupts.rps",
+                    "interrupts.deferred",
+                    "interrupts.polling_priority",
+                ]
+                .iter()
+                .any(|area| id.starts_with(area))
             })
             .collect()
     }
@@ -193,15 +201,76 @@ fn nothing_is_found_on_an_interface_without_faults_and_each_planted_one_is() {
             "nft add table inet rtwtest",
             "nft delete table inet rtwtest",
         ),
+        (
+            "interface.mtu",
+            "ip link set rtwa mtu 68",
+            "ip link set rtwa mtu 1500",
+        ),
+        (
+            "interface.partner_mtu",
+            "ip -n OTHER link set rtwb mtu 600",
+            "ip -n OTHER link set rtwb mtu 1500",
+        ),
+        (
+            "interface.duplicate_address",
+            "ip -n OTHER link set rtwb address 02:00:00:00:00:01",
+            "ip -n OTHER link set rtwb address 02:00:00:00:00:02",
+        ),
+        (
+            "interface.duplicate_address",
+            "ip link add rtwdup address 02:00:00:00:00:01 type veth peer name rtwdup2",
+            "ip link del rtwdup",
+        ),
+        (
+            "interface.duplicate_address",
+            "ip neigh add 10.77.0.9 lladdr 02:00:00:00:00:01 dev rtwa nud permanent",
+            "ip neigh del 10.77.0.9 dev rtwa",
+        ),
+        (
+            "interface.promiscuous",
+            "ip link set rtwa promisc on",
+            "ip link set rtwa promisc off",
+        ),
+        (
+            "interface.all_groups",
+            "ip link set rtwa allmulticast on",
+            "ip link set rtwa allmulticast off",
+        ),
+        (
+            "interface.queue_length",
+            "ip link set rtwa txqueuelen 5",
+            "ip link set rtwa txqueuelen 1000",
+        ),
+        (
+            "queues.unplanned",
+            "tc qdisc add dev rtwa root handle 7: htb default 5",
+            "tc qdisc del dev rtwa root",
+        ),
+        (
+            "interrupts.rps",
+            "echo 1 > /sys/class/net/rtwa/queues/rx-0/rps_cpus",
+            "echo 0 > /sys/class/net/rtwa/queues/rx-0/rps_cpus",
+        ),
+        (
+            "interrupts.deferred",
+            "echo 20000 > /sys/class/net/rtwa/gro_flush_timeout",
+            "echo 0 > /sys/class/net/rtwa/gro_flush_timeout",
+        ),
+        (
+            "interrupts.polling_priority",
+            "echo 1 > /sys/class/net/rtwa/threaded",
+            "echo 0 > /sys/class/net/rtwa/threaded",
+        ),
     ];
+    let other = &healthy.pair.b.namespace;
     for (id, plant, remove) in planted {
-        healthy.sh(plant);
+        healthy.sh(&plant.replace("OTHER", other));
         let found = healthy.found("rtwa");
         assert!(
             found.iter().any(|one| one == id),
             "{plant}: {id} is not in {found:?}"
         );
-        healthy.sh(remove);
+        healthy.sh(&remove.replace("OTHER", other));
         assert_eq!(
             healthy.found("rtwa"),
             Vec::<String>::new(),
@@ -246,6 +315,29 @@ fn a_missing_partner_other_queues_and_coalescing_are_found() {
     );
     let found = healthy.found("rtwq");
     assert!(found.contains(&"driver.order".to_owned()), "{found:?}");
+    let by_processor = |found: &[String]| found.iter().any(|id| id == "queues.xps");
+    assert!(!by_processor(&found), "{found:?}");
+    healthy.sh("echo 1 > /sys/class/net/rtwq/queues/tx-0/xps_cpus");
+    let found = healthy.found("rtwq");
+    assert!(by_processor(&found), "{found:?}");
+}
+
+#[test]
+fn an_inherited_affinity_is_found() {
+    require!(root, program "taskset");
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        return;
+    }
+    let healthy = Healthy::new();
+    let found = |start: &[&str]| {
+        let doctor = [env!("CARGO_BIN_EXE_rtwire"), "doctor", "--json"];
+        let all: Vec<&str> = start.iter().copied().chain(doctor).collect();
+        let output = in_namespace(healthy.side(), &all).output().unwrap();
+        let found = endangering(&report(&output));
+        found.iter().any(|id| id == "processors.affinity")
+    };
+    assert!(!found(&["taskset", "ffffffff"]));
+    assert!(found(&["taskset", "1"]));
 }
 
 #[test]

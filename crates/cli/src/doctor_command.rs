@@ -132,7 +132,9 @@ fn follow(arguments: &DoctorArguments, examination: &mut Examination) -> Result<
         return Ok(());
     };
     let tree = netlink.tree(link.index).map_err(lacking)?;
-    examination.followed(doctor::follow(&share, interface, link.mtu, &tree));
+    let vlans = doctor::vlan_links(&mut netlink, link.index).map_err(lacking)?;
+    let findings = doctor::follow(&share, interface, link.mtu, &tree, &vlans);
+    examination.followed(findings);
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use rtwire_host::change::{self, Change, Progress, Record, RecordError};
+use rtwire_host::change::{self, Change, Progress, Record, RecordError, Whereabouts};
 use rtwire_host::netlink::Netlink;
 
 use crate::output;
@@ -92,15 +92,27 @@ fn one(record: Record, force: bool) -> Result<(), ExitCode> {
             ExitCode::from(LEFT)
         });
     }
+    let mut netlink = Netlink::new();
+    let old = &record.header.interface;
+    // What the kernel does not tell now, it does not tell below either, and that is reported there.
+    match Whereabouts::of(&mut netlink, &record).unwrap_or(Whereabouts::Same) {
+        Whereabouts::Same => {}
+        Whereabouts::Renamed(new) => output::line(&format!(
+            "`{old}` is named `{new}` now: its settings are put back there"
+        )),
+        Whereabouts::Gone => output::line(&format!(
+            "`{old}` is gone, and its settings with it; an interface that took its name since is left as it is"
+        )),
+    }
     let mut show = |change: &Change, progress| {
         if progress == Progress::Undone {
             output::line(&format!("put back  {}", change.show()));
         }
     };
     let done = if force {
-        change::revert_by_force(&mut Netlink::new(), record, &mut show)
+        change::revert_by_force(&mut netlink, record, &mut show)
     } else {
-        change::revert(&mut Netlink::new(), record, &mut show).map(|undone| (undone, Vec::new()))
+        change::revert(&mut netlink, record, &mut show).map(|undone| (undone, Vec::new()))
     };
     match done {
         Ok((undone, left)) => {

@@ -48,6 +48,14 @@ impl Files {
             .filter(|text| !text.is_empty() && text != "(null)")
     }
 
+    /// Reads as [`Files::said`] what is mounted inside `/sys` or `/proc`. A network namespace's own view of `/sys` lacks that;
+    /// then the first process's view has it.
+    #[must_use]
+    pub fn mounted(&self, path: &str) -> Option<String> {
+        self.said(path)
+            .or_else(|| self.said(&format!("/proc/1/root{path}")))
+    }
+
     /// Reads a file that holds one number.
     #[must_use]
     pub fn number(&self, path: &str) -> Option<i64> {

@@ -115,3 +115,62 @@ test_a_real_time_kernel_is_none() {
 	ids ra good | grep -qx kernel.preemption || fail "PREEMPT_RT is not seen: $(grep -A3 kernel.preemption /tmp/doctor.json)"
 	ids ra good | grep -qx kernel.threaded_interrupts || fail "threaded interrupts are not seen"
 }
+
+# What the kernel itself does beside the network. The event is a rare one: recording begins by a change of the kernel's code.
+test_work_of_the_kernel() {
+	pair
+	sysctl -qw kernel.watchdog=0 kernel.nmi_watchdog=0
+	planted kernel.watchdog ra "sysctl -qw kernel.watchdog=1" "sysctl -qw kernel.watchdog=0"
+	event=/sys/kernel/tracing/events/printk/console/enable
+	planted kernel.tracing ra "echo 1 >$event" "echo 0 >$event"
+	echo 1 >/proc/sys/kernel/printk
+	planted kernel.serial_console ra "echo 7 >/proc/sys/kernel/printk" "echo 1 >/proc/sys/kernel/printk"
+}
+
+test_small_buffers() {
+	pair
+	planted limits.backlog ra "sysctl -qw net.core.netdev_max_backlog=10" "sysctl -qw net.core.netdev_max_backlog=1000"
+	planted limits.socket_buffers ra "sysctl -qw net.core.wmem_default=4608" "sysctl -qw net.core.wmem_default=212992"
+}
+
+test_groups_and_affinity() {
+	pair
+	groups=/sys/fs/cgroup
+	mount -t cgroup2 none $groups
+	echo "+cpu +cpuset" >$groups/cgroup.subtree_control
+	mkdir -p $groups/lab
+	echo $$ >$groups/lab/cgroup.procs
+	planted processors.quota ra "echo '50000 100000' >$groups/lab/cpu.max" "echo max >$groups/lab/cpu.max"
+	planted processors.cpuset ra "echo 0 >$groups/lab/cpuset.cpus" "echo 0-1 >$groups/lab/cpuset.cpus"
+	planted processors.affinity ra "taskset -p 1 $$" "taskset -p 3 $$"
+	echo $$ >$groups/cgroup.procs
+	rmdir $groups/lab
+	umount $groups
+}
+
+test_threads_of_a_real_card_without_priority() {
+	nic_pair
+	threads=$(ps | sed -n 's/^ *\([0-9]*\) .*\[irq\/[0-9]*-ra.*/\1/p')
+	[ -n "$threads" ] || fail "no threads: $(ps)"
+	first=${threads%%$'\n'*}
+	planted interrupts.thread_priority ra "chrt -o -p 0 $first" "chrt -f -p 50 $first"
+	napi() { in_a sh -c "echo $1 >/sys/class/net/ra/threaded"; }
+	planted interrupts.polling_priority ra "napi 1" "napi 0"
+}
+
+test_a_short_ring_of_a_real_card() {
+	nic_pair
+	in_a ethtool -G ra rx 256
+	planted driver.short_ring ra "in_a ethtool -G ra rx 64" "in_a ethtool -G ra rx 256"
+}
+
+test_a_vlan_link_without_priorities() {
+	pair
+	planted interface.vlan_priorities ra "in_a ip link add link ra name ra.5 type vlan id 5" \
+		"in_a ip link set ra.5 type vlan egress-qos-map 7:7"
+}
+
+test_queues_without_a_plan() {
+	pair
+	planted queues.unplanned ra "in_a tc qdisc add dev ra root etf clockid CLOCK_TAI delta 200000" "in_a tc qdisc del dev ra root"
+}

@@ -61,6 +61,26 @@ impl Kept {
         }
     }
 
+    /// Returns what is here and not in `other`.
+    pub(super) fn without(&self, other: &Self) -> Self {
+        let only = |here: &[Item], there: &[Item]| {
+            let own = here.iter().filter(|item| !among(there, item));
+            own.cloned().collect()
+        };
+        Self {
+            addresses: only(&self.addresses, &other.addresses),
+            routes: only(&self.routes, &other.routes),
+            neighbours: only(&self.neighbours, &other.neighbours),
+        }
+    }
+
+    /// Adds `more` behind what is here.
+    pub(super) fn extend(&mut self, more: &Self) {
+        self.addresses.extend_from_slice(&more.addresses);
+        self.routes.extend_from_slice(&more.routes);
+        self.neighbours.extend_from_slice(&more.neighbours);
+    }
+
     /// Returns whether all of `other` is here, its IPv4 addresses in the same order. What came in addition does not
     /// count.
     #[must_use]

@@ -42,4 +42,4 @@ pub use leftover::Leftover;
 pub use operate::{read, write};
 pub use record::{Header, Record, RecordError, State, default_directory};
 pub use setting::{Change, Ipv6, Subject, Value, Wanted, difference};
-pub use transaction::{ApplyError, GivenUp, Progress, apply, revert, revert_by_force};
+pub use transaction::{ApplyError, GivenUp, Progress, Whereabouts, apply, revert, revert_by_force};

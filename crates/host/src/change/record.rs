@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::setting::Change;
 use crate::files::Files;
+use crate::netlink::Netlink;
 
 /// The subject and origin of a record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +29,10 @@ pub struct Header {
     /// The interface's index, by which it is found after it was renamed; none for `host`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<u32>,
+    /// The hardware address that the interface's maker gave it, by which it is found after it was taken out and put in again; none
+    /// for virtual links.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permanent_address: Option<Vec<u8>>,
     /// The end of the time to confirm, ns of CLOCK_BOOTTIME; none if no confirmation is needed.
     pub confirm_until_ns: Option<u64>,
 }
@@ -36,14 +41,15 @@ impl Header {
     /// Returns a header of this boot. The end of the time to confirm is in ns of CLOCK_BOOTTIME.
     #[must_use]
     pub fn new(title: impl Into<String>, interface: &str, confirm_until_ns: Option<u64>) -> Self {
+        let link = Netlink::new().link(interface).ok().flatten();
+        let address = link.as_ref().map(|link| link.permanent_address.clone());
         Self {
             version: 1,
             title: title.into(),
             boot: boot(),
             interface: interface.to_owned(),
-            index: rtwire_sys::interface::by_name(interface)
-                .ok()
-                .map(|found| found.index),
+            index: link.map(|link| link.index),
+            permanent_address: address.filter(|address| !address.is_empty()),
             confirm_until_ns,
         }
     }
@@ -256,10 +262,13 @@ impl Record {
         if directory.join(stem(interface) + ".undo").exists() {
             return Some(interface.to_owned());
         }
-        let index = rtwire_sys::interface::by_name(interface).ok()?.index;
+        let link = Netlink::new().link(interface).ok()??;
+        let address = Some(link.permanent_address).filter(|address| !address.is_empty());
         let mut records = Self::list(directory).into_iter();
-        let own =
-            records.find(|(header, ..)| header.index == Some(index) && header.is_of_this_boot());
+        let own = records.find(|(header, ..)| {
+            let same_address = address.is_some() && header.permanent_address == address;
+            header.is_of_this_boot() && (header.index == Some(link.index) || same_address)
+        });
         own.map(|(header, ..)| header.interface)
     }
 

@@ -4,7 +4,7 @@ use super::operate;
 use super::record::{Record, RecordError};
 use super::setting::{Change, Subject, Value};
 use crate::HostError;
-use crate::netlink::Netlink;
+use crate::netlink::{LinkFacts, Netlink};
 
 /// The progress of one change, for display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,27 +164,97 @@ pub fn revert_by_force(
     Ok((undone, left.collect()))
 }
 
-/// Returns the record's changes by the name that its interface has now.
+/// What became of the interface of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Whereabouts {
+    /// It has the name that it had, or the record is not about one interface.
+    Same,
+    /// It has this name now.
+    Renamed(String),
+    /// It is gone. Another interface may have its name.
+    Gone,
+}
+
+impl Whereabouts {
+    /// Finds the interface of a record: by its index, else by the hardware address that its maker gave it.
+    ///
+    /// # Errors
+    /// The kernel refuses to tell.
+    pub fn of(netlink: &mut Netlink, record: &Record) -> Result<Self, HostError> {
+        let old = &record.header.interface;
+        // One that was moved comes back with its name, and perhaps with another index.
+        let moved = record
+            .changes
+            .iter()
+            .any(|change| matches!(change.subject, Subject::Place { .. }));
+        let Some(index) = record.header.index.filter(|_| !moved) else {
+            return Ok(Self::Same);
+        };
+        let links = netlink.links()?;
+        let address = record.header.permanent_address.as_ref();
+        let by_address = || {
+            let same =
+                |link: &&LinkFacts| address.is_some_and(|one| *one == link.permanent_address);
+            links.iter().find(same)
+        };
+        let now = links.iter().find(|link| link.index == index);
+        Ok(match now.or_else(by_address) {
+            Some(link) if link.name == *old => Self::Same,
+            Some(link) => Self::Renamed(link.name.clone()),
+            None => Self::Gone,
+        })
+    }
+}
+
+/// Returns the record's changes by the name that its interface has now, without those of an interface that is gone.
 fn by_present_name(netlink: &mut Netlink, record: &Record) -> Result<Vec<Change>, HostError> {
     let old = &record.header.interface;
-    let moved = record
-        .changes
-        .iter()
-        .any(|change| matches!(change.subject, Subject::Place { .. }));
-    let Some(index) = record.header.index.filter(|_| !moved) else {
-        return Ok(record.changes.clone());
-    };
-    let now = netlink.links()?;
-    let now = now.into_iter().find(|link| link.index == index);
-    let Some(now) = now.filter(|link| link.name != *old) else {
-        return Ok(record.changes.clone());
-    };
     let changes = record.changes.iter();
-    let changes = changes.map(|change| Change {
-        subject: change.subject.renamed(old, &now.name),
-        ..change.clone()
-    });
-    Ok(changes.collect())
+    Ok(match Whereabouts::of(netlink, record)? {
+        Whereabouts::Same => changes.cloned().collect(),
+        Whereabouts::Renamed(new) => changes
+            .map(|change| Change {
+                subject: change.subject.renamed(old, &new),
+                ..change.clone()
+            })
+            .collect(),
+        // A name that no interface can have: what names the old one changes by it.
+        Whereabouts::Gone => changes
+            .filter(|change| change.subject.renamed(old, "/") == change.subject)
+            .cloned()
+            .collect(),
+    })
+}
+
+/// Returns the changes with the values that are put back: those before, and what others have added since. That is each address,
+/// route and neighbour that is there, was not there before, and was not set by these changes.
+fn with_others(netlink: &mut Netlink, changes: &[Change]) -> Vec<Change> {
+    let mut all = changes.to_vec();
+    let subjects: Vec<Subject> = changes
+        .iter()
+        .map(|change| change.subject.clone())
+        .collect();
+    for (nth, subject) in subjects.iter().enumerate() {
+        if !matches!(subject, Subject::Addresses { .. }) || subjects[..nth].contains(subject) {
+            continue;
+        }
+        let Ok(Value::Addresses(mut others)) = operate::read(netlink, subject) else {
+            continue;
+        };
+        for change in changes.iter().filter(|change| change.subject == *subject) {
+            for value in [&change.from, &change.to] {
+                if let Value::Addresses(known) = value {
+                    others = others.without(known);
+                }
+            }
+        }
+        for change in all.iter_mut().filter(|change| change.subject == *subject) {
+            if let Value::Addresses(before) = &mut change.from {
+                before.extend(&others);
+            }
+        }
+    }
+    all
 }
 
 /// Undoes all that a record names, newest first. Returns the number of settings put back, and for each setting that is not as
@@ -200,23 +270,24 @@ fn put_back(
             record.header.interface
         )])
     })?;
+    let with_others = with_others(netlink, &changes);
     let mut left = Vec::new();
     let mut undone = 0;
-    for change in changes.iter().rev() {
+    for (change, whole) in changes.iter().zip(&with_others).rev() {
         // A refused setting may become possible once the others are back: all are checked again below.
-        if let Ok(true) = undo(netlink, change) {
+        if let Ok(true) = undo(netlink, change, &whole.from) {
             undone += 1;
             show(&change.reversed(), Progress::Undone);
         }
     }
     // Settings depend on each other (one offload needs another), so each is judged only when all are back. A subject's
     // original value is the one that its first change found.
-    for (nth, change) in changes.iter().enumerate() {
+    for (nth, (change, whole)) in changes.iter().zip(&with_others).enumerate() {
         let earlier = &changes[..nth];
         if earlier.iter().any(|one| one.subject == change.subject) {
             continue;
         }
-        let again = match undo(netlink, change) {
+        let again = match undo(netlink, change, &whole.from) {
             Ok(false) => continue,
             Ok(true) => operate::read(netlink, &change.subject).map_err(|error| error.to_string()),
             Err(reason) => Err(reason),
@@ -232,8 +303,9 @@ fn put_back(
     Ok((undone, left))
 }
 
-/// Undoes one change. Returns whether there was something to put back.
-fn undo(netlink: &mut Netlink, change: &Change) -> Result<bool, String> {
+/// Undoes one change, unless the value before is in force already: writes `value`, which may have more than that one. Returns
+/// whether there was something to put back.
+fn undo(netlink: &mut Netlink, change: &Change, value: &Value) -> Result<bool, String> {
     let now = operate::read(netlink, &change.subject).map_err(|error| error.to_string())?;
     if now.is_back(&change.from) {
         return Ok(false);
@@ -242,6 +314,6 @@ fn undo(netlink: &mut Netlink, change: &Change) -> Result<bool, String> {
         // The interface or thread is gone, and its settings with it.
         return Ok(false);
     }
-    operate::write(netlink, &change.subject, &change.from).map_err(|error| error.to_string())?;
+    operate::write(netlink, &change.subject, value).map_err(|error| error.to_string())?;
     Ok(true)
 }

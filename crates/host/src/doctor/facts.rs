@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::HostError;
+use crate::change::{self, Record};
 use crate::files::Files;
 use crate::netlink::{
     Address, LinkFacts, Napi, Netlink, Offloads, Parameters, Qdisc, Route, TimeStamping, UmanLink,
-    XdpAbilities,
+    VlanFacts, XdpAbilities,
 };
 
 /// The known facts of this host.
@@ -25,6 +26,10 @@ pub struct Facts {
     pub umans: Vec<UmanLink>,
     /// The tables of the packet filter; `None` if the kernel has no such filter or does not tell.
     pub filter_tables: Option<Vec<String>>,
+    /// The whole machine's network settings (`net.core`) by their names; those that are not shown are missing.
+    pub core: BTreeMap<&'static str, i64>,
+    /// True if `rtwire apply` set the interface up: there is a record of it.
+    pub applied: bool,
 }
 
 /// The facts of one interface.
@@ -59,6 +64,14 @@ pub struct InterfaceFacts {
     pub napis: Vec<Napi>,
     /// Its driver's XDP abilities.
     pub xdp: Option<XdpAbilities>,
+    /// The other end of its cable, if that is a veth and shown here.
+    pub partner: Option<LinkFacts>,
+    /// Other interfaces of this namespace with its hardware address: index and name. Those that belong to it are left out.
+    pub namesakes: Vec<(u32, String)>,
+    /// Its neighbours that are known by a hardware address.
+    pub neighbours: Vec<(String, Vec<u8>)>,
+    /// The VLAN links on it, with the PCP of frames by their socket's priority.
+    pub vlans: Vec<(String, VlanFacts)>,
 }
 
 /// A process.
@@ -107,6 +120,10 @@ impl Facts {
             kinds: kinds(),
             filter_tables: netlink.filter_tables(),
             umans: netlink.umans().unwrap_or_default(),
+            core: core(&files),
+            applied: interface
+                .as_ref()
+                .is_some_and(|one| recorded(&one.link.name)),
             interface,
             files,
         })
@@ -140,6 +157,10 @@ impl InterfaceFacts {
                 .map(|one| one.name.clone())
                 .collect(),
             children: children(&links, link.index),
+            partner: netlink.partner(&link),
+            namesakes: namesakes(&links, &link),
+            neighbours: netlink.neighbours(link.index).unwrap_or_default(),
+            vlans: vlans(netlink, &links, link.index),
             addresses: netlink.addresses(link.index)?,
             routes: netlink.routes(link.index, &[])?,
             qdiscs: netlink.qdiscs(link.index)?,
@@ -185,6 +206,67 @@ fn children(links: &[LinkFacts], index: u32) -> Vec<(String, u32)> {
         .iter()
         .map(|one| (one.name.clone(), one.mtu))
         .collect()
+}
+
+/// Returns other interfaces with a hardware address. Links on it, links below it and ports of one bond share theirs by design.
+fn namesakes(links: &[LinkFacts], own: &LinkFacts) -> Vec<(u32, String)> {
+    if own.address.iter().all(|byte| *byte == 0) {
+        return Vec::new();
+    }
+    let on_it = children(links, own.index);
+    let of_one = |other: &LinkFacts| {
+        own.lower == Some(other.index)
+            || own.master == Some(other.index)
+            || other.master == Some(own.index)
+            || (own.master.is_some() && own.master == other.master)
+            || on_it.iter().any(|(name, _)| *name == other.name)
+    };
+    let same = links
+        .iter()
+        .filter(|other| other.index != own.index && other.address == own.address && !of_one(other));
+    same.map(|other| (other.index, other.name.clone()))
+        .collect()
+}
+
+fn vlans(netlink: &mut Netlink, links: &[LinkFacts], index: u32) -> Vec<(String, VlanFacts)> {
+    let own = upper(links, index).filter(|one| one.kind.as_deref() == Some("vlan"));
+    let known = own.filter_map(|one| Some((one.name.clone(), netlink.vlan(&one.name).ok()??)));
+    known.collect()
+}
+
+/// Reads the machine's settings. Network namespaces show a few of them; the first process's namespace shows all.
+pub(crate) fn core(files: &Files) -> BTreeMap<&'static str, i64> {
+    const NAMES: [&str; 5] = [
+        "netdev_max_backlog",
+        "rmem_default",
+        "rmem_max",
+        "wmem_default",
+        "wmem_max",
+    ];
+    let read = || {
+        let known = NAMES.into_iter().filter_map(|name| {
+            let value = files.number(&format!("/proc/sys/net/core/{name}"))?;
+            Some((name, value))
+        });
+        known.collect::<BTreeMap<_, _>>()
+    };
+    let own = read();
+    if own.len() == NAMES.len() || !files.are_real() {
+        return own;
+    }
+    let first = std::fs::File::open("/proc/1/ns/net");
+    first
+        .and_then(|first| rtwire_sys::netns::inside(&first, read))
+        .unwrap_or(own)
+}
+
+/// Returns whether `rtwire apply` has an undo record of an interface, also one made in the namespace that the interface came from.
+fn recorded(interface: &str) -> bool {
+    let directory = change::default_directory();
+    let names = Files::default().list(&directory.to_string_lossy());
+    let end = format!("-{interface}.undo");
+    Record::name_for(&directory, interface).is_some()
+        || names.iter().any(|name| name.ends_with(&end))
 }
 
 /// Tries the kinds that the kernel has, in a temporary namespace of its own.

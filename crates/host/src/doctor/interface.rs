@@ -90,6 +90,110 @@ pub(super) fn master(facts: &Facts) -> Vec<Finding> {
     ]
 }
 
+pub(super) fn mtu(facts: &Facts) -> Vec<Finding> {
+    /// The smallest MTU of IPv6 (RFC 8200, 5). Below it the kernel takes IPv6 from the interface.
+    const LEAST: u32 = 1280;
+    let Some(link) = facts.interface.as_ref().map(|it| &it.link) else {
+        return Vec::new();
+    };
+    // Where best effort is planned with small frames, `rtwire apply` lowers the MTU.
+    if link.mtu >= LEAST || facts.applied {
+        return Vec::new();
+    }
+    vec![
+        Finding::good(
+            AREA,
+            "interface.mtu",
+            format!("MTU {}: longer frames are refused", link.mtu),
+            "programs that send more get an error (EMSGSIZE) or are cut into fragments; below 1280 there is no IPv6",
+        )
+        .at(Level::Weak)
+        .by_hand(format!("ip link set {} mtu 1500", link.name)),
+    ]
+}
+
+pub(super) fn promiscuous(facts: &Facts) -> Vec<Finding> {
+    const IFF_PROMISC: u32 = 0x100;
+    const IFF_ALLMULTI: u32 = 0x200;
+    let Some(link) = facts.interface.as_ref().map(|it| &it.link) else {
+        return Vec::new();
+    };
+    let mut findings = Vec::new();
+    if link.promiscuity > 0 || link.flags & IFF_PROMISC != 0 {
+        findings.push(
+            Finding::good(
+                AREA,
+                "interface.promiscuous",
+                "takes frames for every address (promiscuous)",
+                "frames for other hosts raise interrupts and cost time here; a switch that does not know an address yet sends \
+                 them all",
+            )
+            .at(Level::Weak)
+            .by_hand(format!(
+                "ip link set {} promisc off; if it stays, a program asks for it: ss -0 -p",
+                link.name
+            )),
+        );
+    }
+    if link.flags & IFF_ALLMULTI != 0 {
+        findings.push(
+            Finding::good(
+                AREA,
+                "interface.all_groups",
+                "takes frames for every group (allmulticast)",
+                "groups of other hosts' streams raise interrupts and cost time here",
+            )
+            .at(Level::Weak)
+            .by_hand(format!("ip link set {} allmulticast off", link.name)),
+        );
+    }
+    findings
+}
+
+pub(super) fn queue_length(facts: &Facts) -> Vec<Finding> {
+    const LEAST: u32 = 64;
+    let Some(link) = facts.interface.as_ref().map(|it| &it.link) else {
+        return Vec::new();
+    };
+    // Without any the kernel uses its own default.
+    if link.queue_length == 0 || link.queue_length >= LEAST {
+        return Vec::new();
+    }
+    vec![
+        Finding::good(
+            AREA,
+            "interface.queue_length",
+            format!("a queue of {} frame(s)", link.queue_length),
+            "a burst that is longer is dropped before the card has it, and the sender is not always told",
+        )
+        .at(Level::Weak)
+        .by_hand(format!("ip link set {} txqueuelen 1000", link.name)),
+    ]
+}
+
+pub(super) fn vlan_priorities(facts: &Facts) -> Vec<Finding> {
+    let Some(interface) = &facts.interface else {
+        return Vec::new();
+    };
+    let without = interface.vlans.iter().filter(|(_, (_, map))| {
+        // The kernel's default maps each priority to 0.
+        map.iter().all(|(from, to)| *from == 0 || *to == 0)
+    });
+    let findings = without.map(|(name, (id, _))| {
+        Finding::good(
+            AREA,
+            "interface.vlan_priorities",
+            format!("VLAN link `{name}` (VLAN {id}) has no egress map"),
+            "every frame that it sends carries priority 0: switches put it into the class of best effort",
+        )
+        .at(Level::Weak)
+        .by_hand(format!(
+            "ip link set {name} type vlan egress-qos-map 1:1 2:2 3:3 4:4 5:5 6:6 7:7"
+        ))
+    });
+    findings.collect()
+}
+
 pub(super) fn losses(facts: &Facts) -> Vec<Finding> {
     let Some(link) = facts.interface.as_ref().map(|it| &it.link) else {
         return Vec::new();

@@ -134,6 +134,26 @@ pub(super) fn thread_priority(facts: &Facts) -> Vec<Finding> {
             found.push((task.tid, task.name.clone(), task.priority));
         }
     }
+    let plain = plain_threads(facts, "irq/", &|name| {
+        let number = name.split('-').next().and_then(|text| text.parse().ok());
+        number.is_some_and(|irq| interrupts.contains(&irq))
+    });
+    if let Some((pid, _)) = plain.first() {
+        let names: Vec<&str> = plain.iter().map(|(_, name)| name.as_str()).collect();
+        return vec![
+            Finding::good(
+                AREA,
+                "interrupts.thread_priority",
+                format!(
+                    "interrupt threads without a real-time policy (SCHED_OTHER): {}",
+                    names.join(", ")
+                ),
+                "every busy program takes turns with the interface's interrupts: frames wait for milliseconds",
+            )
+            .at(Level::Weak)
+            .by_hand(format!("chrt --fifo --pid 85 {pid}")),
+        ];
+    }
     if found.is_empty() {
         return Vec::new();
     }
@@ -150,6 +170,58 @@ pub(super) fn thread_priority(facts: &Facts) -> Vec<Finding> {
         )
         .at(Level::Note)
         .by_hand(format!("chrt --fifo --pid 85 {}", found[0].0)),
+    ]
+}
+
+/// Returns pid and name of the kernel's threads whose name has this beginning and that have no real-time policy.
+fn plain_threads(facts: &Facts, start: &str, ours: &dyn Fn(&str) -> bool) -> Vec<(u32, String)> {
+    let all = facts.processes.iter().filter(|process| {
+        let rest = process.name.strip_prefix(start);
+        process.real_time.is_empty() && rest.is_some_and(ours)
+    });
+    all.map(|process| (process.pid, process.name.clone()))
+        .collect()
+}
+
+pub(super) fn polling_priority(facts: &Facts) -> Vec<Finding> {
+    let Some(interface) = &facts.interface else {
+        return Vec::new();
+    };
+    let name = &interface.link.name;
+    let on = facts
+        .files
+        .number(&format!("/sys/class/net/{name}/threaded"));
+    if on == Some(0) {
+        // A thread that is not used any more may still exist.
+        return Vec::new();
+    }
+    let known: Vec<u32> = interface
+        .napis
+        .iter()
+        .filter_map(|napi| napi.thread)
+        .collect();
+    // Where the kernel does not tell its threads, they are found by their names: `napi/eth0-12`.
+    let own = format!("{name}-");
+    let mut threads = plain_threads(facts, "napi/", &|rest| rest.starts_with(&own));
+    threads.retain(|(pid, _)| interface.napis.is_empty() || known.contains(pid));
+    let Some((pid, _)) = threads.first() else {
+        return Vec::new();
+    };
+    let names: Vec<&str> = threads.iter().map(|(_, name)| name.as_str()).collect();
+    vec![
+        Finding::good(
+            AREA,
+            "interrupts.polling_priority",
+            format!(
+                "threads without a real-time policy (SCHED_OTHER) receive the frames: {}",
+                names.join(", ")
+            ),
+            "every busy program takes turns with them: frames wait for milliseconds",
+        )
+        .at(Level::Weak)
+        .by_hand(format!(
+            "chrt --fifo --pid 80 {pid}; or rtwire apply --receive-priority; or: echo 0 > /sys/class/net/{name}/threaded"
+        )),
     ]
 }
 

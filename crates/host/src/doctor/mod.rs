@@ -15,13 +15,17 @@ mod driver;
 mod facts;
 mod finding;
 mod fix;
+mod groups;
 mod interface;
 mod interrupts;
 mod kernel;
 mod limits;
 mod measurement;
 mod module;
+mod neighbour;
+mod noise;
 mod queues;
+mod steering;
 mod streams;
 mod talkers;
 #[cfg(test)]
@@ -31,7 +35,7 @@ pub use facts::{Facts, InterfaceFacts, Process, Task};
 pub use finding::{Area, Certainty, Finding, Level, Remedy};
 pub use fix::FixError;
 pub use measurement::{Measurement, Noise, Right, Stalled, Verification};
-pub use streams::follow;
+pub use streams::{VlanLink, follow, vlan_links};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -59,37 +63,54 @@ pub struct Examination {
 /// A check: facts in, findings out.
 type Check = fn(&Facts) -> Vec<Finding>;
 
-const CHECKS: [Check; 42] = [
+const CHECKS: [Check; 60] = [
     kernel::preemption,
     kernel::throttling,
     kernel::threaded_interrupts,
     kernel::clock_source,
     kernel::virtual_machine,
     kernel::swap,
+    noise::tracing,
+    noise::serial_console,
+    noise::watchdog,
     cpu::isolated,
     cpu::tickless,
     cpu::idle_states,
     cpu::governor,
     cpu::siblings,
+    groups::quota,
+    groups::cpuset,
+    groups::affinity,
     limits::capabilities,
     limits::locked_memory,
     limits::priority,
     limits::rivals,
+    steering::backlog,
+    steering::socket_buffers,
     interrupts::balancer,
     interrupts::placement,
     interrupts::thread_priority,
     interrupts::polling,
+    interrupts::polling_priority,
+    steering::receive,
     interface::state,
     interface::duplex,
     interface::master,
     interface::losses,
     interface::foreign_program,
+    interface::mtu,
+    interface::promiscuous,
+    interface::queue_length,
+    interface::vlan_priorities,
+    neighbour::partner_mtu,
+    neighbour::duplicate_address,
     driver::coalescing,
     driver::energy_saving,
     driver::pause,
     driver::merging,
     driver::splitting,
     driver::rings_and_queues,
+    steering::short_ring,
     driver::order,
     driver::vlan_filter,
     driver::xdp,
@@ -98,6 +119,7 @@ const CHECKS: [Check; 42] = [
     module::uman,
     queues::abilities,
     queues::in_force,
+    steering::transmit,
     talkers::addresses,
     talkers::listeners,
     talkers::firewall,

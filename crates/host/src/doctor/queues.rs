@@ -5,6 +5,8 @@ use super::{Area, Certainty, Facts, Finding, Level};
 
 const AREA: Area = Area::Queues;
 const ROOT: u32 = u32::MAX;
+/// Queues of kinds that a plan uses, without a plan. Left out where the streams of a plan are followed through them.
+pub(super) const UNPLANNED: &str = "queues.unplanned";
 const INGRESS: u32 = 0xffff_fff1;
 
 /// The loss without each kind, and the kernel option that brings it.
@@ -115,6 +117,21 @@ pub(super) fn in_force(facts: &Facts) -> Vec<Finding> {
             let ours = ["mqprio", "taprio", "etf", "htb", "cbs"];
             let kind = root.kind.as_str();
             let finding = Finding::good(AREA, id, format!("root discipline {kind}"), why);
+            if ours.contains(&kind) && !facts.applied {
+                findings.push(
+                    Finding::good(
+                        AREA,
+                        UNPLANNED,
+                        format!("root discipline {kind}, which `rtwire apply` did not set"),
+                        "its classes, gates or launch times may close or drop what a plan counts with",
+                    )
+                    .at(Level::Weak)
+                    .by_hand(format!(
+                        "see what it does to a plan's streams: rtwire doctor {name} --plan FILE --host NAME; remove it: tc qdisc \
+                         del dev {name} root"
+                    )),
+                );
+            }
             findings.push(if usual.contains(&kind) {
                 finding
             } else if ours.contains(&kind) {

@@ -5,13 +5,57 @@
 
 mod classify;
 
+use std::collections::BTreeMap;
+
 use super::{Area, Examination, Finding, Level};
+use crate::HostError;
 use crate::apply::{Share, SharedStream};
-use crate::netlink::{Discipline, Gate, Queue, Tree};
+use crate::netlink::{Discipline, Gate, Netlink, Queue, Tree};
 
 const CLOCK_TAI: u64 = 11;
 /// The smallest frame without FCS, bytes.
 const SMALLEST_FRAME: u64 = 60;
+
+/// A VLAN link on the interface.
+#[derive(Clone, Debug)]
+pub struct VlanLink {
+    /// Its name.
+    pub name: String,
+    /// Its VLAN.
+    pub id: u16,
+    /// The PCP of frames by their socket's priority; 0 where there is no entry.
+    pub egress: BTreeMap<u32, u8>,
+    /// Its MTU, bytes.
+    pub mtu: u32,
+    /// True if it is up.
+    pub up: bool,
+    /// Its own queues.
+    pub queues: Tree,
+}
+
+/// Returns the VLAN links on an interface.
+///
+/// # Errors
+/// The kernel refuses to tell.
+pub fn vlan_links(netlink: &mut Netlink, index: u32) -> Result<Vec<VlanLink>, HostError> {
+    let mut found = Vec::new();
+    for link in netlink.links()? {
+        if link.lower != Some(index) || link.kind.as_deref() != Some("vlan") {
+            continue;
+        }
+        if let Some((id, egress)) = netlink.vlan(&link.name)? {
+            found.push(VlanLink {
+                id,
+                egress,
+                mtu: link.mtu,
+                up: link.up(),
+                queues: netlink.tree(link.index)?,
+                name: link.name,
+            });
+        }
+    }
+    Ok(found)
+}
 
 /// The path of one stream's frames.
 #[derive(Debug, Default)]
@@ -25,9 +69,16 @@ struct Way {
 }
 
 /// Follows the streams that a host sends, and its other traffic, through the queues of its interface. One finding for each
-/// stream, `streams.NAME`: its class, how long that is open, and what is wrong on the way. `mtu` in bytes.
+/// stream, `streams.NAME`: its class, how long that is open, and what is wrong on the way. `mtu` in bytes; `vlans` are the VLAN
+/// links on the interface.
 #[must_use]
-pub fn follow(share: &Share, interface: &str, mtu: u32, tree: &Tree) -> Vec<Finding> {
+pub fn follow(
+    share: &Share,
+    interface: &str,
+    mtu: u32,
+    tree: &Tree,
+    vlans: &[VlanLink],
+) -> Vec<Finding> {
     let ways: Vec<Way> = share
         .sends
         .iter()
@@ -53,6 +104,10 @@ pub fn follow(share: &Share, interface: &str, mtu: u32, tree: &Tree) -> Vec<Find
         if stream.class > 0 && same(other) {
             way.faults
                 .push("it shares the class with all other traffic of this host".to_owned());
+        }
+        // Raw frames are sent on the interface itself and carry their tag already.
+        if let Some(vlan) = stream.vlan.filter(|_| stream.udp) {
+            tagged(way, stream, interface, vlan, vlans);
         }
         if u64::from(mtu) + 14 < stream.frame_bytes {
             way.faults.push(format!(
@@ -87,6 +142,8 @@ pub fn follow(share: &Share, interface: &str, mtu: u32, tree: &Tree) -> Vec<Find
 impl Examination {
     /// Adds the findings about a plan's streams.
     pub fn followed(&mut self, findings: Vec<Finding>) {
+        self.findings
+            .retain(|one| one.id != super::queues::UNPLANNED);
         self.findings.extend(findings);
         self.findings.sort_by_key(|finding| finding.area);
         self.ready = !self.findings.iter().any(Finding::endangers);
@@ -128,13 +185,7 @@ fn way(share: &Share, stream: &SharedStream, tree: &Tree) -> Way {
                 .unwrap_or((0, 0));
             for queue in first..first.saturating_add(number) {
                 let place = (root.handle & 0xffff_0000) | (u32::from(queue) + 1);
-                let below = tree
-                    .queues
-                    .iter()
-                    .find(|one| !one.class && one.parent == place);
-                if let Some(below) = below {
-                    through(&mut way, stream, &below.discipline);
-                }
+                below(&mut way, stream, tree, place);
             }
         }
         Discipline::Htb { .. } => {
@@ -163,16 +214,15 @@ fn way(share: &Share, stream: &SharedStream, tree: &Tree) -> Way {
                             ));
                         }
                     }
-                    discipline if !one.class && one.parent == class => {
-                        through(&mut way, stream, discipline);
-                    }
                     _ => {}
                 }
             }
+            below(&mut way, stream, tree, class);
         }
         other => {
             way.steps.push(format!("all in one {}", other.kind()));
             through(&mut way, stream, other);
+            inside(&mut way, stream, tree, root.handle);
             if share.classes > 1 && way.faults.is_empty() {
                 way.faults.push(format!(
                     "{} has no classes: every frame waits behind those of all other traffic",
@@ -242,6 +292,65 @@ fn clock(way: &mut Way, root: &Queue) {
         way.faults.push(format!(
             "the gates follow clock {clock} of this host, not the network's time (CLOCK_TAI, {CLOCK_TAI})"
         ));
+    }
+}
+
+/// Judges the discipline at a place, and those inside it.
+fn below(way: &mut Way, stream: &SharedStream, tree: &Tree, place: u32) {
+    let here = |one: &&Queue| !one.class && one.parent == place;
+    if let Some(one) = tree.queues.iter().find(here) {
+        through(way, stream, &one.discipline);
+        inside(way, stream, tree, one.handle);
+    }
+}
+
+/// Judges the disciplines inside another one, whose handle is given.
+fn inside(way: &mut Way, stream: &SharedStream, tree: &Tree, handle: u32) {
+    const MAJOR: u32 = 0xffff_0000;
+    let within = |one: &&Queue| {
+        let other = (one.handle ^ handle) & MAJOR != 0;
+        !one.class && other && handle & MAJOR != 0 && one.parent & MAJOR == handle & MAJOR
+    };
+    // The tree lists each after its parent, so this goes down one level at a time, to the last.
+    for one in tree.queues.iter().filter(within) {
+        through(way, stream, &one.discipline);
+        inside(way, stream, tree, one.handle);
+    }
+}
+
+/// Judges the VLAN link that a stream of datagrams leaves by.
+fn tagged(way: &mut Way, stream: &SharedStream, interface: &str, vlan: u16, vlans: &[VlanLink]) {
+    let Some(link) = vlans.iter().find(|link| link.id == vlan) else {
+        way.faults.push(format!(
+            "no link of VLAN {vlan} is on {interface}: its datagrams leave without a tag"
+        ));
+        return;
+    };
+    let name = &link.name;
+    way.steps.push(format!("VLAN link {name}"));
+    if !link.up {
+        way.faults.push(format!("the VLAN link {name} is down"));
+    }
+    let given = link
+        .egress
+        .get(&u32::from(stream.pcp))
+        .copied()
+        .unwrap_or(0);
+    if given != stream.pcp {
+        way.faults.push(format!(
+            "the VLAN link {name} gives its frames priority {given}, not {}: its egress map lacks {1}:{1}",
+            stream.pcp, stream.pcp
+        ));
+    }
+    if u64::from(link.mtu) + 18 < stream.frame_bytes {
+        way.faults.push(format!(
+            "its frames of {} B do not fit the MTU of {} of {name}",
+            stream.frame_bytes, link.mtu
+        ));
+    }
+    let disciplines = link.queues.queues.iter().filter(|one| !one.class);
+    for one in disciplines {
+        through(way, stream, &one.discipline);
     }
 }
 

@@ -20,13 +20,27 @@ impl Machine {
             ("proc/swaps", "Filename Type Size Used Priority\n"),
             (
                 "proc/thread-self/status",
-                "Name:\tx\nCapEff:\t000001ffffffffff\n",
+                "Name:\tx\nCapEff:\t000001ffffffffff\nCpus_allowed_list:\t0-2\n",
             ),
             (
                 "proc/thread-self/limits",
                 "Limit  Soft Limit  Hard Limit  Units\nMax locked memory  unlimited  unlimited  bytes\n",
             ),
             ("sys/kernel/realtime", "1"),
+            ("sys/kernel/tracing/current_tracer", "nop"),
+            ("sys/kernel/tracing/events/enable", "0"),
+            // A serial console to which only emergencies go, a watchdog that spares the isolated processor, no limits.
+            ("proc/consoles", "ttyS0 -W- (EC p a) 4:64\n"),
+            ("proc/sys/kernel/printk", "1 4 1 7"),
+            ("proc/sys/kernel/nmi_watchdog", "0"),
+            ("proc/sys/kernel/watchdog", "1"),
+            ("proc/sys/kernel/soft_watchdog", "1"),
+            ("proc/sys/kernel/watchdog_cpumask", "0-2"),
+            ("proc/thread-self/cgroup", "0::/a\n"),
+            ("sys/fs/cgroup/a/cpu.max", "max 100000"),
+            ("sys/fs/cgroup/a/cpuset.cpus.effective", "0-3"),
+            ("proc/sys/net/core/netdev_max_backlog", "1000"),
+            ("proc/sys/net/core/rmem_default", "212992"),
             (
                 "sys/devices/system/clocksource/clocksource0/current_clocksource",
                 "tsc",
@@ -62,9 +76,11 @@ impl Machine {
         Facts {
             processes: facts::processes(&files),
             kinds: facts::KINDS.into_iter().map(|kind| (kind, true)).collect(),
-            files,
             interface: None,
             filter_tables: None,
+            core: facts::core(&files),
+            applied: false,
+            files,
             umans: Vec::new(),
         }
     }
@@ -90,7 +106,7 @@ fn nothing_is_found_on_a_machine_without_faults() {
 #[test]
 fn each_planted_fault_is_found_and_only_it() {
     let cpu = "sys/devices/system/cpu";
-    let planted: [(&str, &[(&str, &str)]); 11] = [
+    let planted: [(&str, &[(&str, &str)]); 21] = [
         (
             "kernel.preemption",
             &[
@@ -159,6 +175,73 @@ fn each_planted_fault_is_found_and_only_it() {
             ],
         ),
         (
+            "kernel.tracing",
+            &[("sys/kernel/tracing/current_tracer", "function")],
+        ),
+        (
+            "kernel.tracing",
+            &[("sys/kernel/tracing/events/enable", "X")],
+        ),
+        (
+            "kernel.serial_console",
+            &[
+                (
+                    "proc/consoles",
+                    "tty0 -WU (EC p ) 4:1\nttyS1 -W- (E p a) 4:65\n",
+                ),
+                ("proc/sys/kernel/printk", "7 4 1 7"),
+            ],
+        ),
+        (
+            "kernel.watchdog",
+            &[
+                ("proc/sys/kernel/watchdog", "1"),
+                ("proc/sys/kernel/soft_watchdog", "1"),
+                ("proc/sys/kernel/watchdog_cpumask", "0-3"),
+            ],
+        ),
+        (
+            "processors.quota",
+            &[
+                ("proc/thread-self/cgroup", "0::/a/b\n"),
+                ("sys/fs/cgroup/a/b/cpu.max", "max 100000"),
+                ("sys/fs/cgroup/a/cpu.max", "50000 100000"),
+            ],
+        ),
+        (
+            "processors.quota",
+            &[
+                (
+                    "proc/thread-self/cgroup",
+                    "3:cpuset:/\n2:cpu,cpuacct:/c\n0::/\n",
+                ),
+                ("sys/fs/cgroup/cpu/c/cpu.cfs_quota_us", "50000"),
+                ("sys/fs/cgroup/cpu/c/cpu.cfs_period_us", "100000"),
+            ],
+        ),
+        (
+            "processors.cpuset",
+            &[
+                ("proc/thread-self/cgroup", "0::/a\n"),
+                ("sys/fs/cgroup/a/cpuset.cpus.effective", "0-2"),
+            ],
+        ),
+        (
+            "processors.affinity",
+            &[(
+                "proc/thread-self/status",
+                "CapEff:\t000001ffffffffff\nCpus_allowed_list:\t1-2\n",
+            )],
+        ),
+        (
+            "limits.backlog",
+            &[("proc/sys/net/core/netdev_max_backlog", "100")],
+        ),
+        (
+            "limits.socket_buffers",
+            &[("proc/sys/net/core/rmem_default", "4608")],
+        ),
+        (
             "clocks.rivals",
             &[("proc/79/comm", "ptp4l"), ("proc/80/comm", "chronyd")],
         ),
@@ -198,6 +281,7 @@ fn interrupts_on_isolated_processors_are_found_and_the_remedy_moves_them() {
     let mut interface = InterfaceFacts::default();
     interface.link.name = "eth7".to_owned();
     interface.link.flags = 0x81;
+    interface.link.mtu = 1500;
     interface.link.carrier = true;
     facts.interface = Some(interface);
     let examination = examine(&facts);
@@ -240,10 +324,11 @@ fn the_committed_schema_is_that_of_the_code() {
 #[test]
 fn the_page_has_every_fact() {
     const PAGE: &str = include_str!("../../../../docs/host.md");
-    const SOURCES: [&str; 12] = [
+    const SOURCES: [&str; 16] = [
         include_str!("clock.rs"),
         include_str!("cpu.rs"),
         include_str!("driver.rs"),
+        include_str!("groups.rs"),
         include_str!("interface.rs"),
         include_str!("interrupts.rs"),
         include_str!("kernel.rs"),
@@ -251,7 +336,10 @@ fn the_page_has_every_fact() {
         include_str!("measurement.rs"),
         include_str!("mod.rs"),
         include_str!("module.rs"),
+        include_str!("neighbour.rs"),
+        include_str!("noise.rs"),
         include_str!("queues.rs"),
+        include_str!("steering.rs"),
         include_str!("talkers.rs"),
     ];
     let facts = |text: &str, quote: char| -> std::collections::BTreeSet<String> {

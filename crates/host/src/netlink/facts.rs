@@ -52,6 +52,14 @@ pub struct LinkFacts {
     pub rx_missed: u64,
     /// The bus that the device sits on, such as `pci`; none for virtual links.
     pub parent_bus: Option<String>,
+    /// Its hardware address.
+    pub address: Vec<u8>,
+    /// The hardware address that its maker gave it; none for virtual links.
+    pub permanent_address: Vec<u8>,
+    /// The number of frames that wait in a queue of the kernel's own choice.
+    pub queue_length: u32,
+    /// The other end of a veth cable: its index, and the number of its namespace here; none for this namespace.
+    pub partner: Option<(u32, Option<u32>)>,
 }
 
 impl LinkFacts {
@@ -111,13 +119,13 @@ fn link(reply: &[u8]) -> Option<LinkFacts> {
     // tx_dropped, multicast, collisions, length, over, crc, frame, fifo, missed
     let statistics = find(attributes, 23).unwrap_or_default();
     let count = |nth: usize| u64_at(statistics, nth * 8).unwrap_or(0);
+    let kind = find_path(attributes, &[18, 1]).map(text);
     Some(LinkFacts {
         name: find(attributes, 3).map(text)?,
         index: u32_at(reply, 4)?,
         flags: u32_at(reply, 8)?,
         mtu: small(4).unwrap_or(0),
         carrier: value(33).is_some_and(|carrier| carrier != 0),
-        kind: find_path(attributes, &[18, 1]).map(text),
         master: small(10),
         // A link of another namespace is reported with that namespace's number.
         lower: small(5).filter(|_| find(attributes, 37).is_none()),
@@ -133,6 +141,13 @@ fn link(reply: &[u8]) -> Option<LinkFacts> {
         tx_dropped: count(7),
         rx_missed: count(15),
         parent_bus: find(attributes, 57).map(text),
+        address: find(attributes, 1).unwrap_or_default().to_vec(),
+        permanent_address: find(attributes, 54).unwrap_or_default().to_vec(),
+        queue_length: small(13).unwrap_or(0),
+        partner: small(5)
+            .filter(|_| kind.as_deref() == Some("veth"))
+            .map(|partner| (partner, small(37))),
+        kind,
     })
 }
 
@@ -151,6 +166,21 @@ impl Netlink {
             Err(HostError::Netlink { errno: ENODEV, .. }) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Returns the other end of a veth cable, also one in another namespace; `None` if it is not shown here.
+    #[must_use]
+    pub fn partner(&mut self, of: &LinkFacts) -> Option<LinkFacts> {
+        const TARGET_NETNSID: u16 = 46;
+        let (index, namespace) = of.partner?;
+        let body = Writer::behind(&link_header(index));
+        let body = match namespace {
+            Some(number) => body.u32(TARGET_NETNSID, number),
+            None => body,
+        };
+        let request = RawRequest::route(RTM_GETLINK, 0, body.finish());
+        let replies = self.ask(&request, String::new).ok()?;
+        replies.first().and_then(|reply| link(reply))
     }
 
     /// Returns all interfaces of the namespace.

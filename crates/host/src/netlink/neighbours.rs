@@ -63,6 +63,28 @@ impl Netlink {
         Ok(found)
     }
 
+    /// Returns the neighbours of an interface that are known by a hardware address, each in words with that address.
+    ///
+    /// # Errors
+    /// The kernel refuses to tell.
+    pub fn neighbours(&mut self, index: u32) -> Result<Vec<(String, Vec<u8>)>, HostError> {
+        /// Reachable, stale, delayed, probed, permanent: the address was learned or set.
+        const KNOWN: u16 = 0x02 | 0x04 | 0x08 | 0x10 | NUD_PERMANENT;
+        let request = RawRequest::route(RTM_GETNEIGH, 0, vec![0; HEADER]).dump();
+        let replies = self.ask(&request, || {
+            format!("read the neighbours of interface {index}")
+        })?;
+        let own = replies.into_iter().filter(|reply| {
+            u32_at(reply, 4) == Some(index)
+                && u16_at(reply, 8).is_some_and(|state| state & KNOWN != 0)
+        });
+        let known = own.filter_map(|raw| {
+            let link = find(raw.get(HEADER..)?, 2)?.to_vec();
+            Some((shown(&raw)?, link))
+        });
+        Ok(known.collect())
+    }
+
     /// Removes a neighbour; one that is gone is no error.
     pub(crate) fn remove_neighbour(&mut self, raw: &[u8], shown: &str) -> Result<(), HostError> {
         const ENOENT: i32 = 2;

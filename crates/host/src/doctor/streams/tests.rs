@@ -49,7 +49,7 @@ fn made(share: &Share, mechanism: Mechanism) -> Tree {
 }
 
 fn faults(share: &Share, tree: &Tree) -> Vec<String> {
-    let found = follow(share, "eth9", 1500, tree).into_iter();
+    let found = follow(share, "eth9", 1500, tree, &[]).into_iter();
     found
         .filter(|one| one.level == Level::Fault)
         .map(|one| one.found)
@@ -67,7 +67,7 @@ fn what_apply_makes_has_no_fault() {
     ] {
         let tree = made(&share, mechanism);
         assert_eq!(faults(&share, &tree), Vec::<String>::new(), "{mechanism:?}");
-        assert_eq!(follow(&share, "eth9", 1500, &tree).len(), 2);
+        assert_eq!(follow(&share, "eth9", 1500, &tree, &[]).len(), 2);
     }
 }
 
@@ -160,9 +160,55 @@ fn each_planted_fault_is_named() {
             "{words}: {found:?}"
         );
     }
-    let small = follow(&plain, "eth9", 68, &mqprio);
+    let small = follow(&plain, "eth9", 68, &mqprio, &[]);
     assert!(
         small[0].found.contains("do not fit the MTU of 68"),
         "{small:?}"
     );
+}
+
+#[test]
+fn the_vlan_link_of_datagrams_is_judged() {
+    let mut share = share_of("", "");
+    share.sends[1].udp = true;
+    let tree = made(&share, Mechanism::Mqprio);
+    let link = |id, egress: &[(u32, u8)], up| VlanLink {
+        name: "rtw9v5".to_owned(),
+        id,
+        egress: egress.iter().copied().collect(),
+        mtu: 1500,
+        up,
+        queues: Tree::default(),
+    };
+    let said = |links: &[VlanLink]| {
+        let found = follow(&share, "eth9", 1500, &tree, links);
+        (found[1].level, found[1].found.clone())
+    };
+    assert_eq!(said(&[link(5, &[(3, 3)], true)]).0, Level::Good);
+    let mut slow = link(5, &[(3, 3)], true);
+    let name = "netem".to_owned();
+    slow.queues.queues.push(Queue {
+        handle: 0x1_0000,
+        parent: u32::MAX,
+        class: false,
+        discipline: Discipline::Foreign { name },
+        overhead_bytes: 0,
+        raw: None,
+    });
+    let mut small = link(5, &[(3, 3)], true);
+    small.mtu = 68;
+    for (links, words) in [
+        (vec![], "without a tag"),
+        (vec![link(6, &[(3, 3)], true)], "no link of VLAN 5"),
+        (vec![link(5, &[], true)], "priority 0, not 3"),
+        (vec![link(5, &[(3, 3)], false)], "is down"),
+        (vec![slow], "netem delays"),
+        (vec![small], "the MTU of 68 of rtw9v5"),
+    ] {
+        let (level, found) = said(&links);
+        assert!(
+            level == Level::Fault && found.contains(words),
+            "{words}: {found}"
+        );
+    }
 }
