@@ -175,6 +175,11 @@ impl World {
             // One host's evidence: nothing of the other one is known, so it is inconclusive, or broken here already.
             "judge" => Case::Prints(of(&[plan, &self.evidence()]), &[1, 4]),
             "respond" => Case::Until(of(&["rtwa"])),
+            "attach" => {
+                rtwire_testkit::have_bpf_names();
+                prints(&["rtwa"])
+            }
+            "detach" => prints(&["rtwa"]),
             "ping" => Case::Prints(
                 of(&["rtwa", MAC_B, "--count", "3", "--timeout", "20ms"]),
                 &[1],

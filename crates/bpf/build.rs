@@ -8,19 +8,23 @@ fn main() {
     println!("cargo::rerun-if-changed={}", sources.display());
     println!("cargo::rerun-if-env-changed=CLANG");
     for name in ["agent", "receive", "powerlink", "strays", "switch"] {
-        compile(&sources, name);
+        compile(&sources, name, name, None);
     }
+    // For drivers that tell a program the VLAN tags which they keep outside of frames.
+    let asks = Some("-DRTW_ASKS_FOR_TAGS");
+    compile(&sources, "receive", "receive_tags", asks);
 }
 
-fn compile(sources: &Path, name: &str) {
+fn compile(sources: &Path, name: &str, object: &str, define: Option<&str>) {
     let source = format!("{name}.bpf.c");
-    let object = PathBuf::from(env("OUT_DIR")).join(format!("{name}.bpf.o"));
+    let object = PathBuf::from(env("OUT_DIR")).join(format!("{object}.bpf.o"));
     let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
     let mut command = Command::new(&clang);
     command
         .args([
             "-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Wall", "-Werror",
         ])
+        .args(define)
         // The kernel's headers refer to one directory by machine (Debian's multiarch layout).
         .arg(format!(
             "-I/usr/include/{}-linux-gnu",

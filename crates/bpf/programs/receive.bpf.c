@@ -196,6 +196,7 @@ int receive(struct xdp_md *ctx)
 	struct rtw_slot *slot;
 	__u32 index = 0;
 	void *memory;
+	int verdict;
 
 	common = bpf_map_lookup_elem(&control, &index);
 	if (!common || !parse(ctx, common, &frame))
@@ -250,6 +251,11 @@ int receive(struct xdp_md *ctx)
 		if (reply->patched) {
 			index = 0;
 			memory = bpf_map_lookup_elem(&patch_sources, &index);
+		}
+		verdict = rtw_take_tag(ctx, &frame);
+		if (verdict != XDP_TX) {
+			rtw_count(channel, unanswered);
+			return verdict;
 		}
 		return rtw_respond(ctx, &frame, common, channel, reply, memory);
 	}

@@ -21,6 +21,48 @@
 /* Bytes of content that fit even the shortest frame. */
 #define RTW_LEAST_CONTENT (ETH_ZLEN - ETH_HLEN - RTW_HEADER_BYTES - RTW_TIME_BYTES)
 
+#ifdef RTW_ASKS_FOR_TAGS
+/* The kernel has it from Linux 6.8 on, for programs that are loaded for one interface. */
+extern int bpf_xdp_metadata_rx_vlan_tag(const struct xdp_md *ctx, __be16 *protocol,
+					__u16 *tci) SEC(".ksyms");
+
+/*
+ * Puts the VLAN tag that the card keeps outside of the frame into the frame.
+ * Otherwise the answer would leave without. Returns XDP_TX where the frame can
+ * be answered now; XDP_PASS where it has two tags, or one of another kind.
+ */
+static __always_inline int rtw_take_tag(struct xdp_md *ctx, struct rtw_frame *frame)
+{
+	__u8 head[ETH_HLEN - 2 + RTW_TAG_BYTES];
+	__be16 protocol = 0;
+	__u16 tci = 0;
+
+	if (bpf_xdp_metadata_rx_vlan_tag(ctx, &protocol, &tci))
+		return XDP_TX;
+	if (protocol != bpf_htons(ETH_P_8021Q) || frame->at != ETH_HLEN)
+		return XDP_PASS;
+	if (bpf_xdp_load_bytes(ctx, 0, head, ETH_HLEN - 2))
+		return XDP_DROP;
+	head[ETH_HLEN - 2] = ETH_P_8021Q >> 8;
+	head[ETH_HLEN - 1] = ETH_P_8021Q & 0xff;
+	head[ETH_HLEN] = tci >> 8;
+	head[ETH_HLEN + 1] = tci & 0xff;
+	if (bpf_xdp_adjust_head(ctx, -RTW_TAG_BYTES) ||
+	    bpf_xdp_store_bytes(ctx, 0, head, sizeof(head)))
+		return XDP_DROP;
+	frame->at += RTW_TAG_BYTES;
+	frame->data_at += RTW_TAG_BYTES;
+	frame->bytes += RTW_TAG_BYTES;
+	return XDP_TX;
+}
+#else
+/* A driver that does not tell it keeps none outside, or is refused (HiddenTags). */
+static __always_inline int rtw_take_tag(struct xdp_md *ctx, struct rtw_frame *frame)
+{
+	return XDP_TX;
+}
+#endif
+
 /* Writes the headers of the answer over those of the question. */
 static __always_inline int rtw_answer_headers(struct xdp_md *ctx,
 					      const struct rtw_frame *frame,

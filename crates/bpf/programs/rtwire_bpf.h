@@ -33,6 +33,8 @@ static long (*const bpf_redirect)(__u32 ifindex, __u64 flags) =
 	(void *)BPF_FUNC_redirect;
 static long (*const bpf_redirect_peer)(__u32 ifindex, __u64 flags) =
 	(void *)BPF_FUNC_redirect_peer;
+static long (*const bpf_xdp_adjust_head)(struct xdp_md *ctx, int delta) =
+	(void *)BPF_FUNC_xdp_adjust_head;
 static long (*const bpf_xdp_adjust_tail)(struct xdp_md *ctx, int delta) =
 	(void *)BPF_FUNC_xdp_adjust_tail;
 static __u64 (*const bpf_xdp_get_buff_len)(struct xdp_md *ctx) =

@@ -23,6 +23,8 @@ macro_rules! object {
 
 /// The receive program: channels, newest values, replies, policing.
 pub const RECEIVE: Object = object!("receive.bpf.o");
+/// The same for drivers that tell a program the VLAN tags which they keep outside of frames (Linux 6.8).
+pub const RECEIVE_TAGS: Object = object!("receive_tags.bpf.o");
 /// The POWERLINK program: poll responses and the poll chain.
 pub const POWERLINK: Object = object!("powerlink.bpf.o");
 /// The socket filter that counts stray frames.

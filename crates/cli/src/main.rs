@@ -20,6 +20,7 @@ mod output;
 mod agent_command;
 mod apply_command;
 mod arguments;
+mod attach_command;
 mod certificate;
 mod channel_command;
 mod clock_command;
@@ -103,6 +104,13 @@ enum Command {
     Judge(judge_command::JudgeArguments),
     /// Answer questions on an interface from its driver, within microseconds
     Respond(respond_command::RespondArguments),
+    /// Attach the receive program to an interface, and keep it there
+    ///
+    /// Some drivers take the link down when a program is attached or detached. Attached once, it is shared by listeners and
+    /// responders, which then change nothing when they start and stop. The command ends when the link is back.
+    Attach(attach_command::AttachArguments),
+    /// Take back what `attach` has kept at an interface
+    Detach(attach_command::DetachArguments),
     /// Ask a responder again and again, and account for every number and every round trip
     Ping(ping_command::PingArguments),
     /// Measure the jitter and the answers of a POWERLINK network, from a capture or live
@@ -201,6 +209,8 @@ fn run(command: Command) -> ExitCode {
         Command::Run(arguments) => run_command::run(&arguments),
         Command::Judge(arguments) => judge_command::run(&arguments),
         Command::Respond(arguments) => respond_command::run(&arguments),
+        Command::Attach(arguments) => attach_command::attach(&arguments),
+        Command::Detach(arguments) => attach_command::detach(&arguments),
         Command::Ping(arguments) => ping_command::run(&arguments),
         Command::Jitter(arguments) => jitter_command::run(&arguments),
         Command::Sniff(arguments) => sniff_command::run(&arguments),

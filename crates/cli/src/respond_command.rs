@@ -62,11 +62,22 @@ enum Path {
     Packet,
 }
 
+/// The mode of XDP that is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Mode {
+pub(crate) enum Mode {
     Best,
     Native,
     Generic,
+}
+
+impl Mode {
+    pub(crate) const fn attach(self) -> Attach {
+        match self {
+            Self::Best => Attach::Best,
+            Self::Native => Attach::Only(XdpMode::Native),
+            Self::Generic => Attach::Only(XdpMode::Generic),
+        }
+    }
 }
 
 enum Work {
@@ -167,16 +178,15 @@ fn open(
         return Ok((packet()?, "packet socket, as asked".to_owned()));
     }
     let config = ProgramConfig {
-        attach: match arguments.mode {
-            Mode::Best => Attach::Best,
-            Mode::Native => Attach::Only(XdpMode::Native),
-            Mode::Generic => Attach::Only(XdpMode::Generic),
-        },
+        attach: arguments.mode.attach(),
         ..ProgramConfig::new(interface.as_str())
     };
-    match ReceiveProgram::with(&config) {
-        Ok(program) => {
-            let responder = program.respond_channel(*port, *key, content)?;
+    let from_driver = ReceiveProgram::with(&config).and_then(|program| {
+        let responder = program.respond_channel(*port, *key, content)?;
+        Ok((program, responder))
+    });
+    match from_driver {
+        Ok((program, responder)) => {
             let mut said = format!("from the driver, XDP in {} mode", program.mode());
             if let Some(why) = program.why_generic() {
                 said += &format!(" (native: {why})");
@@ -186,7 +196,7 @@ fn open(
         Err(error) if arguments.path == Path::Auto && (error.is_lacking() || error.is_in_use()) => {
             Ok((
                 packet()?,
-                format!("packet socket, since XDP is not available: {error}"),
+                format!("packet socket, since the driver cannot answer: {error}"),
             ))
         }
         Err(error) => Err(error),

@@ -38,6 +38,9 @@ mod attach_tests;
 mod error;
 #[cfg(test)]
 mod frame_tests;
+mod hold;
+#[cfg(test)]
+mod hold_tests;
 mod layout;
 #[cfg(test)]
 mod layout_tests;
@@ -79,6 +82,7 @@ pub use crate::xdp::Attach;
 pub use arrivals::{ArrivalNote, ArrivalNotes, MOST_NOTES};
 pub(crate) use attach::namespace;
 pub use error::ProgramError;
+pub use hold::{HELD, release};
 pub use newest::{Newest, NewestReader, NewestSlot};
 pub use patch::{Patch, PatchSource};
 pub(crate) use patch::{apply as apply_patches, check as check_patches};
@@ -171,6 +175,7 @@ pub(crate) struct Shared {
     /// Shows the interface's address, which may change.
     watch: AddressWatch,
     ether_type: EtherType,
+    variant: attach::Variant,
     attachment: Mutex<Attachment>,
     program: OwnedFd,
     why_generic: Option<String>,
@@ -216,7 +221,7 @@ impl ReceiveProgram {
     pub fn with(config: &ProgramConfig) -> Result<Self, ProgramError> {
         let interface = interface::by_name(&config.interface)?;
         Ok(Self {
-            shared: Arc::new(attach::open(interface, config.ether_type, config.attach)?),
+            shared: Arc::new(attach::open(&interface, config.ether_type, config.attach)?),
         })
     }
 

@@ -1,15 +1,19 @@
 //! Answers on the wire: the driver, in each mode, and the packet socket send the same bytes, with the question's VLAN tag,
-//! and also when the interface's address has changed.
+//! and also when the interface's address has changed. `on_cards_…` runs in the kernel lab, on drivers of real cards.
 #![allow(clippy::unwrap_used)]
 
 use rtwire_link::program::{
-    Attach, FIRST_ASKING_PORT, Patch, PatchSource, ProgramConfig, QueueConfig, ReceiveProgram,
-    Responder, XdpMode,
+    Attach, FIRST_ASKING_PORT, Patch, PatchSource, ProgramConfig, ProgramError, QueueConfig,
+    ReceiveProgram, Responder, XdpMode,
 };
 use rtwire_link::responder::{PacketResponder, whole_frame_filter};
 use rtwire_link::{Receiver, ReceiverConfig, Sender, SenderConfig, WakeUp};
+use rtwire_sys::bpf::Direction;
+use rtwire_sys::carrier::wait_for_carrier;
 use rtwire_sys::clock::{Clock, now_ns};
-use rtwire_testkit::{NetnsPair, ip, require};
+use rtwire_sys::interface::{by_name, keeps_tags_outside};
+use rtwire_sys::netdev::{RECEIVE_TAGS, receive_metadata};
+use rtwire_testkit::{NetnsPair, Side, cards, foreign_bpf, ip, require};
 use rtwire_wire::rtdip::{Header, Semantics};
 use rtwire_wire::{EtherType, MacAddress, Pcp, VlanTag, ethernet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,16 +36,19 @@ impl Answering {
         Self::open_with(pair, mode, WakeUp::Block)
     }
 
+    fn socket(side: &Side, wake_up: WakeUp) -> Self {
+        let name = side.interface.as_str();
+        let open = || PacketResponder::open(name, wake_up, PORT, KEY, Some(b"none yet"));
+        Self::Socket(Box::new(side.run(open).unwrap()))
+    }
+
     fn open_with(
         pair: &NetnsPair,
         mode: Option<XdpMode>,
         wake_up: WakeUp,
     ) -> (Self, Vec<ReceiveProgram>) {
         let Some(mode) = mode else {
-            let place = (pair.b.interface.as_str(), wake_up);
-            let open = || PacketResponder::open(place.0, place.1, PORT, KEY, Some(b"none yet"));
-            let responder = pair.b.run(open).unwrap();
-            return (Self::Socket(Box::new(responder)), Vec::new());
+            return (Self::socket(&pair.b, wake_up), Vec::new());
         };
         // A veth accepts frames from its peer's driver only if it has a program itself.
         let programs = [&pair.b, &pair.a].map(|side| {
@@ -72,11 +79,17 @@ struct Asking {
     from: MacAddress,
     to: MacAddress,
     vlan: Option<VlanTag>,
+    /// The tag is not among the bytes that are sent: it is added beside them.
+    tagged_below: bool,
 }
 
 impl Asking {
     fn new(pair: &NetnsPair) -> Self {
-        let name = pair.a.interface.as_str();
+        Self::between(&pair.a, &pair.b)
+    }
+
+    fn between(a: &Side, b: &Side) -> Self {
+        let name = a.interface.as_str();
         let config = ReceiverConfig {
             interface: name.to_owned(),
             wake_up: WakeUp::Block,
@@ -85,12 +98,13 @@ impl Asking {
             one_by_one: true,
         };
         let filter = whole_frame_filter(EtherType::RTDIP.0, ASKING).unwrap();
-        pair.a.run(|| Self {
+        a.run(|| Self {
             sender: Sender::frames(&SenderConfig::new(name)).unwrap(),
             receiver: Receiver::frames_with_tags(&config, &filter).unwrap(),
-            from: MacAddress(pair.a.mac),
-            to: MacAddress(pair.b.mac),
+            from: MacAddress(a.mac),
+            to: MacAddress(b.mac),
             vlan: None,
+            tagged_below: false,
         })
     }
 
@@ -98,7 +112,7 @@ impl Asking {
         let ethernet = ethernet::Header {
             destination: self.to,
             source: self.from,
-            vlan: self.vlan,
+            vlan: self.vlan.filter(|_| !self.tagged_below),
             ether_type: EtherType::RTDIP,
         };
         let header = Header {
@@ -246,6 +260,94 @@ fn an_answer_has_the_vlan_and_the_priority_of_its_question() {
         {
             ask(vlan, number as u32);
         }
+    }
+}
+
+#[test]
+fn an_answer_has_the_tag_that_a_driver_keeps_outside_of_its_question() {
+    require!(root, program "ip");
+    // As a VLAN interface does it: the tag goes beside the frame. 18 is bpf_skb_vlan_push; 0x0081 is 0x8100 on the wire.
+    const PUSH: &str = r#"
+        static long (*push)(void *skb, unsigned short protocol, unsigned short tci) = (void *)18;
+        __attribute__((section("tc"), used)) int tag(void *skb)
+        {
+            push(skb, 0x0081, 5 << 13 | 42);
+            return 0;
+        }
+        char _license[] __attribute__((section("license"), used)) = "GPL";
+    "#;
+    for mode in [Some(XdpMode::Native), Some(XdpMode::Generic), None] {
+        let pair = NetnsPair::new();
+        let bits = pair.b.run(|| receive_metadata(&by_name("rtwb").unwrap()));
+        if mode == Some(XdpMode::Native) && bits.unwrap().unwrap_or(0) & RECEIVE_TAGS == 0 {
+            // Before Linux 6.8 a veth does not tell such a tag.
+            continue;
+        }
+        let pushing = foreign_bpf(PUSH);
+        let attach = || pushing.attach_tc("tag", by_name("rtwa").unwrap().index, Direction::Egress);
+        pair.a.run(attach).unwrap();
+        let (mut answering, _programs) = Answering::open(&pair, mode);
+        let mut asking = Asking::new(&pair);
+        asking.vlan = Some(VlanTag::from_bits(5 << 13 | 42));
+        asking.tagged_below = true;
+        while_answering(&mut answering, || {
+            for number in 0..20 {
+                asking.ask(number, b"0123456789012345678901234567890123456789");
+                assert_eq!(asking.answer().0.sequence, number, "{mode:?}");
+            }
+        });
+    }
+}
+
+#[test]
+#[ignore = "needs cards: runs in the kernel lab (tests/vm/suites/cards.sh)"]
+fn on_cards_an_answer_has_the_tag_of_its_question_or_is_refused() {
+    const QUESTIONS: u16 = 20;
+    const LINK: Duration = Duration::from_secs(30);
+    let [a, b] = cards();
+    let outside = b.run(|| keeps_tags_outside(&b.interface));
+    let modes = [Some(XdpMode::Native), Some(XdpMode::Generic), None];
+    for mode in modes {
+        let mut program = None;
+        let mut answering = match mode {
+            None => Answering::socket(&b, WakeUp::Block),
+            Some(mode) => {
+                let config = ProgramConfig {
+                    attach: Attach::Only(mode),
+                    ..ProgramConfig::new(b.interface.as_str())
+                };
+                let attached = b.run(|| ReceiveProgram::with(&config)).unwrap();
+                let open = || attached.respond_channel(PORT, KEY, Some(b"none yet"));
+                let opened = b.run(open);
+                if mode == XdpMode::Native && outside {
+                    let refused = opened.unwrap_err();
+                    assert!(
+                        matches!(refused, ProgramError::HiddenTags { .. }),
+                        "{refused}"
+                    );
+                    assert!(refused.is_lacking(), "packet sockets serve");
+                    println!("@@ note native replies are refused: {refused}");
+                    continue;
+                }
+                program = Some(attached);
+                Answering::Driver(opened.unwrap())
+            }
+        };
+        // The program before has been detached just now.
+        for side in [&a, &b] {
+            let wait = || wait_for_carrier(&by_name(&side.interface).unwrap(), LINK);
+            assert!(side.run(wait).unwrap().on);
+        }
+        let mut asking = Asking::between(&a, &b);
+        while_answering(&mut answering, || {
+            for number in 0..QUESTIONS {
+                asking.vlan = Some(VlanTag::from_bits((number % 8) << 13 | 5));
+                asking.ask(number.into(), b"0123456789012345678901234567890123456789");
+                assert_eq!(asking.answer().0.sequence, number.into(), "{mode:?}");
+            }
+        });
+        println!("@@ note {mode:?}: {QUESTIONS} of {QUESTIONS} with VLAN and priority");
+        drop(program);
     }
 }
 

@@ -7,10 +7,12 @@ use rtwire_link::responder::port_filter;
 use rtwire_link::{
     LinkError, Receiver, ReceiverConfig, Sender, SenderConfig, TxPath, WakeUp, ZeroCopy,
 };
-use rtwire_testkit::{NetnsPair, Side, foreign_xdp, require};
+use rtwire_sys::carrier::wait_for_carrier;
+use rtwire_sys::interface::by_name;
+use rtwire_testkit::{NetnsPair, Side, cards, foreign_xdp, require};
 use rtwire_wire::rtdip::{Header, Semantics};
 use rtwire_wire::{EtherType, MacAddress, Pcp, ethernet};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const IN_PROGRAM: u16 = 1001;
 const IN_LINUX: u16 = 1002;
@@ -139,6 +141,73 @@ fn what_arrives_beside_the_path_xdp_is_received_and_what_is_sent_arrives() {
             assert_eq!(taken(&mut far), FRAMES);
             drop((answering, foreign));
         }
+    }
+}
+
+/// Sends this number of frames each way on two cards, with a sender of the path `xdp` where the program receives.
+#[test]
+#[ignore = "needs cards: runs in the kernel lab (tests/vm/suites/cards.sh)"]
+fn on_cards_what_arrives_beside_the_path_xdp_is_received() {
+    const LINK: Duration = Duration::from_secs(30);
+    const PROMISED: Duration = Duration::from_millis(500);
+    let can_zero_copy = std::env::var("RTWIRE_ZERO_COPY").is_ok();
+    let [a, b] = cards();
+    let config = ProgramConfig {
+        attach: Attach::Only(XdpMode::Native),
+        ..ProgramConfig::new(b.interface.as_str())
+    };
+    let program = b.run(|| ReceiveProgram::with(&config)).unwrap();
+    let linked = || {
+        for side in [&a, &b] {
+            let wait = || wait_for_carrier(&by_name(&side.interface).unwrap(), LINK);
+            assert!(side.run(wait).unwrap().on);
+        }
+    };
+    for zero_copy in [ZeroCopy::Never, ZeroCopy::IfPossible, ZeroCopy::Only] {
+        let opened = sender(&b, TxPath::Xdp, zero_copy);
+        if zero_copy == ZeroCopy::Only && !can_zero_copy {
+            println!("@@ note zero copy is refused: {}", opened.unwrap_err());
+            continue;
+        }
+        let mut answering = opened.unwrap();
+        let mode = match zero_copy {
+            ZeroCopy::Never => "xdp (copy)",
+            _ if can_zero_copy => "xdp (zero copy)",
+            _ => "xdp (copy)",
+        };
+        assert_eq!(answering.path_in_use().to_string(), mode, "{zero_copy:?}");
+        linked();
+        let open = || program.queue_channel(IN_PROGRAM, 0, &QueueConfig::default());
+        let mut queue = b.run(open).unwrap();
+        let mut linux = receiver(&b, IN_LINUX);
+        let mut far = receiver(&a, IN_LINUX);
+        let mut asking = sender(&a, TxPath::Qdisc, ZeroCopy::Never).unwrap();
+        let mut longest = Duration::ZERO;
+        for number in 0..FRAMES {
+            for port in [IN_PROGRAM, IN_LINUX] {
+                asking.send(&frame(&a, &b, port, number)).unwrap();
+            }
+            let start = Instant::now();
+            answering.send(&frame(&b, &a, IN_LINUX, number)).unwrap();
+            assert!(
+                queue.wait(SOON).unwrap(),
+                "{zero_copy:?}: {number} in program"
+            );
+            queue.release();
+            assert!(
+                linux.wait(SOON).unwrap(),
+                "{zero_copy:?}: {number} in Linux"
+            );
+            linux.release();
+            assert!(far.wait(SOON).unwrap(), "{zero_copy:?}: {number} sent");
+            far.release();
+            longest = longest.max(start.elapsed());
+        }
+        println!("@@ note {mode}: {FRAMES} of {FRAMES} each way, at most {longest:?}");
+        assert!(
+            longest < PROMISED,
+            "{zero_copy:?}: a frame lay for {longest:?}"
+        );
     }
 }
 

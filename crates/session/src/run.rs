@@ -18,6 +18,7 @@
 
 mod clock;
 mod judge;
+mod link;
 mod recording;
 mod report;
 mod time;
@@ -46,6 +47,7 @@ use crate::task::{Assignment, Order};
 use crate::values::ValueEnd;
 use crate::work::{Schedule, Work};
 use clock::ClockWatch;
+use link::LinkWatch;
 use recording::Taps;
 
 pub use clock::ClockSource;
@@ -154,7 +156,7 @@ pub fn run_host(
     }
     check_values(options, &assignment)?;
     // Returns the right error if there is no such interface.
-    interface::by_name(&options.interface)?;
+    let interface = interface::by_name(&options.interface)?;
     // Before the session attaches a receive program, which changes what the driver can do.
     let (receive, _guards) = receive_work(options, &assignment)?;
     let session = Session::planned(plan, assignment.clone(), &options.session)?;
@@ -162,6 +164,8 @@ pub fn run_host(
     let taps = Taps::new(options, &assignment);
     let work = Work::of(session, &options.values, (&taps.talkers, &taps.listeners))?;
     let recorder = options.evidence.as_ref().map(open_evidence).transpose()?;
+    // After its channels have attached what they need.
+    let link = LinkWatch::start(interface);
     let noise = options
         .noise
         .then(|| NoiseRecorder::start(NoiseOptions::default()));
@@ -218,7 +222,8 @@ pub fn run_host(
         clock_steps: clocks.steps(),
         evidence,
     };
-    Ok(report::assemble(options, &assignment, live.result, ran))
+    let report = report::assemble(options, &assignment, live.result, ran);
+    Ok(report.with_link(link.changes()))
 }
 
 /// Creates the file of evidence.

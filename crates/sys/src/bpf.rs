@@ -166,6 +166,29 @@ impl BpfObject {
     /// # Errors
     /// The kernel refuses the object (verifier, privileges), or a named map is missing.
     pub fn load(name: &str, bytes: &[u8], entries: &[(&str, u32)]) -> Result<Self, BpfError> {
+        Self::load_with(name, bytes, entries, |_| ())
+    }
+
+    /// Loads an object file's bytes for one interface: its programs may ask the driver about a frame, and run nowhere
+    /// else. Needs Linux 6.3.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load); the driver does not tell what the programs ask for.
+    pub fn load_for(name: &str, bytes: &[u8], ifindex: u32) -> Result<Self, BpfError> {
+        Self::load_with(name, bytes, &[], |open| {
+            for mut program in open.progs_mut() {
+                program.set_ifindex(ifindex);
+                program.set_flags(libbpf_rs::libbpf_sys::BPF_F_XDP_DEV_BOUND_ONLY);
+            }
+        })
+    }
+
+    fn load_with(
+        name: &str,
+        bytes: &[u8],
+        entries: &[(&str, u32)],
+        prepare: impl FnOnce(&mut OpenObject),
+    ) -> Result<Self, BpfError> {
         collect_messages();
         let load_error = |source| BpfError::Load {
             object: name.to_owned(),
@@ -187,6 +210,7 @@ impl BpfObject {
                 })?;
             map.set_max_entries(count).map_err(load_error)?;
         }
+        prepare(&mut open);
         let object = open.load().map_err(load_error)?;
         Ok(Self {
             name: name.to_owned(),

@@ -23,7 +23,7 @@ pub fn netlink(bytes: &[u8]) {
     }
     assert!(shown <= bytes.len());
     let _ = qdisc::decode(bytes, 1);
-    let _ = netdev::decode(bytes, 1);
+    let _ = netdev::decode(bytes, 1, 6);
 }
 
 /// Parses any bytes as the control messages of a received message.

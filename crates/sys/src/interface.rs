@@ -102,6 +102,30 @@ pub fn driver(name: &str) -> Result<Option<String>> {
     Ok(Some(String::from_utf8_lossy(text).into_owned()).filter(|text| !text.is_empty()))
 }
 
+/// Returns true if the interface's driver may keep a received frame's VLAN tag outside of the frame (`ethtool -k` shows it
+/// as `rx-vlan-offload`); false also where the driver does not report it.
+#[must_use]
+pub fn keeps_tags_outside(name: &str) -> bool {
+    const ETHTOOL_GFLAGS: u32 = 0x25;
+    const ETH_FLAG_RXVLAN: u32 = 1 << 8;
+    const SIOCETHTOOL: libc::Ioctl = 0x8946;
+    let Ok(mut query) = Query::new(name) else {
+        return false;
+    };
+    let mut value = [ETHTOOL_GFLAGS, 0];
+    query.request.ifr_ifru.ifru_data = value.as_mut_ptr().cast();
+    // SAFETY: the request is valid for the whole call, and its data point to a `struct ethtool_value`, which the kernel
+    // fills.
+    let result = unsafe {
+        libc::ioctl(
+            query.socket.as_raw_fd(),
+            SIOCETHTOOL,
+            &raw mut query.request,
+        )
+    };
+    result == 0 && value[1] & ETH_FLAG_RXVLAN != 0
+}
+
 /// Returns the name of the interface below a VLAN interface; `None` for any other interface.
 ///
 /// # Errors

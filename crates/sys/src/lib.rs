@@ -3,7 +3,8 @@
 //! ```text
 //! clock, wait, sched, memory,     the process itself
 //! signal, futex
-//! interface, port_lock, netns     its network namespace
+//! interface, carrier, port_lock,  its network namespace
+//! netns
 //! packet + filter + ring, udp     frames and datagrams in and out; `InterfaceSocket` is their common part
 //! xsk                             frames out through shared memory
 //! uman                            the kernel module of that name: frames in and out, automatic replies
@@ -17,6 +18,7 @@
 //! Limits: Linux with 64-bit time, little or big endian; IPv4 only.
 
 pub mod bpf;
+pub mod carrier;
 pub mod clock;
 #[cfg(feature = "counting-allocator")]
 pub mod counting;

@@ -1,4 +1,4 @@
-//! A driver's abilities for AF_XDP, as the kernel's `netdev` family reports them (Linux 6.3).
+//! A driver's abilities for XDP and AF_XDP, as the kernel's `netdev` family reports them (Linux 6.3).
 //!
 //! This module only reads; it needs no privilege.
 
@@ -9,6 +9,15 @@ use crate::netlink::{self, Question, attributes, push_attribute};
 /// The bit of `xsk-features` for a driver that keeps launch times of AF_XDP (`tx-launch-time-fifo`, Linux 6.15).
 pub const LAUNCH_TIME: u64 = 1 << 2;
 
+/// The bit of `xdp-rx-metadata-features` for a driver that tells an XDP program the VLAN tag of a frame which it keeps
+/// outside of it (Linux 6.8).
+pub const RECEIVE_TAGS: u64 = 1 << 2;
+
+/// The attribute of an interface's answer with its abilities for AF_XDP senders.
+const XSK_FEATURES: u16 = 6;
+/// The attribute with what the driver tells an XDP program about a frame.
+const RECEIVE_METADATA: u16 = 5;
+
 /// Returns the abilities of the interface's driver for AF_XDP senders: bits such as [`LAUNCH_TIME`].
 ///
 /// `None` if the kernel does not report them.
@@ -16,9 +25,23 @@ pub const LAUNCH_TIME: u64 = 1 << 2;
 /// # Errors
 /// The kernel refuses the request.
 pub fn xsk_features(interface: &Interface) -> Result<Option<u64>> {
+    features(interface, XSK_FEATURES)
+}
+
+/// Returns what the interface's driver tells an XDP program about a frame: bits such as [`RECEIVE_TAGS`].
+///
+/// `None` if the kernel does not report them.
+///
+/// # Errors
+/// The kernel refuses the request.
+pub fn receive_metadata(interface: &Interface) -> Result<Option<u64>> {
+    features(interface, RECEIVE_METADATA)
+}
+
+fn features(interface: &Interface, attribute: u16) -> Result<Option<u64>> {
     const DEV_GET: u8 = 1;
     const IFINDEX: u16 = 1;
-    let object = format!("AF_XDP abilities of interface `{}`", interface.name);
+    let object = format!("XDP abilities of interface `{}`", interface.name);
     let Some(family) = family(&object)? else {
         return Ok(None);
     };
@@ -35,7 +58,7 @@ pub fn xsk_features(interface: &Interface) -> Result<Option<u64>> {
     let mut features = None;
     netlink::ask(&question, &object, |kind, body| {
         if kind == family {
-            features = features.or(decode(body, interface.index));
+            features = features.or(decode(body, interface.index, attribute));
         }
     })?;
     Ok(features)
@@ -72,16 +95,16 @@ fn family(object: &str) -> Result<Option<u16>> {
     }
 }
 
-/// Returns `xsk-features` of one answer; `None` if it is about another interface, or has none.
-pub(crate) fn decode(body: &[u8], interface: u32) -> Option<u64> {
+/// Returns the number of 64 bits in an attribute of one answer; `None` if the answer is about another interface, or has
+/// none.
+pub(crate) fn decode(body: &[u8], interface: u32, attribute: u16) -> Option<u64> {
     const IFINDEX: u16 = 1;
-    const XSK_FEATURES: u16 = 6;
     let body = body.get(4..)?;
     let of = |wanted| attributes(body).find_map(|(kind, value)| (kind == wanted).then_some(value));
     if of(IFINDEX)? != interface.to_ne_bytes() {
         return None;
     }
-    Some(u64::from_ne_bytes(of(XSK_FEATURES)?.try_into().ok()?))
+    Some(u64::from_ne_bytes(of(attribute)?.try_into().ok()?))
 }
 
 #[cfg(test)]
@@ -103,8 +126,8 @@ mod tests {
     fn the_bits_are_those_of_the_interface_asked_for() {
         for bits in [0, 1, LAUNCH_TIME, LAUNCH_TIME | 3, u64::MAX] {
             let octets = answer(7, &bits.to_ne_bytes());
-            assert_eq!(decode(&octets, 7), Some(bits));
-            assert_eq!(decode(&octets, 8), None);
+            assert_eq!(decode(&octets, 7, XSK_FEATURES), Some(bits));
+            assert_eq!(decode(&octets, 8, XSK_FEATURES), None);
         }
     }
 
@@ -112,12 +135,15 @@ mod tests {
     fn no_octets_give_bits_that_are_not_there() {
         let whole = answer(7, &LAUNCH_TIME.to_ne_bytes());
         for length in 0..whole.len() {
-            assert_eq!(decode(&whole[..length], 7), None, "{length}");
+            assert_eq!(decode(&whole[..length], 7, XSK_FEATURES), None, "{length}");
         }
         // A number of another size is not read as one of eight bytes.
-        assert_eq!(decode(&answer(7, &4_u32.to_ne_bytes()), 7), None);
+        assert_eq!(
+            decode(&answer(7, &4_u32.to_ne_bytes()), 7, XSK_FEATURES),
+            None
+        );
         for length in 0..300 {
-            let _ = decode(&some_octets(length, length as u64), 7);
+            let _ = decode(&some_octets(length, length as u64), 7, XSK_FEATURES);
         }
     }
 

@@ -113,6 +113,36 @@ impl NetnsPair {
     }
 }
 
+/// Returns two ends that are there already: interface `ra` in namespace `vm-a`, `rb` in `vm-b`. The kernel lab has put two
+/// cards there (`card_pair` in `tests/vm/suites/cards.sh`).
+#[must_use]
+pub fn cards() -> [Side; 2] {
+    [("vm-a", "ra", 1), ("vm-b", "rb", 2)].map(|(namespace, interface, last)| {
+        let mut side = Side {
+            namespace: namespace.to_owned(),
+            interface: interface.to_owned(),
+            mac: [0; 6],
+            address: Ipv4Addr::new(10, 7, 0, last),
+        };
+        let there = side.run(|| interface::by_name(interface));
+        side.mac = there.expect("the kernel lab has made the pair").mac;
+        side
+    })
+}
+
+/// Mounts the kernel's file system for BPF where it is not: containers may lack it. Needs root.
+pub fn have_bpf_names() {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    if !mounts.contains(" /sys/fs/bpf bpf ") {
+        let arguments = ["-t", "bpf", "bpf", "/sys/fs/bpf"];
+        let done = Command::new("mount").args(arguments).status();
+        assert!(
+            done.is_ok_and(|status| status.success()),
+            "no file system of type bpf"
+        );
+    }
+}
+
 impl Default for NetnsPair {
     fn default() -> Self {
         Self::new()

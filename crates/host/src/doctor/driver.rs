@@ -352,13 +352,17 @@ pub(super) fn xdp(facts: &Facts) -> Vec<Finding> {
     if abilities.rx_metadata & 1 != 0 {
         can.push("receive time stamps");
     }
+    if abilities.rx_metadata & netdev::RECEIVE_TAGS != 0 {
+        can.push("VLAN tags");
+    }
     if abilities.socket & 1 != 0 {
         can.push("AF_XDP transmit time stamps");
     }
+    let driver = interface.driver.as_deref().unwrap_or("unknown driver");
     let found = if can.is_empty() {
-        "generic XDP only".to_owned()
+        format!("{driver}: generic XDP only")
     } else {
-        format!("XDP: {}", can.join(", "))
+        format!("{driver}: XDP {}", can.join(", "))
     };
     vec![
         Finding::good(AREA, id, found, why).at(if abilities.features & 1 == 0 {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::native::ProgramThere;
 use crate::HostError;
 use crate::change::{self, Record};
 use crate::files::Files;
@@ -72,6 +73,8 @@ pub struct InterfaceFacts {
     pub neighbours: Vec<(String, Vec<u8>)>,
     /// The VLAN links on it, with the PCP of frames by their socket's priority.
     pub vlans: Vec<(String, VlanFacts)>,
+    /// The XDP program that is attached to it.
+    pub program: Option<ProgramThere>,
 }
 
 /// A process.
@@ -168,6 +171,7 @@ impl InterfaceFacts {
             time_stamping: netlink.time_stamping(name).unwrap_or_default(),
             napis: netlink.napis(link.index).unwrap_or_default(),
             xdp: netlink.xdp_abilities(link.index),
+            program: ProgramThere::at(link.index),
             parameters,
             speed_mbps,
             full_duplex,

@@ -219,29 +219,3 @@ pub(super) fn losses(facts: &Facts) -> Vec<Finding> {
             )),
     ]
 }
-
-pub(super) fn foreign_program(facts: &Facts) -> Vec<Finding> {
-    let Some(link) = facts.interface.as_ref().map(|it| &it.link) else {
-        return Vec::new();
-    };
-    let mode = match link.xdp_attached {
-        0 => return Vec::new(),
-        1 => "in the driver",
-        2 => "as generic XDP",
-        3 => "in hardware",
-        _ => "in several places",
-    };
-    vec![
-        Finding::good(
-            AREA,
-            "interface.program",
-            format!("an XDP program is attached {mode}"),
-            "it sees every frame first and may drop it; the receive program cannot be attached beside it",
-        )
-        .at(Level::Weak)
-        .by_hand(format!(
-            "find its owner: bpftool net show dev {0}; remove it: ip link set {0} xdp off",
-            link.name
-        )),
-    ]
-}

@@ -22,6 +22,7 @@ mod kernel;
 mod limits;
 mod measurement;
 mod module;
+mod native;
 mod neighbour;
 mod noise;
 mod queues;
@@ -35,6 +36,7 @@ pub use facts::{Facts, InterfaceFacts, Process, Task};
 pub use finding::{Area, Certainty, Finding, Level, Remedy};
 pub use fix::FixError;
 pub use measurement::{Measurement, Noise, Right, Stalled, Verification};
+pub use native::ProgramThere;
 pub use streams::{VlanLink, follow, vlan_links};
 
 use schemars::JsonSchema;
@@ -63,7 +65,7 @@ pub struct Examination {
 /// A check: facts in, findings out.
 type Check = fn(&Facts) -> Vec<Finding>;
 
-const CHECKS: [Check; 60] = [
+const CHECKS: [Check; 62] = [
     kernel::preemption,
     kernel::throttling,
     kernel::threaded_interrupts,
@@ -97,7 +99,7 @@ const CHECKS: [Check; 60] = [
     interface::duplex,
     interface::master,
     interface::losses,
-    interface::foreign_program,
+    native::program,
     interface::mtu,
     interface::promiscuous,
     interface::queue_length,
@@ -114,6 +116,8 @@ const CHECKS: [Check; 60] = [
     driver::order,
     driver::vlan_filter,
     driver::xdp,
+    native::hidden_tags,
+    native::long_frames,
     driver::launch_time,
     driver::time_stamps,
     module::uman,

@@ -6,8 +6,9 @@ use super::layout::{
 use super::{Attach, Attachment, ProgramError, Shared, XdpMode};
 use crate::xdp::{self, AttachError};
 use rtwire_sys::bpf::{AttachedXdp, BpfError, BpfObject, XdpLink, attach_xdp, attached};
+use rtwire_sys::carrier::{carrier, wait_for_carrier};
 use rtwire_sys::interface::{AddressWatch, Interface};
-use rtwire_sys::{Errno, netns};
+use rtwire_sys::{Errno, netdev, netns};
 use rtwire_wire::EtherType;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
@@ -20,16 +21,67 @@ pub(super) const PROGRAM: &str = "receive";
 /// Time for which attaching and joining are tried in turn.
 const PATIENCE: Duration = Duration::from_millis(500);
 
+/// Time for which a link is awaited that the driver took down to attach the program. Auto-negotiation takes some 4 s.
+const LINK: Duration = Duration::from_secs(15);
+
+/// One of the objects that the program is compiled to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Variant {
+    /// Runs in each mode at each driver.
+    Plain,
+    /// Asks the driver for the VLAN tag that it keeps outside of a frame: native mode only.
+    AsksForTags,
+}
+
 pub(super) fn open(
-    interface: Interface,
+    interface: &Interface,
     ether_type: EtherType,
     how: Attach,
 ) -> Result<Shared, ProgramError> {
-    let (object, mut shared) = load(interface, ether_type)?;
+    let open = |variant, how| open_variant(interface, ether_type, how, variant);
+    let foreign =
+        |error: &ProgramError| matches!(error, ProgramError::Attach(error) if error.is_in_use());
+    if !tells_tags(interface) {
+        return open(Variant::Plain, how);
+    }
+    if how == Attach::Only(XdpMode::Generic) {
+        return match open(Variant::Plain, how) {
+            // It may be the other variant of this program, in native mode.
+            Err(error) if foreign(&error) => open(Variant::AsksForTags, how),
+            other => other,
+        };
+    }
+    match open(Variant::AsksForTags, Attach::Only(XdpMode::Native)) {
+        // Native mode does not work here, or not for this variant; or this program is there in another mode.
+        Err(ProgramError::Attach(_) | ProgramError::Bpf(_) | ProgramError::OtherMode { .. }) => {
+            open(Variant::Plain, how)
+        }
+        other => other,
+    }
+}
+
+/// Returns whether the driver tells a program the VLAN tag that it keeps outside of a frame.
+fn tells_tags(interface: &Interface) -> bool {
+    let bits = netdev::receive_metadata(interface).ok().flatten();
+    bits.unwrap_or(0) & netdev::RECEIVE_TAGS != 0
+}
+
+fn open_variant(
+    interface: &Interface,
+    ether_type: EtherType,
+    how: Attach,
+    variant: Variant,
+) -> Result<Shared, ProgramError> {
+    let (object, mut shared) = load_variant(interface.clone(), ether_type, variant)?;
     let start = Instant::now();
     loop {
+        let before = carrier(interface);
         let refused = match xdp::attach(&object, PROGRAM, shared.interface.index, how) {
             Ok(attached) => {
+                if before.is_ok_and(|before| before.on) {
+                    // Some drivers take the link down for a moment. What is sent before it is back would be lost.
+                    let _ = wait_for_carrier(interface, LINK);
+                }
                 shared.attachment = Mutex::new(Attachment {
                     link: Some(attached.link),
                     joined: false,
@@ -56,11 +108,27 @@ pub(super) fn open(
     }
 }
 
+/// Loads the variant for all drivers, without attaching it.
+#[cfg(test)]
 pub(super) fn load(
     interface: Interface,
     ether_type: EtherType,
 ) -> Result<(BpfObject, Shared), ProgramError> {
-    let object = BpfObject::load(PROGRAM, rtwire_bpf::RECEIVE.bytes, &[])?;
+    load_variant(interface, ether_type, Variant::Plain)
+}
+
+fn load_variant(
+    interface: Interface,
+    ether_type: EtherType,
+    variant: Variant,
+) -> Result<(BpfObject, Shared), ProgramError> {
+    let object = match variant {
+        Variant::Plain => BpfObject::load(PROGRAM, rtwire_bpf::RECEIVE.bytes, &[])?,
+        Variant::AsksForTags => {
+            let bytes = rtwire_bpf::RECEIVE_TAGS.bytes;
+            BpfObject::load_for(PROGRAM, bytes, interface.index)?
+        }
+    };
     let shared = Shared {
         control: object.map_array("control", CONTROL_WORDS)?,
         ports: object.map_array("ports", PORT_WORDS)?,
@@ -73,6 +141,7 @@ pub(super) fn load(
         watch: AddressWatch::new(&interface)?,
         interface,
         ether_type,
+        variant,
         attachment: Mutex::new(Attachment {
             link: None,
             joined: false,
@@ -149,6 +218,7 @@ fn join(own: &Shared, how: Attach, in_use: AttachError) -> Result<Shared, Progra
         watch: AddressWatch::new(&own.interface)?,
         interface: own.interface.clone(),
         ether_type: own.ether_type,
+        variant: own.variant,
         attachment: Mutex::new(Attachment {
             link: Some(link),
             joined: true,

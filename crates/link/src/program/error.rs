@@ -51,6 +51,26 @@ pub enum ProgramError {
         /// The kernel's error.
         source: std::io::Error,
     },
+    /// Answers from the driver would lose their VLAN tags.
+    #[error(
+        "the driver `{driver}` of interface `{interface}` takes VLAN tags out of received frames and does not tell them to an XDP program: answers would leave without. Turn that off (`ethtool -K {interface} rx-vlan-offload off`), or answer with a packet socket or in generic mode"
+    )]
+    HiddenTags {
+        /// The interface.
+        interface: String,
+        /// Its driver.
+        driver: String,
+    },
+    /// The program could not be kept attached, or be released.
+    #[error(
+        "cannot keep the receive program attached by `{}`: {source} (a file system of type bpf must be mounted at /sys/fs/bpf: `mount -t bpf bpf /sys/fs/bpf`; root, or CAP_BPF and the rights of its folder, are needed)", .path.display()
+    )]
+    NotHeld {
+        /// The name in the file system.
+        path: std::path::PathBuf,
+        /// The kernel's error.
+        source: std::io::Error,
+    },
     /// The port is in use on this interface: by a channel of this program, or by a listener of any process.
     #[error(
         "port {port} on interface `{interface}` is in use; end the program that uses it, or use another port"
@@ -141,6 +161,7 @@ impl ProgramError {
         match self {
             Self::Attach(error) => !error.is_in_use(),
             Self::Bpf(error) => !matches!(error, BpfError::XdpInUse { .. }),
+            Self::HiddenTags { .. } => true,
             _ => false,
         }
     }

@@ -1,13 +1,15 @@
 //! Replies that the driver sends.
 
+use super::attach::Variant;
 use super::layout::{
     Action, BUFFERS, CONTENT_WORDS, Content, DATA_OCTETS, FIRST_ASKING_PORT, PATCHES, REPLY_WORDS,
     Reply,
 };
 use super::{
-    ChannelCounters, OpenChannel, Patch, Police, ProgramError, ReceiveProgram, Shared,
+    ChannelCounters, OpenChannel, Patch, Police, ProgramError, ReceiveProgram, Shared, XdpMode,
     check_patches,
 };
+use rtwire_sys::interface;
 use std::sync::atomic::{Ordering, fence};
 
 /// A channel whose questions the receive program answers. It closes when it is dropped.
@@ -121,7 +123,8 @@ impl ReceiveProgram {
     /// Questions must come from a port of 49152 or above; others are dropped and counted.
     ///
     /// # Errors
-    /// The port is in use, or is 49152 or above; all channels are in use; the content does not fit.
+    /// The port is in use, or is 49152 or above; all channels are in use; the content does not fit. In native mode, the
+    /// driver keeps VLAN tags outside of frames and does not tell them ([`ProgramError::HiddenTags`]).
     pub fn respond_channel(
         &self,
         port: u16,
@@ -146,6 +149,7 @@ impl ReceiveProgram {
             return Err(ProgramError::AskingPort { port });
         }
         check_patches(content.unwrap_or_default(), patches)?;
+        self.check_tags()?;
         let channel = self.open(port, key, Action::Respond, |program, index| {
             for word in 0..REPLY_WORDS {
                 store(program, index, word, 0);
@@ -159,5 +163,26 @@ impl ReceiveProgram {
             write(program, index, content.unwrap_or_default(), patches)
         })?;
         Ok(Responder { channel })
+    }
+
+    /// Refuses to answer where the answers would lose the VLAN tags of their questions.
+    fn check_tags(&self) -> Result<(), ProgramError> {
+        // In generic mode the tag stays beside the frame, also of an answer.
+        if self.mode() != XdpMode::Native || self.shared.variant == Variant::AsksForTags {
+            return Ok(());
+        }
+        let name = &self.shared.interface.name;
+        if !interface::keeps_tags_outside(name) {
+            return Ok(());
+        }
+        let driver = interface::driver(name)?.unwrap_or_default();
+        // A veth keeps a tag outside only where its peer has sent it so, and tells it from Linux 6.8 on.
+        if driver == "veth" {
+            return Ok(());
+        }
+        Err(ProgramError::HiddenTags {
+            interface: name.clone(),
+            driver,
+        })
     }
 }

@@ -1,7 +1,10 @@
 //! XDP: programs in the driver's receive path, attached by a link, and run on frames for tests.
 
+use std::ffi::CString;
 use std::fmt;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use libbpf_rs::{ProgramInput, libbpf_sys};
 
@@ -79,6 +82,41 @@ impl XdpLink {
         }
     }
 
+    /// Keeps the program attached, also without a process, by a name in a file system of type `bpf`.
+    ///
+    /// # Errors
+    /// The name exists, its folder does not, or is in a file system of another type; CAP_BPF is missing.
+    pub fn hold(&self, path: &Path) -> Result<(), Errno> {
+        let path = c_path(path)?;
+        // SAFETY: the descriptor and the text are valid for the whole call.
+        let result = unsafe { libbpf_sys::bpf_obj_pin(self.link.as_raw_fd(), path.as_ptr()) };
+        if result == 0 {
+            Ok(())
+        } else {
+            Err(Errno(-result))
+        }
+    }
+
+    /// True if a name holds a program that is attached; false if there is no such name, or its interface is gone.
+    ///
+    /// # Errors
+    /// The name is that of something else, or a privilege is missing.
+    pub fn is_held(path: &Path) -> Result<bool, Errno> {
+        let text = c_path(path)?;
+        // SAFETY: the text is valid for the whole call.
+        let result = unsafe { libbpf_sys::bpf_obj_get(text.as_ptr()) };
+        match -result {
+            libc::ENOENT => return Ok(false),
+            errno if errno > 0 => return Err(Errno(errno)),
+            _ => {}
+        }
+        // SAFETY: a new descriptor without another owner.
+        let link = unsafe { OwnedFd::from_raw_fd(result) };
+        // The mode is of no interest here.
+        let mode = XdpMode::Native;
+        Self { link, mode }.is_attached()
+    }
+
     /// True if the program is still attached; false if the interface is gone or the program was detached from
     /// outside. One system call.
     ///
@@ -144,6 +182,10 @@ pub fn attach(
     // SAFETY: a new descriptor without another owner.
     let link = unsafe { OwnedFd::from_raw_fd(result) };
     Ok(XdpLink { link, mode })
+}
+
+fn c_path(path: &Path) -> Result<CString, Errno> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno(libc::EINVAL))
 }
 
 fn refused(program: &str, ifindex: u32, mode: XdpMode, errno: i32) -> BpfError {
