@@ -10,7 +10,10 @@ resolve() {
 		sed -n 's/^linux-image-\(.*\)-unsigned .*/\1/p' | sort -V)
 	# Without package lists (or offline) what was fetched before serves.
 	[ -n "$found" ] || found=$(cd "$CACHE" && ls -d ./*-amd64 2>/dev/null | sed 's#^\./##' |
-		grep -E "^[0-9][^-]*(-[0-9]+)?$flavour-amd64\$" | sort -V)
+		grep -E "^[0-9][^-]*(-[0-9]+)?$flavour-amd64\$" | while read -r found; do
+		# The lane `cards` has a kernel of its own.
+		[ -e "$CACHE/$found/backports" ] || echo "$found"
+	done | sort -V)
 	[ "$series" = newest ] || found=$(grep "^${series//./\\.}\." <<<"$found")
 	tail -n 1 <<<"$found"
 }

@@ -1,0 +1,163 @@
+# Drivers of real cards, as QEMU emulates them, with native XDP and several queues: igb, virtio-net, vmxnet3. The guest of this suite
+# has a kernel and a QEMU of its own (tests/vm/host/cards.sh).
+
+# card_pair DRIVER: two cards of it, cabled to each other, as ra in vm-a and rb in vm-b, with VLAN 5 on both; waits for their links.
+card_pair() {
+	case $1 in
+	igb) ends='5 6' ;;
+	virtio_net) ends='7 8' ;;
+	vmxnet3) ends='9 a' ;;
+	esac
+	modprobe "$1"
+	for end in a b; do
+		set -- "$1" "${ends% *}" "${ends#* }"
+		last=$2
+		[ $end = a ] || last=$3
+		card=
+		for _ in $(seq 50); do
+			card=$(grep -l "52:54:00:00:00:0$last" /sys/class/net/*/address | head -n 1 | cut -d/ -f5)
+			[ -z "$card" ] || break
+			sleep 0.1
+		done
+		[ -n "$card" ] || fail "the guest has no card 52:54:00:00:00:0$last of $1"
+		ip netns add vm-$end
+		in_$end sysctl -qw net.ipv6.conf.default.disable_ipv6=1 2>/dev/null || true
+		ip link set "$card" netns vm-$end name r$end
+		ip -n vm-$end link set r$end up
+		ip -n vm-$end link add link r$end name r$end.5 type vlan id 5
+		ip -n vm-$end link set r$end.5 up
+	done
+	linked
+}
+
+# linked: waits until both ends have their link.
+linked() {
+	for end in a b; do
+		for _ in $(seq 300); do
+			! ip -n vm-$end link show r$end | grep -q 'LOWER_UP.* state UP' || continue 2
+			sleep 0.1
+		done
+		fail "r$end has no link: $(ip -n vm-$end link show r$end)"
+	done
+}
+
+# at_a, at_b COMMAND…: in a namespace, with the file systems of the guest: `ip netns exec` would hide the names of BPF.
+at_a() { nsenter --net=/run/netns/vm-a "$@"; }
+at_b() { nsenter --net=/run/netns/vm-b "$@"; }
+
+
+# Linux tells it to whoever looks at the interface's folder in its own namespace.
+carrier_changes() { in_b cat /sys/class/net/rb/carrier_changes; }
+
+mac_of_b() { ip -n vm-b link show rb | sed -n 's/.*ether \([0-9a-f:]*\) .*/\1/p'; }
+
+# rust TEST: a test of the crate, of the programs that cards.cargo names; what it notes is shown.
+rust() {
+	for program in $(sed -n 's/^cards \([^ ]*\).*/\1/p' /lab/programs); do
+		/lab/bin/"$program" --ignored --list 2>/dev/null | grep -q "^$1: test" || continue
+		/lab/bin/"$program" --ignored --exact "$1" --nocapture --test-threads=1
+		return
+	done
+	fail "no program has the test $1"
+}
+
+# answering ARGUMENTS…: a responder at rb until `stop_answering`; its words are in /tmp/answering.
+answering() {
+	# Not by a function: the signal is for the responder, and not for a shell around it.
+	nsenter --net=/run/netns/vm-b rtwire respond rb "$@" >/tmp/answering 2>&1 &
+	responder=$!
+	for _ in $(seq 300); do
+		! grep -q '^answering on' /tmp/answering || return 0
+		kill -0 $responder 2>/dev/null || break
+		sleep 0.1
+	done
+	fail "no responder: $(cat /tmp/answering)"
+}
+
+stop_answering() {
+	kill -TERM $responder
+	wait $responder || true
+}
+
+# answered: 40 of 40.
+answered() {
+	expect 0 at_a rtwire ping ra "$(mac_of_b)" --count 40 --interval 5ms --timeout 3s --no-noise
+}
+
+# --- The ones that `make test` runs (CARDS_ESSENTIAL in tests/vm/host/cards.sh).
+
+# A tag that the card takes out of the frame must not be lost in the answer: native replies are refused, and packet replies keep it.
+test_replies_keep_a_tag() {
+	card_pair igb
+	ip netns exec vm-b ethtool -k rb | grep -q 'rx-vlan-offload: on' || fail "this igb leaves tags in frames"
+	rust on_cards_an_answer_has_the_tag_of_its_question_or_is_refused
+	answering
+	grep -q 'packet socket, since .*rx-vlan-offload off' /tmp/answering || fail "not said: $(cat /tmp/answering)"
+	stop_answering
+	in_b ethtool -K rb rx-vlan-offload off
+	linked
+	rust on_cards_an_answer_has_the_tag_of_its_question_or_is_refused
+}
+
+# igb takes its link down for each program that is attached or detached.
+test_a_listener_changes_no_carrier() {
+	card_pair igb
+	in_b ethtool -K rb rx-vlan-offload off
+	linked
+	before=$(carrier_changes)
+	expect 0 at_b rtwire attach rb
+	says "in native mode"
+	says "it was back after"
+	echo "@@ note $(head -n 1 <<<"$output")"
+	held=$(carrier_changes)
+	[ "$held" -gt "$before" ] || fail "this igb keeps its link: the test proves nothing"
+	for _ in 1 2 3; do
+		answering --path xdp
+		grep -q 'XDP in native mode' /tmp/answering || fail "not native: $(cat /tmp/answering)"
+		answered
+		stop_answering
+	done
+	[ "$(carrier_changes)" = "$held" ] || fail "the link changed $held to $(carrier_changes) times"
+	expect 0 at_b rtwire attach rb
+	says "and was before"
+	[ "$(carrier_changes)" = "$held" ] || fail "attached twice, the link changed"
+	expect 0 at_b rtwire detach rb
+	for _ in $(seq 100); do
+		[ "$(carrier_changes)" = "$held" ] || break
+		sleep 0.1
+	done
+	[ "$(carrier_changes)" != "$held" ] || fail "it is still attached"
+	! ip -n vm-b link show rb | grep -q xdp || fail "still: $(ip -n vm-b link show rb)"
+}
+
+# With a sender of the path `xdp` at the queue that receives, with a copy and without.
+test_the_path_xdp_loses_nothing() {
+	card_pair igb
+	RTWIRE_ZERO_COPY=1 rust on_cards_what_arrives_beside_the_path_xdp_is_received
+}
+
+# --- The others.
+
+test_the_path_xdp_loses_nothing_on_virtio() {
+	card_pair virtio_net
+	# A driver that sends by XDP has a transmit queue for each processor; the card has two pairs.
+	at_b ethtool -L rb combined 2 2>/dev/null || true
+	RTWIRE_ZERO_COPY=1 rust on_cards_what_arrives_beside_the_path_xdp_is_received
+}
+
+test_the_path_xdp_loses_nothing_on_vmxnet3() {
+	card_pair vmxnet3
+	rust on_cards_what_arrives_beside_the_path_xdp_is_received
+}
+
+test_replies_keep_a_tag_on_virtio() {
+	card_pair virtio_net
+	rust on_cards_an_answer_has_the_tag_of_its_question_or_is_refused
+}
+
+test_replies_keep_a_tag_on_vmxnet3() {
+	card_pair vmxnet3
+	in_b ethtool -K rb rx-vlan-offload off
+	linked
+	rust on_cards_an_answer_has_the_tag_of_its_question_or_is_refused
+}
