@@ -28,7 +28,7 @@ backports_apt() { # FOLDER COMMAND ARGUMENTS…
 }
 
 # The tests of the suite that `make test` runs.
-CARDS_ESSENTIAL=cards/replies_keep_a_tag,cards/a_listener_changes_no_carrier,cards/the_path_xdp_loses_nothing
+CARDS_ESSENTIAL=cards/a_listener_changes_no_carrier,cards/the_path_xdp_loses_nothing
 
 # cards_wanted VERB ONLY: the tests of the suite that are asked for; nothing if none is.
 cards_wanted() {

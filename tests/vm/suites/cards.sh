@@ -84,8 +84,6 @@ answered() {
 	expect 0 at_a rtwire ping ra "$(mac_of_b)" --count 40 --interval 5ms --timeout 3s --no-noise
 }
 
-# --- The ones that `make test` runs (CARDS_ESSENTIAL in tests/vm/host/cards.sh).
-
 # A tag that the card takes out of the frame must not be lost in the answer: native replies are refused, and packet replies keep it.
 test_replies_keep_a_tag() {
 	card_pair igb
@@ -98,6 +96,8 @@ test_replies_keep_a_tag() {
 	linked
 	rust on_cards_an_answer_has_the_tag_of_its_question_or_is_refused
 }
+
+# --- The next two are run by `make test`, too (CARDS_ESSENTIAL in tests/vm/host/cards.sh).
 
 # igb takes its link down for each program that is attached or detached.
 test_a_listener_changes_no_carrier() {

@@ -209,6 +209,8 @@ mod tests {
             kinds: std::collections::BTreeMap::new(),
             umans: Vec::new(),
             filter_tables: None,
+            core: std::collections::BTreeMap::new(),
+            applied: false,
             interface: Some(interface),
         }
     }
