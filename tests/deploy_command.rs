@@ -313,7 +313,7 @@ fn all_hosts_have_the_plan_drift_is_named_and_the_run_is_judged() {
     assert!(said(&dry).contains("b: would change"), "{}", said(&dry));
     assert_eq!(room.queues(), before, "a dry run changes nothing");
 
-    let done = room.asked("deploy", "plan.json", &["--confirm-within", "4s"]);
+    let done = room.asked("deploy", "plan.json", &["--confirm-within", "3s"]);
     code(&done, 0);
     assert!(
         said(&done).contains("deployed on 3 hosts"),
@@ -326,7 +326,7 @@ fn all_hosts_have_the_plan_drift_is_named_and_the_run_is_judged() {
         "{deployed:#?}"
     );
     // It stays when the time of the guardians is over.
-    thread::sleep(Duration::from_secs(5));
+    thread::sleep(Duration::from_millis(3_700));
     assert_eq!(room.queues(), deployed);
     code(&room.asked("check", "plan.json", &[]), 0);
     // The same once more changes nothing.

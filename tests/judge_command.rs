@@ -175,7 +175,7 @@ fn a_quiet_network_is_kept_and_spoiled_evidence_is_not() {
     let files = ["A.evidence", "B.evidence"];
     let mut tries = Vec::new();
     let kept = (0..TRIES).find_map(|_| {
-        let runs = bench.run(&["--duration", "2s"]);
+        let runs = bench.run(&["--duration", "1500ms"]);
         let judged = bench.judge(&files, &["--report", "r.html"]);
         if judged.code == Some(0) {
             return Some(judged);
@@ -305,7 +305,7 @@ fn a_shaper_behind_the_plan_s_back_is_broken() {
         &bench.pair.a.namespace,
         "qdisc add dev rtwa root tbf rate 10mbit burst 1600 limit 100000",
     );
-    let [_, b] = bench.run(&["--duration", "2s"]);
+    let [_, b] = bench.run(&["--duration", "700ms"]);
     // Alone, B knows nothing of A's clock, and says so.
     assert_eq!(b.code, Some(4), "{}{:#}", b.said, b.report);
     assert!(
@@ -327,7 +327,7 @@ fn a_shaper_behind_the_plan_s_back_is_broken() {
         .max();
     assert!(slowest.unwrap() > 3_000_000, "{slowest:?}");
     // With clocks that it is told to trust, B alone finds the deadline missed.
-    let [_, b] = bench.run(&["--duration", "2s", "--clock-uncertainty", "1us"]);
+    let [_, b] = bench.run(&["--duration", "700ms", "--clock-uncertainty", "1us"]);
     assert_eq!(b.code, Some(1), "{}{:#}", b.said, b.report);
     assert!(
         b.reasons().contains("missed the deadline of 2.000 ms"),

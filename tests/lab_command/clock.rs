@@ -13,10 +13,10 @@ const STEP_S: i64 = 30;
 fn set_while_it_runs(by_s: i64, words: &str) {
     let _alone = alone();
     let (_directory, file) = written(SMALL);
-    let times = ["--calibration", "500ms", "--duration", "5s", "--json"];
+    let times = ["--calibration", "500ms", "--duration", "3s", "--json"];
     let child = started(&mut lab(&file, &times));
     let lab = wait_for_phase(child.id(), "running");
-    while since_ns(&lab) < 1_000_000_000 {
+    while since_ns(&lab) < 300_000_000 {
         std::thread::sleep(Duration::from_millis(20));
     }
     let begun = Instant::now();

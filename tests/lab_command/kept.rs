@@ -17,9 +17,8 @@ const MAC_B: &str = "02:72:74:00:00:01";
 impl Kept {
     fn new() -> Self {
         let file = example("five-nodes.toml");
-        let output = lab(&file, &["--duration", "300ms", "--keep"])
-            .output()
-            .unwrap();
+        let brief = ["--calibration", "200ms", "--duration", "200ms", "--keep"];
+        let output = lab(&file, &brief).output().unwrap();
         let said = text(&output.stderr);
         Self {
             id: kept_id(&said).to_owned(),
@@ -138,7 +137,7 @@ fn every_question_is_answered_on_each_way() {
 #[test]
 fn xdp_by_hand_on_a_lab_that_measures_changes_no_count() {
     let _alone = alone();
-    let child = five_nodes("300ms", "6s");
+    let child = five_nodes("300ms", "4s");
     let (mut asked, mut answered) = (Value::Null, Value::Null);
     while_running(child.id(), |lab| {
         let id = lab["id"].as_str().unwrap();
@@ -174,7 +173,7 @@ fn hosts_send_and_receive_by_each_way() {
         let listens = [&listens[..], &["--receive", "thread"]].concat();
         let mut listener = Running(Some(lab.run("B", &listens).spawn().unwrap()));
         wait_for_listeners(listener.0.as_mut().unwrap());
-        let talks = ["--duration", "500ms", "--transmit-path", way_out];
+        let talks = ["--duration", "300ms", "--transmit-path", way_out];
         let (code, talked) = reported(lab.run("A", &talks).spawn().unwrap());
         // Late cycles of a machine that stalls make it inconclusive; no frame is lost for that.
         assert!(matches!(code, Some(0 | 4)), "{way_out}: {talked:#}");

@@ -16,7 +16,7 @@ fn a_kept_lab_can_be_entered_listed_and_taken_down() {
         &file,
         &[
             "--duration",
-            "300ms",
+            "200ms",
             "--calibration",
             "200ms",
             "--receive-path",
@@ -80,12 +80,12 @@ fn a_kept_lab_can_be_entered_listed_and_taken_down() {
 #[test]
 fn ctrl_c_reports_what_there_is_and_leaves_nothing() {
     let _alone = alone();
-    let child = five_nodes("500ms", "60s");
+    let child = five_nodes("300ms", "60s");
     let pid = child.id();
     let lab = wait_for_phase(pid, "running");
     let id = lab["id"].as_str().unwrap().to_owned();
-    // What is asked of the report below is a second of values.
-    while since_ns(&lab) < 1_000_000_000 {
+    // What is asked of the report below is half a second of values.
+    while since_ns(&lab) < 600_000_000 {
         thread::sleep(Duration::from_millis(20));
     }
     signal(pid, "INT");
@@ -162,7 +162,7 @@ fn after_sigkill_the_next_run_cleans_up() {
 #[test]
 fn a_lab_tells_its_phases() {
     let _alone = alone();
-    let times = ["--calibration", "500ms", "--duration", "1s"];
+    let times = ["--calibration", "500ms", "--duration", "700ms"];
     let kept = [&times[..], &["--keep", "--json"]].concat();
     let child = started(&mut lab(&example("five-nodes.toml"), &kept));
     let pid = child.id();
@@ -184,13 +184,13 @@ fn a_lab_tells_its_phases() {
         began(&calibrates) + 500_000_000 <= start,
         "{calibrates} {start}"
     );
-    assert!(began(&ended) >= start + 1_000_000_000, "{ended} {start}");
+    assert!(began(&ended) >= start + 700_000_000, "{ended} {start}");
 }
 
 #[test]
 fn two_labs_at_once_do_not_touch_each_other() {
     let _alone = alone();
-    let arguments = ["--duration", "2s", "--calibration", "500ms", "--json"];
+    let arguments = ["--duration", "1s", "--calibration", "300ms", "--json"];
     let children: Vec<Child> = (0..2)
         .map(|_| started(&mut lab(&example("five-nodes.toml"), &arguments)))
         .collect();

@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod attacks;
 mod clock;
 mod demos;
 mod faults;

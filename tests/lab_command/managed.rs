@@ -13,7 +13,7 @@ use crate::support::*;
 
 /// A stalling machine may need several runs.
 const TRIES: u32 = 4;
-const TIMES: [&str; 4] = ["--calibration", "1s", "--duration", "4s"];
+const TIMES: [&str; 4] = ["--calibration", "500ms", "--duration", "3s"];
 
 fn reservations() -> PathBuf {
     example("reservations.toml")

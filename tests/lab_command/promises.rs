@@ -9,7 +9,7 @@ use crate::support::*;
 /// The experiment of the source at one shaping interval: never a broken promise, no loss, the load really there.
 fn experiment(file: &str, published_ns: u64) {
     let _alone = alone();
-    let (code, report) = measured(&example(file), &["--duration", "6s", "--calibration", "2s"]);
+    let (code, report) = measured(&example(file), &["--duration", "3s", "--calibration", "1s"]);
     check_shape(&report);
     assert_eq!(report["streams"][0]["published_max_ns"], published_ns);
     let verdict = report["verdict"].as_str().unwrap();
@@ -72,7 +72,13 @@ fn the_verdict_can_fail() {
 
     let (code, report) = measured(
         &file,
-        &["--duration", "3s", "--calibration", "1s", "--no-admission"],
+        &[
+            "--duration",
+            "2s",
+            "--calibration",
+            "500ms",
+            "--no-admission",
+        ],
     );
     assert_eq!((report["verdict"].as_str(), code), (Some("broken"), 1));
     let lost: u64 = report["streams"]
@@ -89,9 +95,9 @@ fn a_line_of_switches_with_every_kind_of_stream() {
     let _alone = alone();
     let (code, report) = measured(
         &example("line.toml"),
-        &["--duration", "4s", "--calibration", "1s"],
+        &["--duration", "2500ms", "--calibration", "500ms"],
     );
-    // One stream is too slow for a verdict in four seconds; nothing is broken or lost.
+    // One stream is too slow for a verdict in so short a time; nothing is broken or lost.
     assert!(matches!(code, 0 | 4), "{}", report["reasons"]);
     let streams = report["streams"].as_array().unwrap();
     for stream in streams {
@@ -174,7 +180,7 @@ fn a_ring_forwards_as_planned() {
     let _alone = alone();
     let (code, report) = measured(
         &example("ring.toml"),
-        &["--duration", "3s", "--calibration", "1s"],
+        &["--duration", "2s", "--calibration", "500ms"],
     );
     assert!(matches!(code, 0 | 4), "{}", report["reasons"]);
     for stream in report["streams"].as_array().unwrap() {
@@ -203,7 +209,7 @@ fn the_report_is_written_beside_its_data() {
     let html = directory.path().join("five.html");
     let output = lab(
         &example("five-nodes.toml"),
-        &["--duration", "1s", "--calibration", "300ms", "--report"],
+        &["--duration", "500ms", "--calibration", "300ms", "--report"],
     )
     .arg(&html)
     .output()

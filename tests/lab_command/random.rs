@@ -136,7 +136,7 @@ fn random_sound_networks_beside_busy_loops_are_never_broken() {
             self::text(&planned.stderr)
         );
         if code == Some(0) {
-            let (_, report) = measured(&file, &["--calibration", "500ms", "--duration", "2s"]);
+            let (_, report) = measured(&file, &["--calibration", "500ms", "--duration", "1500ms"]);
             let verdict = report["verdict"].as_str().unwrap().to_owned();
             assert_ne!(
                 verdict, "broken",
