@@ -164,7 +164,7 @@ pub fn revert_by_force(
     Ok((undone, left.collect()))
 }
 
-/// What became of the interface of a record.
+/// The whereabouts of a record's interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Whereabouts {
     /// It has the name that it had, or the record is not about one interface.
