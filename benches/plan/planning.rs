@@ -21,7 +21,7 @@ fn with_streams(mut network: Network, layers: &[usize], hosts: usize, count: usi
             [4_000_000_u64, 8_000_000, 16_000_000, 32_000_000][random.below(4) as usize];
         let wire_bits = i128::from(wire_bytes) * 8;
         let rate = Ratio::new(wire_bits * 1_000_000_000, interval_ns.into()).unwrap();
-        let kind = ContractKind::Interval { interval_ns };
+        let kind = ContractKind::each(interval_ns);
         let contract = Contract::new(rate, wire_bytes, 0, 10_000, kind, Ratio::ZERO).unwrap();
         network.streams.push(Stream {
             name: format!("f{index}"),

@@ -64,6 +64,9 @@ fn export(arguments: &ExportArguments) -> Result<(), (String, u8)> {
     let faulty = |message: String| (message, FAULTY);
     let plan = input::plan_without_redundancy(&arguments.plan, &arguments.set, false)
         .map_err(|(code, message)| (message, code))?;
+    plan.network
+        .without_second_pass()
+        .map_err(|message| faulty(format!("{file}: {message}")))?;
     let all: Vec<&str> = plan
         .network
         .switches

@@ -113,7 +113,9 @@ pub(crate) fn plan_for_lab(
 ) -> Result<Plan, (u8, String)> {
     let plan = plan_without_redundancy(path, set, no_admission)?;
     plan.network
-        .without_cut_through()
+        .without_groups()
+        .and_then(|()| plan.network.without_cut_through())
+        .and_then(|()| plan.network.without_second_pass())
         .map_err(|message| (FAULTY, format!("{}: {message}", path.display())))?;
     Ok(plan)
 }

@@ -308,7 +308,11 @@ fn plan(arguments: &RunArguments) -> Result<Plan, (u8, String)> {
     let (set, no_admission) = (&arguments.set, arguments.no_admission);
     let (path, description) = match (&arguments.plan, &arguments.file) {
         (Some(path), description) => (path, description.as_ref()),
-        (None, Some(path)) => return input::plan_without_redundancy(path, set, no_admission),
+        (None, Some(path)) => {
+            let plan = input::plan_without_redundancy(path, set, no_admission)?;
+            let groups = plan.network.without_groups();
+            return groups.map(|()| plan).map_err(|message| (2, message));
+        }
         // clap requires one of them.
         (None, None) => return Err((2, "no network is given".to_owned())),
     };
@@ -319,6 +323,7 @@ fn plan(arguments: &RunArguments) -> Result<Plan, (u8, String)> {
     let plan = plan.map_err(|message| (2, format!("--plan: {message}")))?;
     plan.network
         .without_redundancy()
+        .and_then(|()| plan.network.without_groups())
         .map_err(|message| (2, message))?;
     let described = match description.map(|description| input::read(description, set)) {
         None => return Ok(plan),

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use rtwire_describe::{CutThrough, Network, read};
+use rtwire_describe::{CutThrough, Network, Ratio, read};
 
 fn described(more: &str) -> Result<Network, String> {
     let host = |name: &str| {
@@ -110,4 +110,49 @@ fn cut_through_is_between_links_of_one_rate_and_beside_no_gates() {
     assert!(told.unwrap_err().contains("\"s\" has a shaper"));
     let off = port("to = \"A\"\ncut-through = \"off\"");
     assert!(described(&format!("{off}{shaper}")).is_ok());
+}
+
+#[test]
+fn a_switch_may_be_passed_twice_but_no_port() {
+    let link =
+        |a: &str, b: &str| format!("[[link]]\nends = [\"{a}\", \"{b}\"]\nrate = \"1 Gbit/s\"\n");
+    let switch = |name: &str| format!("[[switch]]\nname = \"{name}\"\nbuffer = \"1 MB\"\n");
+    let ring = switch("t") + &switch("u") + &link("s", "t") + &link("t", "u") + &link("u", "s");
+    let routed = |route: &str| {
+        described(&format!(
+            "{ring}[[stream]]\nname = \"x\"\ntalker = \"A\"\nlisteners = [\"B\"]\nframe = \"60 B\"\ninterval = \"1 ms\"\nroute = {route}\n"
+        ))
+    };
+    let network = routed("[\"A\", \"s\", \"t\", \"u\", \"s\", \"B\"]").unwrap();
+    assert_eq!(network.check(), Ok(()));
+    let told = network.without_second_pass().unwrap_err();
+    assert!(told.contains("\"x\" passes \"s\" twice"), "{told}");
+    let told = routed("[\"A\", \"s\", \"t\", \"u\", \"s\", \"t\", \"u\", \"s\", \"B\"]");
+    assert!(
+        told.unwrap_err()
+            .contains("from \"s\" to \"t\" is passed twice")
+    );
+    let told = routed("[\"A\", \"s\", \"t\", \"s\", \"B\"]").unwrap_err();
+    assert!(told.contains("it goes back to \"s\" at once"), "{told}");
+}
+
+#[test]
+fn several_frames_in_an_interval_are_one_contract() {
+    let stream = |keys: &str| {
+        described(&format!(
+            "[[stream]]\nname = \"x\"\ntalker = \"A\"\nlisteners = [\"B\"]\nframe = \"101 B\"\ntick-error = \"10 us\"\n{keys}\n"
+        ))
+    };
+    let network = stream("interval = \"1 ms\"\nframes-per-interval = 4").unwrap();
+    // 4 frames of 125 B on the wire in each millisecond: 4 Mbit/s, 40 bit in the tick error.
+    let contract = &network.streams[0].contract;
+    assert_eq!(contract.rate, Ratio::whole(4_000_000));
+    assert_eq!(contract.burst_bits, 4 * 1_000 + 40);
+    assert_eq!(network.check(), Ok(()));
+    assert!(network.without_groups().unwrap_err().contains("\"x\""));
+    let one = stream("interval = \"1 ms\"").unwrap();
+    assert_eq!(one.without_groups(), Ok(()));
+    assert!(!serde_json::to_string(&one.streams).unwrap().contains("\"frames\""));
+    let told = stream("rate = \"1 Mbit/s\"\nframes-per-interval = 4").unwrap_err();
+    assert!(told.contains("goes with `interval`"), "{told}");
 }

@@ -288,7 +288,7 @@ pub(crate) fn describe(stream: &Stream) -> String {
         return "shaper off".to_owned();
     }
     match stream.contract.kind {
-        ContractKind::Interval { interval_ns } => {
+        ContractKind::Interval { interval_ns, .. } => {
             format!("{} B every {}", stream.frame_bytes, ms(interval_ns))
         }
         ContractKind::Rate => {

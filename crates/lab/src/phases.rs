@@ -20,7 +20,7 @@ pub(crate) fn of(plan: &Plan, cores: usize) -> Vec<u64> {
         planned.is_some_and(|one| one.launch.is_some())
     };
     let interval_of = |stream: &rtwire_plan::Stream| match stream.contract.kind {
-        ContractKind::Interval { interval_ns } if stream.shaped => Some(interval_ns),
+        ContractKind::Interval { interval_ns, .. } if stream.shaped => Some(interval_ns),
         _ => None,
     };
     let streams = &plan.network.streams;

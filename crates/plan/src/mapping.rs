@@ -167,9 +167,11 @@ pub(crate) fn map(network: &Network, closings: &[Closing]) -> Result<Mapped, Ove
             frame_max: frame,
             frame_min: stream.smallest_wire_bits(),
             period: match stream.contract.kind {
-                ContractKind::Interval { interval_ns } => {
-                    Some(Ratio::from_ns(interval_ns).over(drift)?)
-                }
+                // Several frames count as a line: n M + r (t + J).
+                ContractKind::Interval {
+                    interval_ns,
+                    frames: 1,
+                } => Some(Ratio::from_ns(interval_ns).over(drift)?),
                 _ => None,
             },
             // On a clock that is as much too slow it takes that much longer, and a little more than by this factor once.

@@ -220,6 +220,33 @@ fn the_demonstration_of_saihu_is_planned_and_what_differs_is_told() {
     );
 }
 
+/// A ring in which the flow f passes the switch of s0 and s3 twice: the port s2 leads to both, as g shows.
+#[test]
+fn a_ring_whose_flows_pass_a_switch_twice_is_planned() {
+    let flow = |name: &str, path: &[&str]| {
+        json!({ "name": name, "path": path, "max_packet_length": 1_000,
+            "arrival_curve": { "bursts": [2_000], "rates": [1_000_000] } })
+    };
+    let server = |name: &&str| {
+        json!({ "name": name, "capacity": 10_000_000,
+            "service_curve": { "latencies": [0], "rates": [10_000_000] } })
+    };
+    let names = ["s0", "s1", "s2", "s3"];
+    let servers: Vec<Value> = names.iter().map(server).collect();
+    let document = json!({
+        "network": { "name": "ring", "multiplexing": "FIFO", "time_unit": "us", "data_unit": "b", "rate_unit": "bps" },
+        "flows": [flow("f", &["s0", "s1", "s2", "s3"]), flow("g", &["s1", "s2", "s0"]), flow("h", &["s0", "s1"])],
+        "servers": servers,
+    });
+    let imported = saihu(&document.to_string()).unwrap();
+    let plan = planned(&imported, Analysis::default());
+    let promise = &plan.streams[0].promises[0];
+    let passed = promise.route.iter().filter(|node| *node == "at-s0").count();
+    assert_eq!(passed, 2, "{:?}", promise.route);
+    // Each of four ports sends at least its own frame.
+    assert!(promise.delay_ns.unwrap() > 4 * 100_000);
+}
+
 #[test]
 fn faulty_documents_say_where_and_what_would_be_right() {
     let cases = [

@@ -174,7 +174,7 @@ pub(crate) enum ShaperKind {
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", deny_unknown_fields)]
 pub(crate) enum ContractKind {
-    Interval { interval_ns: Int },
+    Interval { interval_ns: Int, frames: Option<Any> },
     Rate,
     Declared,
 }

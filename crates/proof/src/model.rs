@@ -233,6 +233,18 @@ impl Model {
                 port.not_covered = Some(why);
             }
         }
+        // Several frames in each interval: there is no rule for such a contract.
+        for (stream, flow) in network.streams.iter().zip(&self.flows) {
+            let several = |kind| matches!(kind, ContractKind::Interval { frames: Some(_), .. });
+            for hop in flow.hops.iter().filter(|_| several(stream.contract.kind)) {
+                let port = &mut self.ports[hop.port];
+                let why = format!(
+                    "\"{}\", with several frames in each interval, at {}",
+                    stream.name, port.name
+                );
+                port.not_covered = Some(why);
+            }
+        }
         // From port to port, until no further port is reached. Each round marks at least one.
         loop {
             let mut reached = Vec::new();
@@ -380,7 +392,7 @@ fn source(flow: &mut Flow, stream: &file::Stream, drift: i128) -> Option<()> {
     let seconds = |ns: Int| Fraction::of(ns.0.into(), NS_PER_SECOND);
     let mut rate = contract.rate.0;
     let waits = match contract.kind {
-        ContractKind::Interval { interval_ns } => {
+        ContractKind::Interval { interval_ns, .. } => {
             let period = ns(interval_ns.0);
             flow.ticks = Some((period, tick));
             flow.stair = Some(Stair {

@@ -5,7 +5,10 @@ use crate::common;
 
 use common::network;
 use common::networks::{random_description, random_line, random_ring, random_shapers};
-use rtwire_plan::{Analysis, Network, Options, certify, plan, plan_file};
+use rtwire_plan::{
+    Analysis, Contract, ContractKind, CutThrough, LatencyLimits, Network, Options, Ratio,
+    SwitchPort, certify, plan, plan_file,
+};
 use rtwire_proof::{Refused, Verdict, check};
 use rtwire_sim::random::Random;
 
@@ -101,4 +104,45 @@ fn nothing_is_proved_beside_a_talker_whose_shaper_is_off() {
     let named: Vec<&str> = named.collect();
     assert!(named.iter().any(|why| why.contains("whose shaper is off")), "{named:?}");
     assert!(verdict.proved() < verdict.promises.len());
+}
+
+/// For what a switch states of single ports, for cut-through, and for several frames in an interval there is no rule: no
+/// promise is called proved.
+#[test]
+fn what_has_no_rule_is_told() {
+    let changes: [fn(&mut Network); 3] = [
+        |network| {
+            let cut = CutThrough::Possible;
+            network.switches.iter_mut().for_each(|one| one.cut_through = cut);
+        },
+        |network| {
+            let latency = Some(LatencyLimits { min_ns: 0, max_ns: 5_000 });
+            let near = network.clone();
+            for switch in &mut network.switches {
+                let to = near.neighbours(&switch.name).next().map(str::to_owned);
+                switch.ports.push(SwitchPort { to, latency, ..SwitchPort::default() });
+            }
+        },
+        |network| {
+            for stream in &mut network.streams {
+                let bits = stream.wire_bits().times(Ratio::whole(2)).unwrap();
+                let kind = ContractKind::Interval { interval_ns: 50_000_000, frames: 2 };
+                let rate = bits.over(Ratio::from_ns(50_000_000)).unwrap();
+                let (wire, zero) = (stream.wire_bytes, Ratio::ZERO);
+                stream.contract = Contract::new(rate, wire, 0, 0, kind, zero).unwrap();
+            }
+        },
+    ];
+    for change in changes {
+        let mut promises = 0;
+        for seed in 1..=6 {
+            let mut network = network(&random_description(&mut Random::new(seed, 0)));
+            change(&mut network);
+            assert_eq!(network.check(), Ok(()));
+            let verdict = checked(&network, Analysis::default()).unwrap();
+            assert_eq!(verdict.proved(), 0);
+            promises += verdict.promises.len();
+        }
+        assert!(promises > 10);
+    }
 }

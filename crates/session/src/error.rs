@@ -27,6 +27,14 @@ pub enum SessionError {
         /// The names in the plan.
         others: Vec<String>,
     },
+    /// The stream has several frames in each interval.
+    #[error(
+        "stream `{stream}` has `frames-per-interval`: a talker sends one frame in each interval; plan it with `rate` and `burst`"
+    )]
+    SeveralFrames {
+        /// The stream.
+        stream: String,
+    },
     /// The host is not the stream's talker.
     #[error(
         "`{host}` is not the talker of stream `{stream}`: that is `{talker}`; `{host}` talks on: {}",

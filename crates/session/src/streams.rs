@@ -80,6 +80,11 @@ pub fn talker(
 ) -> Result<TalkerTask, SessionError> {
     let (index, stream, planned) =
         of(plan, name).ok_or_else(|| SessionError::no_such_stream(plan, name))?;
+    if stream.contract.kind.frames() > 1 {
+        return Err(SessionError::SeveralFrames {
+            stream: stream.name.clone(),
+        });
+    }
     let identity = &planned.identity;
     Ok(TalkerTask {
         stream: index,
@@ -93,7 +98,7 @@ pub fn talker(
         wire_bits: stream.wire_bytes * 8,
         pattern: match stream.contract.kind {
             _ if !stream.shaped => Pattern::Greedy,
-            ContractKind::Interval { interval_ns } => Pattern::Cyclic { interval_ns },
+            ContractKind::Interval { interval_ns, .. } => Pattern::Cyclic { interval_ns },
             ContractKind::Rate | ContractKind::Declared => Pattern::Saturating,
         },
         rate: small(stream.contract.rate),
@@ -116,7 +121,7 @@ pub fn talker(
 /// Returns the spinning of a stream's talker. Talkers of one machine share its cores.
 fn spin_margin(plan: &Plan, stream: &Stream, options: &SessionOptions) -> SpinMargin {
     let interval_of = |stream: &Stream| match stream.contract.kind {
-        ContractKind::Interval { interval_ns } if stream.shaped => Some(interval_ns),
+        ContractKind::Interval { interval_ns, .. } if stream.shaped => Some(interval_ns),
         _ => None,
     };
     match (options.spin_margin, interval_of(stream)) {
@@ -359,7 +364,7 @@ pub fn frames_in(rate: Ratio, wire_bytes: u64, duration_ns: u64) -> u64 {
 pub fn frames_planned(stream: &Stream, duration_ns: u64) -> u64 {
     match stream.contract.kind {
         _ if !stream.shaped => 0,
-        ContractKind::Interval { interval_ns } => duration_ns.div_ceil(interval_ns.max(1)),
+        ContractKind::Interval { interval_ns, .. } => duration_ns.div_ceil(interval_ns.max(1)),
         ContractKind::Rate | ContractKind::Declared => {
             frames_in(stream.contract.rate, stream.wire_bytes, duration_ns)
         }

@@ -116,6 +116,8 @@ pub(crate) struct Flow {
     pub(crate) best_effort: bool,
     pub(crate) host: u32,
     pub(crate) bits: u32,
+    /// Number of frames that follow each other in an interval.
+    pub(crate) group: u32,
     /// Size of its smallest frame on the wire.
     pub(crate) least_bits: u32,
     pub(crate) rate: Ratio,

@@ -22,8 +22,14 @@ pub(crate) struct Source {
 
 #[derive(Clone, Debug)]
 enum Pace {
-    /// One frame in each interval; `nominal_ps` is the start of the next one.
-    Slots { interval_ps: u64, nominal_ps: u64 },
+    /// A group of frames in each interval. `nominal_ps` is the start of the next one, `left` are those of this one that
+    /// have not been sent.
+    Slots {
+        interval_ps: u64,
+        nominal_ps: u64,
+        group: u32,
+        left: u32,
+    },
     /// At most one frame in each period on its host's clock.
     Launches { period_ps: u64, nominal_ps: u64 },
     /// As much as the bucket permits.
@@ -56,6 +62,8 @@ impl Source {
             Binding::Interval { interval_ps } => Pace::Slots {
                 interval_ps: interval_ps.max(1),
                 nominal_ps: phase_ps,
+                group: flow.group.max(1),
+                left: 0,
             },
             Binding::Launch {
                 period_ps,
@@ -138,6 +146,14 @@ impl Source {
             self.last_ps = nominal.saturating_add(late_ps);
             return Some((self.last_ps, self.bits));
         }
+        if let Pace::Slots { left, .. } = &mut self.pace {
+            if *left > 0 {
+                // All of a group are handed over together.
+                *left -= 1;
+                self.count = self.count.saturating_add(1);
+                return Some((self.last_ps, bits));
+            }
+        }
         let pause = self.behaviour.gap_before != 0 && self.behaviour.gap_before == self.count;
         let gap_ps = if pause { self.behaviour.gap_ps } else { 0 };
         let fresh = self.count == 0 || pause;
@@ -156,7 +172,10 @@ impl Source {
             Pace::Slots {
                 interval_ps,
                 nominal_ps,
+                group,
+                left,
             } => {
+                *left = *group - 1;
                 let pause_ps = if pattern == Pattern::Random && self.random.once_in(4) {
                     self.random.of_any_size(interval_ps.saturating_mul(4))
                 } else {

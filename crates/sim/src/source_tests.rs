@@ -18,6 +18,7 @@ fn flow(rate: Ratio, burst: Ratio, binding: Binding, tick_error_ps: u64, shaping
         best_effort: false,
         host: 0,
         bits: 8000,
+        group: 1,
         least_bits: 8000,
         rate,
         regulated_rate: rate,

@@ -8,6 +8,7 @@ mod cut_through;
 mod exact;
 #[path = "common/exceeded.rs"]
 mod exceeded;
+mod groups;
 mod latency;
 mod laws;
 mod replay;

@@ -246,7 +246,7 @@ fn conforming(stream: &Stream, plan: &Plan, index: usize, random: &mut Random) -
         let starts = (0..length_ns / launch.period_ns).map(|turn| first + turn * launch.period_ns);
         return starts.map(|at| at + random.up_to(late_ns)).collect();
     }
-    if let ContractKind::Interval { interval_ns } = contract.kind {
+    if let ContractKind::Interval { interval_ns, .. } = contract.kind {
         let first = TAI + random.below(interval_ns);
         let starts = (0..length_ns / interval_ns).map(|turn| first + turn * interval_ns);
         let greedy = random.once_in(2);

@@ -215,6 +215,14 @@ fn rules_of_one(record: &Record, findings: &mut Findings<'_>) {
         }
         return;
     }
+    if record
+        .integer("frames-per-interval")
+        .is_some_and(|frames| frames > 1)
+    {
+        let help = Some("state a stream for each frame".to_owned());
+        let message = "a time-triggered stream has one window, for one frame in each `interval`";
+        findings.at(&record.place("frames-per-interval"), message, help);
+    }
     if record.has("rate") {
         let help = Some("give `interval` in place of `rate`".to_owned());
         let message = "a time-triggered stream sends one frame in each `interval`";

@@ -299,6 +299,11 @@ fn contract(
             }
         }
     }
+    if record.has("frames-per-interval") && !record.has("interval") {
+        let message = "`frames-per-interval` goes with `interval`";
+        let help = Some("give `burst` beside `rate`".to_owned());
+        findings.at(&record.place("frames-per-interval"), message, help);
+    }
     let rate = record.quantity("rate");
     if rate.is_some_and(Ratio::is_zero) && !record.has("burst") {
         let help = Some("zero has a meaning only with `burst`: a one-shot grant".to_owned());
@@ -320,9 +325,16 @@ fn contract(
     let (rate, kind) = match (record.quantity("interval"), rate) {
         (Some(interval), _) => {
             let interval_ns = ns(interval);
+            // The range 1 to 1000 has been checked.
+            let frames = record.integer("frames-per-interval").unwrap_or(1);
+            let frames = u32::try_from(frames).unwrap_or(1);
+            let together = frame.times(Ratio::whole(frames.into()));
             (
-                frame.over(Ratio::from_ns(interval_ns)),
-                ContractKind::Interval { interval_ns },
+                together.and_then(|bits| bits.over(Ratio::from_ns(interval_ns))),
+                ContractKind::Interval {
+                    interval_ns,
+                    frames,
+                },
             )
         }
         (None, Some(rate)) => {
@@ -407,7 +419,6 @@ fn explicit(
         );
         return false;
     };
-    let mut seen = BTreeSet::new();
     for (name, span) in stated {
         if context.nodes.number(name).is_none() {
             let help = findings
@@ -418,8 +429,22 @@ fn explicit(
                 format!("route: \"{name}\": there is no such host or switch"),
                 help,
             );
-        } else if !seen.insert(name.as_str()) {
-            findings.at(span, format!("route: \"{name}\" is passed twice"), None);
+        }
+    }
+    // A switch may be passed again by another port. The same port again would be a circle.
+    let mut ports = BTreeSet::new();
+    for (at, pair) in stated.windows(2).enumerate() {
+        let [(from, _), (to, span)] = pair else {
+            continue;
+        };
+        if !ports.insert((from, to)) {
+            let message = format!("route: the way from \"{from}\" to \"{to}\" is passed twice");
+            findings.at(span, message, None);
+        } else if at > 0 && stated[at - 1].0 == *to {
+            let message = format!("route: from \"{from}\" it goes back to \"{to}\" at once");
+            let help =
+                Some("no switch sends a frame back over the link by which it came".to_owned());
+            findings.at(span, message, help);
         }
     }
     if findings.count() > before {

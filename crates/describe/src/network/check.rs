@@ -15,6 +15,9 @@ const LARGEST_FRAME_BYTES: u64 = 100_000;
 /// The largest buffer: 1 GiB.
 const LARGEST_BUFFER_BYTES: u64 = 1 << 30;
 
+/// The largest number of frames in an interval.
+const MOST_FRAMES: u32 = 1_000;
+
 type Checked = Result<(), String>;
 
 fn within(what: &str, value: u64, least: u64, largest: u64) -> Checked {
@@ -277,6 +280,9 @@ impl Network {
             if stream.time_triggered && !interval {
                 return Err(format!("{what} is time-triggered without an interval"));
             }
+            if stream.time_triggered && stream.contract.kind.frames() > 1 {
+                return Err(format!("{what} is time-triggered with several frames"));
+            }
         }
         let copies = self
             .streams
@@ -383,17 +389,23 @@ fn contract(what: &str, contract: &Contract, wire_bytes: u64) -> Checked {
     ] {
         within(&format!("{what}: `{key}`"), time, 0, LONGEST_NS)?;
     }
-    if let ContractKind::Interval { interval_ns } = contract.kind {
+    if let ContractKind::Interval {
+        interval_ns,
+        frames,
+    } = contract.kind
+    {
+        let most = u64::from(MOST_FRAMES);
+        within(&format!("{what}: `frames`"), frames.into(), 1, most)?;
         within(
             &format!("{what}: `interval_ns`"),
             interval_ns,
             1,
             LONGEST_NS,
         )?;
-        let frame = Ratio::whole(i128::from(wire_bytes) * 8);
+        let frame = Ratio::whole(i128::from(wire_bytes) * 8 * i128::from(frames));
         if frame.over(Ratio::from_ns(interval_ns)) != Ok(contract.rate) {
             return Err(format!(
-                "{what}: its rate is not one frame in each interval"
+                "{what}: its rate is not that of its frames in each interval"
             ));
         }
     }
@@ -441,10 +453,16 @@ impl Ways<'_> {
             let [first, between @ .., last] = route.as_slice() else {
                 return fault();
             };
-            let mut passed: HashSet<&str> = HashSet::from([first.as_str(), last.as_str()]);
-            let switches = between
-                .iter()
-                .all(|node| !self.hosts.contains_key(node.as_str()) && passed.insert(node));
+            // A switch may be passed again, but no port.
+            let mut passed: HashSet<(&str, &str)> = HashSet::new();
+            let mut ports = route.windows(2);
+            let once = ports.all(|pair| passed.insert((pair[0].as_str(), pair[1].as_str())));
+            let onward = route.windows(3).all(|way| way[0] != way[2]);
+            let switches = once
+                && onward
+                && between
+                    .iter()
+                    .all(|node| !self.hosts.contains_key(node.as_str()));
             let joined = route
                 .windows(2)
                 .all(|pair| self.links.contains(&(pair[0].as_str(), pair[1].as_str())));

@@ -9,15 +9,47 @@ use crate::ratio::{Overflow, Ratio};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind", deny_unknown_fields)]
 pub enum ContractKind {
-    /// One frame in each interval: burst M + r J at r = M / interval.
+    /// One frame in each interval, or `frames` of them: burst n M + r J at r = n M / interval.
     Interval {
         /// The interval, nanoseconds.
         interval_ns: u64,
+        /// The number of frames n in each interval.
+        #[serde(default = "one", skip_serializing_if = "is_one")]
+        frames: u32,
     },
     /// A rate, shaped in steps: burst r (T_s + J) + M.
     Rate,
     /// A rate and a burst stated as such.
     Declared,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+const fn is_one(frames: &u32) -> bool {
+    *frames == 1
+}
+
+impl ContractKind {
+    /// Returns the kind of a talker that sends one frame in each interval.
+    #[must_use]
+    pub const fn each(interval_ns: u64) -> ContractKind {
+        ContractKind::Interval {
+            interval_ns,
+            frames: 1,
+        }
+    }
+
+    /// Returns the number of frames that its talker sends in each interval; 1 without an interval.
+    #[must_use]
+    pub const fn frames(&self) -> u32 {
+        match self {
+            ContractKind::Interval { frames, .. } => *frames,
+            ContractKind::Rate | ContractKind::Declared => 1,
+        }
+    }
 }
 
 /// The arrival contract `burst + rate t` of a stream, counted on the wire.
@@ -63,7 +95,8 @@ impl Contract {
         let burst = if kind == ContractKind::Declared {
             declared
         } else {
-            rate.times(waits)?.plus(frame)?
+            let together = frame.times(Ratio::whole(kind.frames().into()))?;
+            rate.times(waits)?.plus(together)?
         };
         let burst_bits = u64::try_from(burst.ceil()).map_err(|_| Overflow)?;
         Ok(Contract {

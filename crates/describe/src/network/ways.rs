@@ -59,6 +59,41 @@ impl Network {
         })
     }
 
+    /// Checks that no stream has several frames in each interval, for a caller whose talkers send one.
+    ///
+    /// # Errors
+    /// The message for the user, with the name of the first such stream.
+    pub fn without_groups(&self) -> Result<(), String> {
+        let mut streams = self.streams.iter();
+        match streams.find(|stream| stream.contract.kind.frames() > 1) {
+            None => Ok(()),
+            Some(stream) => Err(format!(
+                "stream \"{}\" has `frames-per-interval`: it is planned and simulated, but rtwire's talkers send one frame in each interval\n      | state a `rate` with a `burst`, or a stream for each frame",
+                stream.name
+            )),
+        }
+    }
+
+    /// Checks that no frame passes a switch twice, for a caller whose switches forward by the receiver alone.
+    ///
+    /// # Errors
+    /// The message for the user, with the first such stream or allowance, and the switch.
+    pub fn without_second_pass(&self) -> Result<(), String> {
+        let streams = self.streams.iter().map(|one| (&one.name, &one.routes));
+        let others = self.best_effort.iter().map(|one| (&one.name, &one.routes));
+        for (name, routes) in streams.chain(others) {
+            for route in routes {
+                let mut passed = std::collections::BTreeSet::new();
+                if let Some(switch) = route.iter().find(|node| !passed.insert(*node)) {
+                    return Err(format!(
+                        "stream \"{name}\" passes \"{switch}\" twice: it is planned and simulated, but an entry for its receiver has one port at each switch\n      | state a `route` that passes each switch once"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the neighbours of a node, in the order of the links.
     pub fn neighbours<'a>(&'a self, node: &'a str) -> impl Iterator<Item = &'a str> {
         self.links.iter().filter_map(move |link| {

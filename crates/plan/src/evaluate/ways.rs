@@ -28,7 +28,7 @@ pub(super) fn stream_plan(
 ) -> Result<StreamPlan, Overflow> {
     let contract = &stream.contract;
     let interval_ns = match contract.kind {
-        ContractKind::Interval { interval_ns } => interval_ns,
+        ContractKind::Interval { interval_ns, .. } => interval_ns,
         _ => contract.shaping_interval_ns,
     };
     let mut promises = Vec::new();

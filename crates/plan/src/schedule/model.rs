@@ -166,7 +166,7 @@ fn request(
     index: usize,
     stream: &Stream,
 ) -> Result<(), Overflow> {
-    let ContractKind::Interval { interval_ns } = stream.contract.kind else {
+    let ContractKind::Interval { interval_ns, .. } = stream.contract.kind else {
         return Ok(());
     };
     let number = asking.asked.len();

@@ -106,7 +106,7 @@ fn share(search: &mut Search<'_>) -> Option<Suggestion> {
 fn intervals(search: &mut Search<'_>) -> Option<Suggestion> {
     const MOST: usize = 12;
     let interval = |kind: ContractKind| match kind {
-        ContractKind::Interval { interval_ns } => Some(interval_ns),
+        ContractKind::Interval { interval_ns, .. } => Some(interval_ns),
         _ => None,
     };
     let mut named: Vec<String> = Vec::new();
@@ -171,7 +171,7 @@ fn slower(network: &mut Network, index: usize, interval_ns: u64) -> Option<()> {
         stream.wire_bytes,
         old.shaping_interval_ns,
         old.tick_error_ns,
-        ContractKind::Interval { interval_ns },
+        ContractKind::each(interval_ns),
         Ratio::ZERO,
     )
     .ok()?;

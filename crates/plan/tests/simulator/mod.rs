@@ -60,10 +60,12 @@ struct Source {
     frame_bits: u128,
     pcp: u8,
     /// The next nodes of each node.
-    next: BTreeMap<String, Vec<String>>,
+    next: Tree,
     start: String,
     receivers: Vec<String>,
     interval_ps: Option<u128>,
+    /// The number of frames in each interval.
+    group: u32,
     jitter_ps: u128,
 }
 
@@ -157,7 +159,9 @@ fn instants(source: &Source, behaviour: Behaviour, horizon_ps: u128, dice: &mut 
             if at > horizon_ps {
                 return list;
             }
-            list.push(at);
+            for _ in 0..source.group {
+                list.push(at);
+            }
             n += 1;
         }
     }
@@ -197,14 +201,19 @@ fn fraction(ratio: rtwire_plan::Ratio) -> (u128, u128) {
     )
 }
 
-fn tree(routes: &[Vec<String>]) -> BTreeMap<String, Vec<String>> {
-    let mut next: BTreeMap<String, Vec<String>> = BTreeMap::new();
+/// The next nodes, by the node before and the node; at the talker it is the node before, too.
+type Tree = BTreeMap<(String, String), Vec<String>>;
+
+fn tree(routes: &[Vec<String>]) -> Tree {
+    let mut next = Tree::new();
     for route in routes {
+        let mut before = &route[0];
         for pair in route.windows(2) {
-            let list = next.entry(pair[0].clone()).or_default();
+            let list = next.entry((before.clone(), pair[0].clone())).or_default();
             if !list.contains(&pair[1]) {
                 list.push(pair[1].clone());
             }
+            before = &pair[0];
         }
     }
     next
@@ -222,9 +231,10 @@ fn sources(network: &Network) -> Vec<Source> {
             start: stream.talker.clone(),
             receivers: stream.listeners.clone(),
             interval_ps: match stream.contract.kind {
-                ContractKind::Interval { interval_ns } => Some(u128::from(interval_ns) * 1_000),
+                ContractKind::Interval { interval_ns, .. } => Some(u128::from(interval_ns) * 1_000),
                 _ => None,
             },
+            group: stream.contract.kind.frames(),
             jitter_ps: u128::from(stream.contract.tick_error_ns) * 1_000,
         });
     }
@@ -238,6 +248,7 @@ fn sources(network: &Network) -> Vec<Source> {
             start: allowance.host.clone(),
             receivers: allowance.to.clone(),
             interval_ps: None,
+            group: 1,
             jitter_ps: 0,
         });
     }
@@ -345,7 +356,12 @@ pub(crate) fn simulate(
                     let most = outcome.delays_ps.entry((flow, node.clone())).or_default();
                     *most = (*most).max(now - born);
                 }
-                for next in sources[flow].next.get(&node).into_iter().flatten() {
+                for next in sources[flow]
+                    .next
+                    .get(&(from.clone(), node.clone()))
+                    .into_iter()
+                    .flatten()
+                {
                     let index = names[&(node.clone(), next.clone())];
                     if cut.remove(&(index, from.clone(), now)) {
                         continue;
@@ -457,7 +473,8 @@ pub(crate) fn simulate(
                     continue;
                 }
                 let (from, node) = &ends[index];
-                for next in sources[frame.flow].next.get(node).into_iter().flatten() {
+                let nexts = sources[frame.flow].next.get(&(from.clone(), node.clone()));
+                for next in nexts.into_iter().flatten() {
                     let cuts = match network.cut_through(from, node, next) {
                         CutThrough::Off => false,
                         CutThrough::On => true,

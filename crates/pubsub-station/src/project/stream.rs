@@ -103,11 +103,16 @@ impl Streams<'_> {
                 "PubSub opens streams of Ethernet frames: plan it without `transport = \"udp\"`";
             return wrong(message, help.to_owned());
         };
-        let ContractKind::Interval { interval_ns } = described.contract.kind else {
+        let ContractKind::Interval { interval_ns, .. } = described.contract.kind else {
             let message = format!("stream `{shown}` has a rate and no interval");
             let help = "a writer group publishes in cycles: plan the stream with `interval`";
             return wrong(message, help.to_owned());
         };
+        if described.contract.kind.frames() > 1 {
+            let message = format!("stream `{shown}` has several frames in each interval");
+            let help = "a writer group publishes one frame in each cycle: plan a stream for each";
+            return wrong(message, help.to_owned());
+        }
         let pcp = Pcp::new(identity.pcp)?;
         let launch = planned.launch.as_ref();
         Some(Planned {

@@ -165,7 +165,7 @@ fn talker(
     else {
         return;
     };
-    let ContractKind::Interval { interval_ns } = contract.kind else {
+    let ContractKind::Interval { interval_ns, .. } = contract.kind else {
         return;
     };
     let none = Stalls::default();

@@ -221,7 +221,7 @@ fn clock_in_words(evidence: &HostEvidence) -> String {
 fn describe(stream: &Stream) -> String {
     match stream.contract.kind {
         _ if !stream.shaped => "shaper off".to_owned(),
-        ContractKind::Interval { interval_ns } => {
+        ContractKind::Interval { interval_ns, .. } => {
             format!("{} B every {}", stream.frame_bytes, duration(interval_ns))
         }
         ContractKind::Rate | ContractKind::Declared => {

@@ -90,6 +90,7 @@ impl Model {
                 best_effort: false,
                 host: 0,
                 bits,
+                group: contract.kind.frames(),
                 least_bits: u32::try_from(stream.smallest_wire_bits().floor()).unwrap_or(bits),
                 rate: contract.rate,
                 regulated_rate: regulated(network, contract.rate),
@@ -98,7 +99,7 @@ impl Model {
                 tick_error_ps: to_ps(contract.tick_error_ns, what)?,
                 binding: match contract.kind {
                     _ if !stream.shaped => Binding::Unshaped,
-                    ContractKind::Interval { interval_ns } => Binding::Interval {
+                    ContractKind::Interval { interval_ns, .. } => Binding::Interval {
                         interval_ps: to_ps(interval_ns, what)?,
                     },
                     ContractKind::Rate | ContractKind::Declared => Binding::Rate,
@@ -124,6 +125,7 @@ impl Model {
                 best_effort: true,
                 host: 0,
                 bits: to_bits(allowance.wire_bytes, &allowance.name)?,
+                group: 1,
                 least_bits: to_bits(least, &allowance.name)?,
                 rate: allowance.rate,
                 regulated_rate: regulated(network, allowance.rate),

@@ -392,6 +392,12 @@ pub(crate) const TABLES: &[Table] = &[
                 TIME,
                 "One frame in each interval, in place of `rate`: the contract is M + r (t + J) at r = M / interval.",
             ),
+            with_default(
+                "frames-per-interval",
+                Kind::Integer { min: 1, max: 1000 },
+                "1",
+                "n frames in each `interval`, handed over together: the contract is n M + r (t + J) at r = n M / interval.",
+            ),
             may(
                 "burst",
                 DATA,
