@@ -5,11 +5,17 @@
 #[path = "run_common/mod.rs"]
 mod run_common;
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rtwire_measure::evidence::{self, ClockBasis, HostEvidence};
+use rtwire_measure::evidence::{
+    self, ArrivalRecord, ClockBasis, Encoder, End, Header, HostEvidence, ListenerEntry,
+    ListenerTotals, SentRecord, StampKind, TalkerEntry, TalkerTotals,
+};
+use rtwire_measure::noise::NoiseRecord;
+use rtwire_measure::report::Machine;
 use rtwire_testkit::{NetnsPair, require, tc};
 use serde_json::Value;
 
@@ -251,8 +257,8 @@ fn spoiled(bench: &Bench) {
 fn differing_clocks(bench: &Bench) {
     let read = |name| evidence::read(&bench.read(name)).unwrap();
     let claim = |evidence: &mut HostEvidence, boot: &str| {
-        evidence.header.boot_id = boot.to_owned();
-        evidence.header.clock = ClockBasis::Stated {
+        evidence.account.header.boot_id = boot.to_owned();
+        evidence.account.header.clock = ClockBasis::Stated {
             uncertainty_ns: 100_000,
         };
     };
@@ -402,6 +408,148 @@ fn a_run_that_is_cut_off_or_cannot_write_says_so() {
         "{}",
         judged.reasons()
     );
+}
+
+/// The network of `streams` equal streams from A to B, and both hosts' evidence of `frames` frames of each, on disk.
+fn much(streams: u32, frames: u32) -> (tempfile::TempDir, u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut text = QUIET.split("[[stream]]").next().unwrap().to_owned();
+    for number in 0..streams {
+        text += &format!(
+            "[[stream]]\nname = \"s{number}\"\ntalker = \"A\"\nlisteners = [\"B\"]\npayload = \"64 B\"\ninterval = \"1 ms\"\n"
+        );
+    }
+    std::fs::write(folder.path().join("network.toml"), &text).unwrap();
+    let network = rtwire_plan::read(&text, "network.toml", &[]).unwrap();
+    let plan = rtwire_plan::plan(&network, &rtwire_plan::Options::default()).unwrap();
+    let names: Vec<String> = (0..streams).map(|number| format!("s{number}")).collect();
+    let start_ns = 10_000_000_000;
+    let end_ns = start_ns + u64::from(frames) * 1_000_000;
+    let mut bytes = 0;
+    for host in ["A", "B"] {
+        let talkers = names.iter().filter(|_| host == "A");
+        let listeners = names.iter().filter(|_| host == "B");
+        let header = Header {
+            format: evidence::FORMAT,
+            run: host.to_owned(),
+            network: plan.network.name.clone(),
+            plan_id: plan.plan_id.clone(),
+            epoch: plan.epoch,
+            host: host.to_owned(),
+            interface: "eth0".to_owned(),
+            open_ns: start_ns - 500_000_000,
+            start_ns,
+            planned_ns: None,
+            talkers: talkers
+                .map(|stream| TalkerEntry {
+                    stream: stream.clone(),
+                    path: "direct".to_owned(),
+                    stamps: StampKind::Call,
+                    paced: true,
+                })
+                .collect(),
+            listeners: listeners
+                .map(|stream| ListenerEntry {
+                    stream: stream.clone(),
+                    path: "packet".to_owned(),
+                })
+                .collect(),
+            clock: ClockBasis::Unknown,
+            boot_id: "one machine".to_owned(),
+            machine: Machine::default(),
+        };
+        let mut encoder = Encoder::default();
+        let file = std::fs::File::create(folder.path().join(format!("{host}.evidence")));
+        let mut file = std::io::BufWriter::new(file.unwrap());
+        let mut write = |block: Vec<u8>| file.write_all(&block).unwrap();
+        write(encoder.header(&header));
+        // As a run writes them: some of each stream in turns.
+        for first in (0..frames).step_by(1_000) {
+            let numbers = first..(first + 1_000).min(frames);
+            let at = |sequence: u32| start_ns + u64::from(sequence) * 1_000_000;
+            for stream in 0..streams as usize {
+                write(match host {
+                    "A" => {
+                        let sent = numbers.clone().map(|sequence| SentRecord {
+                            sequence,
+                            late_ns: sequence % 977,
+                            called_ns: at(sequence),
+                            returned_ns: at(sequence) + 9_000,
+                            launch_ns: 0,
+                        });
+                        encoder.sent(stream, &sent.collect::<Vec<_>>())
+                    }
+                    _ => {
+                        let came = numbers.clone().map(|sequence| ArrivalRecord {
+                            sequence,
+                            stamp_ns: at(sequence) + 20_000 + u64::from(sequence % 1_009),
+                            sender_ns: at(sequence) + 1_000,
+                            read_ns: at(sequence) + 60_000,
+                        });
+                        encoder.arrivals(stream, &came.collect::<Vec<_>>())
+                    }
+                });
+            }
+        }
+        for entry in &header.talkers {
+            write(encoder.talker(&TalkerTotals {
+                stream: entry.stream.clone(),
+                frames_sent: frames.into(),
+                ..TalkerTotals::default()
+            }));
+        }
+        for entry in &header.listeners {
+            write(encoder.listener(&ListenerTotals {
+                stream: entry.stream.clone(),
+                frames_received: frames.into(),
+                ..ListenerTotals::default()
+            }));
+        }
+        write(encoder.noise(&NoiseRecord::default()));
+        write(encoder.end(End {
+            sent_to_ns: end_ns,
+            heard_to_ns: end_ns + 400_000_000,
+            ..End::default()
+        }));
+        drop(file);
+        let written = std::fs::metadata(folder.path().join(format!("{host}.evidence")));
+        bytes += written.unwrap().len();
+    }
+    (folder, bytes)
+}
+
+/// Evidence of many streams is judged in the memory that one of them needs. The kernel is the referee: it gives the process
+/// no more address space than it may have.
+#[test]
+fn evidence_of_any_number_of_streams_is_judged_in_the_memory_of_one() {
+    const ROOM_KIB: u32 = 48 << 10;
+    let judged = |(streams, frames): (u32, u32)| {
+        let (folder, bytes) = much(streams, frames);
+        assert!(
+            bytes > u64::from(ROOM_KIB) << 10,
+            "the files alone are larger: {bytes} bytes"
+        );
+        let judge = format!(
+            "ulimit -v {ROOM_KIB}; exec \"$0\" judge network.toml A.evidence B.evidence --json"
+        );
+        let output = Command::new("sh")
+            .args(["-c", &judge, env!("CARGO_BIN_EXE_rtwire")])
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        Ended::of(&output)
+    };
+    let many = judged((100, 9_000));
+    assert_eq!(many.code, Some(0), "{}{}", many.said, many.reasons());
+    let streams = many.report["streams"].as_array().unwrap();
+    assert_eq!(streams.len(), 100);
+    for stream in streams {
+        assert_eq!(stream["frames_received"], 9_000, "{stream}");
+        assert_eq!(stream["network_delay_ns"]["max"], 21_008, "{stream}");
+    }
+    // As many frames of one stream find no room there: the limit is one.
+    let one = judged((1, 900_000));
+    assert!(!matches!(one.code, Some(0 | 1 | 4)), "{:?}", one.code);
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! `rtwire judge`: one verdict on a real network, from the evidence of all its hosts.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use rtwire_measure::evidence;
+use rtwire_measure::evidence::{Opened, Source};
 use rtwire_measure::verdict::Rule;
 use rtwire_session::judge::{EvidenceFile, JudgeOptions, judge};
 
@@ -60,9 +61,8 @@ fn judged(arguments: &JudgeArguments) -> Result<u8, (u8, String)> {
     let mut files = Vec::new();
     for path in &arguments.evidence {
         let name = path.display().to_string();
-        let bytes = input::bytes_of(path).map_err(faulty)?;
-        let evidence =
-            evidence::read(&bytes).map_err(|error| faulty(format!("{name}: {error}")))?;
+        let source = opened(path).map_err(faulty)?;
+        let evidence = Opened::open(source).map_err(|error| faulty(format!("{name}: {error}")))?;
         files.push(EvidenceFile { name, evidence });
     }
     let options = JudgeOptions {
@@ -85,4 +85,14 @@ fn judged(arguments: &JudgeArguments) -> Result<u8, (u8, String)> {
             .map_err(|message| (3, format!("--report: {message}")))?;
     }
     Ok(report.verdict.exit_code())
+}
+
+/// Opens a file of evidence. What is no file, for instance a pipe, cannot be read twice: it is taken into memory.
+fn opened(path: &Path) -> Result<Box<dyn Source>, String> {
+    let cannot = |error| format!("cannot read `{}`: {error}", path.display());
+    let file = File::open(path).map_err(cannot)?;
+    if file.metadata().map_err(cannot)?.is_file() {
+        return Ok(Box::new(file));
+    }
+    Ok(Box::new(input::bytes_of(path)?))
 }

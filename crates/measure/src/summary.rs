@@ -58,6 +58,49 @@ impl Summary {
         })
     }
 
+    /// Returns the summary of values (ns) that need not be in memory together: `pass` hands over all of them each time that
+    /// it is called, in any order. Takes half a MiB, however many there are; `None` if there are none.
+    ///
+    /// # Errors
+    /// Those of `pass`.
+    pub fn of_passes<E>(
+        mut pass: impl FnMut(&mut dyn FnMut(u32)) -> Result<(), E>,
+    ) -> Result<Option<Self>, E> {
+        let (mut min, mut max) = (u32::MAX, 0);
+        let mut halves = vec![0_u64; 1 << 16];
+        pass(&mut |value| {
+            (min, max) = (min.min(value), max.max(value));
+            halves[(value >> 16) as usize] += 1;
+        })?;
+        let samples: u64 = halves.iter().sum();
+        if samples == 0 {
+            return Ok(None);
+        }
+        let upper = [500, 990, 999].map(|permille| {
+            let rank = (u128::from(samples) * permille).div_ceil(1_000);
+            place_of(&halves, u64::try_from(rank).unwrap_or(u64::MAX))
+        });
+        let mut ranks = [0; 3];
+        for (at, (half, within)) in upper.into_iter().enumerate() {
+            // Those that have the upper half of the value in common, by their lower half.
+            if at == 0 || upper[at - 1].0 != half {
+                halves.fill(0);
+                pass(&mut |value| {
+                    halves[(value & 0xffff) as usize] += u64::from((value >> 16) as usize == half);
+                })?;
+            }
+            ranks[at] = (half as u64) << 16 | place_of(&halves, within).0 as u64;
+        }
+        Ok(Some(Self {
+            min: min.into(),
+            p50: ranks[0],
+            p99: ranks[1],
+            p999: ranks[2],
+            max: max.into(),
+            samples,
+        }))
+    }
+
     /// Returns the 99th percentile in ns, if there are samples enough for one: 100, so that one of them can lie above it.
     #[must_use]
     pub fn known_p99(&self) -> Option<u64> {
@@ -69,6 +112,18 @@ impl Summary {
     pub fn known_p999(&self) -> Option<u64> {
         (self.samples >= 1_000).then_some(self.p999)
     }
+}
+
+/// Returns the place of the `rank`-th one, of as many at each place as `counts` says, and its rank at that place.
+fn place_of(counts: &[u64], rank: u64) -> (usize, u64) {
+    let mut before = 0;
+    for (place, count) in counts.iter().enumerate() {
+        if before + count >= rank {
+            return (place, rank - before);
+        }
+        before += count;
+    }
+    (counts.len() - 1, 1)
 }
 
 /// The ranks that tables show of a distribution: name, and permille for [`nearest_rank`].
@@ -236,6 +291,19 @@ mod tests {
             }
             prop_assert_eq!(s.min, *values.iter().min().unwrap());
             prop_assert_eq!(s.max, *values.iter().max().unwrap());
+        }
+
+        #[test]
+        fn passes_find_what_sorting_finds(
+            low in prop::collection::vec(0_u32..300, 0..200), high in prop::collection::vec(any::<u32>(), 0..200),
+        ) {
+            let values = [low, high].concat();
+            let each = |take: &mut dyn FnMut(u32)| -> Result<(), ()> {
+                values.iter().for_each(|value| take(*value));
+                Ok(())
+            };
+            let sorted = values.iter().map(|value| u64::from(*value)).collect();
+            prop_assert_eq!(Summary::of_passes(each), Ok(Summary::of(sorted)));
         }
 
         #[test]

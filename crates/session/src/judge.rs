@@ -9,6 +9,9 @@
 //! - `check` refuses files that cannot be judged: of another plan, changed, twice.
 //! - `join` makes a sample of each frame from its talker's stamp and its listener's.
 //! - `findings` says what each host's own evidence shows, and what is missing.
+//!
+//! The frames of one stream at one listener are in memory at a time: some 110 bytes for each of them, and nothing for the
+//! frames of all other streams.
 
 mod check;
 mod findings;
@@ -19,25 +22,39 @@ mod stalls;
 #[cfg(test)]
 mod tests;
 
-use rtwire_measure::evidence::HostEvidence;
-use rtwire_measure::report::{Report, TalkerReport};
+use rtwire_measure::evidence::{EvidenceError, HostAccount, Witness};
+use rtwire_measure::report::{Report, StreamReport, TalkerReport};
 use rtwire_measure::units::grouped;
-use rtwire_measure::verdict::{
-    self, Evidence, Rule, StreamEvidence, StreamJudgement, TalkerJudgement, Verdict,
-};
+use rtwire_measure::verdict::{self, Evidence, Rule, StreamJudgement, TalkerJudgement, Verdict};
 use rtwire_plan::Plan;
 
 pub use check::JudgeError;
 use findings::Finding;
-use join::Joined;
 
 /// The evidence in one file.
 #[derive(Clone, Debug, PartialEq)]
-pub struct EvidenceFile {
+pub struct EvidenceFile<W> {
     /// The file's name, for messages.
     pub name: String,
     /// Its content.
-    pub evidence: HostEvidence,
+    pub evidence: W,
+}
+
+/// A file of evidence as the parts of a judgement see it.
+struct File<'a> {
+    name: &'a str,
+    evidence: &'a HostAccount,
+    records: &'a dyn Witness,
+}
+
+impl File<'_> {
+    /// Names the file in an error of its records.
+    fn unreadable(&self, error: EvidenceError) -> JudgeError {
+        JudgeError::Unreadable {
+            file: self.name.to_owned(),
+            error,
+        }
+    }
 }
 
 /// The options of a judgement.
@@ -56,26 +73,39 @@ pub struct JudgeOptions {
 
 /// Judges a network by its plan and the evidence of its hosts.
 ///
+/// The records of frames are read stream by stream, those of a talker once more than it has listeners.
+///
 /// # Errors
-/// [`JudgeError`]: a file is no evidence of this plan, or one host has two. What is only missing is no error; the verdict is
-/// inconclusive then, and the report names it.
-pub fn judge(
+/// [`JudgeError`]: a file is no evidence of this plan, one host has two, or a file can no longer be read. What is only
+/// missing is no error; the verdict is inconclusive then, and the report names it.
+pub fn judge<W: Witness>(
     plan: &Plan,
-    files: &[EvidenceFile],
+    files: &[EvidenceFile<W>],
     options: &JudgeOptions,
 ) -> Result<Report, JudgeError> {
+    let files: Vec<File<'_>> = files
+        .iter()
+        .map(|file| File {
+            name: &file.name,
+            evidence: file.evidence.account(),
+            records: &file.evidence,
+        })
+        .collect();
+    judged(plan, &files, options)
+}
+
+fn judged(plan: &Plan, files: &[File<'_>], options: &JudgeOptions) -> Result<Report, JudgeError> {
     check::files(plan, files)?;
-    let joined = join::streams(plan, files);
-    let (streams, talkers): (Vec<Joined>, _) = (joined, join::talkers(plan, files));
+    let talkers = join::talkers(plan, files)?;
     let mut findings = findings::of_hosts(plan, files);
-    for one in &streams {
-        findings.extend(findings::of_times(one, options.allow_missing_ns));
-    }
-    let mut judged: Vec<(StreamEvidence, StreamJudgement)> = Vec::new();
+    let mut judged: Vec<StreamJudgement> = Vec::new();
+    let mut streams: Vec<StreamReport> = Vec::new();
     let mut reasons: Vec<(Verdict, String)> = Vec::new();
     let mut of_talkers: Vec<TalkerJudgement> = Vec::new();
-    for one in streams {
-        let ends = files.iter().map(|file| &file.evidence);
+    for (stream, at) in join::ends(plan) {
+        let one = join::joined(plan, files, stream, at)?;
+        findings.extend(findings::of_times(&one, options.allow_missing_ns));
+        let ends = files.iter().map(|file| file.evidence);
         let ends = ends.filter(|end| [&one.talker, &one.listener].contains(&&end.header.host));
         let clock_set = ends.flat_map(findings::clock_set).collect();
         // Only the machines of its own two ends can have delayed its frames between their stamps.
@@ -98,26 +128,26 @@ pub fn judge(
         }
         // Each time the same: talkers are judged by the stalls of their own machines.
         of_talkers = judgement.talkers;
-        judged.extend(evidence.streams.into_iter().zip(judgement.streams));
+        for (evidence, judgement) in evidence.streams.iter().zip(judgement.streams) {
+            streams.push(report::stream(files, stream, evidence, &judgement));
+            judged.push(judgement);
+        }
     }
     let found = overall(&judged, &of_talkers, reasons, findings);
     let talkers = talkers.iter().zip(&of_talkers);
     let talkers = talkers.map(|(evidence, judged)| TalkerReport::new(evidence, judged));
-    let report = report::assemble(plan, files, options, judged, found);
-    Ok(Report {
-        talkers: talkers.collect(),
-        ..report
-    })
+    let talkers = talkers.collect();
+    report::assemble(plan, files, options, (streams, talkers), found)
 }
 
 /// Returns the worst verdict, the reasons for it, and the milder findings.
 fn overall(
-    judged: &[(StreamEvidence, StreamJudgement)],
+    judged: &[StreamJudgement],
     talkers: &[TalkerJudgement],
     reasons: Vec<(Verdict, String)>,
     findings: Vec<Finding>,
 ) -> (Verdict, Vec<String>, Vec<String>) {
-    let of_streams = judged.iter().map(|(_, judgement)| judgement.verdict);
+    let of_streams = judged.iter().map(|judgement| judgement.verdict);
     let of_findings = findings.iter().filter_map(|finding| finding.verdict);
     let of_talkers = talkers.iter().map(|judgement| judgement.verdict);
     let verdict = of_streams.chain(of_talkers).chain(of_findings).max();
@@ -139,9 +169,7 @@ fn overall(
                 count => format!("{count} streams"),
             }
         ));
-        let excluded = judged
-            .iter()
-            .map(|(_, judgement)| judgement.samples_excluded());
+        let excluded = judged.iter().map(StreamJudgement::samples_excluded);
         match excluded.sum::<u64>() {
             0 => {}
             count => decisive.push(format!(

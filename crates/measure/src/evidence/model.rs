@@ -253,17 +253,11 @@ pub struct End {
     pub records: [u64; 3],
 }
 
-/// All that a file of evidence holds.
+/// What a host says of its run, beside the records of single frames.
 #[derive(Clone, Debug, PartialEq)]
-pub struct HostEvidence {
+pub struct HostAccount {
     /// The header.
     pub header: Header,
-    /// The frames sent, for each talker of the header.
-    pub sent: Vec<Vec<SentRecord>>,
-    /// The kernel's transmit stamps, for each talker of the header.
-    pub stamps: Vec<Vec<StampRecord>>,
-    /// The arrivals, for each listener of the header.
-    pub arrivals: Vec<Vec<ArrivalRecord>>,
     /// The marks.
     pub marks: Vec<Mark>,
     /// The talkers after the run, in the header's order; empty if truncated.
@@ -276,20 +270,17 @@ pub struct HostEvidence {
     pub end: Option<End>,
 }
 
-impl HostEvidence {
-    /// Returns evidence that has a header and nothing else.
+impl HostAccount {
+    /// Returns an account that has a header and nothing else.
     #[must_use]
     pub fn new(header: Header) -> Self {
         Self {
-            sent: vec![Vec::new(); header.talkers.len()],
-            stamps: vec![Vec::new(); header.talkers.len()],
-            arrivals: vec![Vec::new(); header.listeners.len()],
+            header,
             marks: Vec::new(),
             talkers: Vec::new(),
             listeners: Vec::new(),
             noise: None,
             end: None,
-            header,
         }
     }
 
@@ -343,5 +334,31 @@ impl HostEvidence {
     #[must_use]
     pub fn stalls(&self) -> &[Stall] {
         self.noise.as_ref().map_or(&[], |noise| &noise.stalls)
+    }
+}
+
+/// All that a file of evidence holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostEvidence {
+    /// What the host says of its run.
+    pub account: HostAccount,
+    /// The frames sent, for each talker of the header.
+    pub sent: Vec<Vec<SentRecord>>,
+    /// The kernel's transmit stamps, for each talker of the header.
+    pub stamps: Vec<Vec<StampRecord>>,
+    /// The arrivals, for each listener of the header.
+    pub arrivals: Vec<Vec<ArrivalRecord>>,
+}
+
+impl HostEvidence {
+    /// Returns evidence that has a header and nothing else.
+    #[must_use]
+    pub fn new(header: Header) -> Self {
+        Self {
+            sent: vec![Vec::new(); header.talkers.len()],
+            stamps: vec![Vec::new(); header.talkers.len()],
+            arrivals: vec![Vec::new(); header.listeners.len()],
+            account: HostAccount::new(header),
+        }
     }
 }

@@ -1,14 +1,17 @@
-//! Reads a file of evidence. Allocates no more than a small multiple of the file's length.
+//! Reads a file of evidence.
+//!
+//! [`Opened`] checks the whole file once and keeps what the host says of its run. The records of single frames stay in the
+//! file: it keeps 24 bytes for each of their blocks, and reads those of one stream when they are asked for.
 
-use serde::de::DeserializeOwned;
-
-use super::check::crc;
-use super::model::{End, FORMAT, Header, HostEvidence};
-use super::write::{MAGIC, PAYLOAD_MOST, Record, kind, u32_at};
+use super::blocks::{Block, Blocks, Place, Source};
+use super::model::{
+    ArrivalRecord, End, FORMAT, Header, HostAccount, HostEvidence, SentRecord, StampRecord,
+};
+use super::write::{MAGIC, Record, kind, u32_at};
 use crate::noise::Stall;
 
 /// The reason why a file is no evidence that can be judged. A file that only ends too early is read
-/// ([`HostEvidence::is_truncated`]).
+/// ([`HostAccount::is_truncated`]).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EvidenceError {
@@ -34,7 +37,7 @@ pub enum EvidenceError {
         /// The block's number, from 0.
         block: usize,
         /// The offset of the block in the file.
-        offset: usize,
+        offset: u64,
     },
     /// A block has a right check and a wrong content.
     #[error("contradicts itself in block {block} at byte {offset}: {what}")]
@@ -42,10 +45,23 @@ pub enum EvidenceError {
         /// The block's number, from 0.
         block: usize,
         /// The offset of the block in the file.
-        offset: usize,
+        offset: u64,
         /// The contradiction.
         what: String,
     },
+    /// The file cannot be read.
+    #[error("cannot be read: {what}")]
+    Unreadable {
+        /// The reason.
+        what: String,
+    },
+}
+
+impl EvidenceError {
+    pub(super) fn unreadable(error: std::io::Error) -> Self {
+        let what = error.to_string();
+        Self::Unreadable { what }
+    }
 }
 
 /// Returns true if these are the first bytes of evidence, or could become it.
@@ -54,106 +70,162 @@ pub fn is_evidence(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC[..bytes.len().min(MAGIC.len())])
 }
 
-/// Reads a file of evidence.
+/// Reads a file of evidence into memory.
 ///
 /// # Errors
 /// [`EvidenceError`]. A file that ends too early is no error once it has a header.
 pub fn read(bytes: &[u8]) -> Result<HostEvidence, EvidenceError> {
-    if !is_evidence(bytes) {
-        return Err(EvidenceError::NotEvidence);
+    let opened = Opened::open(bytes)?;
+    let mut evidence = HostEvidence::new(opened.account.header.clone());
+    for (at, records) in evidence.sent.iter_mut().enumerate() {
+        opened.sent(at, &mut |record| records.push(*record))?;
     }
-    let mut blocks = Blocks {
-        bytes,
-        at: MAGIC.len(),
-        chain: crc(0, MAGIC),
-        number: 0,
-    };
-    let first = blocks.next()?.ok_or(EvidenceError::NoHeader)?;
-    let mut reading = Reading {
-        evidence: HostEvidence::new(header(&first)?),
-        records: [0; 3],
-    };
-    while let Some(block) = blocks.next()? {
-        if reading.evidence.end.is_some() {
-            return Err(block.contradicts("a block behind the end"));
-        }
-        reading.take(&block)?;
+    for (at, records) in evidence.stamps.iter_mut().enumerate() {
+        opened.stamps(at, &mut |record| records.push(*record))?;
     }
-    if let (Some(_), true) = (reading.evidence.end, blocks.at < bytes.len()) {
-        return Err(EvidenceError::Damaged {
-            block: blocks.number,
-            offset: blocks.at,
-        });
+    for (at, records) in evidence.arrivals.iter_mut().enumerate() {
+        opened.arrivals(at, &mut |record| records.push(*record))?;
     }
-    Ok(reading.evidence)
+    evidence.account = opened.account;
+    Ok(evidence)
 }
 
-/// A block whose checks are right.
-struct Block<'a> {
-    kind: u8,
-    payload: &'a [u8],
-    number: usize,
-    offset: usize,
+/// One host's evidence: what it says of its run, and its records, stream by stream, in the order in which they were written.
+pub trait Witness {
+    /// Returns what the host says of its run.
+    fn account(&self) -> &HostAccount;
+
+    /// Hands over the frames that the talker `at` of the header sent.
+    ///
+    /// # Errors
+    /// The records cannot be read, or were changed since the file was opened.
+    fn sent(&self, at: usize, each: &mut dyn FnMut(&SentRecord)) -> Result<(), EvidenceError>;
+
+    /// Hands over the kernel's transmit stamps of the talker `at` of the header.
+    ///
+    /// # Errors
+    /// As [`Self::sent`].
+    fn stamps(&self, at: usize, each: &mut dyn FnMut(&StampRecord)) -> Result<(), EvidenceError>;
+
+    /// Hands over the arrivals at the listener `at` of the header.
+    ///
+    /// # Errors
+    /// As [`Self::sent`].
+    fn arrivals(
+        &self,
+        at: usize,
+        each: &mut dyn FnMut(&ArrivalRecord),
+    ) -> Result<(), EvidenceError>;
 }
 
-impl Block<'_> {
-    fn contradicts(&self, what: impl Into<String>) -> EvidenceError {
-        EvidenceError::Contradiction {
-            block: self.number,
-            offset: self.offset,
-            what: what.into(),
-        }
+impl Witness for HostEvidence {
+    fn account(&self) -> &HostAccount {
+        &self.account
     }
 
-    fn json<T: DeserializeOwned>(&self) -> Result<T, EvidenceError> {
-        serde_json::from_slice(self.payload).map_err(|error| self.contradicts(error.to_string()))
+    fn sent(&self, at: usize, each: &mut dyn FnMut(&SentRecord)) -> Result<(), EvidenceError> {
+        self.sent.iter().skip(at).take(1).flatten().for_each(each);
+        Ok(())
+    }
+
+    fn stamps(&self, at: usize, each: &mut dyn FnMut(&StampRecord)) -> Result<(), EvidenceError> {
+        self.stamps.iter().skip(at).take(1).flatten().for_each(each);
+        Ok(())
+    }
+
+    fn arrivals(
+        &self,
+        at: usize,
+        each: &mut dyn FnMut(&ArrivalRecord),
+    ) -> Result<(), EvidenceError> {
+        let own = self.arrivals.iter().skip(at).take(1);
+        own.flatten().for_each(each);
+        Ok(())
     }
 }
 
-struct Blocks<'a> {
-    bytes: &'a [u8],
-    at: usize,
-    chain: u32,
-    number: usize,
+/// A file of evidence that was checked and stays open: its records are read when they are asked for.
+#[derive(Debug)]
+pub struct Opened<S> {
+    source: S,
+    account: HostAccount,
+    places: Places,
 }
 
-impl<'a> Blocks<'a> {
-    /// Returns the next block, or `None` where the file ends: behind a block, within one, or in zeros that a file system
-    /// left after a loss of power.
-    fn next(&mut self) -> Result<Option<Block<'a>>, EvidenceError> {
-        let rest = &self.bytes[self.at.min(self.bytes.len())..];
-        if rest.len() < 9 || rest.iter().all(|byte| *byte == 0) {
-            return Ok(None);
+/// The blocks of records, for each stream of the header.
+#[derive(Debug)]
+struct Places {
+    sent: Vec<Vec<Place>>,
+    stamps: Vec<Vec<Place>>,
+    arrivals: Vec<Vec<Place>>,
+}
+
+impl<S: Source> Opened<S> {
+    /// Reads the whole file once, block by block.
+    ///
+    /// # Errors
+    /// [`EvidenceError`]. A file that ends too early is no error once it has a header.
+    pub fn open(source: S) -> Result<Self, EvidenceError> {
+        let mut blocks = Blocks::of(&source)?;
+        let first = blocks.next()?.ok_or(EvidenceError::NoHeader)?;
+        let mut reading = Reading::of(header(&first)?);
+        while let Some(block) = blocks.next()? {
+            if reading.account.end.is_some() {
+                return Err(block.contradicts("a block behind the end"));
+            }
+            reading.take(&block)?;
         }
-        let damaged = EvidenceError::Damaged {
-            block: self.number,
-            offset: self.at,
-        };
-        let (front, behind) = rest.split_at(9);
-        let chain = crc(self.chain, &front[..5]);
-        let length = u32_at(front, 1) as usize;
-        if chain != u32_at(front, 5) || length > PAYLOAD_MOST {
-            return Err(damaged);
+        if reading.account.end.is_some() && blocks.rest() > 0 {
+            return Err(blocks.more());
         }
-        let Some(payload) = behind.get(..length) else {
-            return Ok(None);
-        };
-        let Some(check) = behind.get(length..length + 4) else {
-            return Ok(None);
-        };
-        self.chain = crc(chain, payload);
-        if self.chain != u32_at(check, 0) {
-            return Err(damaged);
+        let Reading {
+            account, places, ..
+        } = reading;
+        Ok(Self {
+            account,
+            places,
+            source,
+        })
+    }
+
+    fn each<R: Record>(
+        &self,
+        places: &[Vec<Place>],
+        at: usize,
+        each: &mut dyn FnMut(&R),
+    ) -> Result<(), EvidenceError> {
+        let mut payload = Vec::new();
+        for place in places.get(at).into_iter().flatten() {
+            let payload = place.read(&self.source, &mut payload)?;
+            // The stream's number comes first.
+            let records = payload.get(4..).unwrap_or_default();
+            records
+                .chunks_exact(R::BYTES)
+                .for_each(|record| each(&R::take(record)));
         }
-        let block = Block {
-            kind: front[0],
-            payload,
-            number: self.number,
-            offset: self.at,
-        };
-        self.at += 13 + length;
-        self.number += 1;
-        Ok(Some(block))
+        Ok(())
+    }
+}
+
+impl<S: Source> Witness for Opened<S> {
+    fn account(&self) -> &HostAccount {
+        &self.account
+    }
+
+    fn sent(&self, at: usize, each: &mut dyn FnMut(&SentRecord)) -> Result<(), EvidenceError> {
+        self.each(&self.places.sent, at, each)
+    }
+
+    fn stamps(&self, at: usize, each: &mut dyn FnMut(&StampRecord)) -> Result<(), EvidenceError> {
+        self.each(&self.places.stamps, at, each)
+    }
+
+    fn arrivals(
+        &self,
+        at: usize,
+        each: &mut dyn FnMut(&ArrivalRecord),
+    ) -> Result<(), EvidenceError> {
+        self.each(&self.places.arrivals, at, each)
     }
 }
 
@@ -169,23 +241,39 @@ fn header(block: &Block<'_>) -> Result<Header, EvidenceError> {
     }
 }
 
+/// What was read so far.
 struct Reading {
-    evidence: HostEvidence,
+    account: HostAccount,
+    places: Places,
     records: [u64; 3],
 }
 
 impl Reading {
+    fn of(header: Header) -> Self {
+        Self {
+            places: Places {
+                sent: vec![Vec::new(); header.talkers.len()],
+                stamps: vec![Vec::new(); header.talkers.len()],
+                arrivals: vec![Vec::new(); header.listeners.len()],
+            },
+            account: HostAccount::new(header),
+            records: [0; 3],
+        }
+    }
+
     fn take(&mut self, block: &Block<'_>) -> Result<(), EvidenceError> {
-        let evidence = &mut self.evidence;
+        let (account, places) = (&mut self.account, &mut self.places);
         match block.kind {
-            kind::SENT => self.records[0] += append(block, &mut evidence.sent)?,
-            kind::STAMPS => self.records[1] += append(block, &mut evidence.stamps)?,
-            kind::ARRIVALS => self.records[2] += append(block, &mut evidence.arrivals)?,
-            kind::MARK => evidence.marks.push(block.json()?),
-            kind::TALKER => evidence.talkers.push(block.json()?),
-            kind::LISTENER => evidence.listeners.push(block.json()?),
-            kind::NOISE if evidence.noise.is_none() => evidence.noise = Some(block.json()?),
-            kind::STALLS => match &mut evidence.noise {
+            kind::SENT => self.records[0] += keep::<SentRecord>(block, &mut places.sent)?,
+            kind::STAMPS => self.records[1] += keep::<StampRecord>(block, &mut places.stamps)?,
+            kind::ARRIVALS => {
+                self.records[2] += keep::<ArrivalRecord>(block, &mut places.arrivals)?;
+            }
+            kind::MARK => account.marks.push(block.json()?),
+            kind::TALKER => account.talkers.push(block.json()?),
+            kind::LISTENER => account.listeners.push(block.json()?),
+            kind::NOISE if account.noise.is_none() => account.noise = Some(block.json()?),
+            kind::STALLS => match &mut account.noise {
                 Some(noise) => noise.stalls.extend(block.json::<Vec<Stall>>()?),
                 None => return Err(block.contradicts("stalls before the noise record")),
             },
@@ -194,7 +282,7 @@ impl Reading {
                 if let Some(what) = self.unfinished(&end) {
                     return Err(block.contradicts(what));
                 }
-                self.evidence.end = Some(end);
+                self.account.end = Some(end);
             }
             kind::HEADER => return Err(block.contradicts("a second header")),
             kind::NOISE => return Err(block.contradicts("a second noise record")),
@@ -205,10 +293,10 @@ impl Reading {
 
     /// Returns the reason why the file cannot end here.
     fn unfinished(&self, end: &End) -> Option<String> {
-        let evidence = &self.evidence;
-        let header = &evidence.header;
-        let talkers = evidence.talkers.iter().map(|totals| &totals.stream);
-        let listeners = evidence.listeners.iter().map(|totals| &totals.stream);
+        let account = &self.account;
+        let header = &account.header;
+        let talkers = account.talkers.iter().map(|totals| &totals.stream);
+        let listeners = account.listeners.iter().map(|totals| &totals.stream);
         if end.records != self.records {
             return Some(format!(
                 "it counts {:?} records and has {:?}",
@@ -224,8 +312,8 @@ impl Reading {
     }
 }
 
-/// Appends a block's records to those of its stream, and returns their number.
-fn append<R: Record>(block: &Block<'_>, streams: &mut [Vec<R>]) -> Result<u64, EvidenceError> {
+/// Keeps the place of a block of records with those of its stream, and returns their number.
+fn keep<R: Record>(block: &Block<'_>, streams: &mut [Vec<Place>]) -> Result<u64, EvidenceError> {
     let (Some(at), Some(records)) = (block.payload.get(..4), block.payload.get(4..)) else {
         return Err(block.contradicts("records without a stream"));
     };
@@ -235,6 +323,6 @@ fn append<R: Record>(block: &Block<'_>, streams: &mut [Vec<R>]) -> Result<u64, E
     let stream = streams
         .get_mut(u32_at(at, 0) as usize)
         .ok_or_else(|| block.contradicts("records of a stream that the header does not have"))?;
-    stream.extend(records.chunks_exact(R::BYTES).map(R::take));
+    stream.push(block.place);
     Ok((records.len() / R::BYTES) as u64)
 }

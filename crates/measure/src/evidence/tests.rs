@@ -56,7 +56,7 @@ fn whole() -> HostEvidence {
             read_ns: at + 90,
         });
     }
-    whole.marks.push(Mark {
+    whole.account.marks.push(Mark {
         at_ns: 5_000,
         clock: Some(ClockLook {
             offset_ns: Some(-3),
@@ -65,17 +65,17 @@ fn whole() -> HostEvidence {
             set: Vec::new(),
         }),
     });
-    whole.talkers.push(TalkerTotals {
+    whole.account.talkers.push(TalkerTotals {
         stream: "there".to_owned(),
         frames_sent: 5,
         ..TalkerTotals::default()
     });
-    whole.listeners.push(ListenerTotals {
+    whole.account.listeners.push(ListenerTotals {
         stream: "back".to_owned(),
         frames_received: 5,
         ..ListenerTotals::default()
     });
-    whole.noise = Some(NoiseRecord {
+    whole.account.noise = Some(NoiseRecord {
         stalls: vec![Stall {
             source: StallSource::Core(1),
             alive_ns: 1,
@@ -84,7 +84,7 @@ fn whole() -> HostEvidence {
         }],
         ..NoiseRecord::default()
     });
-    whole.end = Some(End {
+    whole.account.end = Some(End {
         sent_to_ns: 7_000,
         heard_to_ns: 8_000,
         interrupted: false,
@@ -107,9 +107,9 @@ fn a_file_that_is_cut_anywhere_says_so() {
         match read(&bytes[..length]) {
             Err(error) => assert_eq!(error, EvidenceError::NoHeader, "cut at {length}"),
             Ok(part) => {
-                assert!(part.is_truncated(), "cut at {length}");
+                assert!(part.account.is_truncated(), "cut at {length}");
                 assert!(whole.sent[0].starts_with(&part.sent[0]), "cut at {length}");
-                lengths.insert((part.sent[0].len(), part.talkers.len()));
+                lengths.insert((part.sent[0].len(), part.account.talkers.len()));
             }
         }
         // A file system may leave zeros where the data did not reach the disk.
@@ -117,7 +117,9 @@ fn a_file_that_is_cut_anywhere_says_so() {
         padded.resize(length + 64, 0);
         let zeros = read(&padded);
         assert!(
-            zeros.as_ref().map_or(true, HostEvidence::is_truncated),
+            zeros
+                .as_ref()
+                .map_or(true, |part: &HostEvidence| part.account.is_truncated()),
             "zeros from {length}"
         );
     }
@@ -181,12 +183,16 @@ fn a_right_check_does_not_make_a_wrong_content_right() {
 #[test]
 fn a_clock_is_known_only_if_every_look_was_well() {
     let mut evidence = whole();
-    assert_eq!(evidence.clock_uncertainty_ns(), Some(500), "stated");
-    evidence.header.clock = ClockBasis::Ptp {
+    assert_eq!(evidence.account.clock_uncertainty_ns(), Some(500), "stated");
+    evidence.account.header.clock = ClockBasis::Ptp {
         uncertainty_ns: 700,
     };
-    assert_eq!(evidence.clock_uncertainty_ns(), Some(800), "the worst look");
-    evidence.marks.push(Mark {
+    assert_eq!(
+        evidence.account.clock_uncertainty_ns(),
+        Some(800),
+        "the worst look"
+    );
+    evidence.account.marks.push(Mark {
         at_ns: 6_000,
         clock: Some(ClockLook {
             offset_ns: None,
@@ -195,9 +201,9 @@ fn a_clock_is_known_only_if_every_look_was_well() {
             set: Vec::new(),
         }),
     });
-    assert_eq!(evidence.clock_uncertainty_ns(), None);
-    evidence.header.clock = ClockBasis::Unknown;
-    assert_eq!(evidence.clock_uncertainty_ns(), None);
+    assert_eq!(evidence.account.clock_uncertainty_ns(), None);
+    evidence.account.header.clock = ClockBasis::Unknown;
+    assert_eq!(evidence.account.clock_uncertainty_ns(), None);
 }
 
 proptest! {

@@ -228,7 +228,7 @@ impl HostEvidence {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut encoder = Encoder::default();
-        let mut out = encoder.header(&self.header);
+        let mut out = encoder.header(&self.account.header);
         for (at, records) in self.sent.iter().enumerate() {
             for chunk in records.chunks(RECORDS_IN_A_BLOCK) {
                 out.extend(encoder.sent(at, chunk));
@@ -244,19 +244,19 @@ impl HostEvidence {
                 out.extend(encoder.arrivals(at, chunk));
             }
         }
-        for mark in &self.marks {
+        for mark in &self.account.marks {
             out.extend(encoder.mark(mark));
         }
-        for totals in &self.talkers {
+        for totals in &self.account.talkers {
             out.extend(encoder.talker(totals));
         }
-        for totals in &self.listeners {
+        for totals in &self.account.listeners {
             out.extend(encoder.listener(totals));
         }
-        if let Some(noise) = &self.noise {
+        if let Some(noise) = &self.account.noise {
             out.extend(encoder.noise(noise));
         }
-        if let Some(end) = self.end {
+        if let Some(end) = self.account.end {
             out.extend(encoder.end(end));
         }
         out

@@ -268,14 +268,17 @@ mod tests {
     fn every_frame_is_in_the_file_or_counted() {
         let (evidence, done) = written(1 << 20, 2_000);
         assert_eq!((evidence.sent[0].len(), done.unkept), (2_000, 0));
-        assert!(!evidence.is_truncated());
+        assert!(!evidence.account.is_truncated());
         // A limit that the first frames reach.
         let (evidence, done) = written(8 << 10, 2_000);
         let kept = evidence.sent[0].len() as u64;
         assert!(kept < 1_500, "{kept}");
-        assert_eq!(evidence.talkers[0].unkept.beyond_limit, 2_000 - kept);
+        assert_eq!(
+            evidence.account.talkers[0].unkept.beyond_limit,
+            2_000 - kept
+        );
         assert_eq!(done.unkept, 2_000 - kept);
-        assert!(done.failed.is_none() && !evidence.is_truncated());
+        assert!(done.failed.is_none() && !evidence.account.is_truncated());
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Refuses files that are no evidence of this plan.
 
+use rtwire_measure::evidence::EvidenceError;
 use rtwire_plan::Plan;
 
-use super::EvidenceFile;
+use super::File;
 
 /// The reason why files cannot be judged together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -81,10 +82,18 @@ pub enum JudgeError {
         /// The host.
         host: String,
     },
+    /// The records of a file can no longer be read, or were changed since it was opened.
+    #[error("{file}: {error}")]
+    Unreadable {
+        /// The file.
+        file: String,
+        /// The reason.
+        error: EvidenceError,
+    },
 }
 
 /// Checks that each file is evidence of a host of this plan, and the only one of its host.
-pub(super) fn files(plan: &Plan, files: &[EvidenceFile]) -> Result<(), JudgeError> {
+pub(super) fn files(plan: &Plan, files: &[File<'_>]) -> Result<(), JudgeError> {
     for (at, file) in files.iter().enumerate() {
         one(plan, file)?;
         let header = &file.evidence.header;
@@ -93,7 +102,7 @@ pub(super) fn files(plan: &Plan, files: &[EvidenceFile]) -> Result<(), JudgeErro
             .iter()
             .find(|other| other.evidence.header.host == header.host)
         {
-            let (first, second) = (other.name.clone(), file.name.clone());
+            let (first, second) = (other.name.to_owned(), file.name.to_owned());
             let host = header.host.clone();
             return Err(match other.evidence.header.run == header.run {
                 true => JudgeError::Twice {
@@ -112,9 +121,9 @@ pub(super) fn files(plan: &Plan, files: &[EvidenceFile]) -> Result<(), JudgeErro
     Ok(())
 }
 
-fn one(plan: &Plan, file: &EvidenceFile) -> Result<(), JudgeError> {
+fn one(plan: &Plan, file: &File<'_>) -> Result<(), JudgeError> {
     let header = &file.evidence.header;
-    let name = file.name.clone();
+    let name = file.name.to_owned();
     // The fingerprint covers the epoch: the network tells which of the two is another one.
     if header.epoch != plan.epoch && header.network == plan.network.name {
         return Err(JudgeError::OtherEpoch {

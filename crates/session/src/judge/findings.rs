@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use rtwire_measure::evidence::{HostEvidence, ListenerTotals, TalkerTotals};
+use rtwire_measure::evidence::{HostAccount, ListenerTotals, TalkerTotals};
 use rtwire_measure::noise::Stalls;
 use rtwire_measure::units::{duration, grouped};
 use rtwire_measure::verdict::Verdict;
 use rtwire_plan::{ContractKind, Plan, Stream};
 
 use super::join::Joined;
-use super::{EvidenceFile, stalls};
+use super::{File, stalls};
 use crate::late_cycles::{Account, LateCycles, Record, Shown};
 
 /// One finding.
@@ -42,12 +42,12 @@ fn known(text: String) -> Finding {
 }
 
 /// Returns the findings on every host of the plan.
-pub(super) fn of_hosts(plan: &Plan, files: &[EvidenceFile]) -> Vec<Finding> {
+pub(super) fn of_hosts(plan: &Plan, files: &[File<'_>]) -> Vec<Finding> {
     let mut found = absent(plan, files);
     for file in files {
         whole(file, &mut found);
-        found.extend(clock_set(&file.evidence).map(open));
-        let evidence = &file.evidence;
+        found.extend(clock_set(file.evidence).map(open));
+        let evidence = file.evidence;
         let stalls = evidence.noise.as_ref().map(Stalls::of);
         for totals in &evidence.talkers {
             let stream = stream(plan, &totals.stream);
@@ -65,14 +65,14 @@ fn stream<'a>(plan: &'a Plan, name: &str) -> Option<&'a Stream> {
 }
 
 /// Returns a sentence for each step of a host's clock.
-pub(super) fn clock_set(evidence: &HostEvidence) -> impl Iterator<Item = String> + '_ {
+pub(super) fn clock_set(evidence: &HostAccount) -> impl Iterator<Item = String> + '_ {
     let host = &evidence.header.host;
     let steps = evidence.clock_set();
     steps.map(move |step| format!("Host {host}: {step}."))
 }
 
 /// Names the hosts with streams whose evidence is not there.
-fn absent(plan: &Plan, files: &[EvidenceFile]) -> Vec<Finding> {
+fn absent(plan: &Plan, files: &[File<'_>]) -> Vec<Finding> {
     let streams = plan.network.streams.iter();
     let hosts: BTreeSet<&String> = streams
         .flat_map(|stream| std::iter::once(&stream.talker).chain(&stream.listeners))
@@ -92,8 +92,8 @@ fn absent(plan: &Plan, files: &[EvidenceFile]) -> Vec<Finding> {
 }
 
 /// Names what is missing in a file.
-fn whole(file: &EvidenceFile, found: &mut Vec<Finding>) {
-    let evidence = &file.evidence;
+fn whole(file: &File<'_>, found: &mut Vec<Finding>) {
+    let evidence = file.evidence;
     let host = &evidence.header.host;
     let Some(end) = evidence.end else {
         let known_ns = evidence
@@ -141,7 +141,7 @@ fn whole(file: &EvidenceFile, found: &mut Vec<Finding>) {
 }
 
 fn talker(
-    evidence: &HostEvidence,
+    evidence: &HostAccount,
     totals: &TalkerTotals,
     stream: Option<&Stream>,
     stalls: Option<&Stalls>,
@@ -202,7 +202,7 @@ fn talker(
 }
 
 fn listener(
-    evidence: &HostEvidence,
+    evidence: &HostAccount,
     totals: &ListenerTotals,
     stream: Option<&Stream>,
     found: &mut Vec<Finding>,

@@ -1,13 +1,13 @@
 //! Joins the frames that talkers sent with those that listeners received.
 
-use rtwire_measure::evidence::{ArrivalRecord, HostEvidence, SentRecord, StampKind};
+use rtwire_measure::evidence::{ArrivalRecord, HostAccount, SentRecord, StampKind, StampRecord};
 use rtwire_measure::verdict::{
     Sample, StallLine, StreamEvidence, TalkerEvidence, excess_bits, unexplained_excess_bits,
 };
 use rtwire_plan::{Plan, Stream};
 
 use super::route::{Way, ports, whole};
-use super::{EvidenceFile, stalls};
+use super::{File, JudgeError, stalls};
 use crate::streams::frames_planned;
 
 /// The time before a listener's end in which frames may still have been on their way, ns.
@@ -32,20 +32,60 @@ pub(super) struct Joined {
 /// One end of a stream: the host's evidence, and the stream's place in it.
 #[derive(Clone, Copy)]
 struct Talking<'a> {
-    evidence: &'a HostEvidence,
+    file: &'a File<'a>,
+    evidence: &'a HostAccount,
     at: usize,
 }
 
-fn of_host<'a>(files: &'a [EvidenceFile], host: &str) -> Option<&'a HostEvidence> {
-    let mut evidence = files.iter().map(|file| &file.evidence);
-    evidence.find(|evidence| evidence.header.host == host)
+/// A frame that a talker handed over.
+#[derive(Clone, Copy)]
+struct Frame {
+    called_ns: u64,
+    returned_ns: u64,
+    /// The instant from which its delay counts, if `is_stamped`.
+    from_ns: u64,
+    sequence: u32,
+    is_stamped: bool,
 }
 
-fn talking<'a>(files: &'a [EvidenceFile], stream: &Stream) -> Option<Talking<'a>> {
-    let evidence = of_host(files, &stream.talker)?;
-    let mut entries = evidence.header.talkers.iter();
+impl Frame {
+    fn of(record: &SentRecord, kind: StampKind) -> Self {
+        let from_ns = match kind {
+            StampKind::Launch if record.launch_ns > 0 => record.launch_ns,
+            _ => record.called_ns,
+        };
+        Self {
+            called_ns: record.called_ns,
+            returned_ns: record.returned_ns,
+            from_ns,
+            sequence: record.sequence,
+            is_stamped: kind != StampKind::Kernel,
+        }
+    }
+
+    fn stamped_ns(&self) -> Option<u64> {
+        self.is_stamped.then_some(self.from_ns)
+    }
+
+    /// Takes a kernel's stamp. Those behind the send call are of ports on the route, in the same kernel.
+    fn stamp(&mut self, stamp_ns: u64) {
+        if stamp_ns <= self.returned_ns {
+            self.from_ns = self.stamped_ns().map_or(stamp_ns, |ns| ns.min(stamp_ns));
+            self.is_stamped = true;
+        }
+    }
+}
+
+fn of_host<'a>(files: &'a [File<'a>], host: &str) -> Option<&'a File<'a>> {
+    files.iter().find(|file| file.evidence.header.host == host)
+}
+
+fn talking<'a>(files: &'a [File<'a>], stream: &Stream) -> Option<Talking<'a>> {
+    let file = of_host(files, &stream.talker)?;
+    let mut entries = file.evidence.header.talkers.iter();
     let at = entries.position(|entry| entry.stream == stream.name)?;
-    Some(Talking { evidence, at })
+    let evidence = file.evidence;
+    Some(Talking { file, evidence, at })
 }
 
 impl Talking<'_> {
@@ -54,60 +94,57 @@ impl Talking<'_> {
         !self.evidence.is_truncated() && totals.is_some_and(|totals| totals.unkept.all() == 0)
     }
 
-    /// Returns the frames in the order of their numbers, each with the instant from which its delay counts.
-    fn frames(&self) -> Vec<(SentRecord, Option<u64>)> {
+    /// Returns the frames in the order of their numbers.
+    fn frames(&self) -> Result<Vec<Frame>, JudgeError> {
         let kind = self.evidence.header.talkers[self.at].stamps;
-        let sent = self.evidence.sent[self.at].iter();
-        let mut frames: Vec<(SentRecord, Option<u64>)> = sent
-            .map(|record| {
-                let from = match kind {
-                    StampKind::Kernel => None,
-                    StampKind::Launch if record.launch_ns > 0 => Some(record.launch_ns),
-                    StampKind::Launch | StampKind::Call => Some(record.called_ns),
-                };
-                (*record, from)
-            })
-            .collect();
-        frames.sort_by_key(|(record, _)| record.sequence);
-        frames.dedup_by_key(|(record, _)| record.sequence);
-        if kind == StampKind::Kernel {
-            for stamp in &self.evidence.stamps[self.at] {
-                let found = find(&frames, stamp.sequence);
-                if let Some((record, from)) = found.map(|at| &mut frames[at]) {
-                    // Later ones are of ports on the route, in the same kernel.
-                    if stamp.stamp_ns <= record.returned_ns {
-                        *from =
-                            Some(from.map_or(stamp.stamp_ns, |first| first.min(stamp.stamp_ns)));
-                    }
-                }
-            }
+        let records = self.file.records;
+        let unreadable = |error| self.file.unreadable(error);
+        let mut frames: Vec<Frame> = Vec::new();
+        records
+            .sent(self.at, &mut |record| frames.push(Frame::of(record, kind)))
+            .map_err(unreadable)?;
+        if !frames.is_sorted_by_key(|frame| frame.sequence) {
+            frames.sort_by_key(|frame| frame.sequence);
         }
-        frames
+        frames.dedup_by_key(|frame| frame.sequence);
+        if kind == StampKind::Kernel {
+            let mut stamp = |stamp: &StampRecord| {
+                if let Some(at) = find(&frames, stamp.sequence) {
+                    frames[at].stamp(stamp.stamp_ns);
+                }
+            };
+            records.stamps(self.at, &mut stamp).map_err(unreadable)?;
+        }
+        Ok(frames)
     }
 }
 
-fn find(frames: &[(SentRecord, Option<u64>)], sequence: u32) -> Option<usize> {
+fn find(frames: &[Frame], sequence: u32) -> Option<usize> {
     frames
-        .binary_search_by_key(&sequence, |(record, _)| record.sequence)
+        .binary_search_by_key(&sequence, |frame| frame.sequence)
         .ok()
 }
 
-/// Returns every stream of the plan at each of its listeners; those without evidence of both ends have no samples.
-pub(super) fn streams(plan: &Plan, files: &[EvidenceFile]) -> Vec<Joined> {
-    let mut all = Vec::new();
-    for stream in &plan.network.streams {
-        let talking = talking(files, stream);
-        let frames = talking.map_or(Vec::new(), |talking| talking.frames());
-        for (way, listener) in stream.listeners.iter().enumerate() {
-            let way = Way::of(plan, &stream.routes[way]);
-            let mut joined = empty(plan, stream, listener, way);
-            if let (Some(talking), Some(hearing)) = (talking, of_host(files, listener)) {
-                joined.fill(stream, talking, &frames, hearing);
-            }
-            all.push(joined);
-        }
+/// Returns every stream of the plan with the place of each of its listeners.
+pub(super) fn ends(plan: &Plan) -> impl Iterator<Item = (&Stream, usize)> {
+    let streams = plan.network.streams.iter();
+    streams.flat_map(|stream| (0..stream.listeners.len()).map(move |at| (stream, at)))
+}
+
+/// Joins a stream at one of its listeners; without evidence of both ends it has no samples.
+pub(super) fn joined(
+    plan: &Plan,
+    files: &[File<'_>],
+    stream: &Stream,
+    at: usize,
+) -> Result<Joined, JudgeError> {
+    let listener = &stream.listeners[at];
+    let way = Way::of(plan, &stream.routes[at]);
+    let mut joined = empty(plan, stream, listener, way);
+    if let (Some(talking), Some(hearing)) = (talking(files, stream), of_host(files, listener)) {
+        joined.fill(stream, talking, hearing)?;
     }
-    all
+    Ok(joined)
 }
 
 fn empty(plan: &Plan, stream: &Stream, listener: &str, way: Way) -> Joined {
@@ -151,16 +188,16 @@ impl Joined {
         &mut self,
         stream: &Stream,
         talking: Talking<'_>,
-        frames: &[(SentRecord, Option<u64>)],
-        hearing: &HostEvidence,
-    ) {
+        heard: &File<'_>,
+    ) -> Result<(), JudgeError> {
+        let hearing = heard.evidence;
         let Some(at) = hearing
             .header
             .listeners
             .iter()
             .position(|entry| entry.stream == stream.name)
         else {
-            return;
+            return Ok(());
         };
         let said = talking.evidence;
         let totals = hearing.listeners.get(at).cloned().unwrap_or_default();
@@ -172,13 +209,15 @@ impl Joined {
         self.missing_before_ns = open_ns.min(sent_to_ns).saturating_sub(sent_from_ns);
         self.missing_after_ns = sent_to_ns.saturating_sub(heard_to_ns.max(sent_from_ns));
         let judged = open_ns..=heard_to_ns;
-        let (samples, strangers) = samples(frames, &hearing.arrivals[at], &judged);
+        let frames = talking.frames()?;
+        let (samples, strangers) = samples(&frames, (heard, at), &judged)?;
         self.strangers = if talking.is_whole() { strangers } else { 0 };
         let evidence = &mut self.evidence;
         let sent = frames
             .iter()
-            .filter(|(record, _)| judged.contains(&record.called_ns))
+            .filter(|frame| judged.contains(&frame.called_ns))
             .count() as u64;
+        drop(frames);
         let matched = samples.len() as u64;
         evidence.samples = samples;
         evidence.frames_overtaken = totals.frames_overtaken;
@@ -206,11 +245,12 @@ impl Joined {
             false => evidence.frames_sent,
         };
         evidence.clock_uncertainty_ns = clocks_ns(said, hearing);
+        Ok(())
     }
 }
 
 /// Returns the largest difference of two hosts' clocks, ns; 0 if they share one. `None` if it is not known.
-fn clocks_ns(one: &HostEvidence, other: &HostEvidence) -> Option<u64> {
+fn clocks_ns(one: &HostAccount, other: &HostAccount) -> Option<u64> {
     if one.header.boot_id == other.header.boot_id && !one.header.boot_id.is_empty() {
         return Some(0);
     }
@@ -221,51 +261,51 @@ fn clocks_ns(one: &HostEvidence, other: &HostEvidence) -> Option<u64> {
 /// Returns a sample for each frame that was sent in the time that is judged and arrived, at its first arrival. Also returns
 /// the number of arrivals that are of no frame here.
 fn samples(
-    frames: &[(SentRecord, Option<u64>)],
-    arrivals: &[ArrivalRecord],
+    frames: &[Frame],
+    (heard, at): (&File<'_>, usize),
     judged: &std::ops::RangeInclusive<u64>,
-) -> (Vec<Sample>, u64) {
+) -> Result<(Vec<Sample>, u64), JudgeError> {
     let mut seen = vec![false; frames.len()];
     let mut strangers = 0;
-    let mut samples = Vec::new();
-    for arrival in arrivals {
+    let mut samples = Vec::with_capacity(frames.len());
+    let mut take = |arrival: &ArrivalRecord| {
         // The sender's time is read within its send call: the number alone may be of another run.
-        let own = |record: &SentRecord| {
-            let call = record.called_ns..=record.returned_ns;
+        let own = |frame: &Frame| {
+            let call = frame.called_ns..=frame.returned_ns;
             arrival.sender_ns == 0 || call.contains(&arrival.sender_ns)
         };
-        let found = find(frames, arrival.sequence).filter(|&at| own(&frames[at].0));
+        let found = find(frames, arrival.sequence).filter(|&at| own(&frames[at]));
         let Some(at) = found else {
             strangers += 1;
-            continue;
+            return;
         };
-        let (record, from) = frames[at];
-        if !judged.contains(&record.called_ns) || std::mem::replace(&mut seen[at], true) {
-            continue;
+        let frame = &frames[at];
+        if !judged.contains(&frame.called_ns) || std::mem::replace(&mut seen[at], true) {
+            return;
         }
         samples.push(Sample {
-            seq: record.sequence,
-            tx_ns: from,
+            seq: frame.sequence,
+            tx_ns: frame.stamped_ns(),
             rx_ns: Some(arrival.stamp_ns).filter(|stamp| *stamp != 0),
-            app_tx_ns: record.called_ns,
+            app_tx_ns: frame.called_ns,
             app_rx_ns: arrival.read_ns,
         });
-    }
-    (samples, strangers)
+    };
+    let taken = heard.records.arrivals(at, &mut take);
+    taken.map_err(|error| heard.unreadable(error))?;
+    Ok((samples, strangers))
 }
 
 /// Returns how each talker kept its contract.
-pub(super) fn talkers(plan: &Plan, files: &[EvidenceFile]) -> Vec<TalkerEvidence> {
+pub(super) fn talkers(plan: &Plan, files: &[File<'_>]) -> Result<Vec<TalkerEvidence>, JudgeError> {
     let mut all = Vec::new();
     for stream in &plan.network.streams {
         let Some(talking) = talking(files, stream) else {
             continue;
         };
-        let mut stamps: Vec<u64> = talking
-            .frames()
-            .iter()
-            .filter_map(|(_, from)| *from)
-            .collect();
+        let frames = talking.frames()?;
+        let mut stamps: Vec<u64> = frames.iter().filter_map(Frame::stamped_ns).collect();
+        drop(frames);
         stamps.sort_unstable();
         let contract = &stream.contract;
         let (num, den) = (whole(contract.rate.num()), whole(contract.rate.den()));
@@ -312,5 +352,5 @@ pub(super) fn talkers(plan: &Plan, files: &[EvidenceFile]) -> Vec<TalkerEvidence
         }
         all.push(talker);
     }
-    all
+    Ok(all)
 }

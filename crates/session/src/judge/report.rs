@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use rtwire_measure::evidence::{ClockBasis, HostEvidence};
+use rtwire_measure::evidence::{ClockBasis, HostAccount};
 use rtwire_measure::noise::{NoiseRecord, StallSource};
-use rtwire_measure::report::{HostReport, Machine, Report, StreamReport};
+use rtwire_measure::report::{HostReport, Machine, Report, StreamReport, TalkerReport};
 use rtwire_measure::summary::Summary;
 use rtwire_measure::units::{self, duration};
 use rtwire_measure::verdict::{StreamEvidence, StreamJudgement, Verdict};
 use rtwire_plan::{ContractKind, Plan, Stream};
 
-use super::{EvidenceFile, JudgeOptions};
+use super::{File, JudgeError, JudgeOptions};
 use crate::picture::{drawn, utc};
 
 /// The numbers of a machine's cores in the report begin at a multiple of this, where there are several machines.
@@ -18,40 +18,22 @@ const CORES_APART: u32 = 1_000;
 
 pub(super) fn assemble(
     plan: &Plan,
-    files: &[EvidenceFile],
+    files: &[File<'_>],
     options: &JudgeOptions,
-    judged: Vec<(StreamEvidence, StreamJudgement)>,
+    (streams, talkers): (Vec<StreamReport>, Vec<TalkerReport>),
     (verdict, reasons, findings): (Verdict, Vec<String>, Vec<String>),
-) -> Report {
+) -> Result<Report, JudgeError> {
     let (start_ns, duration_ns) = times(files);
-    let streams = judged.iter().map(|(evidence, judgement)| {
-        let mut streams = plan.network.streams.iter();
-        let stream = streams.find(|stream| stream.name == evidence.name);
-        let talker = stream.map_or("", |stream| stream.talker.as_str());
-        let description = stream.map(describe).unwrap_or_default();
-        let report = StreamReport::new(
-            evidence,
-            judgement,
-            talker,
-            &description,
-            start_ns,
-            duration_ns,
-        );
-        StreamReport {
-            receive_path: receive_path(files, evidence),
-            transmit_path: transmit_path(files, talker, evidence),
-            ..report
-        }
-    });
-    Report {
+    let hosts = files.iter().map(|file| host(plan, file));
+    Ok(Report {
         format: 2,
         title: plan.network.name.clone(),
         verdict,
         reasons,
-        streams: streams.collect(),
-        talkers: Vec::new(),
+        streams,
+        talkers,
         ports: Vec::new(),
-        hosts: files.iter().map(|file| host(plan, file)).collect(),
+        hosts: hosts.collect::<Result<_, _>>()?,
         sharing: None,
         calibration: Vec::new(),
         noise: noise(files),
@@ -68,29 +50,52 @@ pub(super) fn assemble(
         rule: options.rule,
         notes: notes(plan, files, findings),
         network: drawn(&plan.network, |_, _| None),
+    })
+}
+
+/// Returns the report on one stream at one listener.
+pub(super) fn stream(
+    files: &[File<'_>],
+    stream: &Stream,
+    evidence: &StreamEvidence,
+    judgement: &StreamJudgement,
+) -> StreamReport {
+    let (start_ns, duration_ns) = times(files);
+    let (talker, description) = (&stream.talker, describe(stream));
+    StreamReport {
+        receive_path: receive_path(files, evidence),
+        transmit_path: transmit_path(files, talker, evidence),
+        ..StreamReport::new(
+            evidence,
+            judgement,
+            talker,
+            &description,
+            start_ns,
+            duration_ns,
+        )
     }
 }
 
 /// Returns the first begin of any host, and the time from there to the last end, ns.
-fn times(files: &[EvidenceFile]) -> (u64, u64) {
-    let evidence = || files.iter().map(|file| &file.evidence);
+fn times(files: &[File<'_>]) -> (u64, u64) {
+    let evidence = || files.iter().map(|file| file.evidence);
     let start_ns = evidence().map(|one| one.header.start_ns).min().unwrap_or(0);
-    let end = |one: &HostEvidence| one.end.map_or(one.known_to_ns(), |end| end.sent_to_ns);
+    let end = |one: &HostAccount| one.end.map_or(one.known_to_ns(), |end| end.sent_to_ns);
     let end_ns = evidence().map(end).max().unwrap_or(0);
     (start_ns, end_ns.saturating_sub(start_ns))
 }
 
 /// Returns the evidence of one host of each machine.
-fn machines(files: &[EvidenceFile]) -> Vec<&HostEvidence> {
+fn machines<'a>(files: &'a [File<'_>]) -> Vec<&'a HostAccount> {
     let mut seen = BTreeSet::new();
-    let evidence = files.iter().map(|file| &file.evidence);
+    let evidence = files.iter().map(|file| file.evidence);
     evidence
         .filter(|one| seen.insert(&one.header.boot_id))
         .collect()
 }
 
 /// Returns the noise of all machines in one record.
-fn noise(files: &[EvidenceFile]) -> Option<NoiseRecord> {
+fn noise(files: &[File<'_>]) -> Option<NoiseRecord> {
     let mut all: Option<NoiseRecord> = None;
     for (number, machine) in (0_u32..).zip(machines(files)) {
         let Some(mut noise) = machine.noise.clone() else {
@@ -119,46 +124,46 @@ fn noise(files: &[EvidenceFile]) -> Option<NoiseRecord> {
     all
 }
 
-fn of_host<'a>(files: &'a [EvidenceFile], host: &str) -> Option<&'a HostEvidence> {
-    let mut evidence = files.iter().map(|file| &file.evidence);
+fn of_host<'a>(files: &'a [File<'_>], host: &str) -> Option<&'a HostAccount> {
+    let mut evidence = files.iter().map(|file| file.evidence);
     evidence.find(|one| one.header.host == host)
 }
 
-fn receive_path(files: &[EvidenceFile], stream: &StreamEvidence) -> Option<String> {
+fn receive_path(files: &[File<'_>], stream: &StreamEvidence) -> Option<String> {
     let listeners = &of_host(files, &stream.listener)?.header.listeners;
     let entry = listeners.iter().find(|entry| entry.stream == stream.name);
     entry.map(|entry| entry.path.clone())
 }
 
-fn transmit_path(files: &[EvidenceFile], talker: &str, stream: &StreamEvidence) -> Option<String> {
+fn transmit_path(files: &[File<'_>], talker: &str, stream: &StreamEvidence) -> Option<String> {
     let talkers = &of_host(files, talker)?.header.talkers;
     let entry = talkers.iter().find(|entry| entry.stream == stream.name);
     let path = entry.map(|entry| entry.path.clone());
     path.filter(|path| path != "qdisc")
 }
 
-fn host(plan: &Plan, file: &EvidenceFile) -> HostReport {
-    let evidence = &file.evidence;
+fn host(plan: &Plan, file: &File<'_>) -> Result<HostReport, JudgeError> {
+    let evidence = file.evidence;
     let own = plan.network.streams.iter();
     let own = own.filter(|stream| stream.talker == evidence.header.host);
-    let late = evidence
-        .sent
-        .iter()
-        .flatten()
-        .map(|record| u64::from(record.late_ns));
-    let late: Vec<u64> = late.collect();
-    HostReport {
+    let late = Summary::of_passes(|take| {
+        (0..evidence.header.talkers.len()).try_for_each(|at| {
+            let sent = file.records.sent(at, &mut |record| take(record.late_ns));
+            sent.map_err(|error| file.unreadable(error))
+        })
+    })?;
+    Ok(HostReport {
         name: evidence.header.host.clone(),
         shaper_cpu_ns: None,
         shaper_cpu_percent: None,
         tick_error_declared_ns: own.map(|stream| stream.contract.tick_error_ns).max(),
-        wakeups: late.len() as u64,
-        tick_overshoot_ns: Summary::of(late),
+        wakeups: late.map_or(0, |late| late.samples),
+        tick_overshoot_ns: late,
         ticks_skipped: evidence.talkers.iter().map(|one| one.cycles_skipped).sum(),
-    }
+    })
 }
 
-fn notes(plan: &Plan, files: &[EvidenceFile], findings: Vec<String>) -> Vec<String> {
+fn notes(plan: &Plan, files: &[File<'_>], findings: Vec<String>) -> Vec<String> {
     let mut notes = findings;
     notes.extend(plan.warnings.iter().cloned());
     notes.push(
@@ -167,7 +172,7 @@ fn notes(plan: &Plan, files: &[EvidenceFile], findings: Vec<String>) -> Vec<Stri
             .to_owned(),
     );
     for file in files {
-        let evidence = &file.evidence;
+        let evidence = file.evidence;
         let header = &evidence.header;
         notes.push(format!(
             "Host {} on {}: {}, {}, rtwire {}; {}.",
@@ -193,7 +198,7 @@ fn notes(plan: &Plan, files: &[EvidenceFile], findings: Vec<String>) -> Vec<Stri
     notes
 }
 
-fn clock_in_words(evidence: &HostEvidence) -> String {
+fn clock_in_words(evidence: &HostAccount) -> String {
     match (evidence.header.clock, evidence.clock_uncertainty_ns()) {
         (ClockBasis::Unknown, _) => {
             "nobody knows how far its clock is from the network's".to_owned()

@@ -1,12 +1,12 @@
 //! The stalls of the machines at both ends of a stream.
 
-use rtwire_measure::evidence::HostEvidence;
+use rtwire_measure::evidence::HostAccount;
 use rtwire_measure::noise::{Stall, StallRecord, StallSource};
 
-use super::EvidenceFile;
+use super::File;
 
 /// Returns the stalls of the machines on which these hosts ran.
-pub(super) fn of(files: &[EvidenceFile], hosts: [&String; 2]) -> StallRecord {
+pub(super) fn of(files: &[File<'_>], hosts: [&String; 2]) -> StallRecord {
     let machines: Vec<&String> = files
         .iter()
         .map(|file| &file.evidence.header)
@@ -15,7 +15,7 @@ pub(super) fn of(files: &[EvidenceFile], hosts: [&String; 2]) -> StallRecord {
         .collect();
     let there = files
         .iter()
-        .map(|file| &file.evidence)
+        .map(|file| file.evidence)
         .filter(|evidence| machines.contains(&&evidence.header.boot_id));
     StallRecord {
         stalls: there.flat_map(of_host).collect(),
@@ -23,7 +23,7 @@ pub(super) fn of(files: &[EvidenceFile], hosts: [&String; 2]) -> StallRecord {
 }
 
 /// Returns a host's stalls, and those that it may have had without a record.
-fn of_host(evidence: &HostEvidence) -> impl Iterator<Item = Stall> + '_ {
+fn of_host(evidence: &HostAccount) -> impl Iterator<Item = Stall> + '_ {
     let recorded = evidence.stalls();
     let from_ns = if evidence.is_truncated() {
         Some(0)
@@ -50,7 +50,7 @@ fn of_host(evidence: &HostEvidence) -> impl Iterator<Item = Stall> + '_ {
 }
 
 /// Returns true if a host had more stalls than its record had room for.
-pub(super) fn is_full(evidence: &HostEvidence) -> bool {
+pub(super) fn is_full(evidence: &HostAccount) -> bool {
     let noise = evidence.noise.iter();
     noise
         .flat_map(|noise| &noise.cores)

@@ -2,13 +2,17 @@
 
 use proptest::prelude::*;
 use rtwire_measure::evidence::{
-    ArrivalRecord, ClockBasis, ClockLook, End, FORMAT, Header, ListenerEntry, ListenerTotals, Mark,
-    SentRecord, StampKind, StampRecord, TalkerEntry, TalkerTotals, Unkept, read,
+    ArrivalRecord, ClockBasis, ClockLook, Encoder, End, FORMAT, Header, HostEvidence,
+    ListenerEntry, ListenerTotals, Mark, Opened, SentRecord, StampKind, StampRecord, TalkerEntry,
+    TalkerTotals, Unkept, read,
 };
 use rtwire_measure::noise::{NoiseRecord, Stall, StallSource};
 use rtwire_measure::report::Machine;
 
 use super::*;
+
+/// A file in memory.
+type Made = EvidenceFile<HostEvidence>;
 
 const MS: u64 = 1_000_000;
 const US: u64 = 1_000;
@@ -80,7 +84,7 @@ fn header(host: &str) -> Header {
 }
 
 /// Two whole files: each frame takes `delay` ns, by clocks of which B's is ahead by `offset` ns.
-fn both(delay: impl Fn(u32) -> u64, offset: i64) -> [EvidenceFile; 2] {
+fn both(delay: impl Fn(u32) -> u64, offset: i64) -> [Made; 2] {
     let mut a = HostEvidence::new(header("A"));
     let mut b = HostEvidence::new(header("B"));
     for sequence in 0..FRAMES {
@@ -107,19 +111,19 @@ fn both(delay: impl Fn(u32) -> u64, offset: i64) -> [EvidenceFile; 2] {
     }
     let to_ns = START + u64::from(FRAMES) * MS;
     for evidence in [&mut a, &mut b] {
-        evidence.noise = Some(NoiseRecord::default());
-        evidence.end = Some(End {
+        evidence.account.noise = Some(NoiseRecord::default());
+        evidence.account.end = Some(End {
             sent_to_ns: to_ns,
             heard_to_ns: to_ns + 400 * MS,
             ..End::default()
         });
     }
-    a.talkers.push(TalkerTotals {
+    a.account.talkers.push(TalkerTotals {
         stream: "there".to_owned(),
         frames_sent: u64::from(FRAMES),
         ..TalkerTotals::default()
     });
-    b.listeners.push(ListenerTotals {
+    b.account.listeners.push(ListenerTotals {
         stream: "there".to_owned(),
         frames_received: u64::from(FRAMES),
         ..ListenerTotals::default()
@@ -131,7 +135,7 @@ fn both(delay: impl Fn(u32) -> u64, offset: i64) -> [EvidenceFile; 2] {
     })
 }
 
-fn good() -> [EvidenceFile; 2] {
+fn good() -> [Made; 2] {
     both(|_| 2 * US, 0)
 }
 
@@ -144,7 +148,7 @@ fn options() -> JudgeOptions {
     }
 }
 
-fn judged(files: &[EvidenceFile]) -> (Verdict, String) {
+fn judged(files: &[Made]) -> (Verdict, String) {
     let report = judge(&plan(), files, &options()).unwrap();
     (
         report.verdict,
@@ -152,12 +156,12 @@ fn judged(files: &[EvidenceFile]) -> (Verdict, String) {
     )
 }
 
-fn refused(files: &[EvidenceFile]) -> JudgeError {
+fn refused(files: &[Made]) -> JudgeError {
     judge(&plan(), files, &options()).unwrap_err()
 }
 
 #[track_caller]
-fn is(files: &[EvidenceFile], verdict: Verdict, part: &str) {
+fn is(files: &[Made], verdict: Verdict, part: &str) {
     let (found, said) = judged(files);
     assert_eq!(found, verdict, "{said}");
     assert!(said.contains(part), "{said}");
@@ -214,12 +218,12 @@ fn what_is_later_than_promised_is_broken_and_the_clocks_are_a_term_of_their_own(
         "before they were sent",
     );
     let mut unknown = both(|_| 3_400 * US, 0);
-    unknown[0].evidence.header.clock = ClockBasis::Unknown;
+    unknown[0].evidence.account.header.clock = ClockBasis::Unknown;
     is(&unknown, Verdict::Inconclusive, "Nobody knows how far");
     // Set during the run, at either end: no time of this stream means anything, and no talker's lateness.
     for host in [0, 1] {
         let mut set = both(|_| 3_400 * US, 0);
-        set[host].evidence.marks.push(Mark {
+        set[host].evidence.account.marks.push(Mark {
             at_ns: START,
             clock: Some(ClockLook {
                 offset_ns: None,
@@ -233,14 +237,14 @@ fn what_is_later_than_promised_is_broken_and_the_clocks_are_a_term_of_their_own(
             Verdict::Inconclusive,
             "the clock was set forward by 37.00",
         );
-        let talkers = set[0].evidence.talkers.iter_mut();
+        let talkers = set[0].evidence.account.talkers.iter_mut();
         talkers.for_each(|totals| totals.cycles_skipped = 37_000);
         let expected = [Verdict::Inconclusive, Verdict::Broken][host];
         assert_eq!(judged(&set).0, expected, "cycles of host {host}");
     }
     // One kernel has one clock, whatever is said of it.
     for file in &mut unknown {
-        file.evidence.header.boot_id = "one".to_owned();
+        file.evidence.account.header.boot_id = "one".to_owned();
     }
     is(&unknown, Verdict::Broken, "one clock");
 }
@@ -250,9 +254,13 @@ fn what_is_missing_is_named_and_settles_nothing() {
     let files = good();
     is(&files[..1], Verdict::Inconclusive, "no evidence of host B");
     is(&files[1..], Verdict::Inconclusive, "no evidence of host A");
-    is(&[], Verdict::Inconclusive, "no evidence of host A");
+    is(
+        &[] as &[Made],
+        Verdict::Inconclusive,
+        "no evidence of host A",
+    );
     let mut late = good();
-    late[1].evidence.header.open_ns = START + 100 * MS;
+    late[1].evidence.account.header.open_ns = START + 100 * MS;
     is(&late, Verdict::Kept, "begins later");
     let allowed = JudgeOptions {
         allow_missing_ns: 99 * MS,
@@ -266,7 +274,7 @@ fn what_is_missing_is_named_and_settles_nothing() {
         report.reasons
     );
     let mut early = good();
-    early[1].evidence.end.as_mut().unwrap().heard_to_ns -= 400 * MS;
+    early[1].evidence.account.end.as_mut().unwrap().heard_to_ns -= 400 * MS;
     let report = judge(&plan(), &early, &allowed).unwrap();
     assert!(
         report.reasons[0].contains("last 300.0 ms"),
@@ -274,10 +282,10 @@ fn what_is_missing_is_named_and_settles_nothing() {
         report.reasons
     );
     let mut cut = good();
-    cut[0].evidence.end.as_mut().unwrap().interrupted = true;
+    cut[0].evidence.account.end.as_mut().unwrap().interrupted = true;
     is(&cut, Verdict::Inconclusive, "interrupted");
     let mut overrun = good();
-    overrun[1].evidence.listeners[0].unkept = Unkept {
+    overrun[1].evidence.account.listeners[0].unkept = Unkept {
         overrun: 3,
         beyond_limit: 0,
     };
@@ -293,10 +301,10 @@ fn what_is_missing_is_named_and_settles_nothing() {
 #[test]
 fn a_truncated_file_is_never_broken_nor_kept_for_what_it_lacks() {
     let mut slow = both(|_| 3_400 * US, 0);
-    slow[0].evidence.end = None;
+    slow[0].evidence.account.end = None;
     is(&slow, Verdict::Inconclusive, "truncated");
     let mut lost = good();
-    lost[1].evidence.end = None;
+    lost[1].evidence.account.end = None;
     lost[1].evidence.arrivals[0].truncate(1_100);
     is(&lost, Verdict::Inconclusive, "truncated");
     // And whole, the same loss is broken.
@@ -315,21 +323,21 @@ fn what_is_no_evidence_of_this_run_is_refused_by_name() {
     let twice = [a.clone(), b.clone(), a.clone()];
     assert!(matches!(refused(&twice), JudgeError::Twice { .. }));
     let mut second = a.clone();
-    second.evidence.header.run = "another".to_owned();
+    second.evidence.account.header.run = "another".to_owned();
     let two = [a.clone(), second];
     assert!(matches!(refused(&two), JudgeError::TwoRuns { .. }));
     let mut foreign = a.clone();
-    foreign.evidence.header.plan_id = "x".to_owned();
+    foreign.evidence.account.header.plan_id = "x".to_owned();
     assert!(matches!(refused(&[foreign]), JudgeError::OtherPlan { .. }));
     let mut epoch = a.clone();
-    epoch.evidence.header.epoch += 1;
+    epoch.evidence.account.header.epoch += 1;
     assert!(matches!(refused(&[epoch]), JudgeError::OtherEpoch { .. }));
     let mut nobody = a.clone();
-    nobody.evidence.header.host = "C".to_owned();
+    nobody.evidence.account.header.host = "C".to_owned();
     assert!(matches!(refused(&[nobody]), JudgeError::NoSuchHost { .. }));
     // A's evidence under B's name.
     let mut swapped = a;
-    swapped.evidence.header.host = "B".to_owned();
+    swapped.evidence.account.header.host = "B".to_owned();
     assert!(matches!(
         refused(&[swapped]),
         JudgeError::OtherStreams { .. }
@@ -340,9 +348,9 @@ fn what_is_no_evidence_of_this_run_is_refused_by_name() {
 fn what_a_host_says_of_itself_counts() {
     let mut late = good();
     let due = START + 50 * MS;
-    late[0].evidence.talkers[0].late = vec![(due, due + 900 * US)];
+    late[0].evidence.account.talkers[0].late = vec![(due, due + 900 * US)];
     is(&late, Verdict::Broken, "no recorded stall of the machine");
-    late[0].evidence.noise.as_mut().unwrap().stalls = vec![Stall {
+    late[0].evidence.account.noise.as_mut().unwrap().stalls = vec![Stall {
         source: StallSource::Core(0),
         alive_ns: due - 100 * US,
         due_ns: due,
@@ -350,13 +358,13 @@ fn what_a_host_says_of_itself_counts() {
     }];
     is(&late, Verdict::Kept, "while the machine stalled");
     let mut foreign = good();
-    foreign[1].evidence.listeners[0].frames_foreign = 1;
+    foreign[1].evidence.account.listeners[0].frames_foreign = 1;
     is(&foreign, Verdict::Broken, "another plan");
     let mut refused = good();
-    refused[0].evidence.talkers[0].frames_refused = 1;
+    refused[0].evidence.account.talkers[0].frames_refused = 1;
     is(&refused, Verdict::Broken, "no room");
     let mut again = good();
-    again[1].evidence.listeners[0].talker_restarts = 1;
+    again[1].evidence.account.listeners[0].talker_restarts = 1;
     is(&again, Verdict::Inconclusive, "began again");
 }
 
@@ -379,9 +387,14 @@ fn a_stall_elsewhere_excuses_nothing() {
         due_ns: at,
         woke_ns: at + 60 * US,
     };
-    files[1].evidence.noise.as_mut().unwrap().stalls = vec![stall];
+    files[1].evidence.account.noise.as_mut().unwrap().stalls = vec![stall];
     is(&files, Verdict::Kept, "excluded");
-    let record = stalls::of(&files, [&"A".to_owned(), &"C".to_owned()]);
+    let parts = [0, 1].map(|at| File {
+        name: "",
+        evidence: &files[at].evidence.account,
+        records: &files[at].evidence,
+    });
+    let record = stalls::of(&parts, [&"A".to_owned(), &"C".to_owned()]);
     assert_eq!(record.stalls, [], "B's machine is at neither end");
 }
 
@@ -413,4 +426,77 @@ proptest! {
             prop_assert_eq!(judge(&plan(), &files, &options()).unwrap().verdict, Verdict::Inconclusive);
         }
     }
+}
+
+/// Bytes of this evidence as a run writes them: small blocks of all streams in turns.
+fn in_turns(evidence: &HostEvidence, step: usize) -> Vec<u8> {
+    let mut encoder = Encoder::default();
+    let mut out = encoder.header(&evidence.account.header);
+    let part = |at: usize, of: usize| (at * step).min(of)..((at + 1) * step).min(of);
+    for at in 0..(4 * FRAMES as usize).div_ceil(step) {
+        for (stream, records) in evidence.arrivals.iter().enumerate() {
+            out.extend(encoder.arrivals(stream, &records[part(at, records.len())]));
+        }
+        for (stream, records) in evidence.stamps.iter().enumerate() {
+            out.extend(encoder.stamps(stream, &records[part(at, records.len())]));
+        }
+        for (stream, records) in evidence.sent.iter().enumerate() {
+            out.extend(encoder.sent(stream, &records[part(at, records.len())]));
+        }
+    }
+    let account = &evidence.account;
+    out.extend(account.talkers.iter().flat_map(|one| encoder.talker(one)));
+    out.extend(
+        account
+            .listeners
+            .iter()
+            .flat_map(|one| encoder.listener(one)),
+    );
+    out.extend(account.noise.iter().flat_map(|one| encoder.noise(one)));
+    out.extend(account.end.iter().flat_map(|one| encoder.end(*one)));
+    out
+}
+
+/// The report from files that are read stream by stream is that of evidence in memory, byte for byte.
+#[test]
+fn a_file_read_stream_by_stream_is_judged_as_one_in_memory() {
+    let slow = |at: u32| u64::from(at % 977) * US / 10;
+    for made in [good(), both(slow, 1_000), both(|_| 3_400 * US, 0)] {
+        let expected = judge(&plan(), &made, &options())
+            .unwrap()
+            .to_json()
+            .unwrap();
+        for step in [1, 100, 5_000] {
+            let opened = made.clone().map(|file| EvidenceFile {
+                evidence: Opened::open(in_turns(&file.evidence, step)).unwrap(),
+                name: file.name,
+            });
+            let report = judge(&plan(), &opened, &options()).unwrap();
+            assert_eq!(report.to_json().unwrap(), expected);
+        }
+    }
+}
+
+/// A file that changes while it is judged is not judged by what it was.
+#[test]
+fn a_file_that_changes_behind_the_first_look_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("A.evidence");
+    let [a, _] = good();
+    let mut bytes = a.evidence.to_bytes();
+    std::fs::write(&path, &bytes).unwrap();
+    let evidence = Opened::open(std::fs::File::open(&path).unwrap()).unwrap();
+    let files = [EvidenceFile {
+        name: a.name,
+        evidence,
+    }];
+    assert!(judge(&plan(), &files, &options()).is_ok());
+    let middle = bytes.len() / 3;
+    bytes[middle] ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    let refused = judge(&plan(), &files, &options()).unwrap_err().to_string();
+    assert!(refused.contains("A.evidence: was changed"), "{refused}");
+    std::fs::write(&path, &bytes[..middle]).unwrap();
+    let refused = judge(&plan(), &files, &options()).unwrap_err().to_string();
+    assert!(refused.contains("A.evidence: cannot be read"), "{refused}");
 }

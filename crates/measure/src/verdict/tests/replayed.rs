@@ -219,6 +219,12 @@ const LINES: &[Line] = &[
         "after one that was sent later",
     ),
     (
+        "an altered payload",
+        |e| e.streams[0].frames_corrupted = 1,
+        Verdict::Broken,
+        "arrived with an altered payload",
+    ),
+    (
         "late by the calibrated latency",
         |e| delay(e, 7, LATENCY),
         Verdict::Kept,
@@ -397,6 +403,12 @@ const LINES: &[Line] = &[
         "1 record of the emulated ports lost",
     ),
     (
+        "a frame twice among the samples",
+        |e| e.streams[0].samples[8].seq = e.streams[0].samples[7].seq,
+        Verdict::Inconclusive,
+        "appears twice among the samples",
+    ),
+    (
         "frames that were not replayed",
         |e| exact(e).truncate(1_900),
         Verdict::Inconclusive,
@@ -475,6 +487,40 @@ fn each_line_of_the_rule() {
             "{name}: {reasons:?}, not {words:?}"
         );
     }
+}
+
+/// `docs/verdict.md` names cases above for each line of its rule, and one of them has the line's verdict.
+#[test]
+fn the_page_names_a_case_for_each_line() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/verdict.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let mut lines = 0;
+    for row in page.lines().filter(|row| row.starts_with("| ")) {
+        let cells: Vec<&str> = row.split(" | ").collect();
+        let [number, _, verdict, cases] = cells[..] else {
+            continue;
+        };
+        if number.trim_start_matches("| ").parse() != Ok(lines + 1) {
+            continue;
+        }
+        lines += 1;
+        let named = cases.trim_end_matches(" |").split(", `");
+        let named = named.map(|name| name.trim_matches('`'));
+        let found: Vec<&Line> = named
+            .map(|name| {
+                let mut all = LINES.iter();
+                let case = all.find(|case| case.0 == name);
+                case.unwrap_or_else(|| panic!("line {lines}: no case `{name}`"))
+            })
+            .collect();
+        assert!(
+            found
+                .iter()
+                .any(|case| verdict.starts_with(case.2.as_str())),
+            "line {lines}: none is {verdict}"
+        );
+    }
+    assert_eq!(lines, 18);
 }
 
 #[test]
