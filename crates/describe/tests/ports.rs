@@ -152,7 +152,11 @@ fn several_frames_in_an_interval_are_one_contract() {
     assert!(network.without_groups().unwrap_err().contains("\"x\""));
     let one = stream("interval = \"1 ms\"").unwrap();
     assert_eq!(one.without_groups(), Ok(()));
-    assert!(!serde_json::to_string(&one.streams).unwrap().contains("\"frames\""));
+    assert!(
+        !serde_json::to_string(&one.streams)
+            .unwrap()
+            .contains("\"frames\"")
+    );
     let told = stream("rate = \"1 Mbit/s\"\nframes-per-interval = 4").unwrap_err();
     assert!(told.contains("goes with `interval`"), "{told}");
 }

@@ -77,7 +77,7 @@ impl<S: Source + ?Sized> Source for Box<S> {
 pub(super) struct Block<'a> {
     pub(super) kind: u8,
     pub(super) payload: &'a [u8],
-    /// Where it is.
+    /// Its place.
     pub(super) place: Place,
 }
 

@@ -253,7 +253,7 @@ pub struct End {
     pub records: [u64; 3],
 }
 
-/// What a host says of its run, beside the records of single frames.
+/// The account that a host gives of its run, beside the records of single frames.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostAccount {
     /// The header.
@@ -340,7 +340,7 @@ impl HostAccount {
 /// All that a file of evidence holds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostEvidence {
-    /// What the host says of its run.
+    /// The host's account of its run.
     pub account: HostAccount,
     /// The frames sent, for each talker of the header.
     pub sent: Vec<Vec<SentRecord>>,

@@ -241,7 +241,7 @@ fn header(block: &Block<'_>) -> Result<Header, EvidenceError> {
     }
 }
 
-/// What was read so far.
+/// The part that was read so far.
 struct Reading {
     account: HostAccount,
     places: Places,
