@@ -253,7 +253,7 @@ pub struct End {
     pub records: [u64; 3],
 }
 
-/// The account that a host gives of its run, beside the records of single frames.
+/// A host's account of its run, beside the records of single frames.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostAccount {
     /// The header.
