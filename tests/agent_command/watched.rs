@@ -178,7 +178,7 @@ fn systemd_accepts_the_units() {
         fs::write(&file, unit.replace("/usr/bin/rtwire", BINARY)).unwrap();
         names.push(file);
     }
-    assert_eq!(names.len(), 3);
+    assert_eq!(names.len(), 5);
     let mut command = Command::new("systemd-analyze");
     let checked = command
         .args(["verify", "--man=no"])
