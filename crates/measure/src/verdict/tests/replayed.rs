@@ -404,7 +404,7 @@ const LINES: &[Line] = &[
     ),
     (
         "a frame twice among the samples",
-        |e| e.streams[0].samples[8].seq = e.streams[0].samples[7].seq,
+        |e| e.streams[0].samples[8] = e.streams[0].samples[7],
         Verdict::Inconclusive,
         "appears twice among the samples",
     ),
