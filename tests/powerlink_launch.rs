@@ -44,8 +44,8 @@ fn the_keys_are_read_and_checked() {
     }
     let faults = parsed("node = 1\nsoc = \"launch\"\nsoc-priority = 3").unwrap_err();
     for part in [
-        "project.toml:3:7: only a managing node (node = 240) sends SoC: no `soc`",
-        "project.toml:4:16: only a managing node (node = 240) sends SoC: no `soc-priority`",
+        "project.toml:3:7: only a managing node (node = 240) sends SoC and SoA: no `soc`",
+        "project.toml:4:16: only a managing node (node = 240) sends SoC and SoA: no `soc-priority`",
     ] {
         assert!(faults.contains(part), "{part}\n---\n{faults}");
     }

@@ -135,10 +135,12 @@ impl Fault {
     }
 
     /// One byte of the user data of a frame is another one, at its end. The switch runs the program in this file.
+    /// `tc` wants a file system of BPF. Its list of mounts still names the host's, which the switch's own /sys hides.
     fn altered(object: &Path) -> Self {
         let object = object.display();
         let script = format!(
-            "tc filter add dev to-B egress prio 59000 protocol all bpf da object-file {object} section tc"
+            "mount -t bpf bpf /sys/fs/bpf
+             tc filter add dev to-B egress prio 59000 protocol all bpf da object-file {object} section tc"
         );
         Self::new(
             "a frame of ten thousand altered",
