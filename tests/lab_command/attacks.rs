@@ -52,7 +52,7 @@ const C: u32 = 2;
 const D: u32 = 3;
 const E: u32 = 4;
 
-/// What is done to the network of five nodes behind its plan's back, and what the verdict has to say.
+/// An attack on the network of five nodes behind its plan's back, and the words that the verdict must have.
 ///
 /// Single frames are hit some two seconds after the run began: nothing else is wrong with it.
 pub(crate) struct Fault {

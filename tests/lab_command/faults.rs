@@ -1,11 +1,12 @@
 //! Faults: in what the user gives, in the machine, and while a lab runs.
 
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
 use rtwire_testkit::{require, without_bpf};
 
+use crate::planted::Busy;
 use crate::support::*;
 
 #[test]
@@ -163,32 +164,16 @@ fn a_stopped_talker_makes_the_run_inconclusive_not_broken() {
     );
 }
 
-/// A real-time task that takes a core now and then, from outside of the lab, until it is dropped.
-struct Busy(Child);
-
-impl Busy {
-    fn start(priority: &str) -> Self {
-        let script =
-            "while :; do i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; sleep 0.1; done";
-        let mut command = Command::new("chrt");
-        command
-            .args(["-f", priority, "sh", "-c", script])
-            .stdin(Stdio::null());
-        Self(command.spawn().unwrap())
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// Starts a real-time task that takes a core now and then, from outside of the lab.
+fn busy_now_and_then(priority: &str) -> Busy {
+    let script = "while :; do i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; sleep 0.1; done";
+    Busy::of(Command::new("chrt").args(["-f", priority, "sh", "-c", script]))
 }
 
 #[test]
 fn a_busy_real_time_task_is_recorded_and_breaks_no_promise() {
     let _alone = alone();
-    let task = Busy::start("95");
+    let task = busy_now_and_then("95");
     let (_, report) = measured(
         &example("five-nodes.toml"),
         &["--calibration", "500ms", "--duration", "2500ms"],
@@ -210,7 +195,7 @@ fn a_busy_real_time_task_is_recorded_and_breaks_no_promise() {
 #[test]
 fn noise_cannot_make_a_broken_promise_kept() {
     let _alone = alone();
-    let task = Busy::start("95");
+    let task = busy_now_and_then("95");
     let (_, report) = measured(
         &example("five-nodes-unshaped.toml"),
         &[

@@ -1,4 +1,4 @@
-//! What is no fault of the network must not be taken for one: a quiet network is kept, and what the machine, the lab's own
+//! A network without a fault is never called broken: a quiet network is kept, and what the machine, the lab's own
 //! generator or the user does has its own words. The faults are in `attacks.rs`.
 
 use std::path::PathBuf;
@@ -102,11 +102,11 @@ pub(crate) struct Busy(Child);
 
 impl Busy {
     pub(crate) fn start() -> Self {
-        let mut command = Command::new("sh");
-        command
-            .args(["-c", "while :; do :; done"])
-            .stdin(Stdio::null());
-        Self(command.spawn().unwrap())
+        Self::of(Command::new("sh").args(["-c", "while :; do :; done"]))
+    }
+
+    pub(crate) fn of(command: &mut Command) -> Self {
+        Self(command.stdin(Stdio::null()).spawn().unwrap())
     }
 }
 

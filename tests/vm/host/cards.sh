@@ -6,10 +6,14 @@ backports() {
 	shift 2
 	if [ ! -e "$root/complete" ]; then
 		mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' 2>/dev/null | head -n 1)
+		[ -n "$mirror" ] || {
+			echo "The lane \`cards\` needs Debian's $suite, and apt names no archive of Debian (\`apt-get indextargets\`)." >&2
+			return 3
+		}
 		rm -rf "$root"
 		mkdir -p "$root"/{lists,archives}/partial
 		printf 'Types: deb\nURIs: %s\nSuites: %s\nComponents: main\nArchitectures: amd64\nSigned-By: %s\n' \
-			"${mirror:-http://deb.debian.org/debian/}" "$suite" /usr/share/keyrings/debian-archive-keyring.gpg >"$root/list.sources"
+			"$mirror" "$suite" /usr/share/keyrings/debian-archive-keyring.gpg >"$root/list.sources"
 		backports_apt "$root" apt-get -qq update >&2 || {
 			echo "The lane \`cards\` needs Debian's $suite, which apt cannot read (the reason is above)." >&2
 			return 3

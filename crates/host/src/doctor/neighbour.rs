@@ -1,13 +1,9 @@
 //! The other end of the cable, and hardware addresses that exist twice.
 
 use super::{Area, Facts, Finding, Level};
+use crate::netlink::hardware_address;
 
 const AREA: Area = Area::Interface;
-
-fn shown(address: &[u8]) -> String {
-    let bytes: Vec<String> = address.iter().map(|byte| format!("{byte:02x}")).collect();
-    bytes.join(":")
-}
 
 pub(super) fn partner_mtu(facts: &Facts) -> Vec<Finding> {
     let Some((own, partner)) = facts
@@ -91,7 +87,7 @@ pub(super) fn duplicate_address(facts: &Facts) -> Vec<Finding> {
         Finding::good(
             AREA,
             "interface.duplicate_address",
-            format!("hardware address {} also belongs to: {}", shown(own), with.join("; ")),
+            format!("hardware address {} also belongs to: {}", hardware_address(own), with.join("; ")),
             "switches send frames for it now to one, now to the other; a host drops frames that seem to be its own",
         )
         .at(Level::Fault)

@@ -32,6 +32,7 @@ pub use facts::{LinkFacts, Qdisc, VlanFacts, XdpAbilities};
 pub use links::{BridgePort, Forwarding, Neighbour, VethEnd};
 pub use napi::Napi;
 pub use neighbours::StaticNeighbour;
+pub(crate) use neighbours::hardware_address;
 pub(crate) use queues::OWN_RATE;
 pub use queues::PortQueue;
 pub use tree::{Filter, Queue, Tree};

@@ -23,16 +23,21 @@ pub struct StaticNeighbour {
     pub raw: Vec<u8>,
 }
 
+/// Returns a hardware address in words: `02:00:00:00:00:02`.
+pub(crate) fn hardware_address(bytes: &[u8]) -> String {
+    let bytes: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    bytes.join(":")
+}
+
 fn shown(raw: &[u8]) -> Option<String> {
     let attributes = raw.get(HEADER..)?;
     let address = super::addresses::address(find(attributes, 1)?)?;
     let proxy = raw.get(10)? & NTF_PROXY != 0;
     let link = find(attributes, 2).unwrap_or_default();
-    let link: Vec<String> = link.iter().map(|byte| format!("{byte:02x}")).collect();
     Some(match (proxy, link.is_empty()) {
         (true, _) => format!("proxy for neighbour {address}"),
         (false, true) => format!("neighbour {address}"),
-        (false, false) => format!("neighbour {address} lladdr {}", link.join(":")),
+        (false, false) => format!("neighbour {address} lladdr {}", hardware_address(link)),
     })
 }
 

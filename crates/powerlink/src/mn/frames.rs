@@ -47,17 +47,8 @@ impl ManagingNode {
         sync: Option<SyncRequest>,
         outbox: &mut dyn Outbox,
     ) {
-        let soa = Soa {
-            state: self.state,
-            exception_acknowledge: flags[0],
-            exception_reset: flags[1],
-            service,
-            target,
-            version: VERSION,
-            redundancy: 0,
-            sync,
-        };
-        self.send_invitation(multicast::SOA, Message::Soa(soa), outbox);
+        let soa = Message::Soa(self.invitation(service, target, flags, sync));
+        self.send_invitation(multicast::SOA, soa, outbox);
     }
 
     /// Sends an invitation between two SoA.
@@ -68,7 +59,18 @@ impl ManagingNode {
         flags: [bool; 2],
         outbox: &mut dyn Outbox,
     ) {
-        let soa = Soa {
+        let soa = Message::AInv(self.invitation(service, target, flags, None));
+        self.send_invitation(multicast::ASND, soa, outbox);
+    }
+
+    const fn invitation(
+        &self,
+        service: RequestedService,
+        target: u8,
+        flags: [bool; 2],
+        sync: Option<SyncRequest>,
+    ) -> Soa {
+        Soa {
             state: self.state,
             exception_acknowledge: flags[0],
             exception_reset: flags[1],
@@ -76,9 +78,8 @@ impl ManagingNode {
             target,
             version: VERSION,
             redundancy: 0,
-            sync: None,
-        };
-        self.send_invitation(multicast::ASND, Message::AInv(soa), outbox);
+            sync,
+        }
     }
 
     fn send_invitation(&mut self, to: MacAddress, message: Message<'_>, outbox: &mut dyn Outbox) {

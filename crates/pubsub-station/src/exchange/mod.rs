@@ -1,7 +1,7 @@
 //! A project as the standard's configuration file, and back.
 //!
-//! What only a project knows (sources of values, files of keys, settings of threads) is in properties with names in the namespace
-//! [`NAMESPACE`], which other programs pass over.
+//! The standard has no place for sources of values, files of keys and settings of threads. They are in properties with names in
+//! the namespace [`NAMESPACE`], which other programs pass over.
 
 mod export;
 mod groups;

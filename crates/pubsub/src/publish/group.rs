@@ -1,12 +1,14 @@
 //! A writer group: when it publishes, what its writers send, and the frame that leaves.
 
+mod chunks;
+
 use super::message::{self, Kind, Part, PublishFault, Scratch};
 use crate::config::{ConfigFault, DataSet, Group, MOST_DATA_SETS, Profile};
 use crate::field::Scalar;
 use crate::fixed;
 use crate::security::{SECURITY_HEADER_BYTES, Sealer};
 use crate::state::{Component, State};
-use rtwire_wire::uadp::{Chunk, DateTime, FixedLayout};
+use rtwire_wire::uadp::{DateTime, FixedLayout};
 
 /// The longest message behind the Ethernet header.
 const MOST_BYTES: usize = 1500;
@@ -403,93 +405,9 @@ impl WriterGroup {
         Ok(())
     }
 
-    /// Sends each DataSetMessage in a message of its own, in chunks where it is longer than that.
-    fn parts(
-        &mut self,
-        now_ns: u64,
-        sealers: &mut [Sealer],
-        send: &mut dyn FnMut(&[u8]),
-    ) -> Result<(), PublishFault> {
-        let mut kinds = [None; MOST_DATA_SETS];
-        self.decide(now_ns, &mut kinds);
-        for (nth, kind) in kinds.into_iter().enumerate() {
-            let Some(kind) = kind else { continue };
-            let bytes = self.write_whole(nth, Some(kind), now_ns)?;
-            let mut offset = 0;
-            while offset < bytes {
-                let (places, taken) = self.write_part(nth, offset, bytes)?;
-                self.hand_over(places, sealers, send)?;
-                self.counters.chunks += u64::from(taken < bytes);
-                offset += taken;
-            }
-            self.sent(nth, kind, now_ns);
-        }
-        Ok(())
-    }
-
-    /// Writes a writer's DataSetMessage into the room for whole ones. Returns its bytes.
-    fn write_whole(
-        &mut self,
-        nth: usize,
-        kind: Option<Kind>,
-        now_ns: u64,
-    ) -> Result<usize, PublishFault> {
-        let places = self.writers.get(nth).zip(self.config.data_sets.get(nth));
-        let Some(((writer, data_set), kind)) = places.zip(kind) else {
-            return Ok(0);
-        };
-        let part = Part {
-            data_set,
-            kind,
-            sequence: writer.sequence,
-            values: &writer.values,
-            changed: &writer.changed,
-        };
-        let time = (now_ns as i64).saturating_sub(self.utc_behind_ns);
-        let time = DateTime::from_unix_ns(time);
-        Ok(message::data_set(
-            &self.config,
-            &part,
-            time,
-            &mut self.scratch,
-            &mut self.whole,
-        )?)
-    }
-
-    /// Writes a message with the rest of a DataSetMessage from `offset` on, or with the chunk of it that fits. Returns the security
-    /// header's place, the frame's end, and the bytes taken.
-    fn write_part(
-        &mut self,
-        nth: usize,
-        offset: usize,
-        bytes: usize,
-    ) -> Result<((usize, usize), usize), PublishFault> {
-        let trailer = message::trailer(&self.config);
-        let room = self.buffer.len() - trailer;
-        let out = self.buffer.get_mut(self.prefix..room).unwrap_or_default();
-        let ids = [self.config.data_sets.get(nth).map_or(0, |set| set.writer)];
-        let (at, payload) = message::header(&self.config, self.sequence, &ids, false, out)?;
-        let rest = self.whole.get(offset..bytes).unwrap_or_default();
-        if offset == 0
-            && let Some(place) = out.get_mut(payload..payload + bytes)
-        {
-            place.copy_from_slice(rest);
-            return Ok(((at, self.prefix + payload + bytes + trailer), bytes));
-        }
-        let (at, payload) = message::header(&self.config, self.sequence, &ids, true, out)?;
-        let place = out.get_mut(payload..).unwrap_or_default();
-        let fit = place
-            .len()
-            .saturating_sub(Chunk::HEADER_OCTETS)
-            .min(rest.len());
-        let chunk = Chunk {
-            sequence: self.writers.get(nth).map_or(0, |writer| writer.sequence),
-            offset: u32::try_from(offset).unwrap_or(u32::MAX),
-            total_octets: u32::try_from(bytes).unwrap_or(u32::MAX),
-            data: rest.get(..fit).unwrap_or_default(),
-        };
-        let written = chunk.emit(place)?;
-        Ok(((at, self.prefix + payload + written + trailer), fit))
+    /// Returns the time that a message of this instant carries.
+    fn time(&self, now_ns: u64) -> DateTime {
+        DateTime::from_unix_ns((now_ns as i64).saturating_sub(self.utc_behind_ns))
     }
 
     /// Writes a message. Returns the security header's place in it, and the frame's end.
@@ -498,8 +416,7 @@ impl WriterGroup {
         kinds: &[Option<Kind>],
         now_ns: u64,
     ) -> Result<(usize, usize), PublishFault> {
-        let time = (now_ns as i64).saturating_sub(self.utc_behind_ns);
-        let time = DateTime::from_unix_ns(time);
+        let time = self.time(now_ns);
         self.ids.clear();
         let sets = self.config.data_sets.iter().zip(kinds);
         let present = sets.filter(|(_, kind)| kind.is_some());
@@ -515,14 +432,7 @@ impl WriterGroup {
         let mut size_at = payload;
         for (nth, kind) in kinds.iter().enumerate() {
             let Some(kind) = *kind else { continue };
-            let writer = &self.writers[nth];
-            let part = Part {
-                data_set: &self.config.data_sets[nth],
-                kind,
-                sequence: writer.sequence,
-                values: &writer.values,
-                changed: &writer.changed,
-            };
+            let part = self.writers[nth].part(&self.config.data_sets[nth], kind);
             let place = out.get_mut(end..).unwrap_or_default();
             let bytes = message::data_set(&self.config, &part, time, &mut self.scratch, place)?;
             if sizes > 0 {
@@ -564,6 +474,17 @@ impl WriterGroup {
 }
 
 impl Writer {
+    /// Returns what this writer puts into a message.
+    fn part<'a>(&'a self, data_set: &'a DataSet, kind: Kind) -> Part<'a> {
+        Part {
+            data_set,
+            kind,
+            sequence: self.sequence,
+            values: &self.values,
+            changed: &self.changed,
+        }
+    }
+
     fn new(set: &DataSet) -> Self {
         let values: Vec<Scalar> = set
             .fields

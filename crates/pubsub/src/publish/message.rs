@@ -117,14 +117,18 @@ pub(super) fn data_set(
     };
     let content = match (part.kind, part.data_set.encoding) {
         (Kind::KeepAlive, encoding) => Content::KeepAlive(encoding),
-        (Kind::Event, _) => {
+        (Kind::Event, _) | (Kind::Key, FieldEncoding::Variant) => {
             scratch.variants.clear();
             let fields = part
                 .values
                 .iter()
                 .map(|value| Variant::Scalar(value.value()));
             scratch.variants.extend(fields);
-            Content::Event(Fields::variants(&scratch.variants))
+            let fields = Fields::variants(&scratch.variants);
+            match part.kind {
+                Kind::Event => Content::Event(fields),
+                _ => Content::KeyFrame(fields),
+            }
         }
         (_, FieldEncoding::RawData) => {
             scratch.raw.clear();
@@ -135,15 +139,6 @@ pub(super) fn data_set(
                     .extend_from_slice(&value.bits().to_le_bytes()[..bytes]);
             }
             Content::RawData(&scratch.raw)
-        }
-        (Kind::Key, FieldEncoding::Variant) => {
-            scratch.variants.clear();
-            let fields = part
-                .values
-                .iter()
-                .map(|value| Variant::Scalar(value.value()));
-            scratch.variants.extend(fields);
-            Content::KeyFrame(Fields::variants(&scratch.variants))
         }
         (Kind::Key, FieldEncoding::DataValue) => {
             scratch.data_values.clear();

@@ -1,4 +1,4 @@
-//! What is in a binary configuration file of OPC UA PubSub? A tree of the standard's structures, read and written by one table.
+//! The binary configuration file of OPC UA PubSub: a tree of the standard's structures, read and written by one table.
 //!
 //! ```text
 //!  bytes ─► read ─► Record (UABinaryFileDataType) ─► get("Body") … ─► values, with the standard's field names
