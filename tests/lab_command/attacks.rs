@@ -59,13 +59,28 @@ pub(crate) struct Fault {
     pub(crate) name: &'static str,
     /// Commands at the switch.
     pub(crate) script: String,
+    /// In a run of three seconds.
     pub(crate) says: &'static str,
+    /// In a run of ten seconds, in which a talker may send more than ten thousand frames.
+    pub(crate) says_in_ten_seconds: &'static str,
 }
 
 impl Fault {
     fn new(name: &'static str, script: impl Into<String>, says: &'static str) -> Self {
         let script = script.into();
-        Self { name, script, says }
+        Self {
+            name,
+            script,
+            says,
+            says_in_ten_seconds: says,
+        }
+    }
+
+    fn says_in_ten_seconds(self, says: &'static str) -> Self {
+        Self {
+            says_in_ten_seconds: says,
+            ..self
+        }
     }
 
     fn slower_by_a_tenth() -> Self {
@@ -102,6 +117,7 @@ impl Fault {
             script,
             "Lost in the network: 1 of",
         )
+        .says_in_ten_seconds("Lost in the network: 2 of")
     }
 
     fn doubled() -> Self {
@@ -147,6 +163,7 @@ impl Fault {
             script,
             "1 frame arrived with an altered payload",
         )
+        .says_in_ten_seconds("2 frames arrived with an altered payload")
     }
 
     /// All of them; their programs are in this folder.
