@@ -59,44 +59,51 @@ pub(crate) struct Fault {
     pub(crate) name: &'static str,
     /// Commands at the switch.
     pub(crate) script: String,
-    /// In a run of three seconds.
-    pub(crate) says: &'static str,
-    /// In a run of ten seconds, in which a talker may send more than ten thousand frames.
-    pub(crate) says_in_ten_seconds: &'static str,
+    /// Of ten thousand frames of this stream the one with this sequence number is hit, where single frames are.
+    hit: Option<(&'static str, u64)>,
+    /// The words for so many frames hit.
+    words: fn(u64) -> String,
 }
 
 impl Fault {
-    fn new(name: &'static str, script: impl Into<String>, says: &'static str) -> Self {
+    fn new(name: &'static str, script: impl Into<String>, words: fn(u64) -> String) -> Self {
         let script = script.into();
         Self {
             name,
             script,
-            says,
-            says_in_ten_seconds: says,
+            hit: None,
+            words,
         }
     }
 
-    fn says_in_ten_seconds(self, says: &'static str) -> Self {
-        Self {
-            says_in_ten_seconds: says,
-            ..self
-        }
+    fn hits(self, stream: &'static str, sequence: u64) -> Self {
+        let hit = Some((stream, sequence));
+        Self { hit, ..self }
+    }
+
+    /// The words that the verdict of this report must have. The longer a stream sent, the more of its frames were hit.
+    pub(crate) fn says(&self, report: &Value) -> String {
+        let hit = self.hit.map_or(0, |(stream, sequence)| {
+            let sent = row(report, stream)["frames_sent"].as_u64().unwrap();
+            sent.saturating_sub(sequence).div_ceil(10_000)
+        });
+        (self.words)(hit)
     }
 
     fn slower_by_a_tenth() -> Self {
         let script = "tc class change dev to-B classid 1:1 htb rate 90mbit ceil 90mbit overhead 24 burst 3125b cburst 3125b";
-        Self::new("a port slower by a tenth", script, "Port s1 to B")
+        Self::new("a port slower by a tenth", script, |_| {
+            "Port s1 to B".to_owned()
+        })
     }
 
     /// The rate limiter's credit (250 µs) hides a fiftieth from every frame: such a port sends no frame late. Without the
     /// credit each frame is within the calibrated latency, and only the slope shows the rate.
     fn slower_by_a_fiftieth() -> Self {
         let script = "tc class change dev to-B classid 1:1 htb rate 98mbit ceil 98mbit overhead 24 burst 200b cburst 200b";
-        Self::new(
-            "a port slower by a fiftieth",
-            script,
-            "slower than its rate",
-        )
+        Self::new("a port slower by a fiftieth", script, |_| {
+            "slower than its rate".to_owned()
+        })
     }
 
     /// Frames are delayed, and none is lost for it.
@@ -104,7 +111,9 @@ impl Fault {
         let set = "tc class change dev to-B classid 1:1 htb overhead 24 burst 3125b cburst 3125b";
         let pause = format!("{set} rate 8kbit ceil 8kbit; {set} rate 100mbit ceil 100mbit;");
         let script = format!("for i in 1 2 3 4 5 6 7 8; do {pause} done");
-        Self::new("a port that pauses", script, "does not behave as described")
+        Self::new("a port that pauses", script, |_| {
+            "does not behave as described".to_owned()
+        })
     }
 
     fn dropped() -> Self {
@@ -112,12 +121,10 @@ impl Fault {
         let script = format!(
             "tc filter add dev to-B egress prio 60000 protocol all bpf da bytecode '{shot}'"
         );
-        Self::new(
-            "a frame of ten thousand dropped",
-            script,
-            "Lost in the network: 1 of",
-        )
-        .says_in_ten_seconds("Lost in the network: 2 of")
+        Self::new("a frame of ten thousand dropped", script, |hit| {
+            format!("Lost in the network: {hit} of")
+        })
+        .hits("C-to-B", 5_200)
     }
 
     fn doubled() -> Self {
@@ -125,11 +132,10 @@ impl Fault {
         let script = format!(
             "tc filter add dev to-A ingress prio 60000 protocol all bpf bytecode '{matched}' action mirred egress mirror dev to-B"
         );
-        Self::new(
-            "a frame of ten thousand doubled",
-            script,
-            "1 frame arrived twice",
-        )
+        Self::new("a frame of ten thousand doubled", script, |hit| {
+            format!("{} arrived twice", frames(hit))
+        })
+        .hits("A-to-B", 2_200)
     }
 
     /// Three frames of ten thousand take a detour through a slow queue of the switch: the first one passes at once, and
@@ -146,7 +152,7 @@ impl Fault {
         Self::new(
             "frames of ten thousand that are held back and so swapped with others",
             script,
-            "after one that was sent later",
+            |_| "after one that was sent later".to_owned(),
         )
     }
 
@@ -158,12 +164,10 @@ impl Fault {
             "mount -t bpf bpf /sys/fs/bpf
              tc filter add dev to-B egress prio 59000 protocol all bpf da object-file {object} section tc"
         );
-        Self::new(
-            "a frame of ten thousand altered",
-            script,
-            "1 frame arrived with an altered payload",
-        )
-        .says_in_ten_seconds("2 frames arrived with an altered payload")
+        Self::new("a frame of ten thousand altered", script, |hit| {
+            format!("{} arrived with an altered payload", frames(hit))
+        })
+        .hits("E-to-B", 3_500)
     }
 
     /// All of them; their programs are in this folder.
@@ -178,6 +182,17 @@ impl Fault {
             Self::altered(&altering(folder)),
         ]
     }
+}
+
+/// What the report says of this stream.
+fn row<'a>(report: &'a Value, stream: &str) -> &'a Value {
+    let streams = report["streams"].as_array().unwrap();
+    streams.iter().find(|row| row["name"] == stream).unwrap()
+}
+
+fn frames(count: u64) -> String {
+    let frames = if count == 1 { "frame" } else { "frames" };
+    format!("{count} {frames}")
 }
 
 /// Compiles a program of traffic control that alters one frame of ten thousand of host E. Returns its file.
@@ -217,7 +232,7 @@ char LICENSE[] __attribute__((section("license"), used)) = "GPL";
 fn found(fault: &Fault, duration: &str) {
     let _alone = alone();
     let report = planted(&example("five-nodes.toml"), &fault.script, duration);
-    assert_says(&report, fault.says);
+    assert_says(&report, &fault.says(&report));
 }
 
 #[test]
@@ -250,14 +265,20 @@ fn a_frame_of_ten_thousand_dropped_doubled_swapped_and_altered_is_found() {
     ];
     let script: Vec<&str> = ways.iter().map(|(_, way)| way.script.as_str()).collect();
     let report = planted(&example("five-nodes.toml"), &script.join("\n"), "4s");
-    let streams = report["streams"].as_array().unwrap();
     for (stream, way) in &ways {
-        let row = streams.iter().find(|row| row["name"] == *stream).unwrap();
+        let row = row(&report, stream);
         let reasons = row["reasons"].to_string();
         assert_eq!(row["verdict"], "broken", "{}: {reasons}", way.name);
-        assert!(reasons.contains(way.says), "{}: {reasons}", way.name);
+        assert!(
+            reasons.contains(&way.says(&report)),
+            "{}: {reasons}",
+            way.name
+        );
         for (_, other) in ways.iter().filter(|(other, _)| other != stream) {
-            assert!(!reasons.contains(other.says), "{stream}: {reasons}");
+            assert!(
+                !reasons.contains(&other.says(&report)),
+                "{stream}: {reasons}"
+            );
         }
     }
 }

@@ -50,12 +50,8 @@ fn demos_beside_busy_loops_are_kept_and_planted_faults_are_found() {
             "{number}, {}: {}: {}",
             fault.name, report["verdict"], report["reasons"]
         );
-        let says = if arguments == DEMO {
-            fault.says_in_ten_seconds
-        } else {
-            fault.says
-        };
-        let found = report["reasons"].to_string().contains(says);
+        let says = fault.says(&report);
+        let found = report["reasons"].to_string().contains(&says);
         if (report["verdict"].as_str(), code, found) != (Some("broken"), Some(1), true) {
             missed.push(format!("{}: {}", fault.name, report["reasons"]));
         }
