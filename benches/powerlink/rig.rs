@@ -293,9 +293,14 @@ pub(crate) fn managing(scenario: Scenario) -> String {
     // A node that the SoC wakes is awake when its request comes (object 1F8Ah/1). So it is with the other stack,
     // whose request follows 55 to 60 µs after the SoC.
     let waits = scenario.path == Path::User && scenario.nodes == 1 && cycle_us >= 1_000;
-    let cdc = if waits { "cdc = \"wait.cdc\"\n" } else { "" };
+    // All others have no pause at all, as little as the measured phase can be; a station's own default is a friendly one.
+    let pause = if waits {
+        "cdc = \"wait.cdc\""
+    } else {
+        "wait-soc-preq = \"0 us\""
+    };
     let mut text = format!(
-        "[station]\n{cdc}node = 240\ninterface = \"rtws\"\ncycle = \"{cycle_us} us\"\npath = \"{}\"\n\
+        "[station]\n{pause}\nnode = 240\ninterface = \"rtws\"\ncycle = \"{cycle_us} us\"\npath = \"{}\"\n\
          priority = {MANAGING_PRIORITY}\nspin = \"{} us\"\n",
         path(scenario.path),
         100.min(cycle_us / 4),

@@ -528,11 +528,18 @@ static struct miscdevice uman_misc = {
 	.mode = 0600,
 };
 
+/* Newer kernels want to be told that a queue's work runs on the processor that queued it. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0)
+#define RELEASES_FLAGS WQ_PERCPU
+#else
+#define RELEASES_FLAGS 0
+#endif
+
 int uman_program_init(void)
 {
 	int err;
 
-	releases = alloc_workqueue("uman", 0, 0);
+	releases = alloc_workqueue("uman", RELEASES_FLAGS, 0);
 	if (!releases)
 		return -ENOMEM;
 	err = misc_register(&uman_misc);

@@ -17,7 +17,8 @@ above() {
 # leave: the module goes while devices are there.
 leave() { rmmod uman || fail "the module does not go: $(cat /sys/kernel/debug/uman/devices)"; }
 
-realtime_kernel() { [ "$(cat /sys/kernel/realtime 2>/dev/null)" = 1 ]; }
+# realtime_kernel: PREEMPT_RT. /sys/kernel/realtime came with the patches and did not follow into the kernel itself.
+realtime_kernel() { grep -q PREEMPT_RT /proc/sys/kernel/version; }
 
 # soon COMMAND…: waits until it succeeds; false behind 400 attempts.
 soon() {

@@ -52,7 +52,10 @@ cards_wanted() {
 	esac
 }
 
-# cards_prepare: fetches kernel and QEMU, and notes the kernel's version.
+# cards_modules ONLY: whether these tests want the kernel modules of `kernel/`; what builds them is a download of its own.
+cards_modules() { tr , '\n' <<<"$1" | grep -qE '^cards(/uman_.*)?$'; }
+
+# cards_prepare ONLY: fetches kernel and QEMU for these tests, and notes the kernel's version.
 cards_prepare() {
 	local version
 	version=$(cards_kernel)
@@ -64,6 +67,7 @@ cards_prepare() {
 	cards_fetch "$version"
 	cards_qemu
 	image "$version" >/dev/null
+	! cards_modules "$1" || modules "$version" >/dev/null
 	echo "$version" >"$WORK/cards-version"
 }
 
@@ -96,6 +100,35 @@ cards_fetch() {
 	) || return
 	rm -rf "$folder"
 	mv "$new" "$folder"
+}
+
+# cards_headers VERSION: what modules for it are built with, into $CACHE/VERSION/headers, once. Its tools and its compiler want the
+# libraries of a newer Debian: they get a root of their own.
+cards_headers() {
+	local version=$1 short=${1%-rt-amd64} folder=$CACHE/$1/headers new packages link
+	packages=$(backports trixie apt-get -qq -s --no-install-recommends install gcc-14 make libelf1t64 dash coreutils sed grep \
+		gawk perl-base findutils diffutils | sed -n 's/^Inst \([^ ]*\) .*/\1/p')
+	new=$(mktemp -d "$CACHE/fetching.XXXXXX")
+	(
+		cd "$new"
+		# shellcheck disable=SC2086 # a list
+		cards_download trixie $packages || exit
+		cards_download trixie-backports "linux-headers-$version" "linux-headers-$short-common" "linux-kbuild-$short" || exit
+		for link in bin sbin lib lib64; do ln -s "usr/$link" $link; done
+		ln -s gawk usr/bin/awk
+		mkdir -p dev proc tmp build
+		touch dev/null complete
+	) || return
+	rm -rf "$folder"
+	mv "$new" "$folder"
+}
+
+# cards_kbuild ROOT TREE HEADERS ARGUMENT…: make in those headers below ROOT, with TREE as $(TREE).
+cards_kbuild() {
+	# shellcheck disable=SC2016 # for the inner shell
+	unshare --mount --map-root-user sh -c 'mount --rbind /proc "$1/proc" && mount --bind /dev/null "$1/dev/null" &&
+		mount --bind "$2" "$1/build" && root=$1 headers=$3 && shift 3 &&
+		exec chroot "$root" /usr/bin/make -s -C "$headers" TREE=/build "$@"' sh "$@"
 }
 
 # cards_download SUITE PACKAGE…: their content, into the folder at hand.
@@ -149,11 +182,16 @@ CARDS_NICS=(
 
 # cards VERSION ONLY: the suite's tests in a guest of that kernel.
 cards() {
-	local version=$1 only=$2 start code=0
+	local version=$1 only=$2 start code=0 parts
+	parts=("$(image "$version")" "$WORK/payload.cpio")
+	if cards_modules "$only"; then
+		modules_archive "$version"
+		parts+=("$WORK/modules-$version.cpio")
+	fi
 	echo "Linux $version, two cores, igb, virtio-net and vmxnet3"
 	for start in first second last; do
 		code=0
-		cat "$(image "$version")" "$WORK/payload.cpio" >"$WORK/image-$version.cpio"
+		cat "${parts[@]}" >"$WORK/image-$version.cpio"
 		timeout "${RTWIRE_VM_TIMEOUT:-3600}" unshare --net --map-root-user bash -c '
 			for end in 0 1; do ip tuntap add cards$end mode tap multi_queue || exit 3; done
 			ip link add name cards type bridge mcast_snooping 0

@@ -1,9 +1,13 @@
 # Kernels and images of the lab, made on the host and kept in $CACHE. Sourced by scripts/vm.
 
 # resolve WHICH: the version that a series (`6.1`) or `newest` stands for, as this machine's package lists have it; with
-# `/generic` behind it the kernel without PREEMPT_RT.
+# `/generic` behind it the kernel without PREEMPT_RT. `backports` is the kernel of the lane `cards`.
 resolve() {
 	local found flavour=-rt series=${1%/generic}
+	if [ "$1" = backports ]; then
+		cards_kernel
+		return
+	fi
 	[ "$series" = "$1" ] || flavour=
 	# An image named `…-unsigned` is the kernel itself; the others depend on it or sign it.
 	found=$(apt-cache search --names-only "^linux-image-[0-9][^-]*(-[0-9]+)?$flavour-amd64-unsigned\$" |
@@ -22,6 +26,10 @@ resolve() {
 fetch() {
 	local version=$1 folder=$CACHE/$1 new
 	[ -e "$folder/complete" ] && return
+	if [ "$version" = "$(cat "$WORK/backports" 2>/dev/null)" ]; then
+		cards_fetch "$version"
+		return
+	fi
 	echo "Fetching Linux $version (once; kept in $CACHE)"
 	new=$(mktemp -d "$CACHE/fetching.XXXXXX")
 	(
@@ -48,6 +56,10 @@ headers() {
 	local version=$1 folder=$CACHE/$1/headers new packages common
 	[ -e "$folder/complete" ] && return
 	echo "Fetching the headers of Linux $version (once; kept in $CACHE)"
+	if [ -e "$CACHE/$version/backports" ]; then
+		cards_headers "$version"
+		return
+	fi
 	# Not what they depend on for the sake of a running kernel: its image, the compiler.
 	packages=$(apt-cache depends "linux-headers-$version" |
 		sed -nE 's/.*Depends: (linux-(headers-.*-common.*|kbuild-.*|compiler-.*))$/\1/p')
@@ -74,6 +86,17 @@ headers() {
 	mv "$new" "$folder"
 }
 
+# kbuild VERSION TREE ARGUMENT…: make in the headers of that kernel, with TREE as $(TREE).
+kbuild() {
+	local version=$1 tree=$2 headers=$CACHE/$1/headers
+	shift 2
+	if [ -e "$CACHE/$version/backports" ]; then
+		cards_kbuild "$headers" "$tree" "/usr/src/linux-headers-$version" "$@"
+	else
+		make -s -C "$headers/usr/src/linux-headers-$version" "TREE=$tree" "$@"
+	fi
+}
+
 # modules VERSION: builds `kernel/` for it and prints the folder of the modules; made anew when a source changes. A warning fails.
 modules() {
 	local version=$1 key folder folder_of new
@@ -86,9 +109,8 @@ modules() {
 		cp -r "$VM/../../kernel/." "$new"
 		# The headers of newer kernels carry their image; without pahole the types of a module are left out.
 		for folder_of in uman edrv-bridge/test; do
-			make -s -C "$CACHE/$version/headers/usr/src/linux-headers-$version" "M=$new/$folder_of" W=1 KCFLAGS=-Werror \
-				CONFIG_DEBUG_INFO_BTF_MODULES= KBUILD_EXTRA_SYMBOLS="$([ "$folder_of" = uman ] || echo "$new/uman/Module.symvers")" \
-				modules >&2 || {
+			kbuild "$version" "$new" "M=\$(TREE)/$folder_of" W=1 KCFLAGS=-Werror CONFIG_DEBUG_INFO_BTF_MODULES= CONFIG_PAHOLE_VERSION=0 \
+				KBUILD_EXTRA_SYMBOLS="$([ "$folder_of" = uman ] || echo '$(TREE)/uman/Module.symvers')" modules >&2 || {
 				rm -rf "$new"
 				return 1
 			}

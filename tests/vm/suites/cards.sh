@@ -161,3 +161,17 @@ test_replies_keep_a_tag_on_vmxnet3() {
 	linked
 	rust on_cards_an_answer_has_the_tag_of_its_question_or_is_refused
 }
+
+# uman_above DRIVER: the kernel module above such a card, in each of its transmit modes.
+uman_above() {
+	. /lab/uman-lib.sh
+	above card_pair "$1"
+	in_a ip addr add 10.7.0.1/24 dev ra
+	in_b ip addr add 10.7.0.2/24 dev rb
+	every_mode
+	leave
+}
+
+test_uman_in_every_mode_on_igb() { uman_above igb; }
+
+test_uman_in_every_mode_on_vmxnet3() { uman_above vmxnet3; }
