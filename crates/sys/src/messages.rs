@@ -60,6 +60,14 @@ pub(crate) fn send_batch(socket: &OwnedFd, messages: &[&[u8]]) -> Result<usize, 
 #[derive(Clone, Copy)]
 struct Control([u8; CONTROL_OCTETS]);
 
+/// Room for a sender's address. That of a packet socket (`sockaddr_ll`) is longer than that of UDP.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Name {
+    udp: libc::sockaddr_in,
+    rest: [u8; size_of::<libc::sockaddr_ll>() - size_of::<libc::sockaddr_in>()],
+}
+
 /// Prepared memory for several messages.
 pub struct Batch {
     room: usize,
@@ -68,7 +76,7 @@ pub struct Batch {
     control_wanted: bool,
     data: Box<[u8]>,
     control: Box<[Control]>,
-    names: Box<[libc::sockaddr_in]>,
+    names: Box<[Name]>,
     vectors: Box<[libc::iovec]>,
     headers: Box<[libc::mmsghdr]>,
 }
@@ -109,7 +117,7 @@ impl Batch {
     pub fn new(capacity: usize, room: usize) -> Self {
         let capacity = capacity.max(1);
         // SAFETY: a plain C structure, for which all zeroes is a valid value.
-        let name: libc::sockaddr_in = unsafe { std::mem::zeroed() };
+        let name: Name = unsafe { std::mem::zeroed() };
         // SAFETY: as above.
         let vector: libc::iovec = unsafe { std::mem::zeroed() };
         // SAFETY: as above.
@@ -169,7 +177,7 @@ impl Batch {
                 header.msg_controllen = CONTROL_OCTETS as _;
             }
             if self.names_wanted {
-                header.msg_namelen = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+                header.msg_namelen = size_of::<Name>() as libc::socklen_t;
             }
             header.msg_flags = 0;
         }
@@ -288,7 +296,7 @@ impl Batch {
                 _ => {}
             });
         }
-        let name = &self.names[index];
+        let name = &self.names[index].udp;
         let named = self.names_wanted
             && header.msg_hdr.msg_namelen as usize >= size_of::<libc::sockaddr_in>()
             && i32::from(name.sin_family) == libc::AF_INET;

@@ -1,13 +1,13 @@
 # Kernels and images of the lab, made on the host and kept in $CACHE. Sourced by scripts/vm.
 
 # resolve WHICH: the version that a series (`6.1`) or `newest` stands for, as this machine's package lists have it; with
-# `/generic` behind it the kernel without PREEMPT_RT. `backports` is the kernel of the lane `cards`.
+# `/generic` behind it the kernel without PREEMPT_RT. `backports` is the kernel of the lane `cards`, `debug` one that is built here.
 resolve() {
 	local found flavour=-rt series=${1%/generic}
-	if [ "$1" = backports ]; then
-		cards_kernel
-		return
-	fi
+	case $1 in
+	backports) cards_kernel && return ;;
+	debug) debug_kernel && return ;;
+	esac
 	[ "$series" = "$1" ] || flavour=
 	# An image named `…-unsigned` is the kernel itself; the others depend on it or sign it.
 	found=$(apt-cache search --names-only "^linux-image-[0-9][^-]*(-[0-9]+)?$flavour-amd64-unsigned\$" |
@@ -30,6 +30,11 @@ fetch() {
 		cards_fetch "$version"
 		return
 	fi
+	case $version in *-debug-*)
+		debug_fetch "$version"
+		return
+		;;
+	esac
 	echo "Fetching Linux $version (once; kept in $CACHE)"
 	new=$(mktemp -d "$CACHE/fetching.XXXXXX")
 	(
