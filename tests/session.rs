@@ -210,6 +210,39 @@ fn programs_of_thirty_lines_exchange_their_values() {
         heard.contains("received 400, newest Some(399), lost 0, foreign 0"),
         "{heard}"
     );
+    // One thread of an async runtime waits for a newest-value stream and for a queue.
+    let newest = NETWORK.replacen("priority = 6", "semantics = \"newest\"", 1);
+    let plan = bench.plan(&newest, "newest");
+    let arguments = [plan.to_str().unwrap(), "B", "rtwb", "position", "event"];
+    let mut listener = Bench::command(&bench.pair.b, &example("session_async"), &arguments)
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut heard = String::new();
+    let mut says = BufReader::new(listener.stdout.take().unwrap());
+    says.read_line(&mut heard).unwrap();
+    assert_eq!(heard, "listening\n");
+    let arguments = ["--duration", "300ms"];
+    let talked = bench.run("A", &plan, &arguments).output();
+    says.read_to_string(&mut heard).unwrap();
+    assert!(listener.wait().unwrap().success());
+    println!("{heard}{talked:?}");
+    let report = report(&talked);
+    let sent = |stream| {
+        row(&report, "talkers", stream)["frames_sent"]
+            .as_u64()
+            .unwrap()
+    };
+    let mut counts = heard
+        .lines()
+        .last()
+        .unwrap()
+        .split(' ')
+        .filter_map(|word| word.parse::<u64>().ok());
+    // Of a newest-value stream a reader that is late sees fewer values; of a queue it sees all.
+    let (newest, queued) = (counts.next().unwrap(), counts.next().unwrap());
+    assert!(0 < newest && newest <= sent("position"), "{heard}");
+    assert_eq!(queued, sent("event"), "{heard}");
 }
 
 #[test]

@@ -36,7 +36,8 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Creates an endpoint for RTDiP's usual EtherType. Opens no socket yet.
+    /// Creates an endpoint for RTDiP's usual EtherType, with the best receive path there is: [`EndpointConfig::new`].
+    /// Each listener says which one it has ([`QueueListener::path_in_use`]).
     ///
     /// # Errors
     /// The interface does not exist.
@@ -83,7 +84,7 @@ impl Endpoint {
     /// Returns the receive path of this endpoint. With [`ReceivePath::Auto`] it holds for the listeners for which it
     /// is the better one; each listener reports its own path.
     #[must_use]
-    pub fn path(&self) -> PathInUse {
+    pub fn path_in_use(&self) -> PathInUse {
         self.shared.chosen.in_use()
     }
 
@@ -152,7 +153,7 @@ impl Endpoint {
             return ListenerPath::packet_by_choice();
         }
         ListenerPath {
-            path: self.path(),
+            path: self.path_in_use(),
             why: self.why_not_better().map(str::to_owned),
         }
     }

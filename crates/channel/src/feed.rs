@@ -4,10 +4,12 @@
 use crate::error::ChannelError;
 use crate::inbox::{Accepted, SourceAddress};
 use crate::sequence::Seen;
+use crate::stamp::StampPlace;
 use rtwire_link::program::{QueueChannel, QueueFrame};
 use rtwire_link::{Frame, LinkError, Receiver};
 use rtwire_wire::Pcp;
 use rtwire_wire::rtdip::{Header, Semantics};
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 /// Returns the error for polling a channel of the receive program, which cannot poll.
@@ -38,6 +40,29 @@ impl Feed {
             Self::Link(receiver) => receiver.wait(timeout)?,
             Self::Program(queue) => queue.wait(timeout)?,
         })
+    }
+
+    /// Prepares a wait at [`descriptor`](Self::descriptor); `true` if there is a frame already.
+    pub(crate) fn arm(&mut self) -> Result<bool, ChannelError> {
+        Ok(match self {
+            Self::Link(receiver) => receiver.arm()?,
+            Self::Program(queue) => queue.arm()?,
+        })
+    }
+
+    pub(crate) fn descriptor(&self) -> Result<BorrowedFd<'_>, ChannelError> {
+        Ok(match self {
+            Self::Link(receiver) => receiver.descriptor()?,
+            Self::Program(queue) => queue.descriptor()?,
+        })
+    }
+
+    /// Returns who stamps the frames.
+    pub(crate) fn stamp_place(&self) -> StampPlace {
+        match self {
+            Self::Link(_) => StampPlace::Kernel,
+            Self::Program(_) => StampPlace::Program,
+        }
     }
 
     pub(crate) fn busy_poll(&mut self, budget: Duration) -> Result<(), ChannelError> {

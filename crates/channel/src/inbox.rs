@@ -6,6 +6,7 @@ use crate::feed::{Fed, Feed, accepted};
 use crate::path::ListenerPath;
 use crate::registration::Registration;
 use crate::sequence::{Seen, SequenceCounts, SequenceTracker};
+use crate::stamp::StampPlace;
 use crate::statistics::{ListenerStatistics, Reason, reason};
 use rtwire_link::Frame;
 use rtwire_link::program::Bucket;
@@ -13,6 +14,7 @@ use rtwire_sys::clock::{self, Clock};
 use rtwire_wire::rtdip::{Header, Semantics};
 use rtwire_wire::{MacAddress, Pcp, ethernet};
 use std::net::SocketAddrV4;
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 /// Source address of a value.
@@ -39,8 +41,10 @@ pub struct Received<'a> {
     pub priority: Pcp,
     /// Time of sending, in ns of the talker's CLOCK_TAI; `None` if the talker does not write it.
     pub sender_time_ns: Option<u64>,
-    /// The kernel's time of reception, in ns of CLOCK_TAI; `None` without a timestamp.
-    pub rx_stamp_ns: Option<u64>,
+    /// Arrival time, in ns of CLOCK_TAI.
+    pub arrival_ns: u64,
+    /// The place where it was taken.
+    pub stamp: StampPlace,
 }
 
 /// Properties of an accepted frame, without its data.
@@ -73,7 +77,18 @@ impl Accepted {
         seen: Seen::New { skipped: 0 },
     };
 
-    pub(crate) const fn with<'a>(&self, data: &'a [u8]) -> Received<'a> {
+    /// Returns the arrival time, and the place where it was taken: `place` if there is a stamp.
+    #[inline]
+    pub(crate) fn arrival(&self, place: StampPlace) -> (u64, StampPlace) {
+        match self.stamp_ns {
+            Some(stamp_ns) => (stamp_ns, place),
+            None => (clock::now_ns(Clock::Tai), StampPlace::Reader),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn with<'a>(&self, data: &'a [u8], place: StampPlace) -> Received<'a> {
+        let (arrival_ns, stamp) = self.arrival(place);
         Received {
             data,
             sequence: self.header.sequence,
@@ -81,7 +96,8 @@ impl Accepted {
             source: self.source,
             priority: self.header.priority,
             sender_time_ns: self.header.time_ns,
-            rx_stamp_ns: self.stamp_ns,
+            arrival_ns,
+            stamp,
         }
     }
 }
@@ -204,6 +220,18 @@ impl Inbox {
 
     pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> Result<bool, ChannelError> {
         self.feed.wait(timeout)
+    }
+
+    pub(crate) fn arm(&mut self) -> Result<bool, ChannelError> {
+        self.feed.arm()
+    }
+
+    pub(crate) fn descriptor(&self) -> Result<BorrowedFd<'_>, ChannelError> {
+        self.feed.descriptor()
+    }
+
+    pub(crate) fn stamp_place(&self) -> StampPlace {
+        self.feed.stamp_place()
     }
 
     pub(crate) fn busy_poll(&mut self, budget: Duration) -> Result<(), ChannelError> {

@@ -32,9 +32,13 @@
 //! system call for a frame. Opening and `statistics` belong before and after a real-time loop.
 //!
 //! # Receive paths
-//! An endpoint uses packet sockets by default, or the receive program on request ([`EndpointConfig::path`]). With the
-//! receive program a queue has a ring of its own memory for each priority. A newest value is then read from memory
-//! without a system call.
+//! An endpoint attaches the receive program where it may, and gives it to the listeners for which it is the better path;
+//! the others have packet sockets ([`EndpointConfig::path`] asks for one path). Each listener tells its own
+//! ([`QueueListener::path_in_use`]). With the receive program a queue has a ring of its own memory for each priority. A
+//! newest value is then read from memory without a system call.
+//!
+//! # Waiting elsewhere
+//! A listener has a descriptor for `epoll` and async runtimes: [`QueueListener::arm`], [`NewestListener::arm`].
 //!
 //! # Limits
 //! With packet sockets the reader keeps the newest value. A reader that sleeps longer than its queue holds misses
@@ -53,6 +57,7 @@ mod queue;
 mod registration;
 pub mod sequence;
 pub mod shaper;
+mod stamp;
 mod statistics;
 mod strays;
 mod talker;
@@ -73,5 +78,6 @@ pub use rtwire_link::{
 pub use rtwire_link::{PathInUse, ReceivePath};
 pub use rtwire_wire::rtdip::Semantics;
 pub use shaper::{Shaper, ShaperConfig};
+pub use stamp::StampPlace;
 pub use statistics::{EndpointStatistics, ListenerStatistics, Refusals, TalkerStatistics};
 pub use talker::Talker;

@@ -10,10 +10,12 @@ use crate::feed::not_udp;
 use crate::inbox::{Inbox, SourceAddress};
 use crate::path::ListenerPath;
 use crate::registration::Registration;
+use crate::stamp::StampPlace;
 use crate::statistics::ListenerStatistics;
 use kept::Kept;
 use rtwire_link::program::{ArrivalNotes, NewestReader};
 use rtwire_wire::Pcp;
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 /// The newest value of a channel.
@@ -31,10 +33,10 @@ pub struct Newest<'a> {
     pub priority: Pcp,
     /// Time of sending, in ns of the talker's CLOCK_TAI; `None` if the talker does not write it.
     pub sender_time_ns: Option<u64>,
-    /// Arrival time, in ns of CLOCK_TAI: the kernel's timestamp, or the time of fetching where the stamp is missing.
+    /// Arrival time, in ns of CLOCK_TAI.
     pub arrival_ns: u64,
-    /// `true` if `arrival_ns` is the kernel's timestamp.
-    pub stamped: bool,
+    /// The place where it was taken.
+    pub stamp: StampPlace,
     /// `true` if this value is not the one that the last read returned.
     pub fresh: bool,
     /// Number of values sent between the last read's value and this one, and never read.
@@ -49,10 +51,10 @@ pub struct Newest<'a> {
 pub struct ArrivalNote {
     /// Its sequence number.
     pub sequence: u32,
-    /// Arrival time, in ns of CLOCK_TAI: the kernel's timestamp, or the time of fetching where the stamp is missing.
+    /// Arrival time, in ns of CLOCK_TAI.
     pub arrival_ns: u64,
-    /// `true` if `arrival_ns` is the kernel's timestamp.
-    pub stamped: bool,
+    /// The place where it was taken.
+    pub stamp: StampPlace,
     /// Time of sending, in ns of the talker's CLOCK_TAI; `None` if the talker does not write it.
     pub sender_time_ns: Option<u64>,
     /// The talker's address.
@@ -141,6 +143,30 @@ impl NewestListener {
         }
     }
 
+    /// Prepares a wait elsewhere (`epoll`, an async runtime). Returns `true` if there is a newer value than the last read
+    /// returned. Otherwise [`descriptor`](Self::descriptor) becomes readable when a frame comes, which may still be refused,
+    /// or when the interface goes down. So call it before each wait. Some system calls where no value is there.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait). The listener was opened to spin with the receive program, or its path is `uman`.
+    pub fn arm(&mut self) -> Result<bool, ChannelError> {
+        match &mut self.source {
+            Source::Kept(kept) => kept.arm(),
+            Source::Slot(slot) => Ok(slot.reader.arm()?),
+        }
+    }
+
+    /// Returns the descriptor that `epoll` takes: see [`arm`](Self::arm). Only wait for it, never read from it.
+    ///
+    /// # Errors
+    /// The listener was opened to spin with the receive program, or its path is `uman`.
+    pub fn descriptor(&self) -> Result<BorrowedFd<'_>, ChannelError> {
+        match &self.source {
+            Source::Kept(kept) => kept.descriptor(),
+            Source::Slot(slot) => Ok(slot.reader.descriptor()?),
+        }
+    }
+
     /// Shows the arrival of every accepted value since the last call, oldest first, whether it was read or not.
     /// Returns their number: 0 if [`ListenerConfig::arrivals`] is 0. No system call, no wait, no allocation.
     ///
@@ -169,7 +195,7 @@ impl NewestListener {
 
     /// Returns the receive path of this listener.
     #[must_use]
-    pub fn path(&self) -> &ListenerPath {
+    pub fn path_in_use(&self) -> &ListenerPath {
         match &self.source {
             Source::Kept(kept) => kept.path(),
             Source::Slot(slot) => slot.registration.path(),
@@ -207,7 +233,7 @@ impl From<rtwire_link::program::ArrivalNote> for ArrivalNote {
         Self {
             sequence: note.sequence,
             arrival_ns: note.arrival_ns,
-            stamped: true,
+            stamp: StampPlace::Program,
             sender_time_ns: note.sender_time_ns,
             source: SourceAddress::Mac(note.source),
             source_port: note.source_port,
@@ -230,7 +256,7 @@ impl Slot {
             priority: Pcp::new(newest.priority).unwrap_or(Pcp::HIGHEST),
             sender_time_ns: newest.sender_time_ns,
             arrival_ns: newest.arrival_ns,
-            stamped: true,
+            stamp: StampPlace::Program,
             fresh: newest.fresh,
             skipped: newest.skipped,
             overrun: false,

@@ -53,13 +53,14 @@ pub struct EndpointConfig {
 }
 
 impl EndpointConfig {
-    /// Returns a configuration with RTDiP's usual EtherType and packet sockets.
+    /// Returns a configuration with RTDiP's usual EtherType and the best receive path for each listener
+    /// ([`ReceivePath::Auto`]). That attaches the receive program where the privileges for it are there.
     #[must_use]
     pub fn new(interface: impl Into<String>) -> Self {
         Self {
             interface: interface.into(),
             ether_type: EtherType::RTDIP,
-            path: ReceivePath::Packet,
+            path: ReceivePath::Auto,
         }
     }
 }

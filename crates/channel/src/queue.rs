@@ -7,6 +7,7 @@ use crate::path::ListenerPath;
 use crate::pool::Pool;
 use crate::statistics::ListenerStatistics;
 use rtwire_sys::clock::{self, Clock};
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 /// The frame that the caller may still be reading.
@@ -25,6 +26,8 @@ pub struct QueueListener {
     pool: Pool,
     order: Order,
     held: Option<Held>,
+    /// The frame that [`QueueListener::arm`] has found for the next call.
+    next: Option<Held>,
 }
 
 impl QueueListener {
@@ -38,6 +41,7 @@ impl QueueListener {
             pool: Pool::new(places),
             order,
             held: None,
+            next: None,
         }
     }
 
@@ -57,18 +61,52 @@ impl QueueListener {
         &mut self,
         timeout: Option<Duration>,
     ) -> Result<Option<Received<'_>>, ChannelError> {
-        match self.held.take() {
-            Some(Held::Direct) => self.inbox.release(),
-            Some(Held::Place(at)) => self.pool.free(at),
-            None => {}
+        if self.next.is_none() {
+            self.free();
+            self.next = self.fetch(timeout)?;
         }
-        self.held = self.fetch(timeout)?;
+        self.held = self.next.take();
         let (accepted, data) = match self.held {
             None => return Ok(None),
             Some(Held::Direct) => self.inbox.current(),
             Some(Held::Place(at)) => self.pool.get(at),
         };
-        Ok(Some(accepted.with(data)))
+        Ok(Some(accepted.with(data, self.inbox.stamp_place())))
+    }
+
+    /// Frees the frame that the last call has shown.
+    fn free(&mut self) {
+        match self.held.take() {
+            Some(Held::Direct) => self.inbox.release(),
+            Some(Held::Place(at)) => self.pool.free(at),
+            None => {}
+        }
+    }
+
+    /// Prepares a wait elsewhere (`epoll`, an async runtime). Returns `true` if the next [`recv`](Self::recv) has a value.
+    /// Otherwise [`descriptor`](Self::descriptor) becomes readable when a frame comes, which may still be refused, or when
+    /// the interface goes down. So call it before each wait. Some system calls where no value is there, else as `recv`.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv). The listener was opened to spin with the receive program, or its path is `uman`.
+    pub fn arm(&mut self) -> Result<bool, ChannelError> {
+        self.descriptor()?;
+        while self.next.is_none() {
+            self.free();
+            self.next = self.fetch(Some(Duration::ZERO))?;
+            if self.next.is_none() && !self.inbox.arm()? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Returns the descriptor that `epoll` takes: see [`arm`](Self::arm). Only wait for it, never read from it.
+    ///
+    /// # Errors
+    /// The listener was opened to spin with the receive program, or its path is `uman`.
+    pub fn descriptor(&self) -> Result<BorrowedFd<'_>, ChannelError> {
+        self.inbox.descriptor()
     }
 
     fn fetch(&mut self, timeout: Option<Duration>) -> Result<Option<Held>, ChannelError> {
@@ -121,7 +159,7 @@ impl QueueListener {
 
     /// Returns the receive path of this listener.
     #[must_use]
-    pub fn path(&self) -> &ListenerPath {
+    pub fn path_in_use(&self) -> &ListenerPath {
         self.inbox.path()
     }
 

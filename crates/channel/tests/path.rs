@@ -25,10 +25,10 @@ fn the_path_is_said() {
             ..EndpointConfig::new(pair.b.interface.as_str())
         };
         let endpoint = pair.b.run(|| Endpoint::with(&config)).unwrap();
-        assert_eq!(endpoint.path(), in_use);
+        assert_eq!(endpoint.path_in_use(), in_use);
         assert_eq!(endpoint.why_not_better(), None);
         assert_eq!(
-            endpoint.path().to_string().parse(),
+            endpoint.path_in_use().to_string().parse(),
             Ok(match in_use {
                 PathInUse::Native => ReceivePath::Native,
                 PathInUse::Generic => ReceivePath::Generic,
@@ -59,7 +59,7 @@ fn where_there_is_no_xdp_packet_sockets_do_and_it_is_said() {
         .b
         .run(|| Endpoint::with(&with(ReceivePath::Auto)))
         .unwrap();
-    assert_eq!(endpoint.path(), PathInUse::Generic);
+    assert_eq!(endpoint.path_in_use(), PathInUse::Generic);
     let why = endpoint.why_not_better().unwrap();
     assert!(why.contains("MTU"), "{why}");
     // While it is shared in generic mode, the program is not available in native mode.
@@ -83,7 +83,7 @@ fn child_without_cap_bpf() {
     let endpoint = Endpoint::with(&with(ReceivePath::Auto)).unwrap();
     println!(
         "TOLD {}: {}",
-        endpoint.path(),
+        endpoint.path_in_use(),
         endpoint.why_not_better().unwrap()
     );
     endpoint
@@ -125,7 +125,7 @@ fn without_bpf_packet_sockets_do_and_it_is_said() {
     };
     without_bpf(|| {
         let endpoint = pair.b.run(|| Endpoint::with(&config)).unwrap();
-        assert_eq!(endpoint.path(), PathInUse::Packet);
+        assert_eq!(endpoint.path_in_use(), PathInUse::Packet);
         let why = endpoint.why_not_better().unwrap();
         assert!(why.contains("a kernel with BPF and BTF"), "{why}");
         let listening = listener_config(Way::RtdipDirect, 1001);
@@ -317,7 +317,7 @@ fn auto_takes_what_costs_each_listener_less_and_strays_stay_right() {
             &others[1],
             &others[2]
         ]
-        .map(|listener| listener.path().path),
+        .map(|listener| listener.path_in_use().path),
         [
             PathInUse::Packet,
             PathInUse::Native,
@@ -328,8 +328,8 @@ fn auto_takes_what_costs_each_listener_less_and_strays_stay_right() {
             PathInUse::Native
         ]
     );
-    assert_eq!(newest.path().to_string(), "native");
-    let why = blocks.path().to_string();
+    assert_eq!(newest.path_in_use().to_string(), "native");
+    let why = blocks.path_in_use().to_string();
     assert!(
         why.starts_with("packet (") && why.contains("sleeps"),
         "{why}"

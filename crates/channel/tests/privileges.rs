@@ -98,7 +98,7 @@ fn told_by(path: &str) -> Result<(), Box<dyn std::error::Error>> {
         let mut responder = program.respond_channel_with(1003, KEY, Some(content), &[patch])?;
         responder.replace(b"another")?;
         program.police(1004, &Police::new(1_000_000, 10_000))?;
-        println!("TOLD {}", endpoint.path());
+        println!("TOLD {}", endpoint.path_in_use());
     } else {
         let place = ("rtwb", WakeUp::Block);
         PacketResponder::open_with(place, 1003, KEY, Some(content), &[patch])?;

@@ -12,6 +12,7 @@ use rtwire_sys::ring::Ring;
 use rtwire_sys::udp::UdpSocket;
 use rtwire_sys::{Errno, Wait};
 use std::net::SocketAddrV4;
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 /// Way in which a receiver waits for frames.
@@ -282,6 +283,33 @@ impl Receiver {
         }
         let result = self.source.look();
         self.taken(result)
+    }
+
+    /// Prepares a wait elsewhere (`epoll`, an async runtime). Returns `true` if a frame is there. Otherwise
+    /// [`descriptor`](Self::descriptor) becomes readable when the next one comes, or when the interface goes down.
+    /// Three system calls at most.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub fn arm(&mut self) -> Result<bool, LinkError> {
+        if self.gone {
+            return Err(self.gone_error());
+        }
+        if self.look()? {
+            return Ok(true);
+        }
+        self.check()?;
+        Ok(false)
+    }
+
+    /// Returns the descriptor that `epoll` takes: see [`arm`](Self::arm). Only wait for it, never read from it.
+    ///
+    /// # Errors
+    /// [`LinkError::Unsupported`]: the path is `uman`, whose one ring has several readers.
+    pub fn descriptor(&self) -> Result<BorrowedFd<'_>, LinkError> {
+        self.source.descriptor().ok_or(LinkError::Unsupported {
+            what: "the path `uman` has no descriptor of its own for each listener: wait in a thread, or choose another path",
+        })
     }
 
     /// Returns the oldest frame. No system call.

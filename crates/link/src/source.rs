@@ -6,6 +6,7 @@ use rtwire_sys::packet::{FilterPlace, PacketSocket};
 use rtwire_sys::ring::Ring;
 use rtwire_sys::udp::UdpSocket;
 use rtwire_sys::{Batch, Errno, InterfaceSocket, Ready, Wait};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 /// Bytes of room for one frame or datagram.
@@ -188,6 +189,15 @@ impl Source {
                 ..
             }
             | Self::Uman(_) => None,
+        }
+    }
+
+    /// Returns the descriptor that becomes readable with the next frame; `None` where several readers share one.
+    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Ring { socket, .. } => Some(socket.as_fd()),
+            Self::Batch { socket, .. } => Some(socket.shared().as_fd()),
+            Self::Uman(_) => None,
         }
     }
 

@@ -72,7 +72,7 @@
 //!     let session = Session::open(&plan, "B", "eth0")?;
 //!     let mut listener = session.listener("A-to-B")?;
 //!     while let Some(value) = listener.recv(Some(Duration::from_secs(1)))? {
-//!         println!("{:?} after {:?} ns", value.data, value.arrival_ns);
+//!         println!("{:?} at {} ns", value.data, value.arrival_ns);
 //!     }
 //!     Ok(())
 //! }
@@ -83,6 +83,10 @@
 //!
 //! # Prove it
 //! The `rtwire` command measures and judges: `rtwire lab`, `rtwire run`, `rtwire verify`.
+//!
+//! # Features
+//! `tokio`: `AsyncListener`, a stream's listener that is awaited. Without it a listener's descriptor goes into `epoll`
+//! ([`StreamListener::arm`](session::StreamListener::arm)).
 //!
 //! # Limits
 //! Linux only; sending and receiving need CAP_NET_RAW and more (each item says what).
@@ -128,6 +132,10 @@ pub enum Error {
     /// A PubSub station cannot be opened or run.
     #[error(transparent)]
     PubSub(Box<pubsub::StationError>),
+    /// An async runtime does not take a listener.
+    #[cfg(feature = "tokio")]
+    #[error("tokio: {0}")]
+    Runtime(std::io::Error),
 }
 
 impl From<plan::Refusal> for Error {
@@ -180,8 +188,15 @@ pub fn read_plan(path: impl AsRef<Path>) -> Result<plan::Plan, Error> {
     Ok(plan::plan_file::read(&bytes, &file)?)
 }
 
+#[cfg(feature = "tokio")]
+mod asynchronous;
+#[cfg(feature = "tokio")]
+pub use asynchronous::AsyncListener;
+
 /// The items that most programs use.
 pub mod prelude {
+    #[cfg(feature = "tokio")]
+    pub use crate::AsyncListener;
     pub use rtwire_plan::Plan;
     pub use rtwire_session::{
         CyclicTalker, Sent, Session, SessionOptions, StreamListener, StreamTalker, TalkerCycle,

@@ -98,8 +98,8 @@ impl Inbox {
             }?;
         }
         let path = match &inbox {
-            Self::Queue(listener) => listener.path(),
-            Self::Newest(listener) => listener.path(),
+            Self::Queue(listener) => listener.path_in_use(),
+            Self::Newest(listener) => listener.path_in_use(),
         };
         // Where nobody on this host wants the program, none is attached, and only this one knows why.
         let chosen = wanted == ReceivePath::Auto && path.path == PathInUse::Packet;

@@ -1,10 +1,11 @@
 //! The receiving end of a planned stream.
 
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use rtwire_channel::{
     ArrivalNote, ChannelError, Endpoint, ListenerPath, ListenerStatistics, Newest, ReceivePath,
-    Received,
+    Received, StampPlace,
 };
 
 use crate::channels::Inbox;
@@ -23,19 +24,28 @@ pub struct Value<'a> {
     pub sequence: u32,
     /// The time at which the talker sent it, ns of the talker's CLOCK_TAI, where the frame carries it.
     pub sender_time_ns: Option<u64>,
-    /// The kernel's timestamp of its arrival, ns of CLOCK_TAI, where there is one.
-    pub arrival_ns: Option<u64>,
+    /// Its arrival, ns of CLOCK_TAI.
+    pub arrival_ns: u64,
+    /// The place where that was taken.
+    pub stamp: StampPlace,
     /// False if a newest-value listener has read this same value before.
     pub fresh: bool,
 }
 
 impl<'a> Value<'a> {
+    /// Returns the arrival if it was stamped on the frame's way, ns of CLOCK_TAI.
+    #[must_use]
+    pub fn stamp_ns(&self) -> Option<u64> {
+        self.stamp.is_on_the_way().then_some(self.arrival_ns)
+    }
+
     fn queued(value: Received<'a>) -> Self {
         Self {
             data: value.data,
             sequence: value.sequence,
             sender_time_ns: value.sender_time_ns,
-            arrival_ns: value.rx_stamp_ns,
+            arrival_ns: value.arrival_ns,
+            stamp: value.stamp,
             fresh: true,
         }
     }
@@ -45,7 +55,8 @@ impl<'a> Value<'a> {
             data: value.data,
             sequence: value.sequence,
             sender_time_ns: value.sender_time_ns,
-            arrival_ns: Some(value.arrival_ns).filter(|_| value.stamped),
+            arrival_ns: value.arrival_ns,
+            stamp: value.stamp,
             fresh: value.fresh,
         }
     }
@@ -100,7 +111,7 @@ impl StreamListener {
 
     /// The receive path of its frames, and the reason where it is not the first choice.
     #[must_use]
-    pub fn path(&self) -> &ListenerPath {
+    pub fn path_in_use(&self) -> &ListenerPath {
         &self.path
     }
 
@@ -123,6 +134,47 @@ impl StreamListener {
         };
         let value = value.map_err(|source| failed(&self.task, source))?;
         Ok(watched(&mut self.watch, value))
+    }
+
+    /// Prepares a wait elsewhere (`epoll`, an async runtime). Returns `true` if the next [`Self::recv`] has a value. Otherwise
+    /// [`Self::descriptor`] becomes readable when a frame comes, which may still be refused, or when the interface goes down.
+    /// So call it before each wait. Some system calls where no value is there; no allocation.
+    ///
+    /// # Errors
+    /// As [`Self::recv`], and as [`Self::descriptor`].
+    pub fn arm(&mut self) -> Result<bool, SessionError> {
+        let there = match &mut self.inbox {
+            Inbox::Queue(listener) => listener.arm(),
+            Inbox::Newest(listener) => listener.arm(),
+        };
+        there.map_err(|source| failed(&self.task, source))
+    }
+
+    /// Returns the descriptor that `epoll` takes. Only wait for it, never read from it:
+    ///
+    /// ```no_run
+    /// # use rtwire_session::{SessionError, StreamListener};
+    /// # fn wait(_: std::os::fd::BorrowedFd<'_>) {}
+    /// # fn values(listener: &mut StreamListener) -> Result<(), SessionError> {
+    /// loop {
+    ///     while !listener.arm()? {
+    ///         wait(listener.descriptor()?); // epoll_wait(2), poll(2), …
+    ///     }
+    ///     if let Some(value) = listener.recv(Some(std::time::Duration::ZERO))? {
+    ///         println!("{:?}", value.data);
+    ///     }
+    /// }
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The path is `uman`, whose one ring has several readers.
+    pub fn descriptor(&self) -> Result<BorrowedFd<'_>, SessionError> {
+        let descriptor = match &self.inbox {
+            Inbox::Queue(listener) => listener.descriptor(),
+            Inbox::Newest(listener) => listener.descriptor(),
+        };
+        descriptor.map_err(|source| failed(&self.task, source))
     }
 
     /// Returns the newest value of a newest-value stream, read before or not. Does not wait.
@@ -196,7 +248,7 @@ fn failed(task: &ListenerTask, source: ChannelError) -> SessionError {
 fn watched<'a>(watch: &mut Option<ContractWatch>, value: Option<Value<'a>>) -> Option<Value<'a>> {
     if let (Some(watch), Some(value)) = (watch, &value) {
         if value.fresh {
-            let time_ns = value.sender_time_ns.or(value.arrival_ns);
+            let time_ns = value.sender_time_ns.or(value.stamp_ns());
             let time_ns = time_ns.unwrap_or_else(now_ns);
             watch.observe(value.sequence, time_ns, value.data.len());
         }

@@ -6,7 +6,7 @@ use crate::launch::{self, LaunchOptions};
 use crate::messages::{Batch, Wait};
 use crate::socket::{self, Ready};
 use crate::stamps::{self, TxStampReader, TxStamping};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +19,12 @@ pub struct InterfaceSocket {
     pub(crate) interface: u32,
     /// The socket's name in errors.
     pub(crate) name: String,
+}
+
+impl AsFd for InterfaceSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
 }
 
 impl InterfaceSocket {

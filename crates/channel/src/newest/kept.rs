@@ -7,8 +7,10 @@ use crate::error::ChannelError;
 use crate::inbox::{Accepted, Inbox};
 use crate::path::ListenerPath;
 use crate::sequence::Seen;
+use crate::stamp::StampPlace;
 use crate::statistics::ListenerStatistics;
 use rtwire_sys::clock::{self, Clock};
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 /// Keeps the newest value of a packet socket or UDP socket.
@@ -22,7 +24,8 @@ pub(crate) struct Kept {
     places: usize,
     data: Box<[u8]>,
     current: Option<Accepted>,
-    arrival_ns: u64,
+    /// Time and place of the stamp.
+    arrival: (u64, StampPlace),
     fresh: bool,
     skipped: u64,
     overrun: bool,
@@ -38,7 +41,7 @@ impl Kept {
             notes: NoteRing::new(config.arrivals),
             data: vec![0; 1536].into_boxed_slice(),
             current: None,
-            arrival_ns: 0,
+            arrival: (0, StampPlace::Reader),
             fresh: false,
             skipped: 0,
             overrun: false,
@@ -59,8 +62,8 @@ impl Kept {
             source: current.source,
             priority: current.header.priority,
             sender_time_ns: current.header.time_ns,
-            arrival_ns: self.arrival_ns,
-            stamped: current.stamp_ns.is_some(),
+            arrival_ns: self.arrival.0,
+            stamp: self.arrival.1,
             fresh: self.fresh,
             skipped: self.skipped,
             overrun: self.overrun,
@@ -89,6 +92,21 @@ impl Kept {
         Ok(self.fresh)
     }
 
+    /// Prepares a wait at [`descriptor`](Self::descriptor); `true` if there is a value that was not read yet.
+    pub(crate) fn arm(&mut self) -> Result<bool, ChannelError> {
+        self.descriptor()?;
+        loop {
+            self.fetch()?;
+            if self.fresh || !self.inbox.arm()? {
+                return Ok(self.fresh);
+            }
+        }
+    }
+
+    pub(crate) fn descriptor(&self) -> Result<BorrowedFd<'_>, ChannelError> {
+        self.inbox.descriptor()
+    }
+
     fn fetch(&mut self) -> Result<(), ChannelError> {
         let mut taken = 0;
         while self.inbox.look()? {
@@ -114,14 +132,12 @@ impl Kept {
 
     fn accept(&mut self) {
         let (accepted, from) = self.inbox.current();
-        let arrival_ns = accepted
-            .stamp_ns
-            .unwrap_or_else(|| clock::now_ns(Clock::Tai));
+        let (arrival_ns, stamp) = accepted.arrival(self.inbox.stamp_place());
         if accepted.seen != Seen::Duplicate {
             self.notes.push(ArrivalNote {
                 sequence: accepted.header.sequence,
                 arrival_ns,
-                stamped: accepted.stamp_ns.is_some(),
+                stamp,
                 sender_time_ns: accepted.header.time_ns,
                 source: accepted.source,
                 source_port: accepted.header.source_port,
@@ -135,7 +151,7 @@ impl Kept {
         self.skipped += u64::from(skipped) + u64::from(self.fresh);
         self.fresh = true;
         self.data[..from.len()].copy_from_slice(from);
-        self.arrival_ns = arrival_ns;
+        self.arrival = (arrival_ns, stamp);
         self.current = Some(*accepted);
     }
 

@@ -67,6 +67,7 @@ impl NoteRing {
 mod tests {
     use super::*;
     use crate::inbox::SourceAddress;
+    use crate::stamp::StampPlace;
     use proptest::prelude::*;
     use rtwire_wire::MacAddress;
 
@@ -74,7 +75,7 @@ mod tests {
         ArrivalNote {
             sequence,
             arrival_ns: u64::from(sequence) * 3,
-            stamped: true,
+            stamp: StampPlace::Kernel,
             sender_time_ns: None,
             source: SourceAddress::Mac(MacAddress([2; 6])),
             source_port: 7,

@@ -11,6 +11,7 @@ use crate::slices::CHECK;
 use crate::{LinkError, WakeUp};
 use rtwire_sys::clock::{self, Clock};
 use rtwire_wire::MacAddress;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
@@ -293,6 +294,28 @@ impl NewestReader {
         };
         self.waiter
             .wait(&self.slot.channel.program, &mut newer, timeout)
+    }
+
+    /// Prepares a wait elsewhere (`epoll`, an async runtime). Returns `true` if there is a newer value than the last read returned. Otherwise
+    /// [`descriptor`](Self::descriptor) becomes readable when one comes, or when the interface goes down. Two system calls,
+    /// one more for each frame that woke the last wait, and the four that check interface and program.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait). [`LinkError::Unsupported`]: it was opened to spin.
+    pub fn arm(&mut self) -> Result<bool, LinkError> {
+        let mut newer = Newer {
+            seen: self.slot.seen,
+            slot: &self.slot,
+        };
+        self.waiter.arm(&self.slot.channel.program, &mut newer)
+    }
+
+    /// Returns the descriptor that `epoll` takes: see [`arm`](Self::arm). Only wait for it, never read from it.
+    ///
+    /// # Errors
+    /// [`LinkError::Unsupported`]: it was opened to spin.
+    pub fn descriptor(&self) -> Result<BorrowedFd<'_>, LinkError> {
+        self.waiter.descriptor()
     }
 
     /// Returns the slot that it reads.

@@ -6,6 +6,7 @@ use super::{ChannelCounters, CounterReader, OpenChannel, Police, ProgramError, R
 use crate::{LinkError, WakeUp};
 use rtwire_sys::bpf::queue::FrameQueue;
 use rtwire_wire::MacAddress;
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 /// Configuration of a queue channel.
@@ -88,6 +89,24 @@ impl QueueChannel {
     pub fn wait(&mut self, timeout: Option<Duration>) -> Result<bool, LinkError> {
         self.waiter
             .wait(&self.channel.program, &mut self.queue, timeout)
+    }
+
+    /// Prepares a wait elsewhere (`epoll`, an async runtime). Returns `true` if a frame is there. Otherwise
+    /// [`descriptor`](Self::descriptor) becomes readable when one comes, or when the interface goes down. Two system calls,
+    /// one more for each frame that woke the last wait, and the four that check interface and program.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait). [`LinkError::Unsupported`]: it was opened to spin.
+    pub fn arm(&mut self) -> Result<bool, LinkError> {
+        self.waiter.arm(&self.channel.program, &mut self.queue)
+    }
+
+    /// Returns the descriptor that `epoll` takes: see [`arm`](Self::arm). Only wait for it, never read from it.
+    ///
+    /// # Errors
+    /// [`LinkError::Unsupported`]: it was opened to spin.
+    pub fn descriptor(&self) -> Result<BorrowedFd<'_>, LinkError> {
+        self.waiter.descriptor()
     }
 
     /// Returns `true` if a frame is there now. No system call; fit for a real-time loop.

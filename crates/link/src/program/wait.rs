@@ -12,6 +12,7 @@ use rtwire_sys::clock::{self, Clock};
 use rtwire_sys::filter::{Filter, Instruction};
 use rtwire_sys::packet::PacketSocket;
 use rtwire_sys::{Batch, Errno, Wait};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 /// Bytes of room for the frames that wake a sleeping reader; one frame is enough.
@@ -54,6 +55,21 @@ impl Bell {
             Ok(_) => Ok(()),
             Err(errno) if errno.would_block() || errno.interrupted() => Ok(()),
             Err(errno) => Err(errno),
+        }
+    }
+}
+
+impl Bell {
+    /// Discards the frames that are there.
+    fn silence(&mut self) -> Result<(), Errno> {
+        loop {
+            match self.socket.receive(&mut self.batch, Wait::No, 1) {
+                Ok(0) => return Ok(()),
+                Ok(_) => {}
+                Err(errno) if errno.would_block() => return Ok(()),
+                Err(errno) if errno.interrupted() => {}
+                Err(errno) => return Err(errno),
+            }
         }
     }
 }
@@ -114,6 +130,40 @@ impl Waiter {
                     rest => self.block(program, memory, rest),
                 }
             }
+        }
+    }
+
+    /// Prepares a wait elsewhere: returns `true` if there is something to read. Otherwise the descriptor becomes readable
+    /// when something comes.
+    pub(super) fn arm(
+        &mut self,
+        program: &Shared,
+        memory: &mut impl Sleeper,
+    ) -> Result<bool, LinkError> {
+        if memory.look() {
+            return Ok(true);
+        }
+        self.descriptor()?;
+        // What woke the last wait has been read.
+        if let Some(bell) = &mut self.bell
+            && let Err(errno) = bell.silence()
+        {
+            return Err(self.failed(program, errno));
+        }
+        if memory.look_or_sleep() {
+            return Ok(true);
+        }
+        self.check(program)?;
+        Ok(false)
+    }
+
+    /// Returns the descriptor of a reader that may sleep.
+    pub(super) fn descriptor(&self) -> Result<BorrowedFd<'_>, LinkError> {
+        match &self.bell {
+            Some(bell) if self.wake_up != WakeUp::Spin => Ok(bell.socket.as_fd()),
+            _ => Err(LinkError::Unsupported {
+                what: "a reader that was opened to spin never sleeps, so nothing wakes it: open it with another way to wait",
+            }),
         }
     }
 

@@ -76,7 +76,7 @@ impl Sink {
                 ValueStamp {
                     sequence: value.sequence.into(),
                     sender_time_ns: value.sender_time_ns,
-                    arrival_ns: value.arrival_ns,
+                    arrival_ns: value.stamp_ns(),
                 },
             ),
             Self::Program(pipe) => pipe.put(value.data),

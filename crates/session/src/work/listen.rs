@@ -66,7 +66,7 @@ impl Listener {
 
     /// Returns the receive path of its frames.
     pub(super) fn path(&self) -> String {
-        self.listener.path().to_string()
+        self.listener.path_in_use().to_string()
     }
 
     pub(super) fn run(
@@ -102,7 +102,7 @@ impl Listener {
         let fault = fault.or(self.sink.finish());
         Ok(ListenerResult {
             stream: task.stream,
-            path: self.listener.path().to_string(),
+            path: self.listener.path_in_use().to_string(),
             frames_foreign: foreign,
             frames_too_long: too_long,
             frames_too_frequent: too_frequent,
@@ -172,7 +172,7 @@ impl Listener {
         self.sink.put(&value);
         self.checker.check(value.data, value.sequence);
         let (sequence, stamp_ns, sender_time_ns) =
-            (value.sequence, value.arrival_ns, value.sender_time_ns);
+            (value.sequence, value.stamp_ns(), value.sender_time_ns);
         let read_ns = now_ns();
         self.read += 1;
         let read = Read {
@@ -236,11 +236,11 @@ impl Listener {
         } = self;
         listener.arrivals(|note| {
             delay(delays, before_sent, (note.sender_time_ns, note.arrival_ns));
-            let stamp_ns = Some(note.arrival_ns).filter(|_| note.stamped);
+            let stamp_ns = Some(note.arrival_ns).filter(|_| note.stamp.is_on_the_way());
             // 0: overtaken before the program had it.
             let read_ns = match read {
                 Some(read) if read.sequence == note.sequence => read.read_ns,
-                _ if note.stamped => 0,
+                _ if note.stamp.is_on_the_way() => 0,
                 _ => note.arrival_ns,
             };
             tap.arrival(note.sequence, stamp_ns, note.sender_time_ns, read_ns);
