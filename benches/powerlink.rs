@@ -59,9 +59,8 @@ struct Options {
 
 fn options() -> Options {
     let asked = Asked::from_command_line(&["--seconds", "--minutes", "--nodes"], &["--stalls"]);
-    if let Some(only) = asked.value("--only")
-        && !["cycles", "hold", "cost"].contains(&only)
-    {
+    let known = ["cycles", "hold", "cost"];
+    if let Some(only) = asked.value("--only").filter(|only| !known.contains(only)) {
         refuse(&format!(
             "unknown part `{only}`; there are cycles, hold, cost"
         ));

@@ -29,9 +29,7 @@ const PARTS: [&str; 4] = ["codec", "security", "peers", "round-trip"];
 fn main() {
     let asked = Asked::from_command_line(&[], &[]);
     let only = asked.value("--only");
-    if let Some(only) = only
-        && !PARTS.contains(&only)
-    {
+    if let Some(only) = only.filter(|only| !PARTS.contains(only)) {
         refuse(&format!(
             "unknown part `{only}`; there are {}",
             PARTS.join(", ")

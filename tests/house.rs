@@ -288,3 +288,89 @@ fn no_file_of_tests_is_forgotten() {
         }
     }
 }
+
+/// The promised compiler (`rust-version`, Debian 13's) knows no `let` in a chain of conditions, and a newer one says nothing.
+#[test]
+fn no_condition_has_a_let_that_the_oldest_compiler_refuses() {
+    let mut sources = Vec::new();
+    for folder in ["crates", "tests", "benches", "tools", "examples", "fuzz"] {
+        rust_files(&root().join(folder), &mut sources);
+    }
+    assert!(sources.len() > 500, "{} files", sources.len());
+    for path in sources {
+        let text = fs::read_to_string(&path).unwrap();
+        if let Some(line) = chained_let(&text) {
+            panic!(
+                "{}:{line}: `let` in a chain of conditions needs Rust 1.88: nest it, or filter the Option",
+                path.display()
+            );
+        }
+    }
+    // It finds what it looks for, in each form that rustfmt writes.
+    for bad in [
+        "if let Some(a) = b && c > 1 {\n}",
+        "    if a\n        && let Some(b) = c\n    {\n    }",
+        "    } else if let Some(a) =\n        b()\n        && c\n    {\n    }",
+        "while let Some(a) = b && let Some(c) = d {\n}",
+    ] {
+        assert!(chained_let(bad).is_some(), "{bad}");
+    }
+    for good in [
+        "if let Some(a) = b.filter(|b| b > 1 && b < 3) {\n}",
+        "if let (Some(a), true) = (b, c && d) {\n}",
+        "    if let Some(a) = b\n        .filter(|b| {\n            b > 1\n                && b < 3\n        })\n    {\n    }",
+        "let a = b && c;\nif let Some(d) = e {\n    f(g && h);\n}",
+    ] {
+        assert_eq!(chained_let(good), None, "{good}");
+    }
+}
+
+fn rust_files(folder: &Path, into: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            rust_files(&path, into);
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            into.push(path);
+        }
+    }
+}
+
+/// Returns the line of a condition that chains a `let`, in text as rustfmt writes it.
+fn chained_let(text: &str) -> Option<usize> {
+    let lines: Vec<&str> = text.lines().collect();
+    for (at, line) in lines.iter().enumerate() {
+        let code = line.trim_start();
+        let depth = line.len() - code.len();
+        let code = code.strip_prefix("} else ").unwrap_or(code);
+        if code.starts_with("&& let ") || code.starts_with("|| let ") {
+            return Some(at + 1);
+        }
+        if !code.starts_with("if let ") && !code.starts_with("while let ") {
+            continue;
+        }
+        let mut open = 0_i32;
+        for (index, letter) in code.char_indices() {
+            match letter {
+                '(' | '[' | '{' => open += 1,
+                ')' | ']' | '}' => open -= 1,
+                '&' if open == 0 && code[index..].starts_with("&& ") => return Some(at + 1),
+                _ => {}
+            }
+        }
+        // On several lines, an operand begins one step deeper than its `if`.
+        let operand = format!("{}&& ", " ".repeat(depth + 4));
+        for more in lines[at + 1..].iter().take_while(|_| !line.ends_with('{')) {
+            if more.starts_with(&operand) {
+                return Some(at + 1);
+            }
+            if more.len() - more.trim_start().len() <= depth {
+                break;
+            }
+        }
+    }
+    None
+}

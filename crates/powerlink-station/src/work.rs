@@ -96,10 +96,10 @@ impl<'a> Work<'a> {
         while let Some(event) = kind.next_event() {
             self.event(kind, event, now_ns);
         }
-        if let (Some(store), Kind::Controlled(node)) = (&mut self.beside.store, &mut *kind)
-            && let Some(news) = store.exchange(node)
-        {
-            self.note(now_ns, news);
+        if let (Some(store), Kind::Controlled(node)) = (&mut self.beside.store, &mut *kind) {
+            if let Some(news) = store.exchange(node) {
+                self.note(now_ns, news);
+            }
         }
         if let Some(dropped) = self.dropped {
             if let Some(lost) = port.soc_lost() {

@@ -145,11 +145,8 @@ impl Waiter {
         }
         self.descriptor()?;
         // What woke the last wait has been read.
-        if let Some(bell) = &mut self.bell
-            && let Err(errno) = bell.silence()
-        {
-            return Err(self.failed(program, errno));
-        }
+        let silenced = self.bell.as_mut().map_or(Ok(()), Bell::silence);
+        silenced.map_err(|errno| self.failed(program, errno))?;
         if memory.look_or_sleep() {
             return Ok(true);
         }

@@ -101,18 +101,17 @@ impl ControlledNode {
     /// answers it too early.
     pub(super) fn reset_again(&mut self, now_ns: u64, packet: &Packet<'_>) {
         let for_me = [self.node, node::BROADCAST].contains(&packet.destination);
-        if let Message::Asnd(Asnd::NmtCommand(command)) = packet.message
-            && for_me
-            && packet.source == node::MN
-            && self.is_addressed(&command)
-            && matches!(
-                command.command.plain(),
-                NmtCommandId::SW_RESET
-                    | NmtCommandId::RESET_NODE
-                    | NmtCommandId::RESET_COMMUNICATION
-                    | NmtCommandId::RESET_CONFIGURATION
-            )
-        {
+        let Message::Asnd(Asnd::NmtCommand(command)) = packet.message else {
+            return;
+        };
+        let resets = matches!(
+            command.command.plain(),
+            NmtCommandId::SW_RESET
+                | NmtCommandId::RESET_NODE
+                | NmtCommandId::RESET_COMMUNICATION
+                | NmtCommandId::RESET_CONFIGURATION
+        );
+        if for_me && packet.source == node::MN && self.is_addressed(&command) && resets {
             self.command(now_ns, command.command);
         }
     }

@@ -128,11 +128,11 @@ impl ManagingNode {
         let mut stalled = false;
         if let Phase::WaitResponse { deadline_ns, .. } | Phase::WaitChain { deadline_ns } =
             &mut self.phase
-            && (awaited.is_some() || chained)
-            && now_ns > *deadline_ns
         {
-            let late_ns = now_ns - core::mem::replace(deadline_ns, now_ns);
-            stalled = self.was_stalled(late_ns);
+            if (awaited.is_some() || chained) && now_ns > *deadline_ns {
+                let late_ns = now_ns - core::mem::replace(deadline_ns, now_ns);
+                stalled = self.was_stalled(late_ns);
+            }
         }
         let (mut in_time, mut follow) = (chained && requested_ns != 0, None);
         if let Some((first, found, deadline_ns)) = awaited {

@@ -227,10 +227,8 @@ impl Import<'_> {
         self.note_disabled("writer group", group);
         let settings = group.object("MessageSettings", "UadpWriterGroupMessageDataType");
         let settings = settings.ok_or_else(|| refuse("its messages are not UADP".to_owned()))?;
-        if let Some(own) =
-            group.object("TransportSettings", "DatagramWriterGroupTransport2DataType")
-            && own.get("Address") != Some(&Item::Object(Object::Null))
-        {
+        let own = group.object("TransportSettings", "DatagramWriterGroupTransport2DataType");
+        if own.is_some_and(|own| own.get("Address") != Some(&Item::Object(Object::Null))) {
             return Err(refuse("it has an address of its own".to_owned()));
         }
         let offset = match settings.list("PublishingOffset") {

@@ -230,9 +230,8 @@ fn read(
         planned = Some(streams.find(stream, place, findings)?);
     }
     let mut by_plan = |key: &str, own: Option<u64>, planned: Option<u64>| {
-        if let (Some(own), Some(planned), Some(value)) = (own, planned, table.get(key))
-            && own != planned
-        {
+        let differing = own.zip(planned).filter(|(own, planned)| own != planned);
+        if let (Some((own, planned)), Some(value)) = (differing, table.get(key)) {
             let message = format!("`{key}` is {own} ns, and the plan's stream has {planned} ns");
             let help = format!("remove `{key}`, or plan the stream with it");
             findings.at(&value.span(), message, Some(help));
@@ -283,9 +282,9 @@ fn read(
             }
         }
     }
-    if let (Some(planned), Some((stream, place)), Some(transport)) = (&planned, &stream, transport)
-        && group.check().is_ok()
-        && let Ok(message) = longest_message_bytes(&group)
+    let longest = group.check().is_ok().then(|| longest_message_bytes(&group));
+    if let (Some(planned), Some((stream, place)), Some(transport), Some(Ok(message))) =
+        (&planned, &stream, transport, longest)
     {
         let bytes = (transport.header_bytes() + message) as u64;
         if WriterGroup::new(group.clone(), &[], Some(0), 0).is_ok_and(|group| group.has_chunks()) {

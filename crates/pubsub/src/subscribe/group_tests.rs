@@ -64,8 +64,10 @@ proptest! {
             let data = layout.data(0).unwrap();
             message[data.clone()].copy_from_slice(&bytes[..data.len()]);
             layout.set_data_set_sequence(&mut message, 0, number);
-            if let Some((at, byte)) = change && at < message.len() {
-                message[at] = byte;
+            if let Some((at, byte)) = change {
+                if at < message.len() {
+                    message[at] = byte;
+                }
             }
             message.resize(length.unwrap_or(message.len()), 0);
             let padding = Padding::of(ethernet, message.len());

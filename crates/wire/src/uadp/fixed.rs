@@ -264,9 +264,10 @@ impl Window {
 }
 
 fn put<const N: usize>(message: &mut [u8], at: Option<u16>, octets: [u8; N]) {
-    if let Some(at) = at.map(usize::from)
-        && let Some(place) = message.get_mut(at..at + N)
-    {
+    let Some(at) = at.map(usize::from) else {
+        return;
+    };
+    if let Some(place) = message.get_mut(at..at + N) {
         place.copy_from_slice(&octets);
     }
 }
@@ -373,10 +374,11 @@ impl FixedLayout {
     #[inline]
     pub fn set_security(&self, message: &mut [u8], token_id: u32, nonce: &[u8]) {
         put(message, self.token, token_id.to_le_bytes());
-        if let Some((at, octets)) = self.nonce
-            && nonce.len() == usize::from(octets)
-            && let Some(place) = message.get_mut(usize::from(at)..usize::from(at + octets))
-        {
+        let Some((at, octets)) = self.nonce else {
+            return;
+        };
+        let place = message.get_mut(usize::from(at)..usize::from(at + octets));
+        if let Some(place) = place.filter(|place| place.len() == nonce.len()) {
             place.copy_from_slice(nonce);
         }
     }

@@ -20,9 +20,10 @@ struct Fixed {
 impl Fixed {
     /// Excepts `octets` octets at `at`.
     fn except(&mut self, at: Option<u16>, octets: usize) {
-        if let Some(at) = at.map(usize::from)
-            && let Some(part) = self.mask.get_mut(at..at + octets)
-        {
+        let Some(at) = at.map(usize::from) else {
+            return;
+        };
+        if let Some(part) = self.mask.get_mut(at..at + octets) {
             part.fill(0);
         }
     }

@@ -486,12 +486,11 @@ pub(super) fn skip_variants(reader: &mut Reader<'_>, count: u16) -> Result<(), U
 #[inline]
 pub(super) fn skip_variant(reader: &mut Reader<'_>, depth: u8) -> Result<(), UadpError> {
     // Any octets are a value of a type with a fixed length.
-    if let Some(octets) = reader
+    let octets = reader
         .peek()
         .and_then(BuiltIn::from_id)
-        .and_then(BuiltIn::octets)
-        && octets < reader.left()
-    {
+        .and_then(BuiltIn::octets);
+    if let Some(octets) = octets.filter(|octets| *octets < reader.left()) {
         return reader.take("Variant", 1 + octets).map(|_| ());
     }
     skip_any(reader, depth)

@@ -116,10 +116,10 @@ impl<'a> View<'a> {
         };
         Walk::new(self.message, self.signature_octets, &mut counting).message();
         // The strict reader has the last word on what is no fault.
-        if faults == 0
-            && let Err(fault) = self.strict()
-        {
-            visit(Seen::Fault(fault));
+        if faults == 0 {
+            if let Err(fault) = self.strict() {
+                visit(Seen::Fault(fault));
+            }
         }
     }
 }

@@ -67,9 +67,8 @@ impl WriterGroup {
         let ids = [self.config.data_sets.get(nth).map_or(0, |set| set.writer)];
         let (at, payload) = message::header(&self.config, self.sequence, &ids, false, out)?;
         let rest = self.whole.get(offset..bytes).unwrap_or_default();
-        if offset == 0
-            && let Some(place) = out.get_mut(payload..payload + bytes)
-        {
+        let place = out.get_mut(payload..payload + bytes);
+        if let Some(place) = place.filter(|_| offset == 0) {
             place.copy_from_slice(rest);
             return Ok(((at, self.prefix + payload + bytes + trailer), bytes));
         }
