@@ -32,7 +32,7 @@
 //! system call for a frame. Opening and `statistics` belong before and after a real-time loop.
 //!
 //! # Receive paths
-//! An endpoint attaches the receive program where it may, and gives it to the listeners for which it is the better path;
+//! An endpoint attaches the receive program where it may, and uses it for the listeners for which it is the better path;
 //! the others have packet sockets ([`EndpointConfig::path`] asks for one path). Each listener tells its own
 //! ([`QueueListener::path_in_use`]). With the receive program a queue has a ring of its own memory for each priority. A
 //! newest value is then read from memory without a system call.

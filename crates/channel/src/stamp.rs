@@ -1,4 +1,4 @@
-//! Where the arrival of a value was stamped.
+//! The place where the arrival of a value was stamped.
 
 /// The place that stamped the arrival of a value. Every stamp is in ns of CLOCK_TAI. The earlier the place, the less of what
 /// delays a reader is in the stamp.

@@ -25,7 +25,7 @@ impl AsyncListener {
     /// ([`enable_io`](::tokio::runtime::Builder::enable_io)).
     ///
     /// # Errors
-    /// The listener's path is `uman`, which has no descriptor for each listener. The kernel gives out no descriptor.
+    /// The listener's path is `uman`, which has no descriptor for each listener. The process has no descriptor left.
     ///
     /// # Panics
     /// Outside of a runtime, or in one without I/O driver, as everything of tokio does.
