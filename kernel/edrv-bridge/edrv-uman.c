@@ -149,6 +149,20 @@ static void edrv_job_put(struct edrv_job *job)
 	wake_up_process(edrv.thread);
 }
 
+/*
+ * The stack sends with its lock held, and its handlers take that lock. On PREEMPT_RT the lock sleeps, and to send means to wait for the
+ * soft interrupts of this processor, in which the receive handler may wait for the lock: a deadlock. So a frame leaves here only where
+ * soft interrupts are off already, as in that handler; all others leave by the thread.
+ */
+static bool edrv_may_send_here(const struct net_device *dev)
+{
+	bool thread = !irqs_disabled() && !in_hardirq();
+
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		return thread && in_softirq();
+	return thread || uman_kernel_sends_anywhere(dev);
+}
+
 tOplkError edrv_sendTxBuffer(tEdrvTxBuffer *pBuffer_p)
 {
 	struct edrv_transmit *transmit = pBuffer_p->txBufferNumber.pArg;
@@ -169,8 +183,7 @@ tOplkError edrv_sendTxBuffer(tEdrvTxBuffer *pBuffer_p)
 		error = kErrorInvalidOperation;
 		goto out;
 	}
-	here = (!irqs_disabled() && !in_hardirq()) ||
-	       (uman_kernel_sends_anywhere(dev) && !IS_ENABLED(CONFIG_PREEMPT_RT));
+	here = edrv_may_send_here(dev);
 	job = edrv_job_take(pBuffer_p, here ? 0 : pBuffer_p->txFrameSize);
 	if (!job) {
 		error = kErrorEdrvNoFreeTxDesc;
