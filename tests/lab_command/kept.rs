@@ -8,14 +8,14 @@ use serde_json::Value;
 use crate::support::*;
 
 /// Five nodes, kept after a short run; taken down at the end.
-struct Kept {
-    id: String,
+pub(crate) struct Kept {
+    pub(crate) id: String,
 }
 
 const MAC_B: &str = "02:72:74:00:00:01";
 
 impl Kept {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let file = example("five-nodes.toml");
         let brief = ["--calibration", "200ms", "--duration", "200ms", "--keep"];
         let output = lab(&file, &brief).output().unwrap();

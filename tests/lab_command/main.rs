@@ -12,6 +12,7 @@ mod kept;
 mod leftovers;
 mod managed;
 mod planted;
+mod programs;
 mod promises;
 mod random;
 mod support;
