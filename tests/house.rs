@@ -18,6 +18,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("link", &["bpf", "wire", "sys"]),
     ("channel", &["link", "wire", "sys"]),
     ("manager", &["plan"]),
+    ("netconf", &[]),
     ("managerd", &["manager", "plan"]),
     (
         "agentd",
@@ -55,6 +56,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "channel",
             "link",
             "measure",
+            "netconf",
             "wire",
             "sys",
             "lab",
@@ -91,6 +93,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "plan",
             "manager",
             "measure",
+            "netconf",
             "powerlink",
             "proof",
             "pubsub-station",

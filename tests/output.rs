@@ -112,6 +112,43 @@ impl World {
         file
     }
 
+    /// What a switch says in a session: it takes everything, and shows nothing of it.
+    fn netconf(&self, push: bool) -> String {
+        const XMLNS: &str = "xmlns=\"urn:ietf:params:xml:ns:netconf:base:1.0\"";
+        let modules = [
+            "ietf-interfaces",
+            "ieee802-dot1q-bridge",
+            "ieee802-dot1q-stream-filters-gates-bridge",
+            "ieee802-dot1cb-stream-identification",
+        ];
+        let abilities = ["base:1.0", "capability:candidate:1.0"]
+            .map(|one| format!("urn:ietf:params:netconf:{one}"));
+        let all = abilities
+            .into_iter()
+            .chain(modules.map(|one| format!("urn:x?module={one}")));
+        let list: String = all
+            .map(|one| format!("<capability>{one}</capability>"))
+            .collect();
+        let mut text = format!("<hello {XMLNS}><capabilities>{list}</capabilities></hello>]]>]]>");
+        let names = "<data><interfaces xmlns=\"urn:ietf:params:xml:ns:yang:ietf-interfaces\"><interface><name>A</name></interface>\
+            <interface><name>B</name></interface></interfaces></data>";
+        let (nothing, ok) = ("<data/>", "<ok/>");
+        let replies: &[&str] = match push {
+            false => &[nothing, ok],
+            true => &[names, ok, nothing, ok, nothing, ok, ok, ok],
+        };
+        for (reply, id) in replies.iter().zip(1..) {
+            text += &format!("<rpc-reply message-id=\"{id}\" {XMLNS}>{reply}</rpc-reply>]]>]]>");
+        }
+        let file = self.at(if push {
+            "push.netconf"
+        } else {
+            "check.netconf"
+        });
+        fs::write(&file, text).unwrap();
+        file
+    }
+
     /// A folder with a key of one host.
     fn keys(&self) -> String {
         let folder = self.at("keys");
@@ -232,6 +269,13 @@ impl World {
             "doctor" => Case::Prints(of(&[]), &[0, 1]),
             "revert" => prints(&[]),
             "export" => prints(&["--page", net]),
+            "switch check" | "switch push" => {
+                let via = format!(
+                    "cat {}; cat >/dev/null",
+                    self.netconf(verb == "switch push")
+                );
+                Case::Prints(of(&["s", "--plan", net, "--via", &via]), &[1])
+            }
             "manager" => Case::Until(of(&[
                 plan,
                 "--state",
@@ -527,6 +571,8 @@ fn file_of(world: &World, place: &str) -> File {
         | "apply --ptp-socket"
         | "clock --socket"
         | "doctor --plan"
+        | "switch check --plan"
+        | "switch push --plan"
         | "manager --keys"
         | "door --key"
         | "deploy --keys"

@@ -2,6 +2,7 @@
 //! else their structure in `tests/yang/structure.txt`.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+pub(crate) mod modules;
 pub(crate) mod structure;
 
 use std::path::{Path, PathBuf};

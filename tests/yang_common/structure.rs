@@ -27,17 +27,17 @@ const MODULES: [(&str, &str); 6] = [
 
 /// A node of the tree. Choices and cases are nodes, too, which no data have.
 #[derive(Debug, Default)]
-struct Node {
-    module: String,
-    name: String,
+pub(crate) struct Node {
+    pub(crate) module: String,
+    pub(crate) name: String,
     /// The type of a leaf; `None` for a container, a list, a choice.
-    leaf: Option<String>,
-    keys: Vec<String>,
-    list: bool,
-    mandatory: bool,
-    choice: bool,
-    case: bool,
-    children: Vec<Node>,
+    pub(crate) leaf: Option<String>,
+    pub(crate) keys: Vec<String>,
+    pub(crate) list: bool,
+    pub(crate) mandatory: bool,
+    pub(crate) choice: bool,
+    pub(crate) case: bool,
+    pub(crate) children: Vec<Node>,
 }
 
 /// Returns what is wrong with a switch's data, each with its place.
@@ -56,7 +56,8 @@ pub(crate) fn faults(data: &Value) -> Vec<String> {
     found
 }
 
-fn tree() -> Vec<Node> {
+/// Returns the nodes at the top of the published structure.
+pub(crate) fn tree() -> Vec<Node> {
     let text = format!("{INTERFACES}{TREE}");
     let mut tops: Vec<Node> = Vec::new();
     let mut ports = Vec::new();

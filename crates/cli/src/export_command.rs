@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use rtwire_plan::Plan;
 
 use crate::arguments::{NETWORK_HELP, key_and_value};
 use crate::{input, output};
@@ -62,11 +63,7 @@ pub(crate) fn run(arguments: &ExportArguments) -> ExitCode {
 fn export(arguments: &ExportArguments) -> Result<(), (String, u8)> {
     let file = arguments.plan.display().to_string();
     let faulty = |message: String| (message, FAULTY);
-    let plan = input::plan_without_redundancy(&arguments.plan, &arguments.set, false)
-        .map_err(|(code, message)| (message, code))?;
-    plan.network
-        .without_second_pass()
-        .map_err(|message| faulty(format!("{file}: {message}")))?;
+    let plan = plan_for_switches(&arguments.plan, &arguments.set)?;
     let all: Vec<&str> = plan
         .network
         .switches
@@ -99,6 +96,34 @@ fn export(arguments: &ExportArguments) -> Result<(), (String, u8)> {
     }
     output::print(&text(&shares, arguments.page, arguments.switch.is_some()));
     Ok(())
+}
+
+/// Reads a plan whose switches can be told what to do. The error is a message and an exit code.
+pub(crate) fn plan_for_switches(
+    path: &Path,
+    set: &[(String, String)],
+) -> Result<Plan, (String, u8)> {
+    let plan = input::plan_without_redundancy(path, set, false)
+        .map_err(|(code, message)| (message, code))?;
+    plan.network
+        .without_second_pass()
+        .map_err(|message| (format!("{}: {message}", path.display()), FAULTY))?;
+    Ok(plan)
+}
+
+/// Returns the YANG data of the switch `name`, and in words what of the plan is not in them.
+///
+/// # Errors
+/// The message for the user.
+pub(crate) fn switch_data(
+    plan: &Plan,
+    name: &str,
+    ports: &[(String, String)],
+    addresses: &[(String, String)],
+) -> Result<(serde_json::Value, Vec<String>), String> {
+    let given = Given::read(plan, ports, addresses)?;
+    let share = Share::new(plan, name, &given)?;
+    Ok((yang::data(&share), share.left_out()))
 }
 
 /// Returns all that goes to standard output.

@@ -63,6 +63,7 @@ mod schema_command;
 mod simulate_command;
 mod sniff_command;
 mod subscribe_command;
+mod switch_command;
 mod top_command;
 mod uman_command;
 mod verify_command;
@@ -163,6 +164,8 @@ enum Command {
     Explain(reserve_command::ExplainArguments),
     /// Write each switch's share of a plan: IEEE 802.1Q YANG data, or a page for a person
     Export(export_command::ExportArguments),
+    /// Bring a switch to its share of a plan over NETCONF, or name each difference
+    Switch(switch_command::SwitchArguments),
     /// Make and show devices of the kernel module `uman`: a transmit and receive path of their own above a stock driver
     Uman(uman_command::UmanArguments),
     /// Print the JSON Schema of a format
@@ -225,6 +228,7 @@ fn run(command: Command) -> ExitCode {
         Command::Doctor(arguments) => doctor_command::run(&arguments),
         Command::Revert(arguments) => revert_command::run(&arguments),
         Command::Export(arguments) => export_command::run(&arguments),
+        Command::Switch(arguments) => switch_command::run(&arguments),
         Command::Manager(arguments) => manager_command::run(&arguments),
         Command::Agent(arguments) => agent_command::run(&arguments),
         Command::Door(arguments) => deploy_command::open_door(&arguments),
