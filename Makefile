@@ -63,6 +63,7 @@ bench-main: setup-test ## round trip of RTDiP, UDP and TCP, interleaved in one r
 	$(CARGO) bench --locked -p rtwire-channel --bench round_trip
 
 bench-receive: setup-test ## the receive path's figures (docs/measurements/receive-figures.md), some 30 minutes; QUICK=1: one, and rough
+	@scripts/setup bench
 	$(CARGO) bench --locked -p rtwire-link --bench respond $(if $(QUICK),-- --quick)
 	$(CARGO) bench --locked -p rtwire-channel --bench queues $(if $(QUICK),-- --quick)
 

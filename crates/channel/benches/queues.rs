@@ -7,6 +7,8 @@
 //! measures `trips`, `urgent`, `flow` or `soak` alone.
 #![allow(clippy::unwrap_used)]
 
+#[path = "queues/floor.rs"]
+mod floor;
 #[path = "queues/flow.rs"]
 mod flow;
 #[path = "round_trip/peers.rs"]

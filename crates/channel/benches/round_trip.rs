@@ -19,7 +19,7 @@ use rtwire_measure::noise::{NoiseOptions, NoiseRecorder};
 use rtwire_sys::{memory, sched};
 use rtwire_testkit::NetnsPair;
 use std::thread;
-use trips::{PRIORITY, SIZES, Trips, quantiles};
+use trips::{PRIORITY, SIZES, Threads, Trips, quantiles};
 
 /// Extent of the measurement.
 struct Options {
@@ -73,7 +73,7 @@ fn measure(options: &Options) -> Vec<Lane> {
         lanes.push(Lane {
             protocol,
             mode,
-            trips: Trips::start(pair, ends, mode),
+            trips: Trips::new(pair, Threads::start(ends, mode)),
         });
     }
     let amount = (options.rounds, options.stretch);

@@ -1,7 +1,8 @@
 //! Round trips: each way to receive, each way to wait, each size.
 
+use super::floor::Floor;
 use super::peers::{self, Mode, Protocol};
-use super::round_trips::{self, SIZES, Trips};
+use super::round_trips::{self, SIZES, Threads, Trips};
 use super::{compared, quantile};
 use rtwire_channel::{Order, ReceivePath, TxPath, WakeUp};
 use rtwire_measure::bench::Row;
@@ -36,12 +37,20 @@ impl Wait {
         }
     }
 
-    /// Returns the way to wait of UDP and TCP, which cannot spin first and then block.
+    /// Returns the way to wait of UDP, TCP and the floor, which cannot spin first and then block.
     const fn mode(self) -> Mode {
         match self {
             Self::Spin | Self::SpinThenBlock => Mode::Spin,
             Self::OneCore => Mode::BlockOneCore,
             Self::TwoCores => Mode::BlockTwoCores,
+        }
+    }
+
+    /// Returns the way to wait with which the others are compared.
+    const fn of_others(self) -> Self {
+        match self {
+            Self::SpinThenBlock => Self::Spin,
+            wait => wait,
         }
     }
 
@@ -59,13 +68,23 @@ enum Kind {
     Queue(ReceivePath, TxPath),
     Udp,
     Tcp,
+    /// Raw packet sockets in C, below all of them.
+    Floor,
 }
 
 const PACKET: Kind = Kind::Queue(ReceivePath::Packet, TxPath::Direct);
 const NATIVE: Kind = Kind::Queue(ReceivePath::Native, TxPath::Direct);
 const GENERIC: Kind = Kind::Queue(ReceivePath::Generic, TxPath::Direct);
 const NATIVE_XDP: Kind = Kind::Queue(ReceivePath::Native, TxPath::Xdp);
-const KINDS: [Kind; 6] = [PACKET, NATIVE, GENERIC, NATIVE_XDP, Kind::Udp, Kind::Tcp];
+const KINDS: [Kind; 7] = [
+    PACKET,
+    NATIVE,
+    GENERIC,
+    NATIVE_XDP,
+    Kind::Udp,
+    Kind::Tcp,
+    Kind::Floor,
+];
 
 impl Kind {
     const fn name(self) -> &'static str {
@@ -76,6 +95,7 @@ impl Kind {
             Self::Queue(..) => "queue, receive program, native",
             Self::Udp => "UDP",
             Self::Tcp => "TCP",
+            Self::Floor => "floor: packet sockets in C",
         }
     }
 }
@@ -88,22 +108,27 @@ struct Lane {
 
 fn open(kind: Kind, wait: Wait) -> Lane {
     let pair = NetnsPair::new();
+    let mode = wait.mode();
     let ends = match kind {
         Kind::Queue(receive, send) => {
             let (ways, wait) = ((receive, send), (wait.wake_up(), Order::Arrival));
-            (
+            Some((
                 peers::rtdip(&pair.a, &pair.b, ways, wait, (2000, 2001)),
                 peers::rtdip(&pair.b, &pair.a, ways, wait, (2001, 2000)),
-            )
+            ))
         }
-        Kind::Udp => peers::open(&pair, Protocol::Udp, wait.mode()),
-        Kind::Tcp => peers::open(&pair, Protocol::Tcp, wait.mode()),
+        Kind::Udp => Some(peers::open(&pair, Protocol::Udp, mode)),
+        Kind::Tcp => Some(peers::open(&pair, Protocol::Tcp, mode)),
+        Kind::Floor => None,
     };
-    Lane {
-        kind,
-        wait,
-        trips: Trips::start(pair, ends, wait.mode()),
-    }
+    let trips = match ends {
+        Some(ends) => Trips::new(pair, Threads::start(ends, mode)),
+        None => {
+            let floor = Floor::open(&pair, mode);
+            Trips::new(pair, floor)
+        }
+    };
+    Lane { kind, wait, trips }
 }
 
 pub(crate) fn rows(quick: bool) -> Vec<Row> {
@@ -111,7 +136,7 @@ pub(crate) fn rows(quick: bool) -> Vec<Row> {
     let mut lanes: Vec<Lane> = WAITS
         .into_iter()
         .flat_map(|wait| KINDS.map(|kind| (kind, wait)))
-        // UDP and TCP cannot spin first and then block; that way is compared with spinning.
+        // The others cannot spin first and then block; that way is compared with spinning.
         .filter(|&(kind, wait)| matches!(kind, Kind::Queue(..)) || wait != Wait::SpinThenBlock)
         .map(|(kind, wait)| open(kind, wait))
         .collect();
@@ -123,25 +148,53 @@ pub(crate) fn rows(quick: bool) -> Vec<Row> {
     {
         for size in 0..SIZES.len() {
             rows.extend([500, 990].map(|permille| row(&lanes, own, size, permille)));
+            rows.extend(over_floor(&lanes, own, size));
         }
     }
     rows
 }
 
+/// Returns the figure of one lane in µs.
+fn figure(lanes: &[Lane], (kind, wait): (Kind, Wait), size: usize, permille: usize) -> f64 {
+    let lane = lanes
+        .iter()
+        .find(|lane| lane.kind == kind && lane.wait == wait);
+    lane.map_or(f64::NAN, |lane| {
+        quantile(&lane.trips.samples[size], permille)
+    })
+}
+
+/// Returns the median as a multiple of the floor's, which says less about the machine than a time does.
+fn over_floor(lanes: &[Lane], own: &Lane, size: usize) -> Option<Row> {
+    let value = |kind, wait| figure(lanes, (kind, wait), size, 500);
+    let compare = own.wait.of_others();
+    let floor = value(Kind::Floor, compare);
+    let over = value(own.kind, own.wait) / floor;
+    // Nothing to divide by where all was lost.
+    over.is_finite().then(|| Row {
+        figure: format!(
+            "round trip, {}, {}, {} B, p50 over the floor",
+            own.kind.name(),
+            own.wait.name(),
+            SIZES[size]
+        ),
+        value: over,
+        unit: "×".to_owned(),
+        reach: None,
+        held: None,
+        why: None,
+        samples: own.trips.samples[size].len() as u64,
+        against: vec![
+            compared("UDP over the floor", value(Kind::Udp, compare) / floor),
+            compared("TCP over the floor", value(Kind::Tcp, compare) / floor),
+        ],
+    })
+}
+
 fn row(lanes: &[Lane], own: &Lane, size: usize, permille: usize) -> Row {
-    let value = |kind: Kind, wait: Wait| {
-        let lane = lanes
-            .iter()
-            .find(|lane| lane.kind == kind && lane.wait == wait);
-        lane.map_or(f64::NAN, |lane| {
-            quantile(&lane.trips.samples[size], permille)
-        })
-    };
+    let value = |kind: Kind, wait: Wait| figure(lanes, (kind, wait), size, permille);
     let own_value = value(own.kind, own.wait);
-    let compare = match own.wait {
-        Wait::SpinThenBlock => Wait::Spin,
-        wait => wait,
-    };
+    let compare = own.wait.of_others();
     let (udp, tcp) = (value(Kind::Udp, compare), value(Kind::Tcp, compare));
     let spinning = value(own.kind, Wait::Spin);
     let (reach, held) = match own.wait {
@@ -158,6 +211,8 @@ fn row(lanes: &[Lane], own: &Lane, size: usize, permille: usize) -> Row {
     };
     let judged = permille == 500;
     let mut against = vec![compared("UDP", udp), compared("TCP", tcp)];
+    let floor = value(Kind::Floor, compare);
+    against.push(compared(Kind::Floor.name(), floor));
     if own.wait == Wait::SpinThenBlock {
         against.push(compared("the same, spinning", spinning));
     }

@@ -13,27 +13,35 @@ use std::time::Duration;
 pub(crate) const SIZES: [usize; 5] = [1, 64, 256, 1024, 1450];
 pub(crate) const PRIORITY: u8 = 50;
 /// Round trips before each measured stretch, for caches and predictors.
-const WARM_UP: usize = 20;
+pub(crate) const WARM_UP: usize = 20;
 
-/// A client in this thread and a server in another.
+/// Two ends that do round trips.
+pub(crate) trait Ends: Send {
+    /// Adds the times of `count` round trips of `octets` each, in ns, after some for caches and predictors. Returns `false`
+    /// if a value was lost, which ends the stretch.
+    fn stretch(&mut self, octets: usize, count: usize, samples: &mut Vec<u64>) -> bool;
+}
+
+/// Two ends, and what they measured.
 pub(crate) struct Trips {
-    client: Box<dyn Peer>,
-    /// Number and length of the values that the server is to send back next.
-    orders: Sender<(usize, usize)>,
-    done: Receiver<()>,
+    ends: Box<dyn Ends>,
     /// Round trips in ns, for each size.
     pub(crate) samples: [Vec<u64>; SIZES.len()],
     pub(crate) lost: u64,
     _pair: NetnsPair,
 }
 
-impl Trips {
+/// A client in this thread and a server in another.
+pub(crate) struct Threads {
+    client: Box<dyn Peer>,
+    /// Number and length of the values that the server is to send back next.
+    orders: Sender<(usize, usize)>,
+    done: Receiver<()>,
+}
+
+impl Threads {
     /// Starts the server's thread on the core that the mode names.
-    pub(crate) fn start(
-        pair: NetnsPair,
-        (client, mut server): (Box<dyn Peer>, Box<dyn Peer>),
-        mode: Mode,
-    ) -> Self {
+    pub(crate) fn start((client, mut server): (Box<dyn Peer>, Box<dyn Peer>), mode: Mode) -> Self {
         let (orders, incoming) = mpsc::channel::<(usize, usize)>();
         let (finished, done) = mpsc::channel();
         thread::spawn(move || {
@@ -53,6 +61,38 @@ impl Trips {
             client,
             orders,
             done,
+        }
+    }
+}
+
+impl Ends for Threads {
+    fn stretch(&mut self, octets: usize, count: usize, samples: &mut Vec<u64>) -> bool {
+        self.orders.send((WARM_UP + count, octets)).unwrap();
+        let data = [0x42; 2048];
+        let mut buffer = [0; 2048];
+        let mut whole = true;
+        for turn in 0..WARM_UP + count {
+            let start = now_ns(Clock::Monotonic);
+            self.client.send(&data[..octets]);
+            if !self.client.receive(&mut buffer[..octets]) {
+                whole = false;
+                break;
+            }
+            let end = now_ns(Clock::Monotonic);
+            if turn >= WARM_UP {
+                samples.push(end - start);
+            }
+        }
+        self.done.recv().unwrap();
+        whole
+    }
+}
+
+impl Trips {
+    /// Takes two ends that are ready, and the pair that they are in.
+    pub(crate) fn new(pair: NetnsPair, ends: impl Ends + 'static) -> Self {
+        Self {
+            ends: Box::new(ends),
             samples: SIZES.map(|_| Vec::new()),
             lost: 0,
             _pair: pair,
@@ -60,23 +100,8 @@ impl Trips {
     }
 
     fn stretch(&mut self, size: usize, count: usize) {
-        let octets = SIZES[size];
-        self.orders.send((WARM_UP + count, octets)).unwrap();
-        let data = [0x42; 2048];
-        let mut buffer = [0; 2048];
-        for turn in 0..WARM_UP + count {
-            let start = now_ns(Clock::Monotonic);
-            self.client.send(&data[..octets]);
-            if !self.client.receive(&mut buffer[..octets]) {
-                self.lost += 1;
-                break;
-            }
-            let end = now_ns(Clock::Monotonic);
-            if turn >= WARM_UP {
-                self.samples[size].push(end - start);
-            }
-        }
-        self.done.recv().unwrap();
+        let samples = &mut self.samples[size];
+        self.lost += u64::from(!self.ends.stretch(SIZES[size], count, samples));
     }
 }
 
