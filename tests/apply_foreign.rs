@@ -433,7 +433,7 @@ fn start_state(rng: &mut Rng) -> String {
 }
 
 /// Random start states of `make test`; `make test-full` tries many more.
-const CASES: u32 = 12;
+const CASES: u32 = 30;
 
 /// Random start states, plans and kills; `RTWIRE_FOREIGN_CASES` of them.
 #[test]

@@ -31,11 +31,20 @@ pub(crate) struct Seen {
 }
 
 impl Capture {
-    /// Starts a capture of an interface into a file.
+    /// Starts a capture of the first 128 octets of each frame of an interface into a file.
     pub(crate) fn start(namespace: &str, interface: &str, path: &Path) -> Capture {
+        Self::cut(namespace, interface, path, "128")
+    }
+
+    /// Starts a capture of whole frames.
+    pub(crate) fn whole(namespace: &str, interface: &str, path: &Path) -> Capture {
+        Self::cut(namespace, interface, path, "0")
+    }
+
+    fn cut(namespace: &str, interface: &str, path: &Path, octets: &str) -> Capture {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", namespace, "dumpcap", "-q", "-i", interface]);
-        command.args(["-s", "128", "-w"]).arg(path);
+        command.args(["-s", octets, "-w"]).arg(path);
         command.stderr(Stdio::piped()).stdout(Stdio::null());
         let mut child = command.spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -51,14 +60,23 @@ impl Capture {
         }
     }
 
-    /// Ends it, and returns the IPv4 frames.
-    pub(crate) fn frames(mut self) -> Vec<Seen> {
+    /// Ends it, with all its frames in the file.
+    pub(crate) fn end(mut self) {
+        self.stop();
+    }
+
+    fn stop(&mut self) {
         // The capture reads in blocks: the last ones come a little later.
         std::thread::sleep(Duration::from_millis(500));
         let pid = i32::try_from(self.child.id()).unwrap();
         let pid = rustix::process::Pid::from_raw(pid).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
         self.child.wait().unwrap();
+    }
+
+    /// Ends it, and returns the IPv4 frames.
+    pub(crate) fn frames(mut self) -> Vec<Seen> {
+        self.stop();
         let mut command = Command::new("tshark");
         command
             .arg("-r")
