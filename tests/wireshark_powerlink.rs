@@ -7,9 +7,10 @@ mod capture_common;
 mod powerlink_common;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::UdpSocket;
 use std::path::Path;
 use std::process::Command;
-use std::thread;
+use std::time::Duration;
 
 use capture_common::Capture;
 use powerlink_common::{Cell, asked, operational, until};
@@ -80,7 +81,13 @@ fn read(file: &Path) -> Vec<Read> {
 #[test]
 fn another_dissector_reads_what_the_cell_says() {
     require!(root, program "ip", program "dumpcap", program "tshark");
-    let mut cell = Cell::files("user");
+    for path in ["user", "driver"] {
+        dissector_reads_cell(path);
+    }
+}
+
+fn dissector_reads_cell(path: &str) {
+    let mut cell = Cell::files(path);
     cell.change("mn.toml", |text| {
         text.replace("priority", "async-slots = 4\npriority")
     });
@@ -103,20 +110,22 @@ fn another_dissector_reads_what_the_cell_says() {
     until("what was stored", || {
         write("1020h/1", "4321") && write("1010h/1", "1702257011")
     });
-    // All nodes ask each other at once: the managing node invites more than one in a cycle.
-    thread::scope(|scope| {
-        for (from, to) in [(1, "2"), (2, "3"), (3, "1")] {
-            let cell = &cell;
-            scope.spawn(move || {
-                for _ in 0..10 {
-                    until("an object that was read", || {
-                        let read = ["sdo", "read", "rtws", to, "1018h/1", "--type", "u32"];
-                        asked(&cell.star.stations[from], &read).0 == 0
-                    });
+    // Ordinary frames wait at two nodes: the managing node invites more than one in a cycle.
+    let sink = cell
+        .mn()
+        .run(|| UdpSocket::bind("192.168.100.240:7000").unwrap());
+    sink.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+    for node in [2, 3] {
+        cell.star.stations[node].run(|| {
+            let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+            until("datagrams through plk0", || {
+                for _ in 0..20 {
+                    let _ = socket.send_to(&[0; 600], "192.168.100.240:7000");
                 }
+                (0..20).all(|_| sink.recv(&mut [0; 700]).is_ok())
             });
-        }
-    });
+        });
+    }
     capture.end();
 
     let frames = read(&file);

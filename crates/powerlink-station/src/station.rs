@@ -155,6 +155,8 @@ impl Station {
         ];
         let port = PortConfig {
             groups,
+            // An ordinary frame ends the asynchronous slot of the node that was invited.
+            all_types: role == Role::Managing && project.ethernet.is_some(),
             ..PortConfig::new(&project.interface, EtherType::POWERLINK.0)
         };
         let watchdog_cycles = project.watchdog_cycles(cycle_ns);

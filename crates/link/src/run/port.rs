@@ -91,6 +91,8 @@ pub struct PortConfig {
     pub path: TxPath,
     /// `true` receives frames for other stations, too.
     pub promiscuous: bool,
+    /// `true` receives frames of every other EtherType, too.
+    pub all_types: bool,
     /// Number of frames that may wait in the kernel.
     pub queue_frames: usize,
 }
@@ -105,6 +107,7 @@ impl PortConfig {
             groups: Vec::new(),
             path: TxPath::Direct,
             promiscuous: false,
+            all_types: false,
             queue_frames: 256,
         }
     }
@@ -136,17 +139,21 @@ impl PacketPort {
     /// As [`PacketPort::open`].
     pub fn with_filter(config: &PortConfig, filter: &Filter) -> Result<Self, LinkError> {
         let interface = interface::by_name(&config.interface)?;
-        let (socket, ring) =
-            PacketSocket::receiver(&interface, config.ether_type, filter, |socket| {
-                for group in &config.groups {
-                    socket.join_group(group.0)?;
-                }
-                if config.promiscuous {
-                    socket.take_all()?;
-                }
-                socket.enable_rx_stamps()?;
-                Ring::new(socket, config.queue_frames)
-            })?;
+        let configure = |socket: &PacketSocket| {
+            for group in &config.groups {
+                socket.join_group(group.0)?;
+            }
+            if config.promiscuous {
+                socket.take_all()?;
+            }
+            socket.enable_rx_stamps()?;
+            Ring::new(socket, config.queue_frames)
+        };
+        let (socket, ring) = if config.all_types {
+            PacketSocket::first_receiver(&interface, filter, configure)?
+        } else {
+            PacketSocket::receiver(&interface, config.ether_type, filter, configure)?
+        };
         let sender = Sender::frames(&SenderConfig {
             path: config.path,
             ..SenderConfig::new(&config.interface)

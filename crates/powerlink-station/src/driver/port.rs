@@ -11,6 +11,7 @@ use rtwire_link::xdp::Attach;
 use rtwire_sys::bpf::{XdpLink, XdpMode};
 use rtwire_sys::interface::Interface;
 use rtwire_wire::MacAddress;
+use rtwire_wire::powerlink::View;
 use std::time::Duration;
 
 /// The settings of a driver port.
@@ -68,6 +69,8 @@ pub struct DriverPort {
     driver: Driver,
     /// True where a frame came out of the ring since the socket last had one.
     came: bool,
+    /// The arrival, ns, and the Ethernet header of the last ordinary frame that was not shown yet.
+    ordinary: Option<(Option<u64>, [u8; 14])>,
     /// The managing node's address, as the program has it.
     managing: Option<MacAddress>,
     /// The watchdog's cycles, as the program has them.
@@ -102,6 +105,7 @@ impl DriverPort {
                 cycle: 0,
             },
             came: true,
+            ordinary: None,
             managing: None,
             watchdog_cycles: config.watchdog_cycles,
         })
@@ -156,12 +160,20 @@ impl DriverPort {
         self.packet.launch_by(launches);
     }
 
-    /// Empties the socket. Its frames only wake the loop: the ring has them, too.
+    /// Empties the socket. Its POWERLINK frames only wake the loop: the ring has them, too. Of the others the last one's header is
+    /// kept. Returns true where there was a POWERLINK frame.
     fn drain_socket(&mut self) -> Result<bool, LinkError> {
+        let Self {
+            packet, ordinary, ..
+        } = self;
         let mut some = false;
-        while self.packet.receive(&mut |_| {})? {
-            some = true;
-        }
+        while packet.receive(&mut |arrived| {
+            if View::new(arrived.frame).is_powerlink() {
+                some = true;
+            } else if let Some(header) = arrived.frame.first_chunk() {
+                *ordinary = Some((arrived.at_ns, *header));
+            }
+        })? {}
         Ok(some)
     }
 
@@ -197,7 +209,15 @@ impl Port for DriverPort {
             if self.packet.is_ready() && self.drain_socket()? && !std::mem::take(&mut self.came) {
                 self.look_at_program()?;
             }
-            return Ok(false);
+            let Some((at_ns, header)) = self.ordinary.take() else {
+                return Ok(false);
+            };
+            show(Arrived {
+                at_ns,
+                frame: &header,
+                offload: Some(&mut self.driver),
+            });
+            return Ok(true);
         };
         self.came = true;
         self.driver.answered = taken.did & ANSWERED != 0;
@@ -222,7 +242,7 @@ impl Port for DriverPort {
     fn wait(&mut self, timeout: Duration) -> Result<(), LinkError> {
         // A frame that was left in the socket would end the wait at once.
         self.drain_socket()?;
-        if self.is_ready() {
+        if self.is_ready() || self.ordinary.is_some() {
             return Ok(());
         }
         self.packet.wait(timeout)
