@@ -9,16 +9,16 @@ mod yang_common;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::ops::Deref;
+use std::path::Path;
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use rtwire_testkit::{require_program, require_root};
+use rtwire_testkit::require_root;
 use serde_json::Value;
+use yang_common::netconfd::{Netconfd, Session};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_rtwire");
-const NETCONF: &str = "urn:ietf:params:xml:ns:netconf:base:1.0";
 const SFSG: &str = "ieee802-dot1q-stream-filters-gates-bridge";
 const SID: &str = "ieee802-dot1cb-stream-identification";
 
@@ -62,95 +62,38 @@ fn credit() -> String {
     )
 }
 
-/// A running server, and the plans for it.
-struct Server {
-    child: Child,
-    folder: tempfile::TempDir,
-}
+/// A server, and the plans for it.
+struct Server(Netconfd);
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+impl Deref for Server {
+    type Target = Netconfd;
+
+    fn deref(&self) -> &Netconfd {
+        &self.0
     }
 }
 
 impl Server {
     /// Starts a server with all modules but those that are named.
     fn start(without: &[&str]) -> Option<Self> {
-        if !(require_root() && require_program("netconfd") && require_program("netconf-subsystem"))
-        {
+        if !require_root() {
             return None;
         }
-        let folder = tempfile::tempdir().unwrap();
-        let own = folder.path().join("modules");
-        fs::create_dir(&own).unwrap();
-        let names = yang_common::modules::write(&own).unwrap();
-        let published = std::env::var_os("RTWIRE_YANG_MODULES").map(PathBuf::from);
-        let modules = published.unwrap_or(own);
-        fs::write(folder.path().join("gated.toml"), GATED).unwrap();
-        fs::write(folder.path().join("credit.toml"), credit()).unwrap();
-        let mut command = Command::new("netconfd");
-        command
-            .args([
-                "--no-startup",
-                "--superuser=root",
-                "--target=candidate",
-                "--log-level=info",
-            ])
-            .arg(format!(
-                "--ncxserver-sockname={}",
-                folder.path().join("ncx").display()
-            ))
-            .arg(format!("--log={}", folder.path().join("log").display()))
-            .arg(format!(
-                "--modpath={}:/usr/share/yuma/modules",
-                modules.display()
-            ))
-            .args(["--module=iana-if-type", "--module=ietf-interfaces"])
-            .env("HOME", folder.path())
-            .current_dir(folder.path())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        for name in names.iter().filter(|name| !without.contains(name)) {
-            command.arg(format!("--module={name}"));
-        }
-        let mut server = Self {
-            child: command.spawn().unwrap(),
-            folder,
-        };
-        let until = Instant::now() + Duration::from_secs(20);
-        while !server.log().contains("Running netconfd server") {
-            let ended = server.child.try_wait().unwrap();
-            assert!(
-                ended.is_none() && Instant::now() < until,
-                "netconfd does not run ({ended:?}):\n{}",
-                server.log()
-            );
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let server = Self(Netconfd::start(without)?);
+        fs::write(server.folder.path().join("gated.toml"), GATED).unwrap();
+        fs::write(server.folder.path().join("credit.toml"), credit()).unwrap();
         Some(server)
     }
 
-    fn log(&self) -> String {
-        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
-    }
-
-    /// The command that leads to the server, as `sshd` starts it.
-    fn via(&self) -> String {
-        format!(
-            "SSH_CONNECTION='127.0.0.1 50000 127.0.0.1 830' USER=root netconf-subsystem --ncxserver-sockname=830@{}",
-            self.folder.path().join("ncx").display()
-        )
+    fn command(&self, verb: &str, plan: &str, via: &str, more: &[&str]) -> Command {
+        let mut command = Command::new(BINARY);
+        command.args(["switch", verb, "s", "--via", via, "--plan"]);
+        command.arg(self.folder.path().join(plan)).args(more);
+        command
     }
 
     fn run(&self, verb: &str, plan: &str, via: &str, more: &[&str]) -> Output {
-        Command::new(BINARY)
-            .args(["switch", verb, "s", "--via", via, "--plan"])
-            .arg(self.folder.path().join(plan))
-            .args(more)
-            .output()
-            .unwrap()
+        self.command(verb, plan, via, more).output().unwrap()
     }
 
     fn switch(&self, verb: &str, plan: &str, more: &[&str]) -> Output {
@@ -165,90 +108,6 @@ impl Server {
             .output()
             .unwrap();
         serde_json::from_slice(&output.stdout).unwrap()
-    }
-
-    /// The settings in force.
-    fn running(&self) -> String {
-        let mut session = Session::open(&self.via());
-        session.ask("<get-config><source><running/></source></get-config>")
-    }
-}
-
-/// A session in NETCONF 1.0, by hand.
-struct Session {
-    child: Child,
-    number: u32,
-}
-
-impl Session {
-    fn open(via: &str) -> Self {
-        let child = Command::new("sh")
-            .args(["-c", via])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut session = Self { child, number: 0 };
-        session.write(&format!(
-            "<hello xmlns=\"{NETCONF}\"><capabilities><capability>urn:ietf:params:netconf:base:1.0</capability></capabilities></hello>"
-        ));
-        session.read();
-        // It leaves a request alone that comes together with the hello.
-        std::thread::sleep(Duration::from_millis(50));
-        session
-    }
-
-    fn write(&mut self, text: &str) {
-        let input = self.child.stdin.as_mut().unwrap();
-        input.write_all(text.as_bytes()).unwrap();
-        input.write_all(b"]]>]]>").unwrap();
-        input.flush().unwrap();
-    }
-
-    fn read(&mut self) -> String {
-        let mut found = Vec::new();
-        let output = self.child.stdout.as_mut().unwrap();
-        while !found.ends_with(b"]]>]]>") {
-            let mut byte = [0];
-            assert_eq!(
-                output.read(&mut byte).unwrap(),
-                1,
-                "{}",
-                String::from_utf8_lossy(&found)
-            );
-            found.push(byte[0]);
-        }
-        found.truncate(found.len() - 6);
-        String::from_utf8(found).unwrap()
-    }
-
-    fn ask(&mut self, request: &str) -> String {
-        self.number += 1;
-        self.write(&format!(
-            "<rpc message-id=\"{}\" xmlns=\"{NETCONF}\">{request}</rpc>",
-            self.number
-        ));
-        self.read()
-    }
-
-    /// Changes the settings in force, as somebody else would.
-    fn edit(&mut self, config: &str) {
-        for request in [
-            format!(
-                "<edit-config><target><candidate/></target><config xmlns:nc=\"{NETCONF}\">{config}</config></edit-config>"
-            ),
-            "<commit/>".to_owned(),
-        ] {
-            let reply = self.ask(&request);
-            assert!(reply.contains("<ok/>"), "{request}\n{reply}");
-        }
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        drop(self.child.stdin.take());
-        let _ = self.child.wait();
     }
 }
 
@@ -470,7 +329,7 @@ fn a_session_that_is_cut_leaves_one_plan_or_the_other() {
         .collect();
     assert!(replies.len() >= 10, "{} replies", replies.len());
     ends(&server.switch("push", "gated.toml", &[]), 0, &[]);
-    let mut cut = 0;
+    let (mut cut, mut kills) = (0, 0);
     for at in replies.iter().map(|at| at + 1) {
         // Byte by byte, so that nothing is held back; and no shell keeps the ends open.
         let via = format!(
@@ -479,16 +338,30 @@ fn a_session_that_is_cut_leaves_one_plan_or_the_other() {
         );
         let output = server.run("push", "credit.toml", &via, &[]);
         // The end of the session is noticed in a moment, and undoes what was not confirmed.
-        let until = Instant::now() + Duration::from_secs(10);
         let goes_back = said(&output).contains("by itself");
         let has = |plan: &str| server.switch("check", plan, &[]).status.success();
-        while goes_back && !has("gated.toml") {
-            assert!(
-                Instant::now() < until,
-                "it is not put back:\n{}\n{}",
-                said(&output),
-                server.log()
+        if goes_back {
+            until(
+                || has("gated.toml"),
+                || format!("{}\n{}", said(&output), server.log()),
             );
+            // The same moment once more: the reply does not come, and `rtwire` is killed.
+            let silent = format!(
+                "{{ {}; }} | {{ dd bs=1 count={at} 2>/dev/null; cat >/dev/null; }}",
+                server.via()
+            );
+            let mut killed = server
+                .command("push", "credit.toml", &silent, &[])
+                .spawn()
+                .unwrap();
+            until(|| has("credit.toml"), || "it was never in force".to_owned());
+            killed.kill().unwrap();
+            killed.wait().unwrap();
+            until(
+                || has("gated.toml"),
+                || format!("killed, and not put back: {}", server.log()),
+            );
+            kills += 1;
         }
         let (is_new, is_old) = (has("credit.toml"), has("gated.toml"));
         assert!(
@@ -510,7 +383,18 @@ fn a_session_that_is_cut_leaves_one_plan_or_the_other() {
             ends(&server.switch("push", "gated.toml", &[]), 0, &[]);
         }
     }
-    assert!(cut >= 8, "{cut} sessions were cut");
+    assert!(
+        cut >= 8 && kills >= 1,
+        "{cut} sessions were cut, {kills} killed"
+    );
+}
+
+#[track_caller]
+fn until(mut is_so: impl FnMut() -> bool, words: impl Fn() -> String) {
+    let end = Instant::now() + Duration::from_secs(10);
+    while !is_so() {
+        assert!(Instant::now() < end, "{}", words());
+    }
 }
 
 #[test]

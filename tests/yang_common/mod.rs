@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 pub(crate) mod modules;
+pub(crate) mod netconfd;
 pub(crate) mod structure;
 
 use std::path::{Path, PathBuf};

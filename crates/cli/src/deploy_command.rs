@@ -1,4 +1,4 @@
-//! `rtwire door`, `deploy`, `check` and `prove`: one plan on all hosts of a network.
+//! `rtwire door`, `deploy`, `check` and `prove`: one plan on all hosts of a network, and on the switches that are named.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -17,6 +17,7 @@ use rtwire_plan::{Plan, plan_file, verify};
 use rtwire_sys::signal;
 
 use crate::arguments::{nanoseconds, parse_duration};
+use crate::switch_command::{AtSwitch, NamedSwitches};
 use crate::{input, output};
 
 /// A host refused, or differs.
@@ -85,10 +86,12 @@ struct HostArguments {
 pub(crate) struct DeployArguments {
     #[command(flatten)]
     hosts: HostArguments,
-    /// The time after which each host puts its settings back, unless all have applied the plan by then
+    #[command(flatten)]
+    switches: NamedSwitches,
+    /// The time after which each puts its settings back, unless all have applied the plan by then
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
     confirm_within: Duration,
-    /// Show what would change on each host, and change nothing
+    /// Show what would change on each of them, and change nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -98,6 +101,8 @@ pub(crate) struct DeployArguments {
 pub(crate) struct CheckArguments {
     #[command(flatten)]
     hosts: HostArguments,
+    #[command(flatten)]
+    switches: NamedSwitches,
 }
 
 /// Arguments of `rtwire prove`.
@@ -187,17 +192,61 @@ impl Host for AtDoor {
     }
 }
 
-/// Reads the plan, and connects to all its hosts.
-fn connected(arguments: &HostArguments) -> Result<(String, Vec<(String, AtDoor)>), Failure> {
-    let file = arguments.plan.display().to_string();
-    let bytes = input::bytes_of(&arguments.plan).map_err(|message| (FAULTY, message))?;
+/// A host or a switch of a deployment.
+enum Party {
+    Host(AtDoor),
+    Switch(AtSwitch),
+}
+
+impl Host for Party {
+    fn ask(&mut self, order: &Order) -> Result<Reply, String> {
+        match self {
+            Party::Host(host) => host.ask(order),
+            Party::Switch(switch) => switch.ask(order),
+        }
+    }
+}
+
+/// All that one plan goes to: hosts first.
+type Parties = Vec<(String, Party)>;
+
+/// Reads the plan, connects to all its hosts, and adds the switches that are named.
+fn gathered(
+    arguments: &HostArguments,
+    switches: &NamedSwitches,
+) -> Result<(String, Parties), Failure> {
+    let (text, plan) = read(&arguments.plan)?;
+    let alone = switches.left_alone(&plan);
+    if !alone.is_empty() {
+        eprintln!("left alone, without --switch: {}", alone.join(", "));
+    }
+    let switches = switches.of(&plan).map_err(|message| (FAULTY, message))?;
+    let hosts = connected(arguments, &plan)?;
+    let hosts = hosts
+        .into_iter()
+        .map(|(name, host)| (name, Party::Host(host)));
+    let switches = switches
+        .into_iter()
+        .map(|(name, switch)| (name, Party::Switch(switch)));
+    Ok((text, hosts.chain(switches).collect()))
+}
+
+/// Reads a plan, and returns its text, too.
+fn read(path: &Path) -> Result<(String, Plan), Failure> {
+    let file = path.display().to_string();
+    let bytes = input::bytes_of(path).map_err(|message| (FAULTY, message))?;
     let plan = plan_file::read(&bytes, &file).map_err(|fault| (FAULTY, fault.to_string()))?;
     if let Some(finding) = verify(&plan).first() {
         let message = format!("{file}: {finding}; `rtwire verify` lists all of it");
         return Err((REFUSED, message));
     }
     let text = String::from_utf8(bytes).map_err(|error| (FAULTY, format!("{file}: {error}")))?;
-    each_once(&plan, &arguments.doors).map_err(|message| (FAULTY, message))?;
+    Ok((text, plan))
+}
+
+/// Connects to all hosts of the plan.
+fn connected(arguments: &HostArguments, plan: &Plan) -> Result<Vec<(String, AtDoor)>, Failure> {
+    each_once(plan, &arguments.doors).map_err(|message| (FAULTY, message))?;
     let mut hosts = Vec::new();
     for (name, address) in &arguments.doors {
         let key = read_key(&key_path(&arguments.keys, name));
@@ -206,7 +255,7 @@ fn connected(arguments: &HostArguments) -> Result<(String, Vec<(String, AtDoor)>
         let attached = Vec::new();
         hosts.push((name.clone(), AtDoor { remote, attached }));
     }
-    Ok((text, hosts))
+    Ok(hosts)
 }
 
 /// Refuses doors that are not one for each host of the plan.
@@ -265,7 +314,7 @@ pub(crate) fn deploy_plan(arguments: &DeployArguments) -> ExitCode {
 }
 
 fn deployed(arguments: &DeployArguments) -> Result<(), Failure> {
-    let (plan, mut hosts) = connected(&arguments.hosts)?;
+    let (plan, mut hosts) = gathered(&arguments.hosts, &arguments.switches)?;
     if arguments.dry_run {
         let shown = ask_all(&mut hosts, &Order::Show { plan });
         output::print(&said(&shown));
@@ -289,18 +338,25 @@ fn deployed(arguments: &DeployArguments) -> Result<(), Failure> {
         }
     });
     let (step, names) = at_fault;
+    let has_switches = hosts
+        .iter()
+        .any(|(_, party)| matches!(party, Party::Switch(_)));
+    let (nobody, each) = match has_switches {
+        true => ("nobody", "each of them"),
+        false => ("no host", "each host"),
+    };
     match outcome {
         Outcome::Deployed => {
-            output::line(&format!("deployed on {} hosts", hosts.len()));
+            output::line(&format!("deployed on {}", counted(&hosts)));
             Ok(())
         }
         Outcome::Refused => Err((
             REFUSED,
-            format!("{names} cannot have this plan; no host has changed anything"),
+            format!("{names} cannot have this plan; {nobody} has changed anything"),
         )),
         Outcome::PutBack => Err((
             REFUSED,
-            format!("{names} did not {step}; each host puts its settings back within {within_s} s"),
+            format!("{names} did not {step}; {each} puts its settings back within {within_s} s"),
         )),
         Outcome::Partly => Err((
             REFUSED,
@@ -312,13 +368,26 @@ fn deployed(arguments: &DeployArguments) -> Result<(), Failure> {
     }
 }
 
-/// Names each host that differs from the plan.
+/// Counts hosts and switches.
+fn counted(parties: &Parties) -> String {
+    let hosts = parties
+        .iter()
+        .filter(|(_, party)| matches!(party, Party::Host(_)))
+        .count();
+    match parties.len() - hosts {
+        0 => format!("{hosts} hosts"),
+        1 => format!("{hosts} hosts and 1 switch"),
+        switches => format!("{hosts} hosts and {switches} switches"),
+    }
+}
+
+/// Names each host and switch that differs from the plan.
 pub(crate) fn check(arguments: &CheckArguments) -> ExitCode {
     ended("check", checked(arguments))
 }
 
 fn checked(arguments: &CheckArguments) -> Result<(), Failure> {
-    let (plan, mut hosts) = connected(&arguments.hosts)?;
+    let (plan, mut hosts) = gathered(&arguments.hosts, &arguments.switches)?;
     let asked = ask_all(&mut hosts, &Order::Check { plan });
     output::print(&said(&asked));
     let not = not_done(&asked);
@@ -337,7 +406,8 @@ pub(crate) fn prove(arguments: &ProveArguments) -> ExitCode {
 }
 
 fn proved(arguments: &ProveArguments) -> Result<ExitCode, Failure> {
-    let (plan, mut hosts) = connected(&arguments.hosts)?;
+    let (text, plan) = read(&arguments.hosts.plan)?;
+    let mut hosts = connected(&arguments.hosts, &plan)?;
     let folder = &arguments.evidence;
     let failed = |path: &Path| {
         let shown = path.display().to_string();
@@ -345,7 +415,7 @@ fn proved(arguments: &ProveArguments) -> Result<ExitCode, Failure> {
     };
     std::fs::create_dir_all(folder).map_err(failed(folder))?;
     let order = Order::Run {
-        plan,
+        plan: text,
         duration_ms: nanoseconds(arguments.duration) / 1_000_000,
     };
     let asked = ask_all(&mut hosts, &order);

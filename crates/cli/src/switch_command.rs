@@ -1,6 +1,7 @@
 //! `rtwire switch`: a switch's share of a plan over NETCONF, pushed or compared.
 
 mod line;
+mod party;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,6 +13,10 @@ use serde_json::{Value, json};
 
 use crate::arguments::{NETWORK_HELP, key_and_value, nanoseconds, parse_duration};
 use crate::{export_command, output};
+
+use line::{Command, Session, Turn};
+
+pub(crate) use party::{AtSwitch, NamedSwitches};
 
 /// The switch differs from the plan, or refused it.
 const REFUSED: u8 = 1;
@@ -86,6 +91,9 @@ struct PushArguments {
     /// Replace the settings that a restart begins with, too, where the switch keeps them apart
     #[arg(long)]
     keep: bool,
+    /// Show what would change, and change nothing
+    #[arg(long)]
+    dry_run: bool,
 }
 
 /// Checks or pushes.
@@ -109,7 +117,7 @@ fn check(arguments: &CheckArguments) -> Result<(), Failure> {
     let differences = match &report.outcome {
         Outcome::Same => &[][..],
         Outcome::Differs(differences) => differences,
-        other => return Err(failure(switch, other)),
+        other => return Err(failed(switch, other)),
     };
     if arguments.json {
         output::print(&format!("{:#}\n", as_json(switch, differences, &report)));
@@ -129,32 +137,27 @@ fn check(arguments: &CheckArguments) -> Result<(), Failure> {
 
 fn push(arguments: &PushArguments) -> Result<(), Failure> {
     let switch = &arguments.reach.switch;
-    let seconds = nanoseconds(arguments.confirm_within).div_ceil(1_000_000_000);
     let settings = Settings {
-        confirm_within_s: u32::try_from(seconds).unwrap_or(u32::MAX),
+        confirm_within_s: seconds(arguments.confirm_within),
         new_interfaces: arguments.new_interfaces,
         keep_for_restart: arguments.keep,
         ..Settings::default()
     };
-    let report = job(&arguments.reach, Job::Push, settings)?;
-    match &report.outcome {
-        Outcome::Same => {
-            output::line(&format!("switch {switch}: as planned, nothing changed"));
-            Ok(())
-        }
-        Outcome::Pushed { changes, confirmed } => {
-            print(switch, changes);
-            let way = if *confirmed {
-                "read back as planned, confirmed"
-            } else {
-                "read back as planned; it has no commit that waits for a confirmation"
-            };
-            let number = counted(changes.len());
-            output::line(&format!("switch {switch}: {number} mended, {way}"));
-            Ok(())
-        }
-        other => Err(failure(switch, other)),
-    }
+    let kind = match arguments.dry_run {
+        true => Job::Show,
+        false => Job::Push,
+    };
+    let report = job(&arguments.reach, kind, settings)?;
+    print(switch, differences_of(&report.outcome));
+    let words = success(&report.outcome).ok_or_else(|| failed(switch, &report.outcome))?;
+    output::line(&format!("switch {switch}: {words}"));
+    Ok(())
+}
+
+/// Returns the time in whole seconds, at least 1.
+fn seconds(time: Duration) -> u32 {
+    let seconds = nanoseconds(time).div_ceil(1_000_000_000).max(1);
+    u32::try_from(seconds).unwrap_or(u32::MAX)
 }
 
 /// Holds a session with the switch. What is beside its outcome goes to standard error.
@@ -193,10 +196,10 @@ fn job(arguments: &ReachArguments, job: Job, settings: Settings) -> Result<Repor
     };
     let client = Client::new(job, planned, settings);
     let command = match &arguments.via {
-        Some(command) => line::Command::Shell(command),
-        None => line::Command::Ssh(switch),
+        Some(command) => Command::Shell(command),
+        None => Command::Ssh(switch),
     };
-    let report = line::talk(client, &command, arguments.reply_within)
+    let report = held(client, &command, arguments.reply_within)
         .map_err(|message| (LACKING, format!("switch {switch}: {message}")))?;
     for module in &report.left_out {
         eprintln!("switch {switch}: without the data of {module}, which it does not have");
@@ -205,6 +208,18 @@ fn job(arguments: &ReachArguments, job: Job, settings: Settings) -> Result<Repor
         eprintln!("switch {switch}: {note}");
     }
     Ok(report)
+}
+
+/// Holds a session to its end: settings that are as planned stay.
+fn held(client: Client, command: &Command<'_>, within: Duration) -> Result<Report, String> {
+    let mut session = Session::open(client, command, within)?;
+    let mut turn = session.begin()?;
+    loop {
+        match turn {
+            Turn::Decide => turn = session.confirm()?,
+            Turn::Done(report) => return Ok(*report),
+        }
+    }
 }
 
 fn counted(number: usize) -> String {
@@ -228,29 +243,67 @@ fn as_json(switch: &str, differences: &[Difference], report: &Report) -> Value {
 }
 
 /// Returns the message of an outcome that is no success.
-fn failure(switch: &str, outcome: &Outcome) -> Failure {
-    let (code, words) = match outcome {
-        Outcome::NoModules(modules) => (
-            LACKING,
-            format!(
-                "it does not have the modules {}; with --limited it gets the rest",
-                modules.join(", ")
-            ),
-        ),
-        Outcome::NoCandidate => (
-            LACKING,
+fn failed(switch: &str, outcome: &Outcome) -> Failure {
+    let (code, words) = failure(outcome);
+    (code, format!("switch {switch}: {words}"))
+}
+
+/// Returns the differences that are a part of an outcome.
+fn differences_of(outcome: &Outcome) -> &[Difference] {
+    match outcome {
+        Outcome::Differs(all)
+        | Outcome::Pushed { changes: all, .. }
+        | Outcome::NotTaken {
+            differences: all, ..
+        } => all,
+        _ => &[],
+    }
+}
+
+/// Returns the words for a push that has done what it should.
+fn success(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Same => Some("as planned, nothing changed".to_owned()),
+        Outcome::Differs(all) => Some(format!("{} would be mended", counted(all.len()))),
+        Outcome::Pushed { changes, confirmed } => {
+            let way = match confirmed {
+                true => "read back as planned, confirmed",
+                false => "read back as planned; it has no commit that waits for a confirmation",
+            };
+            Some(format!("{} mended, {way}", counted(changes.len())))
+        }
+        _ => None,
+    }
+}
+
+/// Returns the exit code and the words for an outcome that is no success.
+fn failure(outcome: &Outcome) -> Failure {
+    let lacking = |words: String| (LACKING, words);
+    match outcome {
+        Outcome::NoModules(modules) => lacking(format!(
+            "it does not have the modules {}; with --limited it gets the rest",
+            modules.join(", ")
+        )),
+        Outcome::NoCandidate => lacking(
             "it has no candidate settings, so that a push could be half applied; load the data of `rtwire export --yang` by hand, \
              `rtwire switch check` compares them"
                 .to_owned(),
         ),
-        Outcome::NoInterfaces { missing, known } => (
-            LACKING,
-            format!(
-                "it has no interface {}; it has {}. State the names of its ports with --port, or make them with --new-interfaces",
-                missing.join(", "),
-                if known.is_empty() { "none".to_owned() } else { known.join(", ") }
-            ),
+        Outcome::NoConfirmation => lacking(
+            "it has no commit that waits for a confirmation, so that it could keep a plan that others have put back; \
+             bring it to its share by `rtwire switch push`"
+                .to_owned(),
         ),
+        Outcome::NoInterfaces { missing, known } => {
+            let known = match known.is_empty() {
+                true => "none".to_owned(),
+                false => known.join(", "),
+            };
+            lacking(format!(
+                "it has no interface {}; it has {known}. State the names of its ports with --port, or make them with --new-interfaces",
+                missing.join(", "),
+            ))
+        }
         Outcome::Refused {
             request,
             errors,
@@ -264,15 +317,11 @@ fn failure(switch: &str, outcome: &Outcome) -> Failure {
             (REFUSED, format!("it refused {request}: {reasons}; {left}"))
         }
         Outcome::NotTaken { differences, left } => {
-            print(switch, differences);
             let number = counted(differences.len());
-            (
-                REFUSED,
-                format!("it shows {number} from what it was sent; {left}"),
-            )
+            let words = format!("it shows {number} from what it was sent; {left}");
+            (REFUSED, words)
         }
         Outcome::Cancelled { left } => (REFUSED, format!("cancelled; {left}")),
         _ => (REFUSED, "the session ended without a result".to_owned()),
-    };
-    (code, format!("switch {switch}: {words}"))
+    }
 }

@@ -69,15 +69,31 @@ impl Capabilities {
         })
     }
 
-    /// Adds the modules of a library (`modules-state` of RFC 7895).
+    /// Adds the modules of a library (`yang-library` of RFC 8525, `modules-state` of RFC 7895).
     pub(crate) fn add_library(&mut self, data: &[Element]) {
-        let states = data.iter().filter(|one| one.name == "modules-state");
-        let modules = states
-            .flat_map(Element::children)
-            .filter(|one| one.name == "module");
-        let names = modules.filter_map(|one| one.child("name"));
+        for one in data.iter().flat_map(|top| match top.name.as_str() {
+            "modules-state" | "yang-library" => top.children(),
+            _ => &[],
+        }) {
+            match one.name.as_str() {
+                "module" => self.add(one),
+                "module-set" => {
+                    let modules = one.children().iter().filter(|inner| inner.name == "module");
+                    modules.for_each(|inner| self.add(inner));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn add(&mut self, module: &Element) {
+        // One that others only import has no data.
+        let is_imported = module
+            .child("conformance-type")
+            .is_some_and(|kind| kind.value() == "import");
+        let name = module.child("name").filter(|_| !is_imported);
         self.modules
-            .extend(names.map(|name| name.value().to_owned()));
+            .extend(name.map(|name| name.value().to_owned()));
     }
 }
 
@@ -141,6 +157,25 @@ mod tests {
         assert!(
             !found.chunked && found.confirmed_commit && !found.cancel_commit && !found.all_values
         );
+    }
+
+    #[test]
+    fn both_libraries_name_modules_but_not_those_that_are_only_imported() {
+        let space = "urn:ietf:params:xml:ns:yang:ietf-yang-library";
+        let module = |name: &str, more: &str| format!("<module><name>{name}</name>{more}</module>");
+        let kind = |name: &str| format!("<conformance-type>{name}</conformance-type>");
+        let text = format!(
+            "<data><yang-library xmlns=\"{space}\"><module-set><name>one</name>{}<import-only-module><name>c</name>\
+             </import-only-module></module-set><module-set><name>two</name>{}</module-set></yang-library>\
+             <modules-state xmlns=\"{space}\">{}{}</modules-state></data>",
+            module("a", ""),
+            module("b", ""),
+            module("d", &kind("implement")),
+            module("e", &kind("import")),
+        );
+        let mut found = Capabilities::default();
+        found.add_library(&parsed(text.as_bytes(), below).unwrap());
+        assert_eq!(Vec::from_iter(found.modules), ["a", "b", "d"]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! check: hello [library] running                                                    close
+//! show:  hello [library] names running                                              close
 //! push:  hello [library] names lock running edit candidate commit running confirm unlock close
 //!                                                |                '- cancel, running: is it put back?
 //!                                                '- discard
@@ -23,6 +24,8 @@ use crate::request::{Request, Store, hello};
 pub enum Job {
     /// Compares, and changes nothing.
     Check,
+    /// Compares as a push would, and changes nothing: the switch needs all that a push needs.
+    Show,
     /// Changes what differs.
     Push,
 }
@@ -40,6 +43,8 @@ pub struct Settings {
     pub keep_for_restart: bool,
     /// The bridge's address was stated; otherwise the switch keeps its own.
     pub address_stated: bool,
+    /// Refuse a switch whose commit cannot wait for a confirmation.
+    pub must_confirm: bool,
 }
 
 impl Default for Settings {
@@ -50,6 +55,7 @@ impl Default for Settings {
             new_interfaces: false,
             keep_for_restart: false,
             address_stated: false,
+            must_confirm: false,
         }
     }
 }
@@ -62,8 +68,8 @@ pub enum Action {
     Send(Vec<u8>),
     /// Wait for more bytes.
     Wait,
-    /// The switch has the settings until the time for the confirmation is over: call [`Client::confirm`] or
-    /// [`Client::cancel`].
+    /// The switch has the settings until the time for the confirmation is over: call [`Client::confirm`],
+    /// [`Client::cancel`] or [`Client::look_again`].
     Decide,
     /// The job is over: close the stream.
     Done(Box<Report>),
@@ -236,6 +242,11 @@ impl Client {
         self.send(Stage::Confirm, &Request::Commit)
     }
 
+    /// Has the switch show its settings once more, behind an [`Action::Decide`]. Another one follows if they are as planned.
+    pub fn look_again(&mut self) -> Action {
+        self.show(Stage::InForce, Store::Running)
+    }
+
     /// Has the switch put its settings back, behind an [`Action::Decide`].
     pub fn cancel(&mut self) -> Action {
         let left = self.left;
@@ -254,8 +265,11 @@ impl Client {
             self.framing = Framing::Chunked;
             self.decoder.set_framing(Framing::Chunked);
         }
-        if self.job == Job::Push && !self.has.candidate {
+        if self.job != Job::Check && !self.has.candidate {
             return Ok(self.fail(Outcome::NoCandidate));
+        }
+        if self.job != Job::Check && self.settings.must_confirm && !self.has.confirmed_commit {
+            return Ok(self.fail(Outcome::NoConfirmation));
         }
         if self.has.library && !self.lacks().is_empty() {
             let filter = data::module_names();
@@ -389,6 +403,9 @@ impl Client {
             let known = known.into_iter().collect();
             return self.fail(Outcome::NoInterfaces { missing, known });
         }
+        if self.job == Job::Show {
+            return self.show(Stage::Before, Store::Running);
+        }
         // Not those in force: netconfd 2.13 cannot put settings back that the session that ends has locked.
         self.send(Stage::Lock, &Request::Lock)
     }
@@ -399,7 +416,7 @@ impl Client {
         if self.changes.is_empty() {
             return self.fail(Outcome::Same);
         }
-        if self.job == Job::Check {
+        if self.job != Job::Push {
             let changes = std::mem::take(&mut self.changes);
             return self.fail(Outcome::Differs(changes));
         }
@@ -527,3 +544,6 @@ impl Client {
 #[cfg(test)]
 #[path = "client_tests.rs"]
 mod client_tests;
+#[cfg(test)]
+#[path = "foreign_tests.rs"]
+mod foreign_tests;

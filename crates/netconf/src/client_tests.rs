@@ -239,6 +239,8 @@ enum End {
 }
 
 fn run(model: &mut Model, job: Job, planned: &Value, settings: Settings, keeps: bool) -> End {
+    // One that has to be confirmed is looked at once more before.
+    let mut looks = u32::from(settings.must_confirm);
     let mut client = Client::new(job, data::elements(planned).unwrap(), settings);
     let mut at_switch = Decoder::new();
     let mut action = client.start();
@@ -274,6 +276,10 @@ fn run(model: &mut Model, job: Job, planned: &Value, settings: Settings, keeps: 
                 }
             }
             Action::Wait => panic!("all was said"),
+            Action::Decide if looks > 0 => {
+                looks -= 1;
+                client.look_again()
+            }
             Action::Decide if keeps => client.confirm(),
             Action::Decide => client.cancel(),
             Action::Done(report) => break End::Report(*report),
@@ -503,16 +509,56 @@ fn a_value_that_a_switch_does_not_take_is_found_before_the_commit() {
     assert!(!model.asked.contains(&"commit".to_owned()));
 }
 
+#[test]
+fn a_show_needs_what_a_push_needs_and_changes_nothing() {
+    let planned = gated(5, &[100], None, &[]);
+    let show = |model: &mut Model, settings: Settings| match run(
+        model,
+        Job::Show,
+        &planned,
+        settings,
+        true,
+    ) {
+        End::Report(report) => report.outcome,
+        End::Broken(left) => panic!("{left:?}"),
+    };
+    let must_confirm = Settings {
+        must_confirm: true,
+        ..Settings::default()
+    };
+    let mut model = Model::with(&gated(1, &[1], None, &[]));
+    let shown = show(&mut model, must_confirm.clone());
+    assert!(
+        matches!(&shown, Outcome::Differs(all) if all.len() == 2),
+        "{shown:?}"
+    );
+    assert_eq!(model.asked.join(" "), "get get-config close-session");
+    model.interfaces.clear();
+    let shown = show(&mut model, Settings::default());
+    assert!(matches!(shown, Outcome::NoInterfaces { .. }), "{shown:?}");
+    model.abilities = vec!["candidate:1.0"];
+    for job in [Job::Show, Job::Push] {
+        let end = run(&mut model, job, &planned, must_confirm.clone(), true);
+        assert!(
+            matches!(&end, End::Report(report) if report.outcome == Outcome::NoConfirmation),
+            "{end:?}"
+        );
+    }
+    model.abilities.clear();
+    assert_eq!(show(&mut model, Settings::default()), Outcome::NoCandidate);
+    assert!(!model.asked.contains(&"edit-config".to_owned()));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     /// Any request may go wrong, in any way: the switch has the old settings or the new ones, whole, and the report is right.
     #[test]
     fn nothing_is_half_applied(
-        refuses in 0_usize..14, dies in 0_usize..14, after: bool, abilities in prop::sample::subsequence(ALL.to_vec(), 0..=3),
+        refuses in 0_usize..15, dies in 0_usize..15, after: bool, abilities in prop::sample::subsequence(ALL.to_vec(), 0..=3),
         older: bool, is_chunked: bool, keeps: bool, lists in prop::collection::vec(prop::collection::vec(1_u32..4, 0..3), 2),
         filters in prop::collection::vec(prop::collection::vec(1_u32..4, 0..3), 2), credits: [Option<u32>; 2], pvid in 1_u32..3,
-        keep_for_restart: bool,
+        keep_for_restart: bool, must_confirm: bool,
     ) {
         let unique = |all: &[u32]| { let mut all = all.to_vec(); all.sort_unstable(); all.dedup(); all };
         let credits = credits.map(|one| one.map(|slope| slope % 3 + 1));
@@ -522,7 +568,7 @@ proptest! {
         (model.refuses, model.dies, model.is_chunked) = (refuses, (dies, after), is_chunked);
         let old = model.running.clone();
         let planned = gated(pvid, &lists[1], credits[1], &unique(&filters[1]));
-        let settings = Settings { keep_for_restart, ..Settings::default() };
+        let settings = Settings { keep_for_restart, must_confirm, ..Settings::default() };
         let end = run(&mut model, Job::Push, &planned, settings, keeps);
         let new = data::elements(&planned).unwrap();
         let is_old = model.running == old;
@@ -537,6 +583,7 @@ proptest! {
                         prop_assert_eq!(confirmed, model.abilities.iter().any(|one| one.starts_with("confirmed")));
                     }
                     Outcome::NoCandidate => prop_assert!(is_old),
+                    Outcome::NoConfirmation => prop_assert!(is_old && must_confirm),
                     Outcome::Refused { left, .. } | Outcome::NotTaken { left, .. } | Outcome::Cancelled { left } => match left {
                         Left::Unchanged | Left::PutBack | Left::PutsBack { .. } => prop_assert!(is_old, "{:?}", left),
                         Left::Changed => prop_assert!(is_new),
@@ -544,7 +591,8 @@ proptest! {
                     },
                     other => prop_assert!(false, "{:?}", other),
                 }
-                if refuses == 0 && dies == 0 && keeps && model.abilities.contains(&"candidate:1.0") {
+                if refuses == 0 && dies == 0 && keeps && model.abilities.contains(&"candidate:1.0")
+                    && (!must_confirm || model.abilities.iter().any(|one| one.starts_with("confirmed"))) {
                     prop_assert!(is_new);
                 }
             }

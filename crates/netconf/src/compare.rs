@@ -148,9 +148,12 @@ fn extras(one: &Element, at: &str, all: &mut Vec<Difference>) {
         }
     } else if LEAF_LISTS.contains(&one.name.as_str()) {
         extra(one.value());
-    } else if one.name == "gate-enabled" && one.value() == "true" {
-        // Only a table that no plan has comes here.
-        extra("true");
+    } else if is_leaf(one) {
+        // Other leaves may be defaults, which some switches show. These two kinds turn something on: a meter, a limit.
+        let is_on = one.value() == "true" || one.name.ends_with("-ref");
+        if is_on && !NOT_COMPARED.contains(&one.name.as_str()) {
+            extra(one.value());
+        }
     } else {
         let gates_off = one
             .child("gate-enabled")
@@ -238,4 +241,64 @@ fn place(at: &str, one: &Element) -> String {
         return format!("{at}/{}", one.name);
     }
     format!("{at}/{}[{}]", one.name, values.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::elements;
+    use serde_json::{Value, json};
+
+    fn filter(more: &[(&str, Value)]) -> Vec<Element> {
+        let mut entry =
+            json!({ "stream-filter-instance-id": 1, "stream-handle": 7, "max-sdu-size": 88 });
+        for (name, value) in more {
+            entry[name] = value.clone();
+        }
+        let filters = json!({ "stream-filter-instance-table": [entry] });
+        let component = json!({ "name": "s", "ieee802-dot1q-stream-filters-gates-bridge:stream-filters": filters });
+        let bridge = json!({ "bridge": [ { "name": "s", "component": [component] } ] });
+        elements(&json!({ "ieee802-dot1q-bridge:bridges": bridge })).unwrap()
+    }
+
+    fn words(planned: &[Element], found: &[Element]) -> Vec<String> {
+        let all = differences(planned, found);
+        all.iter()
+            .map(|one| {
+                let words = one.to_string();
+                let place = words.rfind("instance-table[1]").unwrap_or_default();
+                words[place..].to_owned()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn what_turns_something_on_in_a_plan_s_own_entry_is_a_difference_and_a_default_is_none() {
+        let planned = filter(&[]);
+        let with = |name: &str, value: Value| words(&planned, &filter(&[(name, value)]));
+        assert_eq!(
+            with("flow-meter-ref", 3.into()),
+            ["instance-table[1]/flow-meter-ref: 3 is there, not planned"]
+        );
+        let blocked = "stream-blocked-due-to-oversize-frame-enabled";
+        assert_eq!(
+            with(blocked, true.into()),
+            [format!(
+                "instance-table[1]/{blocked}: true is there, not planned"
+            )]
+        );
+        assert!(with(blocked, false.into()).is_empty());
+        assert!(with("max-sdu-size", "088".into()).is_empty());
+        assert_eq!(
+            with("max-sdu-size", 89.into()),
+            ["instance-table[1]/max-sdu-size: planned 88, found 89"]
+        );
+    }
+
+    #[test]
+    fn values_of_a_switch_control_no_terminal() {
+        let found = filter(&[("max-sdu-size", "\u{1b}[2J".into())]);
+        let words = words(&filter(&[]), &found);
+        assert!(!words[0].chars().any(char::is_control), "{words:?}");
+    }
 }

@@ -232,12 +232,21 @@ pub(crate) fn interface_names() -> Vec<Element> {
     vec![names("interfaces"), names("interfaces-state")]
 }
 
-/// Returns a filter for the names of all modules (RFC 7895).
+/// Returns a filter for the names of all modules, in the library of RFC 8525 and in that of RFC 7895.
 pub(crate) fn module_names() -> Vec<Element> {
     let space = "urn:ietf:params:xml:ns:yang:ietf-yang-library";
-    let name = Element::nodes(space, "name", Vec::new());
-    let entry = Element::nodes(space, "module", vec![name]);
-    vec![Element::nodes(space, "modules-state", vec![entry])]
+    let node = |name: &str, inner: Vec<Element>| Element::nodes(space, name, inner);
+    let set = node(
+        "module-set",
+        vec![node("module", vec![node("name", vec![])])],
+    );
+    // There, those that others only import stand among the rest.
+    let leaves = ["name", "conformance-type"].map(|name| node(name, vec![]));
+    let older = node("module", leaves.into());
+    vec![
+        node("yang-library", vec![set]),
+        node("modules-state", vec![older]),
+    ]
 }
 
 /// Returns the names of the interfaces in these data.

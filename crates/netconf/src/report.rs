@@ -45,7 +45,7 @@ impl fmt::Display for Left {
 pub enum Outcome {
     /// All is as planned.
     Same,
-    /// A check found these.
+    /// A check found these, or a push would change them.
     Differs(Vec<Difference>),
     /// All is as planned after these changes.
     Pushed {
@@ -58,6 +58,8 @@ pub enum Outcome {
     NoModules(Vec<String>),
     /// The switch has no store besides the one in force.
     NoCandidate,
+    /// The switch has no commit that waits for a confirmation.
+    NoConfirmation,
     /// The switch has no such interfaces.
     NoInterfaces {
         /// Those of the plan that it does not have.

@@ -101,62 +101,125 @@ impl Line {
     }
 }
 
-/// Holds a session to its end.
-///
-/// # Errors
-/// The message for the user, with the settings that the switch is left with.
-pub(super) fn talk(
-    mut client: Client,
-    command: &Command<'_>,
-    within: Duration,
-) -> Result<Report, String> {
-    let line = Line::open(command)?;
-    let held = hold(&mut client, &line, within);
-    let status = line.close();
-    held.map_err(|error| {
-        let ended = match status.filter(|status| !status.success()) {
-            Some(status) => format!(" (`{}` ended with {status})", command.shown()),
-            None => String::new(),
-        };
-        let rest = client.rest();
-        let rest = match rest.is_empty() {
-            true => String::new(),
-            false => format!(", which began with `{rest}`"),
-        };
-        format!("{error}{rest}{ended}; {}", client.left())
-    })
+/// The place that a session has come to.
+pub(super) enum Turn {
+    /// The switch has the settings, and waits for the confirmation.
+    Decide,
+    /// The session is over.
+    Done(Box<Report>),
 }
 
-fn hold(client: &mut Client, line: &Line, within: Duration) -> Result<Report, String> {
-    let mut action = client.start();
-    let mut sent = 0;
-    loop {
-        action = match action {
-            Action::Send(bytes) => {
-                sent += 1;
-                if sent == 2 {
-                    thread::sleep(BEHIND_HELLO);
-                }
-                let _ = line.to.send(bytes);
-                client.received(&[]).map_err(|error| error.to_string())?
-            }
-            Action::Wait => {
-                let until = Instant::now() + within;
-                wait(client, line, until, within)?
-            }
-            Action::Decide => client.confirm(),
-            Action::Done(report) => return Ok(*report),
+/// A session with a switch. If it is dropped before its end, its input ends, and the switch undoes what was not confirmed.
+pub(super) struct Session {
+    client: Client,
+    /// `None` behind the end.
+    line: Option<Line>,
+    /// The command, for messages.
+    shown: String,
+    /// The longest time for a reply.
+    within: Duration,
+    /// The messages that were sent.
+    sent: u32,
+}
+
+impl Session {
+    /// Starts the command.
+    ///
+    /// # Errors
+    /// It cannot be started: the message for the user.
+    pub(super) fn open(
+        client: Client,
+        command: &Command<'_>,
+        within: Duration,
+    ) -> Result<Self, String> {
+        Ok(Self {
+            client,
+            line: Some(Line::open(command)?),
+            shown: command.shown(),
+            within,
+            sent: 0,
+        })
+    }
+
+    /// Begins, and goes as far as it can.
+    ///
+    /// # Errors
+    /// The message for the user, with the settings that the switch is left with. The session is over.
+    pub(super) fn begin(&mut self) -> Result<Turn, String> {
+        let action = self.client.start();
+        self.go_on(action)
+    }
+
+    /// Confirms. Errors are those of [`Session::begin`].
+    pub(super) fn confirm(&mut self) -> Result<Turn, String> {
+        let action = self.client.confirm();
+        self.go_on(action)
+    }
+
+    /// Has the switch show its settings once more. Errors are those of [`Session::begin`].
+    pub(super) fn look_again(&mut self) -> Result<Turn, String> {
+        let action = self.client.look_again();
+        self.go_on(action)
+    }
+
+    /// Has the switch put its settings back. Errors are those of [`Session::begin`].
+    pub(super) fn cancel(&mut self) -> Result<Turn, String> {
+        let action = self.client.cancel();
+        self.go_on(action)
+    }
+
+    fn go_on(&mut self, action: Action) -> Result<Turn, String> {
+        let held = self.hold(action);
+        if matches!(held, Ok(Turn::Decide)) {
+            return held;
+        }
+        let status = self.line.take().and_then(Line::close);
+        held.map_err(|error| {
+            let ended = match status.filter(|status| !status.success()) {
+                Some(status) => format!(" (`{}` ended with {status})", self.shown),
+                None => String::new(),
+            };
+            let rest = self.client.rest();
+            let rest = match rest.is_empty() {
+                true => String::new(),
+                false => format!(", which began with `{rest}`"),
+            };
+            format!("{error}{rest}{ended}; {}", self.client.left())
+        })
+    }
+
+    fn hold(&mut self, mut action: Action) -> Result<Turn, String> {
+        let Some(line) = &self.line else {
+            return Err("the session is over".to_owned());
         };
+        loop {
+            action = match action {
+                Action::Send(bytes) => {
+                    self.sent += 1;
+                    if self.sent == 2 {
+                        thread::sleep(BEHIND_HELLO);
+                    }
+                    let _ = line.to.send(bytes);
+                    let more = self.client.received(&[]);
+                    more.map_err(|error| error.to_string())?
+                }
+                Action::Wait => wait(&mut self.client, line, self.within)?,
+                Action::Decide => return Ok(Turn::Decide),
+                Action::Done(report) => return Ok(Turn::Done(report)),
+            };
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let _ = self.line.take().and_then(Line::close);
     }
 }
 
 /// Waits for a whole reply.
-fn wait(
-    client: &mut Client,
-    line: &Line,
-    until: Instant,
-    within: Duration,
-) -> Result<Action, String> {
+fn wait(client: &mut Client, line: &Line, within: Duration) -> Result<Action, String> {
+    let until = Instant::now() + within;
     loop {
         let left = until.saturating_duration_since(Instant::now());
         match line.from.recv_timeout(left) {
